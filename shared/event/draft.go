@@ -1,0 +1,166 @@
+package event
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// draft is an event as read, before it is judged. A field that was null or an
+// empty string is as absent as one that was never sent. Counts are of the lists
+// as sent; what is beyond a list's limit is not kept.
+type draft struct {
+	Event
+	typeFault   string // the message of the first value of a wrong type
+	timestamp   string // a number's literal
+	rawFilters  []string
+	objectCount int
+	filterCount int
+	rest        details
+}
+
+// eventField reads the value of one member of an event.
+func (p *parser) eventField(name string) error {
+	d := &p.draft
+	switch name {
+	case "eventType":
+		return p.optionalString((*string)(&d.Type))
+	case "eventName":
+		return p.optionalString(&d.Name)
+	case "eventSubtype":
+		return p.optionalString(&d.Subtype)
+	case "index":
+		return p.optionalString(&d.Index)
+	case "userToken":
+		return p.optionalString(&d.UserToken)
+	case "authenticatedUserToken":
+		return p.optionalString(&d.AuthenticatedUserToken)
+	case "queryID":
+		return p.optionalString(&d.QueryID)
+	case "currency":
+		return p.optionalString(&d.rest.currency)
+	case "agentID":
+		return p.optionalString(&d.rest.agentID)
+	case "timestamp":
+		return p.timestamp()
+	case "objectIDs":
+		return p.stringList(&d.ObjectIDs, &d.objectCount)
+	case "filters":
+		return p.stringList(&d.rawFilters, &d.filterCount)
+	case "positions":
+		return p.positions()
+	case "objectData":
+		return p.objectData()
+	case "value":
+		return p.scalar(&d.rest.value)
+	default:
+		return p.dec.SkipValue()
+	}
+}
+
+func (p *parser) timestamp() error {
+	p.draft.timestamp = ""
+	if p.dec.PeekKind() == jsontext.KindNull {
+		return p.dec.SkipValue()
+	}
+	return p.number(&p.draft.timestamp)
+}
+
+// stringList reads a list of objectIDs or filters into the parser's one slice
+// of strings and gives the event its part of it.
+func (p *parser) stringList(dst *[]string, count *int) error {
+	start := len(p.strings)
+	*count = 0
+	err := p.array(func(p *parser) error {
+		var s string
+		if err := p.string(&s); err != nil {
+			return err
+		}
+		*count++
+		if *count <= maxTargets {
+			p.strings = append(p.strings, s)
+		}
+		return nil
+	})
+	end := len(p.strings)
+	*dst = p.strings[start:end:end]
+	return err
+}
+
+func (p *parser) positions() error {
+	positions := &p.draft.rest.positions
+	*positions = nil
+	return p.array(func(p *parser) error {
+		if len(*positions) > maxTargets { // more than there can be objectIDs
+			return p.dec.SkipValue()
+		}
+		var literal string
+		if err := p.number(&literal); err != nil || literal == "" {
+			return err
+		}
+		n, ok := integer(literal)
+		if !ok && p.draft.typeFault == "" {
+			p.draft.typeFault = typeMessage("integer", jsontext.KindNumber)
+		}
+		*positions = append(*positions, n)
+		return nil
+	})
+}
+
+func (p *parser) objectData() error {
+	list := &p.draft.rest.objectData
+	*list = nil
+	return p.array(func(p *parser) error {
+		if len(*list) > maxTargets {
+			return p.dec.SkipValue()
+		}
+		*list = append(*list, objectData{})
+		switch kind := p.dec.PeekKind(); kind {
+		case jsontext.KindBeginObject:
+			return p.object((*parser).objectDataField)
+		case jsontext.KindNull: // a hole in a JavaScript array
+			return p.dec.SkipValue()
+		default:
+			return p.wrongType("object", kind)
+		}
+	})
+}
+
+func (p *parser) objectDataField(name string) error {
+	list := p.draft.rest.objectData
+	entry := &list[len(list)-1]
+	switch name {
+	case "queryID":
+		return p.optionalString(&entry.queryID)
+	case "price":
+		return p.scalar(&entry.price)
+	case "discount":
+		return p.scalar(&entry.discount)
+	case "quantity":
+		if kind := p.dec.PeekKind(); kind != jsontext.KindNumber && kind != jsontext.KindNull {
+			return p.wrongType("number", kind)
+		}
+		return p.scalar(&entry.quantity)
+	default:
+		return p.dec.SkipValue()
+	}
+}
+
+// integer reads a JSON number as a whole one; 1.7e12 is whole too.
+func integer(literal string) (int64, bool) {
+	if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
+		return n, true
+	}
+	f := float(literal)
+	if f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// float reads a JSON number; one beyond the range becomes an infinity.
+func float(literal string) float64 {
+	f, _ := strconv.ParseFloat(literal, 64) // the only error for a JSON number is the range
+	return f
+}

@@ -1,0 +1,169 @@
+package event
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// parser walks one body token by token. A value of the wrong type is noted and
+// skipped, so that the walk goes on to the end of the event; only JSON that
+// breaks off, or a batch too large to go on with, ends it with an error.
+type parser struct {
+	dec     *jsontext.Decoder
+	body    []byte
+	text    string // the body again: strings are cut out of this one copy
+	rules   Rules
+	draft   draft    // the event being read
+	strings []string // backs the events' lists of objectIDs
+	events  []Event
+	refused *Refusal // the first bad event, or the body's own fault
+}
+
+// typicalEvent is a guess at an event's size in bytes, to size the results by.
+const typicalEvent = 150
+
+func newParser(body []byte, r Rules) *parser {
+	// Names may repeat (the last counts) and escapes may be half a surrogate
+	// pair, as JavaScript writes a string cut within a character. The body's
+	// bytes themselves were found to be UTF-8 before.
+	dec := jsontext.NewDecoder(bytes.NewBuffer(body),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	expected := min(len(body)/typicalEvent+1, MaxBatch)
+	return &parser{
+		dec: dec, body: body, text: string(body), rules: r,
+		strings: make([]string, 0, expected), events: make([]Event, 0, expected),
+	}
+}
+
+// object walks the members of the object that comes next: field reads the
+// value of the member it is called with.
+func (p *parser) object(field func(p *parser, name string) error) error {
+	_, err := p.objectAt(field)
+	return err
+}
+
+// objectAt is object, and tells the offset the object begins at.
+func (p *parser) objectAt(field func(p *parser, name string) error) (int64, error) {
+	if _, err := p.dec.ReadToken(); err != nil {
+		return 0, err
+	}
+	start := p.dec.InputOffset() - 1
+	for p.dec.PeekKind() != jsontext.KindEndObject {
+		name, err := p.dec.ReadValue()
+		if err != nil {
+			return 0, err
+		}
+		if err := field(p, p.unquote(name)); err != nil {
+			return 0, err
+		}
+	}
+	_, err := p.dec.ReadToken()
+	return start, err
+}
+
+// array walks the elements of the array that comes next; null is an empty one.
+func (p *parser) array(element func(p *parser) error) error {
+	switch kind := p.dec.PeekKind(); kind {
+	case jsontext.KindBeginArray:
+	case jsontext.KindNull:
+		return p.dec.SkipValue()
+	default:
+		return p.wrongType("array", kind)
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return err
+	}
+	for p.dec.PeekKind() != jsontext.KindEndArray {
+		if err := element(p); err != nil {
+			return err
+		}
+	}
+	_, err := p.dec.ReadToken()
+	return err
+}
+
+// wrongType notes that want was expected and skips the value.
+func (p *parser) wrongType(want string, got jsontext.Kind) error {
+	if p.draft.typeFault == "" {
+		p.draft.typeFault = typeMessage(want, got)
+	}
+	return p.dec.SkipValue()
+}
+
+// optionalString reads a string into dst; null says no more than "" does.
+func (p *parser) optionalString(dst *string) error {
+	*dst = ""
+	if p.dec.PeekKind() == jsontext.KindNull {
+		return p.dec.SkipValue()
+	}
+	return p.string(dst)
+}
+
+func (p *parser) string(dst *string) error {
+	if kind := p.dec.PeekKind(); kind != jsontext.KindString {
+		return p.wrongType("string", kind)
+	}
+	quoted, err := p.dec.ReadValue()
+	if err == nil {
+		*dst = p.unquote(quoted)
+	}
+	return err
+}
+
+// number reads a number's literal into dst.
+func (p *parser) number(dst *string) error {
+	if kind := p.dec.PeekKind(); kind != jsontext.KindNumber {
+		return p.wrongType("number", kind)
+	}
+	literal, err := p.dec.ReadValue()
+	if err == nil {
+		*dst = p.source(literal)
+	}
+	return err
+}
+
+// scalar reads a number or a string into dst; null and "" are neither.
+func (p *parser) scalar(dst *scalar) error {
+	*dst = scalar{}
+	switch kind := p.dec.PeekKind(); kind {
+	case jsontext.KindNull:
+		return p.dec.SkipValue()
+	case jsontext.KindNumber:
+		var literal string
+		if err := p.number(&literal); err != nil {
+			return err
+		}
+		*dst = scalar{kind: scalarNumber, number: float(literal)}
+		return nil
+	case jsontext.KindString:
+		if err := p.string(&dst.text); err != nil {
+			return err
+		}
+		if dst.text != "" {
+			dst.kind = scalarString
+		}
+		return nil
+	default:
+		return p.wrongType("number or string", kind)
+	}
+}
+
+// source is the text of the value read last, cut out of the body's copy.
+func (p *parser) source(v jsontext.Value) string {
+	end := int(p.dec.InputOffset())
+	return p.text[end-len(v) : end]
+}
+
+// unquote is the content of the string read last.
+func (p *parser) unquote(v jsontext.Value) string {
+	s := p.source(v)
+	if strings.IndexByte(s, '\\') < 0 {
+		return s[1 : len(s)-1]
+	}
+	// The only error left for a string the decoder took is half a surrogate
+	// pair, which becomes U+FFFD.
+	plain, _ := jsontext.AppendUnquote(nil, v)
+	return string(plain)
+}

@@ -1,0 +1,161 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Statuses a refusal answers with, as numbers because this package knows no HTTP.
+const (
+	statusBadRequest    = 400 // not JSON
+	statusTooLarge      = 413
+	statusUnprocessable = 422 // JSON, but against a rule
+)
+
+// Refusal says why a body or an event was not accepted. It is final: sending
+// the same again is refused again.
+type Refusal struct {
+	// Status is the HTTP status to answer: 400, 413 or 422.
+	Status int
+	// Message is for the client. It holds nothing the client sent.
+	Message string
+	// Position is the refused event's place in its batch, 0 for a single
+	// event, or -1 where the body as a whole is refused.
+	Position int
+	// Event is the refused event's JSON as sent, sharing the body's memory;
+	// nil where the body as a whole is refused.
+	Event []byte
+}
+
+// Error names the event, the status and the reason.
+func (r *Refusal) Error() string {
+	if r.Position < 0 {
+		return fmt.Sprintf("body refused with status %d: %s", r.Status, r.Message)
+	}
+	return fmt.Sprintf("event %d refused with status %d: %s", r.Position, r.Status, r.Message)
+}
+
+// Reason is the message without byte offsets: one of a small fixed set, fit to
+// count refusals by.
+func (r *Refusal) Reason() string {
+	if r.Status == statusBadRequest {
+		return msgBadRequest
+	}
+	return r.Message
+}
+
+// Messages the Insights API publishes, word for word: its users search the web
+// for them.
+const (
+	msgTooLarge       = "Request Entity Too Large"
+	msgPayload        = "Invalid payload"
+	msgNoEvents       = "No events to process"
+	msgArrayBody      = "Invalid type for field : expected insights.PublicEventsBatch, got array"
+	msgTooManyEvents  = "Cannot process more than 1000 events in a batch"
+	msgNameRequired   = "EventName is required"
+	msgNameForm       = "EventName must contain only visible ASCII characters, and be between 1 and 64 characters long"
+	msgTypeRequired   = "EventType is required"
+	msgTypeForm       = `EventType must be one of "click", "conversion", "view" or "instantsearch"`
+	msgIndexRequired  = "The index field is required"
+	msgTokenRequired  = "The userToken field is required"
+	msgTokenForm      = "UserToken " + tokenForm
+	msgNoTarget       = "Event should specify either some ObjectIDs or some Filters"
+	msgBothTargets    = "Event should specify ObjectIDs or Filters, but not both"
+	msgPositionsClick = "Only event of type click should specify the positions attribute"
+	msgPositionsQuery = "Event of type click with positions should specify a queryID"
+	msgPositionsForm  = "Event of type click may only have strictly positive positions"
+	msgPositionsCount = "Event of type click should have the same number of ObjectIDs and Positions"
+	msgQueryID        = "Query ID must be a search query ID (32 characters hexadecimal string)"
+	msgTooOld         = "The timestamp is too far in the past"
+
+	tokenForm = "must contain only alphanumeric, equal, plus, slash, hyphen, or underscore characters, and be between 1 and 128 characters long"
+)
+
+// Messages for the rules whose texts the API does not publish.
+const (
+	msgBadRequest       = "Bad Request"
+	msgAuthToken        = "AuthenticatedUserToken " + tokenForm
+	msgIndexLong        = "Index must be at most 512 bytes long"
+	msgTooManyObjects   = "Event should specify at most 20 ObjectIDs"
+	msgTooManyFilters   = "Event should specify at most 20 Filters"
+	msgObjectIDForm     = "ObjectIDs must be between 1 and 512 bytes long"
+	msgFilterForm       = "Filters must be of the form attribute:value"
+	msgFilterLong       = "Filters must be at most 2048 bytes long"
+	msgTimestampForm    = "The timestamp must be a non-negative integer of milliseconds"
+	msgSubtypeForm      = `EventSubtype must be one of "addToCart" or "purchase"`
+	msgSubtypeType      = "Only event of type conversion should specify the eventSubtype attribute"
+	msgObjectDataCount  = "Event with objectData should have the same number of ObjectIDs and objectData"
+	msgObjectDataQuery  = "Query ID in objectData must be a search query ID (32 characters hexadecimal string)"
+	msgObjectDataAmount = "Quantity in objectData must be a 32-bit integer"
+	msgValueLong        = "Value must be a number or a string of at most 16 characters"
+	msgCurrency         = "Currency must be a code of three letters"
+	msgAgentIDType      = "Only event of type instantsearch should specify the agentID attribute"
+)
+
+// typeMessage is the text for a JSON value of the wrong type. The API names the
+// path "events" for everything within an event, and so does this.
+func typeMessage(want string, got jsontext.Kind) string {
+	return "Invalid type for field events: expected " + want + ", got " + kindName(got)
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindString:
+		return "string"
+	case jsontext.KindNumber:
+		return "number"
+	case jsontext.KindBeginArray:
+		return "array"
+	case jsontext.KindBeginObject:
+		return "object"
+	case jsontext.KindNull:
+		return "null"
+	default:
+		return "bool"
+	}
+}
+
+func refuseBody(message string) *Refusal {
+	return &Refusal{Status: statusUnprocessable, Message: message, Position: -1}
+}
+
+// badRequest tells where JSON breaks off. The library's own text is not used:
+// it quotes what the client sent.
+func badRequest(what string, offset int64) *Refusal {
+	message := msgBadRequest + ": " + what + " at byte " + strconv.FormatInt(offset, 10)
+	return &Refusal{Status: statusBadRequest, Message: message, Position: -1}
+}
+
+// asRefusal turns an error met while reading size bytes of JSON into a Refusal.
+func asRefusal(err error, size int) *Refusal {
+	var refusal *Refusal
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &refusal):
+		return refusal
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return badRequest("JSON ends too early", int64(size))
+	case errors.As(err, &syntax):
+		return badRequest("invalid JSON", syntax.ByteOffset)
+	default:
+		return badRequest("unreadable JSON", 0)
+	}
+}
+
+// invalidUTF8 is the offset of the first byte that is not UTF-8.
+func invalidUTF8(body []byte) int64 {
+	at := 0
+	for at < len(body) {
+		r, size := utf8.DecodeRune(body[at:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at += size
+	}
+	return int64(at)
+}
