@@ -1,0 +1,73 @@
+package store
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// timeLayout is the log's time: milliseconds, UTC, fixed width, so that keys
+// sort by time.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// maxTime is the last millisecond that timeLayout can hold in order.
+var maxTime = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC).UnixMilli()
+
+func userKey(app, user string) string { return app + "," + user + "," }
+
+// rowUser is the user of a users row: what userKey made it of.
+func rowUser(app, key string) (string, bool) {
+	user, ok := strings.CutPrefix(key, app+",")
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(user, ",")
+}
+
+func logKey(app, user string, ms int64, id string) string {
+	return string(appendLogTime(append(append(append(append(make([]byte, 0, len(app)+len(user)+len(timeLayout)+len(id)+3),
+		app...), ','), user...), ','), ms)) + "," + id
+}
+
+func appendLogTime(dst []byte, ms int64) []byte {
+	return time.UnixMilli(min(max(ms, 0), maxTime)).UTC().AppendFormat(dst, timeLayout)
+}
+
+// parseLogKey takes a key of the log apart. The pieces alias the key.
+func parseLogKey(key string) (app, user string, ms int64, id string, err error) {
+	parts := strings.SplitN(key, ",", 4)
+	if len(parts) != 4 {
+		return "", "", 0, "", fmt.Errorf("log key %q: want app,user,time,id", key)
+	}
+	if ms, err = parseLogTime(parts[2]); err != nil {
+		return "", "", 0, "", fmt.Errorf("log key %q: %w", key, err)
+	}
+	return parts[0], parts[1], ms, parts[3], nil
+}
+
+// parseLogTime is time.Parse for timeLayout alone, which scans call once a row.
+func parseLogTime(s string) (int64, error) {
+	if len(s) == len(timeLayout) && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && s[16] == ':' && s[19] == '.' && s[23] == 'Z' {
+		ok := true
+		num := func(from, to int) int {
+			n := 0
+			for _, c := range []byte(s[from:to]) {
+				ok = ok && c >= '0' && c <= '9'
+				n = n*10 + int(c-'0')
+			}
+			return n
+		}
+		t := time.Date(num(0, 4), time.Month(num(5, 7)), num(8, 10), num(11, 13), num(14, 16), num(17, 19), num(20, 23)*1e6, time.UTC)
+		if ok {
+			return t.UnixMilli(), nil
+		}
+	}
+	return 0, fmt.Errorf("time %q is not of the form %s", s, timeLayout)
+}
+
+// Index names are escaped because, unlike app ids and tokens, they may contain
+// anything, a comma included; an object id may too, but it stands last.
+func indexPrefix(app, index string) string { return app + "," + url.QueryEscape(index) + "," }
+
+func objectKey(app, index, objectID string) string { return indexPrefix(app, index) + objectID }

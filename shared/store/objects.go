@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+const (
+	columnRecord  = "record"
+	columnFilters = "filters"
+)
+
+// Object is one record of an index.
+type Object struct {
+	ID      string
+	Record  []byte
+	Filters ObjectFilters
+}
+
+// ObjectFilters are the filters of an object and the version of the index
+// settings that they were made under.
+type ObjectFilters struct {
+	SettingsVersion int64
+	Filters         []event.Filter
+}
+
+// Legible in cbt: {"v":2,"f":[["color","Red"],["brand","Acme"]]}.
+type filtersJSON struct {
+	V int64       `json:"v"`
+	F [][2]string `json:"f"`
+}
+
+func (f ObjectFilters) encode() ([]byte, error) {
+	j := filtersJSON{V: f.SettingsVersion, F: make([][2]string, len(f.Filters))}
+	for i, x := range f.Filters {
+		j.F[i] = [2]string{x.Facet, x.Value}
+	}
+	return json.Marshal(j)
+}
+
+func decodeFilters(b []byte) (ObjectFilters, error) {
+	var j filtersJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return ObjectFilters{}, err
+	}
+	f := ObjectFilters{SettingsVersion: j.V, Filters: make([]event.Filter, len(j.F))}
+	for i, x := range j.F {
+		f.Filters[i] = event.Filter{Facet: x[0], Value: x[1]}
+	}
+	return f, nil
+}
+
+// PutObjects stores objects, replacing those of the same id.
+func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Object) error {
+	b := newBulk(ctx, s.objects)
+	for _, o := range objects {
+		filters, err := o.Filters.encode()
+		if err != nil {
+			return fmt.Errorf("encode filters of object %q: %w", o.ID, err)
+		}
+		m := bigtable.NewMutation()
+		m.DeleteCellsInFamily(familyObject)
+		m.Set(familyObject, columnRecord, bigtable.Now(), o.Record)
+		m.Set(familyObject, columnFilters, bigtable.Now(), filters)
+		if err := b.add(objectKey(app, index, o.ID), m, len(o.Record)+len(filters)); err != nil {
+			return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
+		}
+	}
+	if err := b.flush(); err != nil {
+		return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
+	}
+	return nil
+}
+
+// DeleteObjects removes objects; ids that are not there are no error.
+func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []string) error {
+	b := newBulk(ctx, s.objects)
+	for _, id := range ids {
+		m := bigtable.NewMutation()
+		m.DeleteRow()
+		if err := b.add(objectKey(app, index, id), m, 0); err != nil {
+			return fmt.Errorf("delete objects of %s/%s: %w", app, index, err)
+		}
+	}
+	if err := b.flush(); err != nil {
+		return fmt.Errorf("delete objects of %s/%s: %w", app, index, err)
+	}
+	return nil
+}
+
+// ClearIndex removes every object of an index.
+func (s *Store) ClearIndex(ctx context.Context, app, index string) error {
+	b := newBulk(ctx, s.objects)
+	var failed error
+	err := s.objects.ReadRows(ctx, bigtable.PrefixRange(indexPrefix(app, index)), func(r bigtable.Row) bool {
+		m := bigtable.NewMutation()
+		m.DeleteRow()
+		failed = b.add(r.Key(), m, 0)
+		return failed == nil
+	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter())))
+	if err := errors.Join(err, failed, b.flush()); err != nil {
+		return fmt.Errorf("clear index %s/%s: %w", app, index, err)
+	}
+	return nil
+}
+
+// ObjectRef names an object of an app.
+type ObjectRef struct{ Index, ID string }
+
+// ReadFilters reads the filters of objects in one request. Unknown objects are
+// absent from the answer.
+func (s *Store) ReadFilters(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef]ObjectFilters, error) {
+	found := make(map[ObjectRef]ObjectFilters, len(refs))
+	err := s.readObjects(ctx, app, refs, columnFilters, func(ref ObjectRef, value []byte) error {
+		f, err := decodeFilters(value)
+		found[ref] = f
+		return err
+	})
+	return found, err
+}
+
+// ReadRecords reads objects as they were sent, in one request. Unknown objects
+// are absent from the answer.
+func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef][]byte, error) {
+	found := make(map[ObjectRef][]byte, len(refs))
+	err := s.readObjects(ctx, app, refs, columnRecord, func(ref ObjectRef, value []byte) error {
+		found[ref] = value
+		return nil
+	})
+	return found, err
+}
+
+func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, column string, fn func(ObjectRef, []byte) error) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	keys, byKey := make(bigtable.RowList, len(refs)), make(map[string]ObjectRef, len(refs))
+	for i, r := range refs {
+		keys[i] = objectKey(app, r.Index, r.ID)
+		byKey[keys[i]] = r
+	}
+	var failed error
+	err := s.objects.ReadRows(ctx, keys, func(r bigtable.Row) bool {
+		for _, item := range r[familyObject] {
+			if strings.HasSuffix(item.Column, ":"+column) {
+				if failed = fn(byKey[r.Key()], item.Value); failed != nil {
+					failed = fmt.Errorf("row %q: %w", r.Key(), failed)
+				}
+			}
+		}
+		return failed == nil
+	}, bigtable.RowFilter(bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(familyObject, column, column+"\x00"), bigtable.LatestNFilter(1))))
+	if err := errors.Join(err, failed); err != nil {
+		return fmt.Errorf("read %d objects of %s: %w", len(refs), app, err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+)
+
+// RingSize is how many refused events of an app stay readable.
+const RingSize = 100
+
+const columnSequence = "#" // no reason begins with it
+
+// Refused is one refused event, or request where no event could be told apart.
+type Refused struct {
+	At     time.Time       `json:"at"`
+	Reason string          `json:"reason"`
+	Event  json.RawMessage `json:"event,omitempty"`
+	// Sequence numbers an app's refusals from 1, in the order they were recorded.
+	Sequence int64 `json:"sequence"`
+}
+
+// RecordRefused counts refusals of an app by reason and keeps the last of them.
+// The ring is one row: a counter says which slot is the next to be overwritten,
+// so that the record stays bounded without a collector.
+func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	counts := map[string]int64{}
+	for _, r := range refused {
+		counts[r.Reason]++
+	}
+	rmw := bigtable.NewReadModifyWrite()
+	rmw.Increment(familyCounts, columnSequence, int64(len(refused)))
+	for reason, n := range counts {
+		rmw.Increment(familyCounts, reason, n)
+	}
+	row, err := s.refused.ApplyReadModifyWrite(ctx, app+",", rmw)
+	if err != nil {
+		return fmt.Errorf("count refused events of %s: %w", app, err)
+	}
+	last := refusedCounts(row)[columnSequence]
+	m := bigtable.NewMutation()
+	for i, r := range refused[max(0, len(refused)-RingSize):] {
+		r.Sequence = last - int64(min(len(refused), RingSize)-1-i)
+		value, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("encode refused event: %w", err)
+		}
+		slot := fmt.Sprintf("%02d", r.Sequence%RingSize)
+		m.DeleteCellsInColumn(familyRing, slot)
+		m.Set(familyRing, slot, bigtable.Now(), value)
+	}
+	if err := s.refused.Apply(ctx, app+",", m); err != nil {
+		return fmt.Errorf("record refused events of %s: %w", app, err)
+	}
+	return nil
+}
+
+// ReadRefused reads the last refused events of an app, newest first, and how
+// many there were of each reason since the app exists.
+func (s *Store) ReadRefused(ctx context.Context, app string) ([]Refused, map[string]int64, error) {
+	row, err := s.refused.ReadRow(ctx, app+",", newestCells)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read refused events of %s: %w", app, err)
+	}
+	list := make([]Refused, 0, len(row[familyRing]))
+	for _, item := range row[familyRing] {
+		var r Refused
+		if err := json.Unmarshal(item.Value, &r); err != nil {
+			return nil, nil, fmt.Errorf("refused event %s of %s: %w", item.Column, app, err)
+		}
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b Refused) int { return int(b.Sequence - a.Sequence) })
+	counts := refusedCounts(row)
+	delete(counts, columnSequence)
+	return list, counts, nil
+}
+
+func refusedCounts(row bigtable.Row) map[string]int64 {
+	counts := map[string]int64{}
+	for _, item := range row[familyCounts] {
+		if len(item.Value) == 8 {
+			counts[item.Column[len(familyCounts)+1:]] = int64(binary.BigEndian.Uint64(item.Value))
+		}
+	}
+	return counts
+}

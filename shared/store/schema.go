@@ -1,0 +1,97 @@
+// Package store keeps Affinity's data in Bigtable: it owns table names, row
+// keys, cell formats and every read and write of them, so that no other package
+// knows a key or a column.
+//
+// Four tables, every key beginning with the app id and a comma:
+//
+//	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
+//	           e:<type>,<name>,<facet>   the event's filters of one facet (see log.go)
+//	           m:event                   the event as it was sent, with receipt time and index
+//	users    app,user,                                 one row a user
+//	           u:c ticket counter, u:m manifest, u:d deletedUntil, u:v strategy version of the newest profile
+//	           p:p profiles, cell time = ticket x 1000 microseconds
+//	objects  app,index,objectID                        the catalog
+//	           o:record the object as sent, o:filters its filters and the settings version they were made under
+//	refused  app,                                      refused events of an app
+//	           c:<reason> counters, r:00..r:99 a ring of the last hundred
+//
+// A user token never contains a comma, so the keys of one user are exactly those
+// with his prefix, comma included ('+' sorts before ',').
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Table ids.
+const (
+	TableEvents  = "events"
+	TableUsers   = "users"
+	TableObjects = "objects"
+	TableRefused = "refused"
+)
+
+// Column families. Single letters because a family and a qualifier travel with
+// every cell that is read.
+const (
+	familyFilters  = "e"
+	familyOriginal = "m"
+	familyState    = "u"
+	familyProfile  = "p"
+	familyObject   = "o"
+	familyCounts   = "c"
+	familyRing     = "r"
+)
+
+// Table is one table with its families.
+type Table struct {
+	Name     string
+	Families []Family
+}
+
+// Family is one column family. Aged families hold events and may be collected
+// by age, once they are older than every app's retention; all others keep the
+// newest version of a cell for ever.
+type Family struct {
+	Name string
+	Aged bool
+}
+
+// Tables is the whole schema.
+var Tables = []Table{
+	{TableEvents, []Family{{familyFilters, true}, {familyOriginal, true}}},
+	{TableUsers, []Family{{familyState, false}, {familyProfile, false}}},
+	{TableObjects, []Family{{familyObject, false}}},
+	{TableRefused, []Family{{familyCounts, false}, {familyRing, false}}},
+}
+
+// CreateTables makes what is missing of the schema, for stacks that Terraform
+// does not stand up. Aged families get no age here: collection follows the wall
+// clock and would eat imported history.
+func CreateTables(ctx context.Context, admin *bigtable.AdminClient) error {
+	for _, t := range Tables {
+		families := make(map[string]bigtable.Family, len(t.Families))
+		for _, f := range t.Families {
+			families[f.Name] = bigtable.Family{}
+		}
+		err := admin.CreateTableFromConf(ctx, &bigtable.TableConf{TableID: t.Name, ColumnFamilies: families})
+		if err != nil && status.Code(err) != codes.AlreadyExists {
+			return fmt.Errorf("create table %s: %w", t.Name, err)
+		}
+		for _, f := range t.Families {
+			if f.Aged {
+				continue
+			}
+			// A policy set after creation is what starts collection in the emulators.
+			if err := admin.SetGCPolicy(ctx, t.Name, f.Name, bigtable.MaxVersionsPolicy(1)); err != nil {
+				return fmt.Errorf("set collection policy of %s:%s: %w", t.Name, f.Name, err)
+			}
+		}
+	}
+	return nil
+}

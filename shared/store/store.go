@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Config names the Bigtable instance and the two ways into it.
+type Config struct {
+	Project  string `env:"BIGTABLE_PROJECT,required"`
+	Instance string `env:"BIGTABLE_INSTANCE,required"`
+	// Profile is the single-cluster app profile with row transactions: everything
+	// that writes, and every read that leads to a write, must see one cluster.
+	Profile string `env:"BIGTABLE_APP_PROFILE"`
+	// ServingProfile may be multi-cluster: it only reads profiles that are stored.
+	// Empty means Profile.
+	ServingProfile string `env:"BIGTABLE_SERVING_APP_PROFILE"`
+	// FilterColumns is the most columns that Bigtable is asked to sift; a strategy
+	// that scores more has whole rows sent. A column is some 60 bytes of the at most
+	// 20 KB of a filter. The emulators copy a row once for every column, so that
+	// there a handful is best.
+	FilterColumns int `env:"BIGTABLE_FILTER_COLUMNS" envDefault:"150"`
+}
+
+// Store is a handle on the four tables, safe for concurrent use.
+type Store struct {
+	client, serving       *bigtable.Client
+	events, users, stored *bigtable.Table
+	objects, refused      *bigtable.Table
+	separateServing       bool
+	filterColumns         int
+}
+
+// Sizes of one MutateRows request: Bigtable takes 100,000 mutations of all rows
+// together; a row here has up to some hundred.
+const (
+	bulkRows  = 1000
+	bulkBytes = 4 << 20
+)
+
+// Open makes the clients. It does not wait for a connection: an unreachable
+// Bigtable shows in the first call.
+func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store, error) {
+	client, err := newClient(ctx, cfg, cfg.Profile, opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{client: client, serving: client, filterColumns: cfg.FilterColumns}
+	if cfg.ServingProfile != "" && cfg.ServingProfile != cfg.Profile {
+		s.separateServing = true
+		if s.serving, err = newClient(ctx, cfg, cfg.ServingProfile, opts); err != nil {
+			return nil, errors.Join(err, client.Close())
+		}
+	}
+	s.events, s.users = client.Open(TableEvents), client.Open(TableUsers)
+	s.objects, s.refused = client.Open(TableObjects), client.Open(TableRefused)
+	s.stored = s.serving.Open(TableUsers)
+	return s, nil
+}
+
+func newClient(ctx context.Context, cfg Config, profile string, opts []option.ClientOption) (*bigtable.Client, error) {
+	// The client's own metrics would look for a metadata server at every start;
+	// what this engine measures it measures itself.
+	c, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance,
+		bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("open Bigtable instance %s/%s: %w", cfg.Project, cfg.Instance, err)
+	}
+	return c, nil
+}
+
+// Close releases the clients.
+func (s *Store) Close() error {
+	err := s.client.Close()
+	if s.separateServing {
+		err = errors.Join(err, s.serving.Close())
+	}
+	return err
+}
+
+// bulk applies rows in requests of bounded size and fails if any row failed.
+type bulk struct {
+	ctx   context.Context
+	table *bigtable.Table
+	keys  []string
+	muts  []*bigtable.Mutation
+	bytes int
+}
+
+func newBulk(ctx context.Context, table *bigtable.Table) *bulk {
+	return &bulk{ctx: ctx, table: table}
+}
+
+func (b *bulk) add(key string, m *bigtable.Mutation, size int) error {
+	b.keys, b.muts, b.bytes = append(b.keys, key), append(b.muts, m), b.bytes+size+len(key)
+	if len(b.keys) < bulkRows && b.bytes < bulkBytes {
+		return nil
+	}
+	return b.flush()
+}
+
+func (b *bulk) flush() error {
+	switch len(b.keys) {
+	case 0:
+		return nil
+	case 1:
+		if err := b.table.Apply(b.ctx, b.keys[0], b.muts[0]); err != nil {
+			return fmt.Errorf("write row: %w", err)
+		}
+	default:
+		errs, err := b.table.ApplyBulk(b.ctx, b.keys, b.muts)
+		if err != nil {
+			return fmt.Errorf("write %d rows: %w", len(b.keys), err)
+		}
+		for i, err := range errs {
+			if err != nil {
+				return fmt.Errorf("write row %q of %d: %w", b.keys[i], len(b.keys), err)
+			}
+		}
+	}
+	b.keys, b.muts, b.bytes = b.keys[:0], b.muts[:0], 0
+	return nil
+}
+
+// retryAtomic runs a row transaction again when its answer was lost: the client
+// does not, because it cannot know whether it was applied. Callers here do not
+// mind: a ticket drawn twice is only a number never used.
+func retryAtomic(ctx context.Context, do func() error) error {
+	backoff := 10 * time.Millisecond
+	for attempt := 0; ; attempt++ {
+		err := do()
+		switch status.Code(err) {
+		case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded, codes.Internal:
+		default:
+			return err
+		}
+		if attempt == 4 || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(backoff):
+			backoff *= 4
+		}
+	}
+}

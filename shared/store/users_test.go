@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+func ticket(t *testing.T, s *store.Store, user string) store.User {
+	t.Helper()
+	row, err := s.TakeTicket(context.Background(), app, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+func read(t *testing.T, s *store.Store, user string) store.User {
+	t.Helper()
+	row, err := s.ReadUser(context.Background(), app, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+func write(t *testing.T, s *store.Store, w ...store.ProfileWrite) {
+	t.Helper()
+	if err := s.WriteProfiles(context.Background(), app, w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTicketsAreDistinctAndGrow(t *testing.T) {
+	s := storetest.New(t)
+	seen := make(chan int64, 50)
+	var wg sync.WaitGroup
+	for range cap(seen) {
+		wg.Go(func() {
+			row, err := s.TakeTicket(context.Background(), app, "u")
+			if err != nil {
+				t.Error(err)
+			}
+			seen <- row.Ticket
+		})
+	}
+	wg.Wait()
+	close(seen)
+	all := map[int64]bool{}
+	for n := range seen {
+		all[n] = true
+	}
+	if len(all) != cap(seen) || !all[1] || !all[int64(cap(seen))] {
+		t.Errorf("tickets %v, want each of 1 to %d once", all, cap(seen))
+	}
+	if row := read(t, s, "u"); row.Ticket != int64(cap(seen)) {
+		t.Errorf("the row's counter is %d, want %d", row.Ticket, cap(seen))
+	}
+	if row := read(t, s, "nobody"); row.Exists || row.Ticket != 0 {
+		t.Errorf("row of nobody: %+v", row)
+	}
+}
+
+func TestTheHighestTicketIsRead(t *testing.T) {
+	s := storetest.New(t)
+	write(t, s, store.ProfileWrite{User: "u", Ticket: 7, Value: []byte("seven"), Version: 2})
+	write(t, s, store.ProfileWrite{User: "u", Ticket: 3, Value: []byte("three"), Version: 2, PreviousVersion: 2})
+	if row := read(t, s, "u"); string(row.Profile) != "seven" || row.Version != 2 {
+		t.Errorf("read %q of version %d, want the profile of ticket 7 and version 2", row.Profile, row.Version)
+	}
+	write(t, s, store.ProfileWrite{User: "u", Ticket: 8}, store.ProfileWrite{User: "v", Ticket: 1, Value: []byte("one")})
+	if row := read(t, s, "u"); !row.HasProfile || len(row.Profile) != 0 {
+		t.Errorf("read %q, want the cell that says: compute", row.Profile)
+	}
+	rows, err := s.ReadUsers(context.Background(), app, []string{"u", "nobody", "v"})
+	if err != nil || len(rows) != 2 || string(rows["v"].Profile) != "one" {
+		t.Errorf("rows %v, %v; want u and v", rows, err)
+	}
+}
+
+func TestTombstonesOnlyRise(t *testing.T) {
+	s, ctx := storetest.New(t), context.Background()
+	raise := func(until int64) {
+		t.Helper()
+		if err := s.RaiseTombstone(ctx, app, "u", until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raise(1000)
+	if d := ticket(t, s, "u").DeletedUntil; d != 1000 {
+		t.Fatalf("deleted until %d, want 1000", d)
+	}
+	// A ticket rewrites the tombstone's cell at the server's time: neither a later
+	// nor an earlier deletion may be confused by it.
+	raise(2000)
+	ticket(t, s, "u")
+	raise(1500)
+	if row := ticket(t, s, "u"); row.DeletedUntil != 2000 || row.Ticket != 3 {
+		t.Errorf("%+v, want deleted until 2000 at ticket 3", row)
+	}
+	if row := read(t, s, "u"); row.DeletedUntil != 2000 {
+		t.Errorf("read: deleted until %d, want 2000", row.DeletedUntil)
+	}
+}
+
+func TestForgettingHidesOlderProfilesOnly(t *testing.T) {
+	s, ctx := storetest.New(t), context.Background()
+	write(t, s, store.ProfileWrite{User: "u", Ticket: 1, Value: []byte("one")})
+	if err := s.ForgetUser(ctx, app, "u", 2); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, store.ProfileWrite{User: "u", Ticket: 1, Value: []byte("late")})
+	if row := read(t, s, "u"); !row.HasProfile || len(row.Profile) != 0 {
+		t.Errorf("read %q, want the marker: a refresh that began before the deletion stays hidden", row.Profile)
+	}
+	write(t, s, store.ProfileWrite{User: "u", Ticket: 3, Value: []byte("new")})
+	if err := s.ForgetUser(ctx, app, "u", 2); err != nil {
+		t.Fatal(err)
+	}
+	if row := read(t, s, "u"); string(row.Profile) != "new" {
+		t.Errorf("read %q, want the profile of the newer ticket", row.Profile)
+	}
+}
