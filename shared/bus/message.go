@@ -1,0 +1,134 @@
+// Package bus carries accepted events from ingest to process over Pub/Sub.
+//
+// One message holds one request: its body as the client sent it, when it was
+// received, and what the catalog said of its objects at that moment. So every
+// delivery of a message, however often and however late, decodes to the same
+// events with the same ids, times and filters, and applying it again changes
+// nothing. Messages are JSON, legible in a dead-letter queue.
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// MaxMessage is how large a message may be: Pub/Sub takes 10 MB, and a push
+// wraps it in base64, which must stay below what a function takes, 32 MB.
+const MaxMessage = 9 << 20
+
+// Attributes of a message.
+const (
+	AttrApp    = "app"    // the app id, for whoever looks at a queue
+	AttrReason = "reason" // of a dead letter: why it could not be applied
+)
+
+// Message is one accepted request, or a part of one that was too large.
+type Message struct {
+	App        string `json:"app"`
+	ReceivedAt int64  `json:"receivedAt"` // ms
+	// Request is a random number: it tells requests of one millisecond apart in
+	// the ids of events that carry no time of their own.
+	Request uint64 `json:"request"`
+	// Ordinal is the position of the first event in its request: it is part of
+	// the id of events that carry no time of their own.
+	Ordinal int `json:"ordinal,omitempty"`
+	// Resolved says that Objects was read from the catalog. Otherwise process
+	// resolves the message and publishes it anew before anything else.
+	Resolved bool    `json:"resolved"`
+	Objects  Objects `json:"objects,omitempty"`
+	// Body is {"events":[...]}, as it was sent.
+	Body json.RawMessage `json:"body"`
+}
+
+// Objects are the filters of the objects that events name, by index and object
+// id. An object that the catalog does not know is absent.
+type Objects map[string]map[string][]Filter
+
+// Filter is [facet, value].
+type Filter [2]string
+
+// Encode is the message as it travels.
+func (m Message) Encode() ([]byte, error) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
+	return data, nil
+}
+
+// DecodeMessage reads a message. An error means that no delivery of it will
+// ever decode.
+func DecodeMessage(data []byte) (Message, error) {
+	var m Message
+	if err := json.Unmarshal(data, &m); err != nil {
+		return Message{}, fmt.Errorf("decode message: %w", err)
+	}
+	if m.App == "" || m.ReceivedAt <= 0 || len(m.Body) == 0 {
+		return Message{}, errors.New("decode message: app, receivedAt and body must be there")
+	}
+	return m, nil
+}
+
+// Events decodes the events of a message. They were validated when they were
+// received; their age counts no more.
+func (m Message) Events() ([]event.Event, error) {
+	events, err := event.DecodeBatch(m.Body, event.Rules{Now: time.UnixMilli(m.ReceivedAt), Request: m.Request, Ordinal: m.Ordinal})
+	if err != nil {
+		return nil, fmt.Errorf("decode events of message: %w", err)
+	}
+	return events, nil
+}
+
+// Split halves a message that is too large to travel. Events keep their ids:
+// each half knows the position of its first event.
+func (m Message) Split() (Message, Message, error) {
+	var body struct {
+		Events []json.RawMessage `json:"events"`
+	}
+	if err := json.Unmarshal(m.Body, &body); err != nil {
+		return Message{}, Message{}, fmt.Errorf("split message: %w", err)
+	}
+	if len(body.Events) < 2 {
+		return Message{}, Message{}, errors.New("split message: one event alone is too large to travel")
+	}
+	half := len(body.Events) / 2
+	first, err := m.part(body.Events[:half], 0)
+	if err != nil {
+		return Message{}, Message{}, err
+	}
+	second, err := m.part(body.Events[half:], half)
+	return first, second, err
+}
+
+func (m Message) part(events []json.RawMessage, offset int) (Message, error) {
+	body, err := json.Marshal(map[string][]json.RawMessage{"events": events})
+	if err != nil {
+		return Message{}, fmt.Errorf("split message: %w", err)
+	}
+	p := Message{App: m.App, ReceivedAt: m.ReceivedAt, Request: m.Request, Ordinal: m.Ordinal + offset, Resolved: m.Resolved, Body: body}
+	decoded, err := p.Events()
+	if err != nil {
+		return Message{}, err
+	}
+	p.Objects = Objects{}
+	for _, e := range decoded {
+		for _, id := range e.ObjectIDs {
+			if filters, known := m.Objects[e.Index][id]; known {
+				p.Objects.Put(e.Index, id, filters)
+			}
+		}
+	}
+	return p, nil
+}
+
+// Put sets the filters of an object.
+func (o Objects) Put(index, id string, filters []Filter) {
+	if o[index] == nil {
+		o[index] = map[string][]Filter{}
+	}
+	o[index][id] = filters
+}

@@ -1,0 +1,97 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/api/option"
+)
+
+// Config names the project and topics.
+type Config struct {
+	Project string `env:"PUBSUB_PROJECT,required"`
+	// Events is the topic of accepted events.
+	Events string `env:"PUBSUB_EVENTS_TOPIC" envDefault:"events"`
+	// DeadLetters is the topic for messages that cannot be applied.
+	DeadLetters string `env:"PUBSUB_DEAD_LETTER_TOPIC" envDefault:"events-dead-letter"`
+}
+
+// Bus publishes messages. Safe for concurrent use.
+type Bus struct {
+	client      *pubsub.Client
+	events      *pubsub.Publisher
+	deadLetters *pubsub.Publisher
+}
+
+// Open makes the client; the first publish connects.
+func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, error) {
+	client, err := pubsub.NewClient(ctx, cfg.Project, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("open Pub/Sub of %s: %w", cfg.Project, err)
+	}
+	b := &Bus{client: client, events: client.Publisher(cfg.Events), deadLetters: client.Publisher(cfg.DeadLetters)}
+	for _, p := range []*pubsub.Publisher{b.events, b.deadLetters} {
+		// Requests wait for their publish, so a batch may only hold what comes at
+		// the same moment.
+		p.PublishSettings.DelayThreshold = time.Millisecond
+	}
+	return b, nil
+}
+
+// Close sends what is on its way and releases the client.
+func (b *Bus) Close() error {
+	b.events.Stop()
+	b.deadLetters.Stop()
+	return b.client.Close()
+}
+
+// Publish sends an accepted request to process, whole if it fits. When it
+// returns nil Pub/Sub has it all; on an error a part may be on its way, which
+// the client's retry makes up for.
+func (b *Bus) Publish(ctx context.Context, m Message) error {
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	if len(data) > MaxMessage {
+		first, second, err := m.Split()
+		if err != nil {
+			return err
+		}
+		if err := b.Publish(ctx, first); err != nil {
+			return err
+		}
+		return b.Publish(ctx, second)
+	}
+	return b.send(ctx, b.events, data, map[string]string{AttrApp: m.App})
+}
+
+// Bury sends a message that cannot be applied to the dead-letter topic, as it
+// came and with the reason.
+func (b *Bus) Bury(ctx context.Context, p Push, reason string) error {
+	attrs := map[string]string{}
+	for k, v := range p.Message.Attributes {
+		attrs[k] = v
+	}
+	attrs[AttrReason] = truncate(reason, 1000)
+	attrs["messageId"] = p.Message.MessageID
+	attrs["deliveryAttempt"] = fmt.Sprint(p.DeliveryAttempt)
+	return b.send(ctx, b.deadLetters, p.Message.Data, attrs)
+}
+
+// truncate keeps an attribute below Pub/Sub's 1,024 bytes.
+func truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n]
+}
+
+func (b *Bus) send(ctx context.Context, to *pubsub.Publisher, data []byte, attrs map[string]string) error {
+	if _, err := to.Publish(ctx, &pubsub.Message{Data: data, Attributes: attrs}).Get(ctx); err != nil {
+		return fmt.Errorf("publish to %s: %w", to.String(), err)
+	}
+	return nil
+}

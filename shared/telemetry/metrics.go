@@ -1,0 +1,46 @@
+package telemetry
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are what one process counts.
+type Metrics struct {
+	registry *prometheus.Registry
+	// Lag is the time from an event's receipt to the moment its user's profile
+	// counts it, in seconds, one observation an event.
+	Lag prometheus.Histogram
+	// Events counts what process made of events: applied or deleted.
+	Events *prometheus.CounterVec
+	// Messages counts messages by outcome: applied, resolved, retried, dead.
+	Messages *prometheus.CounterVec
+}
+
+// NewMetrics makes a set of metrics, all zero.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		Lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "affinity_event_to_visible_seconds",
+			Help: "Time from receipt of an event until every read of its user's profile counts it.",
+			// From a millisecond to half an hour, each bucket twice the last.
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 21),
+		}),
+		Events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "affinity_events_total", Help: "Events by what became of them.",
+		}, []string{"outcome"}),
+		Messages: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "affinity_messages_total", Help: "Messages by outcome: applied, resolved, retried, dead.",
+		}, []string{"outcome"}),
+	}
+	m.registry.MustRegister(m.Lag, m.Events, m.Messages)
+	return m
+}
+
+// Handler shows the metrics in Prometheus' text format.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
