@@ -1,0 +1,39 @@
+package profile
+
+import (
+	"context"
+	"time"
+)
+
+// Delete makes a user forgotten: everything received until now ceases to count
+// before it returns, and what is received later begins a new profile. It
+// returns the time until which events are deleted; Purge then removes them.
+func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, error) {
+	until := e.now().Truncate(time.Millisecond)
+	if err := e.store.RaiseTombstone(ctx, appID, user, until.UnixMilli()); err != nil {
+		return time.Time{}, err
+	}
+	row, err := e.store.TakeTicket(ctx, appID, user)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := e.store.ForgetUser(ctx, appID, user, row.Ticket); err != nil {
+		return time.Time{}, err
+	}
+	return until, nil
+}
+
+// Purge removes the events of a user from the log that his tombstone covers, up
+// to a time. It returns how many there were. Asking for more than was deleted
+// removes no more than was deleted.
+func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {
+	row, err := e.store.ReadUser(ctx, appID, user)
+	if err != nil {
+		return 0, err
+	}
+	covered := min(until.UnixMilli(), row.DeletedUntil)
+	if covered <= 0 {
+		return 0, nil
+	}
+	return e.store.PurgeLog(ctx, appID, user, covered)
+}

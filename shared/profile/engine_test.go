@@ -1,0 +1,328 @@
+package profile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+const (
+	appID = "shop"
+	hour  = int64(3_600_000)
+	day   = 24 * hour
+)
+
+var ctx = context.Background()
+
+var (
+	plain = strategy.Strategy{
+		EventsScoring: []strategy.EventScore{{EventName: "Viewed", EventType: event.View, Score: 1}, {EventName: "Bought", EventType: event.Conversion, Score: 10}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 3}, {FacetName: "brand", Score: 2}},
+	}
+	decaying = strategy.Strategy{
+		EventsScoring: []strategy.EventScore{{EventName: "Bought", EventType: event.Conversion, Score: 7}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 5}},
+		HalfLives:     []int{1, 30},
+	}
+)
+
+// bench is an engine over a store of its own, with a clock that the test moves.
+type bench struct {
+	t      *testing.T
+	store  *store.Store
+	client *bigtable.Client
+	apps   config.Store
+	eng    *profile.Engine
+	clock  int64
+}
+
+func newBench(t *testing.T, retentionDays int, st strategy.Strategy) *bench {
+	t.Helper()
+	b := &bench{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
+	b.store, b.client = storetest.NewWithClient(t)
+	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retentionDays}); err != nil {
+		t.Fatal(err)
+	}
+	b.setStrategy(st)
+	b.eng = b.engine()
+	return b
+}
+
+func (b *bench) engine() *profile.Engine {
+	return profile.New(b.store, b.apps, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
+}
+
+func (b *bench) setStrategy(st strategy.Strategy) {
+	b.t.Helper()
+	if _, _, err := b.apps.SetStrategy(ctx, appID, st); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) app() config.App {
+	b.t.Helper()
+	app, err := b.apps.App(ctx, appID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return app
+}
+
+func (b *bench) apply(events ...store.LogEvent) profile.Outcome {
+	b.t.Helper()
+	outcome, err := b.eng.Apply(ctx, b.app(), events)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return outcome
+}
+
+func (b *bench) read(user string) profile.Result {
+	b.t.Helper()
+	r, err := b.eng.Read(ctx, b.app(), user, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func (b *bench) delete(user string) int64 {
+	b.t.Helper()
+	until, err := b.eng.Delete(ctx, appID, user)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return until.UnixMilli()
+}
+
+// bought is a conversion of a red thing.
+func bought(user string, ms int64) store.LogEvent {
+	return logEvent(user, ms, "Bought", event.Conversion, affinity.Count{Facet: "color", Value: "Red", N: 1})
+}
+
+func logEvent(user string, ms int64, name string, typ event.Type, counts ...affinity.Count) store.LogEvent {
+	return store.LogEvent{User: user, Time: ms, ID: fmt.Sprintf("%011d", ms%1e11), Type: typ, Name: name, Counts: counts, Original: []byte("{}")}
+}
+
+// red is the score of color:Red, 0 if it is not there.
+func red(r profile.Result) float64 {
+	for _, a := range r.Affinities {
+		if a.Facet == "color" && a.Value == "Red" {
+			return a.Scores[0]
+		}
+	}
+	return 0
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
+
+func TestAnEventCountsInTheNextRead(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.apply(bought("u", b.clock-hour), bought("v", b.clock-hour), bought("u", b.clock))
+	r := b.read("u")
+	if red(r) != 60 || !r.Stored || r.LastEventAt != b.clock || r.StrategyVersion != 1 {
+		t.Errorf("%+v, want the stored profile with 60", r)
+	}
+	b.apply(bought("u", b.clock-hour)) // the same event again
+	if r := b.read("u"); red(r) != 60 || !r.Stored {
+		t.Errorf("a duplicate made %v", r)
+	}
+	if r := b.read("nobody"); r.Known {
+		t.Errorf("nobody is known: %+v", r)
+	}
+}
+
+func TestAStrategyIsInForceForTheNextRead(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.apply(bought("u", b.clock))
+	b.setStrategy(decaying)
+	if r := b.read("u"); red(r) != 35 || r.Stored || r.StrategyVersion != 2 {
+		t.Errorf("%+v, want 35, computed under version 2", r)
+	}
+	if r := b.read("u"); red(r) != 35 || !r.Stored {
+		t.Errorf("%+v, want what was computed to be stored", r)
+	}
+	b.clock += day
+	if r := b.read("u"); !near(red(r), 17.5) || !r.Stored {
+		t.Errorf("%+v, want half after one half-life, still stored", r)
+	}
+}
+
+func TestAnEventLeavesTheWindow(t *testing.T) {
+	b := newBench(t, 10, plain)
+	first := b.clock
+	b.apply(bought("u", first), logEvent("u", first+day, "Ignored", event.Click))
+	b.clock = first + 10*day - 1
+	if r := b.read("u"); red(r) != 30 || !r.Stored {
+		t.Errorf("a millisecond before it leaves: %+v", r)
+	}
+	b.clock++
+	if r := b.read("u"); red(r) != 0 || !r.Known || r.Stored {
+		t.Errorf("as it leaves: %+v, want a known user without affinities", r)
+	}
+	b.clock += day
+	if r := b.read("u"); r.Known {
+		t.Errorf("after his last event left: %+v, want unknown", r)
+	}
+}
+
+func TestRetentionIsPartOfAProfile(t *testing.T) {
+	b := newBench(t, 1, plain)
+	b.apply(bought("u", b.clock-2*day), bought("u", b.clock))
+	if r := b.read("u"); red(r) != 30 {
+		t.Fatalf("within a day: %+v", r)
+	}
+	if err := b.apps.SetRetention(ctx, appID, 0); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.read("u"); red(r) != 60 || r.Stored {
+		t.Errorf("without a limit: %+v, want both events", r)
+	}
+}
+
+func TestADeletionSticks(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.apply(bought("u", b.clock-hour))
+	until := b.delete("u")
+	if r := b.read("u"); r.Known {
+		t.Errorf("after deletion: %+v", r)
+	}
+	// An event that was received before the deletion and comes after it.
+	if outcome := b.apply(bought("u", until)); outcome.Deleted != 1 || outcome.Applied != 0 {
+		t.Errorf("%+v, want the event to be dropped", outcome)
+	}
+	if r := b.read("u"); r.Known {
+		t.Errorf("resurrected: %+v", r)
+	}
+	b.clock++
+	b.apply(bought("u", b.clock))
+	if r := b.read("u"); red(r) != 30 {
+		t.Errorf("a new event begins a new profile: %+v", r)
+	}
+	n, err := b.eng.Purge(ctx, appID, "u", time.UnixMilli(b.clock+day))
+	if err != nil || n != 1 {
+		t.Errorf("purged %d, %v; want the one event that is deleted, not the new one", n, err)
+	}
+	if r := b.read("u"); red(r) != 30 {
+		t.Errorf("the purge took a live event: %+v", r)
+	}
+}
+
+func TestDeletingAUserWithNewerEvents(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.clock += 10
+	b.apply(bought("u", b.clock)) // stamped by a machine whose clock is ahead
+	b.clock -= 10
+	b.delete("u")
+	b.clock += 20
+	if r := b.read("u"); red(r) != 30 {
+		t.Errorf("%+v: a deletion must not hide an event newer than itself", r)
+	}
+}
+
+func TestImportedHistoryCounts(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.apply(bought("u", b.clock))
+	for i := range int64(3) {
+		if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("u", b.clock-i*day), bought("w", b.clock-i*day)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, user := range []string{"u", "w"} {
+		if r := b.read(user); red(r) != 90 || r.Stored {
+			t.Errorf("%s: %+v, want 90 computed", user, r)
+		}
+		if r := b.read(user); red(r) != 90 || !r.Stored {
+			t.Errorf("%s: %+v, want 90 stored", user, r)
+		}
+	}
+}
+
+func TestAnEventLaterThanTheClockIsCountedWhenItsTimeComes(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.apply(bought("u", b.clock))
+	if err := b.store.AppendLog(ctx, appID, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
+		t.Fatal(err)
+	}
+	b.apply(bought("u", b.clock-1))
+	if r := b.read("u"); red(r) != 60 {
+		t.Errorf("%+v, want the two events of the past", r)
+	}
+	b.clock += 5
+	if r := b.read("u"); red(r) != 90 || r.Stored {
+		t.Errorf("%+v, want the third to be counted at its time", r)
+	}
+}
+
+func TestAStaleCacheDoesNotBringAnOldStrategyBack(t *testing.T) {
+	b := newBench(t, 90, plain)
+	stale := b.app()
+	b.setStrategy(decaying)
+	b.apply(bought("u", b.clock))
+	if _, err := b.eng.Apply(ctx, stale, []store.LogEvent{bought("u", b.clock-1)}); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.read("u"); r.StrategyVersion != 2 || !r.Stored {
+		t.Errorf("%+v, want the newer strategy's profile kept", r)
+	}
+	r, err := b.eng.Read(ctx, stale, "u", 0)
+	if err != nil || r.StrategyVersion != 2 || !r.Stored {
+		t.Errorf("%+v, %v: a reader with a stale cache must notice", r, err)
+	}
+}
+
+func TestReadManyMixesStoredComputedAndUnknown(t *testing.T) {
+	b := newBench(t, 90, plain)
+	var users []string
+	for i := range 250 { // more than one chunk
+		user := fmt.Sprint("u", i)
+		users = append(users, user)
+		if i%2 == 0 {
+			b.apply(bought(user, b.clock))
+		} else if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought(user, b.clock)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := b.eng.ReadMany(ctx, b.app(), append(users, "nobody"), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, user := range users {
+		if r := got[user]; red(r) != 30 || r.Stored != (i%2 == 0) {
+			t.Errorf("%s: %+v", user, r)
+		}
+	}
+	if got["nobody"].Known {
+		t.Error("nobody is known")
+	}
+}
+
+func TestAManifestOfANewerVersionIsNotIgnored(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.apply(bought("u", b.clock))
+	m := bigtable.NewMutation()
+	m.Set("u", "m", bigtable.Now(), []byte("packed by a newer version"))
+	if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.eng.Read(ctx, config.App{ID: appID, StrategyVersion: 9}, "u", 0); !errors.Is(err, profile.ErrManifest) {
+		t.Errorf("computed over a manifest that this version cannot read: %v", err)
+	}
+	if _, err := b.eng.Apply(ctx, b.app(), []store.LogEvent{bought("u", b.clock-1)}); !errors.Is(err, profile.ErrManifest) {
+		t.Errorf("applied over a manifest that this version cannot read: %v", err)
+	}
+}
