@@ -230,31 +230,20 @@ func (e *Engine) current(ctx context.Context, app config.App, users map[string]s
 func (e *Engine) compute(ctx context.Context, app config.App, c *affinity.Compiled, users map[string]store.User, newest map[string]int64) (map[string]affinity.Profile, error) {
 	now := e.now().UnixMilli()
 	scorers := make(map[string]*affinity.Scorer, len(users))
-	windows := make(map[string]affinity.Window, len(users))
 	spans := make([]store.Span, 0, len(users))
 	for user, row := range users {
 		w := affinity.Window{Now: max(now, newest[user]), RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
-		windows[user] = w
+		scorers[user] = affinity.NewScorer(c, w)
 		spans = append(spans, store.Span{User: user, From: w.From()})
 	}
-	later, err := e.store.ScoreLog(ctx, app.ID, spans, c, func(user string) (*affinity.Scorer, affinity.Window) {
-		scorers[user] = affinity.NewScorer(c, windows[user])
-		return scorers[user], windows[user]
-	})
+	err := e.store.ScoreLog(ctx, app.ID, spans, c, func(user string) *affinity.Scorer { return scorers[user] })
 	if err != nil {
 		return nil, err
 	}
 	profiles := make(map[string]affinity.Profile, len(users))
-	for user := range users {
-		sc := scorers[user]
-		if sc == nil { // no row of his in the log
-			sc = affinity.NewScorer(c, windows[user])
-		}
+	for user, sc := range scorers {
 		p := sc.Profile()
 		p.StrategyVersion, p.RetentionDays = app.StrategyVersion, app.RetentionDays
-		if first, ok := later[user]; ok {
-			p.Until = min(p.Until, first)
-		}
 		profiles[user] = p
 	}
 	return profiles, nil

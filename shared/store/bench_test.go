@@ -68,8 +68,8 @@ func BenchmarkScoreLog(b *testing.B) {
 		}
 		b.Run(fmt.Sprint("columns=", n), func(b *testing.B) {
 			for range b.N {
-				if _, err := s.ScoreLog(context.Background(), app, spans, c, func(string) (*affinity.Scorer, affinity.Window) {
-					return affinity.NewScorer(c, w), w
+				if err := s.ScoreLog(context.Background(), app, spans, c, func(string) *affinity.Scorer {
+					return affinity.NewScorer(c, w)
 				}); err != nil {
 					b.Fatal(err)
 				}

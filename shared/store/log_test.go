@@ -27,16 +27,16 @@ func click(user string, ms int64, counts ...affinity.Count) store.LogEvent {
 }
 
 // score reads the log of one user as of a time.
-func score(t *testing.T, s *store.Store, st strategy.Strategy, user string, now int64) (affinity.Profile, map[string]int64) {
+func score(t *testing.T, s *store.Store, st strategy.Strategy, user string, now int64) affinity.Profile {
 	t.Helper()
 	c, w := affinity.Compile(st), affinity.Window{Now: now}
 	sc := affinity.NewScorer(c, w)
-	later, err := s.ScoreLog(context.Background(), app, []store.Span{{User: user, From: w.From()}}, c,
-		func(string) (*affinity.Scorer, affinity.Window) { return sc, w })
+	err := s.ScoreLog(context.Background(), app, []store.Span{{User: user, From: w.From()}}, c,
+		func(string) *affinity.Scorer { return sc })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sc.Profile(), later
+	return sc.Profile()
 }
 
 func TestLogScoresWhatWasAppended(t *testing.T) {
@@ -62,7 +62,7 @@ func TestLogScoresWhatWasAppended(t *testing.T) {
 		{"more columns than a filter holds", manyFacets(), []affinity.Affinity{{Facet: "color", Value: "Red", Scores: []float64{30}}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p, later := score(t, s, test.st, "u", 10_000)
+			p := score(t, s, test.st, "u", 10_000)
 			if diff := cmp.Diff(test.want, p.Affinities, cmp.Transformer("empty", func(a []affinity.Affinity) []affinity.Affinity {
 				return append([]affinity.Affinity{}, a...)
 			})); diff != "" {
@@ -70,9 +70,6 @@ func TestLogScoresWhatWasAppended(t *testing.T) {
 			}
 			if !p.Known || p.LastEventAt != 6000 {
 				t.Errorf("known %v, last event at %d, want 6000: scored or not, an event counts as seen", p.Known, p.LastEventAt)
-			}
-			if len(later) != 0 {
-				t.Errorf("later events %v, want none", later)
 			}
 		})
 	}
@@ -97,7 +94,7 @@ func TestAppendingAgainReplacesTheRow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, _ := score(t, s, clicks, "u", 2000)
+	p := score(t, s, clicks, "u", 2000)
 	want := []affinity.Affinity{{Facet: "color", Value: "Blue", Scores: []float64{1000}}}
 	if diff := cmp.Diff(want, p.Affinities); diff != "" {
 		t.Errorf("a second resolution must replace the first (-want +got):\n%s", diff)
@@ -110,12 +107,12 @@ func TestLaterEventsAreToldNotCounted(t *testing.T) {
 	if err := s.AppendLog(context.Background(), app, []store.LogEvent{click("u", 1000, red), click("u", 9000, red), click("u", 8000, red)}); err != nil {
 		t.Fatal(err)
 	}
-	p, later := score(t, s, clicks, "u", 5000)
+	p := score(t, s, clicks, "u", 5000)
 	if len(p.Affinities) != 1 || p.Affinities[0].Scores[0] != 1000 {
 		t.Errorf("affinities %v, want only the event of the past", p.Affinities)
 	}
-	if later["u"] != 8000 {
-		t.Errorf("later %v, want the first of them, 8000", later)
+	if p.Until != 8000 {
+		t.Errorf("valid until %d, want until the first of them, 8000", p.Until)
 	}
 }
 
@@ -134,10 +131,10 @@ func TestPurgeLogRemovesUpToATime(t *testing.T) {
 	if err != nil || n != 2400 {
 		t.Fatalf("purged %d, %v; want 2400", n, err)
 	}
-	if p, _ := score(t, s, clicks, "u", 5000); p.Affinities[0].Scores[0] != 100*1000 {
+	if p := score(t, s, clicks, "u", 5000); p.Affinities[0].Scores[0] != 100*1000 {
 		t.Errorf("score %v, want that of the 100 events left", p.Affinities)
 	}
-	if p, _ := score(t, s, clicks, "v", 5000); !p.Known {
+	if p := score(t, s, clicks, "v", 5000); !p.Known {
 		t.Error("another user's event is gone")
 	}
 }
@@ -149,7 +146,7 @@ func TestLimitsOfTime(t *testing.T) {
 	if err := s.AppendLog(context.Background(), app, []store.LogEvent{click("u", 0, red), click("u", last, red)}); err != nil {
 		t.Fatal(err)
 	}
-	if p, _ := score(t, s, clicks, "u", last); p.Affinities[0].Scores[0] != 2000 || p.LastEventAt != last {
+	if p := score(t, s, clicks, "u", last); p.Affinities[0].Scores[0] != 2000 || p.LastEventAt != last {
 		t.Errorf("profile %+v, want both ends of time counted", p)
 	}
 }

@@ -17,26 +17,24 @@ type Span struct {
 	From int64 // ms
 }
 
-// Sink gives the scorer that a user's events go to, and its window.
-type Sink func(user string) (*affinity.Scorer, affinity.Window)
+// Sink gives the scorer that a user's events go to.
+type Sink func(user string) *affinity.Scorer
 
 // ScoreLog reads the events of the spans and adds them to their users' scorers.
 // Only the cells that the strategy names travel, and one empty cell a row that
-// says the event is there. It returns, per user, the earliest event later than
-// the scorer's window, for users that have one: there is one only where clocks
-// disagree.
-func (s *Store) ScoreLog(ctx context.Context, app string, spans []Span, c *affinity.Compiled, scorer Sink) (map[string]int64, error) {
+// says the event is there.
+func (s *Store) ScoreLog(ctx context.Context, app string, spans []Span, c *affinity.Compiled, scorer Sink) error {
 	ranges := make(bigtable.RowRangeList, len(spans))
 	for i, sp := range spans {
 		prefix := userKey(app, sp.User)
 		ranges[i] = bigtable.NewRange(string(appendLogTime([]byte(prefix), sp.From)), prefixEnd(prefix))
 	}
-	sc := scan{app: app, scorer: scorer, sections: map[string]affinity.Section{}, later: map[string]int64{}}
+	sc := scan{app: app, scorer: scorer, sections: map[string]affinity.Section{}}
 	err := s.events.ReadRows(ctx, ranges, sc.row, bigtable.RowFilter(s.strategyFilter(c)))
 	if err := errors.Join(err, sc.err); err != nil {
-		return nil, fmt.Errorf("read log of %s: %w", app, err)
+		return fmt.Errorf("read log of %s: %w", app, err)
 	}
-	return sc.later, nil
+	return nil
 }
 
 // scan is the state of one ScoreLog. Rows come in key order, so that users do
@@ -46,9 +44,7 @@ type scan struct {
 	scorer   Sink
 	user     string
 	current  *affinity.Scorer
-	window   affinity.Window
 	sections map[string]affinity.Section // by column
-	later    map[string]int64
 	err      error
 }
 
@@ -60,14 +56,9 @@ func (sc *scan) row(r bigtable.Row) bool {
 	}
 	if sc.current == nil || user != sc.user {
 		sc.user = strings.Clone(user)
-		sc.current, sc.window = sc.scorer(sc.user)
+		sc.current = sc.scorer(sc.user)
 	}
 	if !sc.current.Begin(ms) {
-		if ms > sc.window.Now {
-			if first, ok := sc.later[sc.user]; !ok || ms < first {
-				sc.later[sc.user] = ms
-			}
-		}
 		return true
 	}
 	for _, item := range r[familyFilters] {

@@ -1,0 +1,146 @@
+// Package enrich turns the object ids of events into filters, with what the
+// catalog in Bigtable says of them at the moment the events are received.
+//
+// It holds a cache of objects that are asked for often. Only objects that are
+// there are cached: an object that was saved a moment ago is found.
+package enrich
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// cacheTTL is how long a changed object may still count as it was.
+	cacheTTL = 5 * time.Second
+	// cacheSize in objects: at some hundred bytes each, tens of megabytes.
+	cacheSize = 50_000
+)
+
+// Catalog is what enrichment needs of the store.
+type Catalog interface {
+	ReadFilters(ctx context.Context, app string, refs []store.ObjectRef) (map[store.ObjectRef]store.ObjectFilters, error)
+	ReadRecords(ctx context.Context, app string, refs []store.ObjectRef) (map[store.ObjectRef][]byte, error)
+}
+
+// Enricher resolves objects. Safe for concurrent use.
+type Enricher struct {
+	objects  Catalog
+	settings config.Store
+	cache    *lru.Cache[cacheKey, cached]
+}
+
+type cacheKey struct {
+	app string
+	ref store.ObjectRef
+}
+
+type cached struct {
+	filters []bus.Filter
+	version int64 // of the index settings
+	readAt  time.Time
+}
+
+// New makes an Enricher; settings should be the cached configuration.
+func New(objects Catalog, settings config.Store) (*Enricher, error) {
+	cache, err := lru.New[cacheKey, cached](cacheSize)
+	if err != nil {
+		return nil, fmt.Errorf("make object cache: %w", err)
+	}
+	return &Enricher{objects: objects, settings: settings, cache: cache}, nil
+}
+
+// Resolve reads the filters of every object that the events name: one read for
+// all that are not cached.
+func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
+	found := bus.Objects{}
+	asked := map[store.ObjectRef]bool{}
+	versions := map[string]catalog.Settings{}
+	var missing []store.ObjectRef
+	now := time.Now()
+	for i := range events {
+		for _, id := range events[i].ObjectIDs {
+			ref := store.ObjectRef{Index: events[i].Index, ID: id}
+			if asked[ref] {
+				continue
+			}
+			asked[ref] = true
+			settings, err := e.indexSettings(ctx, app, ref.Index, versions)
+			if err != nil {
+				return nil, err
+			}
+			hit, ok := e.cache.Get(cacheKey{app, ref})
+			if !ok || now.Sub(hit.readAt) >= cacheTTL || hit.version != settings.Version {
+				missing = append(missing, ref)
+				continue
+			}
+			found.Put(ref.Index, ref.ID, hit.filters)
+		}
+	}
+	if len(missing) == 0 {
+		return found, nil
+	}
+	return found, e.read(ctx, app, missing, versions, now, found)
+}
+
+func (e *Enricher) indexSettings(ctx context.Context, app, index string, seen map[string]catalog.Settings) (catalog.Settings, error) {
+	if s, ok := seen[index]; ok {
+		return s, nil
+	}
+	s, err := e.settings.IndexSettings(ctx, app, index)
+	if err != nil && !errors.Is(err, config.ErrNotFound) {
+		return s, fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
+	}
+	seen[index] = s
+	return s, nil
+}
+
+func (e *Enricher) read(ctx context.Context, app string, refs []store.ObjectRef, settings map[string]catalog.Settings, now time.Time, into bus.Objects) error {
+	stored, err := e.objects.ReadFilters(ctx, app, refs)
+	if err != nil {
+		return fmt.Errorf("resolve objects: %w", err)
+	}
+	var stale []store.ObjectRef
+	for ref, f := range stored {
+		if f.SettingsVersion != settings[ref.Index].Version {
+			stale = append(stale, ref)
+			continue
+		}
+		e.keep(app, ref, f.Filters, f.SettingsVersion, now, into)
+	}
+	// The settings changed after these were stored: their records are read.
+	records, err := e.objects.ReadRecords(ctx, app, stale)
+	if err != nil {
+		return fmt.Errorf("resolve objects under new settings: %w", err)
+	}
+	for ref, record := range records {
+		filters, err := catalog.Filters(record, settings[ref.Index])
+		if err != nil {
+			return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, app, ref.Index, err)
+		}
+		e.keep(app, ref, filters, settings[ref.Index].Version, now, into)
+	}
+	return nil
+}
+
+func (e *Enricher) keep(app string, ref store.ObjectRef, filters []event.Filter, version int64, now time.Time, into bus.Objects) {
+	list := make([]bus.Filter, len(filters))
+	for i, f := range filters {
+		list[i] = bus.Filter{f.Facet, f.Value}
+	}
+	into.Put(ref.Index, ref.ID, list)
+	// The reference aliases the body that named it; the cache must not keep that.
+	ref = store.ObjectRef{Index: strings.Clone(ref.Index), ID: strings.Clone(ref.ID)}
+	e.cache.Add(cacheKey{app, ref}, cached{list, version, now})
+}

@@ -1,0 +1,76 @@
+package enrich
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// LogEvents are the events as they go to the log, with the filters that their
+// objects had. Instantsearch events are left out: they are accepted and not
+// stored.
+func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []store.LogEvent {
+	entries := make([]store.LogEvent, 0, len(events))
+	for i := range events {
+		e := &events[i]
+		if e.Type == event.InstantSearch {
+			continue
+		}
+		entries = append(entries, store.LogEvent{
+			User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name,
+			Counts: Counts(e, objects), Original: original(e, receivedAt),
+		})
+	}
+	return entries
+}
+
+// original is the event as it is kept beside its filters:
+// {"receivedAt":1700000000000,"index":"products","event":{...as sent...}}.
+func original(e *event.Event, receivedAt int64) []byte {
+	index, _ := json.Marshal(e.Index)
+	b := make([]byte, 0, len(e.Raw)+len(index)+64)
+	b = strconv.AppendInt(append(b, `{"receivedAt":`...), receivedAt, 10)
+	b = append(append(append(b, `,"index":`...), index...), `,"event":`...)
+	return append(append(b, e.Raw...), '}')
+}
+
+// Counts are the raw filters of an event: how many of its objects carry each,
+// or 1 for filters that the event itself gives.
+func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
+	if len(e.ObjectIDs) == 0 {
+		counts := make([]affinity.Count, len(e.Filters))
+		for i, f := range e.Filters {
+			counts[i] = affinity.Count{Facet: f.Facet, Value: f.Value, N: 1}
+		}
+		return counts
+	}
+	known := objects[e.Index]
+	if len(e.ObjectIDs) == 1 {
+		return appendCounts(nil, known[e.ObjectIDs[0]])
+	}
+	var counts []affinity.Count
+	at := map[bus.Filter]int{}
+	for _, id := range e.ObjectIDs {
+		for _, f := range known[id] {
+			i, seen := at[f]
+			if !seen {
+				i = len(counts)
+				at[f] = i
+				counts = append(counts, affinity.Count{Facet: f[0], Value: f[1]})
+			}
+			counts[i].N++
+		}
+	}
+	return counts
+}
+
+func appendCounts(counts []affinity.Count, filters []bus.Filter) []affinity.Count {
+	for _, f := range filters {
+		counts = append(counts, affinity.Count{Facet: f[0], Value: f[1], N: 1})
+	}
+	return counts
+}

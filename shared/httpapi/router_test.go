@@ -1,0 +1,173 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestRouterAnswersEveryMistakeInJSON(t *testing.T) {
+	rt := httpapi.NewRouter(quiet)
+	rt.Handle("GET /1/things/{userToken}", func(w http.ResponseWriter, r *http.Request) error {
+		token, err := httpapi.UserToken(r)
+		if err != nil {
+			return err
+		}
+		return httpapi.WriteJSON(w, http.StatusOK, token)
+	})
+	rt.Handle("GET /crash", func(http.ResponseWriter, *http.Request) error {
+		var none map[string]int
+		none["a"] = 1
+		return nil
+	})
+	rt.Handle("GET /secret", func(http.ResponseWriter, *http.Request) error { return errors.New("password is 1234") })
+
+	for _, test := range []struct {
+		name, method, path string
+		status             int
+		body               string
+	}{
+		{"OK", "GET", "/1/things/abc", 200, `"abc"`},
+		{"an escaped slash stays in its segment", "GET", "/1/things/a%2Fb%2Bc%3D", 200, `"a/b+c="`},
+		{"a plus is a plus", "GET", "/1/things/a+b", 200, `"a+b"`},
+		{"token with a comma", "GET", "/1/things/a%2Cb", 422, `{"status":422,"message":"UserToken must contain only alphanumeric, equal, plus, slash, hyphen, or underscore characters, and be between 1 and 129 characters long"}`},
+		{"token with a newline", "GET", "/1/things/a%0Ab", 422, ""},
+		{"token too long", "GET", "/1/things/" + strings.Repeat("a", 130), 422, ""},
+		{"unknown path", "GET", "/2/things", 404, `{"status":404,"message":"Path not supported`},
+		{"wrong method", "POST", "/1/things/abc", 405, `{"status":405,"message":"Method Not Allowed"}`},
+		{"crash", "GET", "/crash", 500, `{"status":500,"message":"Internal error"}`},
+		{"an inner error is not shown", "GET", "/secret", 500, `{"status":500,"message":"Internal error"}`},
+		{"preflight", "OPTIONS", "/1/things/abc", 204, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			rt.ServeHTTP(w, httptest.NewRequest(test.method, test.path, nil))
+			if w.Code != test.status || !strings.HasPrefix(w.Body.String(), test.body) {
+				t.Errorf("%d %s, want %d %s", w.Code, w.Body, test.status, test.body)
+			}
+			if w.Header().Get("Access-Control-Allow-Origin") != "*" {
+				t.Error("not readable from a web page")
+			}
+			if test.status == 405 && w.Header().Get("Allow") == "" {
+				t.Error("405 without Allow")
+			}
+		})
+	}
+}
+
+func TestStatusOfErrors(t *testing.T) {
+	wrap := func(err error) error { return fmt.Errorf("doing: %w", err) }
+	for _, test := range []struct {
+		name   string
+		err    error
+		status int
+	}{
+		{"ours", httpapi.Errorf(409, "no"), 409},
+		{"refused event", &event.Refusal{Status: 422, Message: "no"}, 422},
+		{"invalid strategy", &strategy.Invalid{Message: "no"}, 422},
+		{"strategy that is no JSON", &strategy.Invalid{Message: "no", Syntax: true}, 400},
+		{"credentials", auth.ErrCredentials, 401},
+		{"forbidden", auth.ErrForbidden, 403},
+		{"backend away", status.Error(codes.Unavailable, "away"), 503},
+		{"backend slow", context.DeadlineExceeded, 503},
+		{"backend refuses us", status.Error(codes.PermissionDenied, "no"), 500},
+		{"unknown", errors.New("x"), 500},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got, _ := httpapi.Status(wrap(test.err)); got != test.status {
+				t.Errorf("status %d, want %d", got, test.status)
+			}
+		})
+	}
+}
+
+func gzipped(s string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, s)
+	_ = w.Close()
+	return b.String()
+}
+
+func TestReadBody(t *testing.T) {
+	const limit = 1000
+	whole := strings.Repeat("a", limit)
+	for _, test := range []struct {
+		name, encoding, body string
+		status               int // 0: read
+	}{
+		{"plain", "", "hello", 0},
+		{"empty", "", "", 0},
+		{"of just the limit", "", whole, 0},
+		{"over the limit", "", whole + "a", 413},
+		{"gzip", "gzip", gzipped("hello"), 0},
+		{"gzip of just the limit", "gzip", gzipped(whole), 0},
+		{"gzip that unpacks to more", "gzip", gzipped(strings.Repeat("a", 1_000_000)), 413},
+		{"not gzip", "gzip", "hello", 400},
+		{"gzip cut short", "gzip", gzipped(whole)[:15], 400},
+		{"unknown encoding", "br", "hello", 415},
+	} {
+		for _, chunked := range []bool{false, true} {
+			t.Run(fmt.Sprint(test.name, " chunked=", chunked), func(t *testing.T) {
+				r := httptest.NewRequest("POST", "/", strings.NewReader(test.body))
+				r.Header.Set("Content-Encoding", test.encoding)
+				if chunked {
+					r.ContentLength = -1
+				}
+				body, err := httpapi.ReadBody(httptest.NewRecorder(), r, limit)
+				if test.status == 0 {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if test.encoding == "" && string(body) != test.body {
+						t.Errorf("read %q", body)
+					}
+					return
+				}
+				if got, _ := httpapi.Status(err); err == nil || got != test.status {
+					t.Errorf("%d (%v), want %d", got, err, test.status)
+				}
+			})
+		}
+	}
+}
+
+func TestLazyStartsWithoutItsBackends(t *testing.T) {
+	ready := false
+	l := httpapi.NewLazy(quiet, func(context.Context) (http.Handler, error) {
+		if !ready {
+			return nil, errors.Join(errors.New("A is not set"), errors.New("B is not set"))
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), nil
+	})
+	get := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		l.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		return w
+	}
+	if w := get(); w.Code != 503 || !strings.Contains(w.Body.String(), "A is not set") || !strings.Contains(w.Body.String(), "B is not set") {
+		t.Errorf("%d %s, want 503 with all faults", w.Code, w.Body)
+	}
+	ready = true
+	if w := get(); w.Code != http.StatusTeapot {
+		t.Errorf("%d, want the function once its faults are mended", w.Code)
+	}
+}
