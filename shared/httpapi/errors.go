@@ -107,9 +107,17 @@ func WriteError(log *slog.Logger, w http.ResponseWriter, r *http.Request, err er
 	if code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	body, _ := json.Marshal(struct {
-		Status  int    `json:"status"`
-		Message string `json:"message"`
-	}{code, message})
+	body, _ := json.Marshal(statusMessage{code, message})
 	writeBody(w, code, body)
+}
+
+// statusMessage is the body of every error, and of what is simply done.
+type statusMessage struct {
+	Status  int    `json:"status"`
+	Message string `json:"message"`
+}
+
+// WriteMessage answers with {"status":N,"message":"..."}.
+func WriteMessage(w http.ResponseWriter, code int, message string) error {
+	return WriteJSON(w, code, statusMessage{code, message})
 }

@@ -1,0 +1,195 @@
+// Package catalog is the public function that takes a customer's objects and
+// index settings in. Objects lie in the table objects beside the filters that
+// they give under the settings; settings lie in Firestore.
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+func init() {
+	functions.HTTP("Catalog", backend.Function(backend.Need{}, New).ServeHTTP)
+}
+
+type handlers struct{ *backend.Backends }
+
+// New is the function over its backends.
+func New(b *backend.Backends) http.Handler {
+	h := handlers{b}
+	rt := httpapi.NewRouter(b.Log)
+	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
+	rt.Handle("GET /1/indexes/{index}/task/{task}", h.task)
+	rt.Handle("GET /1/indexes/{index}/settings", h.settings)
+	rt.Handle("PUT /1/indexes/{index}/settings", h.setSettings)
+	rt.Handle("GET /1/indexes/{index}/{objectID}", h.get)
+	rt.Handle("DELETE /1/indexes/{index}/{objectID}", h.delete)
+	return rt
+}
+
+// tenant is the app and the index that a request names.
+func (h handlers) tenant(r *http.Request, anyOf ...string) (config.App, string, error) {
+	app, err := httpapi.Tenant(h.Auth, r, anyOf...)
+	if err != nil {
+		return app, "", err
+	}
+	index := r.PathValue("index")
+	if !catalog.ValidIndex(index) {
+		return app, "", httpapi.Errorf(http.StatusUnprocessableEntity, "The index name must have 1 to %d bytes", catalog.MaxIndex)
+	}
+	return app, index, nil
+}
+
+// taskID answers clients that wait for a task: writes are done before they are
+// answered, so that any number stands for a finished one.
+func taskID(now time.Time) int64 { return now.UnixMilli() }
+
+func (h handlers) batch(w http.ResponseWriter, r *http.Request) error {
+	app, index, err := h.tenant(r, auth.AddObject, auth.DeleteObject)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, catalog.MaxBody)
+	if err != nil {
+		return err
+	}
+	actions, err := catalog.DecodeBatch(body)
+	if err != nil {
+		return err
+	}
+	for _, acl := range neededACLs(actions) {
+		if _, err := httpapi.Tenant(h.Auth, r, acl); err != nil {
+			return err
+		}
+	}
+	if err := h.apply(r.Context(), app.ID, index, actions); err != nil {
+		return err
+	}
+	ids := make([]string, 0, len(actions))
+	for _, a := range actions {
+		if a.Kind != catalog.Clear {
+			ids = append(ids, a.ObjectID)
+		}
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"taskID": taskID(h.Now()), "objectIDs": ids})
+}
+
+// neededACLs is what a key must hold, all of it, for the actions of a batch.
+func neededACLs(actions []catalog.Action) []string {
+	var add, remove bool
+	for _, a := range actions {
+		if a.Kind == catalog.DeleteObject || a.Kind == catalog.Clear {
+			remove = true
+		} else {
+			add = true
+		}
+	}
+	var acls []string
+	if add {
+		acls = append(acls, auth.AddObject)
+	}
+	if remove {
+		acls = append(acls, auth.DeleteObject)
+	}
+	return acls
+}
+
+func (h handlers) task(w http.ResponseWriter, r *http.Request) error {
+	if _, _, err := h.tenant(r, auth.AddObject, auth.DeleteObject, auth.Settings); err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"status": "published", "pendingTask": false})
+}
+
+func (h handlers) settings(w http.ResponseWriter, r *http.Request) error {
+	app, index, err := h.tenant(r, auth.Settings)
+	if err != nil {
+		return err
+	}
+	s, err := h.Apps.IndexSettings(r.Context(), app.ID, index)
+	if err != nil && !errors.Is(err, config.ErrNotFound) {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	answer := map[string]any{}
+	if s.Version > 0 {
+		answer["attributesForFaceting"] = append([]string{}, s.AttributesForFaceting...)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+func (h handlers) setSettings(w http.ResponseWriter, r *http.Request) error {
+	app, index, err := h.tenant(r, auth.Settings)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, catalog.MaxBody)
+	if err != nil {
+		return err
+	}
+	attributes, given, err := catalog.DecodeSettings(body)
+	if err != nil {
+		return err
+	}
+	if given {
+		if _, err := h.Config.SetIndexSettings(r.Context(), app.ID, index, attributes); err != nil {
+			return fmt.Errorf("set settings: %w", err)
+		}
+	}
+	now := h.Now()
+	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"taskID": taskID(now), "updatedAt": now.UTC().Format(time.RFC3339Nano)})
+}
+
+func (h handlers) get(w http.ResponseWriter, r *http.Request) error {
+	app, index, err := h.tenant(r, auth.AddObject)
+	if err != nil {
+		return err
+	}
+	ref := store.ObjectRef{Index: index, ID: r.PathValue("objectID")}
+	if err := checkID(ref.ID); err != nil {
+		return err
+	}
+	records, err := h.Store.ReadRecords(r.Context(), app.ID, []store.ObjectRef{ref})
+	if err != nil {
+		return err
+	}
+	record, ok := records[ref]
+	if !ok {
+		return httpapi.Errorf(http.StatusNotFound, "ObjectID does not exist")
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, json.RawMessage(record))
+}
+
+func (h handlers) delete(w http.ResponseWriter, r *http.Request) error {
+	app, index, err := h.tenant(r, auth.DeleteObject)
+	if err != nil {
+		return err
+	}
+	id := r.PathValue("objectID")
+	if err := checkID(id); err != nil {
+		return err
+	}
+	if err := h.Store.DeleteObjects(r.Context(), app.ID, index, []string{id}); err != nil {
+		return err
+	}
+	now := h.Now()
+	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"taskID": taskID(now), "deletedAt": now.UTC().Format(time.RFC3339Nano)})
+}
+
+func checkID(id string) error {
+	if len(id) == 0 || len(id) > catalog.MaxObjectID {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "objectID must have 1 to %d bytes", catalog.MaxObjectID)
+	}
+	return nil
+}

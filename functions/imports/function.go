@@ -1,0 +1,119 @@
+// Package imports is the public function that takes history in: events of any
+// age, in bulk, one JSON object a line.
+//
+// It is apart from ingest so that a bulk load has its own instances and its own
+// way into Bigtable, and never delays a live event. It writes the log itself,
+// synchronously: when it has answered, the events count in every read.
+package imports
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/httpapi"
+)
+
+// Limits of one request. A client cuts a file into as many as it takes.
+const (
+	MaxLines = 5_000
+	MaxBody  = 8 << 20
+)
+
+func init() {
+	functions.HTTP("Imports", backend.Function(backend.Need{}, New).ServeHTTP)
+}
+
+type imports struct{ *backend.Backends }
+
+// New is the function over its backends.
+func New(b *backend.Backends) http.Handler {
+	rt := httpapi.NewRouter(b.Log)
+	rt.Handle("POST /1/events/import", imports{b}.run)
+	return rt
+}
+
+// Refused is a line that was not taken, counted from 1.
+type Refused struct {
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+}
+
+// Answer says what became of the lines of a request.
+type Answer struct {
+	Accepted int `json:"accepted"`
+	// Received counts accepted events that had no time of their own, or a later
+	// one than now: sent again they count again.
+	Received int       `json:"received"`
+	Refused  []Refused `json:"refused"`
+}
+
+func (im imports) run(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(im.Auth, r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, MaxBody)
+	if err != nil {
+		return err
+	}
+	rules := event.Rules{Now: im.Now(), Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
+	events, answer, err := decode(body, rules)
+	if err != nil {
+		return err
+	}
+	objects, err := im.Enricher.Resolve(r.Context(), app.ID, events)
+	if err != nil {
+		return fmt.Errorf("import events of %s: %w", app.ID, err)
+	}
+	if _, err := im.Profiles.Import(r.Context(), app, enrich.LogEvents(events, objects, rules.Now.UnixMilli())); err != nil {
+		return fmt.Errorf("import events of %s: %w", app.ID, err)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// decode takes the lines apart; what is refused is told by line.
+func decode(body []byte, rules event.Rules) ([]event.Event, Answer, error) {
+	answer := Answer{Refused: []Refused{}}
+	var events []event.Event
+	for line := 1; len(body) > 0; line++ {
+		if line > MaxLines {
+			return nil, answer, httpapi.Errorf(http.StatusRequestEntityTooLarge, "Cannot process more than %d lines in a request", MaxLines)
+		}
+		var raw []byte
+		raw, body, _ = bytes.Cut(body, []byte("\n"))
+		if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+			continue
+		}
+		rules.Ordinal = line - 1
+		e, err := event.Decode(raw, rules)
+		if err != nil {
+			answer.Refused = append(answer.Refused, Refused{line, message(err)})
+			continue
+		}
+		answer.Accepted++
+		if e.Received {
+			answer.Received++
+		}
+		if e.Type != event.InstantSearch {
+			events = append(events, e)
+		}
+	}
+	return events, answer, nil
+}
+
+func message(err error) string {
+	var refusal *event.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Message
+	}
+	return err.Error()
+}

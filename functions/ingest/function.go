@@ -1,0 +1,129 @@
+// Package ingest is the public function that takes events in.
+//
+// It authenticates, validates, resolves objects to filters, stamps the time of
+// receipt and publishes one message a request; process does the rest. It writes
+// nothing to the log. Refused events are counted in the table refused, because
+// a page's beacon never sees its answer.
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+func init() {
+	functions.HTTP("Ingest", backend.Function(backend.Need{Bus: true}, New).ServeHTTP)
+}
+
+type ingest struct{ *backend.Backends }
+
+// New is the function over its backends.
+func New(b *backend.Backends) http.Handler {
+	in := ingest{b}
+	rt := httpapi.NewRouter(b.Log)
+	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
+		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
+	rt.Handle("POST /1/events", in.accept)
+	rt.Handle("GET /1/events/refused", in.refused)
+	return rt
+}
+
+func (in ingest) accept(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(in.Auth, r, auth.Search)
+	if err != nil {
+		return err
+	}
+	received := in.Now()
+	body, err := httpapi.ReadBody(w, r, event.MaxBody)
+	if err != nil {
+		return in.refuse(r.Context(), app, received, err)
+	}
+	events, err := event.DecodeBatch(body, event.Rules{Now: received, MaxAge: event.MaxEventAge})
+	if err != nil {
+		return in.refuse(r.Context(), app, received, err)
+	}
+	if !anyStored(events) {
+		return httpapi.WriteMessage(w, http.StatusOK, "OK")
+	}
+	m := bus.Message{App: app.ID, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Resolved: true, Body: body}
+	if m.Objects, err = in.Enricher.Resolve(r.Context(), app.ID, events); err != nil {
+		in.Log.LogAttrs(r.Context(), slog.LevelWarn, "the catalog cannot be read, process resolves the message",
+			slog.String("app", app.ID), slog.Any("error", err))
+		m.Resolved, m.Objects = false, nil
+	}
+	if err := in.Bus.Publish(r.Context(), m); err != nil {
+		in.Log.LogAttrs(r.Context(), slog.LevelError, "events are not published", slog.String("app", app.ID), slog.Any("error", err))
+		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
+	}
+	return httpapi.WriteMessage(w, http.StatusOK, "OK")
+}
+
+// anyStored tells whether there is an event to keep: instantsearch events are
+// accepted for the clients that send them, and say nothing of a user's taste.
+func anyStored(events []event.Event) bool {
+	for i := range events {
+		if events[i].Type != event.InstantSearch {
+			return true
+		}
+	}
+	return false
+}
+
+// maxRecorded bounds what is kept of a refused event.
+const maxRecorded = 4 << 10
+
+// refuse counts a refusal for its app and passes it on.
+func (in ingest) refuse(ctx context.Context, app config.App, at time.Time, cause error) error {
+	status, reason := httpapi.Status(cause)
+	if status >= http.StatusInternalServerError {
+		return cause
+	}
+	refused := store.Refused{At: at, Reason: reason}
+	var refusal *event.Refusal
+	if errors.As(cause, &refusal) {
+		refused.Reason, refused.Event = refusal.Reason(), recorded(refusal.Event)
+	}
+	if err := in.Store.RecordRefused(ctx, app.ID, []store.Refused{refused}); err != nil {
+		in.Log.LogAttrs(ctx, slog.LevelError, "a refusal is not recorded", slog.String("app", app.ID), slog.Any("error", err))
+	}
+	return cause
+}
+
+// recorded is a refused event as it can be kept: whole, or as text cut short.
+func recorded(raw []byte) json.RawMessage {
+	if len(raw) == 0 || (len(raw) <= maxRecorded && json.Valid(raw)) {
+		return raw
+	}
+	text, _ := json.Marshal(string(raw[:min(len(raw), maxRecorded)]))
+	return text
+}
+
+func (in ingest) refused(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(in.Auth, r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	list, counts, err := in.Store.ReadRefused(r.Context(), app.ID)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, struct {
+		Refused []store.Refused  `json:"refused"`
+		Counts  map[string]int64 `json:"counts"`
+	}{list, counts})
+}

@@ -1,0 +1,138 @@
+// Package process is the private function that Pub/Sub pushes accepted events
+// to: it writes the log and refreshes the profiles of the events' users.
+//
+// A message is acknowledged only when every read counts its events, and any
+// fault has it delivered again, whole. What can never be applied goes to the
+// dead-letter topic with the reason. It keeps nothing of its own.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/httpapi"
+)
+
+// maxAttempts is how often a message is tried before it is buried with the
+// reason of its last failure. With a backoff of up to a minute this outlasts a
+// fault of a backend of a quarter of an hour; the subscription's own policy,
+// which knows no reasons, must allow more.
+const maxAttempts = 20
+
+func init() {
+	functions.HTTP("Process", backend.Function(backend.Need{Bus: true}, New).ServeHTTP)
+}
+
+type process struct{ *backend.Backends }
+
+// New is the function over its backends.
+func New(b *backend.Backends) http.Handler {
+	p := process{b}
+	rt := httpapi.NewRouter(b.Log)
+	rt.Handle("POST /", p.push)
+	rt.Handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+		b.Metrics.Handler().ServeHTTP(w, r)
+		return nil
+	})
+	return rt
+}
+
+// permanent marks a fault that no retry mends.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+func (p process) push(w http.ResponseWriter, r *http.Request) error {
+	body, err := httpapi.ReadBody(w, r, bus.MaxPush)
+	if err != nil {
+		return err
+	}
+	envelope, err := bus.DecodePush(body)
+	if err != nil {
+		return httpapi.Errorf(http.StatusBadRequest, "Bad Request: %v", err)
+	}
+	err = p.deliver(r.Context(), envelope)
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	var never permanent
+	if !errors.As(err, &never) && envelope.DeliveryAttempt < maxAttempts {
+		p.Metrics.Messages.WithLabelValues("retried").Inc()
+		return fmt.Errorf("message %s, attempt %d: %w", envelope.Message.MessageID, envelope.DeliveryAttempt, err)
+	}
+	if err := p.Bus.Bury(r.Context(), envelope, err.Error()); err != nil {
+		return err
+	}
+	p.Metrics.Messages.WithLabelValues("dead").Inc()
+	p.Log.LogAttrs(r.Context(), slog.LevelError, "message went to the dead-letter topic",
+		slog.String("messageId", envelope.Message.MessageID), slog.Int("attempt", envelope.DeliveryAttempt), slog.Any("error", err))
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (p process) deliver(ctx context.Context, envelope bus.Push) error {
+	m, err := bus.DecodeMessage(envelope.Message.Data)
+	if err != nil {
+		return permanent{err}
+	}
+	events, err := m.Events()
+	if err != nil {
+		return permanent{err}
+	}
+	app, err := p.Config.App(ctx, m.App)
+	if errors.Is(err, config.ErrNotFound) {
+		return permanent{fmt.Errorf("app %q does not exist", m.App)}
+	}
+	if err != nil {
+		return fmt.Errorf("read configuration of %s: %w", m.App, err)
+	}
+	if !m.Resolved {
+		return p.resolve(ctx, m, events)
+	}
+	return p.apply(ctx, app, m, events)
+}
+
+// resolve publishes a message anew with its objects resolved, so that all
+// deliveries of it carry the same filters.
+func (p process) resolve(ctx context.Context, m bus.Message, events []event.Event) error {
+	var err error
+	if m.Objects, err = p.Enricher.Resolve(ctx, m.App, events); err != nil {
+		return err
+	}
+	m.Resolved = true
+	if err := p.Bus.Publish(ctx, m); err != nil {
+		return err
+	}
+	p.Metrics.Messages.WithLabelValues("resolved").Inc()
+	return nil
+}
+
+func (p process) apply(ctx context.Context, app config.App, m bus.Message, events []event.Event) error {
+	entries := enrich.LogEvents(events, m.Objects, m.ReceivedAt)
+	outcome, err := p.Profiles.Apply(ctx, app, entries)
+	if err != nil {
+		return err
+	}
+	lag := p.Now().Sub(time.UnixMilli(m.ReceivedAt))
+	for range entries {
+		p.Metrics.Lag.Observe(lag.Seconds())
+	}
+	p.Metrics.Messages.WithLabelValues("applied").Inc()
+	p.Metrics.Events.WithLabelValues("applied").Add(float64(outcome.Applied))
+	p.Metrics.Events.WithLabelValues("deleted").Add(float64(outcome.Deleted))
+	p.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", app.ID),
+		slog.Int("events", outcome.Applied), slog.Int("deleted", outcome.Deleted), slog.Int64("lagMs", lag.Milliseconds()))
+	return nil
+}

@@ -1,0 +1,231 @@
+// Package profiles is the public function that answers with users' profiles and
+// deletes users. Profiles live in the table users, computed from the log where
+// the stored one is no longer true.
+package profiles
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/purge"
+)
+
+func init() {
+	functions.HTTP("Profiles", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
+}
+
+type profiles struct{ *backend.Backends }
+
+// New is the function over its backends.
+func New(b *backend.Backends) http.Handler {
+	p := profiles{b}
+	rt := httpapi.NewRouter(b.Log)
+	rt.Handle("GET /1/profiles/{userToken}", p.get)
+	rt.Handle("POST /1/profiles/batch", p.batch)
+	rt.Handle("GET /1/profiles/personalization/{userToken}", p.personalization)
+	rt.Handle("DELETE /1/profiles/{userToken}", p.deleteProfile)
+	rt.Handle("DELETE /1/usertokens/{userToken}", p.deleteUserToken)
+	return rt
+}
+
+const (
+	defaultLimit = 100
+	maxTokens    = 1000
+	maxBatchBody = 1 << 20
+)
+
+func (p profiles) get(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(p.Auth, r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	user, err := httpapi.UserToken(r)
+	if err != nil {
+		return err
+	}
+	limit, err := positive(r, "limit", defaultLimit)
+	if err != nil {
+		return err
+	}
+	days, err := positive(r, "halfLife", 0)
+	if err != nil {
+		return err
+	}
+	decode := limit
+	if days != 0 {
+		decode = 0 // another half-life, another order: all must be seen
+	}
+	result, err := p.Profiles.Read(r.Context(), app, user, decode)
+	if err != nil {
+		return fmt.Errorf("read profile: %w", err)
+	}
+	if !result.Known {
+		return unknown(user)
+	}
+	view, err := render(user, result, limit, days)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, view)
+}
+
+func unknown(user string) error {
+	return httpapi.Errorf(http.StatusNotFound, "No profile: user token %q has no event within the retention", user)
+}
+
+func positive(r *http.Request, name string, absent int) (int, error) {
+	values, given := r.URL.Query()[name]
+	if !given {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(values[0])
+	if err != nil || n < 1 {
+		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "%s must be a positive integer", name)
+	}
+	return n, nil
+}
+
+func (p profiles) batch(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(p.Auth, r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, maxBatchBody)
+	if err != nil {
+		return err
+	}
+	users, limit, err := decodeBatch(body)
+	if err != nil {
+		return err
+	}
+	results, err := p.Profiles.ReadMany(r.Context(), app, users, limit)
+	if err != nil {
+		return fmt.Errorf("read profiles: %w", err)
+	}
+	answer := struct {
+		Profiles []profileView `json:"profiles"`
+		NotFound []string      `json:"notFound"`
+	}{[]profileView{}, []string{}}
+	for _, user := range users {
+		result := results[user]
+		if !result.Known {
+			answer.NotFound = append(answer.NotFound, user)
+			continue
+		}
+		view, err := render(user, result, limit, 0)
+		if err != nil {
+			return err
+		}
+		answer.Profiles = append(answer.Profiles, view)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// decodeBatch reads {"userTokens":[...],"limit":N}; tokens named twice are
+// answered once.
+func decodeBatch(body []byte) ([]string, int, error) {
+	var in struct {
+		UserTokens []string `json:"userTokens"`
+		Limit      *int     `json:"limit"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, 0, httpapi.Errorf(http.StatusBadRequest, `Bad Request: want {"userTokens":["..."],"limit":N}`)
+	}
+	if len(in.UserTokens) == 0 || len(in.UserTokens) > maxTokens {
+		return nil, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", maxTokens)
+	}
+	limit := defaultLimit
+	if in.Limit != nil {
+		limit = *in.Limit
+	}
+	if limit < 1 {
+		return nil, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "limit must be a positive integer")
+	}
+	users, seen := make([]string, 0, len(in.UserTokens)), make(map[string]bool, len(in.UserTokens))
+	for _, user := range in.UserTokens {
+		if !event.ValidUserToken(user) {
+			return nil, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens holds a malformed token: %q", user)
+		}
+		if !seen[user] {
+			seen[user] = true
+			users = append(users, user)
+		}
+	}
+	return users, limit, nil
+}
+
+func (p profiles) personalization(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(p.Auth, r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	user, err := httpapi.UserToken(r)
+	if err != nil {
+		return err
+	}
+	result, err := p.Profiles.Read(r.Context(), app, user, 0)
+	if err != nil {
+		return fmt.Errorf("read profile: %w", err)
+	}
+	if !result.Known {
+		return unknown(user)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, struct {
+		UserToken   string                    `json:"userToken"`
+		LastEventAt string                    `json:"lastEventAt"`
+		Scores      map[string]map[string]int `json:"scores"`
+	}{user, rfc3339(result.LastEventAt), result.Scaled(result.App.Strategy)})
+}
+
+func (p profiles) deleteProfile(w http.ResponseWriter, r *http.Request) error {
+	user, until, err := p.delete(r, auth.Recommendation, auth.DeleteObject)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, struct {
+		UserToken    string `json:"userToken"`
+		DeletedUntil string `json:"deletedUntil"`
+	}{user, rfc3339(until.UnixMilli())})
+}
+
+func (p profiles) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
+	if _, _, err := p.delete(r, auth.DeleteObject); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// delete makes the user forgotten before it returns; the worker then removes
+// what is left of him in the log. Asking again after an error is harmless.
+func (p profiles) delete(r *http.Request, acl ...string) (string, time.Time, error) {
+	app, err := httpapi.Tenant(p.Auth, r, acl...)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	user, err := httpapi.UserToken(r)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	until, err := p.Profiles.Delete(r.Context(), app.ID, user)
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("delete user: %w", err)
+	}
+	task, err := purge.Task(purge.Order{App: app.ID, User: user, DeletedUntil: until.UnixMilli()})
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if err := p.Queue.Create(r.Context(), task); err != nil {
+		return "", time.Time{}, fmt.Errorf("order the purge of a deleted user: %w", err)
+	}
+	return user, until, nil
+}

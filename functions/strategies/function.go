@@ -1,0 +1,69 @@
+// Package strategies is the public function by which a customer reads and sets
+// the strategy of his app. Strategies and their versions live in Firestore.
+package strategies
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// maxBody leaves room for the most aliases a strategy may have and stays below
+// what a Firestore document holds, 1 MiB.
+const maxBody = 900_000
+
+func init() {
+	functions.HTTP("Strategies", backend.Function(backend.Need{}, New).ServeHTTP)
+}
+
+type strategies struct{ *backend.Backends }
+
+// New is the function over its backends.
+func New(b *backend.Backends) http.Handler {
+	s := strategies{b}
+	rt := httpapi.NewRouter(b.Log)
+	rt.Handle("GET /1/strategies/personalization", s.get)
+	rt.Handle("POST /1/strategies/personalization", s.set)
+	return rt
+}
+
+// get reads past the cache: who has just set a strategy must see it.
+func (s strategies) get(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(s.Auth, r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	if app, err = s.Apps.App(r.Context(), app.ID); err != nil {
+		return fmt.Errorf("read strategy: %w", err)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, app.Strategy)
+}
+
+func (s strategies) set(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(s.Auth, r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	wanted, err := strategy.Decode(body)
+	if err != nil {
+		return err
+	}
+	version, changed, err := s.Config.SetStrategy(r.Context(), app.ID, wanted)
+	if err != nil {
+		return fmt.Errorf("set strategy: %w", err)
+	}
+	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set",
+		slog.String("app", app.ID), slog.Int64("version", version), slog.Bool("changed", changed))
+	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")
+}

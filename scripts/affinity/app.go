@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// configStore is where apps and keys lie.
+type configStore struct {
+	config.Store
+	close func() error
+}
+
+// openFirestore opens it with the operator's Google credentials, or in the emulator that FIRESTORE_EMULATOR_HOST names.
+func openFirestore(ctx context.Context, project, database string) (configStore, error) {
+	client, err := firestore.NewClientWithDatabase(ctx, project, database)
+	if err != nil {
+		return configStore{}, fmt.Errorf("connect to Firestore database %s of project %s (gcloud auth application-default login gives credentials): %w",
+			database, project, err)
+	}
+	return configStore{Store: config.NewFirestore(client), close: client.Close}, nil
+}
+
+// appTool is what the commands under `app` share.
+type appTool struct {
+	*tool
+	project, database string
+}
+
+func (t *tool) appCommand() *cobra.Command {
+	a := &appTool{tool: t}
+	group := &cobra.Command{
+		Use:   "app",
+		Short: "Make apps and their keys, in Firestore with your Google credentials",
+		Long: "Make apps and their keys, in Firestore with your Google credentials (gcloud auth application-default login).\n" +
+			"The local stack is not managed so: it takes its apps from `up --app ID:KEY`.",
+		Args: cobra.NoArgs,
+		RunE: needsSubcommand,
+	}
+	flags := group.PersistentFlags()
+	flags.StringVar(&a.project, "project", "", "Google Cloud project (default: $GOOGLE_CLOUD_PROJECT)")
+	flags.StringVar(&a.database, "database", firestore.DefaultDatabaseID, "Firestore database")
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.keyCommand())
+	return group
+}
+
+// with runs something on the store.
+func (a *appTool) with(ctx context.Context, do func(config.Store) error) (err error) {
+	project := firstOf(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
+	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
+		project = "affinity-local"
+	}
+	if project == "" {
+		return usagef("apps lie in Firestore: give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; " +
+			"the local stack takes its apps from `up --app ID:KEY`")
+	}
+	store, err := a.openConfig(ctx, project, a.database)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.close()) }()
+	return do(store)
+}
+
+func (a *appTool) createCommand() *cobra.Command {
+	acl, days := auth.All, 90
+	cmd := &cobra.Command{
+		Use:     "create ID",
+		Short:   "Make an app and its first key",
+		Long:    "Make an app and its first key, which is printed once and kept nowhere.",
+		Example: "  affinity app create shop --project my-project --retention-days 90",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkID(args[0]), checkACL(acl), checkDays(days)); err != nil {
+				return usagef("%v", err)
+			}
+			return a.with(cmd.Context(), func(s config.Store) error { return a.create(cmd.Context(), s, args[0], acl, days) })
+		},
+	}
+	cmd.Flags().StringSliceVar(&acl, "acl", acl, "rights of the key")
+	cmd.Flags().IntVar(&days, "retention-days", days, "days that events count, 0 for no limit")
+	return cmd
+}
+
+func (a *appTool) create(ctx context.Context, s config.Store, id string, acl []string, days int) error {
+	err := s.CreateApp(ctx, config.App{ID: id, RetentionDays: days, CreatedAt: time.Now()})
+	if errors.Is(err, config.ErrExists) {
+		return fmt.Errorf("app %s is there already: for another key run `affinity app key add %s --acl ...`", id, id)
+	}
+	if err != nil {
+		return fmt.Errorf("make app %s: %w", id, err)
+	}
+	fmt.Fprintf(a.err, "app %s is made (%s)\n", id, retention(days))
+	if err := a.addKey(ctx, s, id, acl); err != nil {
+		return fmt.Errorf("app %s is made but has no key yet, run `affinity app key add %s --acl ...`: %w", id, id, err)
+	}
+	return nil
+}
+
+func (a *appTool) listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the apps",
+		Example: "  affinity app list --project my-project",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(s config.Store) error { return a.list(cmd.Context(), s) })
+		},
+	}
+}
+
+func (a *appTool) list(ctx context.Context, s config.Store) error {
+	ids, err := s.Apps(ctx)
+	if err != nil {
+		return fmt.Errorf("list apps: %w", err)
+	}
+	for _, id := range ids {
+		app, err := s.App(ctx, id)
+		if errors.Is(err, config.ErrNotFound) {
+			continue // gone since the list was read
+		}
+		if err != nil {
+			return fmt.Errorf("read app %s: %w", id, err)
+		}
+		fmt.Fprintf(a.out, "%s  %s  strategy version %d  made %s\n", id, retention(app.RetentionDays), app.StrategyVersion,
+			app.CreatedAt.UTC().Format(time.RFC3339))
+	}
+	if len(ids) == 0 {
+		fmt.Fprintln(a.err, "there are no apps: make one with `affinity app create ID`")
+	}
+	return nil
+}
+
+func (a *appTool) retentionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "retention ID DAYS",
+		Short:   "Set how many days the events of an app count, 0 for no limit",
+		Example: "  affinity app retention shop 365 --project my-project",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := args[0]
+			days, err := strconv.Atoi(args[1])
+			if err != nil {
+				return usagef("DAYS %q is no whole number", args[1])
+			}
+			if err := errors.Join(checkID(id), checkDays(days)); err != nil {
+				return usagef("%v", err)
+			}
+			return a.with(cmd.Context(), func(s config.Store) error {
+				if err := s.SetRetention(cmd.Context(), id, days); err != nil {
+					return fmt.Errorf("set the retention of app %s: %w", id, missingApp(err))
+				}
+				fmt.Fprintf(a.out, "app %s: %s\n", id, retention(days))
+				return nil
+			})
+		},
+	}
+}
+
+func checkID(id string) error {
+	if !auth.ValidAppID(id) {
+		return fmt.Errorf("app id %q: must be 1 to 64 letters, digits, - and _", id)
+	}
+	return nil
+}
+
+func checkDays(days int) error {
+	if days < 0 || days > maxRetention {
+		return fmt.Errorf("retention of %d days: must be 0 (no limit) to %d", days, maxRetention)
+	}
+	return nil
+}
+
+func checkACL(acl []string) error {
+	for _, right := range acl {
+		if !slices.Contains(auth.All, right) {
+			return fmt.Errorf("--acl %q does not exist: there are %s", right, strings.Join(auth.All, ", "))
+		}
+	}
+	if len(acl) == 0 {
+		return fmt.Errorf("--acl must name at least one of %s", strings.Join(auth.All, ", "))
+	}
+	return nil
+}
+
+func retention(days int) string {
+	if days == 0 {
+		return "events count for ever"
+	}
+	return fmt.Sprintf("events count for %d days", days)
+}
+
+// missingApp makes a store's not-found speak of apps.
+func missingApp(err error) error {
+	if errors.Is(err, config.ErrNotFound) {
+		return fmt.Errorf("there is no such app (affinity app list shows all): %w", err)
+	}
+	return err
+}

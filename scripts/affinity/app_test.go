@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+func TestAppCommands(t *testing.T) {
+	t.Parallel()
+	store := config.NewMemory()
+	var project, database string
+	app := func(line string) ran {
+		t.Helper()
+		return affinityWith(t, t.Context(), "", func(tl *tool) {
+			tl.openConfig = func(_ context.Context, p, d string) (configStore, error) {
+				project, database = p, d
+				return configStore{Store: store, close: func() error { return nil }}, nil
+			}
+		}, strings.Fields("app --project p "+line)...)
+	}
+
+	app("list").wants(t, exitFine, "there are no apps")
+	made := app("create shop --retention-days 30")
+	made.wants(t, exitFine, "events count for 30 days", "it is shown only now")
+	if project != "p" || database != "(default)" {
+		t.Errorf("opened database %q of project %q", database, project)
+	}
+	holds(t, store, made, auth.All...)
+	app("create shop").wants(t, exitFail, "app shop is there already")
+	app("list --database other").wants(t, exitFine, "shop  events count for 30 days  strategy version 0")
+	if database != "other" {
+		t.Errorf("--database other opened %q", database)
+	}
+
+	app("retention shop 0").wants(t, exitFine, "app shop: events count for ever")
+	app("list").wants(t, exitFine, "shop  events count for ever")
+
+	added := app("key add shop --acl search,recommendation")
+	holds(t, store, added, auth.Search, auth.Recommendation)
+	hash := auth.Hash(strings.TrimSpace(added.out))
+	app("key list shop").wants(t, exitFine, hash+"  search,recommendation", auth.Hash(strings.TrimSpace(made.out)))
+	app("key remove shop "+hash).wants(t, exitFine, "refused within 5 s")
+	app("key remove shop "+hash).wants(t, exitFail, "has no key with the hash")
+	if listed := app("key list shop"); strings.Contains(listed.out, hash) {
+		t.Errorf("the removed key is still listed:\n%s", listed.out)
+	}
+}
+
+// holds checks that a command printed one key, alone on stdout, and that the store holds its hash with these rights.
+func holds(t *testing.T, store config.Store, r ran, acl ...string) {
+	t.Helper()
+	if !regexp.MustCompile(`^[A-Za-z0-9]{32,}\n$`).MatchString(r.out) {
+		t.Errorf("stdout is %q, want one key", r.out)
+	}
+	key, err := store.Key(t.Context(), "shop", auth.Hash(strings.TrimSpace(r.out)))
+	if err != nil || strings.Join(key.ACL, ",") != strings.Join(acl, ",") {
+		t.Errorf("the store holds %v for the key (%v), want the rights %v", key.ACL, err, acl)
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	closed := false
+	r := affinityWith(t, t.Context(), "", func(tl *tool) {
+		tl.start = func(context.Context, upOptions) (runningStack, error) { return runningEngine{engine, &closed}, nil }
+	}, "demo", "--once")
+	r.wants(t, exitFine, "ready "+engine.URL, "days of history", "live: 84 events", "runs a lot, loves Stridewell", "strategy change:",
+		"strategy version 1", "strategy version 2", "curl '"+engine.URL+"/1/profiles/you'")
+	if !closed {
+		t.Error("the stack was not closed")
+	}
+	if strings.Contains(r.out, "\x1b") {
+		t.Error("colours where there is no terminal")
+	}
+	before, after, _ := strings.Cut(r.out, "strategy change:")
+	tops := func(text string) (tops []string) {
+		lines := strings.Split(text, "\n")
+		for i, line := range lines[:len(lines)-1] {
+			if strings.Contains(line, "strategy version") {
+				tops = append(tops, strings.Fields(lines[i+1])[0])
+			}
+		}
+		return tops
+	}
+	if got := strings.Join(tops(before), " "); got != "categories.lvl0:Running categories.lvl0:Sneakers" {
+		t.Errorf("the strongest affinities before the change are %s", got)
+	}
+	if got := tops(after); len(got) != 2 || got[0] != "brand:Stridewell" {
+		t.Errorf("the strongest affinities after the change are %s", got)
+	}
+}
+
+func TestDemoOfAnEngineThatRefuses(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	engine.failures = append(engine.failures, refusing(422))
+	closed := false
+	affinityWith(t, t.Context(), "", func(tl *tool) {
+		tl.start = func(context.Context, upOptions) (runningStack, error) { return runningEngine{engine, &closed}, nil }
+	}, "demo").wants(t, exitFail, "set the demo's strategy")
+	if !closed {
+		t.Error("the stack was not closed")
+	}
+}

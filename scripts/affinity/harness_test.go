@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// ran is what one command line came to.
+type ran struct {
+	code     int
+	out, err string
+}
+
+// affinity runs a command line in process, with short waits and no engine of its own.
+func affinity(t *testing.T, stdin string, args ...string) ran {
+	t.Helper()
+	return affinityWith(t, t.Context(), stdin, func(*tool) {}, args...)
+}
+
+func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*tool), args ...string) ran {
+	t.Helper()
+	var out, err bytes.Buffer
+	tl := &tool{
+		in: strings.NewReader(stdin), out: &out, err: &err,
+		openConfig: func(context.Context, string, string) (configStore, error) {
+			return configStore{Store: config.NewMemory(), close: func() error { return nil }}, nil
+		},
+		wait: backoff{first: time.Millisecond, most: 4 * time.Millisecond, total: 10 * time.Second},
+	}
+	change(tl)
+	code := tl.run(ctx, args)
+	return ran{code, out.String(), err.String()}
+}
+
+// wants fails the test unless the command ended so and each text was printed, on stdout or stderr.
+func (r ran) wants(t *testing.T, code int, texts ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d", r.code, code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(r.out+r.err, text) {
+			t.Errorf("did not print %q", text)
+		}
+	}
+	if t.Failed() {
+		t.Logf("stdout:\n%s\nstderr:\n%s", r.out, r.err)
+	}
+}
+
+// file writes a file of these lines and returns its path.
+func file(t *testing.T, name string, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// zipped is the text as gzip.
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// eventLine is a good event, different for each n.
+func eventLine(n int) string {
+	return fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","userToken":"u%d","timestamp":%d,"objectIDs":["o1"]}`, n%7, 1_600_000_000_000+n)
+}
+
+func eventLines(n int) []string {
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = eventLine(i)
+	}
+	return lines
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestImportEvents(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	lines := eventLines(9000)
+	lines[16] = `{"eventName":"Viewed","timestamp":5}` // line 17
+	lines[4000] = ""
+	lines[4999] = "  "
+	lines[5000] = `not JSON`
+	lines[8999] = `{"userToken":"u"}`
+	path := write(t, "events.ndjson.gz", zipped(t, "\ufeff"+strings.Join(lines, "\r\n"))) // no end of line at the end
+
+	r := affinity(t, "", "import", "--url", engine.URL, path)
+	r.wants(t, exitLines, "imported 8995 events", "3 lines did not go in; all others did",
+		path+":17: The userToken field is required\n", path+":5001: Invalid payload\n", path+":9000: EventName is required\n")
+	if first, last := strings.Index(r.err, ":17:"), strings.Index(r.err, ":9000:"); first > last {
+		t.Error("bad lines are not told in the order of the file")
+	}
+	if len(engine.events) != 8995 {
+		t.Errorf("the engine holds %d events, want 8995", len(engine.events))
+	}
+	for _, n := range engine.imports {
+		if n > chunkLines {
+			t.Errorf("a request had %d lines, want at most %d", n, chunkLines)
+		}
+	}
+	if len(engine.imports) != 5 {
+		t.Errorf("%d requests, want 5", len(engine.imports))
+	}
+
+	affinity(t, "", "import", "--url", engine.URL, path).wants(t, exitLines)
+	if len(engine.events) != 8995 {
+		t.Errorf("imported again, the engine holds %d events, want 8995", len(engine.events))
+	}
+}
+
+func TestImportIndex(t *testing.T) {
+	t.Parallel()
+	named := strings.Replace(eventLine(1), "{", `{"index":"shoes",`, 1)
+	cases := []struct {
+		name, event string
+		args        []string
+		want        string // index of the events and of the objects
+	}{
+		{"default", eventLine(1), nil, "products"},
+		{"of the first event", named, nil, "shoes"},
+		{"given", eventLine(1), []string{"--index", "a b/c"}, "a b/c"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			engine := newFakeEngine(t)
+			args := append([]string{"import", "-", "--url", engine.URL, "--objects", file(t, "objects.ndjson", `{"objectID":"o1","brand":"x"}`)}, c.args...)
+			affinity(t, c.event, args...).wants(t, exitFine, "imported 1 events and 1 objects")
+			if len(engine.objects[c.want]) != 1 {
+				t.Errorf("objects lie in %v, want them in %q", engine.objects, c.want)
+			}
+			for _, event := range engine.events {
+				if event.Index != c.want {
+					t.Errorf("an event is of index %q, want %q", event.Index, c.want)
+				}
+			}
+		})
+	}
+}
+
+func TestImportTriesAgain(t *testing.T) {
+	t.Parallel()
+	cases := map[string][]func(http.ResponseWriter, *http.Request){
+		"503":             {refusing(503)},
+		"429 then 500":    {refusing(429), refusing(500)},
+		"connection lost": {refusing(503), cutting, cutting},
+	}
+	for name, failures := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engine := newFakeEngine(t)
+			engine.failures = failures
+			affinity(t, strings.Join(eventLines(4100), "\n"), "import", "--url", engine.URL, "-").
+				wants(t, exitFine, "imported 4100 events", "trying again in")
+			if len(engine.events) != 4100 {
+				t.Errorf("the engine holds %d events, want 4100", len(engine.events))
+			}
+		})
+	}
+}
+
+func TestImportGivesUp(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	for range 10_000 {
+		engine.failures = append(engine.failures, refusing(503))
+	}
+	affinity(t, eventLine(1), "import", "--url", engine.URL, "--retry-for", "20ms", "-").
+		wants(t, exitFail, "gave up after trying again for 20ms", "503", "run the same command again to resume")
+}
+
+func TestImportRefused(t *testing.T) {
+	t.Parallel()
+	for status, advice := range map[int]string{401: "give --app and --key", 403: "give --key a key that has the right", 404: "404 Not Found"} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			engine := newFakeEngine(t)
+			engine.failures = append(engine.failures, refusing(status))
+			affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, exitFail, advice)
+		})
+	}
+}
+
+func TestImportOfAStrangeAnswer(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	engine.failures = append(engine.failures, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, exitFail, "not what an Affinity engine sends")
+}
+
+func TestImportSplitsWhatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	engine.maxBody = 10_000
+	lines := eventLines(1500)
+	lines[700] = strings.Replace(lines[700], `"u0"`, `"`+strings.Repeat("u", 20_000)+`"`, 1)
+	lines[900] = `{"eventName":"Viewed"}`
+	affinity(t, strings.Join(lines, "\n"), "import", "--url", engine.URL, "-").
+		wants(t, exitLines, "imported 1498 events", "stdin:701: 413", "stdin:901: The userToken field is required")
+}
+
+func TestImportOfALineThatCannotBeSent(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	long := `{"userToken":"u","eventName":"` + strings.Repeat("n", maxLine) + `"}`
+	affinity(t, strings.Join([]string{eventLine(1), long, eventLine(2)}, "\n"), "import", "--url", engine.URL, "-").
+		wants(t, exitLines, "imported 2 events", "stdin:2: the line is longer than")
+}
+
+func TestImportShowsTheFirstBadLines(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	r := affinity(t, strings.Repeat("{}\n", 30), "import", "--url", engine.URL, "-")
+	r.wants(t, exitLines, "imported 0 events", "30 lines did not go in (the first 20 are shown above)")
+	if n := strings.Count(r.err, "stdin:"); n != badLinesShown {
+		t.Errorf("showed %d bad lines, want %d", n, badLinesShown)
+	}
+}
+
+func TestImportOfADamagedFile(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	whole := zipped(t, strings.Join(eventLines(20_000), "\n"))
+	path := write(t, "cut.gz", whole[:len(whole)/2])
+	affinity(t, "", "import", "--url", engine.URL, path).wants(t, exitFail, "is it damaged or cut short?", "events went in before that")
+	if len(engine.events) == 0 {
+		t.Error("nothing of the readable part went in")
+	}
+}
+
+func TestImportOfEventsWithoutTime(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	affinity(t, `{"userToken":"u","eventName":"n"}`, "import", "--url", engine.URL, "-").
+		wants(t, exitFine, "warning: 1 events had no usable timestamp", "counts them again")
+}
+
+func TestImportOfNothing(t *testing.T) {
+	t.Parallel()
+	affinity(t, "", "import", "--url", newFakeEngine(t).URL, "-").wants(t, exitFine, "imported 0 events")
+}
+
+func TestImportInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	engine := newFakeEngine(t)
+	engine.failures = append(engine.failures, func(w http.ResponseWriter, _ *http.Request) {
+		stop()
+		refuse(w, 503, "busy")
+	})
+	affinityWith(t, ctx, eventLine(1), func(*tool) {}, "import", "--url", engine.URL, "-").wants(t, exitFail, "interrupted")
+}
+
+func TestImportObjects(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	var lines []string
+	for i := range 2500 {
+		lines = append(lines, fmt.Sprintf(`{"objectID":"o%d","n":%d}`, i, i))
+	}
+	lines[9] = `{"objectID":"o9","bad":true}`
+	lines[1700] = `{"objectID":"o1700","bad":true}`
+	lines[20] = `{"name":"no id"}`
+	lines[30] = `[{"objectID":"a"}]`
+	lines[40] = `{"objectID":`
+	lines = append(lines, `{"objectID":"o1","n":"the later one"}`)
+	path := write(t, "objects.ndjson.gz", zipped(t, strings.Join(lines, "\n")))
+	events := file(t, "events.ndjson", eventLine(1))
+	affinity(t, "", "import", "--url", engine.URL, "--objects", path, events).wants(t, exitLines, "and 2496 objects",
+		path+":10: 422 the record is not good", path+":1701: 422", path+":21: objectID is missing", path+":31: a JSON array",
+		path+":41: no JSON object", `objects go to the index "products"`)
+	if got := len(engine.objects["products"]); got != 2495 {
+		t.Errorf("the engine holds %d objects, want 2495", got)
+	}
+	if got := string(engine.objects["products"]["o1"]); !strings.Contains(got, "the later one") {
+		t.Errorf("of two objects with one id the engine holds %s", got)
+	}
+}
+
+func TestImportObjectsFails(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	engine.failures = append(engine.failures, refusing(403))
+	objects := file(t, "objects.ndjson", `{"objectID":"a"}`)
+	affinity(t, eventLine(1), "import", "--url", engine.URL, "--objects", objects, "-").wants(t, exitFail, "no events went in")
+	if len(engine.events) > 0 {
+		t.Error("events went in although their objects did not")
+	}
+}
+
+func TestImportStrategy(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ name, file, want, says string }{
+		{"as it is", `{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":7}`, `7`, ""},
+		{"without impact", `{"eventsScoring":[],"facetsScoring":[]}`, `50`, "it is sent with 50"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			engine := newFakeEngine(t)
+			engine.failures = append(engine.failures, refusing(503))
+			affinity(t, eventLine(1), "import", "--url", engine.URL, "--strategy", file(t, "s.json", c.file), "-").wants(t, exitFine, c.says)
+			var got map[string]json.RawMessage
+			if err := json.Unmarshal(engine.strategy, &got); err != nil || string(got["personalizationImpact"]) != c.want {
+				t.Errorf("the engine was given %s (%v), want an impact of %s", engine.strategy, err, c.want)
+			}
+		})
+	}
+}
+
+func TestSourceLineNumbers(t *testing.T) {
+	t.Parallel()
+	s, err := newSource("x", strings.NewReader("\n a \n\n\nb\r\n"+strings.Repeat("c", 100_000)+"\n\nd"), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := s.peek(); err != nil || string(l.text) != "a" {
+		t.Errorf("peek gave %q, %v", l.text, err)
+	}
+	var got []string
+	for {
+		l, err := s.next()
+		if err != nil {
+			got = append(got, err.Error())
+			break
+		}
+		got = append(got, fmt.Sprintf("%d %.3s %d", l.number, l.text, len(l.text)))
+	}
+	if want := []string{"2 a 1", "5 b 1", "6 ccc 100000", "8 d 1", "EOF"}; !slices.Equal(got, want) {
+		t.Errorf("read %q, want %q", got, want)
+	}
+}
+
+// A pipe that nobody writes to any more must not keep the command from ending.
+func TestImportEndsWhileItWaitsForInput(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]string{"at the first line": "", "later": strings.Join(eventLines(chunkLines+1), "\n") + "\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			engine := newFakeEngine(t)
+			engine.failures = append(engine.failures, refusing(401))
+			in, feed := io.Pipe()
+			go func() {
+				_, _ = io.WriteString(feed, after)
+				if after == "" {
+					stop()
+				}
+			}()
+			r := affinityWith(t, ctx, "", func(tl *tool) { tl.in = in }, "import", "--url", engine.URL, "-")
+			r.wants(t, exitFail)
+		})
+	}
+}

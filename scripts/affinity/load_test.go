@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+const loadTestStrategy = `{"eventsScoring":[{"eventName":"Bought","eventType":"conversion","score":9}],
+"facetsScoring":[{"facetName":"brand","score":3},{"facetName":"mood","score":1}],"personalizationImpact":1}`
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	engine.strategy = json.RawMessage(loadTestStrategy)
+	r := affinity(t, "", "load", "--url", engine.URL, "--rate", "200", "--for", "250ms", "--batch", "5", "--reads", "40", "--users", "3", "--index", "shoes", "--json")
+	r.wants(t, exitFine)
+	var report loadReport
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil {
+		t.Fatalf("--json printed %q: %v", r.out, err)
+	}
+	if report.Events.Accepted != 50 || report.Events.Refused+report.Events.Errors+report.Events.NotSent != 0 {
+		t.Errorf("events %+v, want 50 accepted and no others", report.Events)
+	}
+	if report.Lag.Samples != 3 || report.Lag.NeverSeen != 0 || report.Lag.Max <= 0 {
+		t.Errorf("lag %s of %d samples, %d never seen; want 3 samples, all seen", report.Lag, report.Lag.Samples, report.Lag.NeverSeen)
+	}
+	if report.Reads.Answered != 10 || report.Reads.Errors != 0 || report.Reads.P50 <= 0 {
+		t.Errorf("reads %+v, want 10 answered", report.Reads)
+	}
+	for _, event := range engine.events {
+		if event.EventName != "Bought" || event.EventType != "conversion" || event.Index != "shoes" || len(event.Filters) != 2 ||
+			!strings.HasPrefix(event.Filters[0], "brand:") || !strings.HasPrefix(event.Filters[1], "mood:") {
+			t.Fatalf("sent %+v, which the strategy does not count", event)
+		}
+	}
+	if string(engine.strategy) != loadTestStrategy {
+		t.Error("the strategy was changed")
+	}
+}
+
+func TestLoadWithoutStrategy(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	affinity(t, "", "load", "--url", engine.URL, "--rate", "50", "--for", "100ms").
+		wants(t, exitFine, "warning: the app has no strategy", "events  5 accepted", "lag     p50", "reads   p50")
+}
+
+func TestLoadRefused(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	engine.failures = append(engine.failures, nil) // the event that finds the engine's clock
+	engine.failures[0] = engine.takeEvents
+	for range 100 {
+		engine.failures = append(engine.failures, refusing(429))
+	}
+	affinity(t, "", "load", "--url", engine.URL, "--rate", "50", "--for", "100ms", "--reads", "0").
+		wants(t, exitFail, "0 accepted", "5 refused", "no event was accepted", "429")
+}

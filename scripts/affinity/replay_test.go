@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+const (
+	eventsTopic     = "projects/affinity-local/topics/events"
+	deadTopic       = "projects/affinity-local/topics/events-dead-letter"
+	deadLettersName = "projects/affinity-local/subscriptions/events-dead-letter"
+)
+
+// newPubSub is a Pub/Sub with the topics of a local stack, and an engine that says where it is.
+func newPubSub(t *testing.T, options ...pstest.ServerReactorOption) (*pstest.Server, *fakeEngine) {
+	t.Helper()
+	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	server := pstest.NewServer(options...)
+	t.Cleanup(func() { _ = server.Close() })
+	for _, topic := range []string{eventsTopic, deadTopic} {
+		if _, err := server.GServer.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subscription := &pubsubpb.Subscription{Name: deadLettersName, Topic: deadTopic, AckDeadlineSeconds: 600}
+	if _, err := server.GServer.CreateSubscription(t.Context(), subscription); err != nil {
+		t.Fatal(err)
+	}
+	engine := newFakeEngine(t)
+	engine.local = map[string]string{"pubsub": server.Addr, "project": "affinity-local", "eventsTopic": "events",
+		"deadLetterSubscription": "events-dead-letter"}
+	return server, engine
+}
+
+// published are the messages on the events topic, as "data attribute=value...", by data.
+func published(server *pstest.Server) map[string]map[string]string {
+	found := map[string]map[string]string{}
+	for _, m := range server.Messages() {
+		if m.Topic == eventsTopic {
+			found[string(m.Data)] = m.Attributes
+		}
+	}
+	return found
+}
+
+func TestReplay(t *testing.T) {
+	server, engine := newPubSub(t)
+	for i := range 120 { // more than one pull
+		server.Publish(deadTopic, []byte(fmt.Sprintf("event %d", i)), map[string]string{
+			"app": "shop", "reason": "no JSON\x1b[2J", "replayRun": "an earlier one", "own": "stays", "messageId": "1", "deliveryAttempt": "7",
+			"CloudPubSubDeadLetterSourceDeliveryCount": "5", "CloudPubSubDeadLetterSourceTopicPublishTime": "2026-11-20T10:00:00Z",
+		})
+	}
+	server.Publish(deadTopic, []byte("bare"), nil)
+
+	r := affinity(t, "", "replay", "--dry-run", "--url", engine.URL)
+	r.wants(t, exitFine, "121 dead letters, none was moved",
+		"app shop  attempts 7  published 2026-11-20T10:00:00Z  7 bytes  no JSON\ufffd[2J", "app -  attempts -", "4 bytes  no reason given")
+	if n := strings.Count(r.out, " bytes "); n != 121 {
+		t.Errorf("the dry run printed %d messages, want each of 121 once", n)
+	}
+	if got := published(server); len(got) != 0 {
+		t.Errorf("the dry run published %v", got)
+	}
+
+	r = affinity(t, "", "replay", "--url", engine.URL)
+	r.wants(t, exitFine, "121 dead letters put back")
+	if n := strings.Count(r.out, " bytes "); n != 121 {
+		t.Errorf("the run printed %d messages, want each of 121 once", n)
+	}
+	got := published(server)
+	if len(got) != 121 {
+		t.Fatalf("%d messages are on the topic, want 121", len(got))
+	}
+	run := got["bare"]["replayRun"]
+	for data, attributes := range got {
+		want := map[string]string{"app": "shop", "own": "stays", "replayRun": run}
+		if data == "bare" {
+			want = map[string]string{"replayRun": run}
+		}
+		if fmt.Sprint(attributes) != fmt.Sprint(want) || run == "" || run == "an earlier one" {
+			t.Errorf("message %q came back with %v, want %v", data, attributes, want)
+		}
+	}
+
+	affinity(t, "", "replay", "--url", engine.URL).wants(t, exitFine, "no dead letters")
+	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, exitFine, "no dead letters")
+}
+
+func TestReplayThatCannotPublish(t *testing.T) {
+	server, engine := newPubSub(t)
+	server.Publish(deadTopic, []byte("a"), nil)
+	affinity(t, "", "replay", "--topic", "nowhere", "--url", engine.URL).
+		wants(t, exitFail, "to projects/affinity-local/topics/nowhere", "0 dead letters were put back before that")
+	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, exitFine, "1 dead letters, none was moved")
+}
+
+func TestReplayWithoutSubscription(t *testing.T) {
+	_, engine := newPubSub(t)
+	affinity(t, "", "replay", "--dead-letter-subscription", "nowhere", "--url", engine.URL).
+		wants(t, exitFail, "pull from projects/affinity-local/subscriptions/nowhere")
+}
+
+func TestReplayOnTheEmulator(t *testing.T) {
+	server, _ := newPubSub(t)
+	server.Publish(deadTopic, []byte("a"), nil)
+	t.Setenv("PUBSUB_EMULATOR_HOST", server.Addr)
+	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
+	affinity(t, "", "replay").wants(t, exitFine, "1 dead letters put back")
+	affinity(t, "", "replay", "--project", "other").wants(t, exitFail, "projects/other/subscriptions/events-dead-letter")
+}
+
+// A message that was put back by this very run and failed again is told and left.
+func TestReplayLeavesWhatFailsAgain(t *testing.T) {
+	server, engine := newPubSub(t)
+	letters := openLetters(t, server)
+	server.Publish(deadTopic, []byte("poison"), map[string]string{"replayRun": letters.run, "reason": "still no JSON"})
+	server.Publish(deadTopic, []byte("good"), nil)
+	var out strings.Builder
+	letters.out = &out
+	if err := letters.replay(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"failed again: ", "still no JSON", "1 dead letters put back", "1 of them failed again"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("did not print %q in\n%s", want, out.String())
+		}
+	}
+	if got := published(server); len(got) != 1 || got["good"] == nil {
+		t.Errorf("on the topic is %v, want the good message alone", got)
+	}
+	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, exitFine, "1 dead letters, none was moved")
+}
+
+// A message whose acknowledgement fails must not be put back twice by the next try of the same run.
+func TestReplayThatCannotAcknowledge(t *testing.T) {
+	server, _ := newPubSub(t, pstest.WithErrorInjection("Acknowledge", codes.PermissionDenied, "not allowed"))
+	server.Publish(deadTopic, []byte("a"), nil)
+	letters := openLetters(t, server)
+	letters.out = io.Discard
+	err := letters.replay(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "not allowed") || !strings.Contains(err.Error(), "1 dead letters were put back") {
+		t.Errorf("replay ended with %v", err)
+	}
+	if got := published(server); len(got) != 1 {
+		t.Errorf("on the topic is %v, want the message once", got)
+	}
+}
+
+func TestReplayInterrupted(t *testing.T) {
+	server, engine := newPubSub(t)
+	server.Publish(deadTopic, []byte("a"), nil)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	affinityWith(t, ctx, "", func(*tool) {}, "replay", "--url", engine.URL).wants(t, exitFail, "interrupted")
+	if got := published(server); len(got) != 0 {
+		t.Errorf("on the topic is %v, want nothing", got)
+	}
+}
+
+func openLetters(t *testing.T, server *pstest.Server) *deadLetters {
+	t.Helper()
+	letters, err := openDeadLetters(t.Context(), replayOptions{project: "affinity-local", topic: "events", subscription: "events-dead-letter"},
+		option.WithEndpoint(server.Addr), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := letters.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return letters
+}

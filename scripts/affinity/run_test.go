@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestExitCodes(t *testing.T) {
+	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
+	t.Setenv("FIRESTORE_EMULATOR_HOST", "")
+	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	engine := newFakeEngine(t)
+	strategy := file(t, "strategy.json", `{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":10}`)
+	broken := file(t, "broken.json", `{"eventsScoring":`)
+	cases := []struct {
+		name string
+		args string // STRATEGY and BROKEN are files
+		code int
+		want string // on either stream
+	}{
+		{"help", "--help", 0, "Run, feed, read and measure"},
+		{"help of a command", "import --help", 0, "Example"},
+		{"nothing", "", 2, "needs a command"},
+		{"unknown command", "improt", 2, `unknown command "improt"`},
+		{"unknown flag", "profile --colour u", 2, "unknown flag: --colour"},
+		{"unknown subcommand", "strategy put f", 2, `unknown command "put"`},
+		{"group alone", "strategy", 2, "needs a command"},
+		{"url of no engine", "profile u --url ftp://x", 2, "no http or https address"},
+		{"url without host", "strategy get --url http://", 2, "no http or https address"},
+		{"empty key", "profile u --key=", 2, "must not be empty"},
+
+		{"profile without user", "profile", 2, "accepts 1 arg(s), received 0"},
+		{"profile of two users", "profile a b", 2, "accepts 1 arg(s), received 2"},
+		{"profile limit 0", "profile u --limit 0", 2, "--limit 0: must be 1 or more"},
+		{"profile limit word", "profile u --limit many", 2, "invalid argument"},
+		{"profile half-life 0", "profile u --half-life 0", 2, "--half-life 0: must be 1 day or more"},
+		{"profile unknown", "profile nobody", 1, "no profile of nobody in app demo"},
+		{"flags before the command", "--limit 3 profile nobody", 1, "no profile of nobody"},
+		{"flags after the argument", "profile nobody --limit 3", 1, "no profile of nobody"},
+		{"wrong key", "profile u --key wrong", 1, "give --app and --key"},
+
+		{"strategy get", "strategy get", 0, `"personalizationImpact": 0`},
+		{"strategy get with argument", "strategy get x", 2, "unknown command"},
+		{"strategy set", "strategy set STRATEGY", 0, "the strategy is set"},
+		{"strategy set without file", "strategy set", 2, "accepts 1 arg(s)"},
+		{"strategy set missing file", "strategy set /nowhere.json", 1, "/nowhere.json"},
+		{"strategy set no JSON", "strategy set BROKEN", 1, "is no JSON object"},
+
+		{"import without events", "import", 2, "accepts 1 arg(s)"},
+		{"import missing file", "import /nowhere.ndjson", 1, "/nowhere.ndjson"},
+		{"import both from stdin", "import --objects - -", 2, "cannot both be standard input"},
+		{"import retry for nothing", "import --retry-for 0s -", 2, "--retry-for"},
+		{"import retry for a word", "import --retry-for soon -", 2, "invalid argument"},
+
+		{"load without rate", "load --for 1s", 2, "--rate 0"},
+		{"load NaN", "load --rate NaN --for 1s", 2, "--rate NaN"},
+		{"load without end", "load --rate 1", 2, "--for 0s"},
+		{"load batch too large", "load --rate 1 --for 1s --batch 1001", 2, "--batch 1001"},
+		{"load of no users", "load --rate 1 --for 1s --users 0", 2, "--users 0"},
+		{"load reads below 0", "load --rate 1 --for 1s --reads -1", 2, "--reads -1"},
+
+		{"up schema", "up --schema narrow", 2, "there is wide"},
+		{"up retention", "up --retention-days -1", 2, "--retention-days -1"},
+		{"up now", "up --now yesterday", 2, "--now"},
+		{"up app without key", "up --app shop", 2, "must be ID:KEY"},
+		{"up app with empty key", "up --app shop:", 2, "key must not be empty"},
+		{"up app with bad id", "up --app sh*p:k", 2, "1 to 64 letters"},
+		{"up address without port", "up --addr localhost", 2, "must be host:port"},
+		{"up everywhere with demokey", "up --addr 0.0.0.0:8080", 2, "everybody knows the key demokey"},
+		{"up on all addresses with demokey", "up --addr :8080 --app shop:secret --app x:demokey", 2, "give --app x:KEY"},
+		{"up with url", "up --url http://127.0.0.1:1", 2, "use --addr"},
+		{"up with argument", "up now", 2, "unknown command"},
+		{"up without a stack", "up", 1, "carries no local stack"},
+		{"demo seed", "demo --seed -1", 2, "invalid argument"},
+
+		{"app without project", "app list", 2, "up --app ID:KEY"},
+		{"app create bad id", "app create a,b --project p", 2, "1 to 64 letters"},
+		{"app create bad right", "app create a --acl root --project p", 2, "does not exist: there are search"},
+		{"app create bad retention", "app create a --retention-days -3 --project p", 2, "retention of -3 days"},
+		{"app key add without rights", "app key add a --project p", 2, "--acl must name"},
+		{"app key add to no app", "app key add a --acl search --project p", 1, "there is no such app"},
+		{"app retention of no app", "app retention a 30 --project p", 1, "there is no such app"},
+		{"app retention word", "app retention a long --project p", 2, "no whole number"},
+		{"app key alone", "app key", 2, "needs a command"},
+
+		{"replay of an engine that is not local", "replay", 1, "give --project"},
+		{"replay topic", "replay --topic=", 2, "must not be empty"},
+		{"replay with argument", "replay x", 2, "unknown command"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			line := strings.NewReplacer("STRATEGY", strategy, "BROKEN", broken).Replace(c.args)
+			args := strings.Fields(line)
+			if !strings.Contains(line, "--url") && !strings.HasPrefix(line, "up") && !strings.HasPrefix(line, "demo") && line != "" {
+				args = append(args, "--url", engine.URL)
+			}
+			affinity(t, "", args...).wants(t, c.code, c.want)
+		})
+	}
+}
+
+func TestWrongUsageSaysWhereHelpIs(t *testing.T) {
+	t.Parallel()
+	r := affinity(t, "", "app", "key", "remove", "x")
+	r.wants(t, exitUsage, "Run 'affinity app key remove --help' for its usage.")
+	if r.out != "" {
+		t.Errorf("wrong usage wrote to stdout: %q", r.out)
+	}
+}
+
+func TestNoEngine(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	engine.Close()
+	for _, args := range [][]string{{"profile", "u"}, {"strategy", "get"}, {"load", "--rate", "1", "--for", "1s"}, {"import", "-"}} {
+		affinity(t, `{"userToken":"u","eventName":"n"}`, append(args, "--url", engine.URL)...).
+			wants(t, exitFail, "no engine answers at "+engine.URL, "go run ./scripts/affinity up")
+	}
+}
+
+func TestNoLocalStackToAsk(t *testing.T) {
+	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	engine := newFakeEngine(t)
+	engine.Close()
+	affinity(t, "", "replay", "--url", engine.URL).wants(t, exitFail, "no engine answers at "+engine.URL)
+}
+
+// runningEngine is a stack that is a fake engine.
+type runningEngine struct {
+	*fakeEngine
+	closed *bool
+}
+
+func (r runningEngine) URL() string { return r.fakeEngine.URL }
+
+func (r runningEngine) Close() error {
+	*r.closed = true
+	return nil
+}
+
+// untilReady ends a context once the ready line was printed.
+type untilReady struct {
+	text bytes.Buffer
+	stop context.CancelFunc
+}
+
+func (u *untilReady) Write(p []byte) (int, error) {
+	u.text.Write(p)
+	if strings.HasPrefix(u.text.String(), "ready ") {
+		u.stop()
+	}
+	return len(p), nil
+}
+
+func TestUp(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &untilReady{stop: stop}
+	var given upOptions
+	closed := false
+	engine := newFakeEngine(t)
+	r := affinityWith(t, ctx, "", func(tl *tool) {
+		tl.out = out
+		tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
+			given = o
+			return runningEngine{engine, &closed}, nil
+		}
+	}, "up", "--addr", "0.0.0.0:0", "--app", "shop:key:with:colons", "--app=b_-2:k", "--now", "2019-05-28T00:00:00Z", "--retention-days", "0")
+	r.wants(t, exitFine)
+	if got, want := out.text.String(), "ready "+engine.URL+"\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+	if !closed {
+		t.Error("the stack was not closed")
+	}
+	want := []upApp{{"shop", "key:with:colons"}, {"b_-2", "k"}}
+	if len(given.Apps) != 2 || given.Apps[0] != want[0] || given.Apps[1] != want[1] {
+		t.Errorf("apps %v, want %v", given.Apps, want)
+	}
+	if given.Addr != "0.0.0.0:0" || given.RetentionDays != 0 || given.Now.Format("2006-01-02") != "2019-05-28" || given.Log == nil {
+		t.Errorf("started with %+v", given)
+	}
+}
+
+func TestUpThatCannotStart(t *testing.T) {
+	t.Parallel()
+	affinityWith(t, t.Context(), "", func(tl *tool) {
+		tl.start = func(context.Context, upOptions) (runningStack, error) { return nil, errors.New("address already in use") }
+	}, "up").wants(t, exitFail, "address already in use")
+}

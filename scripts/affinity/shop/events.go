@@ -1,0 +1,136 @@
+package shop
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// HistoryDays is how far back the shop's history goes.
+const HistoryDays = 30
+
+// Event is one thing a user did, as POST /1/events takes it.
+type Event struct {
+	EventType    string   `json:"eventType"`
+	EventSubtype string   `json:"eventSubtype,omitempty"`
+	EventName    string   `json:"eventName"`
+	Index        string   `json:"index"`
+	UserToken    string   `json:"userToken"`
+	Timestamp    int64    `json:"timestamp"` // ms since the epoch
+	ObjectIDs    []string `json:"objectIDs"`
+}
+
+// The steps a visit is made of.
+var (
+	viewed  = step{"view", "", "Product Viewed"}
+	clicked = step{"click", "", "Product Clicked"}
+	carted  = step{"conversion", "addToCart", "Added To Cart"}
+	ordered = step{"conversion", "purchase", "Order Completed"}
+)
+
+type step struct{ kind, subtype, name string }
+
+func (s step) event(token string, at time.Time, objects ...Object) Event {
+	e := Event{EventType: s.kind, EventSubtype: s.subtype, EventName: s.name, Index: Index, UserToken: token, Timestamp: at.UnixMilli()}
+	for _, o := range objects {
+		if !slices.Contains(e.ObjectIDs, o.ObjectID) {
+			e.ObjectIDs = append(e.ObjectIDs, o.ObjectID)
+		}
+	}
+	return e
+}
+
+// History returns what happened in the HistoryDays before now, in the order of time. It ends ten minutes before now, where Live begins.
+func (s *Shop) History(now time.Time) []Event {
+	r := s.random(streamHistory)
+	var events []Event
+	for _, p := range s.personas {
+		for n := range UsersPerPersona {
+			for _, ago := range sessions(r, n) {
+				at := now.Add(-ago).Truncate(time.Millisecond)
+				taste := s.choices[p.ID][p.phaseAt(ago.Hours()/24)]
+				events = append(events, visit(r, taste, UserToken(p.ID, n), at)...)
+			}
+		}
+	}
+	inOrder(events)
+	return events
+}
+
+// Live returns count events of the last minutes before now, in the order of time, by the regulars of all personas in turn. Each is
+// newer than all of History(now).
+func (s *Shop) Live(now time.Time, count int) []Event {
+	r := s.random(streamLive)
+	apart := 5 * time.Minute / time.Duration(max(count, 1))
+	events := make([]Event, 0, count)
+	for i := range count {
+		p := s.personas[i%len(s.personas)]
+		taste := s.choices[p.ID][len(p.Phases)-1]
+		at := now.Add(-time.Duration(count-1-i) * apart)
+		events = append(events, oneOf(r).event(UserToken(p.ID, 0), at, taste.pick(r)))
+	}
+	return events
+}
+
+// sessions says how long ago each visit of a persona's user number n was. The regular comes every other day at a steady pace.
+func sessions(r *rand.Rand, n int) []time.Duration {
+	const day = 24 * time.Hour
+	var ago []time.Duration
+	if n == 0 {
+		for at := time.Hour; at < HistoryDays*day-time.Hour; at += 2 * day {
+			ago = append(ago, at)
+		}
+		return ago
+	}
+	for range 2 + r.IntN(5) {
+		ago = append(ago, time.Hour+time.Duration(r.Int64N(int64(HistoryDays*day-2*time.Hour))))
+	}
+	return ago
+}
+
+// visit is one session: products looked at, some clicked, fewer put in the cart, and now and then an order of what is in it.
+// It lasts at most 20 minutes.
+func visit(r *rand.Rand, taste *choice, token string, at time.Time) []Event {
+	var events []Event
+	var cart []Object
+	do := func(s step, objects ...Object) {
+		events = append(events, s.event(token, at, objects...))
+		at = at.Add(5*time.Second + time.Duration(r.Int64N(int64(30*time.Second))).Truncate(time.Millisecond))
+	}
+	for range 2 + r.IntN(5) {
+		o := taste.pick(r)
+		do(viewed, o)
+		if r.Float64() < 0.5 {
+			do(clicked, o)
+			if r.Float64() < 0.4 {
+				do(carted, o)
+				cart = append(cart, o)
+			}
+		}
+	}
+	if len(cart) > 0 && r.Float64() < 0.6 {
+		do(ordered, cart...)
+	}
+	return events
+}
+
+// oneOf is a step by how often each happens.
+func oneOf(r *rand.Rand) step {
+	switch p := r.Float64(); {
+	case p < 0.55:
+		return viewed
+	case p < 0.85:
+		return clicked
+	case p < 0.95:
+		return carted
+	default:
+		return ordered
+	}
+}
+
+func inOrder(events []Event) {
+	slices.SortStableFunc(events, func(a, b Event) int {
+		return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(a.UserToken, b.UserToken))
+	})
+}

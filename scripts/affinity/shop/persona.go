@@ -1,0 +1,96 @@
+package shop
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// Persona is one kind of person, with a taste known beforehand.
+type Persona struct {
+	ID     string // also the beginning of its users' tokens
+	Taste  string // a sentence to hold a profile against
+	Phases []Phase
+}
+
+// Phase is what a persona loves from some day on, until its next phase.
+type Phase struct {
+	DaysAgo int      // how many days before the shop's clock it began
+	Loves   []Filter // at most one filter a facet
+}
+
+// Now is the phase a persona is in at the shop's clock.
+func (p Persona) Now() Phase { return p.Phases[len(p.Phases)-1] }
+
+// phaseAt is the number of the phase in force so many days before the shop's clock.
+func (p Persona) phaseAt(daysAgo float64) int {
+	at := 0
+	for i, phase := range p.Phases {
+		if daysAgo <= float64(phase.DaysAgo) {
+			at = i
+		}
+	}
+	return at
+}
+
+func personas() []Persona {
+	sneakers := []Filter{{"categories.lvl0", "Sneakers"}, {"brand", "Vandal"}, {"color", "White"}, {"price_range", "200+"}, {"tags", "limited edition"}}
+	kids := []Filter{{"categories.lvl0", "Kids"}, {"brand", "Littlebee"}, {"color", "Yellow"}, {"price_range", "0-25"}, {"tags", "machine washable"}}
+	steady := func(id, taste string, loves ...Filter) Persona {
+		return Persona{ID: id, Taste: taste, Phases: []Phase{{DaysAgo: HistoryDays, Loves: loves}}}
+	}
+	return []Persona{
+		steady("runner", "runs a lot, loves Stridewell, wears blue",
+			Filter{"categories.lvl0", "Running"}, Filter{"brand", "Stridewell"}, Filter{"color", "Blue"}, Filter{"tags", "lightweight"}),
+		steady("cook", "cooks at home, in red cast iron by Ember & Oak",
+			Filter{"categories.lvl0", "Kitchen"}, Filter{"brand", "Ember & Oak"}, Filter{"color", "Red"}, Filter{"tags", "cast iron"}),
+		steady("collector", "collects white Vandal sneakers, the dearer the better", sneakers...),
+		steady("parent", "buys for the children, cheap and yellow, mostly Littlebee", kids...),
+		steady("listener", "wants black Northwave hi-fi and pays for it",
+			Filter{"categories.lvl0", "Audio"}, Filter{"brand", "Northwave"}, Filter{"color", "Black"}, Filter{"price_range", "200+"}),
+		steady("camper", "sleeps outdoors, in green waterproof Cairn gear",
+			Filter{"categories.lvl0", "Outdoor"}, Filter{"brand", "Cairn"}, Filter{"color", "Green"}, Filter{"tags", "waterproof"}),
+		{ID: "newparent", Taste: "collected white Vandal sneakers until 9 days ago; since then it is all Littlebee for the baby",
+			Phases: []Phase{{DaysAgo: HistoryDays, Loves: sneakers}, {DaysAgo: 9, Loves: kids}}},
+	}
+}
+
+// How much likelier an object is chosen for carrying a loved value. The category weighs most: people come for a thing, then choose
+// the brand and the colour.
+func pull(facet string) float64 {
+	switch facet {
+	case "categories.lvl0":
+		return 40
+	case "brand", "color":
+		return 8
+	default:
+		return 2
+	}
+}
+
+// choice is a distribution over the objects: cumulative weights, one an object.
+type choice struct {
+	objects []Object
+	upTo    []float64
+}
+
+func newChoice(objects []Object, loves []Filter) *choice {
+	c := &choice{objects: objects, upTo: make([]float64, len(objects))}
+	sum := 0.0
+	for i, o := range objects {
+		weight := 1.0
+		for _, f := range loves {
+			if o.carries(f) {
+				weight *= pull(f.Facet)
+			}
+		}
+		sum += weight
+		c.upTo[i] = sum
+	}
+	return c
+}
+
+func (c *choice) pick(r *rand.Rand) Object {
+	at := r.Float64() * c.upTo[len(c.upTo)-1]
+	i, _ := slices.BinarySearch(c.upTo, at)
+	return c.objects[min(i, len(c.objects)-1)]
+}

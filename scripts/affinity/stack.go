@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+
+	"github.com/affinityengine/affinity/shared/stack"
+)
+
+// runningStack is an engine in this process.
+type runningStack interface {
+	URL() string  // base URL of the public functions
+	Close() error // ends it cleanly: what was begun is finished
+}
+
+// startStack starts one; ctx bounds the start only, not the stack's life.
+var startStack = func(ctx context.Context, o upOptions) (runningStack, error) {
+	apps := make([]stack.App, len(o.Apps))
+	for i, a := range o.Apps {
+		apps[i] = stack.App(a)
+	}
+	s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	return localStack{s}, nil
+}
+
+type localStack struct{ *stack.Stack }
+
+func (s localStack) URL() string { return s.Stack.URL }

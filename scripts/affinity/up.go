@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/shared/auth"
+)
+
+// upOptions is how a local stack is started.
+type upOptions struct {
+	Addr          string    // host:port of the public functions
+	Apps          []upApp   // made with all rights when they are not there
+	Now           time.Time // where the engine's clock starts; zero: the machine's clock
+	RetentionDays int       // of the apps; 0: no limit
+	Schema        string    // event schema; only "wide"
+	Log           *slog.Logger
+}
+
+// upApp is one app with one key.
+type upApp struct{ ID, Key string }
+
+const (
+	demoKey      = "demokey"
+	maxRetention = 36_500 // days; more than any clock of this engine has seen
+)
+
+// upFlags are the flags as they were given.
+type upFlags struct {
+	addr, now, schema string
+	apps              []string
+	retentionDays     int
+}
+
+func (t *tool) upCommand() *cobra.Command {
+	f := &upFlags{}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the whole engine in this process",
+		Long: "Start the whole engine in this process and serve until Ctrl-C. It prints one line, `ready ` and the base URL, once all is up.\n" +
+			"What it holds is gone when it ends, unless BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST or FIRESTORE_EMULATOR_HOST say where\n" +
+			"the official emulators keep it.",
+		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := t.upOptions(cmd, f)
+			if err != nil {
+				return err
+			}
+			return t.serve(cmd.Context(), o, func(context.Context, runningStack) error { return nil }, false)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// add defines the flags. --app takes the place of the root's flag of that name, which names one app without its key.
+func (f *upFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 takes a free one")
+	flags.StringArrayVar(&f.apps, "app", []string{"demo:" + demoKey}, "app and its key as ID:KEY, with all rights (repeatable)")
+	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, RFC 3339 (default: the machine's clock)")
+	flags.IntVar(&f.retentionDays, "retention-days", 90, "days that events count, 0 for no limit")
+	flags.StringVar(&f.schema, "schema", "wide", "how events lie in Bigtable: wide")
+	for _, name := range []string{"url", "key"} { // of the other commands: refused, so not to be offered
+		flags.String(name, "", "")
+		flags.Lookup(name).Hidden = true
+	}
+}
+
+// upOptions checks the flags.
+func (t *tool) upOptions(cmd *cobra.Command, f *upFlags) (upOptions, error) {
+	if cmd.Flags().Changed("url") || cmd.Flags().Changed("key") {
+		return upOptions{}, usagef("--url and --key name a running engine, but %s starts one: use --addr and --app ID:KEY", cmd.Name())
+	}
+	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays, Schema: f.schema}
+	o.Log = slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if f.schema != "wide" {
+		return o, usagef("--schema %q does not exist: there is wide", f.schema)
+	}
+	if f.retentionDays < 0 || f.retentionDays > maxRetention {
+		return o, usagef("--retention-days %d: must be 0 (no limit) to %d", f.retentionDays, maxRetention)
+	}
+	if f.now != "" {
+		now, err := time.Parse(time.RFC3339, f.now)
+		if err != nil {
+			return o, usagef("--now %q is no time like 2026-11-21T12:00:00Z", f.now)
+		}
+		o.Now = now
+	}
+	for _, text := range f.apps {
+		app, err := parseApp(text)
+		if err != nil {
+			return o, err
+		}
+		o.Apps = append(o.Apps, app)
+	}
+	return o, checkAddr(o)
+}
+
+func parseApp(text string) (upApp, error) {
+	id, key, ok := strings.Cut(text, ":")
+	switch {
+	case !ok:
+		return upApp{}, usagef("--app %q must be ID:KEY", text)
+	case !auth.ValidAppID(id):
+		return upApp{}, usagef("--app %q: the id must be 1 to 64 letters, digits, - and _", text)
+	case key == "":
+		return upApp{}, usagef("--app %q: the key must not be empty", text)
+	}
+	return upApp{ID: id, Key: key}, nil
+}
+
+// checkAddr refuses to show the key that everybody knows to other machines.
+func checkAddr(o upOptions) error {
+	host, _, err := net.SplitHostPort(o.Addr)
+	if err != nil {
+		return usagef("--addr %q must be host:port: %v", o.Addr, err)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return nil
+	}
+	for _, app := range o.Apps {
+		if app.Key == demoKey {
+			return usagef("--addr %s can be reached from other machines, and everybody knows the key %s: give --app %s:KEY with a key of your own",
+				o.Addr, demoKey, app.ID)
+		}
+	}
+	return nil
+}
+
+// serve starts a stack, does something with it and, unless once is set, serves until the context ends. That is Ctrl-C, which is the way
+// to end it at any moment and no failure.
+func (t *tool) serve(ctx context.Context, o upOptions, do func(context.Context, runningStack) error, once bool) (err error) {
+	if t.start == nil {
+		return errors.New("this build of the tool carries no local stack")
+	}
+	stack, err := t.start(ctx, o)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := stack.Close(); closed != nil {
+			err = errors.Join(err, fmt.Errorf("end the local stack: %w", closed))
+		}
+	}()
+	if _, err := fmt.Fprintf(t.out, "ready %s\n", stack.URL()); err != nil {
+		return fmt.Errorf("print the ready line: %w", err)
+	}
+	err = do(ctx, stack)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil || once {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}

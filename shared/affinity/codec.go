@@ -1,0 +1,252 @@
+package affinity
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// The stored form of a profile. Integers are varints as in encoding/binary, signed ones zigzag; text is its length
+// in bytes, unsigned, then the bytes. k is the number of half-lives, or 1 where there is none.
+//
+//	offset  size
+//	0       1     format: 1
+//	1       4     CRC-32C of all that follows, little-endian
+//	5       var   StrategyVersion, RetentionDays, Anchor, LastEventAt, Until: signed
+//	        1     flags: bit 0 is Known, the others are 0
+//	        var   number of half-lives, then each: unsigned
+//	        var   number of facets, then the name of each: text
+//	        var   number of affinities, unsigned, then each of them, in the profile's order:
+//	              var   place of its facet in the list above, unsigned
+//	              var   value: text
+//	              8 k   scores: IEEE 754, little-endian
+//
+// An affinity with one score takes 10 bytes and its value. The order is kept so that a reader of the best few need not
+// decode the rest. This is stored data: another layout is another format byte.
+const (
+	format     = 1
+	headerSize = 5
+	flagKnown  = 1
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// AppendBinary appends the stored form of a whole profile to dst.
+func (p Profile) AppendBinary(dst []byte) []byte {
+	start := len(dst)
+	dst = append(dst, format, 0, 0, 0, 0)
+	for _, n := range []int64{p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.LastEventAt, p.Until} {
+		dst = binary.AppendVarint(dst, n)
+	}
+	var flags byte
+	if p.Known {
+		flags |= flagKnown
+	}
+	dst = append(dst, flags)
+	dst = binary.AppendUvarint(dst, uint64(len(p.HalfLives)))
+	for _, h := range p.HalfLives {
+		dst = binary.AppendUvarint(dst, uint64(h))
+	}
+	dst = p.appendAffinities(dst)
+	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)
+	binary.LittleEndian.PutUint32(dst[start+1:], sum)
+	return dst
+}
+
+func (p Profile) appendAffinities(dst []byte) []byte {
+	places := map[string]int{}
+	var facets []string
+	for _, a := range p.Affinities {
+		if _, ok := places[a.Facet]; !ok {
+			places[a.Facet] = len(facets)
+			facets = append(facets, a.Facet)
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(facets)))
+	for _, f := range facets {
+		dst = appendText(dst, f)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(p.Affinities)))
+	for _, a := range p.Affinities {
+		dst = binary.AppendUvarint(dst, uint64(places[a.Facet]))
+		dst = appendText(dst, a.Value)
+		for _, score := range a.Scores {
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
+		}
+	}
+	return dst
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// ParseProfile reads what AppendBinary wrote. With limit > 0 only the first limit affinities are decoded, and Total
+// says how many there are. The profile shares no memory with b. An error means that b is damaged or of a format this
+// version does not know; a profile can always be computed again.
+func ParseProfile(b []byte, limit int) (Profile, error) {
+	p, err := parseProfile(b, limit)
+	if err != nil {
+		return Profile{}, fmt.Errorf("parse stored profile of %d bytes: %w", len(b), err)
+	}
+	return p, nil
+}
+
+func parseProfile(b []byte, limit int) (Profile, error) {
+	if len(b) < headerSize {
+		return Profile{}, errors.New("too short")
+	}
+	if b[0] != format {
+		return Profile{}, fmt.Errorf("format %d is not known, want %d", b[0], format)
+	}
+	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
+		return Profile{}, errors.New("checksum does not match")
+	}
+	r := reader{b: b, next: headerSize}
+	p := r.header()
+	facets := make([]string, r.size(1))
+	for i := range facets {
+		facets[i] = string(r.text())
+	}
+	r.affinities(&p, facets, limit)
+	whole := len(p.Affinities) == p.Total
+	if r.damaged || whole && r.next < len(b) {
+		return Profile{}, errors.New("damaged, though its checksum matches")
+	}
+	return p, nil
+}
+
+// reader takes stored bytes apart. What does not fit makes it damaged, and from then on it reads zeros.
+type reader struct {
+	b       []byte
+	next    int // place in b
+	damaged bool
+}
+
+func (r *reader) header() Profile {
+	p := Profile{
+		StrategyVersion: r.signed(),
+		RetentionDays:   int(r.signed()),
+		Anchor:          r.signed(),
+		LastEventAt:     r.signed(),
+		Until:           r.signed(),
+	}
+	flags := r.take(1)
+	p.Known = len(flags) == 1 && flags[0]&flagKnown != 0
+	if n := r.size(1); n > 0 {
+		p.HalfLives = make([]int, n)
+	}
+	for i := range p.HalfLives {
+		p.HalfLives[i] = int(r.unsigned())
+	}
+	return p
+}
+
+// affinities reads the affinities of p, as many as asked for.
+func (r *reader) affinities(p *Profile, facets []string, limit int) {
+	k := max(1, len(p.HalfLives))
+	p.Total = r.size(2 + 8*k)
+	n := p.Total
+	if limit > 0 {
+		n = min(n, limit)
+	}
+	if n == 0 {
+		return
+	}
+	p.Affinities = make([]Affinity, n)
+	scores := make([]float64, n*k)
+	start, stretch := r.next, r.ahead(n, k) // values are parts of one string
+	for i := range p.Affinities {
+		a := &p.Affinities[i]
+		place := r.unsigned()
+		value := len(r.text())
+		if r.damaged || place >= uint64(len(facets)) {
+			r.damaged = true
+			return
+		}
+		a.Facet = facets[place]
+		a.Value = stretch[r.next-value-start : r.next-start]
+		a.Scores, scores = scores[:k:k], scores[k:]
+		for j := range a.Scores {
+			a.Scores[j] = r.score()
+		}
+	}
+}
+
+// ahead returns the stretch that the next n affinities take, without taking it.
+func (r *reader) ahead(n, k int) string {
+	copied := *r
+	for range n {
+		copied.unsigned()
+		copied.text()
+		copied.take(8 * k)
+	}
+	r.damaged = copied.damaged
+	return string(r.b[r.next:copied.next])
+}
+
+func (r *reader) score() float64 {
+	b := r.take(8)
+	if r.damaged {
+		return 0
+	}
+	score := math.Float64frombits(binary.LittleEndian.Uint64(b))
+	if !(score >= 0 && score <= math.MaxFloat64) {
+		r.damaged = true
+	}
+	return score
+}
+
+// size reads how many items of at least this many bytes follow. No more can be than there are bytes, which bounds
+// what is allocated for them.
+func (r *reader) size(each int) int {
+	n := r.unsigned()
+	if n > uint64((len(r.b)-r.next)/each) {
+		r.damaged = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) text() []byte { return r.take(r.size(1)) }
+
+func (r *reader) take(n int) []byte {
+	if r.damaged || n > len(r.b)-r.next {
+		r.damaged = true
+		return nil
+	}
+	r.next += n
+	return r.b[r.next-n : r.next]
+}
+
+func (r *reader) unsigned() uint64 {
+	if r.next < len(r.b) && r.b[r.next] < 0x80 && !r.damaged { // one byte: nearly always
+		r.next++
+		return uint64(r.b[r.next-1])
+	}
+	n, size := binary.Uvarint(r.b[r.next:])
+	if !r.passed(size) {
+		return 0
+	}
+	return n
+}
+
+func (r *reader) signed() int64 {
+	n, size := binary.Varint(r.b[r.next:])
+	if !r.passed(size) {
+		return 0
+	}
+	return n
+}
+
+// passed moves past a varint, whose size is 0 or less if there is none.
+func (r *reader) passed(size int) bool {
+	if size <= 0 || r.damaged {
+		r.damaged = true
+		return false
+	}
+	r.next += size
+	return true
+}

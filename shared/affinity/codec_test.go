@@ -1,0 +1,149 @@
+package affinity_test
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
+
+func TestStoredProfileIsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProfile(t)
+		before := []byte("kept")
+		b := p.AppendBinary(slices.Clone(before))
+		if string(b[:4]) != "kept" {
+			t.Fatal("what was there before is overwritten")
+		}
+		limit := rapid.IntRange(-1, 25).Draw(t, "limit")
+		got, err := affinity.ParseProfile(b[4:], limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := p
+		if limit > 0 && limit < len(want.Affinities) {
+			want.Affinities = want.Affinities[:limit]
+		}
+		clear(b) // the profile must not depend on it any more
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("limit %d (-want +got):\n%s", limit, diff)
+		}
+	})
+}
+
+func TestComputedProfileIsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, w := drawStrategy(t), drawWindow(t)
+		p := score(drawEvents(t, w), s, w)
+		got, err := affinity.ParseProfile(p.AppendBinary(nil), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(p, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestStoredProfileIsSmall(t *testing.T) {
+	p := benchProfile(30)
+	b := p.AppendBinary(nil)
+	values := 0
+	for _, a := range p.Affinities {
+		values += len(a.Value)
+	}
+	if most := values + 10*len(p.Affinities) + 80; len(b) > most {
+		t.Errorf("%d affinities with %d bytes of values take %d bytes, want at most %d", len(p.Affinities), values, len(b), most)
+	}
+}
+
+func TestDamageIsNoticed(t *testing.T) {
+	b := score(benchEvents()[:3], benchStrategy(30, 7), affinity.Window{Now: now}).AppendBinary(nil)
+	for n := range b {
+		if _, err := affinity.ParseProfile(b[:n], 1); err == nil {
+			t.Errorf("cut to %d of %d bytes it can still be read", n, len(b))
+		}
+		for bit := range 8 {
+			damaged := slices.Clone(b)
+			damaged[n] ^= 1 << bit
+			if _, err := affinity.ParseProfile(damaged, 1); err == nil {
+				t.Errorf("with bit %d of byte %d turned over it can still be read", bit, n)
+			}
+		}
+	}
+}
+
+func TestParseProfileSaysWhy(t *testing.T) {
+	one := affinity.Profile{Affinities: []affinity.Affinity{{Facet: "f", Value: "v", Scores: []float64{1}}}}
+	scored := func(score float64) []byte {
+		p := one
+		p.Affinities = []affinity.Affinity{{Facet: "f", Value: "v", Scores: []float64{score}}}
+		return p.AppendBinary(nil)
+	}
+	tests := map[string]struct {
+		stored []byte
+		want   string
+	}{
+		"nothing":            {nil, "0 bytes: too short"},
+		"another format":     {append([]byte{2}, one.AppendBinary(nil)[1:]...), "format 2 is not known"},
+		"damage":             {append(one.AppendBinary(nil), 0), "checksum does not match"},
+		"bytes left over":    {seal(append(one.AppendBinary(nil), 0)), "damaged, though its checksum matches"},
+		"no header":          {seal(make([]byte, 5)), "damaged, though its checksum matches"},
+		"a negative score":   {scored(-1), "damaged, though its checksum matches"},
+		"an infinite score":  {scored(math.Inf(1)), "damaged, though its checksum matches"},
+		"a score of nothing": {scored(math.NaN()), "damaged, though its checksum matches"},
+		// Five numbers, flags and no half-life, then more facets or affinities than there is room for.
+		"countless facets":     {seal(append(make([]byte, 12), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
+		"countless affinities": {seal(append(make([]byte, 13), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
+		"a facet not there":    {seal(append(make([]byte, 13), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)), "damaged"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, err := affinity.ParseProfile(test.stored, 0)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %+v and error %v, want %q", p, err, test.want)
+			}
+		})
+	}
+}
+
+// seal makes the first bytes of b right, so that what follows them is read.
+func seal(b []byte) []byte {
+	b[0] = 1
+	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[5:], crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}
+
+func FuzzParseProfile(f *testing.F) {
+	f.Add(affinity.Profile{}.AppendBinary(nil), 0)
+	f.Add(score(benchEvents()[:2], benchStrategy(), affinity.Window{Now: now}).AppendBinary(nil), 3)
+	f.Add(score(benchEvents()[:2], benchStrategy(30, 7), affinity.Window{Now: now, RetentionDays: 90}).AppendBinary(nil), 0)
+	f.Fuzz(func(t *testing.T, b []byte, limit int) {
+		if _, err := affinity.ParseProfile(b, limit); err == nil && len(b) < 5 {
+			t.Error("read from less than a header")
+		}
+		if len(b) < 5 {
+			return
+		}
+		p, err := affinity.ParseProfile(seal(slices.Clone(b)), limit)
+		if err != nil {
+			return
+		}
+		if len(p.Affinities) > p.Total || limit > 0 && len(p.Affinities) > limit || len(p.Affinities)*10 > len(b) {
+			t.Errorf("%d of %d affinities, limit %d, from %d bytes", len(p.Affinities), p.Total, limit, len(b))
+		}
+		p.Total = len(p.Affinities)
+		again, err := affinity.ParseProfile(p.AppendBinary(nil), 0)
+		if diff := cmp.Diff(p, again, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("not read back: %v\n%s", err, diff)
+		}
+	})
+}

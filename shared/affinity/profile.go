@@ -1,0 +1,85 @@
+package affinity
+
+import (
+	"math"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// At returns the profile as of max(now, Anchor), in ms: decayed, plain sums as they are. What has decayed to zero
+// under every half-life is dropped. Whether the profile still holds at that time is for the caller to see: Until.
+func (p Profile) At(now int64) Profile {
+	if now <= p.Anchor {
+		return p
+	}
+	ms := age(now, p.Anchor)
+	p.Anchor = now
+	if len(p.HalfLives) == 0 {
+		return p
+	}
+	factors := make([]float64, len(p.HalfLives))
+	for i, h := range p.HalfLives {
+		factors[i] = math.Exp2(-ms / (float64(h) * day))
+	}
+	whole := len(p.Affinities)
+	p.Affinities = decay(p.Affinities, factors)
+	p.Total -= whole - len(p.Affinities)
+	return p
+}
+
+// decay multiplies all scores, each by the factor of its half-life. That keeps the order, but for scores so close
+// that rounding makes them equal, or so small that they vanish: those go by name.
+func decay(affinities []Affinity, factors []float64) []Affinity {
+	k := len(factors)
+	decayed := make([]Affinity, 0, len(affinities))
+	memory := make([]float64, 0, len(affinities)*k)
+	sorted := true
+	for _, a := range affinities {
+		for i, score := range a.Scores {
+			memory = append(memory, score*factors[i])
+		}
+		end := len(memory)
+		a.Scores = memory[end-k : end : end]
+		if nothing(a.Scores) {
+			continue
+		}
+		if n := len(decayed); n > 0 && a.Scores[0] == decayed[n-1].Scores[0] && byName(a, decayed[n-1]) < 0 {
+			sorted = false
+		}
+		decayed = append(decayed, a)
+	}
+	if !sorted {
+		slices.SortFunc(decayed, byRank)
+	}
+	return decayed
+}
+
+// Scaled returns facet -> value -> 1..20, the form of Algolia's profiles. Their consumers apply the weight of the
+// facet themselves, so it is taken out first; what is left is scaled so that the highest of the profile is 20. Facets
+// that s does not score are left out, and so is what the first half-life has decayed to zero. The profile must be a
+// whole one; s is the strategy it was computed under. The map is never nil.
+func (p Profile) Scaled(s strategy.Strategy) map[string]map[string]int {
+	weights := make(map[string]float64, len(s.FacetsScoring))
+	for _, f := range s.FacetsScoring {
+		weights[f.FacetName] = float64(f.Score)
+	}
+	highest := 0.0
+	for _, a := range p.Affinities {
+		if w := weights[a.Facet]; w > 0 {
+			highest = max(highest, a.Scores[0]/w)
+		}
+	}
+	scaled := map[string]map[string]int{}
+	for _, a := range p.Affinities {
+		w := weights[a.Facet]
+		if w <= 0 || a.Scores[0]/w == 0 {
+			continue
+		}
+		if scaled[a.Facet] == nil {
+			scaled[a.Facet] = map[string]int{}
+		}
+		scaled[a.Facet][a.Value] = min(max(int(math.Round(20*(a.Scores[0]/w/highest))), 1), 20)
+	}
+	return scaled
+}

@@ -1,0 +1,69 @@
+package affinity
+
+import "math"
+
+const day = 24 * 60 * 60 * 1000 // ms
+
+// Window says which events count: those with Now - retention < time <= Now that are not deleted.
+type Window struct {
+	Now           int64 // ms: the T of the formula
+	RetentionDays int   // 0 = no limit
+	DeletedUntil  int64 // ms: events up to and including it are deleted; 0 = none
+}
+
+// Contains reports whether an event of time t (ms) counts.
+func (w Window) Contains(t int64) bool {
+	return w.oldest() <= t && t <= w.Now && !w.deleted(t)
+}
+
+// From returns the first ms that can be inside, or math.MinInt64 where the window has no beginning.
+func (w Window) From() int64 {
+	from := w.oldest()
+	if w.DeletedUntil != 0 {
+		from = max(from, min(w.DeletedUntil, math.MaxInt64-1)+1)
+	}
+	return from
+}
+
+// leaves returns the first Now (ms) whose window no longer contains time t, because t is too old; math.MaxInt64 if
+// there is none.
+func (w Window) leaves(t int64) int64 {
+	if r := w.retention(); r < math.MaxInt64 && t <= math.MaxInt64-r {
+		return t + r
+	}
+	return math.MaxInt64
+}
+
+// enters returns the first Now (ms) whose window contains time t, which is ahead of Now; math.MaxInt64 if there is
+// none. Clocks that disagree make such events.
+func (w Window) enters(t int64) int64 {
+	if t <= w.Now || w.deleted(t) {
+		return math.MaxInt64
+	}
+	return t
+}
+
+func (w Window) deleted(t int64) bool {
+	return w.DeletedUntil != 0 && t <= w.DeletedUntil
+}
+
+// oldest returns the first ms that the retention lets in.
+func (w Window) oldest() int64 {
+	if r := w.retention(); r < math.MaxInt64 && w.Now >= math.MinInt64+r {
+		return w.Now - r + 1
+	}
+	return math.MinInt64
+}
+
+// retention returns the retention in ms, math.MaxInt64 for no limit.
+func (w Window) retention() int64 {
+	if w.RetentionDays <= 0 || w.RetentionDays > math.MaxInt64/day {
+		return math.MaxInt64
+	}
+	return int64(w.RetentionDays) * day
+}
+
+// age returns now - t in ms, where now >= t; it cannot overflow.
+func age(now, t int64) float64 {
+	return float64(uint64(now) - uint64(t))
+}

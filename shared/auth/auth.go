@@ -1,0 +1,91 @@
+// Package auth decides who may ask for what: it finds the app and the key in a
+// request, and checks the key against the app's stored hashes and their ACL.
+//
+// It is separate so that every public function asks the same question in the
+// same way, and so that the app id which the rest of the system puts into row
+// keys comes from here only, never from a body. Which ACL a route needs is said
+// where the routes are; here are the names. It keeps nothing: the hashes lie
+// with the app in the configuration, see package config.
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// What a key may be good for, one name each in its ACL. The first five are
+// Algolia's names. None includes another.
+const (
+	// Search sends events. Such a key stands in web pages, open to everybody.
+	Search = "search"
+	// Recommendation reads profiles, and reads and sets strategies.
+	Recommendation = "recommendation"
+	// AddObject puts objects into the catalog.
+	AddObject = "addObject"
+	// DeleteObject removes objects, and users.
+	DeleteObject = "deleteObject"
+	// Settings reads and sets the settings of an index.
+	Settings = "settings"
+	// Admin imports events and drives what runs over all users.
+	Admin = "admin"
+)
+
+// All names every ACL. It must not be modified.
+var All = []string{Search, Recommendation, AddObject, DeleteObject, Settings, Admin}
+
+var (
+	// ErrCredentials says that the app and the key do not belong together: 401.
+	// It does not say which of them is wrong.
+	ErrCredentials = errors.New("invalid credentials")
+	// ErrForbidden says that the key is the app's but not good for this: 403.
+	ErrForbidden = errors.New("method not allowed with this API key")
+)
+
+// Authenticator checks credentials. It is safe for concurrent use.
+type Authenticator struct {
+	store config.Store
+}
+
+// New returns an Authenticator that asks the store twice for each request: it
+// should be a cached one. A key is then good, or not, for as long as the cache
+// keeps what it knew of it.
+func New(store config.Store) *Authenticator {
+	return &Authenticator{store}
+}
+
+// App returns the app that the key opens, if the key holds one of the ACLs named,
+// or whatever it holds if none is named. The error is ErrCredentials or
+// ErrForbidden; any other is a fault of the store and says nothing about the
+// credentials.
+func (a *Authenticator) App(ctx context.Context, appID, key string, anyOf ...string) (config.App, error) {
+	if !ValidAppID(appID) || key == "" {
+		return config.App{}, ErrCredentials
+	}
+	// Both are always asked for, and at once: an unknown app looks like a wrong
+	// key from outside, and a cold cache costs one read's time, not two.
+	hash := Hash(key)
+	var kept config.Key
+	var keyErr error
+	var lookup sync.WaitGroup
+	lookup.Go(func() { kept, keyErr = a.store.Key(ctx, appID, hash) })
+	app, appErr := a.store.App(ctx, appID)
+	lookup.Wait()
+	if err := errors.Join(appErr, keyErr); errors.Is(err, config.ErrNotFound) {
+		return config.App{}, ErrCredentials
+	} else if err != nil {
+		return config.App{}, fmt.Errorf("look up app %q and its key: %w", appID, err)
+	}
+	if subtle.ConstantTimeCompare([]byte(hash), []byte(kept.Hash)) != 1 {
+		return config.App{}, ErrCredentials
+	}
+	if len(anyOf) > 0 && !slices.ContainsFunc(kept.ACL, func(held string) bool { return slices.Contains(anyOf, held) }) {
+		return config.App{}, ErrForbidden
+	}
+	return app, nil
+}

@@ -1,0 +1,236 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// newStore holds two apps. The keys of shop are "search", "admin" and "none",
+// each with the ACL of its name; that of zoo is "zoo", with all of them.
+func newStore(t *testing.T) config.Store {
+	t.Helper()
+	store := config.NewMemory()
+	keys := map[string]map[string][]string{
+		"shop": {"search": {auth.Search}, "admin": {auth.Admin}, "none": nil},
+		"zoo":  {"zoo": auth.All},
+	}
+	for app, acls := range keys {
+		if err := store.CreateApp(t.Context(), config.App{ID: app, RetentionDays: 90}); err != nil {
+			t.Fatal(err)
+		}
+		for key, acl := range acls {
+			if err := store.PutKey(t.Context(), app, config.Key{Hash: auth.Hash(key), ACL: acl}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return store
+}
+
+func TestApp(t *testing.T) {
+	tests := []struct {
+		name     string
+		app, key string
+		anyOf    []string
+		want     error
+	}{
+		{"the one ACL", "shop", "search", []string{auth.Search}, nil},
+		{"one of two ACLs", "shop", "search", []string{auth.AddObject, auth.Search}, nil},
+		{"no ACL asked for", "shop", "none", nil, nil},
+		{"another ACL", "shop", "search", []string{auth.Recommendation}, auth.ErrForbidden},
+		{"neither of two ACLs", "shop", "search", []string{auth.AddObject, auth.Settings}, auth.ErrForbidden},
+		{"key without any ACL", "shop", "none", []string{auth.Search}, auth.ErrForbidden},
+		{"admin does not include others", "shop", "admin", []string{auth.Search, auth.Recommendation}, auth.ErrForbidden},
+		{"every ACL", "zoo", "zoo", []string{auth.DeleteObject}, nil},
+		{"wrong key", "shop", "Search", []string{auth.Search}, auth.ErrCredentials},
+		{"wrong key where no ACL is asked for", "shop", "x", nil, auth.ErrCredentials},
+		{"key of another app", "shop", "zoo", []string{auth.Search}, auth.ErrCredentials},
+		{"hash in the place of the key", "shop", auth.Hash("search"), []string{auth.Search}, auth.ErrCredentials},
+		{"unknown app", "shop2", "search", []string{auth.Search}, auth.ErrCredentials},
+		{"app of another case", "Shop", "search", []string{auth.Search}, auth.ErrCredentials},
+		{"no app", "", "search", []string{auth.Search}, auth.ErrCredentials},
+		{"no key", "shop", "", []string{auth.Search}, auth.ErrCredentials},
+		{"malformed app", "shop,", "search", []string{auth.Search}, auth.ErrCredentials},
+		{"app that is no text", "\xff", "search", []string{auth.Search}, auth.ErrCredentials},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := auth.New(newStore(t)).App(t.Context(), tt.app, tt.key, tt.anyOf...)
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("got error %v, want %v", err, tt.want)
+			}
+			if err == nil && (got.ID != tt.app || got.RetentionDays != 90) {
+				t.Errorf("got app %+v, want %q", got, tt.app)
+			}
+			if err != nil && (got.ID != "" || got.RetentionDays != 0) {
+				t.Errorf("got app %+v along with an error", got)
+			}
+		})
+	}
+}
+
+// From outside, an app that exists must look like one that does not.
+func TestAppTellsNothingOfOthers(t *testing.T) {
+	a := auth.New(newStore(t))
+	_, wrongKey := a.App(t.Context(), "shop", "x", auth.Search)
+	_, unknownApp := a.App(t.Context(), "nobody", "x", auth.Search)
+	if wrongKey == nil || unknownApp == nil || wrongKey.Error() != unknownApp.Error() {
+		t.Errorf("wrong key: %v, unknown app: %v; want the same", wrongKey, unknownApp)
+	}
+}
+
+// A key is good for as long as it is there.
+func TestAppFollowsTheStore(t *testing.T) {
+	store := newStore(t)
+	a := auth.New(store)
+	check := func(when string, want error) {
+		t.Helper()
+		if _, err := a.App(t.Context(), "shop", "search", auth.Settings); !errors.Is(err, want) {
+			t.Errorf("%s: got error %v, want %v", when, err, want)
+		}
+	}
+	check("as created", auth.ErrForbidden)
+	key := config.Key{Hash: auth.Hash("search"), ACL: []string{auth.Settings}}
+	if err := store.PutKey(t.Context(), "shop", key); err != nil {
+		t.Fatal(err)
+	}
+	check("with another ACL", nil)
+	if err := store.DeleteKey(t.Context(), "shop", key.Hash); err != nil {
+		t.Fatal(err)
+	}
+	check("deleted", auth.ErrCredentials)
+}
+
+var errBackend = errors.New("backend is down")
+
+// broken is a store of which some reads fail.
+type broken struct {
+	config.Store
+	app, key error
+}
+
+func (b broken) App(ctx context.Context, appID string) (config.App, error) {
+	if b.app != nil {
+		return config.App{}, b.app
+	}
+	return b.Store.App(ctx, appID)
+}
+
+func (b broken) Key(ctx context.Context, appID, hash string) (config.Key, error) {
+	if b.key != nil {
+		return config.Key{}, b.key
+	}
+	return b.Store.Key(ctx, appID, hash)
+}
+
+// What cannot be looked up is neither wrong nor right.
+func TestAppPassesFaultsOn(t *testing.T) {
+	for name, store := range map[string]broken{
+		"app":  {app: errBackend},
+		"key":  {key: errBackend},
+		"both": {app: errBackend, key: errBackend},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store.Store = newStore(t)
+			_, err := auth.New(store).App(t.Context(), "shop", "search", auth.Search)
+			if !errors.Is(err, errBackend) || errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrForbidden) {
+				t.Errorf("got error %v, want the store's and no judgement", err)
+			}
+		})
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	tests := []struct {
+		name     string
+		header   map[string]string
+		query    string
+		app, key string
+	}{
+		{"none", nil, "x=1", "", ""},
+		{"headers", map[string]string{"X-Algolia-Application-Id": "shop", "X-Algolia-API-Key": "k"}, "", "shop", "k"},
+		{"query in mixed case", nil, "X-Algolia-Application-Id=shop&X-Algolia-API-Key=k&X-Algolia-Agent=a", "shop", "k"},
+		{"query in lower case", nil, "x-algolia-agent=a&x-algolia-application-id=shop&x-algolia-api-key=k", "shop", "k"},
+		{"header wins", map[string]string{"x-algolia-application-id": "h", "x-algolia-api-key": "hk"}, "x-algolia-application-id=q&x-algolia-api-key=qk", "h", "hk"},
+		{"one of each", map[string]string{"x-algolia-application-id": "h"}, "x-algolia-api-key=qk", "h", "qk"},
+		{"bare plus in the query", nil, "x-algolia-api-key=a+b", "", "a+b"},
+		{"encoded plus in the query", nil, "x-algolia-api-key=a%2Bb%20c", "", "a+b+c"},
+		{"space in the header", map[string]string{"x-algolia-api-key": "a b"}, "", "", "a b"},
+		{"several values", nil, "x-algolia-api-key=first&x-algolia-api-key=second", "", "first"},
+		{"several spellings", nil, "x-algolia-api-key=lower&X-ALGOLIA-API-KEY=upper", "", "upper"},
+		{"empty spelling", nil, "x-algolia-api-key=lower&X-ALGOLIA-API-KEY=", "", "lower"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			header := make(http.Header)
+			for name, value := range tt.header {
+				header.Set(name, value)
+			}
+			query, err := url.ParseQuery(tt.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			app, key := auth.Credentials(header.Get, query)
+			if app != tt.app || key != tt.key {
+				t.Errorf("got %q, %q; want %q, %q", app, key, tt.app, tt.key)
+			}
+		})
+	}
+}
+
+func TestValidAppID(t *testing.T) {
+	for id, want := range map[string]bool{
+		"":                      false,
+		"demo":                  true,
+		"A-9_z":                 true,
+		strings.Repeat("x", 64): true,
+		strings.Repeat("x", 65): false,
+		"a,b":                   false,
+		"a b":                   false,
+		"a\n":                   false,
+		"é":                     false,
+	} {
+		if got := auth.ValidAppID(id); got != want {
+			t.Errorf("ValidAppID(%q) = %v, want %v", id, got, want)
+		}
+	}
+}
+
+func TestHash(t *testing.T) {
+	// The example of FIPS 180-2.
+	const want = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	if got := auth.Hash("abc"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestNewKey(t *testing.T) {
+	form := regexp.MustCompile(`^[A-Za-z0-9]{40}$`)
+	seen := make(map[string]bool)
+	letters := make(map[rune]bool)
+	for range 1000 {
+		key := auth.NewKey()
+		if !form.MatchString(key) {
+			t.Fatalf("got %q, want 40 letters and digits", key)
+		}
+		if seen[key] {
+			t.Fatalf("%q came twice", key)
+		}
+		seen[key] = true
+		for _, letter := range key {
+			letters[letter] = true
+		}
+	}
+	// 40,000 draws miss one of 62 letters once in 10^280.
+	if len(letters) != 62 {
+		t.Errorf("%d different letters, want all 62", len(letters))
+	}
+}

@@ -1,0 +1,112 @@
+// Package backend opens what a deployed function needs, as its environment says:
+// the one place that turns variables into clients. It keeps no data.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"github.com/caarlos0/env/v11"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/telemetry"
+)
+
+// Backends is what functions are made of. A function uses the parts it needs;
+// the local stack fills them all.
+type Backends struct {
+	Log     *slog.Logger
+	Metrics *telemetry.Metrics
+	Now     func() time.Time
+	Store   *store.Store
+	// Apps is the configuration itself, Config a cache of it.
+	Apps, Config config.Store
+	Auth         *auth.Authenticator
+	Bus          *bus.Bus
+	Queue        queue.Queue
+	Enricher     *enrich.Enricher
+	Profiles     *profile.Engine
+}
+
+// FirestoreConfig names the database of the configuration.
+type FirestoreConfig struct {
+	Project  string `env:"FIRESTORE_PROJECT,required"`
+	Database string `env:"FIRESTORE_DATABASE" envDefault:"(default)"`
+}
+
+// Need says which parts a function uses beside configuration and Bigtable.
+type Need struct{ Bus, Queue bool }
+
+// Function is a function that opens its backends at its first request.
+func Function(need Need, handler func(*Backends) http.Handler) http.Handler {
+	log := telemetry.Default()
+	return httpapi.NewLazy(log, func(ctx context.Context) (http.Handler, error) {
+		b, err := open(ctx, need, log)
+		if err != nil {
+			return nil, err
+		}
+		return handler(b), nil
+	})
+}
+
+func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
+	var cfg struct {
+		Store     store.Config
+		Firestore FirestoreConfig
+	}
+	var busCfg bus.Config
+	var queueCfg queue.Config
+	faults := []error{env.Parse(&cfg)}
+	if need.Bus {
+		faults = append(faults, env.Parse(&busCfg))
+	}
+	if need.Queue {
+		faults = append(faults, env.Parse(&queueCfg))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	b := &Backends{Log: log, Now: time.Now}
+	client, err := firestore.NewClientWithDatabase(ctx, cfg.Firestore.Project, cfg.Firestore.Database)
+	if err != nil {
+		return nil, fmt.Errorf("open Firestore of %s: %w", cfg.Firestore.Project, err)
+	}
+	b.Apps = config.NewFirestore(client)
+	if b.Store, err = store.Open(ctx, cfg.Store); err != nil {
+		return nil, err
+	}
+	if need.Bus {
+		if b.Bus, err = bus.Open(ctx, busCfg); err != nil {
+			return nil, err
+		}
+	}
+	if need.Queue {
+		if b.Queue, err = queue.Open(ctx, queueCfg); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.Assemble()
+}
+
+// Assemble makes the parts that are made of other parts.
+func (b *Backends) Assemble() error {
+	b.Metrics = telemetry.NewMetrics()
+	b.Config = config.NewCached(b.Apps, config.TTL)
+	b.Auth = auth.New(b.Config)
+	b.Profiles = profile.New(b.Store, b.Apps, b.Now, b.Log)
+	var err error
+	b.Enricher, err = enrich.New(b.Store, b.Config)
+	return err
+}

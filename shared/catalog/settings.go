@@ -1,0 +1,69 @@
+package catalog
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Settings say which attributes of an index's records are facets.
+type Settings struct {
+	// AttributesForFaceting are attributes by their dotted path, as they were
+	// sent: searchable(x), filterOnly(x) and afterDistinct(x) all mean x, since
+	// they only tell a search engine what else to do with it.
+	AttributesForFaceting []string
+	// Version counts the changes. 0 means that none were ever set, and that
+	// every attribute short enough to be one is a facet.
+	Version int64
+}
+
+// modifiers are what Algolia allows around an attribute.
+var modifiers = []string{"searchable(", "filterOnly(", "afterDistinct("}
+
+// facet returns the attribute that an entry of attributesForFaceting names.
+func facet(entry string) string {
+	entry = strings.TrimSpace(entry)
+	for _, m := range modifiers {
+		inner, opened := strings.CutPrefix(entry, m)
+		inner, closed := strings.CutSuffix(inner, ")")
+		if opened && closed {
+			return facet(inner)
+		}
+	}
+	return entry
+}
+
+// DecodeSettings reads the body of a change of settings. Clients send whatever
+// their search engine knows; only attributesForFaceting is kept, exactly as it
+// was sent. given is false where the body does not name it, which leaves it as
+// it is; null empties it. An error is an *Error.
+func DecodeSettings(body []byte) (attributesForFaceting []string, given bool, err error) {
+	var sent map[string]jsontext.Value
+	if err := unmarshal(body, &sent); err != nil {
+		return nil, false, err
+	}
+	if sent == nil {
+		return nil, false, refuse(statusBadRequest, "the body must be a JSON object, got null")
+	}
+	value, given := sent["attributesForFaceting"]
+	if !given {
+		return nil, false, nil
+	}
+	list := []string{}
+	if err := json.Unmarshal(value, &list, lenient); err != nil {
+		return nil, false, refuse(statusUnprocessable, "attributesForFaceting must be a list of strings")
+	}
+	if len(list) > MaxFacets {
+		return nil, false, refuse(statusUnprocessable, "attributesForFaceting has %d entries, at most %d are accepted", len(list), MaxFacets)
+	}
+	for i, entry := range list {
+		if facet(entry) == "" {
+			return nil, false, refuse(statusUnprocessable, "attributesForFaceting[%d] names no attribute", i)
+		}
+		if len(entry) > MaxFacet {
+			return nil, false, refuse(statusUnprocessable, "attributesForFaceting[%d] has %d bytes, at most %d are accepted", i, len(entry), MaxFacet)
+		}
+	}
+	return list, true, nil
+}

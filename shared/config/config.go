@@ -1,0 +1,171 @@
+// Package config holds what operators and customers set: the apps with their
+// retention and strategy, the keys that open them, every strategy an app ever
+// had, and the settings of its indexes.
+//
+// It is separate because all of it is small, is read by every request, and must
+// change at one instant for the whole system, which the tables of events and
+// profiles do not offer. It lies in Firestore:
+//
+//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt
+//	apps/{app}/keys/{hash}           hash, acl, createdAt
+//	apps/{app}/strategies/{version}  version, strategy, createdAt
+//	apps/{app}/indexes/{index}       index, attributesForFaceting, version
+//
+// A key is kept as the hex SHA-256 of itself only. A strategy is one string of
+// JSON: as a map each of its aliases would be indexed, and names that are no
+// field paths would have to be escaped. strategyVersion is 0 and strategy empty
+// until one is set; versions count from 1, all are kept and none is used twice.
+// Document ids are the names themselves, escaped where Firestore would refuse
+// them, so every document also holds its name. The fields strategy and
+// attributesForFaceting are never queried and need no index.
+//
+// There are three stores: Firestore, memory for the local stack and tests, and
+// a cache around either.
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// ErrNotFound says that what was asked for, or the app it would belong to, does
+// not exist. The caller must not try again.
+var ErrNotFound = errors.New("not found")
+
+// ErrExists says that the app to be created is there already.
+var ErrExists = errors.New("already exists")
+
+// App is a customer and what holds for all of his users.
+type App struct {
+	// ID is part of the key of every row the app has; see ValidAppID.
+	ID string
+	// RetentionDays is how long an event counts; 0 is without limit.
+	RetentionDays int
+	// Strategy is the active one; it scores nothing until one is set.
+	Strategy strategy.Strategy
+	// StrategyVersion is that of Strategy; 0 where none was ever set.
+	StrategyVersion int64
+	CreatedAt       time.Time // to the microsecond
+}
+
+// Key is what opens an app: the hash of a secret, and what it is good for.
+type Key struct {
+	// Hash is the SHA-256 of the key in lower-case hex. The key itself is stored
+	// nowhere.
+	Hash string
+	// ACL names what the key may do.
+	ACL       []string
+	CreatedAt time.Time // to the microsecond
+}
+
+// Store reads and changes the configuration. It is safe for concurrent use.
+// What it takes and returns is shared and must not be modified. Apart from
+// ErrNotFound and ErrExists its errors are faults of the backend, or say that
+// an argument is malformed.
+type Store interface {
+	// App returns an app, or ErrNotFound.
+	App(ctx context.Context, appID string) (App, error)
+	// Apps returns the ids of all apps, sorted.
+	Apps(ctx context.Context) ([]string, error)
+	// CreateApp stores a new app, without a strategy whatever it holds of one;
+	// ErrExists if there is one of that id. A zero CreatedAt becomes now.
+	CreateApp(ctx context.Context, app App) error
+	// SetRetention changes how long an app's events count; ErrNotFound without
+	// the app.
+	SetRetention(ctx context.Context, appID string, days int) error
+
+	// Key returns the key of that hash, or ErrNotFound.
+	Key(ctx context.Context, appID, hash string) (Key, error)
+	// Keys returns all keys of an app, sorted by hash; ErrNotFound without the app.
+	Keys(ctx context.Context, appID string) ([]Key, error)
+	// PutKey stores a key, replacing one of the same hash; ErrNotFound without
+	// the app. A zero CreatedAt becomes now.
+	PutKey(ctx context.Context, appID string, key Key) error
+	// DeleteKey removes a key; ErrNotFound if it is not there.
+	DeleteKey(ctx context.Context, appID, hash string) error
+
+	// SetStrategy makes a strategy the active one. Each gets the next version,
+	// except that setting the active one again changes nothing. ErrNotFound
+	// without the app.
+	SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error)
+	// StrategyVersion returns the strategy that had this version, or ErrNotFound.
+	StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error)
+
+	// IndexSettings returns the settings of an index, or ErrNotFound if none
+	// were ever set.
+	IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error)
+	// SetIndexSettings changes the settings of an index. Each change gets the
+	// next version, except that setting what is set changes nothing. ErrNotFound
+	// without the app.
+	SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (version int64, err error)
+}
+
+var (
+	appIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	hashForm  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// ValidAppID says whether s has the form of an app id: 1 to 64 of [A-Za-z0-9_-].
+// Such an id may stand in a row key as it is.
+func ValidAppID(s string) bool { return appIDForm.MatchString(s) }
+
+// prepared returns a new app as it is stored.
+func (a App) prepared() (App, error) {
+	if !ValidAppID(a.ID) {
+		return App{}, fmt.Errorf("app id %q: want 1 to 64 letters, digits, _ or -", a.ID)
+	}
+	if err := checkRetention(a.RetentionDays); err != nil {
+		return App{}, err
+	}
+	return App{ID: a.ID, RetentionDays: a.RetentionDays, CreatedAt: stamp(a.CreatedAt)}, nil
+}
+
+func checkRetention(days int) error {
+	if days < 0 {
+		return fmt.Errorf("retention of %d days: want 0 (no limit) or more", days)
+	}
+	return nil
+}
+
+// prepared returns a key as it is stored. Anything but a hash is refused: it
+// might be a key that somebody forgot to hash.
+func (k Key) prepared() (Key, error) {
+	if !hashForm.MatchString(k.Hash) {
+		return Key{}, errors.New("the hash of the key is not a SHA-256 in lower-case hex")
+	}
+	return Key{Hash: k.Hash, ACL: slices.Clone(k.ACL), CreatedAt: stamp(k.CreatedAt)}, nil
+}
+
+// stamp is a time as every store can hold it.
+func stamp(t time.Time) time.Time {
+	if t.IsZero() {
+		t = time.Now()
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// next returns the app with s as its active strategy, and whether that is a
+// change.
+func (a App) next(s strategy.Strategy) (App, bool) {
+	if a.StrategyVersion > 0 && a.Strategy.Equal(s) {
+		return a, false
+	}
+	a.Strategy = s
+	a.StrategyVersion++
+	return a, true
+}
+
+// nextSettings returns the settings that follow old, and whether they differ.
+func nextSettings(old catalog.Settings, attributesForFaceting []string) (catalog.Settings, bool) {
+	if old.Version > 0 && slices.Equal(old.AttributesForFaceting, attributesForFaceting) {
+		return old, false
+	}
+	return catalog.Settings{AttributesForFaceting: slices.Clone(attributesForFaceting), Version: old.Version + 1}, true
+}

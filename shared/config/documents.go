@@ -1,0 +1,93 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// The documents; the package comment says where each lies.
+type (
+	appDocument struct {
+		ID              string    `firestore:"id"`
+		RetentionDays   int       `firestore:"retentionDays"`
+		Strategy        string    `firestore:"strategy"`
+		StrategyVersion int64     `firestore:"strategyVersion"`
+		CreatedAt       time.Time `firestore:"createdAt"`
+	}
+	keyDocument struct {
+		Hash      string    `firestore:"hash"`
+		ACL       []string  `firestore:"acl"`
+		CreatedAt time.Time `firestore:"createdAt"`
+	}
+	strategyDocument struct {
+		Version   int64     `firestore:"version"`
+		Strategy  string    `firestore:"strategy"`
+		CreatedAt time.Time `firestore:"createdAt"`
+	}
+	indexDocument struct {
+		Index                 string   `firestore:"index"`
+		AttributesForFaceting []string `firestore:"attributesForFaceting"`
+		Version               int64    `firestore:"version"`
+	}
+)
+
+func (d appDocument) app() (App, error) {
+	a := App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, CreatedAt: d.CreatedAt.UTC()}
+	if d.StrategyVersion == 0 {
+		return a, nil
+	}
+	var err error
+	a.Strategy, err = parseStrategy(d.Strategy)
+	return a, err
+}
+
+func (d keyDocument) key() Key {
+	return Key{Hash: d.Hash, ACL: d.ACL, CreatedAt: d.CreatedAt.UTC()}
+}
+
+func (d indexDocument) settings() catalog.Settings {
+	return catalog.Settings{AttributesForFaceting: d.AttributesForFaceting, Version: d.Version}
+}
+
+// parseStrategy reads a stored strategy. It was checked when it was set, under
+// the limits of that day.
+func parseStrategy(text string) (strategy.Strategy, error) {
+	var s strategy.Strategy
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("parse stored strategy: %w", err)
+	}
+	return s, nil
+}
+
+// escaper keeps names in one piece that Firestore would take for paths.
+var escaper = strings.NewReplacer("~", "~~", "/", "~s")
+
+// documentID is the id of the document of that name: the name itself, unless
+// Firestore refuses it as an id.
+func documentID(name string) string {
+	id := escaper.Replace(name)
+	if id == "" || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "__") {
+		return "~p" + id
+	}
+	return id
+}
+
+// into decodes what a read returned.
+func into(document any, snapshot *firestore.DocumentSnapshot, err error) error {
+	// A missing database answers NotFound too, but without a snapshot: that is a
+	// fault, and says nothing about the document.
+	if snapshot != nil && !snapshot.Exists() {
+		return ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	return snapshot.DataTo(document)
+}

@@ -1,0 +1,181 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// memory keeps the configuration of a process that lives alone.
+type memory struct {
+	mu   sync.Mutex
+	apps map[string]*memoryApp
+}
+
+type memoryApp struct {
+	App
+	keys       map[string]Key
+	strategies []strategy.Strategy // of version 1 and on
+	indexes    map[string]catalog.Settings
+}
+
+var _ Store = (*memory)(nil)
+
+// NewMemory returns an empty store that keeps everything in memory: it ends
+// with the process.
+func NewMemory() Store {
+	return &memory{apps: make(map[string]*memoryApp)}
+}
+
+// with calls f with an app, while nobody else reads or changes anything.
+func (m *memory) with(ctx context.Context, appID string, f func(*memoryApp) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	app, ok := m.apps[appID]
+	if !ok {
+		return fmt.Errorf("app %q: %w", appID, ErrNotFound)
+	}
+	return f(app)
+}
+
+func (m *memory) App(ctx context.Context, appID string) (App, error) {
+	var app App
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		app = a.App
+		return nil
+	})
+	return app, err
+}
+
+func (m *memory) Apps(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.apps)), nil
+}
+
+func (m *memory) CreateApp(ctx context.Context, app App) error {
+	app, err := app.prepared()
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.apps[app.ID]; ok {
+		return fmt.Errorf("app %q: %w", app.ID, ErrExists)
+	}
+	m.apps[app.ID] = &memoryApp{App: app, keys: make(map[string]Key), indexes: make(map[string]catalog.Settings)}
+	return nil
+}
+
+func (m *memory) SetRetention(ctx context.Context, appID string, days int) error {
+	if err := checkRetention(days); err != nil {
+		return err
+	}
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		a.RetentionDays = days
+		return nil
+	})
+}
+
+func (m *memory) Key(ctx context.Context, appID, hash string) (Key, error) {
+	var key Key
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		var ok bool
+		if key, ok = a.keys[hash]; !ok {
+			return fmt.Errorf("key %q of app %q: %w", hash, appID, ErrNotFound)
+		}
+		return nil
+	})
+	return key, err
+}
+
+func (m *memory) Keys(ctx context.Context, appID string) ([]Key, error) {
+	var keys []Key
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		keys = slices.SortedFunc(maps.Values(a.keys), func(a, b Key) int { return strings.Compare(a.Hash, b.Hash) })
+		return nil
+	})
+	return keys, err
+}
+
+func (m *memory) PutKey(ctx context.Context, appID string, key Key) error {
+	key, err := key.prepared()
+	if err != nil {
+		return err
+	}
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		a.keys[key.Hash] = key
+		return nil
+	})
+}
+
+func (m *memory) DeleteKey(ctx context.Context, appID, hash string) error {
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		if _, ok := a.keys[hash]; !ok {
+			return fmt.Errorf("key %q of app %q: %w", hash, appID, ErrNotFound)
+		}
+		delete(a.keys, hash)
+		return nil
+	})
+}
+
+func (m *memory) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error) {
+	err = m.with(ctx, appID, func(a *memoryApp) error {
+		if a.App, changed = a.next(s); changed {
+			a.strategies = append(a.strategies, s)
+		}
+		version = a.StrategyVersion
+		return nil
+	})
+	return version, changed, err
+}
+
+func (m *memory) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
+	var s strategy.Strategy
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		if version < 1 || version > int64(len(a.strategies)) {
+			return fmt.Errorf("strategy version %d of app %q: %w", version, appID, ErrNotFound)
+		}
+		s = a.strategies[version-1]
+		return nil
+	})
+	return s, err
+}
+
+func (m *memory) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
+	var settings catalog.Settings
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		var ok bool
+		if settings, ok = a.indexes[index]; !ok {
+			return fmt.Errorf("settings of index %q of app %q: %w", index, appID, ErrNotFound)
+		}
+		return nil
+	})
+	return settings, err
+}
+
+func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
+	var version int64
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		settings, _ := nextSettings(a.indexes[index], attributesForFaceting)
+		a.indexes[index] = settings
+		version = settings.Version
+		return nil
+	})
+	return version, err
+}

@@ -1,0 +1,202 @@
+package emulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+)
+
+const (
+	// unsettledMessages and unsettledBytes bound what a Bridge holds in memory: messages being pushed and, most of
+	// them in trouble, messages between two attempts. More waits in the subscription.
+	unsettledMessages = 1000
+	unsettledBytes    = 256 << 20
+	// maxExtension is how long the client library keeps a message leased: longer than any wait between attempts.
+	maxExtension = 7 * 24 * time.Hour
+)
+
+// BridgeConfig says what a Bridge pushes, where to, and how it retries.
+type BridgeConfig struct {
+	// Subscription is the full name (projects/P/subscriptions/S) of the pull subscription to push from.
+	Subscription string
+	// Endpoint is the http or https URL that messages are posted to.
+	Endpoint string
+	// Header is sent with every push, beside Content-Type.
+	Header http.Header
+	// DeadLetterTopic is the full name (projects/P/topics/T) of the topic for messages that MaxAttempts pushes could
+	// not deliver. Without one a message is pushed until it is delivered.
+	DeadLetterTopic string
+	// MaxAttempts counts the pushes of one message by this Bridge, the first included. Default 5.
+	MaxAttempts int
+	// MinBackoff is the wait after the first failed push; it doubles with each further one up to MaxBackoff. Defaults
+	// 100 ms and 10 s, shorter than Pub/Sub's 10 s and 600 s because somebody is looking on.
+	MinBackoff, MaxBackoff time.Duration
+	// Concurrency bounds the pushes under way at one time. Default 16.
+	Concurrency int
+	// Timeout is how long a push may take. Default 10 minutes, the longest that Pub/Sub has.
+	Timeout time.Duration
+	// Log gets failed pushes and dead letters. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+func (c BridgeConfig) withDefaults() BridgeConfig {
+	if c.MaxAttempts <= 0 {
+		c.MaxAttempts = 5
+	}
+	if c.MinBackoff <= 0 {
+		c.MinBackoff = 100 * time.Millisecond
+	}
+	if c.MaxBackoff <= 0 {
+		c.MaxBackoff = max(10*time.Second, c.MinBackoff)
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = 16
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 10 * time.Minute
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// validate names all faults of the configuration.
+func (c BridgeConfig) validate() error {
+	var faults []error
+	if !isName(c.Subscription, "subscriptions") {
+		faults = append(faults, fmt.Errorf("subscription %q is not projects/P/subscriptions/S", c.Subscription))
+	}
+	if c.DeadLetterTopic != "" && !isName(c.DeadLetterTopic, "topics") {
+		faults = append(faults, fmt.Errorf("dead-letter topic %q is not projects/P/topics/T", c.DeadLetterTopic))
+	}
+	if u, err := url.Parse(c.Endpoint); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		faults = append(faults, fmt.Errorf("endpoint %q is not an http or https URL", c.Endpoint))
+	}
+	return errors.Join(faults...)
+}
+
+// isName reports whether s is projects/P/<collection>/X.
+func isName(s, collection string) bool {
+	parts := strings.Split(s, "/")
+	return len(parts) == 4 && parts[0] == "projects" && parts[1] != "" && parts[2] == collection && parts[3] != ""
+}
+
+// Bridge stands in for a push subscription: it pulls a subscription and posts each message to an endpoint as Pub/Sub's
+// push does, works on any Pub/Sub server, and does by itself what those that can be had offline do not: attempts are
+// counted, and dead letters forwarded with the attributes that Pub/Sub gives them. A message stays leased from its first
+// push until it is settled, waits included, so that its attempts are counted by one Bridge; a new Bridge counts anew.
+// Delivery is at least once and in no order.
+type Bridge struct {
+	cfg         BridgeConfig
+	ctx         context.Context // ends every push under way
+	http        *http.Client
+	deadLetters *pubsub.Publisher // nil without a dead-letter topic
+	slots       chan struct{}     // one element for each push under way
+	stop        context.CancelFunc
+	done        chan struct{} // closed when receiving has ended
+
+	changed   signal
+	mu        sync.Mutex
+	unsettled int // messages received and neither acknowledged nor given back
+}
+
+// StartBridge starts pushing. It fails when the configuration is at fault, or when the subscription or the dead-letter
+// topic is not there. The client stays the caller's and must outlive the Bridge. The end of ctx cuts off pushes under
+// way, which Close does not.
+func StartBridge(ctx context.Context, client *pubsub.Client, cfg BridgeConfig) (*Bridge, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("start the bridge: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	sub := &pb.GetSubscriptionRequest{Subscription: cfg.Subscription}
+	if _, err := client.SubscriptionAdminClient.GetSubscription(ctx, sub); err != nil {
+		return nil, fmt.Errorf("start the bridge: look up %s: %w", cfg.Subscription, err)
+	}
+	b := &Bridge{
+		cfg:   cfg,
+		ctx:   ctx,
+		http:  pushClient(cfg.Concurrency),
+		slots: make(chan struct{}, cfg.Concurrency),
+		done:  make(chan struct{}),
+	}
+	if cfg.DeadLetterTopic != "" {
+		topic := &pb.GetTopicRequest{Topic: cfg.DeadLetterTopic}
+		if _, err := client.TopicAdminClient.GetTopic(ctx, topic); err != nil {
+			return nil, fmt.Errorf("start the bridge: look up %s: %w", cfg.DeadLetterTopic, err)
+		}
+		b.deadLetters = client.Publisher(cfg.DeadLetterTopic)
+	}
+	subscriber := client.Subscriber(cfg.Subscription)
+	subscriber.ReceiveSettings.MaxExtension = maxExtension
+	subscriber.ReceiveSettings.MaxOutstandingMessages = unsettledMessages
+	subscriber.ReceiveSettings.MaxOutstandingBytes = unsettledBytes
+	receiving, stop := context.WithCancel(ctx)
+	b.stop = stop
+	go b.receive(receiving, subscriber)
+	return b, nil
+}
+
+// pushClient makes a client that keeps a connection for every push under way, and takes a redirect for the failure that
+// it is to Pub/Sub.
+func pushClient(connections int) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// receive pulls until ctx ends. The client library retries what may pass; what it gives up on (the subscription is
+// deleted, say) is tried again all the same, as the server may be about to come back.
+func (b *Bridge) receive(ctx context.Context, subscriber *pubsub.Subscriber) {
+	defer close(b.done)
+	for {
+		err := subscriber.Receive(ctx, b.settle)
+		if ctx.Err() != nil {
+			return
+		}
+		b.cfg.Log.Error("pulling ended and will be tried again", "subscription", b.cfg.Subscription, "error", err)
+		if !sleep(ctx, b.cfg.MaxBackoff) {
+			return
+		}
+	}
+}
+
+// Close stops receiving and returns when every message received is settled: pushes under way run to their end, and what
+// was not delivered goes back to the subscription at once.
+func (b *Bridge) Close() {
+	b.stop()
+	<-b.done
+	if b.deadLetters != nil {
+		b.deadLetters.Stop()
+	}
+	b.http.CloseIdleConnections()
+}
+
+// Idle returns nil once no message is in the Bridge's hands: none being pushed, waiting for its next attempt or becoming
+// a dead letter. It knows nothing of messages that are still on their way from the server, which PubSub.Idle does.
+// The error is that of ctx.
+func (b *Bridge) Idle(ctx context.Context) error {
+	return b.changed.await(ctx, "the bridge of "+b.cfg.Subscription+" has settled its messages", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.unsettled == 0
+	})
+}
+
+// add changes the count of unsettled messages.
+func (b *Bridge) add(n int) {
+	b.mu.Lock()
+	b.unsettled += n
+	b.mu.Unlock()
+	b.changed.broadcast()
+}

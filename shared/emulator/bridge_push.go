@@ -1,0 +1,171 @@
+package emulator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+)
+
+// push is the body of a wrapped push. Pub/Sub writes two of the names in both styles.
+type push struct {
+	Message         pushMessage `json:"message"`
+	Subscription    string      `json:"subscription"`
+	DeliveryAttempt int         `json:"deliveryAttempt"`
+}
+
+type pushMessage struct {
+	Data         []byte            `json:"data,omitempty"`
+	Attributes   map[string]string `json:"attributes,omitempty"`
+	MessageID    string            `json:"messageId"`
+	MessageID2   string            `json:"message_id"`
+	PublishTime  string            `json:"publishTime"`
+	PublishTime2 string            `json:"publish_time"`
+	OrderingKey  string            `json:"orderingKey,omitempty"`
+}
+
+// timeFormat is how Pub/Sub writes times.
+const timeFormat = "2006-01-02T15:04:05.999Z07:00"
+
+func newPush(m *pubsub.Message, subscription string, attempt int) push {
+	published := m.PublishTime.UTC().Format(timeFormat)
+	return push{
+		Message: pushMessage{
+			Data:         m.Data,
+			Attributes:   m.Attributes,
+			MessageID:    m.ID,
+			MessageID2:   m.ID,
+			PublishTime:  published,
+			PublishTime2: published,
+			OrderingKey:  m.OrderingKey,
+		},
+		Subscription:    subscription,
+		DeliveryAttempt: attempt,
+	}
+}
+
+// settle pushes a message until it is delivered, is a dead letter, or ctx ends and it goes back to the subscription.
+// The client library keeps it leased all the while.
+func (b *Bridge) settle(ctx context.Context, m *pubsub.Message) {
+	b.add(1)
+	defer b.add(-1)
+	backoff := b.cfg.MinBackoff
+	for attempt := 1; ; attempt++ {
+		err := b.attempt(ctx, m, attempt)
+		if err == nil {
+			m.Ack()
+			return
+		}
+		if ctx.Err() != nil {
+			m.Nack()
+			return
+		}
+		b.cfg.Log.Warn("push failed", "subscription", b.cfg.Subscription, "message", m.ID, "attempt", attempt, "error", err)
+		if b.deadLetters != nil && attempt >= b.cfg.MaxAttempts {
+			b.bury(ctx, m, attempt)
+			return
+		}
+		if !sleep(ctx, backoff) {
+			m.Nack()
+			return
+		}
+		backoff = min(2*backoff, b.cfg.MaxBackoff)
+	}
+}
+
+// attempt pushes a message once, when its turn comes.
+func (b *Bridge) attempt(ctx context.Context, m *pubsub.Message, attempt int) error {
+	select {
+	case b.slots <- struct{}{}:
+		defer func() { <-b.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if ctx.Err() != nil { // both were ready
+		return ctx.Err()
+	}
+	body, err := json.Marshal(newPush(m, b.cfg.Subscription, attempt))
+	if err != nil {
+		return fmt.Errorf("encode push: %w", err)
+	}
+	return b.post(body)
+}
+
+// post sends a push. It is not cut off by Close, only by its timeout or the end of the Bridge's context.
+func (b *Bridge) post(body []byte) error {
+	ctx, cancel := context.WithTimeout(b.ctx, b.cfg.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.cfg.Endpoint, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("push to %s: %w", b.cfg.Endpoint, err)
+	}
+	maps.Copy(req.Header, b.cfg.Header)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := b.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	answer, err := readAnswer(resp)
+	if delivered(resp.StatusCode) {
+		return nil // Pub/Sub looks no further than the status
+	}
+	return errors.Join(fmt.Errorf("push to %s: answer %s: %s", b.cfg.Endpoint, resp.Status, answer), err)
+}
+
+// delivered tells whether Pub/Sub takes a status for an acknowledgement.
+func delivered(status int) bool {
+	switch status {
+	case http.StatusProcessing, http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
+		return true
+	}
+	return false
+}
+
+// readAnswer reads and closes a response's body, so that its connection can be used again, and returns the beginning.
+func readAnswer(resp *http.Response) (string, error) {
+	defer resp.Body.Close()
+	const shown, most = 200, 1 << 20
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	return strings.TrimSpace(string(answer[:min(len(answer), shown)])), err
+}
+
+// bury publishes a message to the dead-letter topic and then acknowledges it. Where that fails it tries again, so that a
+// message is never without a home.
+func (b *Bridge) bury(ctx context.Context, m *pubsub.Message, attempts int) {
+	for {
+		dead := &pubsub.Message{Data: m.Data, Attributes: b.deadLetterAttributes(m, attempts)}
+		// The publish outlives Close, as a push does.
+		id, err := b.deadLetters.Publish(b.ctx, dead).Get(b.ctx)
+		if err == nil {
+			b.cfg.Log.Error("message is a dead letter", "subscription", b.cfg.Subscription, "message", m.ID, "deadLetter", id)
+			m.Ack()
+			return
+		}
+		b.cfg.Log.Error("publishing a dead letter failed", "topic", b.cfg.DeadLetterTopic, "message", m.ID, "error", err)
+		if !sleep(ctx, b.cfg.MaxBackoff) {
+			m.Nack()
+			return
+		}
+	}
+}
+
+// deadLetterAttributes returns the message's attributes and those that Pub/Sub adds when it forwards a dead letter.
+func (b *Bridge) deadLetterAttributes(m *pubsub.Message, attempts int) map[string]string {
+	name := strings.Split(b.cfg.Subscription, "/")
+	attrs := map[string]string{}
+	maps.Copy(attrs, m.Attributes)
+	attrs["CloudPubSubDeadLetterSourceDeliveryCount"] = strconv.Itoa(attempts)
+	attrs["CloudPubSubDeadLetterSourceSubscription"] = name[3]
+	attrs["CloudPubSubDeadLetterSourceSubscriptionProject"] = name[1]
+	attrs["CloudPubSubDeadLetterSourceTopicPublishTime"] = m.PublishTime.UTC().Format(time.RFC3339Nano)
+	return attrs
+}

@@ -1,0 +1,272 @@
+package emulator
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// sweepPatience is how long a sweep holds publishers back for the last acknowledgements to come in: more than the
+// 100 ms for which a client library may collect them. It cannot be without end, because a handler that itself publishes
+// acknowledges only afterwards.
+const sweepPatience = 250 * time.Millisecond
+
+// maxPublish is the size from which Pub/Sub refuses a publish request, in bytes.
+const maxPublish = 10_000_000
+
+// pubsubService answers the Publisher and Subscriber services from pstest, and counts.
+type pubsubService struct {
+	*pstest.GServer
+	fake       *pstest.Server
+	sweepEvery int
+	sweepDue   chan struct{}
+	// changed is broadcast when a message can be delivered or has been acknowledged.
+	changed signal
+
+	// gate is held for reading by publishes, and for writing by what must not meet one: a sweep, or a change of
+	// topics or subscriptions.
+	gate sync.RWMutex
+
+	mu        sync.Mutex                          // guards what follows, and is taken before pstest's own lock
+	owed      map[string]int                      // subscription: messages published to it and not acknowledged
+	streams   map[string]map[*pullStream]struct{} // subscription: its open streams
+	published int                                 // messages since the last sweep
+	sweepAt   int                                 // the next sweep is due at so many
+}
+
+func newPubSubService(fake *pstest.Server, sweepEvery int) *pubsubService {
+	return &pubsubService{
+		GServer:    &fake.GServer,
+		fake:       fake,
+		sweepEvery: sweepEvery,
+		sweepAt:    sweepEvery,
+		sweepDue:   make(chan struct{}, 1),
+		owed:       map[string]int{},
+		streams:    map[string]map[*pullStream]struct{}{},
+	}
+}
+
+// Publish adds messages to all subscriptions of a topic.
+func (s *pubsubService) Publish(ctx context.Context, req *pb.PublishRequest) (*pb.PublishResponse, error) {
+	if err := validatePublish(req); err != nil {
+		return nil, err
+	}
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if _, err := s.GServer.GetTopic(ctx, &pb.GetTopicRequest{Topic: req.GetTopic()}); err != nil {
+		return nil, err
+	}
+	subs, err := s.GServer.ListTopicSubscriptions(ctx, &pb.ListTopicSubscriptionsRequest{Topic: req.GetTopic()})
+	if err != nil {
+		return nil, err
+	}
+	// Counted beforehand, so that the count is never below the truth.
+	s.owe(subs.GetSubscriptions(), len(req.GetMessages()))
+	resp, err := s.GServer.Publish(ctx, req)
+	if err != nil {
+		s.owe(subs.GetSubscriptions(), -len(req.GetMessages()))
+		return nil, err
+	}
+	s.record(resp.GetMessageIds())
+	s.changed.broadcast()
+	return resp, nil
+}
+
+// validatePublish refuses what Pub/Sub refuses and pstest lets through.
+func validatePublish(req *pb.PublishRequest) error {
+	for _, m := range req.GetMessages() {
+		if len(m.GetData()) == 0 && len(m.GetAttributes()) == 0 {
+			return status.Error(codes.InvalidArgument, "a message has neither data nor attributes")
+		}
+	}
+	if size := proto.Size(req); size > maxPublish {
+		return status.Errorf(codes.InvalidArgument, "the request has %d bytes, at most %d are allowed", size, maxPublish)
+	}
+	return nil
+}
+
+func (s *pubsubService) owe(subscriptions []string, messages int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range subscriptions {
+		s.owed[name] += messages
+	}
+}
+
+// record counts published messages towards the next sweep and empties pstest's records of them, which nothing reads:
+// subscriptions hold the messages themselves.
+func (s *pubsubService) record(ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if m := s.fake.Message(id); m != nil {
+			m.Data, m.Attributes = nil, nil
+		}
+	}
+	s.published += len(ids)
+	if s.published >= s.sweepAt {
+		select {
+		case s.sweepDue <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Acknowledge settles messages. An acknowledgement that comes after the message was leased again settles nothing, as
+// pstest decides.
+func (s *pubsubService) Acknowledge(ctx context.Context, req *pb.AcknowledgeRequest) (*emptypb.Empty, error) {
+	for _, id := range req.GetAckIds() {
+		if err := s.acknowledge(ctx, req.GetSubscription(), id); err != nil {
+			return nil, err
+		}
+	}
+	s.release(req.GetSubscription(), req.GetAckIds())
+	return &emptypb.Empty{}, nil
+}
+
+func (s *pubsubService) acknowledge(ctx context.Context, subscription, ackID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.acks(ackID)
+	req := &pb.AcknowledgeRequest{Subscription: subscription, AckIds: []string{ackID}}
+	if _, err := s.GServer.Acknowledge(ctx, req); err != nil {
+		return err
+	}
+	s.owed[subscription] -= s.acks(ackID) - before
+	return nil
+}
+
+// acks returns how many subscriptions have acknowledged the message of an ack ID, which is the message's ID, a colon
+// and the number of the delivery.
+func (s *pubsubService) acks(ackID string) int {
+	m := s.fake.Message(ackID[:max(0, strings.LastIndex(ackID, ":"))])
+	if m == nil {
+		return 0
+	}
+	return m.Acks
+}
+
+// ModifyAckDeadline prolongs leases, or gives messages back with a deadline of 0.
+func (s *pubsubService) ModifyAckDeadline(ctx context.Context, req *pb.ModifyAckDeadlineRequest) (*emptypb.Empty, error) {
+	resp, err := s.GServer.ModifyAckDeadline(ctx, req)
+	if err == nil && req.GetAckDeadlineSeconds() == 0 {
+		s.release(req.GetSubscription(), req.GetAckIds())
+	}
+	return resp, err
+}
+
+// release makes room in the stream that held the messages.
+func (s *pubsubService) release(subscription string, ackIDs []string) {
+	s.mu.Lock()
+	for st := range s.streams[subscription] {
+		for _, id := range ackIDs {
+			st.drop(id)
+		}
+	}
+	s.mu.Unlock()
+	s.changed.broadcast()
+}
+
+func (s *pubsubService) unacknowledged(subscription string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owed[subscription]
+}
+
+func (s *pubsubService) allAcknowledged() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.owed {
+		if n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *pubsubService) sweepLoop(end <-chan struct{}) {
+	for {
+		select {
+		case <-s.sweepDue:
+			s.sweep()
+		case <-end:
+			return
+		}
+	}
+}
+
+// sweep drops the records of all messages, provided that each of them is acknowledged; nothing is published meanwhile.
+// Where that does not come true in time (a dead letter waits, say) the next sweep is due at twice as many records.
+func (s *pubsubService) sweep() {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), sweepPatience)
+	defer cancel()
+	err := s.changed.await(ctx, "all is acknowledged", s.allAcknowledged)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.sweepAt = 2 * s.published
+		return
+	}
+	s.fake.ClearMessages()
+	s.published, s.sweepAt = 0, s.sweepEvery
+}
+
+// CreateSubscription adds a subscription, unless it asks for what pstest cannot do or would do by letting messages vanish
+// unacknowledged.
+func (s *pubsubService) CreateSubscription(ctx context.Context, req *pb.Subscription) (*pb.Subscription, error) {
+	if req.GetDeadLetterPolicy() != nil || req.GetFilter() != "" ||
+		req.GetEnableMessageOrdering() || req.GetEnableExactlyOnceDelivery() {
+		return nil, status.Errorf(codes.Unimplemented,
+			"subscription %s: the stand-in has no dead-letter policy, filter, ordering or exactly-once delivery", req.GetName())
+	}
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	return s.GServer.CreateSubscription(ctx, req)
+}
+
+// DeleteSubscription removes a subscription and what it owes.
+func (s *pubsubService) DeleteSubscription(ctx context.Context, req *pb.DeleteSubscriptionRequest) (*emptypb.Empty, error) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	resp, err := s.GServer.DeleteSubscription(ctx, req)
+	if err == nil {
+		s.mu.Lock()
+		delete(s.owed, req.GetSubscription())
+		s.mu.Unlock()
+		s.changed.broadcast()
+	}
+	return resp, err
+}
+
+// UpdateSubscription is refused, as it could add what CreateSubscription refuses.
+func (s *pubsubService) UpdateSubscription(context.Context, *pb.UpdateSubscriptionRequest) (*pb.Subscription, error) {
+	return nil, status.Error(codes.Unimplemented, "the stand-in cannot update a subscription")
+}
+
+// DetachSubscription is refused: pstest would go on to list the subscription, and its messages would be counted.
+func (s *pubsubService) DetachSubscription(
+	context.Context, *pb.DetachSubscriptionRequest,
+) (*pb.DetachSubscriptionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "the stand-in cannot detach a subscription")
+}
+
+// DeleteTopic is refused: pstest would list its subscriptions under a new topic of the same name.
+func (s *pubsubService) DeleteTopic(context.Context, *pb.DeleteTopicRequest) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "the stand-in cannot delete a topic")
+}
+
+// Seek is refused: pstest would bring acknowledged messages back without their content.
+func (s *pubsubService) Seek(context.Context, *pb.SeekRequest) (*pb.SeekResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "the stand-in cannot seek")
+}

@@ -1,0 +1,157 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
+	"google.golang.org/grpc"
+)
+
+// TasksConfig configures StartTasks. The zero value is ready.
+type TasksConfig struct {
+	// Queues exist from the start, as if CreateQueue had made them.
+	Queues []*cloudtaskspb.Queue
+	// Transport carries requests to workers. Default: HTTP over the network.
+	Transport http.RoundTripper
+	// Log gets failed attempts and tasks that are given up. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// Tasks is a Cloud Tasks server in this process. It knows CreateQueue, GetQueue, CreateTask, GetTask, ListTasks and
+// DeleteTask, and HTTP tasks only. Names are deduplicated, rate limits and retry settings kept, and requests made as
+// Cloud Tasks makes them, but for what would need Google (no token is ever made: an Authorization header is the task's
+// own or absent) and for Cloud Tasks' own throttling of young queues and failing workers. Waits of less than a second are
+// kept as they are set, where Cloud Tasks cuts them to whole seconds.
+type Tasks struct {
+	// Addr is the host:port the server listens on, for option.WithEndpoint.
+	Addr    string
+	server  *grpc.Server
+	service *taskService
+}
+
+// StartTasks starts a server. The error names the queue that is not valid, or says why no port of 127.0.0.1 could be had.
+func StartTasks(cfg TasksConfig) (*Tasks, error) {
+	if cfg.Transport == nil {
+		cfg.Transport = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	t := &Tasks{
+		server: grpc.NewServer(grpc.WaitForHandlers(true)),
+		service: &taskService{
+			ctx:    ctx,
+			stop:   stop,
+			sender: newTaskSender(cfg.Transport),
+			log:    cfg.Log,
+			queues: map[string]*taskQueue{},
+		},
+	}
+	for _, q := range cfg.Queues {
+		if _, err := t.service.addQueue(q); err != nil {
+			t.service.close()
+			return nil, fmt.Errorf("start the Cloud Tasks stand-in: %w", err)
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.service.close()
+		return nil, fmt.Errorf("start the Cloud Tasks stand-in: %w", err)
+	}
+	t.Addr = listener.Addr().String()
+	cloudtaskspb.RegisterCloudTasksServer(t.server, t.service)
+	// Serve returns when Close stops the server, and has no other end on a listener that is open.
+	go func() { _ = t.server.Serve(listener) }()
+	return t, nil
+}
+
+// Idle returns nil once no task is due, being sent or waiting for a retry. Tasks whose own schedule time lies ahead do
+// not count until it comes. The error is that of ctx.
+func (t *Tasks) Idle(ctx context.Context) error {
+	return t.service.changed.await(ctx, "no task is due", t.service.idle)
+}
+
+// Close stops the server and cuts off the requests under way. Tasks that are left are lost.
+func (t *Tasks) Close() {
+	t.server.Stop()
+	t.service.close()
+}
+
+// taskService is the service and the state behind it.
+type taskService struct {
+	cloudtaskspb.UnimplementedCloudTasksServer
+	ctx     context.Context // ends at Close
+	stop    context.CancelFunc
+	running sync.WaitGroup // the queues' loops and the requests under way
+	sender  *taskSender
+	log     *slog.Logger
+	// changed is broadcast when a task has been attempted or deleted.
+	changed signal
+
+	mu     sync.Mutex
+	queues map[string]*taskQueue // by full name
+}
+
+func (s *taskService) close() {
+	s.stop()
+	s.running.Wait()
+	s.sender.close()
+}
+
+func (s *taskService) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, q := range s.queues {
+		if q.busy(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// loop sends a queue's tasks when they are due, as its rate limits let it.
+func (s *taskService) loop(q *taskQueue) {
+	for {
+		s.mu.Lock()
+		t, wait := q.next(time.Now())
+		s.mu.Unlock()
+		if t != nil {
+			s.running.Go(func() { s.attempt(q, t) })
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-q.wake:
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// attempt sends a task once and settles what becomes of it.
+func (s *taskService) attempt(q *taskQueue, t *task) {
+	result := s.sender.send(s.ctx, q, t)
+	s.mu.Lock()
+	fate := q.settle(t, result, time.Now())
+	s.mu.Unlock()
+	q.poke()
+	s.changed.broadcast()
+	switch {
+	case s.ctx.Err() != nil, fate == taskDone:
+	case fate == taskRetried:
+		s.log.Warn("task failed and will be retried", "task", t.pb.GetName(), "error", result.err)
+	case fate == taskGivenUp:
+		s.log.Error("task is given up", "task", t.pb.GetName(), "error", result.err)
+	}
+}

@@ -1,0 +1,162 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	cloudtasks "cloud.google.com/go/cloudtasks/apiv2"
+	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
+	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/emulator"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// local reaches a stand-in on loopback.
+func local(addr string) []option.ClientOption {
+	return []option.ClientOption{
+		option.WithEndpoint(addr), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+	}
+}
+
+func (s *Stack) openBigtable(ctx context.Context) error {
+	var opts []option.ClientOption
+	if !emulated("BIGTABLE_EMULATOR_HOST") {
+		server, err := emulator.StartBigtable()
+		if err != nil {
+			return err
+		}
+		s.onClose(func() error { server.Close(); return nil })
+		opts = local(server.Addr)
+	}
+	admin, err := bigtable.NewAdminClient(ctx, Project, Instance, opts...)
+	if err != nil {
+		return fmt.Errorf("open Bigtable administration: %w", err)
+	}
+	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
+		return err
+	}
+	if s.Backends.Store, err = store.Open(ctx, store.Config{Project: Project, Instance: Instance, FilterColumns: 6}, opts...); err != nil {
+		return err
+	}
+	s.onClose(s.Backends.Store.Close)
+	return nil
+}
+
+func (s *Stack) openConfig(ctx context.Context) error {
+	if !emulated("FIRESTORE_EMULATOR_HOST") {
+		s.Backends.Apps = config.NewMemory()
+		return nil
+	}
+	client, err := firestore.NewClient(ctx, Project)
+	if err != nil {
+		return fmt.Errorf("open Firestore: %w", err)
+	}
+	s.onClose(client.Close)
+	s.Backends.Apps = config.NewFirestore(client)
+	return nil
+}
+
+// messaging is Pub/Sub as the stack reaches it.
+type messaging struct {
+	client *pubsub.Client
+	addr   string
+}
+
+func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
+	addr := os.Getenv("PUBSUB_EMULATOR_HOST")
+	var opts []option.ClientOption
+	if addr == "" {
+		server, err := emulator.StartPubSub()
+		if err != nil {
+			return messaging{}, err
+		}
+		s.onClose(func() error { server.Close(); return nil })
+		addr, opts = server.Addr, local(server.Addr)
+	}
+	client, err := pubsub.NewClient(ctx, Project, opts...)
+	if err != nil {
+		return messaging{}, fmt.Errorf("open Pub/Sub: %w", err)
+	}
+	s.onClose(client.Close)
+	for topic, subscription := range map[string]string{EventsTopic: EventsSubscription, DeadLetterTopic: DeadLetters} {
+		if err := createTopic(ctx, client, topic, subscription); err != nil {
+			return messaging{}, err
+		}
+	}
+	cfg := bus.Config{Project: Project, Events: EventsTopic, DeadLetters: DeadLetterTopic}
+	if s.Backends.Bus, err = bus.Open(ctx, cfg, opts...); err != nil {
+		return messaging{}, err
+	}
+	s.onClose(s.Backends.Bus.Close)
+	return messaging{client, addr}, nil
+}
+
+func createTopic(ctx context.Context, client *pubsub.Client, topic, subscription string) error {
+	_, err := client.TopicAdminClient.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(topic)})
+	if err != nil && status.Code(err) != codes.AlreadyExists {
+		return fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	_, err = client.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
+		Name: subscriptionName(subscription), Topic: topicName(topic), AckDeadlineSeconds: 60,
+	})
+	if err != nil && status.Code(err) != codes.AlreadyExists {
+		return fmt.Errorf("create subscription %s: %w", subscription, err)
+	}
+	return nil
+}
+
+func topicName(topic string) string { return "projects/" + Project + "/topics/" + topic }
+
+func subscriptionName(subscription string) string {
+	return "projects/" + Project + "/subscriptions/" + subscription
+}
+
+func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, header http.Header, log *slog.Logger) error {
+	bridge, err := emulator.StartBridge(ctx, m.client, emulator.BridgeConfig{
+		Subscription: subscriptionName(EventsSubscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(DeadLetterTopic),
+		// More than process allows: it buries with a reason, this without.
+		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: 16, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	s.bridge = bridge
+	s.onClose(func() error { bridge.Close(); return nil })
+	return nil
+}
+
+func (s *Stack) openTasks(ctx context.Context, workerURL string, header http.Header) error {
+	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{Name: tasksQueue}}, Log: s.Backends.Log})
+	if err != nil {
+		return err
+	}
+	s.tasks = server
+	s.onClose(func() error { server.Close(); return nil })
+	client, err := cloudtasks.NewClient(ctx, local(server.Addr)...)
+	if err != nil {
+		return fmt.Errorf("open Cloud Tasks: %w", err)
+	}
+	s.onClose(client.Close)
+	s.Backends.Queue = queue.New(client, queue.Config{
+		Queue: tasksQueue, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
+	})
+	return nil
+}

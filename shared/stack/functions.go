@@ -1,0 +1,94 @@
+package stack
+
+import (
+	"crypto/subtle"
+	"net/http"
+	"strings"
+
+	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/ingest"
+	"github.com/affinityengine/affinity/functions/process"
+	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/functions/strategies"
+	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/httpapi"
+)
+
+// Paths of the private functions on their listener.
+const (
+	processPath = "/process"
+	workerPath  = "/worker"
+)
+
+// publicFunctions sends a request to the function that a load balancer would,
+// by the beginning of its path.
+func publicFunctions(b *backend.Backends, pubsubAddr string) http.Handler {
+	own := httpapi.NewRouter(b.Log)
+	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
+		return httpapi.WriteMessage(w, http.StatusOK, "OK")
+	})
+	own.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
+		return httpapi.WriteJSON(w, http.StatusOK, map[string]string{
+			"pubsub": pubsubAddr, "project": Project, "eventsTopic": EventsTopic, "deadLetterSubscription": DeadLetters,
+		})
+	})
+	return prefixes{
+		{"/1/events/import", imports.New(b)},
+		{"/1/events", ingest.New(b)},
+		{"/1/profiles", profiles.New(b)},
+		{"/1/usertokens", profiles.New(b)},
+		{"/1/strategies", strategies.New(b)},
+		{"/1/indexes", catalog.New(b)},
+		{"", own},
+	}
+}
+
+func privateFunctions(b *backend.Backends) http.Handler {
+	return prefixes{
+		{processPath, http.StripPrefix(processPath, root(process.New(b)))},
+		{workerPath, http.StripPrefix(workerPath, worker.New(b))},
+		{"", httpapi.NewRouter(b.Log)},
+	}
+}
+
+// root gives a function the path / where a prefix left none, as the platform
+// does.
+func root(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "" {
+			r.URL.Path = "/"
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// guard lets only those in who know the token, as IAM does in the cloud.
+func guard(token string, h http.Handler) http.Handler {
+	want := []byte("Bearer " + token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			http.Error(w, `{"status":403,"message":"Forbidden"}`, http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// prefixes serves with the first handler whose prefix a path has, as a whole
+// segment.
+type prefixes []struct {
+	prefix  string
+	handler http.Handler
+}
+
+func (p prefixes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, c := range p {
+		rest, ok := strings.CutPrefix(r.URL.EscapedPath(), c.prefix)
+		if ok && (rest == "" || rest[0] == '/') {
+			c.handler.ServeHTTP(w, r)
+			return
+		}
+	}
+}

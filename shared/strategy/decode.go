@@ -1,0 +1,235 @@
+package strategy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// wire is a strategy as sent. Pointers tell a missing (or null) field from a zero one.
+type wire struct {
+	EventsScoring         *[]wireEvent                  `json:"eventsScoring"`
+	FacetsScoring         *[]wireFacet                  `json:"facetsScoring"`
+	PersonalizationImpact *int                          `json:"personalizationImpact"`
+	HalfLives             []*int                        `json:"halfLives"`
+	Aliases               map[string]map[string]*string `json:"aliases"`
+}
+
+type wireEvent struct {
+	EventName *string `json:"eventName"`
+	EventType *string `json:"eventType"`
+	Score     *int    `json:"score"`
+}
+
+type wireFacet struct {
+	FacetName *string `json:"facetName"`
+	Score     *int    `json:"score"`
+}
+
+// Decode reads a strategy from its JSON: Algolia's three keys, all required, and the optional halfLives and aliases,
+// where null or empty is the same as absent. Anything else is refused: keys it does not know (names are case
+// sensitive), a key said twice, wrong types, whatever breaks a limit. Integers are written as such: 10.0 and 1e2
+// are refused like 1.5. The error is an *Invalid.
+func Decode(body []byte) (Strategy, error) {
+	// Syntax first: a body that is cut short is no JSON, whatever else is wrong with the part that arrived.
+	if err := checkSyntax(body); err != nil {
+		return Strategy{}, err
+	}
+	var w *wire
+	if err := json.Unmarshal(body, &w, json.RejectUnknownMembers(true)); err != nil {
+		return Strategy{}, explain(err)
+	}
+	if w == nil {
+		return Strategy{}, invalid("a strategy must be an object, got null")
+	}
+	s, err := w.strategy()
+	if err != nil {
+		return Strategy{}, err
+	}
+	if err := s.Validate(); err != nil {
+		return Strategy{}, err
+	}
+	return s, nil
+}
+
+func checkSyntax(body []byte) error {
+	if jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
+		return nil
+	}
+	var v jsontext.Value
+	err := json.Unmarshal(body, &v, jsontext.AllowDuplicateNames(true))
+	return &Invalid{Syntax: true, Message: fmt.Sprintf("the strategy is not valid JSON: %s", reason(err))}
+}
+
+// reason is what the JSON library found, without its own name before it.
+func reason(err error) string {
+	return strings.TrimPrefix(fmt.Sprint(err), "jsontext: ")
+}
+
+// explain turns the JSON library's error into words that name the field as the sender wrote it.
+func explain(err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) && syntax.Err == jsontext.ErrDuplicateName {
+		return invalid("Duplicate field %s", quote(syntax.JSONPointer.LastToken()))
+	}
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) {
+		return invalid("the strategy cannot be read: %s", reason(err))
+	}
+	if semantic.Err == json.ErrUnknownName {
+		return invalid("Unknown field %s", quote(semantic.JSONPointer.LastToken()))
+	}
+	return invalid("%s must be %s, got %s", fieldPath(semantic.JSONPointer), wanted(semantic.GoType), got(semantic))
+}
+
+func wanted(t reflect.Type) string {
+	if t == nil {
+		return "of another type"
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Int:
+		return "an integer"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+func got(err *json.SemanticError) string {
+	switch err.JSONKind {
+	case '0':
+		if len(err.JSONValue) > 0 {
+			return shorten(string(err.JSONValue))
+		}
+		return "a number"
+	case '"':
+		return "a string"
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case 't', 'f':
+		return "a boolean"
+	default:
+		return "null"
+	}
+}
+
+// strategy checks that what is required is there; the limits are for Validate.
+func (w *wire) strategy() (Strategy, error) {
+	var s Strategy
+	switch {
+	case w.EventsScoring == nil:
+		return s, required("eventsScoring")
+	case w.FacetsScoring == nil:
+		return s, required("facetsScoring")
+	case w.PersonalizationImpact == nil:
+		return s, required("personalizationImpact")
+	}
+	s.PersonalizationImpact = *w.PersonalizationImpact
+	s.EventsScoring = make([]EventScore, len(*w.EventsScoring))
+	for i, e := range *w.EventsScoring {
+		switch path := fmt.Sprintf("eventsScoring[%d]", i); {
+		case e.EventName == nil:
+			return s, required(path + ".eventName")
+		case e.EventType == nil:
+			return s, required(path + ".eventType")
+		case e.Score == nil:
+			return s, required(path + ".score")
+		}
+		s.EventsScoring[i] = EventScore{EventName: *e.EventName, EventType: event.Type(*e.EventType), Score: *e.Score}
+	}
+	s.FacetsScoring = make([]FacetScore, len(*w.FacetsScoring))
+	for i, f := range *w.FacetsScoring {
+		switch path := fmt.Sprintf("facetsScoring[%d]", i); {
+		case f.FacetName == nil:
+			return s, required(path + ".facetName")
+		case f.Score == nil:
+			return s, required(path + ".score")
+		}
+		s.FacetsScoring[i] = FacetScore{FacetName: *f.FacetName, Score: *f.Score}
+	}
+	return w.optional(s)
+}
+
+// optional adds the half-lives and aliases of w to s.
+func (w *wire) optional(s Strategy) (Strategy, error) {
+	for i, days := range w.HalfLives {
+		if days == nil {
+			return s, required(fmt.Sprintf("halfLives[%d]", i))
+		}
+		s.HalfLives = append(s.HalfLives, *days)
+	}
+	s.Aliases = make(map[string]map[string]string, len(w.Aliases))
+	for _, facet := range sortedKeys(w.Aliases) {
+		s.Aliases[facet] = make(map[string]string, len(w.Aliases[facet]))
+		for _, from := range sortedKeys(w.Aliases[facet]) {
+			to := w.Aliases[facet][from]
+			if to == nil {
+				return s, required(aliasPath(facet, from))
+			}
+			s.Aliases[facet][from] = *to
+		}
+	}
+	return s.withoutEmpty(), nil
+}
+
+func required(path string) error { return invalid("%s is required", path) }
+
+// fieldPath writes a JSON pointer the way people write paths: eventsScoring[2].score, aliases["color"]["Rouge"].
+func fieldPath(p jsontext.Pointer) string {
+	var path strings.Builder
+	for token := range p.Tokens() {
+		if path.Len() == 0 {
+			if token == "aliases" {
+				return aliasPath(slices.Collect(p.Tokens())[1:]...)
+			}
+			path.WriteString(token)
+		} else if _, err := strconv.Atoi(token); err == nil {
+			path.WriteString("[" + token + "]")
+		} else {
+			path.WriteString("." + token)
+		}
+	}
+	if path.Len() == 0 {
+		return "a strategy"
+	}
+	return path.String()
+}
+
+// aliasPath names a place in the aliases, whose keys may be any text.
+func aliasPath(keys ...string) string {
+	path := "aliases"
+	for _, key := range keys {
+		path += "[" + quote(key) + "]"
+	}
+	return path
+}
+
+func quote(s string) string { return strconv.Quote(shorten(s)) }
+
+// shorten cuts what the sender wrote to a length fit for a message.
+func shorten(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
