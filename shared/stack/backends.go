@@ -89,7 +89,7 @@ func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
 			return messaging{}, err
 		}
 		s.onClose(func() error { server.Close(); return nil })
-		addr, opts = server.Addr, local(server.Addr)
+		s.pubsub, addr, opts = server, server.Addr, local(server.Addr)
 	}
 	client, err := pubsub.NewClient(ctx, Project, opts...)
 	if err != nil {

@@ -59,6 +59,7 @@ type Stack struct {
 	// Backends are what the functions work on, for tests.
 	Backends *backend.Backends
 
+	pubsub  *emulator.PubSub // nil where an official emulator runs
 	bridge  *emulator.Bridge
 	tasks   *emulator.Tasks
 	closers []func() error // in the order of making; closed in reverse
@@ -121,8 +122,14 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 }
 
 // Idle waits until every accepted event is in its user's profile and every task
-// that is due is done.
+// that is due is done. On the official Pub/Sub emulator, which cannot be asked,
+// it knows only of messages that have come out of it.
 func (s *Stack) Idle(ctx context.Context) error {
+	if s.pubsub != nil {
+		if err := s.pubsub.Idle(ctx, subscriptionName(EventsSubscription)); err != nil {
+			return fmt.Errorf("wait for messages: %w", err)
+		}
+	}
 	if err := s.bridge.Idle(ctx); err != nil {
 		return fmt.Errorf("wait for messages: %w", err)
 	}
