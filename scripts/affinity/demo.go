@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -190,7 +189,7 @@ func sourceOf[T any](name string, items []T) (*source, error) {
 			return nil, fmt.Errorf("encode the demo's %s: %w", name, err)
 		}
 	}
-	return newSource(name, io.Reader(&lines), int64(lines.Len()))
+	return newSource(name, &lines, int64(lines.Len())), nil
 }
 
 // live sends events as a shop does, one request a visitor's step, and returns the time of each visitor's newest.
@@ -228,7 +227,7 @@ func (d *demo) profiles(ctx context.Context, fit func(profileAnswer) bool) (int6
 		version = p.StrategyVersion
 		persona, _ := d.shop.Persona(id)
 		d.say("")
-		d.say("%s %s", d.colors.bold("who "+persona.Taste+":"), "")
+		d.say("%s %s", d.colors.bold("the "+persona.ID+"'s taste:"), persona.Taste)
 		if err := drawProfile(d.t.out, p, 0, d.colors); err != nil {
 			return 0, fmt.Errorf("print a profile: %w", err)
 		}

@@ -29,7 +29,7 @@ type loader struct {
 	name  string        // of this run, in its users' tokens
 	ahead time.Duration // the engine's clock less this machine's, rather too small than too large
 
-	took  time.Duration // of sending
+	took time.Duration // of sending
 
 	going sync.WaitGroup
 	slots chan struct{}
@@ -93,6 +93,9 @@ func (l *loader) run(ctx context.Context) {
 	})
 	pacers.Wait()
 	l.took = time.Since(begun)
+	if ctx.Err() == nil {
+		l.took = max(l.took, l.o.lasts) // the last is due a moment before the end
+	}
 	l.going.Wait()
 }
 

@@ -21,6 +21,7 @@ type meter struct {
 	src         *source
 	count       int
 	begun, told time.Time
+	waited      time.Time // when it last told that a request is tried again
 }
 
 // newMeter begins to count what comes out of src.
@@ -64,8 +65,17 @@ func (m *meter) say(format string, args ...any) {
 	fmt.Fprintf(m.out, format+"\n", args...)
 }
 
-// waiting tells that a request is tried again.
+// waiting tells that a request is tried again, once a second for all that are in flight.
 func (m *meter) waiting(err error, pause time.Duration) {
+	m.mu.Lock()
+	quiet := time.Since(m.waited) < time.Second
+	if !quiet {
+		m.waited = time.Now()
+	}
+	m.mu.Unlock()
+	if quiet {
+		return
+	}
 	m.say("%v; trying again in %s", err, pause.Round(time.Millisecond))
 }
 

@@ -189,6 +189,8 @@ func TestUp(t *testing.T) {
 func TestUpThatCannotStart(t *testing.T) {
 	t.Parallel()
 	affinityWith(t, t.Context(), "", func(tl *tool) {
-		tl.start = func(context.Context, upOptions) (runningStack, error) { return nil, errors.New("address already in use") }
+		tl.start = func(context.Context, upOptions) (runningStack, error) {
+			return nil, errors.New("address already in use")
+		}
 	}, "up").wants(t, exitFail, "address already in use")
 }

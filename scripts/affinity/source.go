@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,8 @@ type source struct {
 	name  string       // for messages
 	size  int64        // bytes in the file as it lies on the disk; -1 where nobody knows
 	read  atomic.Int64 // of these, how many were read
-	lines *bufio.Reader
+	raw   *bufio.Reader
+	lines *bufio.Reader        // of raw, unzipped; nil before the first is read
 	held  func() (line, error) // what peek found
 	last  int                  // number of the line read last, from 1
 	file  io.ReadCloser
@@ -69,36 +71,37 @@ func (t *tool) openSource(path string) (*source, error) {
 			size = info.Size()
 		}
 	}
-	s, err := newSource(name, file, size)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
+	s := newSource(name, file, size)
 	s.file = file
 	return s, nil
 }
 
-// newSource reads from r, which is gzip when it begins like gzip.
-func newSource(name string, r io.Reader, size int64) (*source, error) {
+// newSource reads from r. Nothing is read yet: it may be a pipe that is silent.
+func newSource(name string, r io.Reader, size int64) *source {
 	s := &source{name: name, size: size}
-	raw := bufio.NewReader(countingReader{r, &s.read})
-	begin, err := raw.Peek(2)
-	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+	s.raw = bufio.NewReader(countingReader{r, &s.read})
+	return s
+}
+
+// begin finds out what the input is: gzip when it begins like gzip, perhaps with a byte order mark.
+func (s *source) begin() error {
+	magic, err := s.raw.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
 	}
-	s.lines = bufio.NewReaderSize(raw, 1<<16)
-	if bytes.Equal(begin, []byte{0x1f, 0x8b}) {
-		unzipped, err := gzip.NewReader(raw)
+	s.lines = bufio.NewReaderSize(s.raw, 1<<16)
+	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		unzipped, err := gzip.NewReader(s.raw)
 		if err != nil {
-			return nil, fmt.Errorf("read %s as gzip: %w", name, err)
+			return err
 		}
 		s.lines = bufio.NewReaderSize(unzipped, 1<<16)
 	}
-	if begin, err := s.lines.Peek(3); err == nil && string(begin) == "\ufeff" {
-		if _, err := s.lines.Discard(3); err != nil { // a byte order mark
-			return nil, fmt.Errorf("read %s: %w", name, err)
-		}
+	if mark, err := s.lines.Peek(3); err == nil && string(mark) == "\ufeff" {
+		_, err = s.lines.Discard(3)
+		return err
 	}
-	return s, nil
+	return nil // what else Peek found comes up again
 }
 
 // peek returns what next will return, without using it up.
@@ -125,6 +128,11 @@ func (s *source) next() (line, error) {
 
 // any returns the next line, blank or not.
 func (s *source) any() (line, error) {
+	if s.lines == nil {
+		if err := s.begin(); err != nil {
+			return line{}, s.fault(err)
+		}
+	}
 	var text []byte
 	l := line{number: s.last + 1}
 	for {
@@ -144,12 +152,19 @@ func (s *source) any() (line, error) {
 			return line{}, io.EOF
 		}
 		if err != nil && err != io.EOF {
-			return line{}, fmt.Errorf("read %s beyond line %d (is it damaged or cut short?): %w", s.name, s.last, err)
+			return line{}, s.fault(err)
 		}
 		s.last = l.number
 		l.text = bytes.TrimSpace(text)
 		return l, nil
 	}
+}
+
+func (s *source) fault(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err // interrupted: nothing is wrong with the input
+	}
+	return fmt.Errorf("read %s beyond line %d (is it damaged or cut short?): %w", s.name, s.last, err)
 }
 
 // close closes the file.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -145,6 +146,9 @@ func (t *tool) serve(ctx context.Context, o upOptions, do func(context.Context, 
 	stack, err := t.start(ctx, o)
 	if err != nil && ctx.Err() != nil {
 		return nil
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: give another --addr, or end what serves there", err)
 	}
 	if err != nil {
 		return err

@@ -49,7 +49,8 @@ func (d appDocument) app() (App, error) {
 }
 
 func (d keyDocument) key() Key {
-	return Key{Hash: d.Hash, ACL: d.ACL, CreatedAt: d.CreatedAt.UTC()}
+	d.CreatedAt = d.CreatedAt.UTC()
+	return Key(d)
 }
 
 func (d indexDocument) settings() catalog.Settings {

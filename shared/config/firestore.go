@@ -157,8 +157,7 @@ func (s *firestoreStore) PutKey(ctx context.Context, appID string, key Key) erro
 	if err := s.mustExist(ctx, appID); err != nil {
 		return fmt.Errorf("put key of app %q: %w", appID, err)
 	}
-	d := keyDocument{Hash: key.Hash, ACL: key.ACL, CreatedAt: key.CreatedAt}
-	if _, err := s.keyRef(appID, key.Hash).Set(ctx, d); err != nil {
+	if _, err := s.keyRef(appID, key.Hash).Set(ctx, keyDocument(key)); err != nil {
 		return fmt.Errorf("put key of app %q: %w", appID, err)
 	}
 	return nil

@@ -22,6 +22,12 @@ const (
 	unsettledBytes    = 256 << 20
 	// maxExtension is how long the client library keeps a message leased: longer than any wait between attempts.
 	maxExtension = 7 * 24 * time.Hour
+	// lease is how long each extension of it lasts, the shortest that Pub/Sub has: what was on its way to a Bridge that
+	// was closed, or in the hands of a process that has died, comes again when it runs out.
+	lease = 10 * time.Second
+	// closePatience is how long Close waits for the client library once all is settled. It sends the last
+	// acknowledgements within 100 ms, but without a server to send them to it tries for ever.
+	closePatience = 5 * time.Second
 )
 
 // BridgeConfig says what a Bridge pushes, where to, and how it retries.
@@ -104,6 +110,7 @@ type Bridge struct {
 	slots       chan struct{}     // one element for each push under way
 	stop        context.CancelFunc
 	done        chan struct{} // closed when receiving has ended
+	patience    time.Duration // closePatience, but for a test
 
 	changed   signal
 	mu        sync.Mutex
@@ -123,11 +130,12 @@ func StartBridge(ctx context.Context, client *pubsub.Client, cfg BridgeConfig) (
 		return nil, fmt.Errorf("start the bridge: look up %s: %w", cfg.Subscription, err)
 	}
 	b := &Bridge{
-		cfg:   cfg,
-		ctx:   ctx,
-		http:  pushClient(cfg.Concurrency),
-		slots: make(chan struct{}, cfg.Concurrency),
-		done:  make(chan struct{}),
+		cfg:      cfg,
+		ctx:      ctx,
+		http:     pushClient(cfg.Concurrency),
+		slots:    make(chan struct{}, cfg.Concurrency),
+		done:     make(chan struct{}),
+		patience: closePatience,
 	}
 	if cfg.DeadLetterTopic != "" {
 		topic := &pb.GetTopicRequest{Topic: cfg.DeadLetterTopic}
@@ -138,6 +146,7 @@ func StartBridge(ctx context.Context, client *pubsub.Client, cfg BridgeConfig) (
 	}
 	subscriber := client.Subscriber(cfg.Subscription)
 	subscriber.ReceiveSettings.MaxExtension = maxExtension
+	subscriber.ReceiveSettings.MaxDurationPerAckExtension = lease
 	subscriber.ReceiveSettings.MaxOutstandingMessages = unsettledMessages
 	subscriber.ReceiveSettings.MaxOutstandingBytes = unsettledBytes
 	receiving, stop := context.WithCancel(ctx)
@@ -175,7 +184,12 @@ func (b *Bridge) receive(ctx context.Context, subscriber *pubsub.Subscriber) {
 // was not delivered goes back to the subscription at once.
 func (b *Bridge) Close() {
 	b.stop()
-	<-b.done
+	_ = b.Idle(context.Background()) // which ends in no other way than by all being settled
+	select {
+	case <-b.done:
+	case <-time.After(b.patience):
+		b.cfg.Log.Warn("Pub/Sub is out of reach; what was not acknowledged may come again", "subscription", b.cfg.Subscription)
+	}
 	if b.deadLetters != nil {
 		b.deadLetters.Stop()
 	}

@@ -115,7 +115,7 @@ func createTopic(ctx context.Context, client *pubsub.Client, topic, subscription
 		return fmt.Errorf("create topic %s: %w", topic, err)
 	}
 	_, err = client.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
-		Name: subscriptionName(subscription), Topic: topicName(topic), AckDeadlineSeconds: 60,
+		Name: subscriptionName(subscription), Topic: topicName(topic), AckDeadlineSeconds: 10,
 	})
 	if err != nil && status.Code(err) != codes.AlreadyExists {
 		return fmt.Errorf("create subscription %s: %w", subscription, err)

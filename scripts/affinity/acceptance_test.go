@@ -1,0 +1,361 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/stack"
+)
+
+// dataDir holds real events with the profiles they must give, computed by other
+// software. It is not part of the project.
+const dataDir = "../../../shared/data"
+
+// realData is one set of it.
+type realData struct{ name, dir string }
+
+func eachRealData(t *testing.T, do func(t *testing.T, d realData)) {
+	for _, name := range []string{"clickstream", "onlineretail"} {
+		t.Run(name, func(t *testing.T) {
+			d := realData{name, filepath.Join(dataDir, name)}
+			if _, err := os.Stat(d.dir); err != nil {
+				t.Skipf("no real data at %s: what they must give is not checked here", d.dir)
+			}
+			do(t, d)
+		})
+	}
+}
+
+func (d realData) file(name string) string { return filepath.Join(d.dir, name) }
+
+// realProfile is a profile as the data sets state it: plain sums.
+type realProfile struct {
+	UserToken   string
+	LastEventAt int64
+	Scores      map[string]map[string]float64
+}
+
+// lines decodes every line of a gzipped file.
+func lines[T any](t *testing.T, path string) []T {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []T
+	scanner := bufio.NewScanner(unzipped)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var v T
+		if err := json.Unmarshal(scanner.Bytes(), &v); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all = append(all, v)
+	}
+	if scanner.Err() != nil {
+		t.Fatal(scanner.Err())
+	}
+	return all
+}
+
+func startEngine(t *testing.T, retentionDays int) *stack.Stack {
+	t.Helper()
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: retentionDays})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// post sends a body with the demo app's key and returns the answer to a 200.
+func post(ctx context.Context, s *stack.Stack, path string, body any) ([]byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-Algolia-Application-Id", "demo")
+	req.Header.Set("X-Algolia-API-Key", "demokey")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("POST %s: %d %s", path, res.StatusCode, answer)
+	}
+	return answer, err
+}
+
+// profiles reads users' whole profiles, up to a thousand of them.
+func profiles(t *testing.T, s *stack.Stack, users []string) map[string]realProfile {
+	t.Helper()
+	answer, err := post(t.Context(), s, "/1/profiles/batch", map[string]any{"userTokens": users, "limit": 1_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Profiles []struct {
+			UserToken   string
+			LastEventAt time.Time
+			Affinities  []struct {
+				Facet, Value string
+				Score        float64
+			}
+		}
+	}
+	if err := json.Unmarshal(answer, &got); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]realProfile{}
+	for _, p := range got.Profiles {
+		r := realProfile{p.UserToken, p.LastEventAt.UnixMilli(), map[string]map[string]float64{}}
+		for _, a := range p.Affinities {
+			if r.Scores[a.Facet] == nil {
+				r.Scores[a.Facet] = map[string]float64{}
+			}
+			r.Scores[a.Facet][a.Value] = a.Score
+		}
+		all[p.UserToken] = r
+	}
+	return all
+}
+
+// compare holds the profiles of a running engine to what they must be.
+func compare(t *testing.T, s *stack.Stack, want []realProfile) {
+	t.Helper()
+	for part := range slices.Chunk(want, 1000) {
+		var users []string
+		for _, p := range part {
+			users = append(users, p.UserToken)
+		}
+		got := profiles(t, s, users)
+		for _, p := range part {
+			if diff := cmp.Diff(p, got[p.UserToken]); diff != "" {
+				t.Fatalf("profile of %s (-want +got):\n%s", p.UserToken, diff)
+			}
+		}
+	}
+}
+
+func TestImportOfRealDataGivesTheExpectedProfiles(t *testing.T) {
+	eachRealData(t, func(t *testing.T, d realData) {
+		s := startEngine(t, 0)
+		command := []string{"import", "--url", s.URL, "--index", "shop", "--objects", d.file("objects.ndjson.gz"),
+			"--strategy", d.file("strategy.json"), d.file("events.ndjson.gz")}
+		affinity(t, "", command...).wants(t, exitFine)
+		want := lines[realProfile](t, d.file("expected-profiles.sample.ndjson.gz"))
+		compare(t, s, want)
+		if d.name == "onlineretail" { // the smaller one, again: nothing may change
+			affinity(t, "", command...).wants(t, exitFine)
+			compare(t, s, want)
+		}
+	})
+}
+
+// realEvent is an event of the data sets.
+type realEvent struct {
+	EventType string   `json:"eventType"`
+	EventName string   `json:"eventName"`
+	UserToken string   `json:"userToken"`
+	Timestamp int64    `json:"timestamp"`
+	Index     string   `json:"index"`
+	ObjectIDs []string `json:"objectIDs"`
+}
+
+func TestRealDataSentAsEventsGivesTheExpectedProfiles(t *testing.T) {
+	eachRealData(t, func(t *testing.T, d realData) {
+		s := startEngine(t, 90)
+		// An import of no events sets objects and strategy.
+		affinity(t, "", "import", "--url", s.URL, "--index", "shop", "--objects", d.file("objects.ndjson.gz"),
+			"--strategy", d.file("strategy.json"), "-").wants(t, exitFine)
+		events := lines[realEvent](t, d.file("events.ndjson.gz"))
+		moved := moveIntoLastDays(events, s.Backends.Now(), 20)
+		want := lines[realProfile](t, d.file("expected-profiles.sample.ndjson.gz"))
+		chosen := map[string]bool{}
+		for i, p := range want {
+			want[i].LastEventAt = moved(p.LastEventAt)
+			chosen[p.UserToken] = true
+		}
+		want = append(want, more(t, d, events, chosen, moved, 500)...)
+		send(t, s, events, chosen, moved)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		if err := s.Idle(ctx); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, s, want)
+	})
+}
+
+// moveIntoLastDays maps the times of the data to the days before now, in order.
+func moveIntoLastDays(events []realEvent, now time.Time, days int64) func(int64) int64 {
+	first, last := events[0].Timestamp, events[0].Timestamp
+	for _, e := range events {
+		first, last = min(first, e.Timestamp), max(last, e.Timestamp)
+	}
+	span := days * 24 * time.Hour.Milliseconds()
+	return func(t int64) int64 {
+		return now.UnixMilli() - span + int64(float64(t-first)/float64(last-first+1)*float64(span))
+	}
+}
+
+// more chooses further users and works out their profiles here, by the plain
+// sum over their events.
+func more(t *testing.T, d realData, events []realEvent, chosen map[string]bool, moved func(int64) int64, n int) []realProfile {
+	t.Helper()
+	weights, points := strategyOf(t, d)
+	objects := map[string]map[string]any{}
+	for _, o := range lines[map[string]any](t, d.file("objects.ndjson.gz")) {
+		objects[o["objectID"].(string)] = o
+	}
+	byUser, seen := map[string]*realProfile{}, map[string]bool{}
+	for _, user := range spread(events, chosen, n) {
+		byUser[user] = &realProfile{UserToken: user, Scores: map[string]map[string]float64{}}
+		chosen[user] = true
+	}
+	for _, e := range events {
+		p := byUser[e.UserToken]
+		// Two events of equal content at one time are one event.
+		content := fmt.Sprint(e)
+		if p == nil || seen[content] {
+			continue
+		}
+		seen[content] = true
+		p.LastEventAt = max(p.LastEventAt, moved(e.Timestamp))
+		for facet, weight := range weights {
+			for _, id := range e.ObjectIDs {
+				for _, value := range valuesOf(objects[id][facet]) {
+					if add := weight * points[e.EventType+" "+e.EventName]; add > 0 {
+						if p.Scores[facet] == nil {
+							p.Scores[facet] = map[string]float64{}
+						}
+						p.Scores[facet][value] += add
+					}
+				}
+			}
+		}
+	}
+	var all []realProfile
+	for _, p := range byUser {
+		all = append(all, *p)
+	}
+	return all
+}
+
+// spread names n users that are not chosen yet, evenly over the data.
+func spread(events []realEvent, chosen map[string]bool, n int) []string {
+	var users []string
+	seen := map[string]bool{}
+	for _, e := range events {
+		if !seen[e.UserToken] && !chosen[e.UserToken] {
+			seen[e.UserToken] = true
+			users = append(users, e.UserToken)
+		}
+	}
+	some := make([]string, n)
+	for i := range some {
+		some[i] = users[i*len(users)/n]
+	}
+	return some
+}
+
+func strategyOf(t *testing.T, d realData) (weights, points map[string]float64) {
+	t.Helper()
+	text, err := os.ReadFile(d.file("strategy.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st struct {
+		EventsScoring []struct {
+			EventType, EventName string
+			Score                float64
+		}
+		FacetsScoring []struct {
+			FacetName string
+			Score     float64
+		}
+	}
+	if err := json.Unmarshal(text, &st); err != nil {
+		t.Fatal(err)
+	}
+	weights, points = map[string]float64{}, map[string]float64{}
+	for _, f := range st.FacetsScoring {
+		weights[f.FacetName] = f.Score
+	}
+	for _, e := range st.EventsScoring {
+		points[e.EventType+" "+e.EventName] = e.Score
+	}
+	return weights, points
+}
+
+func valuesOf(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		var all []string
+		for _, x := range v {
+			all = append(all, valuesOf(x)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// send sends the chosen users' events in random order, one in ten of them twice.
+func send(t *testing.T, s *stack.Stack, events []realEvent, chosen map[string]bool, moved func(int64) int64) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	var all []realEvent
+	for _, e := range events {
+		if chosen[e.UserToken] {
+			e.Timestamp, e.Index = moved(e.Timestamp), "shop"
+			all = append(all, e)
+			if random.IntN(10) == 0 {
+				all = append(all, e)
+			}
+		}
+	}
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	g, ctx := errgroup.WithContext(t.Context())
+	g.SetLimit(8)
+	for part := range slices.Chunk(all, 50) {
+		g.Go(func() error {
+			_, err := post(ctx, s, "/1/events", map[string]any{"events": part})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/emulator/gcloudtest"
+	"github.com/affinityengine/affinity/shared/stack"
+)
+
+// TestKilledOnTheOfficialEmulators runs the engine as a process of its own on
+// Google's emulators, kills it in the middle of its work and starts it again.
+// What was accepted must count once, however often its process died.
+func TestKilledOnTheOfficialEmulators(t *testing.T) {
+	environment := append(os.Environ(),
+		"BIGTABLE_EMULATOR_HOST="+gcloudtest.Bigtable(t),
+		"PUBSUB_EMULATOR_HOST="+gcloudtest.PubSub(t),
+		"FIRESTORE_EMULATOR_HOST="+gcloudtest.Firestore(t))
+	binary := filepath.Join(t.TempDir(), "affinity")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	engine := startProcess(t, binary, environment)
+	strategy := map[string]any{
+		"eventsScoring":         []any{map[string]any{"eventName": "Seen", "eventType": "view", "score": 1}},
+		"facetsScoring":         []any{map[string]any{"facetName": "color", "score": 1}},
+		"personalizationImpact": 50,
+	}
+	if _, err := post(t.Context(), engine.stack(), "/1/strategies/personalization", strategy); err != nil {
+		t.Fatal(err)
+	}
+
+	const users, rounds, perRound = 20, 3, 10
+	now := time.Now().UnixMilli()
+	for round := range rounds {
+		var refused []realEvent // not answered with 200: to be sent again, as a client does
+		var mu sync.Mutex
+		var sending sync.WaitGroup
+		half := make(chan struct{})
+		for u := range users {
+			sending.Go(func() {
+				for i := range perRound {
+					if u == 0 && i == perRound/2 {
+						close(half)
+					}
+					e := realEvent{"view", "Seen", fmt.Sprint("user", u), now - int64(round*perRound+i), "i", nil}
+					if err := sendSeen(t.Context(), engine.stack(), e); err != nil {
+						mu.Lock()
+						refused = append(refused, e)
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		<-half
+		engine.kill(t)
+		sending.Wait()
+		engine = startProcess(t, binary, environment)
+		for _, e := range refused {
+			if err := sendSeen(t.Context(), engine.stack(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("round %d: killed, %d of %d events sent again", round, len(refused), users*perRound)
+	}
+
+	var want []realProfile
+	for u := range users {
+		want = append(want, realProfile{fmt.Sprint("user", u), now, map[string]map[string]float64{"color": {"Red": rounds * perRound}}})
+	}
+	engine.awaits(t, want)
+	compare(t, engine.stack(), want)
+}
+
+// sendSeen sends one event that color:Red counts.
+func sendSeen(ctx context.Context, s *stack.Stack, e realEvent) error {
+	_, err := post(ctx, s, "/1/events", map[string]any{"events": []any{map[string]any{
+		"eventType": e.EventType, "eventName": e.EventName, "userToken": e.UserToken,
+		"timestamp": e.Timestamp, "index": e.Index, "filters": []string{"color:Red"},
+	}}})
+	return err
+}
+
+// process is an engine in a process of its own.
+type process struct {
+	cmd *exec.Cmd
+	url string
+}
+
+func (p *process) stack() *stack.Stack { return &stack.Stack{URL: p.url} }
+
+func startProcess(t *testing.T, binary string, environment []string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, "up", "--addr", "127.0.0.1:0")}
+	p.cmd.Env, p.cmd.Stderr = environment, os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	scanner := bufio.NewScanner(out)
+	for scanner.Scan() {
+		if url, ok := strings.CutPrefix(scanner.Text(), "ready "); ok {
+			p.url = url
+			return p
+		}
+	}
+	t.Fatalf("the engine ended before it was ready: %v", p.cmd.Wait())
+	return nil
+}
+
+// kill ends the process as a fault would: nothing is finished, nothing is said.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // it was killed, and says so
+}
+
+// awaits polls until every user's profile has come to what it must be, or a
+// minute and a half is over: the Pub/Sub emulator gives a dead process's
+// messages out again when their lease has ended.
+func (p *process) awaits(t *testing.T, want []realProfile) {
+	t.Helper()
+	deadline := time.Now().Add(90 * time.Second)
+	for time.Now().Before(deadline) {
+		if p.complete(t, want) {
+			return
+		}
+		<-time.After(200 * time.Millisecond)
+	}
+}
+
+func (p *process) complete(t *testing.T, want []realProfile) bool {
+	t.Helper()
+	var users []string
+	for _, w := range want {
+		users = append(users, w.UserToken)
+	}
+	got := profiles(t, p.stack(), users)
+	for _, w := range want {
+		if got[w.UserToken].Scores["color"]["Red"] < w.Scores["color"]["Red"] {
+			return false
+		}
+	}
+	return true
+}
