@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type configStore struct {
 func openFirestore(ctx context.Context, project, database string) (configStore, error) {
 	client, err := firestore.NewClientWithDatabase(ctx, project, database)
 	if err != nil {
-		return configStore{}, fmt.Errorf("connect to Firestore database %s of project %s (gcloud auth application-default login gives credentials): %w",
+		return configStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (gcloud auth application-default login gives credentials)",
 			database, project, err)
 	}
 	return configStore{Store: config.NewFirestore(client), close: client.Close}, nil
@@ -58,7 +59,7 @@ func (t *tool) appCommand() *cobra.Command {
 
 // with runs something on the store.
 func (a *appTool) with(ctx context.Context, do func(config.Store) error) (err error) {
-	project := firstOf(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
+	project := cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
 	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
 		project = "affinity-local"
 	}

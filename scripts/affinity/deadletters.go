@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -233,9 +234,9 @@ func (d *deadLetters) release(ctx context.Context) error {
 // print tells one message: id, app, deliveries before it was set aside, publish time, size, reason.
 func (d *deadLetters) print(mark string, m *pubsubpb.ReceivedMessage) error {
 	attributes := m.Message.Attributes
-	attempts := firstOf(attributes["deliveryAttempt"], attributes[deadLetterPrefix+"SourceDeliveryCount"], "-")
-	published := firstOf(attributes[deadLetterPrefix+"SourceTopicPublishTime"], m.Message.PublishTime.AsTime().Format(time.RFC3339))
+	attempts := cmp.Or(attributes["deliveryAttempt"], attributes[deadLetterPrefix+"SourceDeliveryCount"], "-")
+	published := cmp.Or(attributes[deadLetterPrefix+"SourceTopicPublishTime"], m.Message.PublishTime.AsTime().Format(time.RFC3339))
 	return d.say("%s%s  app %s  attempts %s  published %s  %d bytes  %s", mark, m.Message.MessageId,
-		printable(firstOf(attributes[bus.AttrApp], "-")), printable(attempts), printable(published), len(m.Message.Data),
-		printable(firstOf(attributes[bus.AttrReason], "no reason given")))
+		printable(cmp.Or(attributes[bus.AttrApp], "-")), printable(attempts), printable(published), len(m.Message.Data),
+		printable(cmp.Or(attributes[bus.AttrReason], "no reason given")))
 }

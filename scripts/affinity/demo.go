@@ -50,7 +50,8 @@ const (
   "personalizationImpact": 50,
   "halfLives": [7]
 }`
-	demoChanged = "orders 30 -> 100, carts 20 -> 40, clicks 10 -> 5, views 5 -> 1; brand 60 -> 100, category 100 -> 60; half-life none -> 7 days"
+	demoChanged = "orders 30 -> 100, carts 20 -> 40, clicks 10 -> 5, views 5 -> 1; " +
+		"brand 60 -> 100, category 100 -> 60; half-life none -> 7 days"
 )
 
 const (
@@ -70,8 +71,8 @@ func (t *tool) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Start the engine and show it at work on a simulated shop",
-		Long: "Start the engine, fill it with a simulated shop and a month of its visitors, show two of their profiles, change the strategy and\n" +
-			"show them again; then serve until Ctrl-C. It takes the flags of up.",
+		Long: "Start the engine, fill it with a simulated shop and a month of its visitors, show two of their profiles, change the\n" +
+			"strategy and show them again; then serve until Ctrl-C. It takes the flags of up.",
 		Example: "  affinity demo\n  affinity demo --seed 7 --once",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

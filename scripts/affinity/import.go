@@ -36,7 +36,8 @@ func (t *tool) importCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.index, "index", "", "index of the objects, and of events that name none (default: what the first event names, else "+defaultIndex+")")
+	flags.StringVar(&o.index, "index", "", "index of the objects, and of events that name none\n"+
+		"(default: what the first event names, else "+defaultIndex+")")
 	flags.StringVar(&o.objects, "objects", "", "catalogue to import first: one JSON object a line, plain or gzip, - for standard input")
 	flags.StringVar(&o.strategy, "strategy", "", "strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
 	flags.DurationVar(&o.retryFor, "retry-for", t.wait.total, "how long to try again when the engine is busy or away")
@@ -147,7 +148,8 @@ func (t *tool) sendData(ctx context.Context, im *importer, objects, events *sour
 	counts, err := im.events(ctx, events, m, index)
 	m.finish()
 	if counts.Received > 0 {
-		fmt.Fprintf(t.err, "warning: %d events had no usable timestamp and got the time of import; importing them again counts them again\n", counts.Received)
+		fmt.Fprintf(t.err, "warning: %d events had no usable timestamp and got the time of import; importing them again counts them again\n",
+			counts.Received)
 	}
 	if err != nil {
 		return fmt.Errorf("%w\n%d events went in before that: run the same command again to resume, what is in counts once", err, counts.Accepted)

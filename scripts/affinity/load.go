@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -106,7 +107,7 @@ func (t *tool) load(ctx context.Context, o loadOptions) error {
 		return ctx.Err()
 	}
 	if report.Events.Accepted == 0 {
-		return fmt.Errorf("no event was accepted: %s", firstOf(report.FirstError, "none was sent in time"))
+		return fmt.Errorf("no event was accepted: %s", cmp.Or(report.FirstError, "none was sent in time"))
 	}
 	return nil
 }

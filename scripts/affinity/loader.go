@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -196,7 +197,7 @@ func (l *loader) fault(ctx context.Context, err error, add func()) {
 	}
 	l.count(func() {
 		add()
-		l.firstError = firstOf(l.firstError, err.Error())
+		l.firstError = cmp.Or(l.firstError, err.Error())
 	})
 }
 

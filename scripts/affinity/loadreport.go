@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -68,16 +67,16 @@ func (l *loader) report() loadReport {
 		Rate: l.o.rate, Seconds: l.took.Seconds(), Users: l.o.users, Batch: l.o.batch,
 		Events: loadEvents{Accepted: l.accepted, PerSecond: rate(l.accepted), Refused: l.refused, Errors: l.failed, NotSent: l.unsent},
 		Lag:    loadLag{Samples: l.lag.TotalCount(), NeverSeen: l.unseen, percentiles: percentilesOf(l.lag)},
-		Reads: loadReads{Answered: l.reads.TotalCount(), PerSecond: rate(l.reads.TotalCount()), Errors: l.readErrors, NotSent: l.readsUnsent,
-			percentiles: percentilesOf(l.reads)},
+		Reads: loadReads{Answered: l.reads.TotalCount(), PerSecond: rate(l.reads.TotalCount()), Errors: l.readErrors,
+			NotSent: l.readsUnsent, percentiles: percentilesOf(l.reads)},
 		FirstError: l.firstError,
 	}
 }
 
 func (r loadReport) print(out io.Writer) {
-	fmt.Fprintf(out, "load    %v events/s for %s in batches of %d, %d users\n", r.Rate, time.Duration(r.Seconds*float64(time.Second)).Round(100*time.Millisecond), r.Batch, r.Users)
-	fmt.Fprintf(out, "events  %d accepted (%.1f/s)  %d refused  %d errors  %d not sent\n", r.Events.Accepted, r.Events.PerSecond, r.Events.Refused,
-		r.Events.Errors, r.Events.NotSent)
+	fmt.Fprintf(out, "load    %v events/s for %.1f s in batches of %d, %d users\n", r.Rate, r.Seconds, r.Batch, r.Users)
+	fmt.Fprintf(out, "events  %d accepted (%.1f/s)  %d refused  %d errors  %d not sent\n", r.Events.Accepted, r.Events.PerSecond,
+		r.Events.Refused, r.Events.Errors, r.Events.NotSent)
 	if r.Lag.Samples > 0 {
 		fmt.Fprintf(out, "lag     %s  (%d samples)\n", r.Lag.percentiles, r.Lag.Samples)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -58,7 +59,7 @@ func (t *tool) replay(ctx context.Context, given func(string) bool, o replayOpti
 	switch {
 	case o.project != "":
 	case os.Getenv("PUBSUB_EMULATOR_HOST") != "":
-		o.project = firstOf(os.Getenv("GOOGLE_CLOUD_PROJECT"), "affinity-local")
+		o.project = cmp.Or(os.Getenv("GOOGLE_CLOUD_PROJECT"), "affinity-local")
 	default:
 		local, err := t.askLocal(ctx)
 		if err != nil {
@@ -66,10 +67,10 @@ func (t *tool) replay(ctx context.Context, given func(string) bool, o replayOpti
 		}
 		o.project = local.Project
 		if !given("topic") {
-			o.topic = firstOf(local.EventsTopic, o.topic)
+			o.topic = cmp.Or(local.EventsTopic, o.topic)
 		}
 		if !given("dead-letter-subscription") {
-			o.subscription = firstOf(local.DeadLetterSubscription, o.subscription)
+			o.subscription = cmp.Or(local.DeadLetterSubscription, o.subscription)
 		}
 		options = []option.ClientOption{
 			option.WithEndpoint(local.PubSub),
@@ -102,16 +103,6 @@ func (t *tool) askLocal(ctx context.Context) (localPubSub, error) {
 		return local, fmt.Errorf("the engine at %s does not say where its Pub/Sub is: give --project", c.base)
 	}
 	return local, nil
-}
-
-// firstOf is the first text that is not empty.
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 func openDeadLetters(ctx context.Context, o replayOptions, options ...option.ClientOption) (*deadLetters, error) {

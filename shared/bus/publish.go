@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -81,12 +82,9 @@ func (b *Bus) Bury(ctx context.Context, p Push, reason string) error {
 	return b.send(ctx, b.deadLetters, p.Message.Data, attrs)
 }
 
-// truncate keeps an attribute below Pub/Sub's 1,024 bytes.
+// truncate keeps an attribute below Pub/Sub's 1,024 bytes, and valid UTF-8.
 func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n]
+	return strings.ToValidUTF8(s[:min(n, len(s))], "")
 }
 
 func (b *Bus) send(ctx context.Context, to *pubsub.Publisher, data []byte, attrs map[string]string) error {

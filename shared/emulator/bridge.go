@@ -50,6 +50,9 @@ type BridgeConfig struct {
 	Concurrency int
 	// Timeout is how long a push may take. Default 10 minutes, the longest that Pub/Sub has.
 	Timeout time.Duration
+	// Unary takes messages by one request after another and not by a stream: a Pub/Sub emulator that does not see the
+	// end of a process goes on giving messages to its stream, Google's among them.
+	Unary bool
 	// Log gets failed pushes and dead letters. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -151,7 +154,11 @@ func StartBridge(ctx context.Context, client *pubsub.Client, cfg BridgeConfig) (
 	subscriber.ReceiveSettings.MaxOutstandingBytes = unsettledBytes
 	receiving, stop := context.WithCancel(ctx)
 	b.stop = stop
-	go b.receive(receiving, subscriber)
+	if cfg.Unary {
+		go b.pull(receiving, client.SubscriptionAdminClient)
+	} else {
+		go b.receive(receiving, subscriber)
+	}
 	return b, nil
 }
 
@@ -169,7 +176,7 @@ func pushClient(connections int) *http.Client {
 func (b *Bridge) receive(ctx context.Context, subscriber *pubsub.Subscriber) {
 	defer close(b.done)
 	for {
-		err := subscriber.Receive(ctx, b.settle)
+		err := subscriber.Receive(ctx, func(ctx context.Context, m *pubsub.Message) { b.settle(ctx, held{m, m.Ack, m.Nack}) })
 		if ctx.Err() != nil {
 			return
 		}

@@ -70,7 +70,7 @@ func testContext(t *testing.T, w *pubsubWorld) {
 		close(cut)
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
-	b, err := emulator.StartBridge(ctx, w.client, emulator.BridgeConfig{Subscription: w.subscription, Endpoint: url})
+	b, err := emulator.StartBridge(ctx, w.client, emulator.BridgeConfig{Subscription: w.subscription, Endpoint: url, Unary: w.unary})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,20 +53,26 @@ func newPush(m *pubsub.Message, subscription string, attempt int) push {
 	}
 }
 
+// held is a message in the Bridge's hands, and the two ways out of them.
+type held struct {
+	*pubsub.Message
+	ack, nack func()
+}
+
 // settle pushes a message until it is delivered, is a dead letter, or ctx ends and it goes back to the subscription.
-// The client library keeps it leased all the while.
-func (b *Bridge) settle(ctx context.Context, m *pubsub.Message) {
+// Who took it from there keeps it leased all the while.
+func (b *Bridge) settle(ctx context.Context, m held) {
 	b.add(1)
 	defer b.add(-1)
 	backoff := b.cfg.MinBackoff
 	for attempt := 1; ; attempt++ {
 		err := b.attempt(ctx, m, attempt)
 		if err == nil {
-			m.Ack()
+			m.ack()
 			return
 		}
 		if ctx.Err() != nil {
-			m.Nack()
+			m.nack()
 			return
 		}
 		b.cfg.Log.Warn("push failed", "subscription", b.cfg.Subscription, "message", m.ID, "attempt", attempt, "error", err)
@@ -75,7 +81,7 @@ func (b *Bridge) settle(ctx context.Context, m *pubsub.Message) {
 			return
 		}
 		if !sleep(ctx, backoff) {
-			m.Nack()
+			m.nack()
 			return
 		}
 		backoff = min(2*backoff, b.cfg.MaxBackoff)
@@ -83,7 +89,7 @@ func (b *Bridge) settle(ctx context.Context, m *pubsub.Message) {
 }
 
 // attempt pushes a message once, when its turn comes.
-func (b *Bridge) attempt(ctx context.Context, m *pubsub.Message, attempt int) error {
+func (b *Bridge) attempt(ctx context.Context, m held, attempt int) error {
 	select {
 	case b.slots <- struct{}{}:
 		defer func() { <-b.slots }()
@@ -93,7 +99,7 @@ func (b *Bridge) attempt(ctx context.Context, m *pubsub.Message, attempt int) er
 	if ctx.Err() != nil { // both were ready
 		return ctx.Err()
 	}
-	body, err := json.Marshal(newPush(m, b.cfg.Subscription, attempt))
+	body, err := json.Marshal(newPush(m.Message, b.cfg.Subscription, attempt))
 	if err != nil {
 		return fmt.Errorf("encode push: %w", err)
 	}
@@ -140,19 +146,19 @@ func readAnswer(resp *http.Response) (string, error) {
 
 // bury publishes a message to the dead-letter topic and then acknowledges it. Where that fails it tries again, so that a
 // message is never without a home.
-func (b *Bridge) bury(ctx context.Context, m *pubsub.Message, attempts int) {
+func (b *Bridge) bury(ctx context.Context, m held, attempts int) {
 	for {
-		dead := &pubsub.Message{Data: m.Data, Attributes: b.deadLetterAttributes(m, attempts)}
+		dead := &pubsub.Message{Data: m.Data, Attributes: b.deadLetterAttributes(m.Message, attempts)}
 		// The publish outlives Close, as a push does.
 		id, err := b.deadLetters.Publish(b.ctx, dead).Get(b.ctx)
 		if err == nil {
 			b.cfg.Log.Error("message is a dead letter", "subscription", b.cfg.Subscription, "message", m.ID, "deadLetter", id)
-			m.Ack()
+			m.ack()
 			return
 		}
 		b.cfg.Log.Error("publishing a dead letter failed", "topic", b.cfg.DeadLetterTopic, "message", m.ID, "error", err)
 		if !sleep(ctx, b.cfg.MaxBackoff) {
-			m.Nack()
+			m.nack()
 			return
 		}
 	}

@@ -100,7 +100,7 @@ func writeBody(w http.ResponseWriter, code int, body []byte) {
 // client's mistake.
 func WriteError(log *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {
 	code, message := Status(err)
-	if code >= http.StatusInternalServerError {
+	if code >= http.StatusInternalServerError && r.Context().Err() == nil { // else the client is gone
 		log.LogAttrs(r.Context(), slog.LevelError, "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", code), slog.Any("error", err))
 	}

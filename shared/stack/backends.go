@@ -130,10 +130,11 @@ func subscriptionName(subscription string) string {
 }
 
 func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, header http.Header, log *slog.Logger) error {
-	bridge, err := emulator.StartBridge(ctx, m.client, emulator.BridgeConfig{
+	// Without the end of ctx: what was pulled is delivered before Close returns.
+	bridge, err := emulator.StartBridge(context.WithoutCancel(ctx), m.client, emulator.BridgeConfig{
 		Subscription: subscriptionName(EventsSubscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(DeadLetterTopic),
 		// More than process allows: it buries with a reason, this without.
-		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: 16, Log: log,
+		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: 16, Unary: s.pubsub == nil, Log: log,
 	})
 	if err != nil {
 		return err

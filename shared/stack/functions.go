@@ -66,9 +66,8 @@ func root(h http.Handler) http.Handler {
 
 // guard lets only those in who know the token, as IAM does in the cloud.
 func guard(token string, h http.Handler) http.Handler {
-	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) != 1 {
 			http.Error(w, `{"status":403,"message":"Forbidden"}`, http.StatusForbidden)
 			return
 		}

@@ -123,14 +123,13 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 
 // Idle waits until every accepted event is in its user's profile and every task
 // that is due is done. On the official Pub/Sub emulator, which cannot be asked,
-// it knows only of messages that have come out of it.
+// it knows only of the events that have come out of it.
 func (s *Stack) Idle(ctx context.Context) error {
+	messages := s.bridge.Idle
 	if s.pubsub != nil {
-		if err := s.pubsub.Idle(ctx, subscriptionName(EventsSubscription)); err != nil {
-			return fmt.Errorf("wait for messages: %w", err)
-		}
+		messages = func(ctx context.Context) error { return s.pubsub.Idle(ctx, subscriptionName(EventsSubscription)) }
 	}
-	if err := s.bridge.Idle(ctx); err != nil {
+	if err := messages(ctx); err != nil {
 		return fmt.Errorf("wait for messages: %w", err)
 	}
 	if err := s.tasks.Idle(ctx); err != nil {

@@ -33,8 +33,10 @@ func (p Persona) phaseAt(daysAgo float64) int {
 }
 
 func personas() []Persona {
-	sneakers := []Filter{{"categories.lvl0", "Sneakers"}, {"brand", "Vandal"}, {"color", "White"}, {"price_range", "200+"}, {"tags", "limited edition"}}
-	kids := []Filter{{"categories.lvl0", "Kids"}, {"brand", "Littlebee"}, {"color", "Yellow"}, {"price_range", "0-25"}, {"tags", "machine washable"}}
+	sneakers := []Filter{{"categories.lvl0", "Sneakers"}, {"brand", "Vandal"}, {"color", "White"}, {"price_range", "200+"},
+		{"tags", "limited edition"}}
+	kids := []Filter{{"categories.lvl0", "Kids"}, {"brand", "Littlebee"}, {"color", "Yellow"}, {"price_range", "0-25"},
+		{"tags", "machine washable"}}
 	steady := func(id, taste string, loves ...Filter) Persona {
 		return Persona{ID: id, Taste: taste, Phases: []Phase{{DaysAgo: HistoryDays, Loves: loves}}}
 	}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+)
+
+// An engine that asks for more patience than there is gets no second request.
+func TestRetryAfterIsHeeded(t *testing.T) {
+	t.Parallel()
+	engine := newFakeEngine(t)
+	calls := 0
+	busy := func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		w.Header().Set("Retry-After", "3600")
+		refuse(w, http.StatusTooManyRequests, "slow down")
+	}
+	engine.failures = append(engine.failures, busy, busy)
+	affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, exitFail, "gave up", "429 slow down")
+	if calls != 1 {
+		t.Errorf("%d requests, want 1", calls)
+	}
+}

@@ -1,0 +1,111 @@
+package emulator
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	vkit "cloud.google.com/go/pubsub/v2/apiv1"
+	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// pullMessages is the most that one request takes: what the dead hand of a process that was killed can hold back for
+	// the length of a lease.
+	pullMessages = 100
+	// pullTimeout ends a request that nothing came for, and the requests that settle messages.
+	pullTimeout = 30 * time.Second
+)
+
+// leases are the messages taken by unary requests: nobody else extends these.
+type leases struct {
+	client       *vkit.SubscriptionAdminClient
+	subscription string
+	mu           sync.Mutex
+	ids          map[string]struct{} // ack ids
+	room         chan struct{}       // one element for each message held
+}
+
+// pull takes messages until ctx ends, by unary requests.
+func (b *Bridge) pull(ctx context.Context, client *vkit.SubscriptionAdminClient) {
+	l := &leases{client: client, subscription: b.cfg.Subscription, ids: map[string]struct{}{}, room: make(chan struct{}, unsettledMessages)}
+	var settling sync.WaitGroup
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var keeper sync.WaitGroup
+	keeper.Go(func() { l.keep(keeping) })
+	defer close(b.done)
+	defer keeper.Wait()
+	defer stop()
+	defer settling.Wait()
+	for ctx.Err() == nil {
+		messages, err := l.take(ctx)
+		if err != nil && ctx.Err() == nil && status.Code(err) != codes.DeadlineExceeded {
+			b.cfg.Log.Error("pulling failed and will be tried again", "subscription", b.cfg.Subscription, "error", err)
+			sleep(ctx, b.cfg.MinBackoff)
+		}
+		for _, m := range messages {
+			l.room <- struct{}{}
+			settling.Go(func() {
+				defer func() { <-l.room }()
+				b.settle(ctx, l.hold(m))
+			})
+		}
+	}
+}
+
+func (l *leases) take(ctx context.Context) ([]*pb.ReceivedMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	resp, err := l.client.Pull(ctx, &pb.PullRequest{Subscription: l.subscription, MaxMessages: pullMessages})
+	return resp.GetReceivedMessages(), err
+}
+
+// hold keeps a message leased until it is settled. A request to settle it that fails lets it come again.
+func (l *leases) hold(r *pb.ReceivedMessage) held {
+	l.mu.Lock()
+	l.ids[r.GetAckId()] = struct{}{}
+	l.mu.Unlock()
+	settle := func(do func(context.Context) error) func() {
+		return func() {
+			l.mu.Lock()
+			delete(l.ids, r.GetAckId())
+			l.mu.Unlock()
+			ctx, cancel := context.WithTimeout(context.Background(), pullTimeout)
+			defer cancel()
+			_ = do(ctx)
+		}
+	}
+	ids := []string{r.GetAckId()}
+	m := r.GetMessage()
+	return held{
+		Message: &pubsub.Message{ID: m.GetMessageId(), Data: m.GetData(), Attributes: m.GetAttributes(),
+			PublishTime: m.GetPublishTime().AsTime(), OrderingKey: m.GetOrderingKey()},
+		ack: settle(func(ctx context.Context) error {
+			return l.client.Acknowledge(ctx, &pb.AcknowledgeRequest{Subscription: l.subscription, AckIds: ids})
+		}),
+		nack: settle(func(ctx context.Context) error {
+			return l.client.ModifyAckDeadline(ctx, &pb.ModifyAckDeadlineRequest{Subscription: l.subscription, AckIds: ids})
+		}),
+	}
+}
+
+// keep extends the leases of all that is held, until ctx ends.
+func (l *leases) keep(ctx context.Context) {
+	for sleep(ctx, lease/3) {
+		l.mu.Lock()
+		ids := slices.Collect(maps.Keys(l.ids))
+		l.mu.Unlock()
+		if len(ids) == 0 {
+			continue
+		}
+		// A failure shows as messages that come again.
+		_ = l.client.ModifyAckDeadline(ctx, &pb.ModifyAckDeadlineRequest{
+			Subscription: l.subscription, AckIds: ids, AckDeadlineSeconds: int32(lease / time.Second),
+		})
+	}
+}
