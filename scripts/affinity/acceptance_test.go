@@ -41,6 +41,41 @@ func eachRealData(t *testing.T, do func(t *testing.T, d realData)) {
 	}
 }
 
+// Under the race detector, ten times slower, less is done of the same; without
+// it, as the check runs it too, everything.
+const (
+	fewerEvents = 8 // one event in so many of those users who are not compared
+	moreUsers   = 500 / raceShare
+)
+
+// eventsFile is the file of events to import: all of them, or those of the users
+// that are compared and a share of the others.
+func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
+	t.Helper()
+	if raceShare == 1 {
+		return d.file("events.ndjson.gz")
+	}
+	wanted := map[string]bool{}
+	for _, p := range compared {
+		wanted[p.UserToken] = true
+	}
+	var b bytes.Buffer
+	for i, line := range lines[json.RawMessage](t, d.file("events.ndjson.gz")) {
+		var e realEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if wanted[e.UserToken] || i%fewerEvents == 0 {
+			b.Write(append(line, '\n'))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func (d realData) file(name string) string { return filepath.Join(d.dir, name) }
 
 // realProfile is a profile as the data sets state it: plain sums.
@@ -170,10 +205,10 @@ func compare(t *testing.T, s *stack.Stack, want []realProfile) {
 func TestImportOfRealDataGivesTheExpectedProfiles(t *testing.T) {
 	eachRealData(t, func(t *testing.T, d realData) {
 		s := startEngine(t, 0)
-		command := []string{"import", "--url", s.URL, "--index", "shop", "--objects", d.file("objects.ndjson.gz"),
-			"--strategy", d.file("strategy.json"), d.file("events.ndjson.gz")}
-		affinity(t, "", command...).wants(t, exitFine)
 		want := lines[realProfile](t, d.file("expected-profiles.sample.ndjson.gz"))
+		command := []string{"import", "--url", s.URL, "--index", "shop", "--objects", d.file("objects.ndjson.gz"),
+			"--strategy", d.file("strategy.json"), d.eventsFile(t, want)}
+		affinity(t, "", command...).wants(t, exitFine)
 		compare(t, s, want)
 		if d.name == "onlineretail" { // the smaller one, again: nothing may change
 			affinity(t, "", command...).wants(t, exitFine)
@@ -206,7 +241,7 @@ func TestRealDataSentAsEventsGivesTheExpectedProfiles(t *testing.T) {
 			want[i].LastEventAt = moved(p.LastEventAt)
 			chosen[p.UserToken] = true
 		}
-		want = append(want, more(t, d, events, chosen, moved, 500)...)
+		want = append(want, more(t, d, events, chosen, moved, moreUsers)...)
 		send(t, s, events, chosen, moved)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()

@@ -151,9 +151,10 @@ func (s *pubsubService) take(ctx context.Context, st *pullStream) ([]*pb.Receive
 		return nil, nil
 	}
 	resp, err := s.GServer.Pull(ctx, &pb.PullRequest{
-		Subscription:      st.subscription,
-		MaxMessages:       room,
-		ReturnImmediately: true, // pstest would otherwise wait half a second where there is nothing
+		Subscription: st.subscription,
+		MaxMessages:  room,
+		//lint:ignore SA1019 pstest would otherwise wait half a second where there is nothing
+		ReturnImmediately: true,
 	})
 	if err != nil {
 		return nil, err

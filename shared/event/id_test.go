@@ -209,7 +209,7 @@ func TestIDChangesWithTheContent(t *testing.T) {
 		}
 		before := content[field]
 		content[field] = changed(field, before)
-		if list, ok := before.([]any); ok && write(t, list[0]) == write(t, list[1]) {
+		if list, ok := before.([]any); ok && field != "objectData" && list[0] == list[1] {
 			t.Skip("the two elements are equal")
 		}
 		second := write(t, content)

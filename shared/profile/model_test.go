@@ -26,7 +26,7 @@ import (
 )
 
 // campaign makes the model test longer: go test ./shared/profile -run Model -campaign 5000
-var campaign = flag.Int("campaign", 300, "how many random histories TestModel runs")
+var campaign = flag.Int("campaign", 150, "how many random histories TestModel runs")
 
 // verdict is what becomes of a request to Bigtable.
 type verdict int

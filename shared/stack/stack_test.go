@@ -1,9 +1,7 @@
 package stack_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -73,22 +71,4 @@ func callAs(tb testing.TB, s *stack.Stack, app, key, method, path, body string) 
 		tb.Fatal(err)
 	}
 	return res.StatusCode, strings.TrimSpace(string(answer))
-}
-
-// must sends a request that must be answered with 200.
-func must(tb testing.TB, s *stack.Stack, method, path string, body any) string {
-	tb.Helper()
-	text, ok := body.(string)
-	if !ok {
-		b, err := json.Marshal(body)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		text = string(bytes.TrimSpace(b))
-	}
-	code, answer := call(tb, s, method, path, text)
-	if code != http.StatusOK {
-		tb.Fatalf("%s %s: %d %s", method, path, code, answer)
-	}
-	return answer
 }

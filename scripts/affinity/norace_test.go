@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// raceShare divides what the longest tests do.
+const raceShare = 1
