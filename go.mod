@@ -9,6 +9,7 @@ require (
 	cloud.google.com/go/pubsub/v2 v2.8.1
 	github.com/GoogleCloudPlatform/functions-framework-go v1.9.2
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/algolia/algoliasearch-client-go/v3 v3.32.1
 	github.com/caarlos0/env/v11 v11.4.2
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3

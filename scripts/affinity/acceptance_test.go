@@ -42,7 +42,7 @@ func eachRealData(t *testing.T, do func(t *testing.T, d realData)) {
 }
 
 // Under the race detector, ten times slower, less is done of the same; without
-// it, as the check runs it too, everything.
+// it everything.
 const (
 	fewerEvents = 8 // one event in so many of those users who are not compared
 	moreUsers   = 500 / raceShare

@@ -25,7 +25,7 @@ func TestKilledOnTheOfficialEmulators(t *testing.T) {
 		"PUBSUB_EMULATOR_HOST="+gcloudtest.PubSub(t),
 		"FIRESTORE_EMULATOR_HOST="+gcloudtest.Firestore(t))
 	binary := filepath.Join(t.TempDir(), "affinity")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", raceFlag, "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	engine := startProcess(t, binary, environment)

@@ -1,0 +1,101 @@
+// Speaks to a running engine with the clients as they are published, and prints
+// what came back, a line each. Arguments: base URL.
+import { algoliasearch } from 'algoliasearch';
+import { createInsightsClient } from 'search-insights';
+import browserInsights from './node_modules/search-insights/dist/search-insights-browser.mjs';
+
+const url = process.argv[2];
+const host = new URL(url).host;
+const hosts = [{ url: host, accept: 'readWrite', protocol: 'http' }];
+const say = (name, value) => console.log(`${name}: ${JSON.stringify(value)}`);
+const visible = async (read) => {
+  for (;;) {
+    try {
+      return await read();
+    } catch (e) {
+      if (e.status !== 404) throw e;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+};
+
+const client = algoliasearch('demo', 'demokey', { hosts });
+const personalization = client.initPersonalization({ region: 'us', options: { hosts } });
+const insights = client.initInsights({ options: { hosts } });
+
+// A strategy, set and read.
+const strategy = {
+  eventsScoring: [
+    { eventName: 'Product Viewed', eventType: 'view', score: 10 },
+    { eventName: 'Product Purchased', eventType: 'conversion', score: 50 },
+  ],
+  facetsScoring: [{ facetName: 'brand', score: 100 }, { facetName: 'color', score: 50 }],
+  personalizationImpact: 40,
+};
+say('setPersonalizationStrategy', await personalization.setPersonalizationStrategy(strategy));
+say('getPersonalizationStrategy', await personalization.getPersonalizationStrategy());
+
+// The catalog.
+const saved = await client.saveObjects({
+  indexName: 'products',
+  objects: [
+    { objectID: '1', brand: 'Acme', color: 'Red' },
+    { objectID: '2', brand: 'Zenith', color: ['Red', 'Blue'] },
+  ],
+  waitForTasks: true,
+});
+say('saveObjects', saved.map((batch) => batch.objectIDs));
+say('getObject', await client.getObject({ indexName: 'products', objectID: '2' }));
+
+// Events of a server, plain and compressed.
+say('pushEvents', await insights.pushEvents({
+  events: [
+    { eventType: 'view', eventName: 'Product Viewed', index: 'products', userToken: 'js', objectIDs: ['1', '2'] },
+    { eventType: 'conversion', eventSubtype: 'purchase', eventName: 'Product Purchased', index: 'products', userToken: 'js',
+      objectIDs: ['2'], objectData: [{ price: 19.99, quantity: 1, discount: '10%' }], value: 19.99, currency: 'EUR' },
+  ],
+}));
+say('profile js', (await visible(() => personalization.getUserTokenProfile({ userToken: 'js' }))).scores);
+const gzip = algoliasearch('demo', 'demokey', { hosts, compression: 'gzip' }).initInsights({ options: { hosts, compression: 'gzip' } });
+say('pushEvents gzip', await gzip.pushEvents({
+  events: Array.from({ length: 20 }, (_, i) => (
+    { eventType: 'view', eventName: 'Product Viewed', index: 'products', userToken: 'js-gzip', filters: [`color:c${i}`] })),
+}));
+
+// Errors arrive as errors.
+for (const [name, call] of [
+  ['unknown profile', () => personalization.getUserTokenProfile({ userToken: 'nobody' })],
+  ['wrong key', () => algoliasearch('demo', 'wrong', { hosts }).initPersonalization({ region: 'us', options: { hosts } }).getPersonalizationStrategy()],
+  ['refused event', () => insights.pushEvents({ events: [{ eventType: 'view', eventName: 'Product Viewed', index: 'products', userToken: 'a b', objectIDs: ['1'] }] })],
+]) {
+  try {
+    say(name, await call());
+  } catch (e) {
+    say(name, [e.name, e.status, e.message]);
+  }
+}
+
+// search-insights: in Node its entry takes no port, so that a request function of
+// ours carries what it made; the browser's entry falls back to fetch.
+const requests = [];
+const node = createInsightsClient(async (endpoint, data) => {
+  const response = await fetch(endpoint, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(data) });
+  requests.push(response.status);
+  return response.status === 200;
+});
+for (const [name, aa] of [['node', node], ['browser', browserInsights]]) {
+  const user = `insights-${name}/+=`;
+  aa('init', { appId: 'demo', apiKey: 'demokey', host: url, userToken: user });
+  say(`search-insights ${name} viewedObjectIDs`, await aa('viewedObjectIDs', { eventName: 'Product Viewed', index: 'products', objectIDs: ['1'] }));
+  say(`search-insights ${name} viewedFilters`, await aa('viewedFilters', { eventName: 'Product Viewed', index: 'products', filters: ['color:Sky Blue', 'brand:a:b'] }));
+  say(`search-insights ${name} refused`, await aa('viewedObjectIDs', { eventName: 'é', index: 'products', objectIDs: ['1'] }));
+  say(`profile of search-insights ${name}`, (await visible(async () => {
+    const p = await personalization.getUserTokenProfile({ userToken: user });
+    if (Object.keys(p.scores.color ?? {}).length < 2) throw Object.assign(new Error('not yet'), { status: 404 });
+    return p;
+  })).scores);
+}
+
+// A user is deleted.
+say('deleteUserProfile', Object.keys(await personalization.deleteUserProfile({ userToken: 'js' })));
+say('deleteUserToken', await insights.deleteUserToken({ userToken: 'js' }) ?? null);

@@ -1,0 +1,140 @@
+package clients
+
+import (
+	"flag"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/algolia/algoliasearch-client-go/v3/algolia/insights"
+	"github.com/algolia/algoliasearch-client-go/v3/algolia/opt"
+	"github.com/algolia/algoliasearch-client-go/v3/algolia/personalization"
+	"github.com/algolia/algoliasearch-client-go/v3/algolia/region"
+	"github.com/algolia/algoliasearch-client-go/v3/algolia/search"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/stack"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the JavaScript clients print to testdata")
+
+func start(t *testing.T) *stack.Stack {
+	t.Helper()
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// TestJavaScriptClients needs Node and npm's registry.
+func TestJavaScriptClients(t *testing.T) {
+	unavailable := t.Skipf
+	if os.Getenv("AFFINITY_REQUIRE_CLIENTS") == "1" {
+		unavailable = t.Fatalf
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		unavailable("the JavaScript clients cannot be installed, so they are not tried: %v\n%s", err, out)
+	}
+	run := exec.CommandContext(t.Context(), "node", "clients.mjs", start(t).URL)
+	run.Dir, run.Stderr = dir, os.Stderr
+	got, err := run.Output()
+	if err != nil {
+		t.Fatalf("node clients.mjs: %v\n%s", err, got)
+	}
+	const golden = "testdata/clients.txt"
+	if *rewrite {
+		if err := os.WriteFile(golden, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("the clients print something else (-want +got):\n%s", diff)
+	}
+}
+
+// plainHTTP sends the Go client's requests, always made for https, to a local
+// engine.
+type plainHTTP struct{}
+
+func (plainHTTP) Request(r *http.Request) (*http.Response, error) {
+	r.URL.Scheme = "http"
+	return http.DefaultClient.Do(r)
+}
+
+func TestGoClient(t *testing.T) {
+	s := start(t)
+	hosts := []string{s.URL[len("http://"):]}
+
+	p := personalization.NewClientWithConfig(personalization.Configuration{
+		AppID: "demo", APIKey: "demokey", Region: region.US, Hosts: hosts, Requester: plainHTTP{}})
+	want := personalization.Strategy{
+		EventsScoring:         []personalization.EventsScoring{{EventName: "Seen", EventType: "view", Score: 10}},
+		FacetsScoring:         []personalization.FacetsScoring{{FacetName: "color", Score: 5}},
+		PersonalizationImpact: opt.PersonalizationImpact(30),
+	}
+	if _, err := p.SetPersonalizationStrategy(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.GetPersonalizationStrategy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.EventsScoring, got.EventsScoring); diff != "" {
+		t.Errorf("strategy (-set +got):\n%s", diff)
+	}
+
+	c := search.NewClientWithConfig(search.Configuration{AppID: "demo", APIKey: "demokey", Hosts: hosts, Requester: plainHTTP{}})
+	saved, err := c.InitIndex("products").SaveObjects([]map[string]any{{"objectID": "1", "color": "Red"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := saved.Wait(); err != nil {
+		t.Fatal(err)
+	}
+
+	i := insights.NewClientWithConfig(insights.Configuration{AppID: "demo", APIKey: "demokey", Hosts: hosts, Requester: plainHTTP{}})
+	res, err := i.SendEvents([]insights.Event{{EventType: "view", EventName: "Seen", Index: "products", UserToken: "go",
+		Timestamp: time.Now().Add(-time.Hour), ObjectIDs: []string{"1"}}})
+	if err != nil || res.Status != http.StatusOK || res.Message != "OK" {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if _, err := i.SendEvent(insights.Event{EventType: "view", EventName: "Seen", Index: "products", UserToken: "a b", ObjectIDs: []string{"1"}}); err == nil {
+		t.Error("a malformed token was accepted")
+	}
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	app, err := s.Backends.Apps.App(t.Context(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := s.Backends.Profiles.Read(t.Context(), app, "go", 0)
+	if err != nil || len(profile.Affinities) != 1 || profile.Affinities[0].Scores[0] != 50 {
+		t.Errorf("%+v, %v; want color:Red with 50", profile, err)
+	}
+}

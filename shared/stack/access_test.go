@@ -1,0 +1,71 @@
+package stack_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/stack"
+)
+
+// TestWhatAKeyOpens holds every public route to the table of functions/README.md.
+func TestWhatAKeyOpens(t *testing.T) {
+	s := start(t, stack.Options{})
+	for _, acl := range auth.All {
+		key := config.Key{Hash: auth.Hash("key-" + acl), ACL: []string{acl}}
+		if err := s.Backends.Apps.PutKey(t.Context(), "demo", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := `{"requests":[{"action":"addObject","body":{"objectID":"1"}}]}`
+	remove := `{"requests":[{"action":"deleteObject","body":{"objectID":"1"}}]}`
+	for _, route := range []struct {
+		method, path, body string
+		opens              []string
+	}{
+		{"POST", "/1/events", `{"events":[]}`, []string{auth.Search}},
+		{"GET", "/1/events/refused", "", []string{auth.Recommendation}},
+		{"POST", "/1/events/import", "", []string{auth.Admin}},
+		{"GET", "/1/profiles/u", "", []string{auth.Recommendation}},
+		{"POST", "/1/profiles/batch", `{"userTokens":["u"]}`, []string{auth.Recommendation}},
+		{"GET", "/1/profiles/personalization/u", "", []string{auth.Recommendation}},
+		{"DELETE", "/1/profiles/u", "", []string{auth.Recommendation, auth.DeleteObject}},
+		{"DELETE", "/1/usertokens/u", "", []string{auth.DeleteObject}},
+		{"GET", "/1/strategies/personalization", "", []string{auth.Recommendation}},
+		{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
+		{"POST", "/1/indexes/i/batch", add, []string{auth.AddObject}},
+		{"POST", "/1/indexes/i/batch", remove, []string{auth.DeleteObject}},
+		{"GET", "/1/indexes/i/1", "", []string{auth.AddObject}},
+		{"DELETE", "/1/indexes/i/1", "", []string{auth.DeleteObject}},
+		{"GET", "/1/indexes/i/settings", "", []string{auth.Settings}},
+		{"PUT", "/1/indexes/i/settings", `{"attributesForFaceting":[]}`, []string{auth.Settings}},
+		{"GET", "/1/indexes/i/task/1", "", []string{auth.AddObject, auth.DeleteObject, auth.Settings}},
+	} {
+		t.Run(route.method+" "+route.path, func(t *testing.T) {
+			for _, acl := range auth.All {
+				code, answer := callAs(t, s, "demo", "key-"+acl, route.method, route.path, route.body)
+				forbidden := code == http.StatusForbidden
+				if forbidden == slices.Contains(route.opens, acl) || code == http.StatusUnauthorized {
+					t.Errorf("a key with %s: %d %s", acl, code, answer)
+				}
+			}
+			for name, app := range map[string]string{"no credentials": "", "another app": "other"} {
+				if code, answer := callAs(t, s, app, "demokey", route.method, route.path, route.body); code != http.StatusUnauthorized {
+					t.Errorf("%s: %d %s, want 401", name, code, answer)
+				}
+			}
+		})
+	}
+}
+
+func TestCredentialsInTheQuery(t *testing.T) {
+	s := start(t, stack.Options{})
+	code, answer := callAs(t, s, "", "", "POST", "/1/events?X-Algolia-Application-Id=demo&x-algolia-api-key=demokey&X-Algolia-Agent=insights-js%20(2.17.3)",
+		`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
+	if code != http.StatusOK || !strings.Contains(answer, `"message":"OK"`) {
+		t.Errorf("%d %s", code, answer)
+	}
+}
