@@ -1,0 +1,124 @@
+package backend_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// build makes the program of one function as it is deployed: its package and the
+// framework's server.
+func build(tb testing.TB, function string) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	source := filepath.Join(dir, "main.go")
+	main := fmt.Sprintf(`package main
+
+import (
+	"log"
+	"os"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+	_ "github.com/affinityengine/affinity/functions/%s"
+)
+
+func main() { log.Fatal(funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT"))) }
+`, function)
+	if err := os.WriteFile(source, []byte(main), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	// The file is laid over the module, which stays as it is.
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "program", "main.go"): source}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	program := filepath.Join(dir, function)
+	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./program").CombinedOutput()
+	if err != nil {
+		tb.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// firstAnswer starts a function and returns its first answer and how long after
+// the start it came.
+func firstAnswer(tb testing.TB, program, target string, env ...string) (int, string, time.Duration) {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
+	if err := l.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append([]string{"PORT=" + port, "FUNCTION_TARGET=" + target}, env...)
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	for time.Since(began) < time.Minute {
+		res, err := http.Get("http://" + addr + "/1/events")
+		if err != nil {
+			continue // not listening yet
+		}
+		took := time.Since(began)
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return res.StatusCode, string(body), took
+	}
+	tb.Fatal("no answer within a minute")
+	return 0, "", 0
+}
+
+func TestAFunctionWithoutConfigurationStartsAndTellsAllFaults(t *testing.T) {
+	code, body, _ := firstAnswer(t, build(t, "ingest"), "Ingest", "PUBSUB_PROJECT=p")
+	if code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s, want 503", code, body)
+	}
+	for _, variable := range []string{"BIGTABLE_PROJECT", "BIGTABLE_INSTANCE", "FIRESTORE_PROJECT"} {
+		if !strings.Contains(body, variable) {
+			t.Errorf("%s does not tell that %s is missing", body, variable)
+		}
+	}
+	if strings.Contains(body, "PUBSUB_PROJECT") {
+		t.Errorf("%s tells that what is set is missing", body)
+	}
+}
+
+// BenchmarkFirstAnswer measures from the start of a function's process to its
+// first answer, with backends that cannot be reached.
+func BenchmarkFirstAnswer(b *testing.B) {
+	program := build(b, "ingest")
+	var total time.Duration
+	for range b.N {
+		_, _, took := firstAnswer(b, program, "Ingest", "PUBSUB_PROJECT=p", "BIGTABLE_PROJECT=p", "BIGTABLE_INSTANCE=i", "FIRESTORE_PROJECT=p",
+			"BIGTABLE_EMULATOR_HOST=127.0.0.1:1", "PUBSUB_EMULATOR_HOST=127.0.0.1:1", "FIRESTORE_EMULATOR_HOST=127.0.0.1:1")
+		total += took
+	}
+	b.ReportMetric(float64(total.Milliseconds())/float64(b.N), "ms/start")
+}
