@@ -32,7 +32,7 @@ import (
 func local(addr string) []option.ClientOption {
 	return []option.ClientOption{
 		option.WithEndpoint(addr), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())), option.WithGRPCConnectionPool(1),
 	}
 }
 
