@@ -94,7 +94,7 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 	}
 	marks := make([]store.ProfileWrite, 0, len(users))
 	for user, row := range users {
-		marks = append(marks, store.ProfileWrite{User: user, Ticket: row.Ticket})
+		marks = append(marks, store.ProfileWrite{User: user, Row: row, Version: row.Version})
 	}
 	if err := e.store.WriteProfiles(ctx, app.ID, marks); err != nil {
 		return Outcome{}, err
@@ -253,8 +253,7 @@ func (e *Engine) storeProfiles(ctx context.Context, app config.App, users map[st
 	writes := make([]store.ProfileWrite, 0, len(users))
 	for user, row := range users {
 		writes = append(writes, store.ProfileWrite{
-			User: user, Ticket: row.Ticket, Value: profiles[user].AppendBinary(nil),
-			Version: app.StrategyVersion, PreviousVersion: row.Version,
+			User: user, Row: row, Value: profiles[user].AppendBinary(nil), Version: app.StrategyVersion,
 		})
 	}
 	return e.store.WriteProfiles(ctx, app.ID, writes)

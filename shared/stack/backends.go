@@ -38,7 +38,8 @@ func local(addr string) []option.ClientOption {
 
 func (s *Stack) openBigtable(ctx context.Context) error {
 	var opts []option.ClientOption
-	if !emulated("BIGTABLE_EMULATOR_HOST") {
+	inProcess := !emulated("BIGTABLE_EMULATOR_HOST")
+	if inProcess {
 		server, err := emulator.StartBigtable()
 		if err != nil {
 			return err
@@ -50,10 +51,11 @@ func (s *Stack) openBigtable(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open Bigtable administration: %w", err)
 	}
-	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
+	if err := errors.Join(store.CreateTables(ctx, admin, inProcess), admin.Close()); err != nil {
 		return err
 	}
-	if s.Backends.Store, err = store.Open(ctx, store.Config{Project: Project, Instance: Instance, FilterColumns: 6}, opts...); err != nil {
+	cfg := store.Config{Project: Project, Instance: Instance, FilterColumns: 6, SelfCollect: inProcess}
+	if s.Backends.Store, err = store.Open(ctx, cfg, opts...); err != nil {
 		return err
 	}
 	s.onClose(s.Backends.Store.Close)

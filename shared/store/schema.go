@@ -72,15 +72,16 @@ var Tables = []Table{
 
 // CreateTables makes what is missing of the schema, for stacks that Terraform
 // does not stand up. Aged families get no age here: collection follows the wall
-// clock and would eat imported history.
-func CreateTables(ctx context.Context, admin *bigtable.AdminClient) error {
+// clock and would eat imported history. With selfCollecting, for a store whose
+// Config says so, large tables get no policy at all.
+func CreateTables(ctx context.Context, admin *bigtable.AdminClient, selfCollecting bool) error {
 	for _, t := range Tables {
 		if err := admin.CreateTable(ctx, t.Name); err != nil && status.Code(err) != codes.AlreadyExists {
 			return fmt.Errorf("create table %s: %w", t.Name, err)
 		}
 		for _, f := range t.Families {
 			var family bigtable.Family // without a policy: an empty one would have the emulators walk the log in vain
-			if !f.Aged {
+			if !f.Aged && (!selfCollecting || t.Name == TableRefused) {
 				family.GCPolicy = bigtable.MaxVersionsPolicy(1)
 			}
 			err := admin.CreateColumnFamilyWithConfig(ctx, t.Name, f.Name, family)

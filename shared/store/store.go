@@ -27,6 +27,10 @@ type Config struct {
 	// 20 KB of a filter. The emulators copy a row once for every column, so that
 	// there a handful is best.
 	FilterColumns int `env:"BIGTABLE_FILTER_COLUMNS" envDefault:"150"`
+	// SelfCollect drops superseded cells of user rows with each profile that is
+	// written. Bigtable does that by itself; the in-process one walks all rows under
+	// a lock once a second, which every read then waits for.
+	SelfCollect bool
 }
 
 // Store is a handle on the four tables, safe for concurrent use.
@@ -36,6 +40,7 @@ type Store struct {
 	objects, refused      *bigtable.Table
 	separateServing       bool
 	filterColumns         int
+	selfCollect           bool
 }
 
 // Sizes of one MutateRows request: Bigtable takes 100,000 mutations of all rows
@@ -52,7 +57,7 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, serving: client, filterColumns: cfg.FilterColumns}
+	s := &Store{client: client, serving: client, filterColumns: cfg.FilterColumns, selfCollect: cfg.SelfCollect}
 	if cfg.ServingProfile != "" && cfg.ServingProfile != cfg.Profile {
 		s.separateServing = true
 		if s.serving, err = newClient(ctx, cfg, cfg.ServingProfile, opts); err != nil {

@@ -35,6 +35,10 @@ type User struct {
 	// compute"; HasProfile tells whether there is a cell. A ticket reads neither.
 	Profile    []byte
 	HasProfile bool
+
+	// since is a cell time that every cell of the state has or exceeds: what is
+	// older of the columns that only the server stamps is superseded.
+	since bigtable.Timestamp
 }
 
 // TakeTicket draws the user's next ticket and reads manifest, tombstone and
@@ -121,7 +125,10 @@ func parseUser(row bigtable.Row) (User, error) {
 		return 0, fmt.Errorf("user row %q column %q: %d bytes, want 8", row.Key(), item.Column, len(item.Value))
 	}
 	var err error
-	for _, item := range row[familyState] {
+	for i, item := range row[familyState] {
+		if i == 0 || item.Timestamp < u.since {
+			u.since = item.Timestamp
+		}
 		switch item.Column[len(familyState)+1:] {
 		case columnCounter:
 			u.Ticket, err = number(item)
@@ -144,12 +151,14 @@ func parseUser(row bigtable.Row) (User, error) {
 
 // ProfileWrite is one profile on its way to a user row.
 type ProfileWrite struct {
-	User   string
-	Ticket int64
+	User string
+	// Row is the user's row as it was read before the log was: the profile is
+	// written at its ticket.
+	Row User
 	// Value is the encoded profile; empty means: never serve, compute.
 	Value []byte
-	// Version is written beside it when it differs from PreviousVersion.
-	Version, PreviousVersion int64
+	// Version is the profile's strategy version.
+	Version int64
 }
 
 // WriteProfiles writes profiles at their tickets by plain mutations: a cell of a
@@ -157,9 +166,15 @@ type ProfileWrite struct {
 func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
 	b := newBulk(ctx, s.users)
 	for _, w := range writes {
-		m := bigtable.NewMutation()
-		m.Set(familyProfile, columnProfile, bigtable.Timestamp(w.Ticket*microsPerTicket), w.Value)
-		if w.Version != w.PreviousVersion {
+		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
+		if s.selfCollect && w.Row.since > 0 { // an end of 0 would mean none
+			m.DeleteTimestampRange(familyProfile, columnProfile, 0, at)
+			for _, column := range []string{columnCounter, columnManifest, columnDeleted} {
+				m.DeleteTimestampRange(familyState, column, 0, w.Row.since)
+			}
+		}
+		m.Set(familyProfile, columnProfile, at, w.Value)
+		if s.selfCollect || w.Version != w.Row.Version {
 			m.DeleteCellsInColumn(familyState, columnVersion)
 			m.Set(familyState, columnVersion, bigtable.Now(), bigEndian(w.Version))
 		}
@@ -185,7 +200,9 @@ func (s *Store) RaiseTombstone(ctx context.Context, app, user string, until int6
 		bigtable.ValueRangeFilter(bigEndian(until), nil))
 	raise := bigtable.NewMutation()
 	raise.DeleteCellsInColumn(familyState, columnDeleted)
-	raise.Set(familyState, columnDeleted, bigtable.Now(), bigEndian(until))
+	// The server's time, like that of tickets: a cell must not be older than what
+	// it replaces.
+	raise.Set(familyState, columnDeleted, bigtable.ServerTime, bigEndian(until))
 	err := retryAtomic(ctx, func() error {
 		return s.users.Apply(ctx, userKey(app, user), bigtable.NewCondMutation(covered, nil, raise))
 	})

@@ -66,12 +66,12 @@ func TestTicketsAreDistinctAndGrow(t *testing.T) {
 
 func TestTheHighestTicketIsRead(t *testing.T) {
 	s := storetest.New(t)
-	write(t, s, store.ProfileWrite{User: "u", Ticket: 7, Value: []byte("seven"), Version: 2})
-	write(t, s, store.ProfileWrite{User: "u", Ticket: 3, Value: []byte("three"), Version: 2, PreviousVersion: 2})
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 7}, Value: []byte("seven"), Version: 2})
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 3, Version: 2}, Value: []byte("three"), Version: 2})
 	if row := read(t, s, "u"); string(row.Profile) != "seven" || row.Version != 2 {
 		t.Errorf("read %q of version %d, want the profile of ticket 7 and version 2", row.Profile, row.Version)
 	}
-	write(t, s, store.ProfileWrite{User: "u", Ticket: 8}, store.ProfileWrite{User: "v", Ticket: 1, Value: []byte("one")})
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 8}}, store.ProfileWrite{User: "v", Row: store.User{Ticket: 1}, Value: []byte("one")})
 	if row := read(t, s, "u"); !row.HasProfile || len(row.Profile) != 0 {
 		t.Errorf("read %q, want the cell that says: compute", row.Profile)
 	}
@@ -108,19 +108,48 @@ func TestTombstonesOnlyRise(t *testing.T) {
 
 func TestForgettingHidesOlderProfilesOnly(t *testing.T) {
 	s, ctx := storetest.New(t), context.Background()
-	write(t, s, store.ProfileWrite{User: "u", Ticket: 1, Value: []byte("one")})
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("one")})
 	if err := s.ForgetUser(ctx, app, "u", 2); err != nil {
 		t.Fatal(err)
 	}
-	write(t, s, store.ProfileWrite{User: "u", Ticket: 1, Value: []byte("late")})
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("late")})
 	if row := read(t, s, "u"); !row.HasProfile || len(row.Profile) != 0 {
 		t.Errorf("read %q, want the marker: a refresh that began before the deletion stays hidden", row.Profile)
 	}
-	write(t, s, store.ProfileWrite{User: "u", Ticket: 3, Value: []byte("new")})
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 3}, Value: []byte("new")})
 	if err := s.ForgetUser(ctx, app, "u", 2); err != nil {
 		t.Fatal(err)
 	}
 	if row := read(t, s, "u"); string(row.Profile) != "new" {
 		t.Errorf("read %q, want the profile of the newer ticket", row.Profile)
+	}
+}
+
+// A user who is refreshed often must not grow: nothing but the newest cells is
+// kept, and none of those is lost.
+func TestSupersededCellsAreDropped(t *testing.T) {
+	s, client := storetest.NewWithClient(t)
+	ctx := context.Background()
+	if err := s.RaiseTombstone(ctx, app, "u", 77); err != nil {
+		t.Fatal(err)
+	}
+	var row store.User
+	for range 50 {
+		row = ticket(t, s, "u")
+		write(t, s, store.ProfileWrite{User: "u", Row: row, Value: []byte("profile"), Version: 3})
+	}
+	if row.Ticket != 50 || row.DeletedUntil != 77 || row.Version != 3 {
+		t.Errorf("%+v, want ticket 50, deleted until 77, version 3", row)
+	}
+	all, err := client.Open(store.TableUsers).ReadRow(ctx, app+",u,")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := 0
+	for _, family := range all {
+		cells += len(family)
+	}
+	if cells > 10 {
+		t.Errorf("%d cells are kept of 50 refreshes, want only the newest of five columns", cells)
 	}
 }

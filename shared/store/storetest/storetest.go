@@ -44,7 +44,7 @@ func NewWithClient(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigta
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
+	if err := errors.Join(store.CreateTables(ctx, admin, true), admin.Close()); err != nil {
 		tb.Fatal(err)
 	}
 	client, err := bigtable.NewClientWithConfig(ctx, "test", "test", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
@@ -54,7 +54,7 @@ func NewWithClient(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigta
 	for _, d := range dial {
 		opts = append(opts, option.WithGRPCDialOption(d))
 	}
-	s, err := store.Open(ctx, store.Config{Project: "test", Instance: "test", FilterColumns: FilterColumns}, opts...)
+	s, err := store.Open(ctx, store.Config{Project: "test", Instance: "test", FilterColumns: FilterColumns, SelfCollect: true}, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}
