@@ -1,29 +1,29 @@
-package bus_test
+package bus
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
-func message(n int) bus.Message {
+func message(n int) Message {
 	var events []string
-	objects := bus.Objects{}
+	objects := Objects{}
 	for i := range n {
 		id := fmt.Sprint("object", i)
 		events = append(events, fmt.Sprintf(`{"eventType":"click","eventName":"Clicked","index":"shop","userToken":"u%d","objectIDs":[%q]}`, i%3, id))
-		objects.Put("shop", id, []bus.Filter{{"color", fmt.Sprint("c", i)}})
+		objects.Put("shop", id, []Filter{{"color", fmt.Sprint("c", i)}})
 	}
-	return bus.Message{App: "demo", ReceivedAt: 1_700_000_000_000, Request: 1<<63 + 7, Resolved: true, Objects: objects,
-		Body: json.RawMessage(`{"events":[` + strings.Join(events, ",") + `]}`)}
+	return Message{App: "demo", ReceivedAt: 1_700_000_000_000, Request: 1<<63 + 7, Resolved: true, Objects: objects,
+		Body: []byte(`{"events":[` + strings.Join(events, ",") + `]}`)}
 }
 
-func ids(t *testing.T, m bus.Message) []string {
+func ids(t *testing.T, m Message) []string {
 	t.Helper()
 	events, err := m.Events()
 	if err != nil {
@@ -42,7 +42,7 @@ func TestEveryDeliveryDecodesToTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := bus.DecodeMessage(data)
+	got, err := DecodeMessage(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,38 +54,84 @@ func TestEveryDeliveryDecodesToTheSame(t *testing.T) {
 	}
 }
 
-func TestSplitKeepsEventsAndTheirObjects(t *testing.T) {
+func TestPartsKeepEventsAndTheirObjects(t *testing.T) {
 	m := message(7)
-	first, second, err := m.Split()
+	whole, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(ids(t, m), append(ids(t, first), ids(t, second)...)); diff != "" {
-		t.Errorf("ids (-whole +parts):\n%s", diff)
+	parts, err := m.parts(len(whole) / 2)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n := len(first.Objects["shop"]) + len(second.Objects["shop"]); n != 7 {
-		t.Errorf("parts name %d objects, want each event's own", n)
+	var got []string
+	objects := 0
+	for _, data := range parts {
+		if len(data) > len(whole)/2 {
+			t.Errorf("a part has %d bytes of %d", len(data), len(whole))
+		}
+		p, err := DecodeMessage(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, ids(t, p)...)
+		objects += len(p.Objects["shop"])
 	}
-	if _, _, err := message(1).Split(); err == nil {
-		t.Error("one event was split")
+	if diff := cmp.Diff(ids(t, m), got); diff != "" || len(parts) < 3 {
+		t.Errorf("%d parts, ids (-whole +parts):\n%s", len(parts), diff)
+	}
+	if objects != 7 {
+		t.Errorf("parts name %d objects, want each event's own", objects)
+	}
+	if _, err := m.parts(10); err == nil {
+		t.Error("an event went into less than it has")
+	}
+}
+
+// What a client may send must decode again, whatever it is made of.
+func TestNothingThatWasAcceptedIsTooLargeOrTooDeep(t *testing.T) {
+	rules := event.Rules{Now: time.UnixMilli(1_700_000_000_000)}
+	const start = `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"],"x":`
+	for name, value := range map[string]string{
+		"signs that JSON in HTML escapes": `"` + strings.Repeat("<>&", (event.MaxBody-len(start)-6)/3) + `"`,
+		"depth":                           strings.Repeat("[", 9_990) + strings.Repeat("]", 9_990),
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := []byte(start + value + `}]}`)
+			if _, err := event.DecodeBatch(body, rules); err != nil {
+				t.Fatalf("not accepted in the first place: %v", err)
+			}
+			m := Message{App: "demo", ReceivedAt: rules.Now.UnixMilli(), Resolved: true, Body: body}
+			data, err := m.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := DecodeMessage(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(ids(t, m), ids(t, got)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
 func TestDamagedMessagesAreTold(t *testing.T) {
-	for _, data := range []string{"", "{", "null", `{"app":"demo"}`, `{"app":"demo","receivedAt":1}`, `[]`, "\x00\xff"} {
-		if m, err := bus.DecodeMessage([]byte(data)); err == nil {
+	for _, data := range []string{"", "{", "null", "null\n", `{"app":"demo"}` + "\n{}", `{"app":"demo","receivedAt":1}`, "[]\n", "\x00\xff\n"} {
+		if m, err := DecodeMessage([]byte(data)); err == nil {
 			t.Errorf("%q decoded to %+v", data, m)
 		}
 	}
 	m := message(1)
-	m.Body = json.RawMessage(`{"events":[{}]}`)
+	m.Body = []byte(`{"events":[{}]}`)
 	if _, err := m.Events(); err == nil {
 		t.Error("a body of invalid events decoded")
 	}
 }
 
 func TestDecodePush(t *testing.T) {
-	p, err := bus.DecodePush([]byte(`{"message":{"data":"aGk=","attributes":{"app":"demo"},"messageId":"7","message_id":"7",
+	p, err := DecodePush([]byte(`{"message":{"data":"aGk=","attributes":{"app":"demo"},"messageId":"7","message_id":"7",
 		"publishTime":"2026-11-20T10:00:00.5Z","orderingKey":""},"subscription":"projects/p/subscriptions/s","deliveryAttempt":3}`))
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +140,7 @@ func TestDecodePush(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for _, body := range []string{"", "[]", `{"message":{}}`, `{"message":{"messageId":"1","data":"!"}}`} {
-		if _, err := bus.DecodePush([]byte(body)); err == nil {
+		if _, err := DecodePush([]byte(body)); err == nil {
 			t.Errorf("%q decoded", body)
 		}
 	}
@@ -106,9 +152,9 @@ func FuzzDecodeMessage(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(data)
-	f.Add([]byte(`{"app":"a","receivedAt":1,"body":{"events":[null]}}`))
+	f.Add([]byte("{\"app\":\"a\",\"receivedAt\":1}\n{\"events\":[null]}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := bus.DecodeMessage(data)
+		m, err := DecodeMessage(data)
 		if err != nil {
 			return
 		}
@@ -119,7 +165,7 @@ func FuzzDecodeMessage(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a message that decodes does not encode: %v", err)
 		}
-		got, err := bus.DecodeMessage(again)
+		got, err := DecodeMessage(again)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@
 package bus
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ type Message struct {
 	Resolved bool    `json:"resolved"`
 	Objects  Objects `json:"objects,omitempty"`
 	// Body is {"events":[...]}, as it was sent.
-	Body json.RawMessage `json:"body"`
+	Body []byte `json:"-"`
 }
 
 // Objects are the filters of the objects that events name, by index and object
@@ -53,22 +54,26 @@ type Filter [2]string
 
 // Encode is the message as it travels.
 func (m Message) Encode() ([]byte, error) {
-	data, err := json.Marshal(m)
+	head, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
-	return data, nil
+	return append(append(head, '\n'), m.Body...), nil
 }
 
 // DecodeMessage reads a message. An error means that no delivery of it will
-// ever decode.
+// ever decode. The message's body aliases data.
 func DecodeMessage(data []byte) (Message, error) {
-	var m Message
-	if err := json.Unmarshal(data, &m); err != nil {
+	head, body, ok := bytes.Cut(data, []byte("\n"))
+	if !ok {
+		return Message{}, errors.New("decode message: want a line of JSON, a newline and a body")
+	}
+	m := Message{Body: body}
+	if err := json.Unmarshal(head, &m); err != nil {
 		return Message{}, fmt.Errorf("decode message: %w", err)
 	}
-	if m.App == "" || m.ReceivedAt <= 0 || len(m.Body) == 0 {
-		return Message{}, errors.New("decode message: app, receivedAt and body must be there")
+	if m.App == "" || m.ReceivedAt <= 0 {
+		return Message{}, errors.New("decode message: app and receivedAt must be there")
 	}
 	return m, nil
 }
@@ -76,53 +81,54 @@ func DecodeMessage(data []byte) (Message, error) {
 // Events decodes the events of a message. They were validated when they were
 // received; their age counts no more.
 func (m Message) Events() ([]event.Event, error) {
-	events, err := event.DecodeBatch(m.Body, event.Rules{Now: time.UnixMilli(m.ReceivedAt), Request: m.Request, Ordinal: m.Ordinal})
+	events, err := event.DecodeBatch(m.Body, event.Rules{Now: time.UnixMilli(m.ReceivedAt), Request: m.Request, Ordinal: m.Ordinal, AnySize: true})
 	if err != nil {
 		return nil, fmt.Errorf("decode events of message: %w", err)
 	}
 	return events, nil
 }
 
-// Split halves a message that is too large to travel. Events keep their ids:
-// each half knows the position of its first event.
-func (m Message) Split() (Message, Message, error) {
-	var body struct {
-		Events []json.RawMessage `json:"events"`
-	}
-	if err := json.Unmarshal(m.Body, &body); err != nil {
-		return Message{}, Message{}, fmt.Errorf("split message: %w", err)
-	}
-	if len(body.Events) < 2 {
-		return Message{}, Message{}, errors.New("split message: one event alone is too large to travel")
-	}
-	half := len(body.Events) / 2
-	first, err := m.part(body.Events[:half], 0)
+// parts are encoded messages that together say what m says, each of at most
+// limit bytes. Events keep their ids: each part knows the position of its first
+// event.
+func (m Message) parts(limit int) ([][]byte, error) {
+	data, err := m.Encode()
 	if err != nil {
-		return Message{}, Message{}, err
+		return nil, err
 	}
-	second, err := m.part(body.Events[half:], half)
-	return first, second, err
+	if len(data) <= limit {
+		return [][]byte{data}, nil
+	}
+	events, err := m.Events()
+	if err != nil {
+		return nil, err
+	}
+	if len(events) < 2 {
+		return nil, fmt.Errorf("one event with its filters has %d bytes, more than a message holds", len(data))
+	}
+	half := len(events) / 2
+	first, err := m.part(events[:half], 0).parts(limit)
+	if err != nil {
+		return nil, err
+	}
+	second, err := m.part(events[half:], half).parts(limit)
+	return append(first, second...), err
 }
 
-func (m Message) part(events []json.RawMessage, offset int) (Message, error) {
-	body, err := json.Marshal(map[string][]json.RawMessage{"events": events})
-	if err != nil {
-		return Message{}, fmt.Errorf("split message: %w", err)
-	}
-	p := Message{App: m.App, ReceivedAt: m.ReceivedAt, Request: m.Request, Ordinal: m.Ordinal + offset, Resolved: m.Resolved, Body: body}
-	decoded, err := p.Events()
-	if err != nil {
-		return Message{}, err
-	}
-	p.Objects = Objects{}
-	for _, e := range decoded {
+// part is a message of some of the events, which begin at a position of m.
+func (m Message) part(events []event.Event, offset int) Message {
+	p := Message{App: m.App, ReceivedAt: m.ReceivedAt, Request: m.Request, Ordinal: m.Ordinal + offset, Resolved: m.Resolved, Objects: Objects{}}
+	raw := make([][]byte, len(events))
+	for i, e := range events {
+		raw[i] = e.Raw
 		for _, id := range e.ObjectIDs {
 			if filters, known := m.Objects[e.Index][id]; known {
 				p.Objects.Put(e.Index, id, filters)
 			}
 		}
 	}
-	return p, nil
+	p.Body = append(append([]byte(`{"events":[`), bytes.Join(raw, []byte(","))...), `]}`...)
+	return p
 }
 
 // Put sets the filters of an object.

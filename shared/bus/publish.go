@@ -52,21 +52,16 @@ func (b *Bus) Close() error {
 // returns nil Pub/Sub has it all; on an error a part may be on its way, which
 // the client's retry makes up for.
 func (b *Bus) Publish(ctx context.Context, m Message) error {
-	data, err := m.Encode()
+	parts, err := m.parts(MaxMessage)
 	if err != nil {
-		return err
+		return fmt.Errorf("publish events of %s: %w", m.App, err)
 	}
-	if len(data) > MaxMessage {
-		first, second, err := m.Split()
-		if err != nil {
+	for _, data := range parts {
+		if err := b.send(ctx, b.events, data, map[string]string{AttrApp: m.App}); err != nil {
 			return err
 		}
-		if err := b.Publish(ctx, first); err != nil {
-			return err
-		}
-		return b.Publish(ctx, second)
 	}
-	return b.send(ctx, b.events, data, map[string]string{AttrApp: m.App})
+	return nil
 }
 
 // Bury sends a message that cannot be applied to the dead-letter topic, as it

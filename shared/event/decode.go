@@ -25,6 +25,8 @@ type Rules struct {
 	// random number, kept with the request. It goes into the ID of events whose
 	// time is that of receipt.
 	Request uint64
+	// AnySize lifts the limit of MaxBody: the body was accepted before.
+	AnySize bool
 }
 
 // DecodeBatch reads {"events":[...]}, 1 to 1,000 of them, all or none. Any
@@ -47,7 +49,7 @@ func Decode(raw []byte, r Rules) (Event, error) {
 
 // decode reads one JSON value by way of read and refuses anything after it.
 func decode(body []byte, r Rules, read func(*parser) error) ([]Event, error) {
-	if len(body) > MaxBody {
+	if len(body) > MaxBody && !r.AnySize {
 		return nil, &Refusal{Status: statusTooLarge, Message: msgTooLarge, Position: -1}
 	}
 	if !utf8.Valid(body) {

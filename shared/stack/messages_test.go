@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -80,8 +81,8 @@ func TestMessagesThatCanNeverBeAppliedAreBuriedWithTheirReason(t *testing.T) {
 	client := messaging(t, s)
 	want := map[string]string{
 		"garbage": "decode message",
-		`{"app":"nowhere","receivedAt":1700000000000,"request":1,"resolved":true,"body":{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["a:b"]}]}}`: `app "nowhere" does not exist`,
-		`{"app":"demo","receivedAt":1700000000000,"request":1,"resolved":true,"body":{"events":[{}]}}`:                                                                                       "EventName is required",
+		`{"app":"nowhere","receivedAt":1700000000000,"request":1,"resolved":true}` + "\n" + `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["a:b"]}]}`: `app "nowhere" does not exist`,
+		`{"app":"demo","receivedAt":1700000000000,"request":1,"resolved":true}` + "\n" + `{"events":[{}]}`:                                                                                       "EventName is required",
 	}
 	for data := range want {
 		publish(t, client, data)
@@ -146,7 +147,8 @@ func TestProcessTriesAgainAndAtLastBuries(t *testing.T) {
 	broken.Config = failing{s.Backends.Config}
 	h := process.New(&broken)
 	push := func(attempt string) int {
-		data := "eyJhcHAiOiJkZW1vIiwicmVjZWl2ZWRBdCI6MTcwMDAwMDAwMDAwMCwicmVzb2x2ZWQiOnRydWUsImJvZHkiOnsiZXZlbnRzIjpbeyJldmVudFR5cGUiOiJ2aWV3IiwiZXZlbnROYW1lIjoiU2VlbiIsImluZGV4IjoiaSIsInVzZXJUb2tlbiI6InUiLCJmaWx0ZXJzIjpbImE6YiJdfV19fQ=="
+		data := base64.StdEncoding.EncodeToString([]byte(`{"app":"demo","receivedAt":1700000000000,"resolved":true}` + "\n" +
+			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["a:b"]}]}`))
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(
 			`{"message":{"data":"`+data+`","messageId":"7"},"subscription":"s","deliveryAttempt":`+attempt+`}`)))

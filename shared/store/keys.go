@@ -16,15 +16,6 @@ var maxTime = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC).UnixMilli()
 
 func userKey(app, user string) string { return app + "," + user + "," }
 
-// rowUser is the user of a users row: what userKey made it of.
-func rowUser(app, key string) (string, bool) {
-	user, ok := strings.CutPrefix(key, app+",")
-	if !ok {
-		return "", false
-	}
-	return strings.CutSuffix(user, ",")
-}
-
 func logKey(app, user string, ms int64, id string) string {
 	return string(appendLogTime(append(append(append(append(make([]byte, 0, len(app)+len(user)+len(timeLayout)+len(id)+3),
 		app...), ','), user...), ','), ms)) + "," + id

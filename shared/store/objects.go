@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"cloud.google.com/go/bigtable"
 
@@ -137,29 +136,44 @@ func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (
 	return found, err
 }
 
+// maxReadBytes of keys in one request: Bigtable takes requests of 512 KB, and a
+// key is sent with a few bytes around it.
+const maxReadBytes = 256 << 10
+
 func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, column string, fn func(ObjectRef, []byte) error) error {
-	if len(refs) == 0 {
-		return nil
-	}
-	keys, byKey := make(bigtable.RowList, len(refs)), make(map[string]ObjectRef, len(refs))
-	for i, r := range refs {
-		keys[i] = objectKey(app, r.Index, r.ID)
-		byKey[keys[i]] = r
-	}
-	var failed error
-	err := s.objects.ReadRows(ctx, keys, func(r bigtable.Row) bool {
-		for _, item := range r[familyObject] {
-			if strings.HasSuffix(item.Column, ":"+column) {
+	filter := bigtable.RowFilter(bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(familyObject, column, column+"\x00"), bigtable.LatestNFilter(1)))
+	byKey := make(map[string]ObjectRef, len(refs))
+	for _, keys := range keyChunks(refs, func(r ObjectRef) string { return objectKey(app, r.Index, r.ID) }, byKey) {
+		var failed error
+		err := s.objects.ReadRows(ctx, keys, func(r bigtable.Row) bool {
+			for _, item := range r[familyObject] {
 				if failed = fn(byKey[r.Key()], item.Value); failed != nil {
 					failed = fmt.Errorf("row %q: %w", r.Key(), failed)
 				}
 			}
+			return failed == nil
+		}, filter)
+		if err := errors.Join(err, failed); err != nil {
+			return fmt.Errorf("read %d objects of %s: %w", len(refs), app, err)
 		}
-		return failed == nil
-	}, bigtable.RowFilter(bigtable.ChainFilters(
-		bigtable.ColumnRangeFilter(familyObject, column, column+"\x00"), bigtable.LatestNFilter(1))))
-	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("read %d objects of %s: %w", len(refs), app, err)
 	}
 	return nil
+}
+
+// keyChunks makes keys of items, in lists that each fit one request, and
+// remembers whose they are.
+func keyChunks[T any](items []T, key func(T) string, byKey map[string]T) []bigtable.RowList {
+	var chunks []bigtable.RowList
+	size := maxReadBytes
+	for _, item := range items {
+		k := key(item)
+		byKey[k] = item
+		if size+len(k) > maxReadBytes {
+			chunks, size = append(chunks, nil), 0
+		}
+		chunks[len(chunks)-1] = append(chunks[len(chunks)-1], k)
+		size += len(k) + 8
+	}
+	return chunks
 }

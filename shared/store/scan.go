@@ -20,6 +20,13 @@ type Span struct {
 // Sink gives the scorer that a user's events go to.
 type Sink func(user string) *affinity.Scorer
 
+// Bigtable takes filters of 20 KB. A branch is its column twice, as the two ends
+// of a range, and what is around them.
+const (
+	maxFilterBytes = 16 << 10
+	branchBytes    = 16
+)
+
 // ScoreLog reads the events of the spans and adds them to their users' scorers.
 // Only the cells that the strategy names travel, and one empty cell a row that
 // says the event is there.
@@ -94,18 +101,19 @@ func (s *Store) strategyFilter(c *affinity.Compiled) bigtable.Filter {
 	// Column ranges everywhere: a family filter is a regular expression.
 	present := bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyOriginal, "", ""), bigtable.StripValueFilter())
 	pairs, facets := c.Pairs(), c.Facets()
-	switch n := len(pairs) * len(facets); {
-	case n == 0:
-		return present
-	case n > s.filterColumns:
-		return bigtable.InterleaveFilters(present, bigtable.ColumnRangeFilter(familyFilters, "", ""))
-	}
-	branches := []bigtable.Filter{present}
+	branches, size := []bigtable.Filter{present}, 0
 	for _, p := range pairs {
 		for _, f := range facets {
 			q := qualifier(p.Type, p.Name, f)
 			branches = append(branches, bigtable.ColumnRangeFilter(familyFilters, q, q+"\x00"))
+			size += branchBytes + 2*len(q)
 		}
+	}
+	switch {
+	case len(branches) == 1:
+		return present
+	case len(branches) > s.filterColumns+1 || size > maxFilterBytes:
+		return bigtable.InterleaveFilters(present, bigtable.ColumnRangeFilter(familyFilters, "", ""))
 	}
 	return bigtable.InterleaveFilters(branches...)
 }

@@ -23,9 +23,9 @@ type Config struct {
 	// Empty means Profile.
 	ServingProfile string `env:"BIGTABLE_SERVING_APP_PROFILE"`
 	// FilterColumns is the most columns that Bigtable is asked to sift; a strategy
-	// that scores more has whole rows sent. A column is some 60 bytes of the at most
-	// 20 KB of a filter. The emulators copy a row once for every column, so that
-	// there a handful is best.
+	// that scores more has whole rows sent, as has one whose filter would be too
+	// large. The emulators copy a row once for every column, so that there a handful
+	// is best.
 	FilterColumns int `env:"BIGTABLE_FILTER_COLUMNS" envDefault:"150"`
 	// SelfCollect drops superseded cells of user rows with each profile that is
 	// written. Bigtable does that by itself; the in-process one walks all rows under

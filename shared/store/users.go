@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -89,26 +90,16 @@ func readUser(ctx context.Context, table *bigtable.Table, app, user string) (Use
 // ReadUsers reads many user rows in one request. Users without a row are absent
 // from the answer.
 func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[string]User, error) {
-	keys := make(bigtable.RowList, len(users))
-	for i, u := range users {
-		keys[i] = userKey(app, u)
-	}
-	found := make(map[string]User, len(users))
-	var failed error
-	err := s.users.ReadRows(ctx, keys, func(r bigtable.Row) bool {
-		name, ok := rowUser(app, r.Key())
-		if !ok {
-			failed = fmt.Errorf("unexpected row %q", r.Key())
-			return false
+	found, byKey := make(map[string]User, len(users)), make(map[string]string, len(users))
+	for _, keys := range keyChunks(users, func(u string) string { return userKey(app, u) }, byKey) {
+		var failed error
+		err := s.users.ReadRows(ctx, keys, func(r bigtable.Row) bool {
+			found[byKey[r.Key()]], failed = parseUser(r)
+			return failed == nil
+		}, newestCells)
+		if err := errors.Join(err, failed); err != nil {
+			return nil, fmt.Errorf("read %d users of %s: %w", len(users), app, err)
 		}
-		found[name], failed = parseUser(r)
-		return failed == nil
-	}, newestCells)
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %d users of %s: %w", len(users), app, err)
 	}
 	return found, nil
 }
