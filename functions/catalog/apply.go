@@ -10,75 +10,92 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// apply carries out a batch in its order. Actions on one object are merged
-// before anything is written, since rows of one bulk write have no order.
+// plan is what a batch comes to. Actions on one object are merged before
+// anything is written: rows of one bulk write have no order, and a refusal must
+// leave nothing half done.
+type plan struct {
+	clear   bool
+	records map[string][]byte // by object id; nil: there is none
+	touched map[string]bool
+}
+
+// apply carries out a batch in its order. Of two batches at once that change one
+// object the later write stays, whole.
 func (h handlers) apply(ctx context.Context, app, index string, actions []catalog.Action) error {
 	settings, err := h.Apps.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
-	for len(actions) > 0 {
-		n := 0
-		for n < len(actions) && actions[n].Kind != catalog.Clear {
-			n++
-		}
-		if err := h.applyObjects(ctx, app, index, actions[:n], settings); err != nil {
-			return err
-		}
-		actions = actions[n:]
-		if len(actions) > 0 {
-			if err := h.Store.ClearIndex(ctx, app, index); err != nil {
-				return err
-			}
-			actions = actions[1:]
-		}
-	}
-	return nil
-}
-
-// applyObjects carries out actions on single objects. All of it is worked out
-// before the first write, so that a refusal leaves nothing half done.
-func (h handlers) applyObjects(ctx context.Context, app, index string, actions []catalog.Action, settings catalog.Settings) error {
 	records, err := h.present(ctx, app, index, actions)
 	if err != nil {
 		return err
 	}
-	touched := map[string]bool{}
-	for _, a := range actions {
-		old := records[a.ObjectID]
-		switch a.Kind {
-		case catalog.DeleteObject:
-			records[a.ObjectID] = nil
-		case catalog.PartialUpdateObject, catalog.PartialUpdateObjectNoCreate:
-			if old == nil && a.Kind == catalog.PartialUpdateObjectNoCreate {
-				continue
-			}
-			if records[a.ObjectID], err = catalog.Merge(old, a.Record); err != nil {
-				return err
-			}
-		default:
-			records[a.ObjectID] = a.Record
+	p := plan{records: records, touched: map[string]bool{}}
+	for i, a := range actions {
+		if err := p.add(a); err != nil {
+			return within(i, err)
 		}
-		touched[a.ObjectID] = true
 	}
-	var put []store.Object
-	var remove []string
-	for id := range touched {
-		if records[id] == nil {
-			remove = append(remove, id)
-			continue
+	put, remove, err := p.writes(settings)
+	if err != nil {
+		return err
+	}
+	if p.clear {
+		if err := h.Store.ClearIndex(ctx, app, index); err != nil {
+			return err
 		}
-		filters, err := catalog.Filters(records[id], settings)
-		if err != nil {
-			return fmt.Errorf("filters of object %q: %w", id, err)
-		}
-		put = append(put, store.Object{ID: id, Record: records[id],
-			Filters: store.ObjectFilters{SettingsVersion: settings.Version, Filters: filters}})
 	}
 	if err := h.Store.PutObjects(ctx, app, index, put); err != nil {
 		return err
 	}
 	return h.Store.DeleteObjects(ctx, app, index, remove)
+}
+
+func (p *plan) add(a catalog.Action) (err error) {
+	switch old := p.records[a.ObjectID]; a.Kind {
+	case catalog.Clear:
+		*p = plan{clear: true, records: map[string][]byte{}, touched: map[string]bool{}}
+		return nil
+	case catalog.DeleteObject:
+		p.records[a.ObjectID] = nil
+	case catalog.PartialUpdateObject, catalog.PartialUpdateObjectNoCreate:
+		if old == nil && a.Kind == catalog.PartialUpdateObjectNoCreate {
+			return nil
+		}
+		if p.records[a.ObjectID], err = catalog.Merge(old, a.Record); err != nil {
+			return err
+		}
+	default:
+		p.records[a.ObjectID] = a.Record
+	}
+	p.touched[a.ObjectID] = true
+	return nil
+}
+
+// within names the request of a batch that a refusal is about.
+func within(i int, err error) error {
+	var refusal *catalog.Error
+	if errors.As(err, &refusal) {
+		return &catalog.Error{Status: refusal.Status, Message: fmt.Sprintf("requests[%d]: %s", i, refusal.Message)}
+	}
+	return fmt.Errorf("requests[%d]: %w", i, err)
+}
+
+// writes are the objects to store and to remove.
+func (p *plan) writes(settings catalog.Settings) (put []store.Object, remove []string, err error) {
+	for id := range p.touched {
+		if p.records[id] == nil {
+			remove = append(remove, id)
+			continue
+		}
+		filters, err := catalog.Filters(p.records[id], settings)
+		if err != nil {
+			return nil, nil, fmt.Errorf("filters of object %q: %w", id, err)
+		}
+		put = append(put, store.Object{ID: id, Record: p.records[id],
+			Filters: store.ObjectFilters{SettingsVersion: settings.Version, Filters: filters}})
+	}
+	return put, remove, nil
 }
 
 // present reads the records that partial updates build on.

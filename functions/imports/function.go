@@ -15,6 +15,7 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/enrich"
@@ -52,8 +53,12 @@ type Answer struct {
 	Accepted int `json:"accepted"`
 	// Received counts accepted events that had no time of their own, or a later
 	// one than now: sent again they count again.
-	Received int       `json:"received"`
-	Refused  []Refused `json:"refused"`
+	Received int `json:"received"`
+	// Deleted and OutsideRetention count accepted events that no profile counts:
+	// of a time their user is deleted until, or older than the app's retention.
+	Deleted          int       `json:"deleted"`
+	OutsideRetention int       `json:"outsideRetention"`
+	Refused          []Refused `json:"refused"`
 }
 
 func (im imports) run(w http.ResponseWriter, r *http.Request) error {
@@ -74,8 +79,16 @@ func (im imports) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
-	if _, err := im.Profiles.Import(r.Context(), app, enrich.LogEvents(events, objects, rules.Now.UnixMilli())); err != nil {
+	outcome, err := im.Profiles.Import(r.Context(), app, enrich.LogEvents(events, objects, rules.Now.UnixMilli()))
+	if err != nil {
 		return fmt.Errorf("import events of %s: %w", app.ID, err)
+	}
+	answer.Deleted = outcome.Deleted
+	window := affinity.Window{Now: rules.Now.UnixMilli(), RetentionDays: app.RetentionDays}
+	for i := range events {
+		if !window.Contains(events[i].Time) {
+			answer.OutsideRetention++
+		}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }

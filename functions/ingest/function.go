@@ -90,7 +90,7 @@ const maxRecorded = 4 << 10
 // refuse counts a refusal for its app and passes it on.
 func (in ingest) refuse(ctx context.Context, app config.App, at time.Time, cause error) error {
 	status, reason := httpapi.Status(cause)
-	if status >= http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError || ctx.Err() != nil { // ours, or a client that went away
 		return cause
 	}
 	refused := store.Refused{At: at, Reason: reason}

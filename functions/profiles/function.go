@@ -5,6 +5,7 @@ package profiles
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -87,8 +88,8 @@ func positive(r *http.Request, name string, absent int) (int, error) {
 	if !given {
 		return absent, nil
 	}
-	n, err := strconv.Atoi(values[0])
-	if err != nil || n < 1 {
+	n, err := strconv.Atoi(values[0]) // the largest int where the number is beyond it
+	if err != nil && !errors.Is(err, strconv.ErrRange) || n < 1 {
 		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "%s must be a positive integer", name)
 	}
 	return n, nil

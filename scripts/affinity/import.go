@@ -151,6 +151,12 @@ func (t *tool) sendData(ctx context.Context, im *importer, objects, events *sour
 		fmt.Fprintf(t.err, "warning: %d events had no usable timestamp and got the time of import; importing them again counts them again\n",
 			counts.Received)
 	}
+	if counts.Outside > 0 {
+		fmt.Fprintf(t.err, "warning: %d events are older than the app's retention and count in no profile (are their timestamps in milliseconds?)\n", counts.Outside)
+	}
+	if counts.Deleted > 0 {
+		fmt.Fprintf(t.err, "warning: %d events are of a time that their user is deleted until, and were left out\n", counts.Deleted)
+	}
 	if err != nil {
 		return fmt.Errorf("%w\n%d events went in before that: run the same command again to resume, what is in counts once", err, counts.Accepted)
 	}

@@ -30,6 +30,8 @@ type importer struct {
 type eventCounts struct {
 	Accepted int `json:"accepted"`
 	Received int `json:"received"` // of these, without a usable timestamp
+	Deleted  int `json:"deleted"`  // of these, of a time that their user is deleted until
+	Outside  int `json:"outsideRetention"`
 }
 
 // chunk is one request to the import route, and its answer once done is closed.
@@ -84,6 +86,8 @@ func (im *importer) events(ctx context.Context, src *source, m *meter, index str
 			<-c.done
 			total.Accepted += c.counts.Accepted
 			total.Received += c.counts.Received
+			total.Deleted += c.counts.Deleted
+			total.Outside += c.counts.Outside
 			for _, r := range c.refused {
 				im.bad.add(m, src, r.Line, r.Message)
 			}
@@ -169,6 +173,8 @@ func (c *chunk) answered(body []byte, from, to int) error {
 	}
 	c.counts.Accepted += answer.Accepted
 	c.counts.Received += answer.Received
+	c.counts.Deleted += answer.Deleted
+	c.counts.Outside += answer.Outside
 	for _, r := range answer.Refused {
 		if r.Line < 1 || r.Line > to-from {
 			return fmt.Errorf("the engine refused line %d of %d sent: %s", r.Line, to-from, printable(r.Message))

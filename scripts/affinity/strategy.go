@@ -34,8 +34,8 @@ func (t *tool) strategyCommand() *cobra.Command {
 	}, &cobra.Command{
 		Use:   "set FILE",
 		Short: "Set the strategy from a JSON file, - for standard input",
-		Long: "Set the strategy from a JSON file, - for standard input. Every read that begins 5 s later is under it; a recompute brings the\n" +
-			"stored profiles up to it meanwhile. A file without personalizationImpact is sent with 50.",
+		Long: "Set the strategy from a JSON file, - for standard input. Every read that begins 5 s later is under it.\n" +
+			"A file without personalizationImpact is sent with 50.",
 		Example: "  affinity strategy set strategy.json",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return t.setStrategyFile(cmd.Context(), args[0]) },

@@ -94,6 +94,9 @@ func (t *tool) upOptions(cmd *cobra.Command, f *upFlags) (upOptions, error) {
 		if err != nil {
 			return o, usagef("--now %q is no time like 2026-11-21T12:00:00Z", f.now)
 		}
+		if now.Year() < 1971 || now.Year() > 9998 {
+			return o, usagef("--now %q: the year must be 1971 to 9998", f.now)
+		}
 		o.Now = now
 	}
 	for _, text := range f.apps {

@@ -85,16 +85,16 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 	}
 	b.Apps = config.NewFirestore(client)
 	if b.Store, err = store.Open(ctx, cfg.Store); err != nil {
-		return nil, err
+		return nil, errors.Join(err, client.Close())
 	}
 	if need.Bus {
 		if b.Bus, err = bus.Open(ctx, busCfg); err != nil {
-			return nil, err
+			return nil, errors.Join(err, client.Close(), b.Store.Close())
 		}
 	}
 	if need.Queue {
 		if b.Queue, err = queue.Open(ctx, queueCfg); err != nil {
-			return nil, err
+			return nil, errors.Join(err, client.Close(), b.Store.Close())
 		}
 	}
 	return b, b.Assemble()

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	// The program that is built needs it: so that go.mod names what it needs.
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 )
 
 // build makes the program of one function as it is deployed: its package and the

@@ -191,6 +191,9 @@ func idText(value jsontext.Value) (string, error) {
 	if id == "" || len(id) > MaxObjectID {
 		return "", refuse(statusUnprocessable, "objectID must have 1 to %d bytes, got %d", MaxObjectID, len(id))
 	}
+	if id == "." || id == ".." {
+		return "", refuse(statusUnprocessable, "objectID must not be %q: no path can name it", id)
+	}
 	return id, nil
 }
 

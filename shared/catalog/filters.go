@@ -27,6 +27,13 @@ var (
 	declared = limits{valueBytes: 1000, values: 1000}
 )
 
+// What all attributes of one object may come to. It keeps an event of twenty
+// objects within what a message and a row of the log can hold.
+const (
+	maxFilters     = 1000
+	maxFilterBytes = 64 << 10 // of facets and values
+)
+
 // maxDepth is how many objects and lists a value may lie in. What lies deeper
 // is no facet.
 const maxDepth = 50
@@ -42,7 +49,8 @@ const maxDepth = 50
 // and false by those names, numbers as the record writes them; null and empty
 // strings are nothing. Without settings every attribute but objectID is a facet
 // if its values have at most 100 bytes each and are at most 100; with settings
-// those declared are, up to 1,000 bytes and 1,000 values.
+// those declared are, up to 1,000 bytes and 1,000 values. An object has at most
+// 1,000 filters of 64 KB in all: attributes beyond, in order, are left out.
 //
 // The error says that the record is no JSON object.
 func Filters(record []byte, s Settings) ([]event.Filter, error) {
@@ -200,6 +208,7 @@ func (c *collector) add(token jsontext.Token, keys int) {
 
 func (c *collector) filters() []event.Filter {
 	var filters []event.Filter
+	size := 0
 	for _, path := range slices.Sorted(maps.Keys(c.attributes)) {
 		a := c.attributes[path]
 		slices.Sort(a.values)
@@ -207,6 +216,14 @@ func (c *collector) filters() []event.Filter {
 		if a.broken || len(a.values) > c.limits.values {
 			continue
 		}
+		bytes := 0
+		for _, value := range a.values {
+			bytes += len(path) + len(value)
+		}
+		if len(filters)+len(a.values) > maxFilters || size+bytes > maxFilterBytes {
+			continue
+		}
+		size += bytes
 		for _, value := range a.values {
 			filters = append(filters, event.Filter{Facet: path, Value: value})
 		}

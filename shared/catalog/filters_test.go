@@ -286,3 +286,27 @@ func FuzzFilters(f *testing.F) {
 		}
 	})
 }
+
+// A record within its own limit must not become filters without one.
+func TestAllFiltersOfARecordAreBounded(t *testing.T) {
+	var attributes []string
+	for i := range 9000 {
+		attributes = append(attributes, fmt.Sprintf(`"k%04d":%d`, i, i))
+	}
+	for name, record := range map[string]string{
+		"many":      `{` + strings.Join(attributes, ",") + `}`,
+		"long path": `{"` + strings.Repeat("p", 400) + `":{` + strings.Join(attributes, ",") + `}}`,
+	} {
+		filters, err := catalog.Filters([]byte(record), catalog.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, f := range filters {
+			size += len(f.Facet) + len(f.Value)
+		}
+		if len(filters) == 0 || len(filters) > 1000 || size > 64<<10 {
+			t.Errorf("%s: %d filters of %d bytes, want some, at most 1,000 of 64 KB", name, len(filters), size)
+		}
+	}
+}

@@ -14,8 +14,9 @@ import (
 
 // memory keeps the configuration of a process that lives alone.
 type memory struct {
-	mu   sync.Mutex
-	apps map[string]*memoryApp
+	after int64 // versions begin after it
+	mu    sync.Mutex
+	apps  map[string]*memoryApp
 }
 
 type memoryApp struct {
@@ -29,8 +30,13 @@ var _ Store = (*memory)(nil)
 
 // NewMemory returns an empty store that keeps everything in memory: it ends
 // with the process.
-func NewMemory() Store {
-	return &memory{apps: make(map[string]*memoryApp)}
+func NewMemory() Store { return NewMemoryAfter(0) }
+
+// NewMemoryAfter is NewMemory whose versions of strategies and settings begin
+// after a number, for data that outlive the process: what was computed under a
+// version must never meet another of the same number.
+func NewMemoryAfter(version int64) Store {
+	return &memory{after: version, apps: make(map[string]*memoryApp)}
 }
 
 // with calls f with an app, while nobody else reads or changes anything.
@@ -138,6 +144,7 @@ func (m *memory) SetStrategy(ctx context.Context, appID string, s strategy.Strat
 	err = m.with(ctx, appID, func(a *memoryApp) error {
 		if a.App, changed = a.next(s); changed {
 			a.strategies = append(a.strategies, s)
+			a.StrategyVersion = m.after + int64(len(a.strategies))
 		}
 		version = a.StrategyVersion
 		return nil
@@ -148,10 +155,10 @@ func (m *memory) SetStrategy(ctx context.Context, appID string, s strategy.Strat
 func (m *memory) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
 	var s strategy.Strategy
 	err := m.with(ctx, appID, func(a *memoryApp) error {
-		if version < 1 || version > int64(len(a.strategies)) {
+		if version <= m.after || version > m.after+int64(len(a.strategies)) {
 			return fmt.Errorf("strategy version %d of app %q: %w", version, appID, ErrNotFound)
 		}
-		s = a.strategies[version-1]
+		s = a.strategies[version-m.after-1]
 		return nil
 	})
 	return s, err
@@ -172,7 +179,10 @@ func (m *memory) IndexSettings(ctx context.Context, appID, index string) (catalo
 func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
 	var version int64
 	err := m.with(ctx, appID, func(a *memoryApp) error {
-		settings, _ := nextSettings(a.indexes[index], attributesForFaceting)
+		settings, changed := nextSettings(a.indexes[index], attributesForFaceting)
+		if changed && settings.Version == 1 {
+			settings.Version += m.after
+		}
 		a.indexes[index] = settings
 		version = settings.Version
 		return nil

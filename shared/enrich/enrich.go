@@ -24,8 +24,11 @@ import (
 const (
 	// cacheTTL is how long a changed object may still count as it was.
 	cacheTTL = 5 * time.Second
-	// cacheSize in objects: at some hundred bytes each, tens of megabytes.
-	cacheSize = 50_000
+	// cacheSize in objects, and the most filters an object may have to be kept: at
+	// some ten filters of some sixty bytes it comes to tens of megabytes, at the
+	// worst to some hundreds.
+	cacheSize     = 20_000
+	cachedFilters = 100
 )
 
 // Catalog is what enrichment needs of the store.
@@ -140,6 +143,9 @@ func (e *Enricher) keep(app string, ref store.ObjectRef, filters []event.Filter,
 		list[i] = bus.Filter{f.Facet, f.Value}
 	}
 	into.Put(ref.Index, ref.ID, list)
+	if len(list) > cachedFilters {
+		return
+	}
 	// The reference aliases the body that named it; the cache must not keep that.
 	ref = store.ObjectRef{Index: strings.Clone(ref.Index), ID: strings.Clone(ref.ID)}
 	e.cache.Add(cacheKey{app, ref}, cached{list, version, now})

@@ -22,7 +22,7 @@ type Router struct {
 
 // NewRouter makes a Router without routes.
 func NewRouter(log *slog.Logger) *Router {
-	return &Router{mux: http.NewServeMux(), log: log, NotFound: "Path not supported by this API: see the README for the list of routes"}
+	return &Router{mux: http.NewServeMux(), log: log, NotFound: "Path not supported by this API: functions/README.md lists its routes"}
 }
 
 // Handle adds a route, with a pattern as http.ServeMux has them.

@@ -222,6 +222,23 @@ func TestADeletionSticks(t *testing.T) {
 	}
 }
 
+func TestADeletionCutShortIsInForce(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.apply(bought("u", b.clock))
+	// The process dies after the first of a deletion's three writes.
+	if err := b.store.RaiseTombstone(ctx, appID, "u", b.clock); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.read("u"); r.Known {
+		t.Errorf("%+v: the stored profile is of events that are deleted", r)
+	}
+	b.clock++
+	b.apply(bought("u", b.clock))
+	if r := b.read("u"); red(r) != 30 || !r.Stored {
+		t.Errorf("%+v, want the new event alone, stored", r)
+	}
+}
+
 func TestDeletingAUserWithNewerEvents(t *testing.T) {
 	b := newBench(t, 90, plain)
 	b.clock += 10

@@ -61,6 +61,9 @@ func (e *Engine) serve(ctx context.Context, app *config.App, row store.User, lim
 		}
 	}
 	now := e.now().UnixMilli()
+	if row.DeletedUntil != 0 && p.Anchor <= row.DeletedUntil {
+		return Result{}, false, nil // computed before a deletion that is under way
+	}
 	if !valid(p, *app, now) {
 		return Result{}, false, nil
 	}
@@ -71,6 +74,11 @@ func (e *Engine) serve(ctx context.Context, app *config.App, row store.User, lim
 func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, limit int) (map[string]Result, error) {
 	rows, err := e.store.ReadUsers(ctx, app.ID, users)
 	if err != nil {
+		return nil, err
+	}
+	// One of them may show that the cached configuration is out of date: all are
+	// answered under one strategy.
+	if app, err = e.current(ctx, app, rows); err != nil {
 		return nil, err
 	}
 	results := make(map[string]Result, len(users))

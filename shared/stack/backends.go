@@ -64,7 +64,11 @@ func (s *Stack) openBigtable(ctx context.Context) error {
 
 func (s *Stack) openConfig(ctx context.Context) error {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
+		// A Bigtable emulator may hold what an earlier process computed.
 		s.Backends.Apps = config.NewMemory()
+		if emulated("BIGTABLE_EMULATOR_HOST") {
+			s.Backends.Apps = config.NewMemoryAfter(time.Now().UnixMilli())
+		}
 		return nil
 	}
 	client, err := firestore.NewClient(ctx, Project)
