@@ -15,6 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/purge"
@@ -45,11 +46,7 @@ const (
 )
 
 func (p profiles) get(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(p.Auth, r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
-	user, err := httpapi.UserToken(r)
+	app, user, err := p.user(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -77,6 +74,16 @@ func (p profiles) get(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, view)
+}
+
+// user is the app and the user that a request names.
+func (p profiles) user(r *http.Request, anyOf ...string) (config.App, string, error) {
+	app, err := httpapi.Tenant(p.Auth, r, anyOf...)
+	if err != nil {
+		return app, "", err
+	}
+	user, err := httpapi.UserToken(r)
+	return app, user, err
 }
 
 func unknown(user string) error {
@@ -165,11 +172,7 @@ func decodeBatch(body []byte) ([]string, int, error) {
 }
 
 func (p profiles) personalization(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(p.Auth, r, auth.Recommendation)
-	if err != nil {
-		return err
-	}
-	user, err := httpapi.UserToken(r)
+	app, user, err := p.user(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -209,11 +212,7 @@ func (p profiles) deleteUserToken(w http.ResponseWriter, r *http.Request) error 
 // delete makes the user forgotten before it returns; the worker then removes
 // what is left of him in the log. Asking again after an error is harmless.
 func (p profiles) delete(r *http.Request, acl ...string) (string, time.Time, error) {
-	app, err := httpapi.Tenant(p.Auth, r, acl...)
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	user, err := httpapi.UserToken(r)
+	app, user, err := p.user(r, acl...)
 	if err != nil {
 		return "", time.Time{}, err
 	}

@@ -66,29 +66,21 @@ type Outcome struct {
 // Apply writes events to the log and refreshes the profile of each of their
 // users. On an error everything may be applied again, and must be.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	users, err := e.append(ctx, app.ID, events)
-	if err != nil {
-		return Outcome{}, err
-	}
-	deleted, err := e.dropDeleted(ctx, app.ID, events, users)
+	users, outcome, err := e.append(ctx, app.ID, events)
 	if err != nil {
 		return Outcome{}, err
 	}
 	if err := e.refresh(ctx, app, users, newestTimes(events)); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Applied: len(events) - deleted, Deleted: deleted}, nil
+	return outcome, nil
 }
 
 // Import writes events to the log and marks their users' profiles to be computed
 // by whoever reads them next: history comes in pieces, and computing a profile
 // for every piece would read a user's log many times over.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	users, err := e.append(ctx, app.ID, events)
-	if err != nil {
-		return Outcome{}, err
-	}
-	deleted, err := e.dropDeleted(ctx, app.ID, events, users)
+	users, outcome, err := e.append(ctx, app.ID, events)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -99,19 +91,25 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 	if err := e.store.WriteProfiles(ctx, app.ID, marks); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Applied: len(events) - deleted, Deleted: deleted}, nil
+	return outcome, nil
 }
 
-// append writes the log, then draws a ticket for each user: in this order.
-func (e *Engine) append(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, error) {
+// append writes the log, then draws a ticket for each user, in this order, and
+// takes out again what the users' tombstones cover.
+func (e *Engine) append(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, Outcome, error) {
 	if err := e.store.AppendLog(ctx, appID, events); err != nil {
-		return nil, err
+		return nil, Outcome{}, err
 	}
 	names := make(map[string]bool, len(events))
 	for i := range events {
 		names[events[i].User] = true
 	}
-	return e.tickets(ctx, appID, names)
+	users, err := e.tickets(ctx, appID, names)
+	if err != nil {
+		return nil, Outcome{}, err
+	}
+	deleted, err := e.dropDeleted(ctx, appID, events, users)
+	return users, Outcome{Applied: len(events) - deleted, Deleted: deleted}, err
 }
 
 func (e *Engine) tickets(ctx context.Context, appID string, names map[string]bool) (map[string]store.User, error) {

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/bus"
+)
+
+// TestReplayOnAnEngine puts two dead letters back, of which one had been applied
+// already: each must count once.
+func TestReplayOnAnEngine(t *testing.T) {
+	s := startEngine(t, 90)
+	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
+		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
+	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, exitFine)
+	now := s.Backends.Now().UnixMilli()
+	for i, age := range []int64{1000, 2000} {
+		e := realEvent{"view", "Seen", "u", now - age, "i", nil}
+		if i == 0 {
+			if err := sendSeen(t.Context(), s, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := bus.Message{App: "demo", ReceivedAt: now, Resolved: true, Body: fmt.Appendf(nil,
+			`{"events":[{"eventType":"view","eventName":"Seen","userToken":"u","timestamp":%d,"index":"i","filters":["color:Red"]}]}`, e.Timestamp)}
+		data, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var push bus.Push
+		push.Message.Data, push.Message.MessageID = data, fmt.Sprint("m", i)
+		if err := s.Backends.Bus.Bury(t.Context(), push, "a backend was away"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	affinity(t, "", "replay", "--dry-run", "--url", s.URL).wants(t, exitFine, "a backend was away")
+	affinity(t, "", "replay", "--url", s.URL).wants(t, exitFine, "a backend was away")
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, s, []realProfile{{"u", now - 1000, map[string]map[string]float64{"color": {"Red": 2}}}})
+	affinity(t, "", "replay", "--url", s.URL).wants(t, exitFine, "no dead letters")
+}
