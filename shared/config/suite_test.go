@@ -5,9 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -321,81 +319,6 @@ func testStrategyForms(t *testing.T, s config.Store) {
 		read(t, "active strategy", app.Strategy, err, set)
 		kept, err := s.StrategyVersion(t.Context(), "shop", version)
 		read(t, "kept strategy", kept, err, set)
-	}
-}
-
-// Whoever changes the strategy at the same time as others gets a version of his
-// own, and the last version is the active one.
-func testStrategiesAtOnce(t *testing.T, s config.Store) {
-	create(t, s, "shop")
-	setAtOnce(t, "shop", s)
-}
-
-// setAtOnce sets 20 strategies at once, on the stores in turn.
-func setAtOnce(t *testing.T, app string, stores ...config.Store) {
-	const n = 20
-	versions := make([]int64, n)
-	var group sync.WaitGroup
-	for i := range n {
-		group.Go(func() {
-			version, changed, err := stores[i%len(stores)].SetStrategy(t.Context(), app, scores(i))
-			if err != nil || !changed {
-				t.Errorf("strategy %d: changed %v, error %v", i, changed, err)
-			}
-			versions[i] = version
-		})
-	}
-	group.Wait()
-	if t.Failed() {
-		return
-	}
-	for i, version := range versions {
-		got, err := stores[0].StrategyVersion(t.Context(), app, version)
-		read(t, fmt.Sprintf("version %d", version), got, err, scores(i))
-	}
-	last := slices.Index(versions, n)
-	slices.Sort(versions)
-	for i, version := range versions {
-		if version != int64(i+1) {
-			t.Fatalf("got versions %v, want 1 to %d", versions, n)
-		}
-	}
-	active, err := stores[0].App(t.Context(), app)
-	if err != nil || active.StrategyVersion != n || !active.Strategy.Equal(scores(last)) {
-		t.Errorf("got version %d, error %v; want strategy %d as version %d", active.StrategyVersion, err, last, n)
-	}
-}
-
-// Changes of one app at the same time do not undo each other.
-func testChangesAtOnce(t *testing.T, s config.Store) {
-	create(t, s, "shop")
-	changes := []func() error{
-		func() error { _, _, err := s.SetStrategy(t.Context(), "shop", scores(1)); return err },
-		func() error { return s.SetRetention(t.Context(), "shop", 30) },
-		func() error { return s.PutKey(t.Context(), "shop", config.Key{Hash: hash("a")}) },
-		func() error { _, err := s.SetIndexSettings(t.Context(), "shop", "products", []string{"a"}); return err },
-		func() error { _, err := s.SetIndexSettings(t.Context(), "shop", "articles", []string{"b"}); return err },
-		func() error { return s.CreateApp(t.Context(), config.App{ID: "other"}) },
-	}
-	var group sync.WaitGroup
-	for i, change := range changes {
-		group.Go(func() {
-			if err := change(); err != nil {
-				t.Errorf("change %d: %v", i, err)
-			}
-		})
-	}
-	group.Wait()
-	app, err := s.App(t.Context(), "shop")
-	if err != nil || app.StrategyVersion != 1 || app.RetentionDays != 30 {
-		t.Errorf("got %+v, error %v; want both changes", app, err)
-	}
-	if _, err := s.Key(t.Context(), "shop", hash("a")); err != nil {
-		t.Errorf("key: %v", err)
-	}
-	for index, attribute := range map[string]string{"products": "a", "articles": "b"} {
-		got, err := s.IndexSettings(t.Context(), "shop", index)
-		read(t, index, got, err, catalog.Settings{AttributesForFaceting: []string{attribute}, Version: 1})
 	}
 }
 

@@ -26,6 +26,7 @@ type Error struct {
 	Message string
 }
 
+// Error is the message.
 func (e *Error) Error() string { return e.Message }
 
 // Errorf makes an Error.

@@ -23,6 +23,7 @@ func NewLazy(log *slog.Logger, build func(context.Context) (http.Handler, error)
 	return &Lazy{build: build, log: log}
 }
 
+// ServeHTTP makes the handler if there is none yet, and serves with it.
 func (l *Lazy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, err := l.handler()
 	if err != nil {

@@ -34,6 +34,7 @@ func (rt *Router) Handle(pattern string, h Handler) {
 	})
 }
 
+// ServeHTTP routes a request, and answers in JSON where no route takes it.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	AllowOrigin(w.Header())
 	defer func() {
