@@ -23,7 +23,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -49,12 +51,13 @@ type Engine struct {
 	fresh func(ctx context.Context, appID string) (config.App, error)
 	now   func() time.Time
 	log   *slog.Logger
+	turns turns
 }
 
 // New makes an Engine. apps is the configuration itself, not a cache of it: it
 // is asked only when a profile shows that a cached one is out of date.
 func New(s *store.Store, apps config.Store, now func() time.Time, log *slog.Logger) *Engine {
-	return &Engine{store: s, fresh: apps.App, now: now, log: log}
+	return &Engine{store: s, fresh: apps.App, now: now, log: log, turns: turns{byUser: map[string]*queue{}}}
 }
 
 // Outcome is what became of the events of a message.
@@ -66,21 +69,24 @@ type Outcome struct {
 // Apply writes events to the log and refreshes the profile of each of their
 // users. On an error everything may be applied again, and must be.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	users, outcome, err := e.append(ctx, app.ID, events)
+	if err := e.store.AppendLog(ctx, app.ID, events); err != nil {
+		return Outcome{}, err
+	}
+	users, err := e.refreshShared(ctx, app, newestTimes(events))
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := e.refresh(ctx, app, users, newestTimes(events)); err != nil {
-		return Outcome{}, err
-	}
-	return outcome, nil
+	return e.dropDeleted(ctx, app.ID, events, users)
 }
 
 // Import writes events to the log and marks their users' profiles to be computed
 // by whoever reads them next: history comes in pieces, and computing a profile
 // for every piece would read a user's log many times over.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	users, outcome, err := e.append(ctx, app.ID, events)
+	if err := e.store.AppendLog(ctx, app.ID, events); err != nil {
+		return Outcome{}, err
+	}
+	users, err := e.tickets(ctx, app.ID, slices.Collect(maps.Keys(newestTimes(events))))
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -91,52 +97,93 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 	if err := e.store.WriteProfiles(ctx, app.ID, marks); err != nil {
 		return Outcome{}, err
 	}
-	return outcome, nil
+	return e.dropDeleted(ctx, app.ID, events, users)
 }
 
-// append writes the log, then draws a ticket for each user, in this order, and
-// takes out again what the users' tombstones cover.
-func (e *Engine) append(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, Outcome, error) {
-	if err := e.store.AppendLog(ctx, appID, events); err != nil {
-		return nil, Outcome{}, err
+// refreshShared refreshes users whose log was written before, each in a turn
+// that may be shared with other messages, and returns their rows at its ticket.
+// newest holds, by user, a time that his profile must be as of at least: receipt
+// was stamped by another machine's clock.
+func (e *Engine) refreshShared(ctx context.Context, app config.App, newest map[string]int64) (map[string]store.User, error) {
+	now, all := map[string]*turn{}, map[string]*turn{}
+	g, leading := errgroup.WithContext(ctx)
+	for user, ms := range newest {
+		t, what, before := e.turns.join(app.ID+","+user, ms)
+		all[user] = t
+		switch what {
+		case run:
+			now[user] = t
+		case lead:
+			// It must run even if this message is given up: others wait for it.
+			g.Go(func() error {
+				<-before
+				e.turns.begin(app.ID + "," + user)
+				e.runTurns(leading, app, map[string]*turn{user: t})
+				return nil
+			})
+		}
 	}
-	names := make(map[string]bool, len(events))
-	for i := range events {
-		names[events[i].User] = true
+	e.runTurns(ctx, app, now)
+	if err := g.Wait(); err != nil {
+		return nil, err
 	}
-	users, err := e.tickets(ctx, appID, names)
-	if err != nil {
-		return nil, Outcome{}, err
+	rows := make(map[string]store.User, len(all))
+	for user, t := range all {
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the refresh of %s,%s: %w", app.ID, user, ctx.Err())
+		}
+		if t.err != nil {
+			return nil, t.err
+		}
+		rows[user] = t.row
 	}
-	deleted, err := e.dropDeleted(ctx, appID, events, users)
-	return users, Outcome{Applied: len(events) - deleted, Deleted: deleted}, err
+	return rows, nil
 }
 
-func (e *Engine) tickets(ctx context.Context, appID string, names map[string]bool) (map[string]store.User, error) {
-	type drawn struct {
-		user string
-		row  store.User
+// runTurns refreshes users and ends their turns. Whoever fails fails for all
+// that wait: their messages come again.
+func (e *Engine) runTurns(ctx context.Context, app config.App, ts map[string]*turn) {
+	if len(ts) == 0 {
+		return
 	}
-	rows := make(chan drawn, len(names))
+	newest := make(map[string]int64, len(ts))
+	for user, t := range ts {
+		newest[user] = t.newest
+	}
+	var rows map[string]store.User
+	err := errCutShort
+	defer func() { // also after a crash: nobody may wait for ever
+		for user, t := range ts {
+			e.turns.end(app.ID+","+user, t, rows[user], err)
+		}
+	}()
+	if rows, err = e.tickets(ctx, app.ID, slices.Collect(maps.Keys(ts))); err == nil {
+		err = e.refresh(ctx, app, rows, newest)
+	}
+}
+
+var errCutShort = errors.New("the refresh was cut short")
+
+func (e *Engine) tickets(ctx context.Context, appID string, names []string) (map[string]store.User, error) {
+	rows := make([]store.User, len(names))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxTickets)
-	for user := range names {
-		g.Go(func() error {
-			row, err := e.store.TakeTicket(ctx, appID, user)
-			if err != nil {
+	for i, user := range names {
+		g.Go(func() (err error) {
+			if rows[i], err = e.store.TakeTicket(ctx, appID, user); err != nil {
 				return err
 			}
-			rows <- drawn{user, row}
-			return checkManifest(row)
+			return checkManifest(rows[i])
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	close(rows)
 	users := make(map[string]store.User, len(names))
-	for d := range rows {
-		users[d.user] = d.row
+	for i, user := range names {
+		users[user] = rows[i]
 	}
 	return users, nil
 }
@@ -153,15 +200,19 @@ func checkManifest(row store.User) error {
 }
 
 // dropDeleted takes events out of the log again that their user's tombstone
-// covers: received before the deletion, written after it.
-func (e *Engine) dropDeleted(ctx context.Context, appID string, events []store.LogEvent, users map[string]store.User) (int, error) {
+// covers: received before the deletion, written after it. No profile counts them
+// meanwhile.
+func (e *Engine) dropDeleted(ctx context.Context, appID string, events []store.LogEvent, users map[string]store.User) (Outcome, error) {
 	var gone []store.LogEvent
 	for i := range events {
 		if d := users[events[i].User].DeletedUntil; d != 0 && events[i].Time <= d {
 			gone = append(gone, events[i])
 		}
 	}
-	return len(gone), e.store.DeleteLogEvents(ctx, appID, gone)
+	if err := e.store.DeleteLogEvents(ctx, appID, gone); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Applied: len(events) - len(gone), Deleted: len(gone)}, nil
 }
 
 func newestTimes(events []store.LogEvent) map[string]int64 {
@@ -172,9 +223,7 @@ func newestTimes(events []store.LogEvent) map[string]int64 {
 	return newest
 }
 
-// refresh computes and writes the profiles of users at their tickets. newest
-// holds, where it is known, a time that the profile must be as of at least:
-// receipt was stamped by another machine's clock.
+// refresh computes and writes the profiles of users at their tickets.
 func (e *Engine) refresh(ctx context.Context, app config.App, users map[string]store.User, newest map[string]int64) error {
 	app, err := e.current(ctx, app, users)
 	if err != nil {

@@ -121,7 +121,7 @@ func TestModel(t *testing.T) {
 func newWorld(t *rapid.T, s *store.Store, appID string) *world {
 	w := &world{t: t, store: s, apps: config.NewMemory(), appID: appID, acked: map[int]bool{}}
 	w.clock.Store(1_700_000_000_000)
-	w.engine = profile.New(s, w.apps, func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
+	w.engine = w.process()
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
 	if err := w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention}); err != nil {
 		t.Fatal(err)
@@ -135,6 +135,12 @@ func newWorld(t *rapid.T, s *store.Store, appID string) *world {
 		w.events = append(w.events, e)
 	}
 	return w
+}
+
+// process is an engine of a process of its own: actors share nothing but the
+// store.
+func (w *world) process() *profile.Engine {
+	return profile.New(w.store, w.apps, func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
 }
 
 func (w *world) setStrategy() {
@@ -198,9 +204,9 @@ func (w *world) deliver(message []int, bulk bool) {
 		events[i] = w.events[n]
 	}
 	app := w.app() // which may be out of date when it is used
-	do := w.engine.Apply
+	do := w.process().Apply
 	if bulk {
-		do = w.engine.Import
+		do = w.process().Import
 	}
 	w.pending = append(w.pending, message)
 	w.start(fmt.Sprint("message ", message), func(ctx context.Context) error {

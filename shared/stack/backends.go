@@ -140,7 +140,7 @@ func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, h
 	bridge, err := emulator.StartBridge(context.WithoutCancel(ctx), m.client, emulator.BridgeConfig{
 		Subscription: subscriptionName(EventsSubscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(DeadLetterTopic),
 		// More than process allows: it buries with a reason, this without.
-		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: 16, Unary: s.pubsub == nil, Log: log,
+		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: 80, Unary: s.pubsub == nil, Log: log,
 	})
 	if err != nil {
 		return err

@@ -160,14 +160,15 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
 		if s.selfCollect && w.Row.since > 0 { // an end of 0 would mean none
 			m.DeleteTimestampRange(familyProfile, columnProfile, 0, at)
-			for _, column := range []string{columnCounter, columnManifest, columnDeleted} {
+			for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnVersion} {
 				m.DeleteTimestampRange(familyState, column, 0, w.Row.since)
 			}
 		}
 		m.Set(familyProfile, columnProfile, at, w.Value)
-		if s.selfCollect || w.Version != w.Row.Version {
-			m.DeleteCellsInColumn(familyState, columnVersion)
-			m.Set(familyState, columnVersion, bigtable.Now(), bigEndian(w.Version))
+		if w.Version != w.Row.Version {
+			// The server's time, like that of tickets; the write is then not retried by
+			// the client, but by whoever brought it here.
+			m.Set(familyState, columnVersion, bigtable.ServerTime, bigEndian(w.Version))
 		}
 		if err := b.add(userKey(app, w.User), m, len(w.Value)); err != nil {
 			return fmt.Errorf("write profiles of %s: %w", app, err)

@@ -1,0 +1,102 @@
+package profile_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// TestMessagesOfOneUserShareRefreshes sends many messages of few users at once
+// through one engine. What is acknowledged must be in the next read, and the
+// refreshes must be far fewer than the messages.
+func TestMessagesOfOneUserShareRefreshes(t *testing.T) {
+	const senders, each = 40, 15
+	users := []string{"u", "v"}
+	var tickets atomic.Int64
+	b := newBench(t, 90, plain)
+	b.store = storetest.New(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+		invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if method == "/google.bigtable.v2.Bigtable/ReadModifyWriteRow" {
+			tickets.Add(1)
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}))
+	b.eng = b.engine()
+	var acked [2]atomic.Int64
+	var wg sync.WaitGroup
+	for i := range senders {
+		wg.Go(func() {
+			for j := range each {
+				ms := b.clock - int64(i*each+j)
+				// Every third message is of both users.
+				n := 1 + (i+j)%3/2
+				var events []store.LogEvent
+				for k := range n {
+					events = append(events, bought(users[(i+k)%2], ms))
+				}
+				if _, err := b.eng.Apply(ctx, b.app(), events); err != nil {
+					t.Error(err)
+					return
+				}
+				for k := range n {
+					acked[(i+k)%2].Add(1)
+				}
+				least := acked[i%2].Load()
+				r, err := b.eng.Read(ctx, b.app(), users[i%2], 0)
+				if err != nil || red(r) < 30*float64(least) {
+					t.Errorf("%v, %v; want at least %d acknowledged events", red(r), err, least)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for k, user := range users {
+		if r := b.read(user); red(r) != 30*float64(acked[k].Load()) {
+			t.Errorf("%s: %v, want %d events", user, red(r), acked[k].Load())
+		}
+	}
+	if n := tickets.Load(); n > senders*each {
+		t.Errorf("%d refreshes for %d messages", n, senders*each)
+	}
+	t.Logf("%d refreshes for %d messages", tickets.Load(), senders*each)
+}
+
+// TestAFailedRefreshFailsForAllThatShareIt: none of their messages may be
+// acknowledged, and the next one must find nothing stuck.
+func TestAFailedRefreshFailsForAllThatShareIt(t *testing.T) {
+	var failing atomic.Bool
+	b := newBench(t, 90, plain)
+	b.store = storetest.New(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+		invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if failing.Load() && method == "/google.bigtable.v2.Bigtable/ReadModifyWriteRow" {
+			return status.Error(codes.PermissionDenied, "refused by the test")
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}))
+	b.eng = b.engine()
+	failing.Store(true)
+	app := b.app()
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			if _, err := b.eng.Apply(ctx, app, []store.LogEvent{bought("u", b.clock-int64(i))}); status.Code(errors.Unwrap(err)) != codes.PermissionDenied {
+				t.Errorf("%v, want the refresh's own failure", err)
+			}
+		})
+	}
+	wg.Wait()
+	failing.Store(false)
+	b.apply(bought("u", b.clock))
+	if r := b.read("u"); red(r) != 20*30 {
+		t.Errorf("%v, want the twenty events in the log", red(r))
+	}
+}
