@@ -61,7 +61,9 @@ func (in ingest) accept(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.WriteMessage(w, http.StatusOK, "OK")
 	}
 	m := bus.Message{App: app.ID, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Resolved: true, Body: body}
-	if m.Objects, err = in.Enricher.Resolve(r.Context(), app.ID, events); err != nil {
+	resolving, cancel := context.WithTimeout(r.Context(), resolveTimeout)
+	defer cancel()
+	if m.Objects, err = in.Enricher.Resolve(resolving, app.ID, events); err != nil {
 		in.Log.LogAttrs(r.Context(), slog.LevelWarn, "the catalog cannot be read, process resolves the message",
 			slog.String("app", app.ID), slog.Any("error", err))
 		m.Resolved, m.Objects = false, nil
@@ -72,6 +74,10 @@ func (in ingest) accept(w http.ResponseWriter, r *http.Request) error {
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "OK")
 }
+
+// resolveTimeout is how long a client may wait for the catalog: some give up on
+// an answer after two seconds, and process can resolve as well.
+const resolveTimeout = time.Second
 
 // anyStored tells whether there is an event to keep: instantsearch events are
 // accepted for the clients that send them, and say nothing of a user's taste.

@@ -82,7 +82,13 @@ func truncate(s string, n int) string {
 	return strings.ToValidUTF8(s[:min(n, len(s))], "")
 }
 
+// publishTimeout ends a publish that Pub/Sub does not answer, before clients give
+// up on theirs.
+const publishTimeout = 15 * time.Second
+
 func (b *Bus) send(ctx context.Context, to *pubsub.Publisher, data []byte, attrs map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
 	if _, err := to.Publish(ctx, &pubsub.Message{Data: data, Attributes: attrs}).Get(ctx); err != nil {
 		return fmt.Errorf("publish to %s: %w", to.String(), err)
 	}
