@@ -50,10 +50,13 @@ func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	}
 	known := objects[e.Index]
 	if len(e.ObjectIDs) == 1 {
-		return appendCounts(nil, known[e.ObjectIDs[0]])
+		return countsOf(known[e.ObjectIDs[0]])
 	}
-	var counts []affinity.Count
-	at := map[bus.Filter]int{}
+	most := 0
+	for _, id := range e.ObjectIDs {
+		most += len(known[id])
+	}
+	counts, at := make([]affinity.Count, 0, most), make(map[bus.Filter]int, most)
 	for _, id := range e.ObjectIDs {
 		for _, f := range known[id] {
 			i, seen := at[f]
@@ -68,9 +71,11 @@ func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	return counts
 }
 
-func appendCounts(counts []affinity.Count, filters []bus.Filter) []affinity.Count {
-	for _, f := range filters {
-		counts = append(counts, affinity.Count{Facet: f[0], Value: f[1], N: 1})
+// countsOf are the filters of one object.
+func countsOf(filters []bus.Filter) []affinity.Count {
+	counts := make([]affinity.Count, len(filters))
+	for i, f := range filters {
+		counts[i] = affinity.Count{Facet: f[0], Value: f[1], N: 1}
 	}
 	return counts
 }

@@ -54,9 +54,8 @@ func logMutation(e *LogEvent) (*bigtable.Mutation, int) {
 	m.DeleteCellsInFamily(familyFilters)
 	m.Set(familyOriginal, columnOriginal, ts, e.Original)
 	size := len(e.Original)
-	counts := slices.SortedFunc(slices.Values(e.Counts), func(a, b affinity.Count) int {
-		return strings.Compare(a.Facet, b.Facet)
-	})
+	counts := slices.Clone(e.Counts)
+	slices.SortFunc(counts, func(a, b affinity.Count) int { return strings.Compare(a.Facet, b.Facet) })
 	for len(counts) > 0 {
 		n := 1
 		for n < len(counts) && counts[n].Facet == counts[0].Facet {

@@ -1,0 +1,90 @@
+package enrich_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+var ctx = context.Background()
+
+func put(t *testing.T, s *store.Store, id, record string, version int64, filters ...event.Filter) {
+	t.Helper()
+	o := store.Object{ID: id, Record: []byte(record), Filters: store.ObjectFilters{SettingsVersion: version, Filters: filters}}
+	if err := s.PutObjects(ctx, "app", "i", []store.Object{o}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func resolve(t *testing.T, e *enrich.Enricher, ids ...string) bus.Objects {
+	t.Helper()
+	objects, err := e.Resolve(ctx, "app", []event.Event{{Index: "i", ObjectIDs: ids}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func TestResolve(t *testing.T) {
+	s, settings := storetest.New(t), config.NewMemory()
+	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := enrich.New(s, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "1", `{"objectID":"1","color":"Red","size":"L"}`, 0, event.Filter{Facet: "color", Value: "Red"}, event.Filter{Facet: "size", Value: "L"})
+	one := []bus.Filter{{"color", "Red"}, {"size", "L"}}
+	if diff := cmp.Diff(bus.Objects{"i": {"1": one}}, resolve(t, e, "1", "2", "1")); diff != "" {
+		t.Errorf("an unknown object must be absent (-want +got):\n%s", diff)
+	}
+	put(t, s, "2", `{"objectID":"2","color":"Blue"}`, 0, event.Filter{Facet: "color", Value: "Blue"})
+	if diff := cmp.Diff(bus.Objects{"i": {"1": one, "2": {{"color", "Blue"}}}}, resolve(t, e, "1", "2")); diff != "" {
+		t.Errorf("an object saved a moment ago must be found (-want +got):\n%s", diff)
+	}
+	if _, err := settings.SetIndexSettings(ctx, "app", "i", []string{"size"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(bus.Objects{"i": {"1": {{"size", "L"}}, "2": {}}}, resolve(t, e, "1", "2")); diff != "" {
+		t.Errorf("new settings hold for objects stored and cached before (-want +got):\n%s", diff)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	objects := bus.Objects{"i": {"1": {{"color", "Red"}, {"size", "L"}}, "2": {{"color", "Red"}}}}
+	for _, test := range []struct {
+		name string
+		e    event.Event
+		want []affinity.Count
+	}{
+		{"each object once", event.Event{Index: "i", ObjectIDs: []string{"1", "2", "3"}},
+			[]affinity.Count{{Facet: "color", Value: "Red", N: 2}, {Facet: "size", Value: "L", N: 1}}},
+		{"one object", event.Event{Index: "i", ObjectIDs: []string{"2"}}, []affinity.Count{{Facet: "color", Value: "Red", N: 1}}},
+		{"another index", event.Event{Index: "j", ObjectIDs: []string{"1", "2"}}, []affinity.Count{}},
+		{"filters", event.Event{Index: "i", Filters: []event.Filter{{Facet: "a", Value: "b"}}}, []affinity.Count{{Facet: "a", Value: "b", N: 1}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, enrich.Counts(&test.e, objects)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInstantsearchEventsAreNotStored(t *testing.T) {
+	events := []event.Event{{Type: event.InstantSearch, UserToken: "u"}, {Type: event.View, UserToken: "u", Raw: []byte(`{"a":1}`), Index: `a"b`}}
+	got := enrich.LogEvents(events, nil, 7)
+	if len(got) != 1 || string(got[0].Original) != `{"receivedAt":7,"index":"a\"b","event":{"a":1}}` {
+		t.Errorf("%+v", got)
+	}
+}
