@@ -22,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // maxAttempts is how often a message is tried before it is buried with the
@@ -53,6 +54,15 @@ type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
+// halfway is a fault after which events may be in the log and in no profile.
+type halfway struct {
+	error
+	app     config.App
+	entries []store.LogEvent
+}
+
+func (h halfway) Unwrap() error { return h.error }
+
 func (p process) push(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, bus.MaxPush)
 	if err != nil {
@@ -72,7 +82,7 @@ func (p process) push(w http.ResponseWriter, r *http.Request) error {
 		p.Metrics.Messages.WithLabelValues("retried").Inc()
 		return fmt.Errorf("message %s, attempt %d: %w", envelope.Message.MessageID, envelope.DeliveryAttempt, err)
 	}
-	if err := p.Bus.Bury(r.Context(), envelope, err.Error()); err != nil {
+	if err := p.bury(r.Context(), envelope, err); err != nil {
 		return err
 	}
 	p.Metrics.Messages.WithLabelValues("dead").Inc()
@@ -80,6 +90,18 @@ func (p process) push(w http.ResponseWriter, r *http.Request) error {
 		slog.String("messageId", envelope.Message.MessageID), slog.Int("attempt", envelope.DeliveryAttempt), slog.Any("error", err))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// bury gives a message up. Where its events may be in the log, their users'
+// profiles are marked first: a read must not differ from the log meanwhile.
+func (p process) bury(ctx context.Context, envelope bus.Push, cause error) error {
+	var half halfway
+	if errors.As(cause, &half) {
+		if err := p.Profiles.Abandon(ctx, half.app, half.entries); err != nil {
+			return fmt.Errorf("give up message %s: %w", envelope.Message.MessageID, errors.Join(cause, err))
+		}
+	}
+	return p.Bus.Bury(ctx, envelope, cause.Error())
 }
 
 func (p process) deliver(ctx context.Context, envelope bus.Push) error {
@@ -123,7 +145,7 @@ func (p process) apply(ctx context.Context, app config.App, m bus.Message, event
 	entries := enrich.LogEvents(events, m.Objects, m.ReceivedAt)
 	outcome, err := p.Profiles.Apply(ctx, app, entries)
 	if err != nil {
-		return err
+		return halfway{err, app, entries}
 	}
 	lag := p.Now().Sub(time.UnixMilli(m.ReceivedAt))
 	for range entries {

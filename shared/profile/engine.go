@@ -86,18 +86,31 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 	if err := e.store.AppendLog(ctx, app.ID, events); err != nil {
 		return Outcome{}, err
 	}
-	users, err := e.tickets(ctx, app.ID, slices.Collect(maps.Keys(newestTimes(events))))
+	users, err := e.mark(ctx, app.ID, events)
 	if err != nil {
 		return Outcome{}, err
+	}
+	return e.dropDeleted(ctx, app.ID, events, users)
+}
+
+// Abandon makes the profiles of events' users true to the log, whatever of the
+// events is in it, for a message that is given up after Apply has failed.
+func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
+	_, err := e.mark(ctx, app.ID, events)
+	return err
+}
+
+// mark has the profiles of events' users computed by whoever reads them next.
+func (e *Engine) mark(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, error) {
+	users, err := e.tickets(ctx, appID, slices.Collect(maps.Keys(newestTimes(events))))
+	if err != nil {
+		return nil, err
 	}
 	marks := make([]store.ProfileWrite, 0, len(users))
 	for user, row := range users {
 		marks = append(marks, store.ProfileWrite{User: user, Row: row, Version: row.Version})
 	}
-	if err := e.store.WriteProfiles(ctx, app.ID, marks); err != nil {
-		return Outcome{}, err
-	}
-	return e.dropDeleted(ctx, app.ID, events, users)
+	return users, e.store.WriteProfiles(ctx, appID, marks)
 }
 
 // refreshShared refreshes users whose log was written before, each in a turn

@@ -269,6 +269,26 @@ func TestImportedHistoryCounts(t *testing.T) {
 	}
 }
 
+// A message that is given up after its log was written: what is in the log
+// counts, though no refresh succeeded.
+func TestAnAbandonedMessageIsInNoStoredProfileUnseen(t *testing.T) {
+	b := newBench(t, 90, plain)
+	b.apply(bought("u", b.clock))
+	half := []store.LogEvent{bought("u", b.clock-1)}
+	if err := b.store.AppendLog(ctx, appID, half); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.read("u"); red(r) != 30 {
+		t.Fatalf("%+v: not acknowledged, not yet counted", r)
+	}
+	if err := b.eng.Abandon(ctx, b.app(), half); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.read("u"); red(r) != 60 || r.Stored {
+		t.Errorf("%+v, want what the log says", r)
+	}
+}
+
 func TestAnEventLaterThanTheClockIsCountedWhenItsTimeComes(t *testing.T) {
 	b := newBench(t, 90, plain)
 	b.apply(bought("u", b.clock))
