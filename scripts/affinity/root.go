@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,7 +86,13 @@ func (t *tool) rootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Runs after flags and arguments were found right, before the command.
-		PersistentPreRun: func(*cobra.Command, []string) { t.parsed = true },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			t.parsed = true
+			if id, _, both := strings.Cut(t.app, ":"); both {
+				return usagef("--app %q: a running engine's app is named by its id alone: --app %s --key KEY", t.app, id)
+			}
+			return nil
+		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()

@@ -194,3 +194,8 @@ func TestUpThatCannotStart(t *testing.T) {
 		}
 	}, "up").wants(t, exitFail, "address already in use")
 }
+
+// up names an app together with its key; whoever carries that over is told.
+func TestAnAppIsNamedByItsIDAlone(t *testing.T) {
+	affinity(t, "", "profile", "u", "--app", "demo:demokey").wants(t, exitUsage, "--app demo --key KEY")
+}
