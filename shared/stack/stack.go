@@ -89,23 +89,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	privateURL := "http://" + private.Addr().String()
 	authorization := http.Header{"Authorization": {"Bearer " + token}}
 
-	if err := s.openBigtable(ctx); err != nil {
-		return errors.Join(err, private.Close())
-	}
-	if err := s.openConfig(ctx); err != nil {
-		return errors.Join(err, private.Close())
-	}
-	pubsub, err := s.openPubSub(ctx)
+	pubsub, err := s.open(ctx, o, privateURL+workerPath, authorization)
 	if err != nil {
-		return errors.Join(err, private.Close())
-	}
-	if err := s.openTasks(ctx, privateURL+workerPath, authorization); err != nil {
-		return errors.Join(err, private.Close())
-	}
-	if err := b.Assemble(); err != nil {
-		return errors.Join(err, private.Close())
-	}
-	if err := createApps(ctx, b.Apps, o); err != nil {
 		return errors.Join(err, private.Close())
 	}
 	s.serve(private, guard(token, privateFunctions(b)))
@@ -119,6 +104,27 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	s.URL = "http://" + public.Addr().String()
 	s.serve(public, publicFunctions(b, pubsub.addr))
 	return nil
+}
+
+// open makes what the functions work on.
+func (s *Stack) open(ctx context.Context, o Options, workerURL string, header http.Header) (messaging, error) {
+	if err := s.openBigtable(ctx); err != nil {
+		return messaging{}, err
+	}
+	if err := s.openConfig(ctx); err != nil {
+		return messaging{}, err
+	}
+	pubsub, err := s.openPubSub(ctx)
+	if err != nil {
+		return messaging{}, err
+	}
+	if err := s.openTasks(ctx, workerURL, header); err != nil {
+		return messaging{}, err
+	}
+	if err := s.Backends.Assemble(); err != nil {
+		return messaging{}, err
+	}
+	return pubsub, createApps(ctx, s.Backends.Apps, o)
 }
 
 // Idle waits until every accepted event is in its user's profile and every task

@@ -18,9 +18,6 @@ type Phase struct {
 	Loves   []Filter // at most one filter a facet
 }
 
-// Now is the phase a persona is in at the shop's clock.
-func (p Persona) Now() Phase { return p.Phases[len(p.Phases)-1] }
-
 // phaseAt is the number of the phase in force so many days before the shop's clock.
 func (p Persona) phaseAt(daysAgo float64) int {
 	at := 0
