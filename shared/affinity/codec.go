@@ -36,6 +36,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // AppendBinary appends the stored form of a whole profile to dst.
 func (p Profile) AppendBinary(dst []byte) []byte {
 	start := len(dst)
+	dst = p.appendAffinities(p.appendHeader(dst))
+	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)
+	binary.LittleEndian.PutUint32(dst[start+1:], sum)
+	return dst
+}
+
+// appendHeader appends all that comes before the facets; the checksum is left open.
+func (p Profile) appendHeader(dst []byte) []byte {
 	dst = append(dst, format, 0, 0, 0, 0)
 	for _, n := range []int64{p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.LastEventAt, p.Until} {
 		dst = binary.AppendVarint(dst, n)
@@ -49,9 +57,6 @@ func (p Profile) AppendBinary(dst []byte) []byte {
 	for _, h := range p.HalfLives {
 		dst = binary.AppendUvarint(dst, uint64(h))
 	}
-	dst = p.appendAffinities(dst)
-	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)
-	binary.LittleEndian.PutUint32(dst[start+1:], sum)
 	return dst
 }
 

@@ -1,21 +1,21 @@
 package affinity
 
 import (
-	"cmp"
+	"hash/maphash"
 	"math"
-	"slices"
-	"strings"
 )
 
-// Scorer adds up one user's events, in any order. It holds one sum per filter and half-life, however many the events.
-// A scorer is not safe for concurrent use.
+// Scorer adds up one user's events, in any order, then those of the next user: see Reset. It holds one sum per filter
+// and half-life, however many the events. A scorer is not safe for concurrent use.
 //
 // All terms are positive, so that rounding cannot grow by cancellation: n terms are within n x 1.1e-16 of the exact
 // sum in the worst case, a few millions still within 1e-9.
 type Scorer struct {
 	c      *Compiled
 	window Window
+	user   uint32  // another for each user since values were last forgotten; never 0
 	tables []table // by facet index
+	names  arena   // the bytes of their values
 
 	// The event begun last.
 	time    int64
@@ -26,13 +26,10 @@ type Scorer struct {
 	known, scored  bool
 	latest, oldest int64 // latest event; oldest scored event
 	upcoming       int64 // when the first event that is ahead of the window enters it
-}
 
-// table holds the sums of one facet.
-type table struct {
-	slots  map[string]int // by value as sent; values that an alias merges share a slot
-	values []string       // by slot
-	sums   []float64      // by slot, then half-life
+	// Scratch of a profile.
+	order, spare   []ranked
+	places, listed []int32 // of facets
 }
 
 // Section is a facet of a kind of event with its weight. It holds for every scorer of the same Compiled, and may be
@@ -50,11 +47,42 @@ func NewScorer(c *Compiled, w Window) *Scorer {
 	return &Scorer{
 		c:        c,
 		window:   w,
+		user:     1,
 		tables:   make([]table, len(c.facets)),
 		factors:  make([]float64, len(c.perMS)),
 		upcoming: math.MaxInt64,
 	}
 }
+
+// What a scorer remembers from user to user at most.
+const (
+	maxKept      = 1 << 16 // values, over all facets
+	maxKeptBytes = 4 << 20 // of values
+)
+
+// Reset makes the scorer one of no events and of another window, as NewScorer would. It keeps the memory, and up to
+// some bound the values it has seen: users of one app share most of them, and need not be entered for each anew.
+// Profiles made before stay as they are.
+func (sc *Scorer) Reset(w Window) {
+	kept := 0
+	for i := range sc.tables {
+		kept += len(sc.tables[i].entries)
+		sc.tables[i].touched = sc.tables[i].touched[:0]
+	}
+	if sc.user++; sc.user == 0 || kept > maxKept || sc.names.size > maxKeptBytes {
+		sc.user = 1
+		clear(sc.tables)
+		sc.names = arena{}
+		sc.order, sc.spare = nil, nil
+	}
+	sc.window = w
+	sc.time, sc.inside, sc.aged = 0, false, false
+	sc.known, sc.scored, sc.latest, sc.oldest = false, false, 0, 0
+	sc.upcoming = math.MaxInt64
+}
+
+// Compiled returns what the scorer scores by.
+func (sc *Scorer) Compiled() *Compiled { return sc.c }
 
 // Begin starts an event of this time (ms). It returns false if the event is outside the window: then nothing of it
 // counts. Every event of the user is to be begun, scored or not, those ahead of the window too.
@@ -65,10 +93,15 @@ func (sc *Scorer) Begin(time int64) bool {
 		sc.upcoming = min(sc.upcoming, sc.window.enters(time))
 		return false
 	}
+	sc.knows(time)
+	return true
+}
+
+// knows takes note of an event inside the window.
+func (sc *Scorer) knows(time int64) {
 	if !sc.known || time > sc.latest {
 		sc.known, sc.latest = true, time
 	}
-	return true
 }
 
 // Section returns the section of a facet in events of a type and name.
@@ -88,11 +121,12 @@ func (sc *Scorer) Add(sec Section, value []byte, n int) {
 	if !sc.inside || !sec.OK() || n <= 0 {
 		return
 	}
-	slot, ok := sc.tables[sec.facet].slots[string(value)]
+	hash := maphash.Bytes(seed, value)
+	at, ok := sc.tables[sec.facet].find(hash, value)
 	if !ok {
-		slot = sc.newSlot(sec.facet, string(value))
+		at = sc.enter(sec.facet, hash, string(value))
 	}
-	sc.count(sec, slot, n)
+	sc.count(sec, at, n)
 }
 
 // AddEvent begins e and adds all its counts. It keeps no memory of e.
@@ -110,42 +144,17 @@ func (sc *Scorer) AddEvent(e Event) {
 		if !sec.OK() || c.N <= 0 {
 			continue
 		}
-		slot, ok := sc.tables[sec.facet].slots[c.Value]
-		if !ok {
-			slot = sc.newSlot(sec.facet, strings.Clone(c.Value))
-		}
-		sc.count(sec, slot, c.N)
+		sc.count(sec, sc.lookup(sec.facet, c.Value), c.N)
 	}
 }
 
-// newSlot makes a place for a value not seen before: under an alias, the place of the value it counts as.
-func (sc *Scorer) newSlot(facet int32, value string) int {
-	t := &sc.tables[facet]
-	if t.slots == nil {
-		t.slots = map[string]int{}
-	}
-	name := value
-	if to, ok := sc.c.aliases[facet][value]; ok {
-		name = to
-	}
-	slot, ok := t.slots[name]
-	if !ok {
-		slot = len(t.values)
-		t.slots[name] = slot
-		t.values = append(t.values, name)
-		t.sums = append(t.sums, make([]float64, len(sc.factors))...)
-	}
-	t.slots[value] = slot
-	return slot
-}
-
-// count adds n to a slot for the event begun last, which is inside the window.
-func (sc *Scorer) count(sec Section, slot, n int) {
+// count adds n to an entry for the event begun last, which is inside the window.
+func (sc *Scorer) count(sec Section, at int32, n int) {
 	if !sc.aged {
 		sc.begunScores()
 	}
 	weight := sec.weight * float64(n)
-	sums := sc.sums(sec.facet, slot)
+	sums := sc.sums(sec.facet, at)
 	for i, factor := range sc.factors {
 		sums[i] += weight * factor
 	}
@@ -157,11 +166,39 @@ func (sc *Scorer) begunScores() {
 	sc.aged = true
 	ms := age(sc.window.Now, sc.time)
 	for i, perMS := range sc.c.perMS {
-		sc.factors[i] = math.Exp2(-ms * perMS)
+		sc.factors[i] = halved(ms * perMS)
 	}
-	if !sc.scored || sc.time < sc.oldest {
-		sc.scored, sc.oldest = true, sc.time
+	sc.Scored(sc.time)
+}
+
+// Scored takes note of an event inside the window as one that scores, whatever its scores have decayed to.
+func (sc *Scorer) Scored(time int64) {
+	if !sc.scored || time < sc.oldest {
+		sc.scored, sc.oldest = true, time
 	}
+}
+
+// Merge adds the events of another scorer, of the same Compiled and the same window. What is merged counts as if it
+// had been added here; o stays as it is.
+func (sc *Scorer) Merge(o *Scorer) {
+	for facet := range o.tables {
+		from := &o.tables[facet]
+		for _, slot := range from.touched {
+			// A slot is what aliases have led to: they do not apply again.
+			at := sc.lookup(int32(facet), from.entries[slot].name)
+			sums := sc.sumsOf(int32(facet), at)
+			for i, sum := range o.sumsAt(int32(facet), slot) {
+				sums[i] += sum
+			}
+		}
+	}
+	if o.known {
+		sc.knows(o.latest)
+	}
+	if o.scored {
+		sc.Scored(o.oldest)
+	}
+	sc.upcoming = min(sc.upcoming, o.upcoming)
 }
 
 // Profile returns the profile of the events so far. The scorer may go on.
@@ -190,56 +227,18 @@ func (sc *Scorer) until() int64 {
 	return until
 }
 
-// ranked is a filter on its way into a profile. It is smaller than an Affinity, which makes sorting twice as fast.
-type ranked struct {
-	first       float64 // its first score
-	facet, slot int32
-}
-
 func (sc *Scorer) affinities() []Affinity {
 	ranks := sc.ranks()
 	k := len(sc.factors)
 	affinities := make([]Affinity, len(ranks))
 	scores := make([]float64, 0, len(ranks)*k)
 	for i, r := range ranks {
-		scores = append(scores, sc.sums(r.facet, int(r.slot))...)
+		scores = append(scores, sc.sumsAt(r.facet, r.slot)...)
 		affinities[i] = Affinity{
 			Facet:  sc.c.facets[r.facet],
-			Value:  sc.tables[r.facet].values[r.slot],
+			Value:  sc.tables[r.facet].entries[r.slot].name,
 			Scores: scores[i*k : (i+1)*k : (i+1)*k],
 		}
 	}
 	return affinities
-}
-
-// ranks returns what scores in the order of a profile: that of byRank.
-func (sc *Scorer) ranks() []ranked {
-	total := 0
-	for i := range sc.tables {
-		total += len(sc.tables[i].values)
-	}
-	ranks := make([]ranked, 0, total)
-	for facet := range int32(len(sc.tables)) {
-		for slot := range int32(len(sc.tables[facet].values)) {
-			if sums := sc.sums(facet, int(slot)); !nothing(sums) {
-				ranks = append(ranks, ranked{sums[0], facet, slot})
-			}
-		}
-	}
-	slices.SortFunc(ranks, func(a, b ranked) int {
-		if c := cmp.Compare(b.first, a.first); c != 0 {
-			return c
-		}
-		if c := strings.Compare(sc.c.facets[a.facet], sc.c.facets[b.facet]); c != 0 {
-			return c
-		}
-		return strings.Compare(sc.tables[a.facet].values[a.slot], sc.tables[b.facet].values[b.slot])
-	})
-	return ranks
-}
-
-// sums returns the sums of a slot, by half-life.
-func (sc *Scorer) sums(facet int32, slot int) []float64 {
-	k := len(sc.factors)
-	return sc.tables[facet].sums[slot*k : (slot+1)*k]
 }

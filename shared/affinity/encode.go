@@ -1,0 +1,64 @@
+package affinity
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+)
+
+// AppendProfile appends the stored form of the profile of the events so far, under a strategy version, to dst: what
+// AppendBinary of Profile appends, without making the profile.
+func (sc *Scorer) AppendProfile(dst []byte, version int64) []byte {
+	start := len(dst)
+	dst = Profile{
+		StrategyVersion: version,
+		RetentionDays:   sc.window.RetentionDays,
+		Anchor:          sc.window.Now,
+		LastEventAt:     sc.latest,
+		Known:           sc.known,
+		Until:           sc.until(),
+		HalfLives:       sc.c.halfLives,
+	}.appendHeader(dst)
+	dst = sc.appendRanks(dst, sc.ranks())
+	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)
+	binary.LittleEndian.PutUint32(dst[start+1:], sum)
+	return dst
+}
+
+func (sc *Scorer) appendRanks(dst []byte, ranks []ranked) []byte {
+	dst = sc.appendFacets(dst, ranks)
+	dst = binary.AppendUvarint(dst, uint64(len(ranks)))
+	for _, r := range ranks {
+		dst = binary.AppendUvarint(dst, uint64(sc.places[r.facet]))
+		dst = appendText(dst, sc.tables[r.facet].entries[r.slot].name)
+		for _, sum := range sc.sumsAt(r.facet, r.slot) {
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(sum))
+		}
+	}
+	return dst
+}
+
+// appendFacets appends the list of facets in the order of their first filters, and leaves in places where each is.
+func (sc *Scorer) appendFacets(dst []byte, ranks []ranked) []byte {
+	if sc.places == nil {
+		sc.places = make([]int32, len(sc.tables))
+	}
+	for i := range sc.places {
+		sc.places[i] = -1
+	}
+	first := sc.listed[:0] // by place
+	for _, r := range ranks {
+		if sc.places[r.facet] < 0 {
+			sc.places[r.facet] = int32(len(first))
+			if first = append(first, r.facet); len(first) == len(sc.tables) {
+				break
+			}
+		}
+	}
+	sc.listed = first
+	dst = binary.AppendUvarint(dst, uint64(len(first)))
+	for _, facet := range first {
+		dst = appendText(dst, sc.c.facets[facet])
+	}
+	return dst
+}

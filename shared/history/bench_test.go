@@ -1,0 +1,206 @@
+package history_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+const (
+	now   = int64(1_790_000_000_000) // some day in 2026, ms
+	dayMS = int64(24 * 60 * 60 * 1000)
+)
+
+// benchStrategy scores ten kinds of events and three of the eight facets of a crowd.
+func benchStrategy(halfLives ...int) strategy.Strategy {
+	s := strategy.Strategy{HalfLives: halfLives}
+	for i := range 10 {
+		s.EventsScoring = append(s.EventsScoring, strategy.EventScore{
+			EventName: fmt.Sprintf("Event number %d", i), EventType: []event.Type{event.View, event.Click, event.Conversion}[i%3], Score: 10 + i,
+		})
+	}
+	for _, facet := range []int{1, 4, 6} {
+		s.FacetsScoring = append(s.FacetsScoring, strategy.FacetScore{FacetName: fmt.Sprintf("facet%d", facet), Score: 20 * facet})
+	}
+	return s
+}
+
+var benchWindow = affinity.Window{Now: now, RetentionDays: 90}
+
+// zipf draws from 0 to 99, the i-th in proportion to 1/(i+1)^1.1.
+func zipf(r *rand.Rand) func() int {
+	var sums [100]float64
+	sum := 0.0
+	for i := range sums {
+		sum += math.Pow(float64(i+1), -1.1)
+		sums[i] = sum
+	}
+	return func() int {
+		i, _ := slices.BinarySearch(sums[:], r.Float64()*sum)
+		return min(i, 99)
+	}
+}
+
+// crowd makes users of events over 90 days, each with one or two values of every facet from a vocabulary of 100.
+func crowd(users, events int) [][]affinity.Event {
+	r := rand.New(rand.NewPCG(42, 1))
+	value := zipf(r)
+	kinds := benchStrategy().EventsScoring
+	logs := make([][]affinity.Event, users)
+	for u := range logs {
+		shift := r.IntN(100) // every user likes something else best
+		for range events {
+			kind := kinds[r.IntN(len(kinds))]
+			e := affinity.Event{Time: now - r.Int64N(90*dayMS), Type: kind.EventType, Name: kind.EventName}
+			for facet := range 8 {
+				for range 1 + r.IntN(2) {
+					e.Counts = append(e.Counts, affinity.Count{
+						Facet: fmt.Sprintf("facet%d", facet), Value: fmt.Sprintf("value %d of %d", (value()+shift)%100, facet), N: 1,
+					})
+				}
+			}
+			logs[u] = append(logs[u], e)
+		}
+		slices.SortFunc(logs[u], func(a, b affinity.Event) int { return int(a.Time - b.Time) })
+	}
+	return logs
+}
+
+// pack builds the blocks of a log.
+func pack(b *history.Builder, events []affinity.Event) [][]byte {
+	var blocks [][]byte
+	for _, e := range events {
+		if !b.Add(e) {
+			blocks = append(blocks, b.AppendBlock(nil))
+			b.Add(e)
+		}
+	}
+	if b.Len() > 0 {
+		blocks = append(blocks, b.AppendBlock(nil))
+	}
+	return blocks
+}
+
+func packAll(logs [][]affinity.Event) (blocks [][][]byte, size int) {
+	b := history.NewBuilder()
+	for _, events := range logs {
+		blocks = append(blocks, pack(b, events))
+		for _, block := range blocks[len(blocks)-1] {
+			size += len(block)
+		}
+	}
+	return blocks, size
+}
+
+// BenchmarkScore is what a recompute does with the bytes of blocks: user after user into one scorer.
+func BenchmarkScore(b *testing.B) {
+	for _, halfLives := range [][]int{{30}, {7, 30, 180}, nil} {
+		for _, n := range []int{300, 500} {
+			b.Run(fmt.Sprintf("halfLives=%d/events=%d", len(halfLives), n), func(b *testing.B) {
+				blocks, size := packAll(crowd(200, n))
+				c := affinity.Compile(benchStrategy(halfLives...))
+				r, sc := history.NewReader(c), affinity.NewScorer(c, benchWindow)
+				b.ReportAllocs()
+				events, i := 0, 0
+				for b.Loop() {
+					sc.Reset(benchWindow)
+					for _, block := range blocks[i] {
+						n, err := r.Score(block, sc)
+						if err != nil {
+							b.Fatal(err)
+						}
+						events += n
+					}
+					if i++; i == len(blocks) {
+						i = 0
+					}
+				}
+				b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+				b.ReportMetric(float64(size)/float64(200*n), "B/event")
+			})
+		}
+	}
+}
+
+// BenchmarkRecomputeUser is all that a recompute does for a user between the bytes of blocks and those of the profile.
+func BenchmarkRecomputeUser(b *testing.B) {
+	for _, n := range []int{300, 500} {
+		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
+			blocks, _ := packAll(crowd(200, n))
+			c := affinity.Compile(benchStrategy(30))
+			r, sc := history.NewReader(c), affinity.NewScorer(c, benchWindow)
+			var stored []byte
+			b.ReportAllocs()
+			events, i := 0, 0
+			for b.Loop() {
+				sc.Reset(benchWindow)
+				for _, block := range blocks[i] {
+					n, err := r.Score(block, sc)
+					if err != nil {
+						b.Fatal(err)
+					}
+					events += n
+				}
+				stored = sc.AppendProfile(stored[:0], 1)
+				if i++; i == len(blocks) {
+					i = 0
+				}
+			}
+			b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(float64(len(stored)), "B/profile")
+		})
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for _, n := range []int{200, 5000} {
+		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
+			logs := crowd(10, n)
+			builder := history.NewBuilder()
+			var block []byte
+			b.ReportAllocs()
+			events, i := 0, 0
+			for b.Loop() {
+				for _, e := range logs[i] {
+					if !builder.Add(e) {
+						block = builder.AppendBlock(block[:0])
+						builder.Add(e)
+					}
+				}
+				block = builder.AppendBlock(block[:0])
+				events += len(logs[i])
+				if i++; i == len(logs) {
+					i = 0
+				}
+			}
+			b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
+func BenchmarkEvents(b *testing.B) {
+	blocks, _ := packAll(crowd(10, 300))
+	b.ReportAllocs()
+	events, i := 0, 0
+	for b.Loop() {
+		for _, block := range blocks[i] {
+			for _, err := range history.Events(block) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				events++
+			}
+		}
+		if i++; i == len(blocks) {
+			i = 0
+		}
+	}
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}

@@ -1,0 +1,353 @@
+package history_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// unpack returns all events of a block.
+func unpack(block []byte) ([]affinity.Event, error) {
+	var events []affinity.Event
+	for e, err := range history.Events(block) {
+		if err != nil {
+			return events, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// tidy returns events as blocks hold them: without counts of nothing, and those of an event in one order.
+func tidy(events []affinity.Event) []affinity.Event {
+	tidied := slices.Clone(events)
+	for i := range tidied {
+		counts := slices.DeleteFunc(slices.Clone(tidied[i].Counts), func(c affinity.Count) bool { return c.N <= 0 })
+		slices.SortFunc(counts, func(a, b affinity.Count) int {
+			return strings.Compare(fmt.Sprintf("%s\x00%s\x00%020d", a.Facet, a.Value, a.N), fmt.Sprintf("%s\x00%s\x00%020d", b.Facet, b.Value, b.N))
+		})
+		tidied[i].Counts = counts
+	}
+	return tidied
+}
+
+func TestEventsAreReadBack(t *testing.T) {
+	for name, draw := range map[string]func(t *rapid.T) []affinity.Event{
+		"small": func(t *rapid.T) []affinity.Event { return drawLog(t, drawWindow(t)) },
+		"wide":  func(t *rapid.T) []affinity.Event { return drawWide(t, 400) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := history.NewBuilder()
+			rapid.Check(t, func(t *rapid.T) {
+				events := draw(t)
+				var got []affinity.Event
+				for _, block := range pack(b, events) {
+					if err := history.Check(block); err != nil {
+						t.Fatal(err)
+					}
+					part, err := unpack(block)
+					if err != nil {
+						t.Fatal(err)
+					}
+					clear(block) // the events must not depend on it any more
+					got = append(got, part...)
+				}
+				if diff := cmp.Diff(tidy(events), tidy(got), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestReadingMayStop(t *testing.T) {
+	b := history.NewBuilder()
+	for i := range 3 {
+		b.Add(affinity.Event{Time: int64(i)})
+	}
+	read := 0
+	for range history.Events(b.AppendBlock(nil)) {
+		if read++; read == 2 {
+			break
+		}
+	}
+	if read != 2 {
+		t.Errorf("read %d events", read)
+	}
+}
+
+func TestBuilderKeepsToItsBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := history.NewBuilder()
+		text := strings.Repeat("x", rapid.IntRange(1, 60_000).Draw(t, "text"))
+		every := rapid.IntRange(1, 20).Draw(t, "every")
+		step := rapid.Int64Range(0, 2*dayMS).Draw(t, "step")
+		block := []byte("kept")
+		for i := range 60 {
+			e := affinity.Event{Time: now + int64(i)*step, Type: event.View, Name: "a"}
+			e.Counts = []affinity.Count{{Facet: "f", Value: fmt.Sprint(i/every, text), N: i}, {Facet: fmt.Sprint(i, text), Value: "v", N: 1}}
+			if b.Add(e) {
+				continue
+			}
+			n, newest := b.Len(), b.Newest()
+			if block = b.AppendBlock(block[:4]); len(block)-4 > history.MaxBytes && n > 1 {
+				t.Fatalf("%d events in %d bytes", n, len(block)-4)
+			}
+			events, err := unpack(block[4:])
+			if err != nil || len(events) != n || events[n-1].Time != newest || newest-events[0].Time > history.MaxSpan {
+				t.Fatalf("%d events until %d are read back as %d: %v", n, newest, len(events), err)
+			}
+			if full := len(block)-4 > history.MaxBytes-2*len(text)-4_000; !full && e.Time-events[0].Time <= history.MaxSpan {
+				t.Fatalf("no room for an event of %d bytes after %d of %d", 2*len(text), len(block)-4, history.MaxBytes)
+			}
+			if b.Len() != 0 || b.Newest() != 0 || !b.Add(e) {
+				t.Fatal("the builder is not empty after its block")
+			}
+		}
+	})
+}
+
+// TestManyKindsKeepToTheBound fills a block with what makes each of its events take more as more kinds come.
+func TestManyKindsKeepToTheBound(t *testing.T) {
+	b := history.NewBuilder()
+	n := 0
+	for b.Add(affinity.Event{Time: now}) {
+		if n++; n == history.MaxBytes/2-8_000 {
+			break
+		}
+	}
+	for i := 0; b.Add(affinity.Event{Time: now, Type: event.View, Name: fmt.Sprint(i)}); i++ {
+		n++
+	}
+	block := b.AppendBlock(nil)
+	if len(block) > history.MaxBytes {
+		t.Errorf("a block of %d bytes", len(block))
+	}
+	if events, err := unpack(block); err != nil || len(events) != n {
+		t.Errorf("%d of %d events: %v", len(events), n, err)
+	}
+}
+
+func TestBuilderRefusesWhatDoesNotFit(t *testing.T) {
+	b := history.NewBuilder()
+	first := affinity.Event{Time: now}
+	if !b.Add(first) || !b.Add(first) || !b.Add(affinity.Event{Time: now + history.MaxSpan}) {
+		t.Fatal("an event of the same ms, or at the end of the span, does not fit")
+	}
+	for _, e := range []affinity.Event{{Time: now + history.MaxSpan - 1}, {Time: now + history.MaxSpan + 1}, {Time: math.MaxInt64}, {Time: math.MinInt64}} {
+		if b.Add(e) {
+			t.Errorf("%d fits between %d and %d", e.Time, now, now+history.MaxSpan)
+		}
+	}
+	if b.Len() != 3 || b.Newest() != now+history.MaxSpan {
+		t.Errorf("%d events until %d", b.Len(), b.Newest())
+	}
+	b.AppendBlock(nil)
+	huge := affinity.Event{Time: math.MinInt64, Counts: []affinity.Count{{Facet: "f", Value: strings.Repeat("x", 3*history.MaxBytes), N: 1}}}
+	if !b.Add(huge) || b.Add(affinity.Event{Time: math.MinInt64}) {
+		t.Error("a huge event does not fit, or not alone")
+	}
+	block := b.AppendBlock(nil)
+	got, err := unpack(block)
+	if diff := cmp.Diff([]affinity.Event{huge}, got); err != nil || diff != "" {
+		t.Errorf("%v", err)
+	}
+	if got, err := unpack(b.AppendBlock(nil)); err != nil || len(got) != 0 {
+		t.Errorf("an empty block has %d events: %v", len(got), err)
+	}
+}
+
+func TestBuilderKeepsNoMemoryOfEvents(t *testing.T) {
+	b := history.NewBuilder()
+	buffer := []byte("view name facet value")
+	e := affinity.Event{Type: event.Type(buffer[:4]), Name: string(buffer[5:9])}
+	e.Counts = []affinity.Count{{Facet: string(buffer[10:15]), Value: string(buffer[16:]), N: 1}}
+	want := tidy([]affinity.Event{e, e})
+	b.Add(e)
+	e.Counts[0] = affinity.Count{}
+	b.Add(want[0])
+	got, err := unpack(b.AppendBlock(nil))
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// sampleBlock is a block of all that blocks can hold.
+func sampleBlock() []byte {
+	b := history.NewBuilder()
+	for i := range int64(5) {
+		b.Add(affinity.Event{Time: now - dayMS + i*i*i*100_000, Type: types[i%3], Name: "a", Counts: []affinity.Count{
+			{Facet: "f0", Value: "v0", N: 1}, {Facet: "f0", Value: fmt.Sprint("v", i%2), N: 1}, {Facet: "f1", Value: "v2", N: 1 + int(i)*100},
+		}})
+		b.Add(affinity.Event{Time: now - dayMS + i*i*i*100_000})
+	}
+	return b.AppendBlock(nil)
+}
+
+// sampleStrategy scores what sampleBlock holds.
+func sampleStrategy() strategy.Strategy {
+	s := strategy.Strategy{HalfLives: []int{30}}
+	for _, typ := range types {
+		s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: "a", EventType: typ, Score: 3})
+	}
+	for _, facet := range facets {
+		s.FacetsScoring = append(s.FacetsScoring, strategy.FacetScore{FacetName: facet, Score: 7})
+	}
+	return s
+}
+
+func TestDamageOfABlockIsNoticed(t *testing.T) {
+	block, c := sampleBlock(), affinity.Compile(sampleStrategy())
+	r := history.NewReader(c)
+	readable := func(b []byte) bool {
+		_, scored := r.Score(b, affinity.NewScorer(c, benchWindow))
+		_, unpacked := unpack(b)
+		return history.Check(b) == nil || scored == nil || unpacked == nil
+	}
+	for n := range block {
+		if readable(block[:n]) {
+			t.Errorf("cut to %d of %d bytes it can still be read", n, len(block))
+		}
+		for bit := range 8 {
+			damaged := slices.Clone(block)
+			damaged[n] ^= 1 << bit
+			if readable(damaged) {
+				t.Errorf("with bit %d of byte %d turned over it can still be read", bit, n)
+			}
+		}
+	}
+}
+
+func TestBlocksSayWhatIsWrong(t *testing.T) {
+	whole := sampleBlock()
+	// After the header: two events 2 ms apart, one kind, one facet "f", one time, two kinds of events, one section.
+	body := func(parts ...byte) []byte { return sealBlock(append(make([]byte, 5), parts...)) }
+	tests := map[string]struct {
+		block []byte
+		want  string
+	}{
+		"another format":           {append([]byte{2}, whole[1:]...), "format 2, want 1"},
+		"nothing":                  {nil, "not a block"},
+		"no format":                {append([]byte{0}, whole[1:]...), "not a block"},
+		"damage":                   {append(slices.Clone(whole), 0), "checksum does not match"},
+		"nothing in it":            {body(), "damaged, though"},
+		"bytes left over":          {sealBlock(append(slices.Clone(whole), 0)), "damaged, though"},
+		"countless events":         {body(0, 0, 255, 255, 255, 255, 15, 0, 0, 0), "damaged, though"},
+		"a kind not there":         {body(0, 2, 2, 2, 0, 0, 1, 2, 'f', '0', 5, 1, 2, 0, 1, 1, 'v', 4, 0, 1), "damaged, though"},
+		"more time than said":      {body(0, 2, 2, 2, 0, 0, 1, 2, 'f', '0', 5, 1, 3, 0, 0, 1, 'v', 4, 0, 1), "damaged, though"},
+		"less time than said":      {body(0, 2, 2, 2, 0, 0, 1, 2, 'f', '0', 5, 1, 1, 0, 0, 1, 'v', 4, 0, 1), "damaged, though"},
+		"no event of that ordinal": {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 5, 1, 2, 0, 0, 1, 'v', 4, 0, 2), "damaged, though"},
+		"an ordinal far beyond":    {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 7, 1, 2, 0, 0, 1, 'v', 2, 255, 255, 127), "damaged, though"},
+		"a count of nothing":       {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 5, 1, 2, 0, 0, 1, 'v', 3, 1, 0), "damaged, though"},
+		"a section cut short":      {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 4, 1, 2, 0, 0, 1, 'v', 4, 0), "damaged, though"},
+		"a section too long":       {body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 6, 1, 2, 0, 0, 1, 'v', 4, 0, 1), "damaged, though"},
+	}
+	s := sampleStrategy()
+	s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: "a", Score: 1})
+	c := affinity.Compile(s)
+	r := history.NewReader(c)
+	right := body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 5, 1, 2, 0, 0, 1, 'v', 4, 0, 1)
+	if events, err := unpack(right); err != nil || len(events) != 2 || events[1].Counts[0].Value != "v" {
+		t.Fatalf("what the tests begin with is %+v: %v", events, err)
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, scored := r.Score(test.block, affinity.NewScorer(c, affinity.Window{Now: now}))
+			_, unpacked := unpack(test.block)
+			for _, err := range []error{scored, unpacked} {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got error %v, want %q", err, test.want)
+				}
+				if newer := errors.Is(err, history.ErrNewer); newer != (name == "another format") {
+					t.Errorf("of a newer version: %v", newer)
+				}
+			}
+		})
+	}
+}
+
+// sealBlock makes the first bytes of b right, so that what follows them is read.
+func sealBlock(b []byte) []byte {
+	b[0] = 1
+	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[5:], crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}
+
+func FuzzBlock(f *testing.F) {
+	f.Add(sampleBlock())
+	f.Add(history.NewBuilder().AppendBlock(nil))
+	for _, block := range pack(history.NewBuilder(), crowd(1, 20)[0]) {
+		f.Add(block)
+	}
+	s := sampleStrategy()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if history.Check(b) == nil {
+			checkBlock(t, b, s)
+		}
+		if len(b) >= 5 {
+			checkBlock(t, sealBlock(slices.Clone(b)), s)
+		}
+	})
+}
+
+// checkBlock holds whatever has a right checksum to this: what can be read event by event scores the same as they do.
+func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
+	events, unpacked := unpack(block)
+	counts := 0
+	for i, e := range events {
+		counts += len(e.Counts)
+		if i > 0 && e.Time < events[i-1].Time {
+			t.Errorf("event %d is out of order", i)
+		}
+	}
+	if len(events)+counts > len(block) {
+		t.Errorf("%d events and %d counts from %d bytes", len(events), counts, len(block))
+	}
+	for _, halfLives := range [][]int{nil, {30, 7}} {
+		s.HalfLives = halfLives
+		c := affinity.Compile(s)
+		sc := affinity.NewScorer(c, benchWindow)
+		n, scored := history.NewReader(c).Score(block, sc)
+		if unpacked != nil {
+			continue // in a part that scoring may skip
+		}
+		if scored != nil || n != len(events) {
+			t.Fatalf("%d events are read, but %d scored: %v", len(events), n, scored)
+		}
+		if fault := differ(sc.Profile(), affinity.Reference(events, s, benchWindow)); fault != "" {
+			t.Error(fault)
+		}
+	}
+	if unpacked == nil {
+		checkRebuilt(t, events)
+	}
+}
+
+// checkRebuilt packs events again.
+func checkRebuilt(t *testing.T, events []affinity.Event) {
+	var again []affinity.Event
+	for _, block := range pack(history.NewBuilder(), events) {
+		part, err := unpack(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = append(again, part...)
+	}
+	if diff := cmp.Diff(tidy(events), tidy(again), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("not read back (-want +got):\n%s", diff)
+	}
+}

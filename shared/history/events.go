@@ -1,0 +1,174 @@
+package history
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// Events returns all events of a block, in order. Their counts are in the order of the block, whatever it was when
+// they were added. If the block is damaged, or of another format (ErrNewer), there is one error in place of the first
+// event, and nothing else. Events share one copy of the block's texts and not the block; they may be kept.
+func Events(block []byte) iter.Seq2[affinity.Event, error] {
+	return func(yield func(affinity.Event, error) bool) {
+		u, err := unpack(block)
+		if err != nil {
+			yield(affinity.Event{}, fmt.Errorf("read block of %d bytes: %w", len(block), err))
+			return
+		}
+		for i, time := range u.times {
+			pair := u.names[u.kinds[i]]
+			e := affinity.Event{Time: time, Type: event.Type(pair.Type), Name: pair.Name, Counts: u.counts(i)}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// unpacked is a block turned back from lists of events by value into lists of counts by event.
+type unpacked struct {
+	text   string
+	times  []int64
+	kinds  []uint32 // by event: of names
+	names  []affinity.Pair
+	values []affinity.Count // of no count
+	starts []uint32         // in cells, by event and at the end
+	cells  []cell
+	slab   []affinity.Count
+}
+
+// cell is a posting on the side of its event.
+type cell struct {
+	value uint32
+	count int
+}
+
+func unpack(block []byte) (*unpacked, error) {
+	if err := Check(block); err != nil {
+		return nil, err
+	}
+	f, ok := open(block)
+	if !ok {
+		return nil, errDamaged
+	}
+	u := &unpacked{text: string(block), times: make([]int64, f.events)}
+	at := len(block) - len(f.rest) // of what is read next
+	if !f.readTimes(u.times) || !u.readNames(f.kinds) {
+		return nil, errDamaged
+	}
+	c := cursor{b: block, next: at}
+	u.kinds = make([]uint32, f.events)
+	for i := range u.kinds {
+		before := c.next
+		kind := c.unsigned()
+		long := len(u.names) <= shortKinds && c.next-before > 1
+		if c.damaged || long || kind >= uint64(len(u.names)) {
+			return nil, errDamaged
+		}
+		u.kinds[i] = uint32(kind)
+	}
+	if !u.readSections(f, c) {
+		return nil, errDamaged
+	}
+	return u, nil
+}
+
+func (u *unpacked) readNames(kinds []byte) bool {
+	c := cursor{b: kinds}
+	for c.next < len(kinds) && !c.damaged {
+		typ := string(c.text())
+		u.names = append(u.names, affinity.Pair{Type: typ, Name: string(c.text())})
+	}
+	return !c.damaged
+}
+
+// readSections reads all postings twice: first to see how many each event has, then to put them there.
+func (u *unpacked) readSections(f frame, c cursor) bool {
+	u.starts = make([]uint32, f.events+1)
+	ends := u.starts[1:]
+	sections := c
+	if !u.eachPosting(f, &sections, func(_ uint32, ordinal, _ int) { ends[ordinal]++ }) || sections.next != len(c.b) {
+		return false
+	}
+	total := uint32(0)
+	for i, n := range ends {
+		ends[i] = total // where the event's begin, which moves to where they end
+		total += n
+	}
+	u.cells = make([]cell, total)
+	u.values = u.values[:0]
+	return u.eachPosting(f, &c, func(value uint32, ordinal, count int) {
+		u.cells[ends[ordinal]] = cell{value, count}
+		ends[ordinal]++
+	})
+}
+
+// eachPosting calls fn for all postings of the sections that begin at c, which it moves to their end, and leaves the
+// values in u.
+func (u *unpacked) eachPosting(f frame, c *cursor, fn func(value uint32, ordinal, count int)) bool {
+	list := f.facets
+	for range f.listed {
+		name := list.text()
+		facet := u.text[list.next-len(name) : list.next]
+		size := list.unsigned()
+		if size > uint64(len(c.b)-c.next) {
+			return false
+		}
+		section := cursor{b: c.b[:c.next+int(size)], next: c.next}
+		for section.next < len(section.b) && !section.damaged {
+			value := section.text()
+			u.values = append(u.values, affinity.Count{Facet: facet, Value: u.text[section.next-len(value) : section.next]})
+			u.readPostings(&section, fn)
+		}
+		if section.damaged {
+			return false
+		}
+		c.next = section.next
+	}
+	return true
+}
+
+// readPostings calls fn for the postings of the last value.
+func (u *unpacked) readPostings(c *cursor, fn func(value uint32, ordinal, count int)) {
+	head := c.unsigned()
+	ordinal, events := uint64(0), uint64(len(u.times))
+	for range head / 2 {
+		since, count := c.unsigned(), uint64(1)
+		if head&1 != 0 {
+			more := since&1 != 0
+			if since /= 2; more {
+				count = c.unsigned()
+			}
+		}
+		if ordinal += since; since >= events || ordinal >= events || !countable(count) {
+			c.damaged = true
+		}
+		if c.damaged {
+			return
+		}
+		fn(uint32(len(u.values)-1), int(ordinal), int(count))
+	}
+}
+
+// counts returns the counts of an event. They are cut from memory that events share, so that few of them are few
+// allocations.
+func (u *unpacked) counts(i int) []affinity.Count {
+	cells := u.cells[u.starts[i]:u.starts[i+1]]
+	n := len(cells)
+	if n == 0 {
+		return nil
+	}
+	if n > len(u.slab) {
+		u.slab = make([]affinity.Count, max(n, min(256, len(u.cells))))
+	}
+	counts := u.slab[:n:n]
+	u.slab = u.slab[n:]
+	for j, c := range cells {
+		counts[j] = u.values[c.value]
+		counts[j].N = c.count
+	}
+	return counts
+}

@@ -1,0 +1,271 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
+
+// Reader scores blocks, of any number of users. It holds scratch memory that grows to some times the largest block. A
+// reader is not safe for concurrent use.
+type Reader struct {
+	c *affinity.Compiled
+	k int // scores of an affinity
+
+	names  []byte    // kinds of events, as the last block had them
+	points []float64 // by kind: what it scores
+
+	// Of the events of a block, by ordinal.
+	times   []int64
+	scored  []float64   // points, 0 outside the window
+	weights [][]float64 // by score: points, decayed
+
+	ordinals []uint32 // of one value
+	counts   []float64
+	totals   []float64
+
+	// The oldest event that scores: an ordinal, or the number of events while there is none. Below seek there may be an
+	// older one; below any there is none that could score.
+	oldest, seek, any int
+}
+
+// NewReader returns a reader for a strategy.
+func NewReader(c *affinity.Compiled) *Reader {
+	k := c.Scores()
+	return &Reader{c: c, k: k, weights: make([][]float64, k), totals: make([]float64, k)}
+}
+
+var errStrategy = errors.New("the scorer is of another strategy than the reader")
+
+// Score adds all events of a block to a scorer of the reader's strategy, and returns how many the block holds, in the
+// window or not. An error means that the block is damaged, or of another format: ErrNewer. Part of it may have been
+// added then, so that the scorer is of no use any more.
+func (r *Reader) Score(block []byte, sc *affinity.Scorer) (events int, err error) {
+	if sc.Compiled() != r.c {
+		return 0, errStrategy
+	}
+	err = Check(block)
+	if err == nil && !r.score(block, sc, &events) {
+		err = errDamaged
+	}
+	if err != nil {
+		return 0, fmt.Errorf("score block of %d bytes: %w", len(block), err)
+	}
+	return events, nil
+}
+
+func (r *Reader) score(block []byte, sc *affinity.Scorer, events *int) bool {
+	f, ok := open(block)
+	if !ok {
+		return false
+	}
+	n := f.events
+	*events = n
+	r.times = resize(r.times, n)
+	if !f.readTimes(r.times) || !r.readNames(f.kinds) {
+		return false
+	}
+	lo, hi := sc.BeginRun(r.times)
+	if lo == hi {
+		return true
+	}
+	sections, ok := r.readKinds(f.rest, n)
+	if !ok {
+		return false
+	}
+	clear(r.scored[:lo])
+	clear(r.scored[hi:])
+	r.any = slices.IndexFunc(r.scored, func(points float64) bool { return points > 0 })
+	if r.any < 0 {
+		return true
+	}
+	for k := range r.weights {
+		w := resize(r.weights[k], n)
+		clear(w[:lo])
+		clear(w[hi:])
+		sc.Weigh(k, w[lo:hi], r.scored[lo:hi], r.times[lo:hi])
+		r.weights[k] = w
+	}
+	r.oldest, r.seek = n, n
+	if !r.sections(&f, sections, sc) {
+		return false
+	}
+	if r.oldest < n {
+		sc.Scored(r.times[r.oldest])
+	}
+	return true
+}
+
+// resize returns s at a length, whatever it holds.
+func resize[T any](s []T, n int) []T {
+	if n <= cap(s) {
+		return s[:n]
+	}
+	return make([]T, n, n+n/4)
+}
+
+// readNames finds out what each kind of events scores.
+func (r *Reader) readNames(kinds []byte) bool {
+	if r.points != nil && bytes.Equal(kinds, r.names) {
+		return true
+	}
+	r.names = append(r.names[:0], kinds...)
+	r.points = r.points[:0]
+	c := cursor{b: kinds}
+	for c.next < len(kinds) && !c.damaged {
+		typ := c.text()
+		r.points = append(r.points, r.c.Points(typ, c.text()))
+	}
+	if c.damaged {
+		r.points = nil
+	}
+	return !c.damaged
+}
+
+// readKinds finds out what each event scores, and returns what follows their kinds.
+func (r *Reader) readKinds(b []byte, n int) (sections []byte, ok bool) {
+	r.scored = resize(r.scored, n)
+	if len(r.points) <= shortKinds {
+		for i, kind := range b[:n] {
+			if int(kind) >= len(r.points) {
+				return nil, false
+			}
+			r.scored[i] = r.points[kind]
+		}
+		return b[n:], true
+	}
+	p := 0
+	for i := range r.scored {
+		var kind uint64
+		if kind, p = uvarint(b, p); p > len(b) || kind >= uint64(len(r.points)) {
+			return nil, false
+		}
+		r.scored[i] = r.points[kind]
+	}
+	return b[p:], true
+}
+
+// sections scores the sections of those facets that score.
+func (r *Reader) sections(f *frame, b []byte, sc *affinity.Scorer) bool {
+	c := f.facets
+	for range f.listed {
+		name, size := c.text(), c.unsigned()
+		if size > uint64(len(b)) {
+			return false
+		}
+		if facet, ok := r.c.Facet(name); ok && !r.section(b[:size], facet, sc) {
+			return false
+		}
+		b = b[size:]
+	}
+	return len(b) == 0
+}
+
+func (r *Reader) section(b []byte, facet int, sc *affinity.Scorer) bool {
+	for p := 0; p < len(b); {
+		size, start := uvarint(b, p)
+		if start > len(b) || size > uint64(len(b)-start) {
+			return false
+		}
+		end := start + int(size)
+		head, first := uvarint(b, end)
+		if first > len(b) || head/2 > uint64(len(b)-first) {
+			return false
+		}
+		var ok bool
+		if r.k == 1 && head&1 == 0 {
+			p, ok = r.total(b, first, int(head/2))
+		} else {
+			p, ok = r.eachTotal(b, first, int(head/2), head&1 != 0)
+		}
+		if !ok {
+			return false
+		}
+		sc.AddTotals(facet, b[start:end], r.totals)
+	}
+	return true
+}
+
+// total sums the weights of n events whose counts are 1, where there is one score.
+func (r *Reader) total(b []byte, p, n int) (int, bool) {
+	weights, ordinal, total := r.weights[0], uint64(0), 0.0
+	start := p
+	for range n {
+		var since uint64
+		since, p = uvarint(b, p)
+		ordinal += since
+		if since >= uint64(len(weights)) || ordinal >= uint64(len(weights)) || p > len(b) {
+			return 0, false
+		}
+		total += weights[ordinal]
+	}
+	r.totals[0] = total
+	if n > 0 && r.seek > 0 {
+		r.seekFrom(b, start, n)
+	}
+	return p, true
+}
+
+func (r *Reader) seekFrom(b []byte, p, n int) {
+	ordinal := uint64(0)
+	for range n {
+		var since uint64
+		since, p = uvarint(b, p)
+		ordinal += since
+		if int(ordinal) >= r.seek {
+			return
+		}
+		if r.scored[ordinal] > 0 {
+			r.found(int(ordinal))
+			return
+		}
+	}
+}
+
+// found takes note of an event that scores, older than any before.
+func (r *Reader) found(ordinal int) {
+	r.oldest, r.seek = ordinal, ordinal
+	if ordinal <= r.any {
+		r.seek = 0
+	}
+}
+
+// eachTotal sums weight x count of n events under each score.
+func (r *Reader) eachTotal(b []byte, p, n int, mixed bool) (int, bool) {
+	r.ordinals, r.counts = resize(r.ordinals, n), resize(r.counts, n)
+	ordinal, events := uint64(0), uint64(len(r.scored))
+	for i := range n {
+		var since uint64
+		since, p = uvarint(b, p)
+		count := uint64(1)
+		if mixed {
+			more := since&1 != 0
+			since /= 2
+			if more {
+				count, p = uvarint(b, p)
+			}
+		}
+		ordinal += since
+		if since >= events || ordinal >= events || p > len(b) || !countable(count) {
+			return 0, false
+		}
+		r.ordinals[i], r.counts[i] = uint32(ordinal), float64(count)
+		if int(ordinal) < r.seek && r.scored[ordinal] > 0 {
+			r.found(int(ordinal))
+		}
+	}
+	for k, weights := range r.weights {
+		total := 0.0
+		for i, ordinal := range r.ordinals {
+			total += weights[ordinal] * r.counts[i]
+		}
+		r.totals[k] = total
+	}
+	return p, true
+}
+
+// countable reports whether a count is one that an event can have.
+func countable(count uint64) bool { return count-1 < 1<<63-1 }
