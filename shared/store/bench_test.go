@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -59,7 +60,7 @@ func BenchmarkScoreLog(b *testing.B) {
 	}
 	var spans []store.Span
 	for u := range users {
-		spans = append(spans, store.Span{User: fmt.Sprint("user", u)})
+		spans = append(spans, store.Span{User: fmt.Sprint("user", u), To: history.End})
 	}
 	for _, n := range []int{0, 1, 3, 12, 24, 99} {
 		c, w := benchStrategy(min(n, 3), min((n+2)/3, 8)), affinity.Window{Now: 2_000_000_000_000}
@@ -68,7 +69,7 @@ func BenchmarkScoreLog(b *testing.B) {
 		}
 		b.Run(fmt.Sprint("columns=", n), func(b *testing.B) {
 			for range b.N {
-				if err := s.ScoreLog(context.Background(), app, spans, c, func(string) *affinity.Scorer {
+				if _, err := s.ScoreLog(context.Background(), app, spans, c, func(string) *affinity.Scorer {
 					return affinity.NewScorer(c, w)
 				}); err != nil {
 					b.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -31,7 +32,7 @@ func score(t *testing.T, s *store.Store, st strategy.Strategy, user string, now 
 	t.Helper()
 	c, w := affinity.Compile(st), affinity.Window{Now: now}
 	sc := affinity.NewScorer(c, w)
-	err := s.ScoreLog(context.Background(), app, []store.Span{{User: user, From: w.From()}}, c,
+	_, err := s.ScoreLog(context.Background(), app, []store.Span{{User: user, From: history.Pos{Time: w.From()}, To: history.End}}, c,
 		func(string) *affinity.Scorer { return sc })
 	if err != nil {
 		t.Fatal(err)

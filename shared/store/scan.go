@@ -9,12 +9,14 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
 )
 
-// Span is a part of one user's log: events from a time on.
+// Span is a range of one user's log. A zero To ends nothing: history.End does.
 type Span struct {
-	User string
-	From int64 // ms
+	User     string
+	From, To history.Pos
 }
 
 // Sink gives the scorer that a user's events go to.
@@ -27,79 +29,160 @@ const (
 	branchBytes    = 16
 )
 
-// ScoreLog reads the events of the spans and adds them to their users' scorers.
-// Only the cells that the strategy names travel, and one empty cell a row that
-// says the event is there.
-func (s *Store) ScoreLog(ctx context.Context, app string, spans []Span, c *affinity.Compiled, scorer Sink) error {
-	ranges := make(bigtable.RowRangeList, len(spans))
-	for i, sp := range spans {
-		prefix := userKey(app, sp.User)
-		ranges[i] = bigtable.NewRange(string(appendLogTime([]byte(prefix), sp.From)), prefixEnd(prefix))
+// LogRow is an event as it was read from the log, with as many of its filters as
+// were asked for. It may be kept.
+type LogRow struct {
+	history.Pos
+	key     string
+	filters []bigtable.ReadItem
+}
+
+// Event decodes the row. Type and name are empty if it has no filters. Its texts
+// may be parts of the row.
+func (r LogRow) Event() (affinity.Event, error) {
+	ev := affinity.Event{Time: r.Time}
+	for _, item := range r.filters {
+		typ, name, facet, err := parseQualifier(item.Column[len(familyFilters)+1:])
+		if err != nil {
+			return ev, fmt.Errorf("row %q: %w", r.key, err)
+		}
+		ev.Type, ev.Name = event.Type(typ), name
+		err = eachCount(item.Value, func(value []byte, n int) {
+			ev.Counts = append(ev.Counts, affinity.Count{Facet: facet, Value: string(value), N: n})
+		})
+		if err != nil {
+			return ev, fmt.Errorf("row %q column %q: %w", r.key, item.Column, err)
+		}
 	}
-	sc := scan{app: app, scorer: scorer, sections: map[string]affinity.Section{}}
-	err := s.events.ReadRows(ctx, ranges, sc.row, bigtable.RowFilter(s.strategyFilter(c)))
-	if err := errors.Join(err, sc.err); err != nil {
-		return fmt.Errorf("read log of %s: %w", app, err)
+	return ev, nil
+}
+
+// LogScorer adds rows of the log to scorers of one strategy.
+type LogScorer struct {
+	c        *affinity.Compiled
+	sections map[string]affinity.Section // by column
+}
+
+// NewLogScorer makes one for a strategy.
+func NewLogScorer(c *affinity.Compiled) *LogScorer {
+	return &LogScorer{c, map[string]affinity.Section{}}
+}
+
+// Score adds a row to a scorer of the same strategy.
+func (ls *LogScorer) Score(r LogRow, sc *affinity.Scorer) error {
+	if !sc.Begin(r.Time) {
+		return nil
+	}
+	for _, item := range r.filters {
+		section, known := ls.sections[item.Column]
+		if !known {
+			typ, name, facet, err := parseQualifier(item.Column[len(familyFilters)+1:])
+			if err != nil {
+				return fmt.Errorf("row %q: %w", r.key, err)
+			}
+			section = sc.Section(typ, name, facet)
+			ls.sections[item.Column] = section
+		}
+		if !section.OK() {
+			continue
+		}
+		if err := eachCount(item.Value, func(value []byte, n int) { sc.Add(section, value, n) }); err != nil {
+			return fmt.Errorf("row %q column %q: %w", r.key, item.Column, err)
+		}
 	}
 	return nil
 }
 
-// scan is the state of one ScoreLog. Rows come in key order, so that users do
-// not interleave.
-type scan struct {
-	app      string
-	scorer   Sink
-	user     string
-	current  *affinity.Scorer
-	sections map[string]affinity.Section // by column
-	err      error
+// ReadLog reads the events of the spans whole, without their originals, in the
+// order of the log.
+func (s *Store) ReadLog(ctx context.Context, app string, spans []Span, fn func(user string, row LogRow) error) error {
+	return s.readLog(ctx, app, spans, wholeEvents, func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
 }
 
-func (sc *scan) row(r bigtable.Row) bool {
-	_, user, ms, _, err := parseLogKey(r.Key())
-	if err != nil {
-		sc.err = err
-		return false
-	}
-	if sc.current == nil || user != sc.user {
-		sc.user = strings.Clone(user)
-		sc.current = sc.scorer(sc.user)
-	}
-	if !sc.current.Begin(ms) {
-		return true
-	}
-	for _, item := range r[familyFilters] {
-		if sc.err = sc.cell(item); sc.err != nil {
-			sc.err = fmt.Errorf("row %q column %q: %w", r.Key(), item.Column, sc.err)
-			return false
-		}
-	}
-	return true
+// ReadLogFor reads the events of the spans with those filters that a strategy
+// scores: what else they have does not travel.
+func (s *Store) ReadLogFor(ctx context.Context, app string, spans []Span, c *affinity.Compiled, fn func(user string, row LogRow) error) error {
+	return s.readLog(ctx, app, spans, s.strategyFilter(c), func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
 }
 
-func (sc *scan) cell(item bigtable.ReadItem) error {
-	section, known := sc.sections[item.Column]
-	if !known {
-		typ, name, facet, err := parseQualifier(item.Column[len(familyFilters)+1:])
-		if err != nil {
-			return err
+// ReadOriginals reads the events of the spans whole, each with the event as it
+// was sent.
+func (s *Store) ReadOriginals(ctx context.Context, app string, spans []Span, fn func(user string, row LogRow, original []byte) error) error {
+	return s.readLog(ctx, app, spans, bigtable.LatestNFilter(1), func(user string, row LogRow, all bigtable.Row) error {
+		var original []byte
+		for _, item := range all[familyOriginal] {
+			original = item.Value
 		}
-		section = sc.current.Section(typ, name, facet)
-		sc.sections[item.Column] = section
-	}
-	if !section.OK() {
-		return nil
-	}
-	return eachCount(item.Value, func(value []byte, n int) { sc.current.Add(section, value, n) })
+		return fn(user, row, original)
+	})
 }
+
+// ScoreLog reads the events of the spans, as far as the strategy scores them,
+// and adds them to their users' scorers. It returns how many there were.
+func (s *Store) ScoreLog(ctx context.Context, app string, spans []Span, c *affinity.Compiled, scorer Sink) (int, error) {
+	n, user, ls := 0, "", NewLogScorer(c)
+	var current *affinity.Scorer
+	err := s.ReadLogFor(ctx, app, spans, c, func(u string, row LogRow) error {
+		if current == nil || u != user {
+			user, current = u, scorer(u)
+		}
+		n++
+		return ls.Score(row, current)
+	})
+	return n, err
+}
+
+func (s *Store) readLog(ctx context.Context, app string, spans []Span, filter bigtable.Filter, fn func(string, LogRow, bigtable.Row) error) error {
+	user := ""
+	for len(spans) > 0 {
+		var ranges bigtable.RowRangeList
+		for size := 0; len(spans) > 0 && size < maxReadBytes; spans = spans[1:] {
+			from, to := spanKeys(app, spans[0])
+			ranges, size = append(ranges, bigtable.NewRange(from, to)), size+len(from)+len(to)+16
+		}
+		var failed error
+		err := s.events.ReadRows(ctx, ranges, func(r bigtable.Row) bool {
+			_, u, ms, id, err := parseLogKey(r.Key())
+			if err != nil {
+				failed = err
+				return false
+			}
+			if u != user {
+				user = strings.Clone(u)
+			}
+			failed = fn(user, LogRow{Pos: history.Pos{Time: ms, ID: id}, key: r.Key(), filters: r[familyFilters]}, r)
+			return failed == nil
+		}, bigtable.RowFilter(filter))
+		if err := errors.Join(err, failed); err != nil {
+			return fmt.Errorf("read log of %s: %w", app, err)
+		}
+	}
+	return nil
+}
+
+// spanKeys are the keys that a span begins with and ends before.
+func spanKeys(app string, sp Span) (from, to string) {
+	prefix := userKey(app, sp.User)
+	if sp.To.Time > maxTime {
+		to = prefixEnd(prefix)
+	} else {
+		to = logKey(app, sp.User, sp.To.Time, sp.To.ID)
+	}
+	return logKey(app, sp.User, sp.From.Time, sp.From.ID), to
+}
+
+var (
+	// present makes every event visible, whatever its filters: its original as an
+	// empty cell. Column ranges everywhere: a family filter is a regular expression.
+	present     = bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyOriginal, "", ""), bigtable.StripValueFilter())
+	wholeEvents = bigtable.InterleaveFilters(present, bigtable.ColumnRangeFilter(familyFilters, "", ""))
+)
 
 // strategyFilter passes the columns (type, name, facet) that the strategy
 // scores, and strips the original event to an empty cell, which makes every
 // event visible, scored or not. Branches are disjoint: a cell that two branches
 // pass would be counted twice.
 func (s *Store) strategyFilter(c *affinity.Compiled) bigtable.Filter {
-	// Column ranges everywhere: a family filter is a regular expression.
-	present := bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyOriginal, "", ""), bigtable.StripValueFilter())
 	pairs, facets := c.Pairs(), c.Facets()
 	branches, size := []bigtable.Filter{present}, 0
 	for _, p := range pairs {
@@ -113,7 +196,7 @@ func (s *Store) strategyFilter(c *affinity.Compiled) bigtable.Filter {
 	case len(branches) == 1:
 		return present
 	case len(branches) > s.filterColumns+1 || size > maxFilterBytes:
-		return bigtable.InterleaveFilters(present, bigtable.ColumnRangeFilter(familyFilters, "", ""))
+		return wholeEvents
 	}
 	return bigtable.InterleaveFilters(branches...)
 }

@@ -2,14 +2,16 @@
 // keys, cell formats and every read and write of them, so that no other package
 // knows a key or a column.
 //
-// Four tables, every key beginning with the app id and a comma:
+// Five tables, every key beginning with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see log.go)
 //	           m:event                   the event as it was sent, with receipt time and index
 //	users    app,user,                                 one row a user
 //	           u:c ticket counter, u:m manifest, u:d deletedUntil, u:v strategy version of the newest profile
-//	           p:p profiles, cell time = ticket x 1000 microseconds
+//	           p:p profiles, p:s each without its affinities; cell time = ticket x 1000 microseconds
+//	histories app,user,<ticket>,<n>                    packed ranges of the log, named by the manifest
+//	           b:b a block, never rewritten, cell time = its latest event
 //	objects  app,index,objectID                        the catalog
 //	           o:record the object as sent, o:filters its filters and the settings version they were made under
 //	refused  app,                                      refused events of an app
@@ -30,10 +32,11 @@ import (
 
 // Table ids.
 const (
-	TableEvents  = "events"
-	TableUsers   = "users"
-	TableObjects = "objects"
-	TableRefused = "refused"
+	TableEvents    = "events"
+	TableUsers     = "users"
+	TableHistories = "histories"
+	TableObjects   = "objects"
+	TableRefused   = "refused"
 )
 
 // Column families. Single letters because a family and a qualifier travel with
@@ -43,6 +46,7 @@ const (
 	familyOriginal = "m"
 	familyState    = "u"
 	familyProfile  = "p"
+	familyBlock    = "b"
 	familyObject   = "o"
 	familyCounts   = "c"
 	familyRing     = "r"
@@ -66,6 +70,7 @@ type Family struct {
 var Tables = []Table{
 	{TableEvents, []Family{{familyFilters, true}, {familyOriginal, true}}},
 	{TableUsers, []Family{{familyState, false}, {familyProfile, false}}},
+	{TableHistories, []Family{{familyBlock, false}}},
 	{TableObjects, []Family{{familyObject, false}}},
 	{TableRefused, []Family{{familyCounts, false}, {familyRing, false}}},
 }

@@ -33,10 +33,11 @@ type Config struct {
 	SelfCollect bool
 }
 
-// Store is a handle on the four tables, safe for concurrent use.
+// Store is a handle on the tables, safe for concurrent use.
 type Store struct {
 	client, serving       *bigtable.Client
 	events, users, stored *bigtable.Table
+	histories             *bigtable.Table
 	objects, refused      *bigtable.Table
 	separateServing       bool
 	filterColumns         int
@@ -65,6 +66,7 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 		}
 	}
 	s.events, s.users = client.Open(TableEvents), client.Open(TableUsers)
+	s.histories = client.Open(TableHistories)
 	s.objects, s.refused = client.Open(TableObjects), client.Open(TableRefused)
 	s.stored = s.serving.Open(TableUsers)
 	return s, nil

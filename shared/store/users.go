@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/history"
 )
 
 // Columns of a user row.
@@ -17,6 +19,7 @@ const (
 	columnDeleted   = "d"
 	columnVersion   = "v"
 	columnProfile   = "p"
+	columnSummary   = "s"
 	microsPerTicket = 1000 // Bigtable keeps cell times to the millisecond
 )
 
@@ -33,9 +36,10 @@ type User struct {
 	// Version is the strategy version of the profile written last.
 	Version int64
 	// Profile is the newest profile cell, empty where it says "never serve,
-	// compute"; HasProfile tells whether there is a cell. A ticket reads neither.
-	Profile    []byte
-	HasProfile bool
+	// compute"; Summary is the same without affinities; HasProfile tells whether
+	// there is a cell of what was read of the two. A ticket reads neither.
+	Profile, Summary []byte
+	HasProfile       bool
 
 	// since is a cell time that every cell of the state has or exceeds: what is
 	// older of the columns that only the server stamps is superseded.
@@ -63,7 +67,29 @@ func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) 
 	return parseUser(row)
 }
 
-var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))
+// UserParts says what of a user row is read.
+type UserParts int
+
+const (
+	UserState   UserParts = iota // ticket, manifest, tombstone, version
+	UserSummary                  // and the summary of the profile
+	UserProfile                  // and the profile instead
+)
+
+// userFilters pass the parts, each column range in a branch of its own: a family
+// filter is a regular expression.
+var userFilters = func() (filters [3]bigtable.ReadOption) {
+	state := bigtable.ColumnRangeFilter(familyState, "", "")
+	column := func(c string) bigtable.Filter { return bigtable.ColumnRangeFilter(familyProfile, c, c+"\x00") }
+	for parts, f := range map[UserParts]bigtable.Filter{
+		UserState:   state,
+		UserSummary: bigtable.InterleaveFilters(state, column(columnSummary)),
+		UserProfile: bigtable.InterleaveFilters(state, column(columnProfile)),
+	} {
+		filters[parts] = bigtable.RowFilter(bigtable.ChainFilters(f, bigtable.LatestNFilter(1)))
+	}
+	return filters
+}()
 
 // ReadUser reads a user row, for answering and for computing.
 func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
@@ -80,7 +106,7 @@ func (s *Store) ReadServing(ctx context.Context, app, user string) (User, error)
 func (s *Store) ServingIsAuthoritative() bool { return !s.separateServing }
 
 func readUser(ctx context.Context, table *bigtable.Table, app, user string) (User, error) {
-	row, err := table.ReadRow(ctx, userKey(app, user), newestCells)
+	row, err := table.ReadRow(ctx, userKey(app, user), userFilters[UserProfile])
 	if err != nil {
 		return User{}, fmt.Errorf("read user %s,%s: %w", app, user, err)
 	}
@@ -96,7 +122,7 @@ func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[
 		err := s.users.ReadRows(ctx, keys, func(r bigtable.Row) bool {
 			found[byKey[r.Key()]], failed = parseUser(r)
 			return failed == nil
-		}, newestCells)
+		}, userFilters[UserProfile])
 		if err := errors.Join(err, failed); err != nil {
 			return nil, fmt.Errorf("read %d users of %s: %w", len(users), app, err)
 		}
@@ -135,7 +161,12 @@ func parseUser(row bigtable.Row) (User, error) {
 		}
 	}
 	for _, item := range row[familyProfile] {
-		u.Profile, u.HasProfile = item.Value, true
+		u.HasProfile = true
+		if item.Column[len(familyProfile)+1:] == columnSummary {
+			u.Summary = item.Value
+		} else {
+			u.Profile = item.Value
+		}
 	}
 	return u, nil
 }
@@ -146,8 +177,9 @@ type ProfileWrite struct {
 	// Row is the user's row as it was read before the log was: the profile is
 	// written at its ticket.
 	Row User
-	// Value is the encoded profile; empty means: never serve, compute.
-	Value []byte
+	// Value is the encoded profile and Summary the same without affinities; empty
+	// means: never serve, compute.
+	Value, Summary []byte
 	// Version is the profile's strategy version.
 	Version int64
 }
@@ -160,11 +192,13 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
 		if s.selfCollect && w.Row.since > 0 { // an end of 0 would mean none
 			m.DeleteTimestampRange(familyProfile, columnProfile, 0, at)
+			m.DeleteTimestampRange(familyProfile, columnSummary, 0, at)
 			for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnVersion} {
 				m.DeleteTimestampRange(familyState, column, 0, w.Row.since)
 			}
 		}
 		m.Set(familyProfile, columnProfile, at, w.Value)
+		m.Set(familyProfile, columnSummary, at, w.Summary)
 		if w.Version != w.Row.Version {
 			// The server's time, like that of tickets; the write is then not retried by
 			// the client, but by whoever brought it here.
@@ -205,17 +239,79 @@ func (s *Store) RaiseTombstone(ctx context.Context, app, user string, until int6
 }
 
 // ForgetUser drops, at a ticket drawn after the tombstone was raised, what was
-// derived from the deleted events: the manifest and every older profile. What it
-// leaves is a cell that says "compute", never an empty profile, which would hide
-// events newer than the tombstone.
-func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64) error {
+// derived from the deleted events: the manifest, in whose place comes one that
+// names nothing, and every older profile. What it leaves is a cell that says
+// "compute", never an empty profile, which would hide events newer than the
+// tombstone.
+func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
 	at := bigtable.Timestamp(ticket * microsPerTicket)
-	m := bigtable.NewMutation()
-	m.DeleteCellsInColumn(familyState, columnManifest)
-	m.DeleteTimestampRange(familyProfile, columnProfile, 0, at)
-	m.Set(familyProfile, columnProfile, at, nil)
+	m := s.setManifest(manifest)
+	for _, column := range []string{columnProfile, columnSummary} {
+		m.DeleteTimestampRange(familyProfile, column, 0, at)
+		m.Set(familyProfile, column, at, nil)
+	}
 	if err := s.users.Apply(ctx, userKey(app, user), m); err != nil {
 		return fmt.Errorf("forget %s,%s at ticket %s: %w", app, user, strconv.FormatInt(ticket, 10), err)
 	}
 	return nil
 }
+
+// setManifest puts a manifest in the place of every version there is: one that a
+// ticket's reading has given a later time than the server's clock must not stay
+// above it. The in-process Bigtable has one clock, and must not delete a column
+// under its readers.
+func (s *Store) setManifest(manifest []byte) *bigtable.Mutation {
+	m := bigtable.NewMutation()
+	if !s.selfCollect {
+		m.DeleteCellsInColumn(familyState, columnManifest)
+	}
+	m.Set(familyState, columnManifest, bigtable.ServerTime, manifest)
+	return m
+}
+
+// latest passes the newest cell of a column of the state, if its value is within
+// [from, to).
+func latest(column string, from, to []byte) bigtable.Filter {
+	return bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(familyState, column, column+"\x00"),
+		bigtable.LatestNFilter(1),
+		bigtable.ValueRangeFilter(from, to))
+}
+
+// SwapManifest changes a user's manifest if it is still of version was; 0: if
+// there is none. False means that it was not, or that the answer was lost:
+// whoever called cannot know whether it is changed.
+func (s *Store) SwapManifest(ctx context.Context, app, user string, was int64, now []byte) (bool, error) {
+	var cond *bigtable.Mutation
+	if was == 0 {
+		// Absent or empty: no cell has a first byte.
+		cond = bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, s.setManifest(now))
+	} else {
+		prefix := history.Manifest{Version: was}.AppendBinary(nil)[:history.PrefixSize]
+		next := history.Manifest{Version: was + 1}.AppendBinary(nil)[:history.PrefixSize]
+		cond = bigtable.NewCondMutation(latest(columnManifest, prefix, next), s.setManifest(now), nil)
+	}
+	return s.swap(ctx, app, user, cond, was == 0)
+}
+
+// CommitFold sets a user's manifest if ticket is the newest that was drawn.
+// False is as with SwapManifest.
+func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, now []byte) (bool, error) {
+	newest := latest(columnCounter, bigEndian(ticket), bigEndian(ticket+1))
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, s.setManifest(now), nil), false)
+}
+
+// swap runs a conditional mutation and tells whether it was applied: when the
+// predicate matched, or with inverse when it did not.
+func (s *Store) swap(ctx context.Context, app, user string, cond *bigtable.Mutation, inverse bool) (bool, error) {
+	var matched bool
+	err := retryAtomic(ctx, func() error {
+		return s.users.Apply(ctx, userKey(app, user), cond, bigtable.GetCondMutationResult(&matched))
+	})
+	if err != nil {
+		return false, fmt.Errorf("change manifest of %s,%s: %w", app, user, err)
+	}
+	return matched != inverse, nil
+}
+
+var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))

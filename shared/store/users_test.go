@@ -109,7 +109,7 @@ func TestTombstonesOnlyRise(t *testing.T) {
 func TestForgettingHidesOlderProfilesOnly(t *testing.T) {
 	s, ctx := storetest.New(t), context.Background()
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("one")})
-	if err := s.ForgetUser(ctx, app, "u", 2); err != nil {
+	if err := s.ForgetUser(ctx, app, "u", 2, nil); err != nil {
 		t.Fatal(err)
 	}
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("late")})
@@ -117,7 +117,7 @@ func TestForgettingHidesOlderProfilesOnly(t *testing.T) {
 		t.Errorf("read %q, want the marker: a refresh that began before the deletion stays hidden", row.Profile)
 	}
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 3}, Value: []byte("new")})
-	if err := s.ForgetUser(ctx, app, "u", 2); err != nil {
+	if err := s.ForgetUser(ctx, app, "u", 2, nil); err != nil {
 		t.Fatal(err)
 	}
 	if row := read(t, s, "u"); string(row.Profile) != "new" {

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"cloud.google.com/go/bigtable"
+)
+
+// UserOrder compares users as the keys of their rows do.
+func UserOrder(a, b string) int { return strings.Compare(a+",", b+",") }
+
+// userRange are the rows of the users from one up to but not another; empty
+// means open.
+func userRange(app, from, to string) bigtable.RowRange {
+	first, end := app+",", prefixEnd(app+",")
+	if from != "" {
+		first = userKey(app, from)
+	}
+	if to != "" {
+		end = userKey(app, to)
+	}
+	return bigtable.NewRange(first, end)
+}
+
+// ScanUsers reads the rows of the users from one up to but not another, in the
+// order of their keys; empty means open. limit bounds how many, 0 does not.
+func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, parts UserParts, fn func(user string, row User) error) error {
+	opts := []bigtable.ReadOption{userFilters[parts]}
+	if limit > 0 {
+		opts = append(opts, bigtable.LimitRows(int64(limit)))
+	}
+	var failed error
+	err := s.users.ReadRows(ctx, userRange(app, from, to), func(r bigtable.Row) bool {
+		var row User
+		if row, failed = parseUser(r); failed == nil {
+			failed = fn(userOf(r.Key()), row)
+		}
+		return failed == nil
+	}, opts...)
+	if err := errors.Join(err, failed); err != nil {
+		return fmt.Errorf("read users of %s: %w", app, err)
+	}
+	return nil
+}
+
+// userOf is the user whose row has this key.
+func userOf(key string) string {
+	return strings.TrimSuffix(key[strings.IndexByte(key, ',')+1:], ",")
+}
+
+// ScanUserKeys does what ScanUsers does without reading the rows.
+func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
+	if err := s.scanUserKeys(ctx, userRange(app, from, to), fn); err != nil {
+		return fmt.Errorf("list users of %s: %w", app, err)
+	}
+	return nil
+}
+
+func (s *Store) scanUserKeys(ctx context.Context, rows bigtable.RowRange, fn func(user string) error) error {
+	var failed error
+	err := s.users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+		failed = fn(userOf(r.Key()))
+		return failed == nil
+	}, keysOnly)
+	return errors.Join(err, failed)
+}
+
+var errEnoughUsers = errors.New("enough users")
+
+// SampleUsers chooses up to n users at random, all with the same chance, from
+// the first most users beginning at a random one of the places where Bigtable
+// cuts the table, and going on at the app's first user after the last. An app of
+// at most that many users is sampled whole.
+func (s *Store) SampleUsers(ctx context.Context, app string, n, most int, rnd *rand.Rand) ([]string, error) {
+	cuts, err := s.client.Open(TableUsers).SampleRowKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sample users of %s: %w", app, err)
+	}
+	starts := []string{app + ","}
+	for _, cut := range cuts {
+		if strings.HasPrefix(cut, app+",") {
+			starts = append(starts, cut)
+		}
+	}
+	start := starts[rnd.IntN(len(starts))]
+	var sample []string
+	seen := 0
+	choose := func(user string) error {
+		if seen == most {
+			return errEnoughUsers
+		}
+		seen++
+		if len(sample) < n {
+			sample = append(sample, user)
+		} else if i := rnd.IntN(seen); i < n {
+			sample[i] = user
+		}
+		return nil
+	}
+	err = s.scanUserKeys(ctx, bigtable.NewRange(start, prefixEnd(app+",")), choose)
+	if err == nil && start != app+"," {
+		err = s.scanUserKeys(ctx, bigtable.NewRange(app+",", start), choose)
+	}
+	if err != nil && !errors.Is(err, errEnoughUsers) {
+		return nil, fmt.Errorf("sample users of %s: %w", app, err)
+	}
+	return sample, nil
+}
