@@ -3,6 +3,8 @@ package profile
 import (
 	"context"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/history"
 )
 
 // Delete makes a user forgotten: everything received until now ceases to count
@@ -17,16 +19,26 @@ func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, err
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := e.store.ForgetUser(ctx, appID, user, row.Ticket); err != nil {
+	// Not merely no manifest: a fold that found none before the deletion must not
+	// take this for the same.
+	none := history.Manifest{Version: version(row.Ticket, reopened)}
+	if err := e.store.ForgetUser(ctx, appID, user, row.Ticket, none.AppendBinary(nil)); err != nil {
 		return time.Time{}, err
 	}
 	return until, nil
 }
 
 // Purge removes the events of a user from the log that his tombstone covers, up
-// to a time. It returns how many there were. Asking for more than was deleted
-// removes no more than was deleted.
+// to a time, and the blocks that held them. It returns how many events there
+// were. Asking for more than was deleted removes no more than was deleted.
 func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {
+	blocks, err := e.store.ListBlocks(ctx, appID, user)
+	if err != nil {
+		return 0, err
+	}
+	if err := e.sweep(ctx, appID, map[string][]history.BlockID{user: blocks}); err != nil {
+		return 0, err
+	}
 	row, err := e.store.ReadUser(ctx, appID, user)
 	if err != nil {
 		return 0, err

@@ -1,15 +1,24 @@
 // Package profile keeps stored profiles true to the log, whatever happens at
-// the same time. It holds the protocol between writers, readers and deletions;
-// its data lives in the tables events and users of package store.
+// the same time. It holds the protocol between writers, readers, folds and
+// deletions; its data lives in the tables events, users and histories of package
+// store.
 //
 // The rules that make it right:
 //
-//   - The log is written first. A profile is only ever computed from the log.
+//   - The log is written first. It is the truth; a block of a history is a cache
+//     of a closed range of it, and a range is read from one or the other.
 //   - Then one atomic step on the user row draws a ticket and reads the tombstone
-//     of the same instant; only then is the log read, and the profile is written
-//     at that ticket. Of two profiles the one with the higher ticket has seen at
-//     least as much of the log, and readers take the newest cell, so a slow
-//     writer never hides an event.
+//     and the manifest, which names the blocks, of the same instant; only then are
+//     blocks and log read, and the profile is written at that ticket. Of two
+//     profiles the one with the higher ticket has seen at least as much, and
+//     readers take the newest cell, so a slow writer never hides an event.
+//   - An event in a range that a block covers came late: the range is uncovered,
+//     and the ticket drawn after that, since before it nobody could see the event.
+//   - A fold reads a range after drawing its ticket, writes blocks that are never
+//     rewritten, and names them in the manifest only if no ticket was drawn since;
+//     or it announces the range in the manifest first, and names them only if that
+//     still stands. Folding deletes nothing. Whoever changes a manifest otherwise
+//     draws a ticket first.
 //   - A reader who computes reads the user row first and stores what he computed
 //     at the ticket he found there: never above a refresh that began later.
 //   - A deletion raises the tombstone, draws a ticket, and leaves a cell at it
@@ -23,7 +32,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -32,6 +40,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -48,16 +57,18 @@ const (
 type Engine struct {
 	store *store.Store
 	// fresh reads an app's configuration past any cache.
-	fresh func(ctx context.Context, appID string) (config.App, error)
-	now   func() time.Time
-	log   *slog.Logger
-	turns turns
+	fresh    func(ctx context.Context, appID string) (config.App, error)
+	now      func() time.Time
+	log      *slog.Logger
+	turns    turns
+	limits   limits
+	counters Counters
 }
 
 // New makes an Engine. apps is the configuration itself, not a cache of it: it
 // is asked only when a profile shows that a cached one is out of date.
 func New(s *store.Store, apps config.Store, now func() time.Time, log *slog.Logger) *Engine {
-	return &Engine{store: s, fresh: apps.App, now: now, log: log, turns: turns{byUser: map[string]*queue{}}}
+	return &Engine{store: s, fresh: apps.App, now: now, log: log, turns: turns{byUser: map[string]*queue{}}, limits: usual}
 }
 
 // Outcome is what became of the events of a message.
@@ -72,7 +83,7 @@ func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEv
 	if err := e.store.AppendLog(ctx, app.ID, events); err != nil {
 		return Outcome{}, err
 	}
-	users, err := e.refreshShared(ctx, app, newestTimes(events))
+	users, err := e.refreshShared(ctx, app, positions(events))
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -102,26 +113,25 @@ func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.Log
 
 // mark has the profiles of events' users computed by whoever reads them next.
 func (e *Engine) mark(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, error) {
-	users, err := e.tickets(ctx, appID, slices.Collect(maps.Keys(newestTimes(events))))
+	works, err := e.tickets(ctx, appID, positions(events))
 	if err != nil {
 		return nil, err
 	}
-	marks := make([]store.ProfileWrite, 0, len(users))
-	for user, row := range users {
-		marks = append(marks, store.ProfileWrite{User: user, Row: row, Version: row.Version})
+	marks, users := make([]store.ProfileWrite, 0, len(works)), make(map[string]store.User, len(works))
+	for _, w := range works {
+		marks = append(marks, store.ProfileWrite{User: w.user, Row: w.row, Version: w.row.Version})
+		users[w.user] = w.row
 	}
 	return users, e.store.WriteProfiles(ctx, appID, marks)
 }
 
 // refreshShared refreshes users whose log was written before, each in a turn
 // that may be shared with other messages, and returns their rows at its ticket.
-// newest holds, by user, a time that his profile must be as of at least: receipt
-// was stamped by another machine's clock.
-func (e *Engine) refreshShared(ctx context.Context, app config.App, newest map[string]int64) (map[string]store.User, error) {
+func (e *Engine) refreshShared(ctx context.Context, app config.App, events map[string][]history.Pos) (map[string]store.User, error) {
 	now, all := map[string]*turn{}, map[string]*turn{}
 	g, leading := errgroup.WithContext(ctx)
-	for user, ms := range newest {
-		t, what, before := e.turns.join(app.ID+","+user, ms)
+	for user, places := range events {
+		t, what, before := e.turns.join(app.ID+","+user, places)
 		all[user] = t
 		switch what {
 		case run:
@@ -161,55 +171,45 @@ func (e *Engine) runTurns(ctx context.Context, app config.App, ts map[string]*tu
 	if len(ts) == 0 {
 		return
 	}
-	newest := make(map[string]int64, len(ts))
+	events := make(map[string][]history.Pos, len(ts))
 	for user, t := range ts {
-		newest[user] = t.newest
+		events[user] = t.events
 	}
-	var rows map[string]store.User
+	var works []*work
 	err := errCutShort
 	defer func() { // also after a crash: nobody may wait for ever
+		rows := make(map[string]store.User, len(works))
+		for _, w := range works {
+			rows[w.user] = w.row
+		}
 		for user, t := range ts {
 			e.turns.end(app.ID+","+user, t, rows[user], err)
 		}
 	}()
-	if rows, err = e.tickets(ctx, app.ID, slices.Collect(maps.Keys(ts))); err == nil {
-		err = e.refresh(ctx, app, rows, newest)
+	if works, err = e.tickets(ctx, app.ID, events); err == nil {
+		err = e.refresh(ctx, app, works, events)
 	}
 }
 
 var errCutShort = errors.New("the refresh was cut short")
 
-func (e *Engine) tickets(ctx context.Context, appID string, names []string) (map[string]store.User, error) {
-	rows := make([]store.User, len(names))
+// tickets draws a ticket for each of some users, at which his events given are
+// outside the blocks.
+func (e *Engine) tickets(ctx context.Context, appID string, events map[string][]history.Pos) ([]*work, error) {
+	works := make([]*work, 0, len(events))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxTickets)
-	for i, user := range names {
-		g.Go(func() (err error) {
-			if rows[i], err = e.store.TakeTicket(ctx, appID, user); err != nil {
-				return err
+	for user, places := range events {
+		w := &work{user: user}
+		works = append(works, w)
+		g.Go(func() error {
+			for _, p := range places {
+				w.newest = max(w.newest, p.Time)
 			}
-			return checkManifest(rows[i])
+			return e.ticket(ctx, appID, w, places)
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	users := make(map[string]store.User, len(names))
-	for i, user := range names {
-		users[user] = rows[i]
-	}
-	return users, nil
-}
-
-// ErrManifest means that a newer version of the engine has packed part of a
-// user's log: this one must not compute his profile.
-var ErrManifest = errors.New("the user's history is in a format this version does not read; deploy the newer version")
-
-func checkManifest(row store.User) error {
-	if len(row.Manifest) > 0 {
-		return ErrManifest
-	}
-	return nil
+	return works, g.Wait()
 }
 
 // dropDeleted takes events out of the log again that their user's tombstone
@@ -228,54 +228,52 @@ func (e *Engine) dropDeleted(ctx context.Context, appID string, events []store.L
 	return Outcome{Applied: len(events) - len(gone), Deleted: len(gone)}, nil
 }
 
-func newestTimes(events []store.LogEvent) map[string]int64 {
-	newest := make(map[string]int64, len(events))
+// positions are the places of events in the logs of their users.
+func positions(events []store.LogEvent) map[string][]history.Pos {
+	places := make(map[string][]history.Pos, len(events))
 	for i := range events {
-		newest[events[i].User] = max(newest[events[i].User], events[i].Time)
+		places[events[i].User] = append(places[events[i].User], position(&events[i]))
 	}
-	return newest
+	return places
 }
 
-// refresh computes and writes the profiles of users at their tickets.
-func (e *Engine) refresh(ctx context.Context, app config.App, users map[string]store.User, newest map[string]int64) error {
-	app, err := e.current(ctx, app, users)
+// refresh computes and writes the profiles of users at their tickets, and folds
+// what of their logs has become much.
+func (e *Engine) refresh(ctx context.Context, app config.App, works []*work, events map[string][]history.Pos) error {
+	app, err := e.current(ctx, app, works)
 	if err != nil {
 		return err
 	}
 	compiled := affinity.Compile(app.Strategy)
+	renew := func(ctx context.Context, w *work) error { return e.ticket(ctx, app.ID, w, events[w.user]) }
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxScans)
-	for _, chunk := range chunks(users) {
+	for chunk := range slices.Chunk(works, scanUsers) {
 		g.Go(func() error {
-			profiles, err := e.compute(ctx, app, compiled, chunk, newest)
-			if err != nil {
+			if err := e.compute(ctx, app, compiled, chunk, true, renew); err != nil {
 				return err
 			}
-			return e.storeProfiles(ctx, app, chunk, profiles)
+			writes := make([]store.ProfileWrite, len(chunk))
+			for i, w := range chunk {
+				writes[i] = write(w, w.profile(app))
+			}
+			if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {
+				return err
+			}
+			e.mend(ctx, app.ID, chunk)
+			e.foldLoose(ctx, app, chunk)
+			return nil
 		})
 	}
 	return g.Wait()
 }
 
-func chunks(users map[string]store.User) []map[string]store.User {
-	var all []map[string]store.User
-	var chunk map[string]store.User
-	for user, row := range users {
-		if len(chunk) == 0 || len(chunk) == scanUsers {
-			chunk = make(map[string]store.User, scanUsers)
-			all = append(all, chunk)
-		}
-		chunk[user] = row
-	}
-	return all
-}
-
 // current is the app's configuration, read anew if one of the users carries a
 // profile of a newer strategy than the cached one: a refresh must not put an
 // older one in its place.
-func (e *Engine) current(ctx context.Context, app config.App, users map[string]store.User) (config.App, error) {
-	for _, row := range users {
-		if row.Version > app.StrategyVersion {
+func (e *Engine) current(ctx context.Context, app config.App, works []*work) (config.App, error) {
+	for _, w := range works {
+		if w.row.Version > app.StrategyVersion {
 			fresh, err := e.fresh(ctx, app.ID)
 			if err != nil {
 				return app, fmt.Errorf("read configuration of %s: %w", app.ID, err)
@@ -284,39 +282,6 @@ func (e *Engine) current(ctx context.Context, app config.App, users map[string]s
 		}
 	}
 	return app, nil
-}
-
-// compute reads the log of users, whose rows were read before, and scores it.
-func (e *Engine) compute(ctx context.Context, app config.App, c *affinity.Compiled, users map[string]store.User, newest map[string]int64) (map[string]affinity.Profile, error) {
-	now := e.now().UnixMilli()
-	scorers := make(map[string]*affinity.Scorer, len(users))
-	spans := make([]store.Span, 0, len(users))
-	for user, row := range users {
-		w := affinity.Window{Now: max(now, newest[user]), RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
-		scorers[user] = affinity.NewScorer(c, w)
-		spans = append(spans, store.Span{User: user, From: w.From()})
-	}
-	err := e.store.ScoreLog(ctx, app.ID, spans, c, func(user string) *affinity.Scorer { return scorers[user] })
-	if err != nil {
-		return nil, err
-	}
-	profiles := make(map[string]affinity.Profile, len(users))
-	for user, sc := range scorers {
-		p := sc.Profile()
-		p.StrategyVersion, p.RetentionDays = app.StrategyVersion, app.RetentionDays
-		profiles[user] = p
-	}
-	return profiles, nil
-}
-
-func (e *Engine) storeProfiles(ctx context.Context, app config.App, users map[string]store.User, profiles map[string]affinity.Profile) error {
-	writes := make([]store.ProfileWrite, 0, len(users))
-	for user, row := range users {
-		writes = append(writes, store.ProfileWrite{
-			User: user, Row: row, Value: profiles[user].AppendBinary(nil), Version: app.StrategyVersion,
-		})
-	}
-	return e.store.WriteProfiles(ctx, app.ID, writes)
 }
 
 // valid tells whether a stored profile may be served now: it was computed under

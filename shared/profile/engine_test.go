@@ -363,3 +363,8 @@ func TestAManifestOfANewerVersionIsNotIgnored(t *testing.T) {
 		t.Errorf("applied over a manifest that this version cannot read: %v", err)
 	}
 }
+
+func (b *bench) recompute(o profile.RecomputeOptions) error {
+	_, err := b.eng.Recompute(ctx, b.app(), profile.Part{}, o, func(profile.Progress) error { return nil })
+	return err
+}

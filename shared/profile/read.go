@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
@@ -20,7 +22,7 @@ type Result struct {
 }
 
 // Read answers with a user's profile as of now: the stored one where it is
-// still true, else one computed from the log, which is then stored. Known is
+// still true, else one computed from blocks and log, which is then stored. Known is
 // false for a user without an event in the window. limit bounds how many
 // affinities are decoded, 0 for all; Total tells how many there are.
 func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
@@ -38,7 +40,7 @@ func (e *Engine) Read(ctx context.Context, app config.App, user string, limit in
 			return Result{}, err
 		}
 	}
-	results, err := e.computeMany(ctx, app, map[string]store.User{user: row})
+	results, err := e.computeMany(ctx, app, []string{user}, map[string]store.User{user: row})
 	return results[user], err
 }
 
@@ -78,11 +80,16 @@ func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, l
 	}
 	// One of them may show that the cached configuration is out of date: all are
 	// answered under one strategy.
-	if app, err = e.current(ctx, app, rows); err != nil {
-		return nil, err
+	for _, row := range rows {
+		if row.Version > app.StrategyVersion {
+			if app, err = e.fresh(ctx, app.ID); err != nil {
+				return nil, fmt.Errorf("read configuration of %s: %w", app.ID, err)
+			}
+			break
+		}
 	}
 	results := make(map[string]Result, len(users))
-	stale := map[string]store.User{}
+	var stale []string
 	for _, user := range users {
 		result, ok, err := e.serve(ctx, &app, rows[user], limit)
 		if err != nil {
@@ -91,49 +98,94 @@ func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, l
 		if ok {
 			results[user] = result
 		} else {
-			stale[user] = rows[user]
+			stale = append(stale, user)
 		}
 	}
-	for _, chunk := range chunks(stale) {
-		computed, err := e.computeMany(ctx, app, chunk)
+	for chunk := range slices.Chunk(stale, scanUsers) {
+		computed, err := e.computeMany(ctx, app, chunk, rows)
 		if err != nil {
 			return nil, err
 		}
-		for user, r := range computed {
-			results[user] = r
-		}
+		maps.Copy(results, computed)
 	}
 	return results, nil
 }
 
-// computeMany computes profiles from the log and stores them at the tickets of
-// the rows, which were read before the log. A user without a ticket has no row
-// yet, and nothing is stored for him.
-func (e *Engine) computeMany(ctx context.Context, app config.App, rows map[string]store.User) (map[string]Result, error) {
-	app, err := e.current(ctx, app, rows)
+// computeMany computes profiles from blocks and log and stores them at the
+// tickets of the rows, which were read before. A user without a ticket has no
+// row yet, and nothing is stored for him.
+func (e *Engine) computeMany(ctx context.Context, app config.App, users []string, rows map[string]store.User) (map[string]Result, error) {
+	works, err := e.adoptAll(ctx, app.ID, users, rows)
 	if err != nil {
 		return nil, err
 	}
-	for user, row := range rows {
-		if err := checkManifest(row); err != nil {
-			return nil, fmt.Errorf("compute profile of %s,%s: %w", app.ID, user, err)
-		}
-	}
-	profiles, err := e.compute(ctx, app, affinity.Compile(app.Strategy), rows, nil)
-	if err != nil {
+	if app, err = e.current(ctx, app, works); err != nil {
 		return nil, err
 	}
-	ticketed := make(map[string]store.User, len(rows))
-	results := make(map[string]Result, len(rows))
-	for user, row := range rows {
-		results[user] = Result{Profile: profiles[user], App: app}
-		if row.Ticket > 0 {
-			ticketed[user] = row
+	if err := e.compute(ctx, app, affinity.Compile(app.Strategy), works, false, e.rereads(app.ID)); err != nil {
+		return nil, err
+	}
+	results := make(map[string]Result, len(users))
+	var writes []store.ProfileWrite
+	for _, w := range works {
+		p := w.profile(app)
+		results[w.user] = Result{Profile: p, App: app}
+		if w.row.Ticket > 0 {
+			writes = append(writes, write(w, p))
 		}
 	}
-	if err := e.storeProfiles(ctx, app, ticketed, profiles); err != nil {
+	if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {
 		// What was computed is right whether or not it can be stored.
 		e.log.LogAttrs(ctx, slog.LevelWarn, "computed profiles are not stored", slog.String("app", app.ID), slog.Any("error", err))
 	}
+	e.mend(ctx, app.ID, works)
 	return results, nil
+}
+
+func (e *Engine) adoptAll(ctx context.Context, appID string, users []string, rows map[string]store.User) ([]*work, error) {
+	works := make([]*work, len(users))
+	for i, user := range users {
+		works[i] = &work{user: user}
+		if err := e.adopt(ctx, appID, works[i], rows[user]); err != nil {
+			return nil, fmt.Errorf("compute profile of %s,%s: %w", appID, user, err)
+		}
+	}
+	return works, nil
+}
+
+// rereads renews rows by reading them again.
+func (e *Engine) rereads(appID string) again {
+	return func(ctx context.Context, w *work) error {
+		row, err := e.store.ReadUser(ctx, appID, w.user)
+		if err != nil {
+			return err
+		}
+		return e.adopt(ctx, appID, w, row)
+	}
+}
+
+// Compute computes users' profiles as of now from blocks and log under any
+// strategies, compiled, and stores nothing: by user, in the order of the
+// strategies. Users without an event are there too, not Known.
+func (e *Engine) Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
+	profiles := make(map[string][]affinity.Profile, len(users))
+	for chunk := range slices.Chunk(users, scanUsers) {
+		rows, err := e.store.ReadUsers(ctx, app.ID, chunk)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range sets {
+			works, err := e.adoptAll(ctx, app.ID, chunk, rows)
+			if err != nil {
+				return nil, err
+			}
+			if err := e.compute(ctx, app, c, works, false, e.rereads(app.ID)); err != nil {
+				return nil, err
+			}
+			for _, w := range works {
+				profiles[w.user] = append(profiles[w.user], w.profile(app))
+			}
+		}
+	}
+	return profiles, nil
 }

@@ -3,6 +3,7 @@ package profile
 import (
 	"sync"
 
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -23,7 +24,7 @@ type queue struct {
 
 // turn is one refresh.
 type turn struct {
-	newest int64 // a time that the profile must be as of at least
+	events []history.Pos // of all messages that joined it
 	done   chan struct{}
 	row    store.User // at the turn's ticket, once done
 	err    error
@@ -41,13 +42,13 @@ const (
 )
 
 // join gives a message its turn for a user.
-func (ts *turns) join(key string, newest int64) (*turn, role, <-chan struct{}) {
+func (ts *turns) join(key string, events []history.Pos) (*turn, role, <-chan struct{}) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	q := ts.byUser[key]
 	if q == nil {
 		t := newTurn()
-		t.newest = newest
+		t.events = events
 		ts.byUser[key] = &queue{running: t}
 		return t, run, nil
 	}
@@ -55,7 +56,7 @@ func (ts *turns) join(key string, newest int64) (*turn, role, <-chan struct{}) {
 	if q.next == nil {
 		q.next, what = newTurn(), lead
 	}
-	q.next.newest = max(q.next.newest, newest)
+	q.next.events = append(q.next.events, events...)
 	return q.next, what, q.running.done
 }
 

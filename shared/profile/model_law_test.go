@@ -1,0 +1,135 @@
+package profile_test
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// exact holds a read, and a computation past the stored profile, to the sum over
+// what the log holds.
+func (w *world) exact(when string) {
+	app := w.app()
+	row, err := w.store.ReadUser(ctx, w.appID, "u")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var events []affinity.Event
+	err = w.store.ReadLog(ctx, w.appID, []store.Span{{User: "u", To: history.End}}, func(_ string, r store.LogRow) error {
+		e, err := r.Event()
+		e.Counts = slices.Clone(e.Counts)
+		events = append(events, e)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	got := w.peek(app)
+	sets, err := w.engine.Compute(ctx, app, []string{"u"}, affinity.Compile(app.Strategy))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	window := affinity.Window{Now: got.Anchor, RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
+	want := affinity.Reference(events, app.Strategy, window)
+	for name, p := range map[string]affinity.Profile{"read": got.Profile, "computed": sets["u"][0].At(got.Anchor)} {
+		if p.Known != want.Known || len(p.Affinities) != len(want.Affinities) {
+			w.t.Fatalf("%s: %s %+v, the log says %+v", when, name, p, want)
+		}
+		for _, a := range want.Affinities {
+			if s := scoreOf(p, a.Value); math.Abs(s-a.Scores[0]) > 1e-9*a.Scores[0] {
+				w.t.Fatalf("%s: %s has %s at %v, the log says %v", when, name, a.Value, s, a.Scores[0])
+			}
+		}
+	}
+}
+
+// swept holds that there is no block that the manifest does not name.
+func (w *world) swept() {
+	row, err := w.store.ReadUser(ctx, w.appID, "u")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m, err := history.ParseManifest(row.Manifest)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, id := range w.blocks() {
+		if id.Ticket < row.Ticket && !slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.ID == id }) {
+			w.t.Fatalf("block %v is left, the manifest names %+v at ticket %d", id, m, row.Ticket)
+		}
+	}
+}
+
+// check reads the user as a client would, now, while others are at work, and
+// holds the answer to the law: every acknowledged event counts, and none that
+// was deleted or never sent. The read stores nothing, for it is not one of the
+// processes whose interleaving is the test's subject.
+func (w *world) check(when string) {
+	app := w.app()
+	got := w.peek(app)
+	known := func(n int) bool { return w.acked[n] && w.events[n].Time > w.maxDelete }
+	possible := func(n int) bool {
+		return w.events[n].Time > w.deletedBy && (w.acked[n] || w.isPending(n))
+	}
+	least, most := w.reference(app, got.Anchor, known, false), w.reference(app, got.Anchor, possible, true)
+	for _, a := range least.Affinities {
+		if s := scoreOf(got.Profile, a.Value); s < a.Scores[0]*(1-1e-9) {
+			w.t.Fatalf("%s: %s is %v, must be at least %v: an acknowledged event is hidden", when, a.Value, s, a.Scores[0])
+		}
+	}
+	for _, a := range got.Affinities {
+		if s := scoreOf(most, a.Value); a.Scores[0] > s*(1+1e-9) {
+			w.t.Fatalf("%s: %s is %v, can be at most %v", when, a.Value, a.Scores[0], s)
+		}
+	}
+	if least.Known && !got.Known {
+		w.t.Fatalf("%s: the user is unknown, but has an acknowledged event", when)
+	}
+}
+
+// peek reads without storing: it stops what the engine would write.
+func (w *world) peek(app config.App) profile.Result {
+	got, err := w.engine.Read(context.WithValue(context.Background(), actorKey{}, onlooker{}), app, "u", 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}
+
+func (w *world) isPending(n int) bool {
+	return slices.ContainsFunc(w.pending, func(m message) bool { return slices.Contains(m.events, n) })
+}
+
+// reference is the sum over some events. One that was resolved in two ways
+// counts for both, or for neither.
+func (w *world) reference(app config.App, now int64, counts func(int) bool, both bool) affinity.Profile {
+	var events []affinity.Event
+	for n, e := range w.events {
+		if !counts(n) {
+			continue
+		}
+		logged := affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name}
+		for v := range w.resolved[n] {
+			if both || len(w.resolved[n]) == 1 {
+				logged.Counts = append(logged.Counts, affinity.Count{Facet: "color", Value: v, N: 1 + n%2})
+			}
+		}
+		events = append(events, logged)
+	}
+	return affinity.Reference(events, app.Strategy, affinity.Window{Now: now, RetentionDays: app.RetentionDays})
+}
+
+func scoreOf(p affinity.Profile, value string) float64 {
+	for _, a := range p.Affinities {
+		if a.Value == value {
+			return a.Scores[0]
+		}
+	}
+	return 0
+}

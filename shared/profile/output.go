@@ -1,0 +1,146 @@
+package profile
+
+import (
+	"context"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// output turns a group's blocks, as they pass, into its profiles.
+type output struct {
+	*bulk
+	gr      *group
+	scratch *scratch
+	current *work // whose blocks are passing
+	shared  bool  // current uses the scratch scorer
+	again   []*work
+	writes  []store.ProfileWrite
+}
+
+// await names a block that is to come.
+func (w *work) await(id history.BlockID) {
+	if w.missing == nil {
+		w.missing = map[history.BlockID]bool{}
+	}
+	w.missing[id] = true
+}
+
+// block takes the next block: those of one user follow each other. Blocks that
+// the user's manifest does not name belong to folds that did not commit, or to
+// one that came after the row was read.
+func (o *output) block(ctx context.Context) func(store.BlockName, []byte) error {
+	return func(name store.BlockName, value []byte) error {
+		w := o.gr.byUser[name.User]
+		if w == nil || !w.missing[name.ID] {
+			return nil
+		}
+		delete(w.missing, name.ID)
+		if w.restart {
+			return nil
+		}
+		if w != o.current {
+			o.close()
+			o.open(w)
+		}
+		n, err := o.scratch.reader.Score(value, w.scorer)
+		if err != nil {
+			o.e.corrupt(ctx, o.app.ID, w, name.ID, err)
+			w.restart = true
+			return nil
+		}
+		w.events += n
+		return nil
+	}
+}
+
+func (o *output) open(w *work) {
+	o.current, o.shared = w, w.scorer == nil
+	if o.shared {
+		o.scratch.scorer.Reset(w.window)
+		w.scorer = o.scratch.scorer
+	}
+}
+
+// close ends the user whose blocks have passed.
+func (o *output) close() {
+	w := o.current
+	if w == nil {
+		return
+	}
+	if w.restart || len(w.missing) > 0 {
+		w.restart = true
+		o.again = append(o.again, w)
+	} else {
+		o.profile(w)
+	}
+	w.done, w.scorer, o.current = true, nil, nil
+}
+
+// profile adds a user's profile to what is to be written.
+func (o *output) profile(w *work) {
+	p := w.profile(o.app)
+	o.gr.result.Events += int64(w.events + w.loose)
+	if p.Known {
+		o.gr.result.Known++
+	}
+	if o.options.Discard {
+		return
+	}
+	o.writes = append(o.writes, write(w, p))
+}
+
+// finish ends users whose blocks did not come or who have none, and writes all
+// profiles.
+func (o *output) finish(ctx context.Context) error {
+	o.close()
+	for _, w := range o.gr.works {
+		if w.stale && !w.done {
+			o.open(w)
+			o.close()
+		}
+	}
+	if len(o.again) > 0 {
+		if err := o.restart(ctx); err != nil {
+			return err
+		}
+	}
+	if err := o.e.store.WriteProfiles(ctx, o.app.ID, o.writes); err != nil {
+		return err
+	}
+	o.gr.result.Written += int64(len(o.writes))
+	return nil
+}
+
+// restart computes users again whose blocks went away or are damaged, each from
+// a new row.
+func (o *output) restart(ctx context.Context) error {
+	for _, w := range o.again {
+		row, err := o.e.store.ReadUser(ctx, o.app.ID, w.user)
+		if err != nil {
+			return err
+		}
+		if err := o.e.adopt(ctx, o.app.ID, w, row); err != nil {
+			return err
+		}
+	}
+	if err := o.e.compute(ctx, o.app, o.c, o.again, false, o.e.rereads(o.app.ID)); err != nil {
+		return err
+	}
+	for _, w := range o.again {
+		o.profile(w)
+	}
+	o.e.mend(ctx, o.app.ID, o.again)
+	return nil
+}
+
+// write is a user's profile on its way to his row.
+func write(w *work, p affinity.Profile) store.ProfileWrite {
+	summary := p
+	summary.Affinities = nil
+	return store.ProfileWrite{
+		User: w.user, Row: w.row, Version: p.StrategyVersion,
+		Value: p.AppendBinary(nil), Summary: summary.AppendBinary(nil),
+	}
+}

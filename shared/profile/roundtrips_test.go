@@ -1,0 +1,95 @@
+package profile_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// requests records what goes to Bigtable.
+type requests struct {
+	mu   sync.Mutex
+	made []string
+}
+
+func (r *requests) add(method string) {
+	name := method[strings.LastIndexByte(method, '/')+1:]
+	if name == "PingAndWarm" || name == "GetClientConfiguration" {
+		return // the client's own
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made = append(r.made, name)
+}
+
+// take returns what was requested since the last call, sorted.
+func (r *requests) take() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.Sort(r.made)
+	made := strings.Join(r.made, " ")
+	r.made = nil
+	return made
+}
+
+// TestRequests holds what a refresh, a read and a fold ask of Bigtable: a
+// refresh writes the log, draws a ticket, reads blocks and log at once, and
+// writes the profile; a fold adds two, a late event two.
+func TestRequests(t *testing.T) {
+	var r requests
+	b := newBench(t, 90, plain)
+	b.store = storetest.New(t,
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			r.add(method)
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			r.add(method)
+			return open(ctx, desc, cc, method, opts...)
+		}))
+	b.eng = b.engine()
+	b.eng.Tighten(4, 100, 100, 100, time.Minute)
+	expect := func(what, want string) {
+		t.Helper()
+		if got := r.take(); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	old := func(i int64) store.LogEvent { return bought("u", b.clock-day+i*hour) }
+
+	b.apply(old(1), old(2))
+	expect("a refresh without blocks", "MutateRow MutateRows ReadModifyWriteRow ReadRows")
+	b.read("u")
+	expect("a stored read", "ReadRows")
+	b.apply(old(3), old(4))
+	expect("a refresh that folds", "CheckAndMutateRow MutateRow MutateRow MutateRows ReadModifyWriteRow ReadRows")
+	b.apply(bought("u", b.clock))
+	expect("a refresh with blocks", "MutateRow MutateRow ReadModifyWriteRow ReadRows ReadRows")
+	b.setStrategy(decaying)
+	b.read("u")
+	expect("a computed read and its repair", "MutateRow ReadRows ReadRows ReadRows")
+	b.read("u")
+	expect("the read after it", "ReadRows")
+	b.eng.Tighten(100, 100, 100, 100, time.Minute)
+	b.apply(bought("u", b.clock-day+hour+1))
+	expect("a late event", "CheckAndMutateRow MutateRow MutateRow ReadModifyWriteRow ReadModifyWriteRow ReadRows")
+	if _, err := b.eng.Fold(ctx, b.app(), "u"); err != nil {
+		t.Fatal(err)
+	}
+	// One more than the least, because it is announced: a busy user's fold must not
+	// be overtaken by his next event.
+	expect("a fold by itself", "CheckAndMutateRow CheckAndMutateRow MutateRow ReadModifyWriteRow ReadRows")
+	if err := b.recompute(profile.RecomputeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect("a bulk computation: rows, what is outside, blocks, profiles", "MutateRow ReadRows ReadRows ReadRows")
+}
