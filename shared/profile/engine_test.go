@@ -368,3 +368,10 @@ func (b *bench) recompute(o profile.RecomputeOptions) error {
 	_, err := b.eng.Recompute(ctx, b.app(), profile.Part{}, o, func(profile.Progress) error { return nil })
 	return err
 }
+
+func (b *bench) recomputeAll() {
+	b.t.Helper()
+	if err := b.recompute(profile.RecomputeOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+}

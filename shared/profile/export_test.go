@@ -8,3 +8,6 @@ func (e *Engine) Tighten(fold, most, block, keep int, settle time.Duration) {
 		foldEvents: fold, maintainEvents: 1, settle: settle, looseEvents: 2, foldMost: most, blockEvents: block, keepRows: keep,
 	}
 }
+
+// Lazy keeps an engine from folding anything.
+func (e *Engine) Lazy() { e.limits.foldEvents, e.limits.maintainEvents = 1<<30, 1<<30 }

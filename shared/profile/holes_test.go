@@ -161,9 +161,6 @@ func TestABlockThatWasReplacedIsNotEmpty(t *testing.T) {
 	s.apply(s.at(6))
 	s.fold() // joins it with the new event
 	s.round(profile.RecomputeOptions{Maintain: true})
-	if n := s.eng.Counters().Swept.Load(); n != 0 {
-		t.Fatalf("swept %d by an engine that did not run the round", n)
-	}
 	if ids, err := s.store.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 1 {
 		t.Fatalf("%v, %v: want the replaced block to be gone", ids, err)
 	}
@@ -319,65 +316,113 @@ func TestAFoldAndADeletion(t *testing.T) {
 	}
 }
 
-// A sweep meets a fold at each of its requests: it takes no block that is, or
-// comes to be, named.
+// A sweep meets a fold at each of its requests, and either ends first: the sweep
+// takes no block that is, or comes to be, named.
 func TestASweepAndAFold(t *testing.T) {
-	for requests := range 7 {
-		s := newStage(t)
-		s.apply(s.at(1), s.at(5))
-		f := s.folds()
-		for range requests {
-			if f.before != "" {
-				s.passes(f, 1)
+	begins := map[string]func(*stage) *actor{
+		"announced": func(s *stage) *actor { return s.folds() },
+		// The event is old, and what is outside the blocks enough for a fold.
+		"with a refresh": func(s *stage) *actor { return s.applies(s.folding(2), s.at(6)) },
+	}
+	for name, begin := range begins {
+		for variant := range 32 {
+			requests, sweepFirst, busy := variant/4, variant&1 != 0, variant&2 != 0
+			s := newStage(t)
+			s.apply(s.at(1), s.at(5))
+			want := 2
+			if name == "with a refresh" {
+				want++
 			}
-		}
-		app := s.app()
-		w := s.leads("sweep", func(ctx context.Context) error {
-			e := s.engine() // which leaves the fold to the other
-			e.Tighten(1000, 100, 100, 100, time.Minute)
-			_, err := e.Recompute(ctx, app, profile.Part{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
-			return err
-		})
-		s.passes(w, 2)
-		s.ends(f)
-		s.ends(w)
-		s.counts(2)
-		if n := s.eng.Counters().CorruptBlocks.Load(); n != 0 {
-			t.Errorf("after %d requests of the fold a named block was swept", requests)
+			f := begin(s)
+			for range requests {
+				if f.before != "" {
+					s.passes(f, 1)
+				}
+			}
+			if busy { // another ticket is drawn meanwhile
+				s.apply(bought("u", s.clock))
+				want++
+			}
+			app := s.app()
+			w := s.leads("sweep", func(ctx context.Context) error {
+				e := s.engine()
+				e.Lazy() // which leaves the fold to the other
+				_, err := e.Recompute(ctx, app, profile.Part{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
+				return err
+			})
+			s.passes(w, 2) // rows; blocks
+			if !sweepFirst {
+				s.ends(f)
+			}
+			s.ends(w)
+			s.ends(f)
+			s.counts(want)
+			if n := s.eng.Counters().CorruptBlocks.Load(); n != 0 {
+				t.Errorf("%s, after %d requests of the fold, sweep first: %v, busy: %v: a named block was swept", name, requests, sweepFirst, busy)
+			}
 		}
 	}
 }
 
-// A damaged block is named and counted, the log read in its place, and the next
-// fold writes another.
+// A damaged or lost block is named and counted, the log read in its place, and
+// the next fold writes another, whoever finds it.
 func TestADamagedBlock(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		s := newStage(t)
-		s.apply(s.at(1), s.at(5))
-		s.fold()
-		id := s.manifest().Blocks[0].ID
-		spoilt := []store.BlockWrite{{ID: id, Newest: s.clock, Value: []byte("no block")}}
-		if lost {
-			if err := s.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}); err != nil {
+	finders := map[string]func(*stage){
+		"read":      func(s *stage) { s.read("u") },
+		"refresh":   func(s *stage) { s.apply(s.at(20)) },
+		"recompute": func(s *stage) { s.recomputeAll() },
+	}
+	for name, find := range finders {
+		for _, lost := range []bool{false, true} {
+			s := newStage(t)
+			s.apply(s.at(1), s.at(5))
+			s.fold()
+			id := s.manifest().Blocks[0].ID
+			spoilt := []store.BlockWrite{{ID: id, Newest: s.clock, Value: []byte("no block")}}
+			if lost {
+				if err := s.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := s.store.WriteBlocks(ctx, appID, "u", spoilt); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := s.store.WriteBlocks(ctx, appID, "u", spoilt); err != nil {
-			t.Fatal(err)
+			s.setStrategy(plainer)
+			s.setStrategy(plain)
+			find(s)
+			want := 60.0
+			if name == "refresh" {
+				want = 90
+			}
+			if r := s.read("u"); red(r) != want || !r.Stored {
+				t.Errorf("%s, lost: %v: %+v, want what the log says", name, lost, r)
+			}
+			if n := s.eng.Counters().CorruptBlocks.Load(); n != 1 {
+				t.Errorf("%s, lost: %v: %d blocks counted as damaged, want 1", name, lost, n)
+			}
+			if m := s.manifest(); len(m.Blocks) != 0 {
+				t.Errorf("%s, lost: %v: the manifest still names it: %+v", name, lost, m)
+			}
+			s.fold()
+			s.counts(int(want) / 30)
 		}
-		s.setStrategy(plainer)
-		s.setStrategy(plain)
-		if r := s.read("u"); red(r) != 60 {
-			t.Errorf("lost: %v: %+v, want what the log says", lost, r)
-		}
-		if n := s.eng.Counters().CorruptBlocks.Load(); n != 1 {
-			t.Errorf("lost: %v: %d blocks counted as damaged, want 1", lost, n)
-		}
-		if m := s.manifest(); len(m.Blocks) != 0 {
-			t.Errorf("lost: %v: the manifest still names it: %+v", lost, m)
-		}
-		s.fold()
-		s.counts(2)
 	}
+}
+
+// What lay outside the blocks before blocks are trimmed still lies there after.
+func TestTrimmingForgetsNothing(t *testing.T) {
+	s := newStage(t)
+	s.apply(bought("u", s.clock-89*day), s.at(1))
+	s.fold()
+	s.apply(s.at(5))
+	s.clock += 2 * day
+	lazy := s.engine()
+	lazy.Lazy()
+	old := s.manifest()
+	_, err := lazy.Recompute(ctx, s.app(), profile.Part{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
+	if m := s.manifest(); err != nil || len(old.Blocks) != 2 || len(m.Blocks) != 1 {
+		t.Fatalf("%+v became %+v, %v; want the older of two blocks to be gone", old, m, err)
+	}
+	s.counts(2)
 }
 
 // plainer is another strategy under which the same is to be seen.

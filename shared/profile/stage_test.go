@@ -152,7 +152,7 @@ func (s *stage) round(o profile.RecomputeOptions) {
 func (s *stage) counts(events int) {
 	s.t.Helper()
 	want := 30 * float64(events)
-	sets, err := s.calm().Compute(ctx, s.app(), []string{"u"}, affinity.Compile(plain))
+	sets, err := s.eng.Compute(ctx, s.app(), []string{"u"}, affinity.Compile(plain))
 	if err != nil {
 		s.t.Fatal(err)
 	}
