@@ -134,6 +134,19 @@ func BenchmarkProfile(b *testing.B) {
 	}
 }
 
+// BenchmarkAppendProfile is BenchmarkProfile and BenchmarkAppendBinary in one.
+func BenchmarkAppendProfile(b *testing.B) {
+	sc := affinity.NewScorer(affinity.Compile(benchStrategy(30)), affinity.Window{Now: now, RetentionDays: window})
+	for _, e := range benchEvents() {
+		sc.AddEvent(e)
+	}
+	var stored []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		stored = sc.AppendProfile(stored[:0], 1)
+	}
+}
+
 func BenchmarkAppendBinary(b *testing.B) {
 	p := benchProfile(30)
 	var stored []byte

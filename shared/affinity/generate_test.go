@@ -1,7 +1,9 @@
 package affinity_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -116,4 +118,8 @@ func drawProfile(t *rapid.T) affinity.Profile {
 		p.Affinities = append(p.Affinities, a)
 	}
 	return p
+}
+
+func sortEvents(events []affinity.Event) {
+	slices.SortStableFunc(events, func(a, b affinity.Event) int { return cmp.Compare(a.Time, b.Time) })
 }

@@ -1,9 +1,6 @@
 package affinity
 
-import (
-	"hash/maphash"
-	"sort"
-)
+import "sort"
 
 // What follows is for whoever holds many events at once, and values with lists of events in place of events with lists
 // of values: a run is the times of events, in order. Such a reader begins the run, has its events weighed, adds up the
@@ -58,16 +55,12 @@ func (sc *Scorer) Weigh(k int, weights, points []float64, times []int64) {
 	}
 }
 
-// AddTotals adds to a value, as sent, of a facet: for each half-life the sum, over its events inside the window, of
-// weight x count. It does not keep the bytes of value. The events are for Scored to know.
-func (sc *Scorer) AddTotals(facet int, value []byte, totals []float64) {
-	hash := maphash.Bytes(seed, value)
-	at, ok := sc.tables[facet].find(hash, value)
-	if !ok {
-		at = sc.enter(int32(facet), hash, string(value))
-	}
+// AddTotals adds to a value, as sent, of a facet: for each half-life the sum, over the value's events inside the window,
+// of weight x count. The value is b[start:end]; it is not kept. Its events are for Scored to know.
+func (sc *Scorer) AddTotals(facet int, b []byte, start, end int, totals []float64) {
+	f := int32(facet)
+	sums := sc.sums(f, sc.resolve(f, sc.lookup(f, b, start, end)))
 	weight := sc.c.weights[facet]
-	sums := sc.sums(int32(facet), at)
 	for i, total := range totals[:len(sums)] {
 		sums[i] += weight * total
 	}

@@ -1,9 +1,6 @@
 package affinity
 
-import (
-	"hash/maphash"
-	"math"
-)
+import "math"
 
 // Scorer adds up one user's events, in any order, then those of the next user: see Reset. It holds one sum per filter
 // and half-life, however many the events. A scorer is not safe for concurrent use.
@@ -15,7 +12,8 @@ type Scorer struct {
 	window Window
 	user   uint32  // another for each user since values were last forgotten; never 0
 	tables []table // by facet index
-	names  arena   // the bytes of their values
+	names  arena   // of their values
+	text   []byte  // scratch: a value
 
 	// The event begun last.
 	time    int64
@@ -121,12 +119,7 @@ func (sc *Scorer) Add(sec Section, value []byte, n int) {
 	if !sc.inside || !sec.OK() || n <= 0 {
 		return
 	}
-	hash := maphash.Bytes(seed, value)
-	at, ok := sc.tables[sec.facet].find(hash, value)
-	if !ok {
-		at = sc.enter(sec.facet, hash, string(value))
-	}
-	sc.count(sec, at, n)
+	sc.count(sec, sc.lookup(sec.facet, value, 0, len(value)), n)
 }
 
 // AddEvent begins e and adds all its counts. It keeps no memory of e.
@@ -144,7 +137,7 @@ func (sc *Scorer) AddEvent(e Event) {
 		if !sec.OK() || c.N <= 0 {
 			continue
 		}
-		sc.count(sec, sc.lookup(sec.facet, c.Value), c.N)
+		sc.count(sec, sc.lookupString(sec.facet, c.Value), c.N)
 	}
 }
 
@@ -154,7 +147,7 @@ func (sc *Scorer) count(sec Section, at int32, n int) {
 		sc.begunScores()
 	}
 	weight := sec.weight * float64(n)
-	sums := sc.sums(sec.facet, at)
+	sums := sc.sums(sec.facet, sc.resolve(sec.facet, at))
 	for i, factor := range sc.factors {
 		sums[i] += weight * factor
 	}
@@ -185,8 +178,7 @@ func (sc *Scorer) Merge(o *Scorer) {
 		from := &o.tables[facet]
 		for _, slot := range from.touched {
 			// A slot is what aliases have led to: they do not apply again.
-			at := sc.lookup(int32(facet), from.entries[slot].name)
-			sums := sc.sumsOf(int32(facet), at)
+			sums := sc.sums(int32(facet), sc.lookupString(int32(facet), from.entries[slot].name))
 			for i, sum := range o.sumsAt(int32(facet), slot) {
 				sums[i] += sum
 			}

@@ -1,13 +1,16 @@
 package affinity
 
 import (
+	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
+	"math/rand/v2"
 	"strings"
 )
 
 // table holds the sums of one facet, and the values it has seen: of this user and, since entering a value costs more
-// than finding it, of the users before. It is a hash table of its own because values come as bytes of a block, and
-// because forgetting a user must not cost more than he did.
+// than finding it, of the users before. It is a hash table of its own because most values are so short that they can
+// be hashed and compared as two words, and because forgetting a user must not cost more than he did.
 //
 // Every value is an entry, as sent. The entry of a value without an alias is also a slot, that is: it has sums.
 type table struct {
@@ -18,6 +21,7 @@ type table struct {
 }
 
 type entry struct {
+	head words // of name
 	name string
 	slot int32  // the entry it counts as; unresolved until it is needed
 	user uint32 // whose slot it was last, as Scorer numbers users; 0: nobody's
@@ -25,45 +29,58 @@ type entry struct {
 
 const unresolved = -1
 
-// seed keeps senders from choosing values whose hashes meet.
-var seed = maphash.MakeSeed()
+// words are the first 16 bytes of a value, filled up with zeros.
+type words [2]uint64
 
-// find returns the entry of a value.
-func (t *table) find(hash uint64, value []byte) (int32, bool) {
-	if len(t.index) == 0 {
-		return 0, false
+const inWords = 16
+
+// readWords reads the words of b[start:end]. What follows in b may be read too, which is faster, but does not matter.
+func readWords(b []byte, start, end int) words {
+	if start+inWords > len(b) {
+		return shortWords(b[start:end])
 	}
-	mask := uint64(len(t.index) - 1)
-	for i := hash & mask; ; i = (i + 1) & mask {
-		x := t.index[i]
-		if x == 0 {
-			return 0, false
-		}
-		if x>>32 == hash>>32 {
-			if at := int32(x) - 1; t.entries[at].name == string(value) {
-				return at, true
-			}
-		}
+	b = b[start : start+inWords]
+	n := uint(end - start)
+	return words{
+		binary.LittleEndian.Uint64(b) & (1<<(8*n) - 1),
+		binary.LittleEndian.Uint64(b[8:]) & (1<<(8*max(n, 8)-64) - 1),
 	}
 }
 
-// findString is find for a string.
-func (t *table) findString(hash uint64, value string) (int32, bool) {
-	if len(t.index) == 0 {
-		return 0, false
-	}
-	mask := uint64(len(t.index) - 1)
-	for i := hash & mask; ; i = (i + 1) & mask {
-		x := t.index[i]
-		if x == 0 {
-			return 0, false
-		}
-		if x>>32 == hash>>32 {
-			if at := int32(x) - 1; t.entries[at].name == value {
-				return at, true
-			}
+// shortWords reads the words of a value of at most 16 bytes with nothing after it: from both ends, so that the two
+// parts overlap.
+func shortWords(b []byte) (w words) {
+	switch n := len(b); {
+	case n >= 8:
+		w[0] = binary.LittleEndian.Uint64(b)
+		w[1] = binary.LittleEndian.Uint64(b[n-8:]) >> (8 * (16 - n))
+	case n >= 4:
+		w[0] = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<(8*(n-4))
+	default:
+		for i := range b {
+			w[0] |= uint64(b[i]) << (8 * i)
 		}
 	}
+	return w
+}
+
+// Seeds keep senders from choosing values whose hashes meet.
+var (
+	seed         = maphash.MakeSeed()
+	seed0, seed1 = rand.Uint64(), rand.Uint64()
+)
+
+// hash returns the hash of a value of n bytes that are all in its words.
+func (w words) hash(n int) uint64 {
+	high, low := bits.Mul64(w[0]^seed0, w[1]^seed1^uint64(n))
+	return high ^ low
+}
+
+func hash(head words, value []byte) uint64 {
+	if len(value) <= inWords {
+		return head.hash(len(value))
+	}
+	return maphash.Bytes(seed, value)
 }
 
 // place puts an entry into the index, where it is not yet.
@@ -83,29 +100,50 @@ func (t *table) grow() {
 	}
 	t.index = make([]uint64, max(32, 2*len(t.index)))
 	for at := range t.entries {
-		t.place(maphash.String(seed, t.entries[at].name), int32(at))
+		e := &t.entries[at]
+		t.place(hash(e.head, []byte(e.name)), int32(at))
 	}
 }
 
-// lookup returns the entry of a value, which it makes if there is none.
-func (sc *Scorer) lookup(facet int32, value string) int32 {
-	hash := maphash.String(seed, value)
-	if at, ok := sc.tables[facet].findString(hash, value); ok {
-		return at
+// lookup returns the entry of b[start:end], which it makes if there is none.
+func (sc *Scorer) lookup(facet int32, b []byte, start, end int) int32 {
+	t, n := &sc.tables[facet], end-start
+	head := readWords(b, start, end)
+	h := head.hash(n)
+	if n > inWords {
+		h = hash(head, b[start:end])
 	}
-	return sc.enter(facet, hash, value)
+	if mask := len(t.index) - 1; mask >= 0 {
+		for i := int(h) & mask; t.index[i] != 0; i = (i + 1) & mask {
+			if t.index[i]>>32 != h>>32 {
+				continue
+			}
+			at := int32(t.index[i]) - 1
+			e := &t.entries[at]
+			if e.head == head && len(e.name) == n && (n <= inWords || e.name == string(b[start:end])) {
+				return at
+			}
+		}
+	}
+	return sc.enter(facet, h, head, b[start:end])
+}
+
+// lookupString is lookup for a string.
+func (sc *Scorer) lookupString(facet int32, value string) int32 {
+	sc.text = append(sc.text[:0], value...)
+	return sc.lookup(facet, sc.text, 0, len(value))
 }
 
 // enter makes an entry for a value that has none. It keeps no memory of value.
-func (sc *Scorer) enter(facet int32, hash uint64, value string) int32 {
+func (sc *Scorer) enter(facet int32, hash uint64, head words, value []byte) int32 {
 	t := &sc.tables[facet]
 	t.grow()
 	at := int32(len(t.entries))
 	slot := at
-	if _, ok := sc.c.aliases[facet][value]; ok {
+	if _, ok := sc.c.aliases[facet][string(value)]; ok {
 		slot = unresolved
 	}
-	t.entries = append(t.entries, entry{name: sc.names.keep(value), slot: slot})
+	t.entries = append(t.entries, entry{head: head, name: sc.names.keep(value), slot: slot})
 	t.place(hash, at)
 	for range sc.factors {
 		t.sums = append(t.sums, 0)
@@ -113,20 +151,24 @@ func (sc *Scorer) enter(facet int32, hash uint64, value string) int32 {
 	return at
 }
 
-// sums returns the sums that an entry's value adds to, by half-life: its own, or under an alias those of the value it
-// counts as. It holds until the next entry is made.
-func (sc *Scorer) sums(facet, at int32) []float64 {
-	t := &sc.tables[facet]
-	slot := t.entries[at].slot
-	if slot < 0 {
-		slot = sc.lookup(facet, sc.c.aliases[facet][t.entries[at].name])
-		t.entries[at].slot = slot
+// resolve returns the slot of an entry: itself, or under an alias the entry of the value it counts as.
+func (sc *Scorer) resolve(facet, at int32) int32 {
+	if slot := sc.tables[facet].entries[at].slot; slot != unresolved {
+		return slot
 	}
-	return sc.sumsOf(facet, slot)
+	return sc.follow(facet, at)
 }
 
-// sumsOf returns the sums of a slot, which are from now on those of this user.
-func (sc *Scorer) sumsOf(facet, slot int32) []float64 {
+// follow finds out the slot of an entry under an alias.
+func (sc *Scorer) follow(facet, at int32) int32 {
+	slot := sc.lookupString(facet, sc.c.aliases[facet][sc.tables[facet].entries[at].name])
+	sc.tables[facet].entries[at].slot = slot // not before: the entries may have moved
+	return slot
+}
+
+// sums returns the sums of a slot, by half-life, which are from now on those of this user. They hold until the next
+// entry is made.
+func (sc *Scorer) sums(facet, slot int32) []float64 {
 	t := &sc.tables[facet]
 	sums := sc.sumsAt(facet, slot)
 	if e := &t.entries[slot]; e.user != sc.user {
@@ -137,7 +179,7 @@ func (sc *Scorer) sumsOf(facet, slot int32) []float64 {
 	return sums
 }
 
-// sumsAt returns the sums of a slot of this user.
+// sumsAt returns the sums of a slot that is this user's.
 func (sc *Scorer) sumsAt(facet, slot int32) []float64 {
 	k := len(sc.factors)
 	return sc.tables[facet].sums[int(slot)*k : (int(slot)+1)*k]
@@ -151,17 +193,17 @@ type arena struct {
 
 const maxPiece = 16 << 10
 
-// keep returns a copy of s.
-func (a *arena) keep(s string) string {
-	a.size += len(s)
-	if a.piece == nil || len(s) > a.piece.Cap()-a.piece.Len() {
-		if len(s) > maxPiece/8 {
-			return strings.Clone(s)
+// keep returns a copy of b.
+func (a *arena) keep(b []byte) string {
+	a.size += len(b)
+	if a.piece == nil || len(b) > a.piece.Cap()-a.piece.Len() {
+		if len(b) > maxPiece/8 {
+			return string(b)
 		}
 		a.piece = new(strings.Builder)
-		a.piece.Grow(max(len(s), min(maxPiece, max(256, a.size))))
+		a.piece.Grow(max(len(b), min(maxPiece, max(256, a.size))))
 	}
 	start := a.piece.Len()
-	a.piece.WriteString(s)
+	a.piece.Write(b)
 	return a.piece.String()[start:]
 }

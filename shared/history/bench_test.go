@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
@@ -99,6 +100,11 @@ func packAll(logs [][]affinity.Event) (blocks [][][]byte, size int) {
 	return blocks, size
 }
 
+// perCore reports how many events a second of the processor is enough for.
+func perCore(b *testing.B, events int, before time.Duration) {
+	b.ReportMetric(float64(events)/(cpu()-before).Seconds(), "events/s")
+}
+
 // BenchmarkScore is what a recompute does with the bytes of blocks: user after user into one scorer.
 func BenchmarkScore(b *testing.B) {
 	for _, halfLives := range [][]int{{30}, {7, 30, 180}, nil} {
@@ -109,6 +115,7 @@ func BenchmarkScore(b *testing.B) {
 				r, sc := history.NewReader(c), affinity.NewScorer(c, benchWindow)
 				b.ReportAllocs()
 				events, i := 0, 0
+				before := cpu()
 				for b.Loop() {
 					sc.Reset(benchWindow)
 					for _, block := range blocks[i] {
@@ -122,7 +129,7 @@ func BenchmarkScore(b *testing.B) {
 						i = 0
 					}
 				}
-				b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+				perCore(b, events, before)
 				b.ReportMetric(float64(size)/float64(200*n), "B/event")
 			})
 		}
@@ -139,6 +146,7 @@ func BenchmarkRecomputeUser(b *testing.B) {
 			var stored []byte
 			b.ReportAllocs()
 			events, i := 0, 0
+			before := cpu()
 			for b.Loop() {
 				sc.Reset(benchWindow)
 				for _, block := range blocks[i] {
@@ -153,7 +161,7 @@ func BenchmarkRecomputeUser(b *testing.B) {
 					i = 0
 				}
 			}
-			b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+			perCore(b, events, before)
 			b.ReportMetric(float64(len(stored)), "B/profile")
 		})
 	}
@@ -167,6 +175,7 @@ func BenchmarkBuild(b *testing.B) {
 			var block []byte
 			b.ReportAllocs()
 			events, i := 0, 0
+			before := cpu()
 			for b.Loop() {
 				for _, e := range logs[i] {
 					if !builder.Add(e) {
@@ -180,15 +189,32 @@ func BenchmarkBuild(b *testing.B) {
 					i = 0
 				}
 			}
-			b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+			perCore(b, events, before)
 		})
 	}
+}
+
+// BenchmarkBuildOne is a block by a builder of its own, as a refresh may build one.
+func BenchmarkBuildOne(b *testing.B) {
+	events := crowd(1, 40)[0]
+	b.ReportAllocs()
+	n, before := 0, cpu()
+	for b.Loop() {
+		builder := history.NewBuilder()
+		for _, e := range events {
+			builder.Add(e)
+		}
+		builder.AppendBlock(nil)
+		n += len(events)
+	}
+	perCore(b, n, before)
 }
 
 func BenchmarkEvents(b *testing.B) {
 	blocks, _ := packAll(crowd(10, 300))
 	b.ReportAllocs()
 	events, i := 0, 0
+	before := cpu()
 	for b.Loop() {
 		for _, block := range blocks[i] {
 			for _, err := range history.Events(block) {
@@ -202,5 +228,5 @@ func BenchmarkEvents(b *testing.B) {
 			i = 0
 		}
 	}
-	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+	perCore(b, events, before)
 }

@@ -175,16 +175,16 @@ func (r *Reader) section(b []byte, facet int, sc *affinity.Scorer) bool {
 		if first > len(b) || head/2 > uint64(len(b)-first) {
 			return false
 		}
-		var ok bool
+		n, ok := int(head/2), false
 		if r.k == 1 && head&1 == 0 {
-			p, ok = r.total(b, first, int(head/2))
+			p, ok = r.total(b, first, n)
 		} else {
-			p, ok = r.eachTotal(b, first, int(head/2), head&1 != 0)
+			p, ok = r.eachTotal(b, first, n, head&1 != 0)
 		}
 		if !ok {
 			return false
 		}
-		sc.AddTotals(facet, b[start:end], r.totals)
+		sc.AddTotals(facet, b, start, end, r.totals)
 	}
 	return true
 }
@@ -195,27 +195,32 @@ func (r *Reader) total(b []byte, p, n int) (int, bool) {
 	start := p
 	for range n {
 		var since uint64
-		since, p = uvarint(b, p)
+		if p < len(b) && b[p] < 0x80 { // uvarint, for speed
+			since = uint64(b[p])
+			p++
+		} else {
+			since, p = longUvarint(b, p)
+		}
 		ordinal += since
-		if since >= uint64(len(weights)) || ordinal >= uint64(len(weights)) || p > len(b) {
+		if ordinal >= uint64(len(weights)) || since >= uint64(len(weights)) || p > len(b) {
 			return 0, false
 		}
 		total += weights[ordinal]
 	}
 	r.totals[0] = total
-	if n > 0 && r.seek > 0 {
-		r.seekFrom(b, start, n)
+	if r.seek > 0 {
+		r.seekOldest(b, start, n)
 	}
 	return p, true
 }
 
-func (r *Reader) seekFrom(b []byte, p, n int) {
+// seekOldest looks through n postings whose counts are 1 for the first event that scores.
+func (r *Reader) seekOldest(b []byte, p, n int) {
 	ordinal := uint64(0)
 	for range n {
 		var since uint64
 		since, p = uvarint(b, p)
-		ordinal += since
-		if int(ordinal) >= r.seek {
+		if ordinal += since; int(ordinal) >= r.seek {
 			return
 		}
 		if r.scored[ordinal] > 0 {

@@ -99,7 +99,7 @@ func TestBlocksAndLogAreTheFormula(t *testing.T) {
 // TestWideBlocksAreTheFormula does the same with blocks that have many kinds, facets and values, all at once.
 func TestWideBlocksAreTheFormula(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		events := drawWide(t, 400)
+		events := drawWide(t, 250)
 		s := sampleStrategy()
 		for i := range s.EventsScoring {
 			s.EventsScoring[i].EventName = fmt.Sprint("name", i)

@@ -1,0 +1,78 @@
+package history_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+func FuzzBlock(f *testing.F) {
+	f.Add(sampleBlock())
+	f.Add(history.NewBuilder().AppendBlock(nil))
+	for _, block := range pack(history.NewBuilder(), crowd(1, 20)[0]) {
+		f.Add(block)
+	}
+	s := sampleStrategy()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if history.Check(b) == nil {
+			checkBlock(t, b, s)
+		}
+		if len(b) >= 5 {
+			checkBlock(t, sealBlock(slices.Clone(b)), s)
+		}
+	})
+}
+
+// checkBlock holds whatever has a right checksum to this: what can be read event by event scores the same as they do.
+func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
+	events, unpacked := unpack(block)
+	counts := 0
+	for i, e := range events {
+		counts += len(e.Counts)
+		if i > 0 && e.Time < events[i-1].Time {
+			t.Errorf("event %d is out of order", i)
+		}
+	}
+	if len(events)+counts > len(block) {
+		t.Errorf("%d events and %d counts from %d bytes", len(events), counts, len(block))
+	}
+	for _, halfLives := range [][]int{nil, {30, 7}} {
+		s.HalfLives = halfLives
+		c := affinity.Compile(s)
+		sc := affinity.NewScorer(c, benchWindow)
+		n, scored := history.NewReader(c).Score(block, sc)
+		if unpacked != nil {
+			continue // in a part that scoring may skip
+		}
+		if scored != nil || n != len(events) {
+			t.Fatalf("%d events are read, but %d scored: %v", len(events), n, scored)
+		}
+		if fault := differ(sc.Profile(), affinity.Reference(events, s, benchWindow)); fault != "" {
+			t.Error(fault)
+		}
+	}
+	if unpacked == nil {
+		checkRebuilt(t, events)
+	}
+}
+
+// checkRebuilt packs events again.
+func checkRebuilt(t *testing.T, events []affinity.Event) {
+	var again []affinity.Event
+	for _, block := range pack(history.NewBuilder(), events) {
+		part, err := unpack(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = append(again, part...)
+	}
+	if diff := cmp.Diff(tidy(events), tidy(again), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("not read back (-want +got):\n%s", diff)
+	}
+}
