@@ -14,7 +14,7 @@ import (
 
 const columnBlock = "b"
 
-// BlockName names one block of one user.
+// BlockName names one block of one user. It may be kept.
 type BlockName struct {
 	User string
 	ID   history.BlockID
@@ -31,21 +31,28 @@ func blockKey(app string, n BlockName) string {
 	return fmt.Sprintf("%s%016x,%04x", userKey(app, n.User), n.ID.Ticket, n.ID.N)
 }
 
+// parseBlockKey takes a key apart. The user is a part of it.
 func parseBlockKey(key string) (BlockName, error) {
-	parts := strings.Split(key, ",")
-	if len(parts) != 4 {
+	_, rest, _ := strings.Cut(key, ",")
+	user, rest, _ := strings.Cut(rest, ",")
+	ticket, n, ok := strings.Cut(rest, ",")
+	if !ok {
 		return BlockName{}, fmt.Errorf("block key %q: want app,user,ticket,n", key)
 	}
-	ticket, err := strconv.ParseInt(parts[2], 16, 64)
-	n, nErr := strconv.ParseInt(parts[3], 16, 0)
-	if err := errors.Join(err, nErr); err != nil {
+	t, err := strconv.ParseInt(ticket, 16, 64)
+	if err != nil {
 		return BlockName{}, fmt.Errorf("block key %q: %w", key, err)
 	}
-	return BlockName{parts[1], history.BlockID{Ticket: ticket, N: int(n)}}, nil
+	i, err := strconv.ParseInt(n, 16, 0)
+	if err != nil {
+		return BlockName{}, fmt.Errorf("block key %q: %w", key, err)
+	}
+	return BlockName{user, history.BlockID{Ticket: t, N: int(i)}}, nil
 }
 
-// WriteBlocks writes blocks of a user. Nothing reads them until a manifest names
-// them.
+// WriteBlocks writes blocks of a user, in requests of some MB. Nothing reads them
+// until a manifest names them, so that after an error they may be written again
+// or left.
 func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []BlockWrite) error {
 	b := newBulk(ctx, s.histories)
 	for _, w := range blocks {
@@ -61,32 +68,36 @@ func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []Bloc
 	return nil
 }
 
-// ReadBlocks reads blocks by name, those that are there, in the order of their
-// keys. fn must not keep the value.
+// ReadBlocks reads blocks by name, those that are there, as a stream. Names that
+// are in the order of their keys are read in that order; of others only those that
+// one request holds. fn must not keep the value, which is not copied for it; an
+// error of fn ends the reading and is returned.
 func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
 	byKey := make(map[string]BlockName, len(names))
 	for _, keys := range keyChunks(names, func(n BlockName) string { return blockKey(app, n) }, byKey) {
-		if err := s.readBlocks(ctx, keys, fn); err != nil {
+		if err := s.readBlocks(ctx, keys, func(key string) (BlockName, error) { return byKey[key], nil }, fn); err != nil {
 			return fmt.Errorf("read %d blocks of %s: %w", len(names), app, err)
 		}
 	}
 	return nil
 }
 
-// ScanBlocks reads all blocks of the users from one up to but not another, as one
-// stream in the order of their keys. Empty means open. fn must not keep the value.
+// ScanBlocks reads all blocks of the users from one up to but not another, named
+// by a manifest or not, as one stream in the order of their keys: by user, then
+// ticket, then number. Empty means open. fn is as with ReadBlocks.
 func (s *Store) ScanBlocks(ctx context.Context, app, from, to string, fn func(BlockName, []byte) error) error {
-	if err := s.readBlocks(ctx, userRange(app, from, to), fn); err != nil {
+	if err := s.readBlocks(ctx, userRange(app, from, to), parseBlockKey, fn); err != nil {
 		return fmt.Errorf("read blocks of %s: %w", app, err)
 	}
 	return nil
 }
 
-func (s *Store) readBlocks(ctx context.Context, rows bigtable.RowSet, fn func(BlockName, []byte) error, opts ...bigtable.ReadOption) error {
+func (s *Store) readBlocks(ctx context.Context, rows bigtable.RowSet, nameOf func(key string) (BlockName, error),
+	fn func(BlockName, []byte) error, opts ...bigtable.ReadOption) error {
 	var failed error
 	err := s.histories.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		var name BlockName
-		if name, failed = parseBlockKey(r.Key()); failed != nil {
+		if name, failed = nameOf(r.Key()); failed != nil {
 			return false
 		}
 		for _, item := range r[familyBlock] {
@@ -98,20 +109,21 @@ func (s *Store) readBlocks(ctx context.Context, rows bigtable.RowSet, fn func(Bl
 	return errors.Join(err, failed)
 }
 
-// ScanBlockKeys does what ScanBlocks does without reading the blocks.
+// ScanBlockKeys does what ScanBlocks does without their values being sent.
 func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
-	err := s.readBlocks(ctx, userRange(app, from, to), func(name BlockName, _ []byte) error { return fn(name) }, keysOnly)
+	err := s.readBlocks(ctx, userRange(app, from, to), parseBlockKey, func(name BlockName, _ []byte) error { return fn(name) }, keysOnly)
 	if err != nil {
 		return fmt.Errorf("list blocks of %s: %w", app, err)
 	}
 	return nil
 }
 
-// ListBlocks returns the blocks that a user has, named by his manifest or not.
+// ListBlocks returns the blocks that a user has, named by his manifest or not, by
+// ticket, then number.
 func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.BlockID, error) {
 	var ids []history.BlockID
 	prefix := userKey(app, user)
-	err := s.readBlocks(ctx, bigtable.NewRange(prefix, prefixEnd(prefix)), func(name BlockName, _ []byte) error {
+	err := s.readBlocks(ctx, bigtable.NewRange(prefix, prefixEnd(prefix)), parseBlockKey, func(name BlockName, _ []byte) error {
 		ids = append(ids, name.ID)
 		return nil
 	}, keysOnly)
@@ -121,7 +133,7 @@ func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.Blo
 	return ids, nil
 }
 
-// DeleteBlocks removes blocks of a user.
+// DeleteBlocks removes blocks of a user; ids that are not there are no error.
 func (s *Store) DeleteBlocks(ctx context.Context, app, user string, ids []history.BlockID) error {
 	b := newBulk(ctx, s.histories)
 	for _, id := range ids {
@@ -137,4 +149,5 @@ func (s *Store) DeleteBlocks(ctx context.Context, app, user string, ids []histor
 	return nil
 }
 
+// keysOnly has one empty cell of a row sent. A row without a cell is none.
 var keysOnly = bigtable.RowFilter(bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter()))

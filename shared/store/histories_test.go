@@ -9,12 +9,11 @@ import (
 
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 func blockOf(ticket int64, n int) history.BlockID { return history.BlockID{Ticket: ticket, N: n} }
 
-func putBlocks(t *testing.T, s *store.Store, user string, ids ...history.BlockID) {
+func putBlocks(t *testing.T, s bench, user string, ids ...history.BlockID) {
 	t.Helper()
 	var writes []store.BlockWrite
 	for _, id := range ids {
@@ -25,8 +24,8 @@ func putBlocks(t *testing.T, s *store.Store, user string, ids ...history.BlockID
 	}
 }
 
-func TestBlocks(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testBlocks(t *testing.T, s bench) {
+	ctx := context.Background()
 	putBlocks(t, s, "u", blockOf(300, 0), blockOf(7, 1), blockOf(7, 0))
 	putBlocks(t, s, "u+", blockOf(1, 0)) // '+' sorts before ','
 	putBlocks(t, s, "v", blockOf(2, 0))
@@ -67,8 +66,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-func TestManyAndLargeBlocks(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testManyAndLargeBlocks(t *testing.T, s bench) {
+	ctx := context.Background()
 	var writes []store.BlockWrite
 	for n := range 12 {
 		writes = append(writes, store.BlockWrite{ID: blockOf(1, n), Value: bytes.Repeat([]byte{byte(n)}, 1<<20)})
@@ -98,8 +97,8 @@ func TestManyAndLargeBlocks(t *testing.T) {
 
 func manifest(version int64) []byte { return history.Manifest{Version: version}.AppendBinary(nil) }
 
-func TestTheManifestChangesUnderItsVersionOnly(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testSwaps(t *testing.T, s bench) {
+	ctx := context.Background()
 	swap := func(was, now int64, want bool) {
 		t.Helper()
 		if done, err := s.SwapManifest(ctx, app, "u", was, manifest(now)); done != want || err != nil {
@@ -136,8 +135,8 @@ func TestTheManifestChangesUnderItsVersionOnly(t *testing.T) {
 	}
 }
 
-func TestAFoldCommitsAtTheNewestTicketOnly(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testCommits(t *testing.T, s bench) {
+	ctx := context.Background()
 	commit := func(ticket, version int64, want bool) {
 		t.Helper()
 		if done, err := s.CommitFold(ctx, app, "u", ticket, manifest(version)); done != want || err != nil {

@@ -27,14 +27,16 @@ func appendLogTime(dst []byte, ms int64) []byte {
 
 // parseLogKey takes a key of the log apart. The pieces alias the key.
 func parseLogKey(key string) (app, user string, ms int64, id string, err error) {
-	parts := strings.SplitN(key, ",", 4)
-	if len(parts) != 4 {
+	app, rest, _ := strings.Cut(key, ",")
+	user, rest, _ = strings.Cut(rest, ",")
+	time, id, ok := strings.Cut(rest, ",")
+	if !ok {
 		return "", "", 0, "", fmt.Errorf("log key %q: want app,user,time,id", key)
 	}
-	if ms, err = parseLogTime(parts[2]); err != nil {
+	if ms, err = parseLogTime(time); err != nil {
 		return "", "", 0, "", fmt.Errorf("log key %q: %w", key, err)
 	}
-	return parts[0], parts[1], ms, parts[3], nil
+	return app, user, ms, id, nil
 }
 
 // parseLogTime is time.Parse for timeLayout alone, which scans call once a row.

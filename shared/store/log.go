@@ -152,7 +152,7 @@ func (s *Store) PurgeLog(ctx context.Context, app, user string, until int64) (in
 		n++
 		failed = b.add(r.Key(), m, 0)
 		return failed == nil
-	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter())))
+	}, keysOnly)
 	if err := errors.Join(err, failed); err != nil {
 		return n, fmt.Errorf("purge log of %s: %w", app, err)
 	}

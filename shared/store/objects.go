@@ -103,7 +103,7 @@ func (s *Store) ClearIndex(ctx context.Context, app, index string) error {
 		m.DeleteRow()
 		failed = b.add(r.Key(), m, 0)
 		return failed == nil
-	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter())))
+	}, keysOnly)
 	if err := errors.Join(err, failed, b.flush()); err != nil {
 		return fmt.Errorf("clear index %s/%s: %w", app, index, err)
 	}

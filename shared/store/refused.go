@@ -63,6 +63,8 @@ func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused
 	return nil
 }
 
+var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))
+
 // ReadRefused reads the last refused events of an app, newest first, and how
 // many there were of each reason since the app exists.
 func (s *Store) ReadRefused(ctx context.Context, app string) ([]Refused, map[string]int64, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
@@ -13,7 +14,9 @@ import (
 	"github.com/affinityengine/affinity/shared/history"
 )
 
-// Span is a range of one user's log. A zero To ends nothing: history.End does.
+// Span is a range of one user's log, from From up to, but not including, To;
+// history.End is after every event. One that ends where it begins, or before, is
+// empty. A user may have several.
 type Span struct {
 	User     string
 	From, To history.Pos
@@ -37,10 +40,11 @@ type LogRow struct {
 	filters []bigtable.ReadItem
 }
 
-// Event decodes the row. Type and name are empty if it has no filters. Its texts
-// may be parts of the row.
+// Event decodes the row. Type and name are empty if no filters of it were read:
+// they are part of the columns. Its texts may be parts of the row. An error names
+// the damaged cell.
 func (r LogRow) Event() (affinity.Event, error) {
-	ev := affinity.Event{Time: r.Time}
+	ev := affinity.Event{Time: r.Time, Counts: slices.Grow[[]affinity.Count](nil, len(r.filters))}
 	for _, item := range r.filters {
 		typ, name, facet, err := parseQualifier(item.Column[len(familyFilters)+1:])
 		if err != nil {
@@ -63,12 +67,13 @@ type LogScorer struct {
 	sections map[string]affinity.Section // by column
 }
 
-// NewLogScorer makes one for a strategy.
+// NewLogScorer makes one for a strategy, to be used by one goroutine.
 func NewLogScorer(c *affinity.Compiled) *LogScorer {
 	return &LogScorer{c, map[string]affinity.Section{}}
 }
 
-// Score adds a row to a scorer of the same strategy.
+// Score adds a row to a scorer of the same strategy. After an error part of the
+// row may have been added.
 func (ls *LogScorer) Score(r LogRow, sc *affinity.Scorer) error {
 	if !sc.Begin(r.Time) {
 		return nil
@@ -93,8 +98,9 @@ func (ls *LogScorer) Score(r LogRow, sc *affinity.Scorer) error {
 	return nil
 }
 
-// ReadLog reads the events of the spans whole, without their originals, in the
-// order of the log.
+// ReadLog reads the events of the spans whole, without their originals. Spans
+// that are in the order of the log, users in UserOrder, are read in that order.
+// An error of fn ends the reading and is returned.
 func (s *Store) ReadLog(ctx context.Context, app string, spans []Span, fn func(user string, row LogRow) error) error {
 	return s.readLog(ctx, app, spans, wholeEvents, func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
 }
@@ -118,7 +124,8 @@ func (s *Store) ReadOriginals(ctx context.Context, app string, spans []Span, fn 
 }
 
 // ScoreLog reads the events of the spans, as far as the strategy scores them,
-// and adds them to their users' scorers. It returns how many there were.
+// and adds them to their users' scorers. It returns how many there were, those
+// included that lie outside a scorer's window or score nothing.
 func (s *Store) ScoreLog(ctx context.Context, app string, spans []Span, c *affinity.Compiled, scorer Sink) (int, error) {
 	n, user, ls := 0, "", NewLogScorer(c)
 	var current *affinity.Scorer
@@ -137,8 +144,13 @@ func (s *Store) readLog(ctx context.Context, app string, spans []Span, filter bi
 	for len(spans) > 0 {
 		var ranges bigtable.RowRangeList
 		for size := 0; len(spans) > 0 && size < maxReadBytes; spans = spans[1:] {
-			from, to := spanKeys(app, spans[0])
-			ranges, size = append(ranges, bigtable.NewRange(from, to)), size+len(from)+len(to)+16
+			// Bigtable refuses a request for one empty range in it.
+			if from, to := spanKeys(app, spans[0]); from < to {
+				ranges, size = append(ranges, bigtable.NewRange(from, to)), size+len(from)+len(to)+16
+			}
+		}
+		if len(ranges) == 0 {
+			return nil
 		}
 		var failed error
 		err := s.events.ReadRows(ctx, ranges, func(r bigtable.Row) bool {
@@ -162,13 +174,16 @@ func (s *Store) readLog(ctx context.Context, app string, spans []Span, filter bi
 
 // spanKeys are the keys that a span begins with and ends before.
 func spanKeys(app string, sp Span) (from, to string) {
-	prefix := userKey(app, sp.User)
-	if sp.To.Time > maxTime {
-		to = prefixEnd(prefix)
-	} else {
-		to = logKey(app, sp.User, sp.To.Time, sp.To.ID)
+	key := func(p history.Pos) string {
+		switch { // no event is outside of what a key can say
+		case p.Time < 0:
+			return userKey(app, sp.User)
+		case p.Time > maxTime:
+			return prefixEnd(userKey(app, sp.User))
+		}
+		return logKey(app, sp.User, p.Time, p.ID)
 	}
-	return logKey(app, sp.User, sp.From.Time, sp.From.ID), to
+	return key(sp.From), key(sp.To)
 }
 
 var (

@@ -10,7 +10,8 @@
 //	users    app,user,                                 one row a user
 //	           u:c ticket counter, u:m manifest, u:d deletedUntil, u:v strategy version of the newest profile
 //	           p:p profiles, p:s each without its affinities; cell time = ticket x 1000 microseconds
-//	histories app,user,<ticket>,<n>                    packed ranges of the log, named by the manifest
+//	histories
+//	         app,user,<ticket %016x>,<n %04x>          packed ranges of the log: those are valid that the manifest names
 //	           b:b a block, never rewritten, cell time = its latest event
 //	objects  app,index,objectID                        the catalog
 //	           o:record the object as sent, o:filters its filters and the settings version they were made under

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"cloud.google.com/go/bigtable"
 
@@ -190,21 +189,18 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 	b := newBulk(ctx, s.users)
 	for _, w := range writes {
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
+		setProfile(m, at, w.Value, w.Summary, s.selfCollect)
 		if s.selfCollect && w.Row.since > 0 { // an end of 0 would mean none
-			m.DeleteTimestampRange(familyProfile, columnProfile, 0, at)
-			m.DeleteTimestampRange(familyProfile, columnSummary, 0, at)
 			for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnVersion} {
 				m.DeleteTimestampRange(familyState, column, 0, w.Row.since)
 			}
 		}
-		m.Set(familyProfile, columnProfile, at, w.Value)
-		m.Set(familyProfile, columnSummary, at, w.Summary)
 		if w.Version != w.Row.Version {
 			// The server's time, like that of tickets; the write is then not retried by
 			// the client, but by whoever brought it here.
 			m.Set(familyState, columnVersion, bigtable.ServerTime, bigEndian(w.Version))
 		}
-		if err := b.add(userKey(app, w.User), m, len(w.Value)); err != nil {
+		if err := b.add(userKey(app, w.User), m, len(w.Value)+len(w.Summary)); err != nil {
 			return fmt.Errorf("write profiles of %s: %w", app, err)
 		}
 	}
@@ -214,21 +210,26 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 	return nil
 }
 
+// setProfile sets a profile and its summary at a ticket's time and, if asked to,
+// drops older ones: after setting them, so that no column is ever without a cell
+// (see replace).
+func setProfile(m *bigtable.Mutation, at bigtable.Timestamp, value, summary []byte, dropOlder bool) {
+	m.Set(familyProfile, columnProfile, at, value)
+	m.Set(familyProfile, columnSummary, at, summary)
+	if dropOlder && at > 0 { // an end of 0 would mean none
+		m.DeleteTimestampRange(familyProfile, columnProfile, 0, at)
+		m.DeleteTimestampRange(familyProfile, columnSummary, 0, at)
+	}
+}
+
 func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
 // RaiseTombstone marks a user's events up to a time as deleted, unless a later
 // deletion already does. A conditional write, because the cell's own time cannot
 // order deletions: every ticket rewrites the cell.
 func (s *Store) RaiseTombstone(ctx context.Context, app, user string, until int64) error {
-	covered := bigtable.ChainFilters(
-		bigtable.ColumnRangeFilter(familyState, columnDeleted, columnDeleted+"\x00"),
-		bigtable.LatestNFilter(1),
-		bigtable.ValueRangeFilter(bigEndian(until), nil))
-	raise := bigtable.NewMutation()
-	raise.DeleteCellsInColumn(familyState, columnDeleted)
-	// The server's time, like that of tickets: a cell must not be older than what
-	// it replaces.
-	raise.Set(familyState, columnDeleted, bigtable.ServerTime, bigEndian(until))
+	covered := latest(columnDeleted, bigEndian(until), nil)
+	raise := s.replace(columnDeleted, bigEndian(until))
 	err := retryAtomic(ctx, func() error {
 		return s.users.Apply(ctx, userKey(app, user), bigtable.NewCondMutation(covered, nil, raise))
 	})
@@ -244,28 +245,28 @@ func (s *Store) RaiseTombstone(ctx context.Context, app, user string, until int6
 // "compute", never an empty profile, which would hide events newer than the
 // tombstone.
 func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
-	at := bigtable.Timestamp(ticket * microsPerTicket)
-	m := s.setManifest(manifest)
-	for _, column := range []string{columnProfile, columnSummary} {
-		m.DeleteTimestampRange(familyProfile, column, 0, at)
-		m.Set(familyProfile, column, at, nil)
-	}
-	if err := s.users.Apply(ctx, userKey(app, user), m); err != nil {
-		return fmt.Errorf("forget %s,%s at ticket %s: %w", app, user, strconv.FormatInt(ticket, 10), err)
+	m := s.replace(columnManifest, manifest)
+	setProfile(m, bigtable.Timestamp(ticket*microsPerTicket), nil, nil, true)
+	// The client tries nothing again that is stamped by the server. Doing it twice
+	// is harmless: a manifest that names less is true.
+	err := retryAtomic(ctx, func() error { return s.users.Apply(ctx, userKey(app, user), m) })
+	if err != nil {
+		return fmt.Errorf("forget %s,%s at ticket %d: %w", app, user, ticket, err)
 	}
 	return nil
 }
 
-// setManifest puts a manifest in the place of every version there is: one that a
-// ticket's reading has given a later time than the server's clock must not stay
-// above it. The in-process Bigtable has one clock, and must not delete a column
-// under its readers.
-func (s *Store) setManifest(manifest []byte) *bigtable.Mutation {
+// replace sets a column of the state in the place of every version there is. The
+// time is the server's, like that of tickets; one whose clock is behind must not
+// leave the new cell below an older one, so those are deleted. The in-process
+// Bigtable has one clock, and a column without a cell is taken from under its
+// readers: there the new cell alone is set.
+func (s *Store) replace(column string, value []byte) *bigtable.Mutation {
 	m := bigtable.NewMutation()
 	if !s.selfCollect {
-		m.DeleteCellsInColumn(familyState, columnManifest)
+		m.DeleteCellsInColumn(familyState, column)
 	}
-	m.Set(familyState, columnManifest, bigtable.ServerTime, manifest)
+	m.Set(familyState, column, bigtable.ServerTime, value)
 	return m
 }
 
@@ -285,11 +286,11 @@ func (s *Store) SwapManifest(ctx context.Context, app, user string, was int64, n
 	var cond *bigtable.Mutation
 	if was == 0 {
 		// Absent or empty: no cell has a first byte.
-		cond = bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, s.setManifest(now))
+		cond = bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, s.replace(columnManifest, now))
 	} else {
 		prefix := history.Manifest{Version: was}.AppendBinary(nil)[:history.PrefixSize]
 		next := history.Manifest{Version: was + 1}.AppendBinary(nil)[:history.PrefixSize]
-		cond = bigtable.NewCondMutation(latest(columnManifest, prefix, next), s.setManifest(now), nil)
+		cond = bigtable.NewCondMutation(latest(columnManifest, prefix, next), s.replace(columnManifest, now), nil)
 	}
 	return s.swap(ctx, app, user, cond, was == 0)
 }
@@ -298,7 +299,7 @@ func (s *Store) SwapManifest(ctx context.Context, app, user string, was int64, n
 // False is as with SwapManifest.
 func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, now []byte) (bool, error) {
 	newest := latest(columnCounter, bigEndian(ticket), bigEndian(ticket+1))
-	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, s.setManifest(now), nil), false)
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, s.replace(columnManifest, now), nil), false)
 }
 
 // swap runs a conditional mutation and tells whether it was applied: when the
@@ -313,5 +314,3 @@ func (s *Store) swap(ctx context.Context, app, user string, cond *bigtable.Mutat
 	}
 	return matched != inverse, nil
 }
-
-var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))

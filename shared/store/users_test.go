@@ -9,7 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-func ticket(t *testing.T, s *store.Store, user string) store.User {
+func ticket(t *testing.T, s bench, user string) store.User {
 	t.Helper()
 	row, err := s.TakeTicket(context.Background(), app, user)
 	if err != nil {
@@ -18,7 +18,7 @@ func ticket(t *testing.T, s *store.Store, user string) store.User {
 	return row
 }
 
-func read(t *testing.T, s *store.Store, user string) store.User {
+func read(t *testing.T, s bench, user string) store.User {
 	t.Helper()
 	row, err := s.ReadUser(context.Background(), app, user)
 	if err != nil {
@@ -27,15 +27,14 @@ func read(t *testing.T, s *store.Store, user string) store.User {
 	return row
 }
 
-func write(t *testing.T, s *store.Store, w ...store.ProfileWrite) {
+func write(t *testing.T, s bench, w ...store.ProfileWrite) {
 	t.Helper()
 	if err := s.WriteProfiles(context.Background(), app, w); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestTicketsAreDistinctAndGrow(t *testing.T) {
-	s := storetest.New(t)
+func testTickets(t *testing.T, s bench) {
 	seen := make(chan int64, 50)
 	var wg sync.WaitGroup
 	for range cap(seen) {
@@ -64,8 +63,7 @@ func TestTicketsAreDistinctAndGrow(t *testing.T) {
 	}
 }
 
-func TestTheHighestTicketIsRead(t *testing.T) {
-	s := storetest.New(t)
+func testHighestTicket(t *testing.T, s bench) {
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 7}, Value: []byte("seven"), Version: 2})
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 3, Version: 2}, Value: []byte("three"), Version: 2})
 	if row := read(t, s, "u"); string(row.Profile) != "seven" || row.Version != 2 {
@@ -81,8 +79,8 @@ func TestTheHighestTicketIsRead(t *testing.T) {
 	}
 }
 
-func TestTombstonesOnlyRise(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testTombstones(t *testing.T, s bench) {
+	ctx := context.Background()
 	raise := func(until int64) {
 		t.Helper()
 		if err := s.RaiseTombstone(ctx, app, "u", until); err != nil {
@@ -106,8 +104,8 @@ func TestTombstonesOnlyRise(t *testing.T) {
 	}
 }
 
-func TestForgettingHidesOlderProfilesOnly(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testForgetting(t *testing.T, s bench) {
+	ctx := context.Background()
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("one")})
 	if err := s.ForgetUser(ctx, app, "u", 2, nil); err != nil {
 		t.Fatal(err)
@@ -128,8 +126,8 @@ func TestForgettingHidesOlderProfilesOnly(t *testing.T) {
 // A user who is refreshed often must not grow: nothing but the newest cells is
 // kept, and none of those is lost.
 func TestSupersededCellsAreDropped(t *testing.T) {
-	s, client := storetest.NewWithClient(t)
-	ctx := context.Background()
+	plain, client := storetest.NewWithClient(t)
+	s, ctx := bench{plain, client, true}, context.Background()
 	if err := s.RaiseTombstone(ctx, app, "u", 77); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,8 @@ func userRange(app, from, to string) bigtable.RowRange {
 }
 
 // ScanUsers reads the rows of the users from one up to but not another, in the
-// order of their keys; empty means open. limit bounds how many, 0 does not.
+// order of their keys; empty means open. limit bounds how many, 0 does not. Rows
+// are streamed, and may be kept; an error of fn ends the reading and is returned.
 func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, parts UserParts, fn func(user string, row User) error) error {
 	opts := []bigtable.ReadOption{userFilters[parts]}
 	if limit > 0 {
@@ -52,7 +53,8 @@ func userOf(key string) string {
 	return strings.TrimSuffix(key[strings.IndexByte(key, ',')+1:], ",")
 }
 
-// ScanUserKeys does what ScanUsers does without reading the rows.
+// ScanUserKeys does what ScanUsers does for users alone: of each row one empty
+// cell is sent. The user may be kept.
 func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
 	if err := s.scanUserKeys(ctx, userRange(app, from, to), fn); err != nil {
 		return fmt.Errorf("list users of %s: %w", app, err)
@@ -60,53 +62,58 @@ func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(
 	return nil
 }
 
-func (s *Store) scanUserKeys(ctx context.Context, rows bigtable.RowRange, fn func(user string) error) error {
+func (s *Store) scanUserKeys(ctx context.Context, rows bigtable.RowRange, fn func(user string) error, opts ...bigtable.ReadOption) error {
 	var failed error
 	err := s.users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		failed = fn(userOf(r.Key()))
 		return failed == nil
-	}, keysOnly)
+	}, append(opts, keysOnly)...)
 	return errors.Join(err, failed)
 }
-
-var errEnoughUsers = errors.New("enough users")
 
 // SampleUsers chooses up to n users at random, all with the same chance, from
 // the first most users beginning at a random one of the places where Bigtable
 // cuts the table, and going on at the app's first user after the last. An app of
-// at most that many users is sampled whole.
+// at most that many users is sampled from whole, and one of at most n users is
+// the sample. The sample is in no order.
 func (s *Store) SampleUsers(ctx context.Context, app string, n, most int, rnd *rand.Rand) ([]string, error) {
-	cuts, err := s.client.Open(TableUsers).SampleRowKeys(ctx)
+	cuts, err := s.users.SampleRowKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sample users of %s: %w", app, err)
 	}
+	all := userRange(app, "", "")
 	starts := []string{app + ","}
 	for _, cut := range cuts {
-		if strings.HasPrefix(cut, app+",") {
+		if all.Contains(cut) { // a cut need not be the key of a row
 			starts = append(starts, cut)
 		}
 	}
 	start := starts[rnd.IntN(len(starts))]
-	var sample []string
-	seen := 0
-	choose := func(user string) error {
-		if seen == most {
-			return errEnoughUsers
+	r := reservoir{n: n, rnd: rnd}
+	for _, part := range []bigtable.RowRange{bigtable.NewRange(start, prefixEnd(app+",")), bigtable.NewRange(app+",", start)} {
+		if r.seen >= most {
+			break
 		}
-		seen++
-		if len(sample) < n {
-			sample = append(sample, user)
-		} else if i := rnd.IntN(seen); i < n {
-			sample[i] = user
+		if err := s.scanUserKeys(ctx, part, r.add, bigtable.LimitRows(int64(most-r.seen))); err != nil {
+			return nil, fmt.Errorf("sample users of %s: %w", app, err)
 		}
-		return nil
 	}
-	err = s.scanUserKeys(ctx, bigtable.NewRange(start, prefixEnd(app+",")), choose)
-	if err == nil && start != app+"," {
-		err = s.scanUserKeys(ctx, bigtable.NewRange(app+",", start), choose)
+	return r.sample, nil
+}
+
+// reservoir keeps n of the users that it has seen, each with the same chance.
+type reservoir struct {
+	n, seen int
+	rnd     *rand.Rand
+	sample  []string
+}
+
+func (r *reservoir) add(user string) error {
+	r.seen++
+	if len(r.sample) < r.n {
+		r.sample = append(r.sample, user)
+	} else if i := r.rnd.IntN(r.seen); i < r.n {
+		r.sample[i] = user
 	}
-	if err != nil && !errors.Is(err, errEnoughUsers) {
-		return nil, fmt.Errorf("sample users of %s: %w", app, err)
-	}
-	return sample, nil
+	return nil
 }

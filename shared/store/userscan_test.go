@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-func TestScanUsers(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testScanUsers(t *testing.T, s bench) {
+	ctx := context.Background()
 	users := []string{"a", "b", "b+", "b-", "b0", "c"}
 	for _, u := range users {
 		row := ticket(t, s, u)
@@ -71,40 +70,43 @@ func TestScanUsers(t *testing.T) {
 	}
 }
 
-func TestSampleUsers(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
-	const users = 400
+func testSampleUsers(t *testing.T, s bench) {
+	ctx := context.Background()
+	const users, n, rounds = 120, 12, 60
+	var writes []store.ProfileWrite
 	for i := range users {
-		ticket(t, s, fmt.Sprintf("u%03d", i))
+		writes = append(writes, store.ProfileWrite{User: fmt.Sprintf("u%03d", i), Row: store.User{Ticket: 1}, Version: 1})
 	}
+	write(t, s, writes...)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]int{}
-	for range 100 {
-		sample, err := s.SampleUsers(ctx, app, 40, 1000, rnd)
-		if err != nil || len(sample) != 40 {
+	for range rounds {
+		sample, err := s.SampleUsers(ctx, app, n, 1000, rnd)
+		if err != nil || len(sample) != n {
 			t.Fatalf("%d users, %v", len(sample), err)
 		}
 		slices.Sort(sample)
-		if len(slices.Compact(sample)) != 40 {
+		if len(slices.Compact(sample)) != n {
 			t.Fatal("a user is chosen twice")
 		}
 		for _, u := range sample {
 			seen[u]++
 		}
 	}
-	// 10 times each on average, with a deviation of 3.
+	// 6 times each on average, with a deviation of 2.3.
 	if len(seen) < users-5 {
 		t.Errorf("only %d of %d users were ever chosen", len(seen), users)
 	}
-	for u, n := range seen {
-		if n > 30 {
-			t.Errorf("%s was chosen %d times of 100", u, n)
+	for u, times := range seen {
+		if times > 24 {
+			t.Errorf("%s was chosen %d times of %d", u, times, rounds)
 		}
 	}
-	for n, most := range map[int]int{1000: 1000, 5: 50} {
-		sample, err := s.SampleUsers(ctx, app, n, most, rnd)
-		if err != nil || len(sample) != min(n, users) {
-			t.Errorf("%d of at most %d: %d users, %v", n, most, len(sample), err)
+	for _, c := range []struct{ n, most int }{{1000, 1000}, {5, 50}, {50, 50}, {50, 5}, {0, 5}, {5, 0}} {
+		sample, err := s.SampleUsers(ctx, app, c.n, c.most, rnd)
+		slices.Sort(sample)
+		if want := min(c.n, c.most, users); err != nil || len(slices.Compact(sample)) != want {
+			t.Errorf("%d of at most %d: %q, %v; want %d users", c.n, c.most, sample, err, want)
 		}
 	}
 	if sample, err := s.SampleUsers(ctx, app+"2", 5, 50, rnd); err != nil || len(sample) != 0 {

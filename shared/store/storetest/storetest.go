@@ -1,10 +1,13 @@
 // Package storetest gives tests a store of their own: the real client on an
-// in-process Bigtable, which holds the data in memory until the test ends.
+// in-process Bigtable, which holds the data in memory until the test ends, or on
+// an emulator that runs already.
 package storetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 
 	"cloud.google.com/go/bigtable"
@@ -32,29 +35,49 @@ func New(tb testing.TB, dial ...grpc.DialOption) *store.Store {
 // put there what no version of the store writes.
 func NewWithClient(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
+	return open(tb, Start(tb), true, dial)
+}
+
+// Start starts a Bigtable without tables and returns its address, for OpenAt.
+func Start(tb testing.TB) string {
+	tb.Helper()
 	server, err := emulator.StartBigtable()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(server.Close)
-	ctx := context.Background()
-	opts := []option.ClientOption{option.WithEndpoint(server.Addr), option.WithoutAuthentication(),
+	return server.Addr
+}
+
+// OpenAt opens a store as it is opened on Bigtable itself, where the server drops
+// superseded cells, on an emulator at an address: in an instance of its own, so
+// that tests may share the emulator.
+func OpenAt(tb testing.TB, addr string, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
+	tb.Helper()
+	return open(tb, addr, false, dial)
+}
+
+func open(tb testing.TB, addr string, selfCollect bool, dial []grpc.DialOption) (*store.Store, *bigtable.Client) {
+	tb.Helper()
+	const project = "test"
+	ctx, instance := context.Background(), "test-"+strings.ToLower(rand.Text())
+	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
-	admin, err := bigtable.NewAdminClient(ctx, "test", "test", opts...)
+	admin, err := bigtable.NewAdminClient(ctx, project, instance, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := errors.Join(store.CreateTables(ctx, admin, true), admin.Close()); err != nil {
+	if err := errors.Join(store.CreateTables(ctx, admin, selfCollect), admin.Close()); err != nil {
 		tb.Fatal(err)
 	}
-	client, err := bigtable.NewClientWithConfig(ctx, "test", "test", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
+	client, err := bigtable.NewClientWithConfig(ctx, project, instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for _, d := range dial {
 		opts = append(opts, option.WithGRPCDialOption(d))
 	}
-	s, err := store.Open(ctx, store.Config{Project: "test", Instance: "test", FilterColumns: FilterColumns, SelfCollect: true}, opts...)
+	s, err := store.Open(ctx, store.Config{Project: project, Instance: instance, FilterColumns: FilterColumns, SelfCollect: selfCollect}, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// cell puts a cell into a user's state, at a time of the test's choice.
+func (s bench) cell(t *testing.T, user, column string, at time.Time, value []byte) {
+	t.Helper()
+	m := bigtable.NewMutation()
+	m.Set("u", column, bigtable.Time(at.Truncate(time.Millisecond)), value)
+	if err := s.client.Open(store.TableUsers).Apply(context.Background(), app+","+user+",", m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func counter(n byte) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, n} }
+
+// What a condition is about is the newest cell: Bigtable keeps older ones until
+// it collects them.
+func testOlderVersions(t *testing.T, s bench) {
+	ctx, first, second := context.Background(), time.UnixMilli(1000), time.UnixMilli(2000)
+	swap := func(user string, was int64, want bool) {
+		t.Helper()
+		if done, err := s.SwapManifest(ctx, app, user, was, manifest(9)); done != want || err != nil {
+			t.Errorf("%s: swap of %d: %v, %v; want %v", user, was, done, err, want)
+		}
+	}
+	s.cell(t, "u", "m", second, manifest(6))
+	s.cell(t, "u", "m", first, manifest(5))
+	swap("u", 5, false)
+	swap("u", 6, true)
+
+	s.cell(t, "emptied", "m", second, nil)
+	s.cell(t, "emptied", "m", first, manifest(5))
+	swap("emptied", 5, false)
+	swap("emptied", 0, true)
+
+	s.cell(t, "folds", "c", second, counter(4))
+	s.cell(t, "folds", "c", first, counter(3))
+	for ticket, want := range map[int64]bool{3: false, 4: true} {
+		if done, err := s.CommitFold(ctx, app, "folds", ticket, manifest(9)); done != want || err != nil {
+			t.Errorf("commit at %d: %v, %v; want %v", ticket, done, err, want)
+		}
+	}
+
+	s.cell(t, "deleted", "d", second, counter(50))
+	s.cell(t, "deleted", "d", first, counter(200))
+	if err := s.RaiseTombstone(ctx, app, "deleted", 100); err != nil {
+		t.Fatal(err)
+	}
+	if row := read(t, s, "deleted"); row.DeletedUntil != 100 {
+		t.Errorf("deleted until %d, want 100: 50 was in force", row.DeletedUntil)
+	}
+}
+
+// A machine whose clock is ahead has written the cell: what replaces it must not
+// stay below. The in-process Bigtable is one machine.
+func testLaterClock(t *testing.T, s bench) {
+	if s.collects {
+		return
+	}
+	ctx, ahead := context.Background(), time.Now().Add(time.Hour)
+	s.cell(t, "u", "m", ahead, manifest(5))
+	s.cell(t, "u", "d", ahead, counter(50))
+	if done, err := s.SwapManifest(ctx, app, "u", 5, manifest(6)); !done || err != nil {
+		t.Fatalf("%v, %v", done, err)
+	}
+	if err := s.RaiseTombstone(ctx, app, "u", 100); err != nil {
+		t.Fatal(err)
+	}
+	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(6)) || row.DeletedUntil != 100 {
+		t.Errorf("%+v, want the manifest of version 6, deleted until 100", row)
+	}
+	s.cell(t, "u", "m", ahead, manifest(6))
+	if err := s.ForgetUser(ctx, app, "u", 1, manifest(7)); err != nil {
+		t.Fatal(err)
+	}
+	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(7)) {
+		t.Errorf("%x after the deletion, want the manifest of version 7", row.Manifest)
+	}
+}
+
+func testOneSwapOfMany(t *testing.T, s bench) {
+	for was := range int64(5) {
+		var wg sync.WaitGroup
+		var swaps atomic.Int64
+		for range 8 {
+			wg.Go(func() {
+				done, err := s.SwapManifest(context.Background(), app, "u", was, manifest(was+1))
+				if err != nil {
+					t.Error(err)
+				}
+				if done {
+					swaps.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if n := swaps.Load(); n != 1 {
+			t.Errorf("%d of 8 swapped version %d, want one", n, was)
+		}
+	}
+}
+
+// The same rule holds for the summary as for the profile.
+func testForgettingSummaries(t *testing.T, s bench) {
+	ctx := context.Background()
+	put := func(ticket int64, text string) {
+		t.Helper()
+		write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: ticket}, Value: []byte("profile"), Summary: []byte(text)})
+	}
+	expect := func(want string) {
+		t.Helper()
+		err := s.ScanUsers(ctx, app, "", "", 0, store.UserSummary, func(_ string, row store.User) error {
+			if string(row.Summary) != want || !row.HasProfile || row.Profile != nil {
+				t.Errorf("summary %q, want %q: %+v", row.Summary, want, row)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(2, "two")
+	put(1, "one, late")
+	expect("two")
+	if err := s.ForgetUser(ctx, app, "u", 3, manifest(1)); err != nil {
+		t.Fatal(err)
+	}
+	put(2, "two, late")
+	expect("")
+	put(4, "four")
+	expect("four")
+	if row := read(t, s, "u"); row.Summary != nil || string(row.Profile) != "profile" {
+		t.Errorf("%+v, want the profile alone", row)
+	}
+}
