@@ -6,7 +6,7 @@
 // change at one instant for the whole system, which the tables of events and
 // profiles do not offer. It lies in Firestore:
 //
-//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt
+//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt
 //	apps/{app}/keys/{hash}           hash, acl, createdAt
 //	apps/{app}/strategies/{version}  version, strategy, createdAt
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version
@@ -53,6 +53,10 @@ type App struct {
 	// StrategyVersion is that of Strategy; 0 where none was ever set.
 	StrategyVersion int64
 	CreatedAt       time.Time // to the microsecond
+	// ChangedAt is when the app was created, or a retention or another strategy
+	// was set since, by the clock of the machine that did, to the microsecond.
+	// What must find the change in force everywhere waits two TTLs from it.
+	ChangedAt time.Time
 }
 
 // Key is what opens an app: the hash of a secret, and what it is good for.
@@ -75,7 +79,8 @@ type Store interface {
 	// Apps returns the ids of all apps, sorted.
 	Apps(ctx context.Context) ([]string, error)
 	// CreateApp stores a new app, without a strategy whatever it holds of one;
-	// ErrExists if there is one of that id. A zero CreatedAt becomes now.
+	// ErrExists if there is one of that id. A zero CreatedAt becomes now, as
+	// ChangedAt always does.
 	CreateApp(ctx context.Context, app App) error
 	// SetRetention changes how long an app's events count; ErrNotFound without
 	// the app.
@@ -124,7 +129,7 @@ func (a App) prepared() (App, error) {
 	if err := checkRetention(a.RetentionDays); err != nil {
 		return App{}, err
 	}
-	return App{ID: a.ID, RetentionDays: a.RetentionDays, CreatedAt: stamp(a.CreatedAt)}, nil
+	return App{ID: a.ID, RetentionDays: a.RetentionDays, CreatedAt: stamp(a.CreatedAt), ChangedAt: stamp(time.Time{})}, nil
 }
 
 func checkRetention(days int) error {
@@ -159,6 +164,7 @@ func (a App) next(s strategy.Strategy) (App, bool) {
 	}
 	a.Strategy = s
 	a.StrategyVersion++
+	a.ChangedAt = stamp(time.Time{})
 	return a, true
 }
 

@@ -20,6 +20,7 @@ type (
 		Strategy        string    `firestore:"strategy"`
 		StrategyVersion int64     `firestore:"strategyVersion"`
 		CreatedAt       time.Time `firestore:"createdAt"`
+		ChangedAt       time.Time `firestore:"changedAt"`
 	}
 	keyDocument struct {
 		Hash      string    `firestore:"hash"`
@@ -39,7 +40,8 @@ type (
 )
 
 func (d appDocument) app() (App, error) {
-	a := App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, CreatedAt: d.CreatedAt.UTC()}
+	a := App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion,
+		CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.StrategyVersion == 0 {
 		return a, nil
 	}

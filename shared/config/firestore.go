@@ -35,8 +35,14 @@ func NewFirestore(client *firestore.Client) Store {
 	return &firestoreStore{client}
 }
 
+// AppDocument is where an app lies in the client's database, and under it what
+// other packages keep of the app. The id must be valid.
+func AppDocument(client *firestore.Client, appID string) *firestore.DocumentRef {
+	return client.Collection("apps").Doc(documentID(appID))
+}
+
 func (s *firestoreStore) appRef(appID string) *firestore.DocumentRef {
-	return s.client.Collection("apps").Doc(documentID(appID))
+	return AppDocument(s.client, appID)
 }
 
 func (s *firestoreStore) keyRef(appID, hash string) *firestore.DocumentRef {
@@ -105,7 +111,7 @@ func (s *firestoreStore) CreateApp(ctx context.Context, app App) error {
 	if err != nil {
 		return fmt.Errorf("create app: %w", err)
 	}
-	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt}
+	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt}
 	if _, err := s.appRef(app.ID).Create(ctx, d); err != nil {
 		return fmt.Errorf("create app %q: %w", app.ID, named(err, codes.AlreadyExists, ErrExists))
 	}
@@ -116,7 +122,9 @@ func (s *firestoreStore) SetRetention(ctx context.Context, appID string, days in
 	if err := checkRetention(days); err != nil {
 		return err
 	}
-	if _, err := s.appRef(appID).Update(ctx, []firestore.Update{{Path: "retentionDays", Value: days}}); err != nil {
+	if _, err := s.appRef(appID).Update(ctx, []firestore.Update{
+		{Path: "retentionDays", Value: days}, {Path: "changedAt", Value: stamp(time.Time{})},
+	}); err != nil {
 		return fmt.Errorf("set retention of app %q: %w", appID, named(err, codes.NotFound, ErrNotFound))
 	}
 	return nil
@@ -217,6 +225,7 @@ func (s *firestoreStore) trySetStrategy(ctx context.Context, appID string, activ
 		return tx.Update(s.appRef(appID), []firestore.Update{
 			{Path: "strategy", Value: kept.Strategy},
 			{Path: "strategyVersion", Value: kept.Version},
+			{Path: "changedAt", Value: app.ChangedAt},
 		}, firestore.LastUpdateTime(snapshot.UpdateTime))
 	}, firestore.MaxAttempts(1))
 	return kept.Version, true, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -93,7 +94,7 @@ func (m *memory) SetRetention(ctx context.Context, appID string, days int) error
 		return err
 	}
 	return m.with(ctx, appID, func(a *memoryApp) error {
-		a.RetentionDays = days
+		a.RetentionDays, a.ChangedAt = days, stamp(time.Time{})
 		return nil
 	})
 }

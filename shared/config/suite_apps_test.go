@@ -1,0 +1,123 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+func testApps(t *testing.T, s config.Store) {
+	ids, err := s.Apps(t.Context())
+	read(t, "no apps", ids, err, nil)
+
+	created := time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.FixedZone("", 3600))
+	app := config.App{ID: "shop", RetentionDays: 30, CreatedAt: created}
+	if err := s.CreateApp(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	app.CreatedAt = created.UTC().Truncate(time.Microsecond)
+	got, err := s.App(t.Context(), "shop")
+	app.ChangedAt = got.ChangedAt // has a test of its own
+	read(t, "app", got, err, app)
+
+	wantError(t, "create it again", s.CreateApp(t.Context(), config.App{ID: "shop"}), config.ErrExists)
+	got, err = s.App(t.Context(), "shop")
+	read(t, "app after the second creation", got, err, app)
+
+	for _, id := range []string{"Zoo", "a_b-9", "__x__", strings.Repeat("x", 64)} {
+		create(t, s, id)
+		got, err := s.App(t.Context(), id)
+		if err != nil || got.ID != id || got.CreatedAt.IsZero() {
+			t.Errorf("app %q: got %+v, error %v", id, got, err)
+		}
+	}
+	ids, err = s.Apps(t.Context())
+	read(t, "all apps", ids, err, []string{"Zoo", "__x__", "a_b-9", "shop", strings.Repeat("x", 64)})
+}
+
+func testAppsRefused(t *testing.T, s config.Store) {
+	for _, app := range []config.App{
+		{ID: ""}, {ID: "a,b"}, {ID: "a/b"}, {ID: "é"}, {ID: "a\n"}, {ID: strings.Repeat("x", 65)}, {ID: "shop", RetentionDays: -1},
+	} {
+		if err := s.CreateApp(t.Context(), app); err == nil || errors.Is(err, config.ErrExists) {
+			t.Errorf("create %+v: got error %v, want it refused", app, err)
+		}
+	}
+	ids, err := s.Apps(t.Context())
+	read(t, "apps", ids, err, nil)
+
+	// A strategy would have no version to be found under.
+	if err := s.CreateApp(t.Context(), config.App{ID: "shop", Strategy: scores(1), StrategyVersion: 7}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.App(t.Context(), "shop")
+	if err != nil || got.StrategyVersion != 0 || !got.Strategy.Equal(strategy.Strategy{}) {
+		t.Errorf("got %+v, error %v; want no strategy", got, err)
+	}
+}
+
+func testRetention(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	setStrategy(t, s, "shop", scores(1), 1, true)
+	before, err := s.App(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, days := range []int{30, 0, 3650} {
+		if err := s.SetRetention(t.Context(), "shop", days); err != nil {
+			t.Fatal(err)
+		}
+		want := before
+		want.RetentionDays = days
+		got, err := s.App(t.Context(), "shop")
+		want.ChangedAt = got.ChangedAt
+		read(t, "app", got, err, want)
+	}
+	if err := s.SetRetention(t.Context(), "shop", -1); err == nil {
+		t.Error("a negative retention was accepted")
+	}
+	got, err := s.App(t.Context(), "shop")
+	if err != nil || got.RetentionDays != 3650 {
+		t.Errorf("got retention %d, error %v; want 3650", got.RetentionDays, err)
+	}
+}
+
+// What changes an app says when; what changes nothing does not.
+func testChangedAt(t *testing.T, s config.Store) {
+	var changed time.Time
+	for _, step := range []struct {
+		what   string
+		change func() error
+		counts bool
+	}{
+		{"creation", func() error {
+			return s.CreateApp(t.Context(), config.App{ID: "shop", CreatedAt: time.Unix(1, 0), ChangedAt: time.Unix(1, 0)})
+		}, true},
+		{"retention", func() error { return s.SetRetention(t.Context(), "shop", 30) }, true},
+		{"strategy", func() error { _, _, err := s.SetStrategy(t.Context(), "shop", scores(1)); return err }, true},
+		{"the same strategy", func() error { _, _, err := s.SetStrategy(t.Context(), "shop", scores(1)); return err }, false},
+		{"key", func() error { return s.PutKey(t.Context(), "shop", config.Key{Hash: hash("a")}) }, false},
+		{"another strategy", func() error { _, _, err := s.SetStrategy(t.Context(), "shop", scores(2)); return err }, true},
+	} {
+		before := time.Now().Truncate(time.Microsecond)
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		after := time.Now()
+		app, err := s.App(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if within := !app.ChangedAt.Before(before) && !app.ChangedAt.After(after); step.counts && !within {
+			t.Errorf("%s: changed at %v, want within %v and %v", step.what, app.ChangedAt, before, after)
+		}
+		if !step.counts && !app.ChangedAt.Equal(changed) {
+			t.Errorf("%s: changed at %v, want %v as before", step.what, app.ChangedAt, changed)
+		}
+		changed = app.ChangedAt
+	}
+}
