@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"math"
+	"net/http"
 	"time"
 
 	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
@@ -43,6 +44,9 @@ type task struct {
 	place    int        // in the heap of waiting tasks; -1 while it is being sent
 	ended    bool       // deleted while it was being sent
 	last     taskResult // of the attempt before, if there was one
+	// executions counts the attempts that were answered, but for those with a 5xx
+	// status: Cloud Tasks leaves these out of a header, though not of the API.
+	executions int
 }
 
 func (t *task) retrying() bool { return t.pb.GetDispatchCount() > 0 }
@@ -169,6 +173,9 @@ func (q *taskQueue) settle(t *task, result taskResult, now time.Time) taskFate {
 	t.pb.LastAttempt.ResponseStatus = result.status()
 	if result.code != 0 {
 		t.pb.ResponseCount++
+		if result.code < http.StatusInternalServerError {
+			t.executions++
+		}
 		t.pb.LastAttempt.ResponseTime = timestamppb.New(now)
 	}
 	retry := withRetryDefaults(t.pb.GetRetryConfig(), q.pb.GetRetryConfig())

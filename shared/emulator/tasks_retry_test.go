@@ -47,10 +47,10 @@ func TestTasksRetry(t *testing.T) {
 	}
 	want := []attempt{
 		{"0", "0", "", ""},
-		{"1", "1", "503", "HTTP status 503"},
-		{"2", "1", "", "UNAVAILABLE"},
-		{"3", "2", "307", "HTTP status 307"},
-		{"4", "3", "404", "HTTP status 404"},
+		{"1", "0", "503", "HTTP status 503"},
+		{"2", "0", "", "UNAVAILABLE"},
+		{"3", "1", "307", "HTTP status 307"},
+		{"4", "2", "404", "HTTP status 404"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("attempts (-want +got):\n%s", diff)

@@ -105,7 +105,7 @@ func taskRequest(ctx context.Context, q *taskQueue, t *task) (*http.Request, err
 	set("QueueName", path.Base(q.pb.GetName()))
 	set("TaskName", path.Base(t.pb.GetName()))
 	set("TaskRetryCount", strconv.Itoa(int(t.pb.GetDispatchCount())-1))
-	set("TaskExecutionCount", strconv.Itoa(int(t.pb.GetResponseCount())))
+	set("TaskExecutionCount", strconv.Itoa(t.executions))
 	set("TaskETA", fmt.Sprintf("%d.%06d", t.due.Unix(), t.due.Nanosecond()/1000))
 	if t.last.err != nil {
 		set("TaskRetryReason", t.last.reason())
