@@ -1,5 +1,6 @@
-// Package strategies is the public function by which a customer reads and sets
-// the strategy of his app. Strategies and their versions live in Firestore.
+// Package strategies is the public function by which a customer reads, tries and
+// sets the strategy of his app. Strategies and their versions live in Firestore. A
+// new one is in force at once for reads, and starts a recompute of what is stored.
 package strategies
 
 import (
@@ -20,7 +21,7 @@ import (
 const maxBody = 900_000
 
 func init() {
-	functions.HTTP("Strategies", backend.Function(backend.Need{}, New).ServeHTTP)
+	functions.HTTP("Strategies", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
 }
 
 type strategies struct{ *backend.Backends }
@@ -31,6 +32,7 @@ func New(b *backend.Backends) http.Handler {
 	rt := httpapi.NewRouter(b.Log)
 	rt.Handle("GET /1/strategies/personalization", s.get)
 	rt.Handle("POST /1/strategies/personalization", s.set)
+	rt.Handle("POST /1/strategies/personalization/preview", s.preview)
 	return rt
 }
 
@@ -65,5 +67,9 @@ func (s strategies) set(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set",
 		slog.String("app", app.ID), slog.Int64("version", version), slog.Bool("changed", changed))
+	// Also where nothing changed: who set it before may not have come this far.
+	if _, err := s.Recompute.StartStrategy(r.Context(), app.ID); err != nil {
+		return fmt.Errorf("strategy is set, but not its recompute started: %w", err)
+	}
 	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")
 }

@@ -1,6 +1,7 @@
-// Package worker is the private function that carries out what Cloud Tasks
-// brings: purges of deleted users. A task may come twice, late, or for something
-// long done; it then has no effect. It keeps nothing of its own.
+// Package worker is the private function that carries out what Cloud Tasks and
+// Cloud Scheduler bring: purges of deleted users, recomputes, and the nightly
+// round. A task may come twice, late, or for something long done; it then has no
+// effect. It keeps nothing of its own.
 package worker
 
 import (
@@ -11,16 +12,18 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/purge"
+	"github.com/affinityengine/affinity/shared/recompute"
 )
 
 // maxBody is what a task may carry.
 const maxBody = 100 << 10
 
 func init() {
-	functions.HTTP("Worker", backend.Function(backend.Need{}, New).ServeHTTP)
+	functions.HTTP("Worker", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
 }
 
 type worker struct{ *backend.Backends }
@@ -28,8 +31,24 @@ type worker struct{ *backend.Backends }
 // New is the function over its backends.
 func New(b *backend.Backends) http.Handler {
 	rt := httpapi.NewRouter(b.Log)
-	rt.Handle("POST "+purge.Path, worker{b}.purge)
+	wk := worker{b}
+	rt.Handle("POST "+purge.Path, wk.purge)
+	rt.Handle("POST "+recompute.PlanPath, wk.plan)
+	rt.Handle("POST "+recompute.ShardPath, wk.shard)
+	rt.Handle("POST /nightly", wk.nightly)
+	rt.Handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+		b.Metrics.Handler().ServeHTTP(w, r)
+		return nil
+	})
+	rt.Handle("POST "+audit.Path, wk.audit)
 	return rt
+}
+
+// drop answers a task that can never be carried out: trying again would not mend
+// it, so it is answered as done, and told.
+func (wk worker) drop(w http.ResponseWriter, r *http.Request, reason error) error {
+	wk.Log.LogAttrs(r.Context(), slog.LevelError, "task dropped", slog.String("task", r.Header.Get("X-CloudTasks-TaskName")), slog.Any("error", reason))
+	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"dropped": reason.Error()})
 }
 
 func (wk worker) purge(w http.ResponseWriter, r *http.Request) error {
@@ -39,10 +58,7 @@ func (wk worker) purge(w http.ResponseWriter, r *http.Request) error {
 	}
 	order, err := purge.Decode(body)
 	if err != nil {
-		// Trying again would not mend it, so the task must end: it is answered as
-		// done, and told.
-		wk.Log.LogAttrs(r.Context(), slog.LevelError, "task dropped", slog.String("task", r.Header.Get("X-CloudTasks-TaskName")), slog.Any("error", err))
-		return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"dropped": err.Error()})
+		return wk.drop(w, r, err)
 	}
 	n, err := wk.Profiles.Purge(r.Context(), order.App, order.User, time.UnixMilli(order.DeletedUntil))
 	if err != nil {

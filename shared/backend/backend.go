@@ -3,6 +3,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/recompute"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
@@ -38,6 +40,13 @@ type Backends struct {
 	Queue        queue.Queue
 	Enricher     *enrich.Enricher
 	Profiles     *profile.Engine
+	Jobs         recompute.Jobs
+	Recompute    *recompute.Runner
+
+	// ConfigTTL is how long Config keeps what it read. Zero: config.TTL.
+	ConfigTTL time.Duration
+	// RecomputeConfig says how recomputes are cut up.
+	RecomputeConfig recompute.Config
 }
 
 // FirestoreConfig names the database of the configuration.
@@ -65,6 +74,7 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 	var cfg struct {
 		Store     store.Config
 		Firestore FirestoreConfig
+		Recompute recompute.Config
 	}
 	var busCfg bus.Config
 	var queueCfg queue.Config
@@ -75,15 +85,16 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 	if need.Queue {
 		faults = append(faults, env.Parse(&queueCfg))
 	}
+	faults = append(faults, cfg.Recompute.Validate())
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	b := &Backends{Log: log, Now: time.Now}
+	b := &Backends{Log: log, Now: time.Now, RecomputeConfig: cfg.Recompute}
 	client, err := firestore.NewClientWithDatabase(ctx, cfg.Firestore.Project, cfg.Firestore.Database)
 	if err != nil {
 		return nil, fmt.Errorf("open Firestore of %s: %w", cfg.Firestore.Project, err)
 	}
-	b.Apps = config.NewFirestore(client)
+	b.Apps, b.Jobs = config.NewFirestore(client), recompute.NewFirestore(client)
 	if b.Store, err = store.Open(ctx, cfg.Store); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -103,9 +114,15 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 // Assemble makes the parts that are made of other parts.
 func (b *Backends) Assemble() error {
 	b.Metrics = telemetry.NewMetrics()
-	b.Config = config.NewCached(b.Apps, config.TTL)
+	ttl := cmp.Or(b.ConfigTTL, config.TTL)
+	b.Config = config.NewCached(b.Apps, ttl)
 	b.Auth = auth.New(b.Config)
 	b.Profiles = profile.New(b.Store, b.Apps, b.Now, b.Log)
+	b.Profiles.Counters().Each(b.Metrics.Watch)
+	b.Recompute = recompute.New(recompute.Runner{
+		Config: b.RecomputeConfig, Jobs: b.Jobs, Apps: b.Apps, Queue: b.Queue, Users: b.Store, Engine: b.Profiles,
+		Settle: 2 * ttl, Now: b.Now, Log: b.Log,
+	})
 	var err error
 	b.Enricher, err = enrich.New(b.Store, b.Config)
 	return err

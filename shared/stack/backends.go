@@ -20,11 +20,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/recompute"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -64,6 +66,7 @@ func (s *Stack) openBigtable(ctx context.Context) error {
 
 func (s *Stack) openConfig(ctx context.Context) error {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
+		s.Backends.Jobs = recompute.NewMemory()
 		// A Bigtable emulator may hold what an earlier process computed.
 		s.Backends.Apps = config.NewMemory()
 		if emulated("BIGTABLE_EMULATOR_HOST") {
@@ -76,7 +79,7 @@ func (s *Stack) openConfig(ctx context.Context) error {
 		return fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	s.Backends.Apps = config.NewFirestore(client)
+	s.Backends.Apps, s.Backends.Jobs = config.NewFirestore(client), recompute.NewFirestore(client)
 	return nil
 }
 
@@ -151,7 +154,16 @@ func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, h
 }
 
 func (s *Stack) openTasks(ctx context.Context, workerURL string, header http.Header) error {
-	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{Name: tasksQueue}}, Log: s.Backends.Log})
+	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{
+		Name: tasksQueue,
+		// Each shard of a recompute may use several cores: a few fill a machine.
+		RateLimits: &cloudtaskspb.RateLimits{MaxConcurrentDispatches: 4},
+		// More attempts than the worker allows itself, and no long waits: what fails
+		// on one machine is not a service that must come to rest.
+		RetryConfig: &cloudtaskspb.RetryConfig{
+			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond), MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
+		},
+	}}, Log: s.Backends.Log})
 	if err != nil {
 		return err
 	}

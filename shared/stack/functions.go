@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/backend"
@@ -39,8 +40,11 @@ func publicFunctions(b *backend.Backends, pubsubAddr string) http.Handler {
 		{"/1/events", ingest.New(b)},
 		{"/1/profiles", profiles.New(b)},
 		{"/1/usertokens", profiles.New(b)},
+		{"/1/explain", profiles.New(b)},
 		{"/1/strategies", strategies.New(b)},
 		{"/1/indexes", catalog.New(b)},
+		{"/1/recomputes", recomputes.New(b)},
+		{"/1/audits", recomputes.New(b)},
 		{"", own},
 	}
 }

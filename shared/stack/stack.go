@@ -1,7 +1,8 @@
 // Package stack runs the whole engine in one process: every function as it is
 // deployed, over in-process stand-ins for Bigtable, Pub/Sub, Cloud Tasks and
 // Firestore, or over the official emulators where their environment variables
-// are set. Development, demonstrations and end-to-end tests use it.
+// are set. It plays Cloud Scheduler too. Development, demonstrations and
+// end-to-end tests use it.
 //
 // Public functions listen on one address. Private functions listen on another,
 // on loopback, behind a random token that only the stand-ins know. With the
@@ -19,10 +20,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/caarlos0/env/v11"
+
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/emulator"
+	"github.com/affinityengine/affinity/shared/recompute"
 )
 
 // Names of what the local stack makes, in the emulators too.
@@ -48,6 +52,11 @@ type Options struct {
 	Now time.Time
 	// RetentionDays of the apps, 0 for no limit.
 	RetentionDays int
+	// ConfigTTL is how long functions go without asking for the configuration
+	// again; twice that long a recompute waits before it begins. Zero: config.TTL.
+	ConfigTTL time.Duration
+	// Recompute says how recomputes are cut up. Zero: as the environment does.
+	Recompute recompute.Config
 	// Log takes what functions log. Nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -78,7 +87,15 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	b := &backend.Backends{Log: o.Log, Now: clock(o.Now)}
+	if o.Recompute == (recompute.Config{}) {
+		if err := env.Parse(&o.Recompute); err != nil {
+			return err
+		}
+	}
+	if err := o.Recompute.Validate(); err != nil {
+		return err
+	}
+	b := &backend.Backends{Log: o.Log, Now: clock(o.Now), ConfigTTL: o.ConfigTTL, RecomputeConfig: o.Recompute}
 	s.Backends = b
 	token := rand.Text()
 	// Bound first, so that what calls the private functions knows where they are.
@@ -97,6 +114,13 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := s.startBridge(ctx, pubsub, privateURL+processPath, authorization, o.Log); err != nil {
 		return err
 	}
+	if emulated("FIRESTORE_EMULATOR_HOST") {
+		// Jobs of an earlier process are there still, but not their tasks.
+		if err := b.Recompute.Resume(ctx); err != nil {
+			return err
+		}
+	}
+	s.startScheduler(privateURL+workerPath+"/nightly", authorization)
 	public, err := net.Listen("tcp", address(o.Addr))
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", o.Addr, err)

@@ -1,0 +1,184 @@
+// Package recomputes is the public function by which whoever runs an app starts,
+// follows and cancels recomputes of all of its users' profiles, and has profiles
+// compared with the log. Jobs lie in Firestore; the worker carries them out.
+package recomputes
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/recompute"
+)
+
+const (
+	// maxBody is more than any order needs.
+	maxBody = 10_000
+	// maxListed is how many jobs a list holds.
+	maxListed = 100
+)
+
+func init() {
+	functions.HTTP("Recomputes", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
+}
+
+type recomputes struct{ *backend.Backends }
+
+// New is the function over its backends.
+func New(b *backend.Backends) http.Handler {
+	rc := recomputes{b}
+	rt := httpapi.NewRouter(b.Log)
+	rt.Handle("POST /1/recomputes", rc.start)
+	rt.Handle("GET /1/recomputes", rc.list)
+	rt.Handle("GET /1/recomputes/{id}", rc.get)
+	rt.Handle("POST /1/recomputes/{id}/cancel", rc.cancel)
+	rt.Handle("DELETE /1/recomputes/{id}", rc.cancel)
+	rt.Handle("POST /1/audits", rc.audit)
+	return rt
+}
+
+// view is a job as it is answered.
+type view struct {
+	ID              string          `json:"id"`
+	State           recompute.State `json:"state"`
+	StrategyVersion int64           `json:"strategyVersion"`
+	Shards          shards          `json:"shards"`
+	Users           int64           `json:"users"`
+	Events          int64           `json:"events"`
+	StartedAt       string          `json:"startedAt"`
+	FinishedAt      *string         `json:"finishedAt"`
+
+	Trigger       recompute.Trigger `json:"trigger"`
+	RetentionDays int               `json:"retentionDays"`
+	OnlyStale     bool              `json:"onlyStale"`
+	Maintain      bool              `json:"maintain"`
+	PlannedUsers  int64             `json:"plannedUsers"`
+	VisitedUsers  int64             `json:"visitedUsers"`
+	StaleUsers    int64             `json:"staleUsers"`
+	Error         string            `json:"error,omitempty"`
+}
+
+type shards struct {
+	Total  int `json:"total"`
+	Done   int `json:"done"`
+	Failed int `json:"failed"`
+}
+
+func render(j recompute.Job) view {
+	v := view{
+		ID: j.ID, State: j.State, StrategyVersion: j.StrategyVersion,
+		Shards: shards{j.Totals.Shards, j.Totals.Done, j.Totals.Failed},
+		Users:  j.Totals.Users, Events: j.Totals.Events, StartedAt: rfc3339(j.StartedAt),
+		Trigger: j.Trigger, RetentionDays: j.RetentionDays, OnlyStale: j.OnlyStale, Maintain: j.Maintain,
+		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: j.Totals.Visited, StaleUsers: j.Totals.Stale, Error: j.Error,
+	}
+	if !j.FinishedAt.IsZero() {
+		at := rfc3339(j.FinishedAt)
+		v.FinishedAt = &at
+	}
+	return v
+}
+
+func rfc3339(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func (rc recomputes) start(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	onlyStale, err := decodeOrder(body)
+	if err != nil {
+		return err
+	}
+	job, err := rc.Recompute.StartManual(r.Context(), app.ID, onlyStale)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, render(job))
+}
+
+// decodeOrder reads {"onlyStale":true} or nothing at all.
+func decodeOrder(body []byte) (onlyStale bool, err error) {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 {
+		return false, nil
+	}
+	if !json.Valid(body) {
+		return false, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
+	}
+	var order struct {
+		OnlyStale bool `json:"onlyStale"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&order); err != nil || body[0] != '{' {
+		return false, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be empty or an object of no other key than onlyStale, true or false`)
+	}
+	return order.OnlyStale, nil
+}
+
+func (rc recomputes) list(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	jobs, err := rc.Recompute.List(r.Context(), app.ID, maxListed)
+	if err != nil {
+		return fmt.Errorf("list recomputes: %w", err)
+	}
+	answer := struct {
+		Recomputes []view `json:"recomputes"`
+	}{make([]view, len(jobs))}
+	for i, job := range jobs {
+		answer.Recomputes[i] = render(job)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+func (rc recomputes) get(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	job, err := rc.Recompute.Find(r.Context(), app.ID, r.PathValue("id"))
+	if errors.Is(err, recompute.ErrNotFound) {
+		return unknown(r)
+	}
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, render(job))
+}
+
+func unknown(r *http.Request) error {
+	return httpapi.Errorf(http.StatusNotFound, "No recompute %q: GET /1/recomputes lists those there are", r.PathValue("id"))
+}
+
+func (rc recomputes) cancel(w http.ResponseWriter, r *http.Request) error {
+	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	job, err := rc.Recompute.Cancel(r.Context(), app.ID, r.PathValue("id"))
+	switch {
+	case errors.Is(err, recompute.ErrNotFound):
+		return unknown(r)
+	case errors.Is(err, recompute.ErrEnded):
+		return httpapi.Errorf(http.StatusConflict, "Recompute %s is %s: it cannot be cancelled any more", job.ID, job.State)
+	case err != nil:
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, render(job))
+}

@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/audit"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/httpapi"
+)
+
+// auditTime is how long a task compares: less than the ten minutes that a task is
+// given.
+const auditTime = 8 * time.Minute
+
+// audit compares profiles of a sample of an app's users with the log. Whoever
+// watches the engine learns of differences from the log lines and the metrics.
+func (wk worker) audit(w http.ResponseWriter, r *http.Request) error {
+	body, err := httpapi.ReadBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	order, err := audit.Decode(body)
+	if err != nil {
+		return wk.drop(w, r, err)
+	}
+	app, err := wk.Apps.App(r.Context(), order.App)
+	if errors.Is(err, config.ErrNotFound) {
+		return wk.drop(w, r, err)
+	}
+	if err != nil {
+		return fmt.Errorf("audit %s: %w", order.App, err)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
+	defer cancel()
+	report, err := audit.New(wk.Store, wk.Profiles).Sample(ctx, app, order.Sample)
+	if err != nil {
+		return err
+	}
+	report.Tell(ctx, wk.Log, wk.Metrics, app.ID)
+	if report.Compared < report.Sampled {
+		wk.Log.LogAttrs(ctx, slog.LevelWarn, "audit ran out of time", slog.String("app", app.ID),
+			slog.Int("sampled", report.Sampled), slog.Int("compared", report.Compared))
+	}
+	report.Differences = nil // told already
+	return httpapi.WriteJSON(w, http.StatusOK, report)
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/stack"
+)
+
+// recomputeJSON is a job as an engine answers it.
+func recomputeJSON(id, state string, planned, visited int, more string) string {
+	return fmt.Sprintf(`{"id":%q,"state":%q,"strategyVersion":3,"shards":{"total":2,"done":1,"failed":1},"users":7,"events":9,`+
+		`"startedAt":"2026-11-21T10:00:00.000Z","finishedAt":null,"plannedUsers":%d,"visitedUsers":%d%s}`, id, state, planned, visited, more)
+}
+
+// recomputeEngine answers GETs of a job with one text after the other, the last
+// one for ever; a text that begins with a number is refused with that status.
+func recomputeEngine(t *testing.T, list string, answers ...string) (url string, requests *[]string) {
+	t.Helper()
+	var mu sync.Mutex
+	requests = new([]string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		var body [100]byte
+		n, _ := r.Body.Read(body[:])
+		*requests = append(*requests, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+string(body[:n])))
+		if r.Method == http.MethodGet && r.URL.Path == recomputesPath {
+			fmt.Fprintf(w, `{"recomputes":[%s]}`, list)
+			return
+		}
+		text := answers[0]
+		if len(answers) > 1 {
+			answers = answers[1:]
+		}
+		var code int
+		if _, err := fmt.Sscan(text, &code); err == nil {
+			refuse(w, code, "said the engine")
+			return
+		}
+		fmt.Fprint(w, text)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, requests
+}
+
+func TestRecomputeCommands(t *testing.T) {
+	newest := recomputeJSON("strategy-3", "running", 10, 5, "")
+	done := recomputeJSON("strategy-3", "done", 10, 10, `,"finishedAt":"2026-11-21T10:00:12.500Z"`)
+	for name, c := range map[string]struct {
+		args, list string
+		answers    []string
+		code       int
+		wants      []string
+		requests   []string // none: not looked at
+	}{
+		"start": {"start", "", []string{recomputeJSON("manual-1", "planning", 0, 0, "")}, exitFine, []string{"manual-1"},
+			[]string{`POST /1/recomputes {"onlyStale":false}`}},
+		"start only stale": {"start --only-stale", "", []string{recomputeJSON("manual-1", "planning", 0, 0, "")}, exitFine, []string{"manual-1"},
+			[]string{`POST /1/recomputes {"onlyStale":true}`}},
+		"start and watch": {"start --watch", "", []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, exitFine,
+			[]string{"recompute strategy-3 is started", "strategy-3 is done"},
+			[]string{`POST /1/recomputes {"onlyStale":false}`, "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3"}},
+		"start refused": {"start", "", []string{"403"}, exitFail, []string{"403 said the engine", "--key a key that has the right"}, nil},
+
+		"watch the newest": {"watch", newest + "," + done, []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, exitFine,
+			[]string{"waiting to begin", "running, 5 of 10 users", "recompute strategy-3 is done: 7 users, 9 events, 1 of 2 shards in 12.5 s"},
+			[]string{"GET /1/recomputes", "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3"}},
+		"watch one": {"watch a/b", "", []string{done}, exitFine, []string{"is done"}, []string{"GET /1/recomputes/a/b"}},
+		"watch one that fails": {"watch x", "", []string{newest, recomputeJSON("x", "failed", 10, 8, `,"error":"shard 3 is poisoned"`)}, exitFail,
+			[]string{"recompute x is failed", "shard 3 is poisoned"}, nil},
+		"watch one that is superseded": {"watch x", "", []string{recomputeJSON("x", "superseded", 0, 0, `,"error":"recompute y takes its place"`)},
+			exitFail, []string{"recompute x is superseded", "y takes its place"}, nil},
+		"watch one that is cancelled": {"watch x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, exitFail, []string{"recompute x is cancelled"}, nil},
+		"watch through an outage":     {"watch x", "", []string{newest, "503", "500", done}, exitFine, []string{"said the engine; trying again", "is done"}, nil},
+		"watch one with stale users": {"watch x", "", []string{recomputeJSON("x", "done", 1, 1, `,"staleUsers":4`)}, exitFine,
+			[]string{"warning: 4 users carried another version"}, nil},
+		"watch one that is not there": {"watch x", "", []string{"404"}, exitFail, []string{"watch recompute x", "404 said the engine"}, nil},
+		"watch what is no job":        {"watch x", "", []string{"{}"}, exitFail, []string{"is not what an Affinity engine says"}, nil},
+		"watch where there is none":   {"watch", "", nil, exitFail, []string{"has had no recompute", "affinity recompute start"}, nil},
+
+		"cancel the newest": {"cancel", newest, []string{recomputeJSON("strategy-3", "cancelled", 0, 0, "")}, exitFine,
+			[]string{"recompute strategy-3 is cancelled"}, []string{"GET /1/recomputes", "POST /1/recomputes/strategy-3/cancel {}"}},
+		"cancel one": {"cancel x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, exitFine, []string{"x is cancelled"},
+			[]string{"POST /1/recomputes/x/cancel {}"}},
+		"cancel one that has ended":  {"cancel x", "", []string{"409"}, exitFail, []string{"cancel recompute x", "409 said the engine"}, nil},
+		"cancel where there is none": {"cancel", "", nil, exitFail, []string{"has had no recompute"}, nil},
+
+		"list": {"list", newest + "," + recomputeJSON("nightly-2026-11-21", "failed", 0, 0, `,"finishedAt":"2026-11-21T10:01:02Z","error":"why\u001b[2J"`), nil, exitFine,
+			[]string{"strategy-3 ", "running", "strategy version 3", "7 users, 9 events", "started 2026-11-21T10:00:00Z", "took 1m2s", "why\ufffd[2J"}, nil},
+		"list of none": {"list", "", nil, exitFine, []string{"has had no recompute"}, nil},
+
+		"alone":          {"", "", nil, exitUsage, []string{"needs a command"}, nil},
+		"watch two":      {"watch a b", "", nil, exitUsage, []string{"accepts at most 1 arg"}, nil},
+		"start with one": {"start a", "", nil, exitUsage, []string{"unknown command"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, requests := recomputeEngine(t, c.list, c.answers...)
+			args := append([]string{"recompute"}, strings.Fields(c.args)...)
+			affinity(t, "", append(args, "--url", url)...).wants(t, c.code, c.wants...)
+			if c.requests != nil {
+				if diff := cmp.Diff(c.requests, *requests); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestRecomputeProgress(t *testing.T) {
+	t.Parallel()
+	begun := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	job := func(state string, planned, visited, events int64) recomputeAnswer {
+		return recomputeAnswer{State: state, PlannedUsers: planned, VisitedUsers: visited, Events: events}
+	}
+	m := newRecomputeMeter(&strings.Builder{})
+	for _, c := range []struct {
+		at   time.Duration
+		job  recomputeAnswer
+		want string
+	}{
+		{0, job("planning", 0, 0, 0), "waiting to begin"},
+		{10 * time.Second, job("planning", 5000, 1000, 10_000), "planning, 1000 of 5000 users"},
+		{12 * time.Second, job("planning", 10_000, 3000, 50_000), "planning, 3000 of 10000 users, 20000 events/s"},
+		{14 * time.Second, job("running", 12_000, 5000, 90_000), "running, 5000 of 12000 users, 20000 events/s, 7s left"},
+		{15 * time.Second, job("running", 12_000, 12_500, 100_000), "running, 12500 of 12000 users, 18000 events/s"},
+	} {
+		if got := m.describe(begun.Add(c.at), c.job); got != c.want {
+			t.Errorf("after %v: %q, want %q", c.at, got, c.want)
+		}
+	}
+}
+
+// TestRecomputeOnAnEngine sets a strategy and follows what it starts.
+func TestRecomputeOnAnEngine(t *testing.T) {
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for i := range 3 {
+		if err := sendSeen(t.Context(), s, realEvent{"view", "Seen", fmt.Sprint("u", i), s.Backends.Now().UnixMilli() - 1000, "i", nil}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
+		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
+	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, exitFine)
+	affinity(t, "", "recompute", "watch", "--url", s.URL).wants(t, exitFine, "recompute strategy-1 is done: 3 users, 3 events, 1 of 1 shards")
+	affinity(t, "", "recompute", "start", "--only-stale", "--watch", "--url", s.URL).wants(t, exitFine, "is done: 0 users, 0 events")
+	affinity(t, "", "recompute", "cancel", "--url", s.URL).wants(t, exitFail, "409", "it cannot be cancelled any more")
+	affinity(t, "", "recompute", "list", "--url", s.URL).wants(t, exitFine, "strategy-1 ", "manual-")
+}

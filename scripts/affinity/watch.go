@@ -1,0 +1,128 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// watchEvery is how often the engine is asked how far a recompute is.
+const watchEvery = 500 * time.Millisecond
+
+// watchRecompute follows a recompute to its end. It ends with an error unless the
+// recompute gets done.
+func (t *tool) watchRecompute(ctx context.Context, c *client, id string) error {
+	w := newRecomputeMeter(t.err)
+	defer w.clear()
+	for {
+		var job recomputeAnswer
+		err := t.wait.retry(ctx, t.waiting, func() (err error) {
+			job, err = readRecompute(c.do(ctx, http.MethodGet, recomputesPath+"/"+url.PathEscape(id), nil))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("watch recompute %s: %w", printable(id), err)
+		}
+		switch job.State {
+		case "planning", "running":
+			w.show(time.Now(), job)
+			if err := sleep(ctx, cmp.Or(t.watchEvery, watchEvery)); err != nil {
+				return err
+			}
+			continue
+		}
+		w.clear()
+		return t.recomputeEnded(job)
+	}
+}
+
+func (t *tool) recomputeEnded(job recomputeAnswer) error {
+	took := ""
+	if job.FinishedAt != nil {
+		took = fmt.Sprintf(" in %.1f s", job.FinishedAt.Sub(job.StartedAt).Seconds())
+	}
+	text := fmt.Sprintf("recompute %s is %s: %d users, %d events, %d of %d shards%s", printable(job.ID), printable(job.State), job.Users, job.Events,
+		job.Shards.Done, job.Shards.Total, took)
+	if job.State == "done" {
+		if job.StaleUsers > 0 {
+			fmt.Fprintf(t.err, "warning: %d users carried another version in the end; their reads compute them\n", job.StaleUsers)
+		}
+		_, err := fmt.Fprintln(t.out, text)
+		return err
+	}
+	if job.Error != "" {
+		text += ": " + printable(job.Error)
+	}
+	return errors.New(text)
+}
+
+// recomputeMeter tells a person how far a recompute is: a bar on a terminal, a
+// line now and then elsewhere.
+type recomputeMeter struct {
+	out   io.Writer
+	bar   *progressbar.ProgressBar // nil: plain lines
+	told  time.Time                // when the last line was
+	phase string                   // what it said
+	begun time.Time                // when its users were first seen to be gone through
+	first recomputeAnswer          // what it was then
+}
+
+func newRecomputeMeter(out io.Writer) *recomputeMeter {
+	m := &recomputeMeter{out: out}
+	if isTerminal(out) {
+		m.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(30),
+			progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false))
+	}
+	return m
+}
+
+func (m *recomputeMeter) show(now time.Time, job recomputeAnswer) {
+	text := m.describe(now, job)
+	if m.bar != nil {
+		m.bar.Describe(text)
+		// Full only in the end; these fail only past it.
+		m.bar.ChangeMax64(max(1, job.PlannedUsers))
+		_ = m.bar.Set64(max(0, min(job.VisitedUsers, job.PlannedUsers-1)))
+		return
+	}
+	if m.phase == job.State && now.Sub(m.told) < plainEvery {
+		return
+	}
+	m.told, m.phase = now, job.State
+	fmt.Fprintln(m.out, text)
+}
+
+// describe says how far a job is, how fast, and how long it takes from now on.
+func (m *recomputeMeter) describe(now time.Time, job recomputeAnswer) string {
+	if job.PlannedUsers == 0 {
+		return "waiting to begin"
+	}
+	if m.begun.IsZero() {
+		m.begun, m.first = now, job
+	}
+	seconds := now.Sub(m.begun).Seconds()
+	text := fmt.Sprintf("%s, %d of %d users", printable(job.State), job.VisitedUsers, job.PlannedUsers)
+	if seconds <= 0 {
+		return text
+	}
+	text += fmt.Sprintf(", %.0f events/s", float64(job.Events-m.first.Events)/seconds)
+	perSecond := float64(job.VisitedUsers-m.first.VisitedUsers) / seconds
+	if left := job.PlannedUsers - job.VisitedUsers; job.State == "running" && perSecond > 0 && left >= 0 {
+		text += fmt.Sprintf(", %s left", time.Duration(float64(left)/perSecond*float64(time.Second)).Round(time.Second))
+	}
+	return text
+}
+
+// clear takes the bar away.
+func (m *recomputeMeter) clear() {
+	if m.bar != nil {
+		_ = m.bar.Clear() // it only writes to the terminal
+	}
+}

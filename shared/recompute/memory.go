@@ -1,0 +1,191 @@
+package recompute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// memory keeps the jobs of a process that lives alone.
+type memory struct {
+	mu   sync.Mutex
+	jobs map[jobKey]*memoryJob
+}
+
+type jobKey struct{ app, id string }
+
+type memoryJob struct {
+	Job
+	shards map[int]Shard
+}
+
+var _ Jobs = (*memory)(nil)
+
+// NewMemory returns a store that keeps everything in memory: it ends with the
+// process.
+func NewMemory() Jobs { return &memory{jobs: map[jobKey]*memoryJob{}} }
+
+// with calls f with a job, while nobody else reads or changes anything.
+func (m *memory) with(ctx context.Context, app, id string, f func(*memoryJob) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	job, ok := m.jobs[jobKey{app, id}]
+	if !ok {
+		return fmt.Errorf("recompute %q of app %q: %w", id, app, ErrNotFound)
+	}
+	return f(job)
+}
+
+func (m *memory) Create(ctx context.Context, job Job) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	job, err := job.prepared()
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := jobKey{job.App, job.ID}
+	if m.jobs[key] != nil {
+		return fmt.Errorf("recompute %s of app %q: %w", job.ID, job.App, ErrExists)
+	}
+	m.jobs[key] = &memoryJob{job, map[int]Shard{}}
+	return nil
+}
+
+func (m *memory) Job(ctx context.Context, app, id string) (Job, error) {
+	var job Job
+	err := m.with(ctx, app, id, func(j *memoryJob) error {
+		job = j.Job
+		return nil
+	})
+	return job, err
+}
+
+func (m *memory) List(ctx context.Context, app string, limit int) ([]Job, error) {
+	jobs, err := m.all(ctx, app, func(Job) bool { return true })
+	return jobs[:min(limit, len(jobs))], err
+}
+
+func (m *memory) Unfinished(ctx context.Context, app string) ([]Job, error) {
+	return m.all(ctx, app, func(j Job) bool { return !j.State.Ended() })
+}
+
+func (m *memory) all(ctx context.Context, app string, which func(Job) bool) ([]Job, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var jobs []Job
+	for key, job := range m.jobs {
+		if key.app == app && which(job.Job) {
+			jobs = append(jobs, job.Job)
+		}
+	}
+	slices.SortFunc(jobs, newestFirst)
+	return jobs, nil
+}
+
+func (m *memory) Update(ctx context.Context, app, id string, change func(*Job) error) (Job, error) {
+	var job Job
+	err := m.with(ctx, app, id, func(j *memoryJob) (err error) {
+		if job, err = j.Job.changed(change); err == nil {
+			j.Job = job
+		}
+		return err
+	})
+	return job, err
+}
+
+func (m *memory) CreateShard(ctx context.Context, app, id string, shard Shard) error {
+	return m.with(ctx, app, id, func(j *memoryJob) error {
+		if _, ok := j.shards[shard.N]; ok {
+			return fmt.Errorf("shard %d of recompute %s: %w", shard.N, id, ErrExists)
+		}
+		j.shards[shard.N] = shard
+		return nil
+	})
+}
+
+func (m *memory) Shard(ctx context.Context, app, id string, n int) (Shard, error) {
+	var shard Shard
+	err := m.with(ctx, app, id, func(j *memoryJob) (err error) {
+		shard, err = j.shard(n)
+		return err
+	})
+	return shard, err
+}
+
+func (j *memoryJob) shard(n int) (Shard, error) {
+	shard, ok := j.shards[n]
+	if !ok {
+		return Shard{}, fmt.Errorf("shard %d of recompute %s: %w", n, j.ID, ErrNotFound)
+	}
+	return shard, nil
+}
+
+func (m *memory) LastShard(ctx context.Context, app, id string) (Shard, error) {
+	var shard Shard
+	err := m.with(ctx, app, id, func(j *memoryJob) (err error) {
+		last := -1
+		for n := range j.shards {
+			last = max(last, n)
+		}
+		shard, err = j.shard(last)
+		return err
+	})
+	return shard, err
+}
+
+func (m *memory) ShardsIn(ctx context.Context, app, id string, state ShardState, limit int) ([]Shard, error) {
+	var shards []Shard
+	err := m.each(ctx, app, id, func(shard Shard) {
+		if shard.State == state {
+			shards = append(shards, shard)
+		}
+	})
+	slices.SortFunc(shards, func(a, b Shard) int { return a.N - b.N })
+	return shards[:min(limit, len(shards))], err
+}
+
+// each calls f with all shards of a job, none if there is no such job.
+func (m *memory) each(ctx context.Context, app, id string, f func(Shard)) error {
+	err := m.with(ctx, app, id, func(j *memoryJob) error {
+		for _, shard := range j.shards {
+			f(shard)
+		}
+		return nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (m *memory) UpdateShard(ctx context.Context, app, id string, n int, change func(*Shard) error) (Shard, error) {
+	var shard Shard
+	err := m.with(ctx, app, id, func(j *memoryJob) error {
+		was, err := j.shard(n)
+		if err != nil {
+			return err
+		}
+		if shard, err = was.changed(change); err == nil {
+			j.shards[n] = shard
+		}
+		return err
+	})
+	return shard, err
+}
+
+func (m *memory) Totals(ctx context.Context, app, id string) (Totals, error) {
+	var totals Totals
+	err := m.each(ctx, app, id, totals.add)
+	return totals, err
+}

@@ -1,0 +1,154 @@
+package recompute
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// StartStrategy makes sure that there is a job for the app's active strategy: it
+// starts one unless there was one already, whatever became of it.
+func (r *Runner) StartStrategy(ctx context.Context, app string) (Job, error) {
+	return r.start(ctx, app, 0, func(a config.App) Job {
+		return Job{ID: string(ByStrategy) + "-" + strconv.FormatInt(a.StrategyVersion, 10), Trigger: ByStrategy}
+	})
+}
+
+// StartManual starts a job. It supersedes those of the app that have not ended.
+func (r *Runner) StartManual(ctx context.Context, app string, onlyStale bool) (Job, error) {
+	return r.start(ctx, app, 0, func(config.App) Job {
+		id := fmt.Sprintf("%s-%s-%s", ByHand, r.Now().UTC().Format("20060102T150405Z"), strings.ToLower(rand.Text()[:6]))
+		return Job{ID: id, Trigger: ByHand, OnlyStale: onlyStale}
+	})
+}
+
+// Nightly starts for every app the job of the day that it is by the engine's
+// clock, with their beginnings spread evenly over a time in the order of the
+// apps' ids. Doing it again the same day changes nothing. An app with a job of
+// another kind under way gets none. It returns how many apps have their job and
+// how many not.
+func (r *Runner) Nightly(ctx context.Context, spread time.Duration) (started, left int, err error) {
+	apps, err := r.Apps.Apps(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("start nightly recomputes: %w", err)
+	}
+	id := string(ByNight) + "-" + r.Now().UTC().Format(time.DateOnly)
+	has, failed := make([]bool, len(apps)), make([]error, len(apps))
+	var g errgroup.Group
+	g.SetLimit(startsAtOnce)
+	for i, app := range apps {
+		g.Go(func() error {
+			delay := spread / time.Duration(len(apps)) * time.Duration(i)
+			has[i], failed[i] = r.startNightly(ctx, app, id, delay)
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are kept apart: one app's does not keep the others back
+	for _, ok := range has {
+		if ok {
+			started++
+		}
+	}
+	return started, len(apps) - started, errors.Join(failed...)
+}
+
+// startsAtOnce bounds how many apps' jobs are started at a time.
+const startsAtOnce = 8
+
+func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Duration) (bool, error) {
+	unfinished, err := r.Jobs.Unfinished(ctx, app)
+	if err != nil {
+		return false, err
+	}
+	for _, job := range unfinished {
+		if job.Trigger != ByNight {
+			r.Log.LogAttrs(ctx, slog.LevelInfo, "nightly recompute not started, another is under way",
+				slog.String("app", app), slog.String("recompute", job.ID))
+			// Its tasks may have been lost: asking for those that live changes nothing.
+			return false, r.resume(ctx, job)
+		}
+	}
+	_, err = r.start(ctx, app, delay, func(config.App) Job {
+		return Job{ID: id, Trigger: ByNight, OnlyStale: true, Maintain: true}
+	})
+	return err == nil, err
+}
+
+// start makes a job and orders its planning. A crash between the two is mended by
+// starting the same job again.
+func (r *Runner) start(ctx context.Context, appID string, delay time.Duration, draft func(config.App) Job) (Job, error) {
+	app, err := r.Apps.App(ctx, appID)
+	if err != nil {
+		return Job{}, fmt.Errorf("start recompute: %w", err)
+	}
+	job := draft(app)
+	job.App, job.State, job.StartedAt = appID, Planning, stamp(r.Now())
+	job.StrategyVersion, job.RetentionDays = app.StrategyVersion, app.RetentionDays
+	switch err := r.Jobs.Create(ctx, job); {
+	case errors.Is(err, ErrExists):
+		if job, err = r.Jobs.Job(ctx, appID, job.ID); err != nil {
+			return Job{}, fmt.Errorf("start recompute: %w", err)
+		}
+	case err != nil:
+		return Job{}, fmt.Errorf("start recompute: %w", err)
+	default:
+		r.Log.LogAttrs(ctx, slog.LevelInfo, "recompute started", slog.String("app", appID), slog.String("recompute", job.ID),
+			slog.Int64("strategyVersion", job.StrategyVersion))
+	}
+	if job.State.Ended() {
+		return job, nil
+	}
+	if job, err = r.leaveOne(ctx, job); err != nil || job.State != Planning {
+		return job, err
+	}
+	return job, r.enqueuePlan(ctx, job, max(delay, r.unsettled(app)))
+}
+
+// leaveOne supersedes all unfinished jobs of an app but the one that outranks the
+// others, which need not be the given one. It returns the given one.
+func (r *Runner) leaveOne(ctx context.Context, job Job) (Job, error) {
+	unfinished, err := r.Jobs.Unfinished(ctx, job.App)
+	if err != nil {
+		return job, fmt.Errorf("look for other recomputes: %w", err)
+	}
+	best := job
+	for _, other := range unfinished {
+		if other.outranks(best) {
+			best = other
+		}
+	}
+	for _, other := range unfinished {
+		if other.ID == best.ID {
+			continue
+		}
+		ended, err := r.end(ctx, other, Superseded, "recompute "+best.ID+" takes its place")
+		if err != nil {
+			return job, err
+		}
+		if other.ID == job.ID {
+			job = ended
+		}
+	}
+	return job, nil
+}
+
+// outranks tells which of two jobs of an app stays: nightly ones give way to
+// others, and of two of a kind the one of the older strategy, then the older one.
+func (j Job) outranks(other Job) bool {
+	if a, b := j.Trigger == ByNight, other.Trigger == ByNight; a != b {
+		return b
+	}
+	if j.StrategyVersion != other.StrategyVersion {
+		return j.StrategyVersion > other.StrategyVersion
+	}
+	return newestFirst(j, other) < 0
+}

@@ -1,0 +1,150 @@
+package recompute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+// Where the worker takes tasks.
+const (
+	PlanPath  = "/recompute/plan"
+	ShardPath = "/recompute/shard"
+)
+
+// PlanTask is the order to cut a job into shards.
+type PlanTask struct {
+	App  string `json:"app"`
+	Job  string `json:"job"`
+	Step int    `json:"step"`
+}
+
+// ShardTask is the order to work on a shard.
+type ShardTask struct {
+	App   string `json:"app"`
+	Job   string `json:"job"`
+	Shard int    `json:"shard"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Step  int    `json:"step"`
+}
+
+// DecodePlan reads a task. An error means that it can never be carried out.
+func DecodePlan(body []byte) (PlanTask, error) {
+	var t PlanTask
+	if err := json.Unmarshal(body, &t); err != nil {
+		return t, fmt.Errorf("decode plan task: %w", err)
+	}
+	if !config.ValidAppID(t.App) || !idForm.MatchString(t.Job) || t.Step < 0 {
+		return t, errors.New("decode plan task: app, job and step must be there and well-formed")
+	}
+	return t, nil
+}
+
+// DecodeShard reads a task. An error means that it can never be carried out.
+func DecodeShard(body []byte) (ShardTask, error) {
+	var t ShardTask
+	if err := json.Unmarshal(body, &t); err != nil {
+		return t, fmt.Errorf("decode shard task: %w", err)
+	}
+	if !config.ValidAppID(t.App) || !idForm.MatchString(t.Job) || t.Shard < 0 || t.Step < 0 {
+		return t, errors.New("decode shard task: app, job, shard and step must be there and well-formed")
+	}
+	return t, nil
+}
+
+// enqueuePlan orders the plan task that is in force.
+func (r *Runner) enqueuePlan(ctx context.Context, job Job, delay time.Duration) error {
+	return r.enqueue(ctx, PlanPath, PlanTask{job.App, job.ID, job.PlanStep}, delay,
+		"recompute-plan", job.App, job.ID, strconv.Itoa(job.PlanStep))
+}
+
+// enqueueShard orders the task of a shard that is in force.
+func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
+	return r.enqueue(ctx, ShardPath, ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, 0,
+		"recompute-shard", job.App, job.ID, strconv.Itoa(s.N), strconv.Itoa(s.Step))
+}
+
+func (r *Runner) enqueue(ctx context.Context, path string, task any, delay time.Duration, name ...string) error {
+	body, err := json.Marshal(task)
+	if err != nil {
+		return fmt.Errorf("encode task: %w", err)
+	}
+	return r.Queue.Create(ctx, queue.Task{Name: queue.TaskName(name...), Path: path, Body: body, Delay: delay})
+}
+
+// Resume orders again what the unfinished jobs of all apps wait for, after the
+// queue was lost.
+func (r *Runner) Resume(ctx context.Context) error {
+	apps, err := r.Apps.Apps(ctx)
+	if err != nil {
+		return fmt.Errorf("resume recomputes: %w", err)
+	}
+	for _, app := range apps {
+		jobs, err := r.Jobs.Unfinished(ctx, app)
+		if err != nil {
+			return fmt.Errorf("resume recomputes: %w", err)
+		}
+		for _, job := range jobs {
+			if err := r.resume(ctx, job); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resume orders again what a job waits for, in case it was lost. Tasks that are
+// there still, or were shortly before, stay as they are.
+func (r *Runner) resume(ctx context.Context, job Job) error {
+	if job.State == Planning {
+		app, err := r.Apps.App(ctx, job.App)
+		if err != nil {
+			return fmt.Errorf("resume recompute %s: %w", job.ID, err)
+		}
+		return r.enqueuePlan(ctx, job, r.unsettled(app))
+	}
+	open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, resumedShards)
+	if err != nil {
+		return fmt.Errorf("resume recompute %s: %w", job.ID, err)
+	}
+	for _, shard := range open {
+		if err := r.enqueueShard(ctx, job, shard); err != nil {
+			return fmt.Errorf("resume recompute %s: %w", job.ID, err)
+		}
+	}
+	return r.finish(ctx, job.App, job.ID)
+}
+
+// resumedShards bounds how many shards are ordered again at a time.
+const resumedShards = 1000
+
+// Outcome is what became of a task. The task is over, whatever it is.
+type Outcome struct {
+	// Dropped says why the task had no effect.
+	Dropped string `json:"dropped,omitempty"`
+	// Next says what goes on where the task stopped, or that all of it is done.
+	Next string `json:"next,omitempty"`
+}
+
+// drop ends a task that has no effect.
+func (r *Runner) drop(ctx context.Context, app, job, format string, args ...any) Outcome {
+	o := Outcome{Dropped: fmt.Sprintf(format, args...)}
+	r.Log.LogAttrs(ctx, slog.LevelInfo, "recompute task dropped", slog.String("app", app), slog.String("recompute", job), slog.String("reason", o.Dropped))
+	return o
+}
+
+// maxErrorText is how much of an error is kept with a job.
+const maxErrorText = 500
+
+func errorText(err error) string {
+	text := err.Error()
+	return text[:min(len(text), maxErrorText)]
+}

@@ -1,0 +1,97 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+const (
+	// nightHour is when the nightly round begins, UTC.
+	nightHour = 3
+	// A call that fails is made again some times.
+	schedulerTries = 5
+	schedulerPause = time.Minute
+)
+
+// scheduler calls once a day, at nightHour by its clock.
+type scheduler struct {
+	now  func() time.Time
+	call func(context.Context) error
+	log  *slog.Logger
+}
+
+// run calls until the context ends.
+func (s scheduler) run(ctx context.Context) {
+	for wait(ctx, nextNight(s.now()).Sub(s.now())) {
+		for try := 1; ; try++ {
+			err := s.call(ctx)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			s.log.LogAttrs(ctx, slog.LevelError, "nightly round failed", slog.Int("try", try), slog.Any("error", err))
+			if try == schedulerTries || !wait(ctx, schedulerPause) {
+				break
+			}
+		}
+	}
+}
+
+// nextNight is the beginning of the next nightly round.
+func nextNight(now time.Time) time.Time {
+	year, month, day := now.UTC().Date()
+	night := time.Date(year, month, day, nightHour, 0, 0, 0, time.UTC)
+	if !night.After(now) {
+		night = night.AddDate(0, 0, 1)
+	}
+	return night
+}
+
+// wait waits, and reports whether the context is still alive at the end.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// startScheduler has the worker's nightly round called every night.
+func (s *Stack) startScheduler(url string, header http.Header) {
+	ctx, stop := context.WithCancel(context.Background())
+	nights := scheduler{now: s.Backends.Now, log: s.Backends.Log, call: func(ctx context.Context) error { return post(ctx, url, header) }}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		nights.run(ctx)
+	}()
+	s.onClose(func() error {
+		stop()
+		<-done
+		return nil
+	})
+}
+
+func post(ctx context.Context, url string, header http.Header) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	r.Header = header.Clone()
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	if err := answer.Body.Close(); err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("POST %s: %s", url, answer.Status)
+	}
+	return nil
+}
