@@ -1,6 +1,6 @@
-// Package profiles is the public function that answers with users' profiles and
-// deletes users. Profiles live in the table users, computed from the log where
-// the stored one is no longer true.
+// Package profiles is the public function that answers with users' profiles,
+// explains them, and deletes users. Profiles live in the table users, computed
+// from the log where the stored one is no longer true.
 package profiles
 
 import (
@@ -36,6 +36,7 @@ func New(b *backend.Backends) http.Handler {
 	rt.Handle("GET /1/profiles/personalization/{userToken}", p.personalization)
 	rt.Handle("DELETE /1/profiles/{userToken}", p.deleteProfile)
 	rt.Handle("DELETE /1/usertokens/{userToken}", p.deleteUserToken)
+	rt.Handle("GET /1/explain/{userToken}", p.explain)
 	return rt
 }
 

@@ -88,3 +88,65 @@ func TestInstantsearchEventsAreNotStored(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// An object of the same id in another index is not known by it.
+func TestUnknownObjectsAreOfTheirIndex(t *testing.T) {
+	objects := bus.Objects{"i": {"1": {}}}
+	for index, want := range map[string]string{"i": `{"receivedAt":7,"index":"i","event":}`, "j": `{"receivedAt":7,"index":"j","unknownObjects":1,"event":}`} {
+		got := enrich.LogEvents([]event.Event{{Type: event.View, Index: index, ObjectIDs: []string{"1"}}}, objects, 7)
+		if string(got[0].Original) != want {
+			t.Errorf("%s, want %s", got[0].Original, want)
+		}
+	}
+}
+
+// What the catalog does not know is told apart from what has no filters, also
+// after it has travelled, and in each part of a message that was too large.
+func TestUnknownObjectsAreTold(t *testing.T) {
+	s, settings := storetest.New(t), config.NewMemory()
+	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := enrich.New(s, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "red", `{"objectID":"red","color":"Red"}`, 0, event.Filter{Facet: "color", Value: "Red"})
+	put(t, s, "bare", `{"objectID":"bare"}`, 0)
+	const event = `{"eventType":"view","eventName":"n","userToken":"u","timestamp":1,`
+	for _, test := range []struct{ name, event, want string }{
+		{"known", event + `"index":"i","objectIDs":["red","bare"]}`, ``},
+		{"without filters", event + `"index":"i","objectIDs":["bare"]}`, ``},
+		{"unknown", event + `"index":"i","objectIDs":["nowhere"]}`, `,"unknownObjects":1`},
+		{"of another index", event + `"index":"j","objectIDs":["red","bare"]}`, `,"unknownObjects":2`},
+		{"some of them", event + `"index":"i","objectIDs":["red","nowhere","never"]}`, `,"unknownObjects":2`},
+		{"by filters", event + `"index":"i","filters":["color:Red"]}`, ``},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sent := bus.Message{App: "app", ReceivedAt: 7, Body: []byte(`{"events":[` + test.event + `]}`)}
+			events, err := sent.Events()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Twice: from the store, and from the cache.
+			for _, from := range []string{"store", "cache"} {
+				if sent.Objects, err = e.Resolve(ctx, "app", events); err != nil {
+					t.Fatal(err)
+				}
+				data, err := sent.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := bus.DecodeMessage(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				index := events[0].Index
+				want := `{"receivedAt":7,"index":"` + index + `"` + test.want + `,"event":` + test.event + `}`
+				if entries := enrich.LogEvents(events, got.Objects, 7); string(entries[0].Original) != want {
+					t.Errorf("from the %s: %s, want %s", from, entries[0].Original, want)
+				}
+			}
+		})
+	}
+}

@@ -22,20 +22,38 @@ func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []st
 		}
 		entries = append(entries, store.LogEvent{
 			User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name,
-			Counts: Counts(e, objects), Original: original(e, receivedAt),
+			Counts: Counts(e, objects), Original: original(e, objects, receivedAt),
 		})
 	}
 	return entries
 }
 
 // original is the event as it is kept beside its filters:
-// {"receivedAt":1700000000000,"index":"products","event":{...as sent...}}.
-func original(e *event.Event, receivedAt int64) []byte {
+// {"receivedAt":1700000000000,"index":"products","event":{...as sent...}}, with
+// "unknownObjects":2 before the event where the catalog did not know so many of
+// its objects.
+func original(e *event.Event, objects bus.Objects, receivedAt int64) []byte {
 	index, _ := json.Marshal(e.Index)
 	b := make([]byte, 0, len(e.Raw)+len(index)+64)
 	b = strconv.AppendInt(append(b, `{"receivedAt":`...), receivedAt, 10)
-	b = append(append(append(b, `,"index":`...), index...), `,"event":`...)
+	b = append(append(b, `,"index":`...), index...)
+	if n := unknownObjects(e, objects); n > 0 {
+		b = strconv.AppendInt(append(b, `,"unknownObjects":`...), int64(n), 10)
+	}
+	b = append(b, `,"event":`...)
 	return append(append(b, e.Raw...), '}')
+}
+
+// unknownObjects counts the objects of an event that the catalog does not know:
+// those that are absent, unlike those that have no filters.
+func unknownObjects(e *event.Event, objects bus.Objects) int {
+	known, n := objects[e.Index], 0
+	for _, id := range e.ObjectIDs {
+		if _, ok := known[id]; !ok {
+			n++
+		}
+	}
+	return n
 }
 
 // Counts are the raw filters of an event: how many of its objects carry each,

@@ -17,6 +17,9 @@ type Metrics struct {
 	Events *prometheus.CounterVec
 	// Messages counts messages by outcome: applied, resolved, retried, dead.
 	Messages *prometheus.CounterVec
+	// AuditUsers counts users whose profiles were compared with the log, and
+	// AuditDifferences what was not as it should be.
+	AuditUsers, AuditDifferences prometheus.Counter
 }
 
 // NewMetrics makes a set of metrics, all zero.
@@ -35,8 +38,14 @@ func NewMetrics() *Metrics {
 		Messages: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "affinity_messages_total", Help: "Messages by outcome: applied, resolved, retried, dead.",
 		}, []string{"outcome"}),
+		AuditUsers: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "affinity_audit_users_total", Help: "Users whose profiles were compared with the log.",
+		}),
+		AuditDifferences: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "affinity_audit_differences_total", Help: "Differences between profiles and the log that audits have found.",
+		}),
 	}
-	m.registry.MustRegister(m.Lag, m.Events, m.Messages)
+	m.registry.MustRegister(m.Lag, m.Events, m.Messages, m.AuditUsers, m.AuditDifferences)
 	return m
 }
 

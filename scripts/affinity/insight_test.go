@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// fixedAnswer is an engine that gives one answer to everything.
+func fixedAnswer(t *testing.T, status int, body string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprintln(w, body)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestInsightCommands explains, previews and audits on a real engine.
+func TestInsightCommands(t *testing.T) {
+	t.Parallel()
+	s := startEngine(t, 90)
+	seen := `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":10}],"facetsScoring":[{"facetName":"color","score":3}],"personalizationImpact":50}`
+	affinity(t, seen, "strategy", "set", "-", "--url", s.URL).wants(t, exitFine)
+	event := func(user, name, filter string) map[string]any {
+		return map[string]any{"eventType": "view", "eventName": name, "index": "i", "userToken": user, "filters": []string{filter},
+			"timestamp": time.Now().Add(-time.Hour).UnixMilli()}
+	}
+	events := []any{event("ann", "Seen", "color:Red"), event("ann", "Seen", "color:Blue"), event("bob", "Product Seen", "color:Red"), event("bob", "Seen", "size:L")}
+	if _, err := post(t.Context(), s, "/1/events", map[string]any{"events": events}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	affinity(t, "", "explain", "bob", "--url", s.URL).wants(t, exitFine,
+		"bob  strategy version 1  retention 90 days", `- 1 of 2 events is of types and names that the strategy does not score: view "Product Seen" (1)`,
+		"2 events from ", "2 not scored by the strategy")
+	affinity(t, "", "explain", "ann", "--facet", "color", "--value", "Red", "--url", s.URL).wants(t, exitFine,
+		"2 counted", "color:Red scores 30", "contribution", `view "Seen"`, "30      1      1      30\n")
+	r := affinity(t, "", "explain", "ann", "--json", "--url", s.URL)
+	r.wants(t, exitFine)
+	var x explainAnswer
+	if err := json.Unmarshal([]byte(r.out), &x); err != nil || x.Events["counted"] != 2 {
+		t.Errorf("--json printed %q (%v)", r.out, err)
+	}
+
+	more := `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1},{"eventName":"Product Seen","eventType":"view","score":1}],
+		"facetsScoring":[{"facetName":"color","score":3}]}`
+	affinity(t, more, "strategy", "preview", "-", "--url", s.URL).wants(t, exitFine,
+		"2 of 2 profiles would change (2 users sampled; version 1 is in force)", "rank correlation: 0.500 on average", "color, mean scores:\n",
+		"  Blue          15 -> 1.500       1 users\n  Red           15 -> 3           2 users\n",
+		"bob  rank correlation 0.000\n    before  nothing\n    after   color:Red 3\n")
+	r = affinity(t, more, "strategy", "preview", "-", "--sample", "1", "--json", "--url", s.URL)
+	r.wants(t, exitFine, `"sampled":1`)
+	affinity(t, `{"eventsScoring":1}`, "strategy", "preview", "-", "--url", s.URL).wants(t, exitFail, "preview the strategy", "422 eventsScoring must be a list")
+
+	affinity(t, "", "audit", "--sample", "50", "--url", s.URL).
+		wants(t, exitFine, "no differences: 2 users compared with 4 events, 2 of them in their stored profiles too\n")
+}
+
+func TestDrawExplanationOfManyEvents(t *testing.T) {
+	t.Parallel()
+	engine := fixedAnswer(t, 200, `{"userToken":"u","asOf":"2026-11-20T12:00:00.000Z","known":true,"strategyVersion":2,"retentionDays":0,
+		"events":{"accepted":12,"counted":11,"ahead":1},"firstEventAt":"2026-01-01T00:00:00.000Z","lastEventAt":"2026-11-20T13:00:00.000Z","reasons":["a\u001bb"],
+		"facet":"color","value":"Red","score":45.5,"contributions":[{"events":10,"from":"2026-01-01T00:00:00.000Z","to":"2026-02-01T00:00:00.000Z","contribution":15.5},
+		{"time":"2026-11-01T00:00:00.000Z","type":"view","name":"Seen","index":"products","objectIDs":["1","2"],"values":["Rouge"],"weight":30,"count":2,"decay":0.5,"contribution":30}]}`)
+	affinity(t, "", "explain", "u", "--facet", "color", "--value", "Red", "--url", engine).wants(t, exitFine,
+		"no retention limit", "- a\uFFFDb\n", "12 events from 2026-01-01T00:00:00Z", "1 later than now", "color:Red scores 45.5",
+		"10 events until 2026-02-01T00:00:00Z", "products: 1, 2 (Rouge)", "0.5    30\n")
+}
+
+func TestAnAuditThatFindsDifferencesFails(t *testing.T) {
+	t.Parallel()
+	engine := fixedAnswer(t, 200, `{"sampled":50,"compared":40,"stored":30,"events":400,"byScorer":0,"differing":2,"omitted":3,"differences":[
+		{"userToken":"ann","which":"stored","what":"score","facet":"color","value":"Red","halfLife":30,"want":35,"got":30.25},
+		{"userToken":"bob","which":"computed","what":"known","want":true,"got":false},
+		{"userToken":"bob","which":"history","what":"missing","value":"block 3,0"}]}`)
+	r := affinity(t, "", "audit", "--url", engine)
+	r.wants(t, exitFail, "the profiles of 2 users are not what the log says: 40 of 50 users compared before the time was up, with 400 events")
+	want := "ann: stored score color:Red (half-life 30): want 35, got 30.25\nbob: computed known: want true, got false\n" +
+		"bob: history missing block 3,0: want nothing, got nothing\nand 3 more differences\n"
+	if r.out != want {
+		t.Errorf("printed\n%s\nwant\n%s", r.out, want)
+	}
+}
+
+func TestInsightCommandsRefuseWrongUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"audit", "--sample", "0"}, {"audit", "--sample", "10001"}, {"audit", "u"}, {"explain"}, {"explain", ""},
+		{"explain", "u", "--facet", "f"}, {"explain", "u", "--value", "v"}, {"explain", "u", "--facet", "f", "--value", "v", "--limit", "0"},
+		{"strategy", "preview"}, {"strategy", "preview", "f", "--sample", "1001"},
+	} {
+		affinity(t, "", args...).wants(t, exitUsage)
+	}
+	engine := fixedAnswer(t, 200, "no JSON")
+	affinity(t, "", "audit", "--url", engine).wants(t, exitFail, "not what an Affinity engine sends")
+	affinity(t, "", "explain", "u", "--url", engine).wants(t, exitFail, "not what an Affinity engine sends")
+	affinity(t, "{}", "strategy", "preview", "-", "--url", engine).wants(t, exitFail, "not what an Affinity engine sends")
+	refusing := fixedAnswer(t, 403, `{"status":403,"message":"Method not allowed with this API key"}`)
+	affinity(t, "", "audit", "--url", refusing).wants(t, exitFail, "give --key a key that has the right for this")
+}

@@ -1,0 +1,349 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/audit"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// A user in blocks and outside, one outside only, one unknown, one deleted, one
+// all of whose events are too old, and one whose profile is to be computed.
+func TestASoundEngineHasNoDifferences(t *testing.T) {
+	b := newBench(t)
+	for i := range int64(40) {
+		b.apply(bought("folded", b.clock-i*day-hour, "Rouge", "Acme"), bought("loose", b.clock-i*hour, "Red", fmt.Sprint("B", i)))
+	}
+	b.fold("folded")
+	b.apply(bought("folded", b.clock-hour/2, "Red", "Acme"), bought("old", b.clock-100*day, "Red", "Acme"),
+		bought("gone", b.clock-day, "Red", "Acme"), store.LogEvent{User: "bare", Time: b.clock, ID: "x", Type: event.View, Name: "n", Original: []byte("{}")})
+	if _, err := b.eng.Delete(ctx, appID, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("imported", b.clock-day, "Red", "Acme")}); err != nil {
+		t.Fatal(err)
+	}
+	b.clock += 12 * hour
+	r := b.run("folded", "loose", "nobody", "gone", "old", "bare", "imported")
+	if len(r.Differences) > 0 || b.waits > 0 {
+		t.Errorf("%d waits, %v", b.waits, r.Differences)
+	}
+	// folded, loose, old and bare are stored; 41 + 40 + 1 + 1 + 1 + 1 events.
+	r.Differences = nil
+	if diff := cmp.Diff(audit.Report{Sampled: 7, Compared: 7, Stored: 4, Events: 85}, r); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAStoredProfileThatIsWrongIsNamed(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spoil func(*affinity.Profile)
+		want  []string
+	}{
+		{"a score, by more than rounding", func(p *affinity.Profile) { p.Affinities[0].Scores = []float64{35 * (1 + 1e-8), 35} },
+			[]string{"u: stored score color:Red (half-life 1): want 35, got 35.00000035"}},
+		{"a score, by rounding", func(p *affinity.Profile) { p.Affinities[0].Scores = []float64{35 * (1 + 1e-13), 35} }, nil},
+		{"under another half-life", func(p *affinity.Profile) { p.Affinities[1].Scores = []float64{28, 7} },
+			[]string{"u: stored score brand:Acme (half-life 30): want 28, got 7"}},
+		{"an affinity too few", func(p *affinity.Profile) { p.Affinities = p.Affinities[1:] },
+			[]string{"u: stored missing color:Red (half-life 1): want 35, got <nil>"}},
+		{"one too many", func(p *affinity.Profile) {
+			p.Affinities = append(p.Affinities, affinity.Affinity{Facet: "color", Value: "Blue", Scores: []float64{0, 3}})
+		}, []string{"u: stored surplus color:Blue (half-life 30): want <nil>, got 3"}},
+		{"the last event", func(p *affinity.Profile) { p.LastEventAt-- },
+			[]string{"u: stored lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-14T22:13:19.999Z"}},
+		{"known", func(p *affinity.Profile) { p.Known = false }, []string{"u: stored known: want true, got false"}},
+		{"half-lives", func(p *affinity.Profile) { p.HalfLives = []int{1, 31} },
+			[]string{"u: stored damaged: want [1 30], got [1 31]"}},
+		{"of another strategy: not served", func(p *affinity.Profile) { p.StrategyVersion = 9; p.Affinities = nil }, nil},
+		{"of another retention: not served", func(p *affinity.Profile) { p.RetentionDays = 1; p.Affinities = nil }, nil},
+		{"spent: not served", func(p *affinity.Profile) { p.Until = p.Anchor; p.Affinities = nil }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t)
+			b.apply(bought("u", b.clock, "Red", "Acme"), bought("v", b.clock, "Red", "Acme"))
+			b.spoil("u", test.spoil)
+			b.wants("v u", test.want...)
+		})
+	}
+	b := newBench(t)
+	b.apply(bought("u", b.clock, "Red", "Acme"))
+	row := b.row("u")
+	b.writeProfile(row, "u", append(slices.Clone(row.Profile), 0))
+	b.wants("u", fmt.Sprintf("u: stored damaged: want <nil>, got parse stored profile of %d bytes: checksum does not match", len(row.Profile)+1))
+}
+
+// A profile from before a deletion that is under way is not served; one that a
+// machine stored whose clock is ahead is, as of its own time.
+func TestWhichStoredProfilesAreServed(t *testing.T) {
+	b := newBench(t)
+	b.apply(bought("gone", b.clock-hour, "Red", "Acme"), bought("ahead", b.clock-hour, "Red", "Acme"))
+	b.must(b.store.RaiseTombstone(ctx, appID, "gone", b.clock))
+	b.clock -= hour / 2
+	r := b.run("gone", "ahead")
+	if r.Stored != 1 || r.Differing != 0 || b.waits != 0 {
+		t.Errorf("%+v after %d waits", r, b.waits)
+	}
+}
+
+// What is computed is wrong where a block is, or where a row came or went behind
+// the engine's back.
+func TestABlockOrARowThatIsWrongIsNamed(t *testing.T) {
+	one, two := int64(1_700_000_000_000-2*day), int64(1_700_000_000_000-day)
+	for _, test := range []struct {
+		name  string
+		spoil func(b *bench)
+		want  []string
+	}{
+		{"a block without an event", func(b *bench) {
+			builder := history.NewBuilder()
+			builder.Add(affinity.Event{Time: two, Type: event.Conversion, Name: "Bought", Counts: []affinity.Count{{Facet: "color", Value: "Red", N: 1}}})
+			b.writeBlock("u", builder.AppendBlock(nil))
+		}, []string{
+			"u: computed score color:Red (half-life 1): want 26.25, got 17.5",
+			"u: computed missing brand:Acme (half-life 1): want 21, got <nil>",
+		}},
+		{"a damaged block, which is read past", func(b *bench) { b.writeBlock("u", []byte("\x01abcdefgh")) },
+			[]string{"u: history damaged block %d,0: want <nil>, got checksum does not match"}},
+		{"a lost block", func(b *bench) {
+			b.must(b.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{b.block("u").ID}))
+		}, []string{"u: history missing block %d,0: want <nil>, got <nil>"}},
+		{"a lost row", func(b *bench) {
+			b.must(b.store.DeleteLogEvents(ctx, appID, []store.LogEvent{bought("u", one, "Red", "Acme")}))
+		}, []string{
+			"u: computed score color:Red (half-life 1): want 17.5, got 26.25",
+			"u: computed score brand:Acme (half-life 1): want 14, got 21",
+			"u: stored score color:Red (half-life 1): want 17.5, got 26.25",
+			"u: stored score brand:Acme (half-life 1): want 14, got 21",
+		}},
+		{"a row that nobody was told of", func(b *bench) {
+			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{bought("u", b.clock, "Blue", "Acme")}))
+		}, []string{
+			// The blocks say that nothing lies outside, until the next ticket.
+			"u: computed lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-13T22:13:20.000Z",
+			"u: computed score brand:Acme (half-life 1): want 49, got 21",
+			"u: computed missing color:Blue (half-life 1): want 35, got <nil>",
+			"u: stored lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-13T22:13:20.000Z",
+			"u: stored score brand:Acme (half-life 1): want 49, got 21",
+			"u: stored missing color:Blue (half-life 1): want 35, got <nil>",
+		}},
+		{"a changed row in a block's range", func(b *bench) {
+			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{bought("u", one, "Rouge", "Zenith")}))
+		}, []string{
+			"u: computed score brand:Acme (half-life 1): want 14, got 21",
+			"u: computed missing brand:Zenith (half-life 1): want 7, got <nil>",
+			"u: stored score brand:Acme (half-life 1): want 14, got 21",
+			"u: stored missing brand:Zenith (half-life 1): want 7, got <nil>",
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t)
+			b.apply(bought("u", one, "Red", "Acme"), bought("u", two, "Rouge", "Acme"), bought("v", one, "Red", "Acme"))
+			b.fold("u")
+			b.fold("v")
+			ticket := b.block("u").ID.Ticket
+			test.spoil(b)
+			for i, line := range test.want {
+				if strings.Contains(line, "%d") {
+					test.want[i] = fmt.Sprintf(line, ticket)
+				}
+			}
+			b.wants("u v", test.want...)
+		})
+	}
+}
+
+func (b *bench) writeBlock(user string, value []byte) {
+	b.t.Helper()
+	block := b.block(user)
+	b.must(b.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}))
+}
+
+func TestADamagedManifestIsNamed(t *testing.T) {
+	b := newBench(t)
+	b.apply(bought("u", b.clock-day, "Red", "Acme"))
+	b.fold("u")
+	m, err := history.ParseManifest(b.row("u").Manifest)
+	b.must(err)
+	broken := m.AppendBinary(nil)
+	broken[len(broken)-1] ^= 1
+	if ok, err := b.store.SwapManifest(ctx, appID, "u", m.Version, broken); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	r := b.run("u")
+	if len(r.Differences) != 1 || r.Differences[0].Which != "history" || r.Differences[0].Value != "manifest" {
+		t.Errorf("%+v", r.Differences)
+	}
+}
+
+// An event that is on its way is in the log and in no profile for a moment.
+func TestADifferenceThatPassesIsNotNamed(t *testing.T) {
+	for after := 1; after < audit.Readings; after++ {
+		b := newBench(t)
+		late := bought("u", b.clock, "Blue", "Acme")
+		b.apply(bought("u", b.clock-day, "Red", "Acme"))
+		b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{late}))
+		b.onWait(func() {
+			if b.waits == after {
+				b.apply(late)
+			}
+		})
+		b.wants("u")
+		if b.waits != after {
+			t.Errorf("%d waits, want %d", b.waits, after)
+		}
+	}
+}
+
+// A user is never at rest: at each reading another event is in the log that no
+// profile counts yet, while the one before has been counted. That is no fault; a
+// fault of his is named all the same.
+func TestABusyUser(t *testing.T) {
+	for _, faulty := range []bool{false, true} {
+		t.Run(fmt.Sprint("faulty ", faulty), func(t *testing.T) {
+			b := newBench(t)
+			b.apply(bought("u", b.clock-day, "Red", "Acme"))
+			on := func() store.LogEvent { b.clock++; return bought("u", b.clock, "Red", "Acme") }
+			under := on()
+			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{under}))
+			b.onWait(func() {
+				b.apply(under)
+				if faulty {
+					b.spoil("u", func(p *affinity.Profile) { p.Affinities = p.Affinities[:1] })
+				}
+				under = on()
+				b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{under}))
+			})
+			r := b.run("u")
+			if !faulty && r.Differing > 0 {
+				t.Errorf("%v", r.Differences)
+			}
+			if faulty && (len(r.Differences) != 1 || r.Differences[0].What != "missing" || r.Differences[0].Value != "Acme" || b.waits != audit.Readings-1) {
+				t.Errorf("after %d waits: %v", b.waits, r.Differences)
+			}
+		})
+	}
+}
+
+// Users of more events than the reference takes are compared with a scorer.
+func TestManyEventsGoToAScorer(t *testing.T) {
+	b := newBench(t)
+	b.audit.TakeByReference(5)
+	for i := range int64(6) {
+		b.apply(bought("many", b.clock-i*day, "Rouge", "Acme"), bought("few", b.clock-(i+1)%5*day, "Red", "Acme"))
+	}
+	r := b.run("few", "many")
+	if r.ByScorer != 1 || r.Differing != 0 || r.Events != 11 {
+		t.Errorf("%+v", r)
+	}
+	b.spoil("many", func(p *affinity.Profile) { p.Affinities = p.Affinities[:1] })
+	b.wants("few many", fmt.Sprintf("many: stored missing brand:Acme (half-life 1): want %v, got <nil>", 28*(1+.5+.25+.125+.0625+.03125)))
+}
+
+// timed is a context whose deadline comes when the test says so.
+type timed struct {
+	context.Context
+	up chan struct{}
+}
+
+func (c timed) Done() <-chan struct{} { return c.up }
+
+func (c timed) Err() error {
+	select {
+	case <-c.up:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// stuck is an engine and a store, of which the engine does not come to an end
+// with one user; his time is up when two other batches have been read.
+type stuck struct {
+	*store.Store
+	audit.Engine
+	user string
+	read atomic.Int32
+	up   chan struct{}
+}
+
+func (s *stuck) ReadLog(ctx context.Context, app string, spans []store.Span, fn func(string, store.LogRow) error) error {
+	err := s.Store.ReadLog(ctx, app, spans, fn)
+	if s.read.Add(1) == 2 {
+		close(s.up)
+	}
+	return err
+}
+
+func (s *stuck) Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
+	if slices.Contains(users, s.user) {
+		<-ctx.Done()
+		return nil, fmt.Errorf("compute: %w", ctx.Err())
+	}
+	return s.Engine.Compute(ctx, app, users, sets...)
+}
+
+func TestTimeIsUp(t *testing.T) {
+	b := newBench(t)
+	users := make([]string, 120)
+	events := make([]store.LogEvent, len(users))
+	for i := range users {
+		users[i] = fmt.Sprintf("u%03d", i)
+		events[i] = bought(users[i], b.clock, "Red", "Acme")
+	}
+	b.apply(events...)
+	s := &stuck{Store: b.store, Engine: b.eng, user: users[110], up: make(chan struct{})}
+	r, err := audit.New(s, s).Run(timed{ctx, s.up}, b.app(), users)
+	if err != nil || r.Sampled != 120 || r.Compared != 100 || r.Events != 100 {
+		t.Errorf("%d of %d compared, %v; want the first 100", r.Compared, r.Sampled, err)
+	}
+	// Whoever asked went away: that is no end of the time.
+	left, leave := context.WithCancel(ctx)
+	leave()
+	if _, err := b.audit.Run(left, b.app(), users); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+}
+
+// Sampling and comparing users of an app, without those of another.
+func TestSample(t *testing.T) {
+	b := newBench(t)
+	for i := range 30 {
+		b.apply(bought(fmt.Sprintf("u%03d", i), b.clock, "Red", "Acme"))
+	}
+	for n, want := range map[int]int{10: 10, 100: 30} {
+		r, err := b.audit.Sample(ctx, b.app(), n)
+		if err != nil || r.Compared != want || r.Stored != want || r.Differing != 0 {
+			t.Errorf("%+v, %v; want %d users", r, err, want)
+		}
+	}
+}
+
+func TestTask(t *testing.T) {
+	task, err := audit.Task("shop", "2026-11-20", 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order, err := audit.Decode(task.Body)
+	if err != nil || order != (audit.Order{App: "shop", Sample: 200}) || task.Path != "/audit" || !strings.HasSuffix(task.Name, "-audit-shop-2026-11-20") {
+		t.Errorf("%+v, %+v, %v", task, order, err)
+	}
+	for _, body := range []string{``, `{}`, `{"app":"a,b","sample":1}`, `{"app":"a","sample":0}`, `{"app":"a","sample":10001}`} {
+		if _, err := audit.Decode([]byte(body)); err == nil {
+			t.Errorf("%s was taken", body)
+		}
+	}
+}

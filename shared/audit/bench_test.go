@@ -1,0 +1,168 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/audit"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+const (
+	appID = "shop"
+	hour  = int64(3_600_000)
+	day   = 24 * hour
+)
+
+var ctx = context.Background()
+
+var decaying = strategy.Strategy{
+	EventsScoring: []strategy.EventScore{{EventName: "Bought", EventType: event.Conversion, Score: 7}},
+	FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 5}, {FacetName: "brand", Score: 2}},
+	HalfLives:     []int{1, 30},
+	Aliases:       map[string]map[string]string{"color": {"Rouge": "Red"}},
+}
+
+// bench is an engine over a store of its own with an auditor that does not wait,
+// and a clock that the test moves.
+type bench struct {
+	t     *testing.T
+	store *store.Store
+	apps  config.Store
+	eng   *profile.Engine
+	audit *audit.Auditor
+	clock int64
+	waits int
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000, store: storetest.New(t)}
+	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: 90}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.apps.SetStrategy(ctx, appID, decaying); err != nil {
+		t.Fatal(err)
+	}
+	b.eng = profile.New(b.store, b.apps, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
+	b.audit = audit.New(b.store, b.eng)
+	b.onWait(func() {})
+	return b
+}
+
+// onWait has something happen while an auditor waits.
+func (b *bench) onWait(f func()) {
+	b.audit.OnWait(func(ctx context.Context, _ time.Duration) error {
+		b.waits++
+		f()
+		return ctx.Err()
+	})
+}
+
+func (b *bench) app() config.App {
+	b.t.Helper()
+	app, err := b.apps.App(ctx, appID)
+	b.must(err)
+	return app
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) apply(events ...store.LogEvent) {
+	b.t.Helper()
+	_, err := b.eng.Apply(ctx, b.app(), events)
+	b.must(err)
+}
+
+func (b *bench) fold(user string) {
+	b.t.Helper()
+	if done, err := b.eng.Fold(ctx, b.app(), user); err != nil || !done {
+		b.t.Fatalf("fold: %v, %v", done, err)
+	}
+}
+
+func (b *bench) row(user string) store.User {
+	b.t.Helper()
+	row, err := b.store.ReadUser(ctx, appID, user)
+	b.must(err)
+	return row
+}
+
+// spoil changes the stored profile of a user behind the engine's back.
+func (b *bench) spoil(user string, change func(*affinity.Profile)) {
+	b.t.Helper()
+	row := b.row(user)
+	p, err := affinity.ParseProfile(row.Profile, 0)
+	b.must(err)
+	p.Affinities = slices.Clone(p.Affinities)
+	change(&p)
+	b.writeProfile(row, user, p.AppendBinary(nil))
+}
+
+func (b *bench) writeProfile(row store.User, user string, value []byte) {
+	b.t.Helper()
+	b.must(b.store.WriteProfiles(ctx, appID, []store.ProfileWrite{{User: user, Row: row, Value: value, Summary: value, Version: row.Version}}))
+}
+
+// block is the only block of a user.
+func (b *bench) block(user string) history.Block {
+	b.t.Helper()
+	m, err := history.ParseManifest(b.row(user).Manifest)
+	b.must(err)
+	if len(m.Blocks) != 1 {
+		b.t.Fatalf("%s has %d blocks, want 1", user, len(m.Blocks))
+	}
+	return m.Blocks[0]
+}
+
+func (b *bench) run(users ...string) audit.Report {
+	b.t.Helper()
+	r, err := b.audit.Run(ctx, b.app(), users)
+	b.must(err)
+	return r
+}
+
+// wants holds the differences of an audit of some users to lines.
+func (b *bench) wants(users string, lines ...string) {
+	b.t.Helper()
+	r := b.run(strings.Fields(users)...)
+	var got []string
+	differing := map[string]bool{}
+	for _, d := range r.Differences {
+		got = append(got, d.String())
+		differing[d.User] = true
+	}
+	if diff := cmp.Diff(lines, got); diff != "" {
+		b.t.Errorf("differences (-want +got):\n%s", diff)
+	}
+	if r.Differing != len(differing) || r.Compared != r.Sampled {
+		b.t.Errorf("%d differing, want %d; %d of %d compared", r.Differing, len(differing), r.Compared, r.Sampled)
+	}
+}
+
+// bought is a conversion of a thing of a color and a brand.
+func bought(user string, ms int64, color, brand string) store.LogEvent {
+	return store.LogEvent{
+		User: user, Time: ms, ID: fmt.Sprintf("%011d", ms%1e11), Type: event.Conversion, Name: "Bought", Original: []byte("{}"),
+		Counts: []affinity.Count{{Facet: "color", Value: color, N: 1}, {Facet: "brand", Value: brand, N: 2}},
+	}
+}

@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
+
+// tolerance of a score, relative: what adding up in another order may make.
+const tolerance = 1e-9
+
+// vanishing scores are too small for a float to hold with all of its digits, so
+// that the tolerance does not apply to them.
+const vanishing = 1e-290
+
+// Difference is one thing that is not as the formula makes it of the log.
+type Difference struct {
+	User string `json:"userToken"`
+	// Which is what differs: the "stored" profile as it is served, or the profile
+	// "computed" from blocks and log. "history": part of the user's history cannot
+	// be used, which makes him slower to compute and nothing else.
+	Which string `json:"which"`
+	// What is wrong: "score"; "missing" or "surplus", an affinity that should or
+	// should not be listed; "lastEventAt"; "known"; "damaged", or a block "missing".
+	What     string `json:"what"`
+	Facet    string `json:"facet,omitempty"`
+	Value    string `json:"value,omitempty"`
+	HalfLife int    `json:"halfLife,omitempty"` // days, of a score
+	// Want is what the log says, Got what was found: scores, times, or truths.
+	Want any `json:"want,omitempty"`
+	Got  any `json:"got,omitempty"`
+}
+
+// String is the difference in a line.
+func (d Difference) String() string {
+	what := d.Which + " " + d.What
+	if d.Facet != "" {
+		what += fmt.Sprintf(" %s:%s", d.Facet, d.Value)
+	} else if d.Value != "" {
+		what += " " + d.Value
+	}
+	if d.HalfLife > 0 {
+		what += fmt.Sprintf(" (half-life %d)", d.HalfLife)
+	}
+	return fmt.Sprintf("%s: %s: want %v, got %v", d.User, what, d.Want, d.Got)
+}
+
+// compare names where a profile is not between two others, of which high has all
+// events of low and maybe more. All are as of one instant.
+func compare(got, low, high affinity.Profile, differ func(Difference)) {
+	if !slices.Equal(got.HalfLives, high.HalfLives) {
+		differ(Difference{What: "damaged", Want: high.HalfLives, Got: got.HalfLives})
+		return
+	}
+	if low.Known && !got.Known || got.Known && !high.Known {
+		differ(Difference{What: "known", Want: high.Known, Got: got.Known})
+	}
+	if got.Known && high.Known && (got.LastEventAt < low.LastEventAt || got.LastEventAt > high.LastEventAt) {
+		differ(Difference{What: "lastEventAt", Want: moment(high.LastEventAt), Got: moment(got.LastEventAt)})
+	}
+	lows, highs := byFilter(low), byFilter(high)
+	for _, a := range got.Affinities {
+		f := filter{a.Facet, a.Value}
+		compareScores(f, a.Scores, lows[f], highs[f], high.HalfLives, differ)
+		delete(lows, f)
+	}
+	for _, a := range low.Affinities {
+		f := filter{a.Facet, a.Value}
+		if _, left := lows[f]; left {
+			compareScores(f, nil, a.Scores, highs[f], high.HalfLives, differ)
+		}
+	}
+}
+
+type filter struct{ facet, value string }
+
+func byFilter(p affinity.Profile) map[filter][]float64 {
+	scores := make(map[filter][]float64, len(p.Affinities))
+	for _, a := range p.Affinities {
+		scores[filter{a.Facet, a.Value}] = a.Scores
+	}
+	return scores
+}
+
+// compareScores names the first half-life under which a value does not score what
+// it should. nil is all zeros: a value that is not listed.
+func compareScores(f filter, got, low, high []float64, halfLives []int, differ func(Difference)) {
+	for i := range max(len(got), len(high)) {
+		g, l, h := at(got, i), at(low, i), at(high, i)
+		if max(g, h) < vanishing {
+			continue
+		}
+		d := Difference{What: "score", Facet: f.facet, Value: f.value, Want: h, Got: g}
+		if i < len(halfLives) {
+			d.HalfLife = halfLives[i]
+		}
+		switch {
+		case g < l*(1-tolerance):
+			d.Want = l
+		case g <= h*(1+tolerance):
+			continue
+		}
+		if got == nil {
+			d.What, d.Got = "missing", nil
+		} else if high == nil {
+			d.What, d.Want = "surplus", nil
+		}
+		differ(d)
+		return
+	}
+}
+
+func at(scores []float64, i int) float64 {
+	if i < len(scores) {
+		return scores[i]
+	}
+	return 0
+}
+
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,53 @@
+package audit_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/audit"
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// drawEvents makes events of which some are outside the window, ahead of it, or
+// score nothing.
+func drawEvents(t *rapid.T, now int64, label string) []affinity.Event {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) affinity.Event {
+		e := affinity.Event{
+			Time: now - rapid.Int64Range(-1, 8).Draw(t, "days")*day, Type: event.Conversion,
+			Name: rapid.SampledFrom([]string{"Bought", "Other"}).Draw(t, "name"),
+		}
+		for _, value := range rapid.SliceOfNDistinct(rapid.IntRange(0, 4), 0, 3, rapid.ID).Draw(t, "values") {
+			e.Counts = append(e.Counts, affinity.Count{Facet: "color", Value: fmt.Sprint(value), N: rapid.IntRange(1, 3).Draw(t, "n")})
+		}
+		return e
+	}), 0, 8).Draw(t, label)
+}
+
+// A profile of all early events and any of the late ones is right; one without an
+// early event that scores, or with one that is not in the log, is not.
+func TestCompareAllowsWhatCameMeanwhile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const now = 1_700_000_000_000
+		w := affinity.Window{Now: now, RetentionDays: rapid.SampledFrom([]int{0, 5}).Draw(t, "retention")}
+		of := func(lists ...[]affinity.Event) affinity.Profile {
+			return affinity.Reference(slices.Concat(lists...), decaying, w)
+		}
+		early, late := drawEvents(t, now, "early"), drawEvents(t, now, "late")
+		some := late[:rapid.IntRange(0, len(late)).Draw(t, "of the late")]
+		low, high := of(early), of(early, late)
+		if d := audit.Compare(of(early, some), low, high); len(d) > 0 {
+			t.Fatalf("what is between is named: %v", d)
+		}
+		odd := affinity.Event{Time: now, Type: event.Conversion, Name: "Bought", Counts: []affinity.Count{{Facet: "color", Value: "0", N: 1}}}
+		if d := audit.Compare(of(early, late, []affinity.Event{odd}), low, high); len(d) == 0 {
+			t.Fatal("an event that is not in the log goes unnoticed")
+		}
+		if d := audit.Compare(of(early), of(early, []affinity.Event{odd}), of(early, late, []affinity.Event{odd})); len(d) == 0 {
+			t.Fatal("an early event that does not count goes unnoticed")
+		}
+	})
+}

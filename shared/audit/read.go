@@ -1,0 +1,201 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// finding is the outcome of one reading of a user.
+type finding struct {
+	user        string
+	events      int
+	withStored  bool // a stored profile was compared
+	byScorer    bool
+	differences []Difference
+	marks       marks // of the events, where this was the first reading
+}
+
+// reading is a user as he is being read: his row first, then what is computed for
+// him, then his log, so that whatever the first two have seen is in the log.
+type reading struct {
+	finding
+	row      store.User
+	computed affinity.Profile
+	stored   *affinity.Profile // nil: a client would not be served one
+	log      *collector
+}
+
+// read reads users once and compares. Users who were read before are compared
+// with their earlier events in mind.
+func (r *run) read(ctx context.Context, users []string, earlier map[string]marks) ([]finding, error) {
+	select {
+	case r.readings <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-r.readings }()
+
+	rows, err := r.store.ReadUsers(ctx, r.app.ID, users)
+	if err != nil {
+		return nil, err
+	}
+	computed, err := r.engine.Compute(ctx, r.app, users, r.compiled)
+	if err != nil {
+		return nil, err
+	}
+	byUser, spans := make(map[string]*reading, len(users)), make([]store.Span, len(users))
+	for i, user := range users {
+		if len(computed[user]) != 1 {
+			return nil, fmt.Errorf("no profile was computed for %s", user)
+		}
+		byUser[user] = r.begin(user, rows[user], computed[user][0], earlier)
+		spans[i] = store.Span{User: user, To: history.End}
+	}
+	if err := r.checkHistories(ctx, byUser); err != nil {
+		return nil, err
+	}
+	if err := r.readLog(ctx, spans, byUser); err != nil {
+		return nil, err
+	}
+	findings := make([]finding, len(users))
+	for i, user := range users {
+		byUser[user].end()
+		findings[i] = byUser[user].finding
+	}
+	return findings, nil
+}
+
+// begin settles which profiles of a user are compared, and as of when.
+func (r *run) begin(user string, row store.User, computed affinity.Profile, earlier map[string]marks) *reading {
+	rd := &reading{finding: finding{user: user}, row: row, computed: computed}
+	at := computed.Anchor
+	p, err := r.served(row, at)
+	switch {
+	case err != nil:
+		rd.differ(Difference{Which: "stored", What: "damaged", Got: err.Error()})
+	case p != nil && p.Anchor > at && computed.Until != math.MaxInt64 && p.Anchor >= computed.Until:
+		p = nil // stored by a machine whose clock is that much ahead
+	case p != nil:
+		at = max(at, p.Anchor)
+		rd.withStored = true
+	}
+	rd.computed = computed.At(at)
+	if p != nil {
+		decayed := p.At(at)
+		rd.stored = &decayed
+	}
+	w := affinity.Window{Now: at, RetentionDays: r.app.RetentionDays, DeletedUntil: row.DeletedUntil}
+	before, again := earlier[user]
+	rd.log = &collector{
+		run: r, window: w, before: before, again: again, all: accumulator{run: r, window: w}, old: accumulator{run: r, window: w},
+	}
+	return rd
+}
+
+// served is the stored profile that a client would be answered with as of now; nil
+// where one would be computed for him. An error means that it is damaged: then
+// too, but it should not be.
+func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
+	if len(row.Profile) == 0 {
+		return nil, nil
+	}
+	p, err := affinity.ParseProfile(row.Profile, 0)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.StrategyVersion != r.app.StrategyVersion, p.RetentionDays != r.app.RetentionDays,
+		row.DeletedUntil != 0 && p.Anchor <= row.DeletedUntil,
+		p.Until != math.MaxInt64 && max(now, p.Anchor) >= p.Until:
+		return nil, nil
+	}
+	return &p, nil
+}
+
+// readLog gives each event to its user's reading. Users come one after the other:
+// whose log is over is compared, so that the events of one are held at a time.
+func (r *run) readLog(ctx context.Context, spans []store.Span, byUser map[string]*reading) error {
+	var current *reading
+	return r.store.ReadLog(ctx, r.app.ID, spans, func(user string, row store.LogRow) error {
+		if current == nil || current.user != user {
+			if current != nil {
+				current.end()
+			}
+			if current = byUser[user]; current == nil {
+				return fmt.Errorf("the log of %s was read, who was not asked for", user)
+			}
+		}
+		return current.log.add(row)
+	})
+}
+
+// end compares a user whose log has been read.
+func (rd *reading) end() {
+	if rd.log == nil {
+		return // compared already
+	}
+	low, high := rd.log.wanted()
+	rd.events, rd.byScorer, rd.marks = rd.log.events, rd.log.all.scorer != nil, rd.log.seen
+	rd.log = nil
+	compare(rd.computed, low, high, func(d Difference) { d.Which = "computed"; rd.differ(d) })
+	if rd.stored != nil {
+		compare(*rd.stored, low, high, func(d Difference) { d.Which = "stored"; rd.differ(d) })
+	}
+	if len(rd.differences) == 0 {
+		rd.marks = nil
+	}
+}
+
+func (rd *reading) differ(d Difference) {
+	d.User = rd.user
+	rd.differences = append(rd.differences, d)
+}
+
+// checkHistories looks for damaged and lost blocks: a read does without them, so
+// that no score tells.
+func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) error {
+	missing := map[store.BlockName]bool{}
+	var names []store.BlockName
+	for user, rd := range byUser {
+		m, err := history.ParseManifest(rd.row.Manifest)
+		if errors.Is(err, history.ErrNewer) {
+			continue // not ours to judge
+		}
+		if err != nil {
+			rd.differ(Difference{Which: "history", What: "damaged", Value: "manifest", Got: err.Error()})
+		}
+		for _, b := range m.Blocks {
+			if b.Newest >= rd.log.window.From() {
+				name := store.BlockName{User: user, ID: b.ID}
+				missing[name], names = true, append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	err := r.store.ReadBlocks(ctx, r.app.ID, names, func(name store.BlockName, value []byte) error {
+		delete(missing, name)
+		if err := history.Check(value); err != nil && !errors.Is(err, history.ErrNewer) {
+			byUser[name.User].differ(Difference{Which: "history", What: "damaged", Value: blockName(name.ID), Got: err.Error()})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if missing[name] {
+			byUser[name.User].differ(Difference{Which: "history", What: "missing", Value: blockName(name.ID)})
+		}
+	}
+	return nil
+}
+
+func blockName(id history.BlockID) string { return fmt.Sprintf("block %d,%d", id.Ticket, id.N) }

@@ -1,0 +1,230 @@
+// Package explain says why a user's profile is as it is, or empty: what became of
+// each of his events, in words, and which events a score is made of. It goes by
+// the log alone, which is the truth, and computes each term of the formula anew,
+// so that an explanation does not share the faults of what it explains. It is
+// pure: others read the log and pass it on event by event; it keeps nothing.
+package explain
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+const day = 24 * 60 * 60 * 1000 // ms
+
+// Question is whose profile is to be explained, and which of its scores.
+type Question struct {
+	Window          affinity.Window
+	Strategy        strategy.Strategy
+	StrategyVersion int64 // 0: none was ever set
+
+	// Facet and Value name a score, as profiles list it. Without a facet none is
+	// taken apart.
+	Facet, Value string
+	// Limit is how many contributions are told one by one: the latest. The others
+	// are added up.
+	Limit int
+}
+
+// Events counts a user's events. Each accepted one is in exactly one of Counted
+// to WithoutFilters, the first in this order that holds, so that these six add
+// up to Accepted. WithUnknownObjects is beside them.
+type Events struct {
+	Accepted int `json:"accepted"` // all in the log
+	// Deleted: of a time until which the user is deleted, and not yet removed.
+	Deleted int `json:"deleted"`
+	// OutsideWindow: older than the retention.
+	OutsideWindow int `json:"outsideWindow"`
+	// Ahead: later than now, by the clock of whoever received it.
+	Ahead int `json:"ahead"`
+	// NotInStrategy: in the window, of a type and name that the strategy does not
+	// score, or with filters of such facets only.
+	NotInStrategy int `json:"notInStrategy"`
+	// WithoutFilters: in the window and of a type and name that scores, and none of
+	// its objects has filters. Also without filters, and of a type and name that
+	// cannot be read any more.
+	WithoutFilters int `json:"withoutFilters"`
+	// Counted: in the window, and some of its filters score.
+	Counted int `json:"counted"`
+
+	// WithUnknownObjects: of those in the window, scored or not, that named objects
+	// which the catalog did not know when they came.
+	WithUnknownObjects int `json:"withUnknownObjects"`
+}
+
+// Explanation takes a user's events in the order of the log. Its memory is
+// bounded, however many there are.
+type Explanation struct {
+	q      Question
+	points map[affinity.Pair]int
+	facets map[string]int
+
+	events      Events
+	first, last int64
+	seen        seen
+	parts       parts
+}
+
+// seen is what the reasons tell of events.
+type seen struct {
+	kinds       tally // types and names that do not score
+	facets      tally // that do not score, in events that do
+	unscored    int   // events of such facets only
+	indexes     tally // of unknown objects
+	unknown     int   // objects, in all
+	unreadable  int   // events whose original cannot be read
+	latestOld   int64 // of the events outside the window
+	firstAhead  int64
+	lastCounted int64
+	scratch     []string
+}
+
+// New returns an explanation of no events.
+func New(q Question) *Explanation {
+	x := &Explanation{q: q, points: map[affinity.Pair]int{}, facets: map[string]int{}}
+	for _, e := range q.Strategy.EventsScoring {
+		if e.Score > 0 {
+			x.points[affinity.Pair{Type: string(e.EventType), Name: e.EventName}] = e.Score
+		}
+	}
+	for _, f := range q.Strategy.FacetsScoring {
+		if f.Score > 0 {
+			x.facets[f.FacetName] = f.Score
+		}
+	}
+	x.parts = newParts(q)
+	return x
+}
+
+// Add takes the next event, and the original that the log keeps of it. It keeps
+// no memory of either but the originals of the latest contributions.
+func (x *Explanation) Add(e affinity.Event, original []byte) {
+	if x.events.Accepted == 0 {
+		x.first = e.Time
+	}
+	x.events.Accepted++
+	x.last = e.Time
+	w := x.q.Window
+	switch {
+	case w.DeletedUntil != 0 && e.Time <= w.DeletedUntil:
+		x.events.Deleted++
+	case e.Time > w.Now:
+		if x.events.Ahead++; x.events.Ahead == 1 {
+			x.seen.firstAhead = e.Time
+		}
+	case !w.Contains(e.Time):
+		x.events.OutsideWindow++
+		x.seen.latestOld = e.Time
+	default:
+		x.inside(e, original)
+	}
+}
+
+// inside takes an event that is in the window.
+func (x *Explanation) inside(e affinity.Event, original []byte) {
+	o, err := readOriginal(original)
+	readable := err == nil
+	if o.UnknownObjects > 0 {
+		x.events.WithUnknownObjects++
+		x.seen.unknown += o.UnknownObjects
+		x.seen.indexes.add(o.Index)
+	}
+	pair := affinity.Pair{Type: string(e.Type), Name: e.Name}
+	if pair.Type == "" { // an event without filters has no column that tells
+		pair, readable = o.pair()
+	}
+	if !readable {
+		x.seen.unreadable++
+	}
+	points := x.points[pair]
+	switch {
+	case pair.Type == "":
+		x.events.WithoutFilters++ // that much is certain
+	case points == 0:
+		x.events.NotInStrategy++
+		x.seen.kinds.add(fmt.Sprintf("%s %q", pair.Type, pair.Name))
+	case len(e.Counts) == 0:
+		x.events.WithoutFilters++
+	case !x.scores(e):
+		x.events.NotInStrategy++
+		x.seen.unscored++
+	default:
+		x.events.Counted++
+		x.seen.lastCounted = e.Time
+		x.parts.add(e, points, original)
+	}
+}
+
+// scores tells whether some filter of an event scores, and takes note of the
+// facets that do not.
+func (x *Explanation) scores(e affinity.Event) bool {
+	scores, others := false, x.seen.scratch[:0]
+	for _, c := range e.Counts {
+		switch {
+		case x.facets[c.Facet] == 0:
+			others = append(others, c.Facet)
+		case c.N > 0:
+			scores = true
+		}
+	}
+	x.seen.facets.addEach(others)
+	x.seen.scratch = others
+	return scores
+}
+
+// Answer is what there is to say of a user's profile.
+type Answer struct {
+	Known  bool // some event is in the window
+	Events Events
+	// First and Last are the times (ms) of the first and the last event in the log;
+	// 0 where there is none.
+	First, Last int64
+	Reasons     []string
+	// Score is the score asked for; nil where none was.
+	Score *Score
+}
+
+// Answer sums up the events so far.
+func (x *Explanation) Answer() Answer {
+	a := Answer{Known: x.known(), Events: x.events, First: x.first, Last: x.last}
+	if x.q.Facet != "" {
+		score := x.parts.score()
+		a.Score = &score
+	}
+	a.Reasons = x.reasons(a.Score)
+	return a
+}
+
+func (x *Explanation) known() bool {
+	return x.events.NotInStrategy+x.events.WithoutFilters+x.events.Counted > 0
+}
+
+// vanished tells whether even the last event that counts has decayed to nothing
+// under every half-life.
+func (x *Explanation) vanished() bool {
+	if x.events.Counted == 0 {
+		return false
+	}
+	for _, factor := range decays(x.q.Strategy.HalfLives, x.q.Window.Now-x.seen.lastCounted) {
+		if factor > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// decays is what is left of an event of an age in ms under each half-life, or 1
+// where there is none.
+func decays(halfLives []int, age int64) []float64 {
+	if len(halfLives) == 0 {
+		return []float64{1}
+	}
+	factors := make([]float64, len(halfLives))
+	for i, h := range halfLives {
+		factors[i] = math.Exp2(-float64(age) / (float64(h) * day))
+	}
+	return factors
+}

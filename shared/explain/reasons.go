@@ -1,0 +1,92 @@
+package explain
+
+import (
+	"fmt"
+	"time"
+)
+
+// reasons are the things a merchandiser should know, each a sentence of its own:
+// of the user, the strategy, his events, and the score asked for. There is always
+// one.
+func (x *Explanation) reasons(score *Score) []string {
+	var list []string
+	say := func(when bool, format string, args ...any) {
+		if when {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	e, w := x.events, x.q.Window
+	say(e.Accepted == 0, "no event of this user is in the log: none was ever accepted, or all have been removed")
+	say(w.DeletedUntil != 0, "the user was deleted: events up to %s do not count", moment(w.DeletedUntil))
+	switch s := x.q.Strategy; {
+	case x.q.StrategyVersion == 0:
+		say(true, "no strategy is set: nothing scores until one is")
+	default:
+		say(len(x.points) == 0, "the strategy scores no type and name of event")
+		say(len(x.facets) == 0, "the strategy scores no facet")
+		say(len(s.HalfLives) > 0 && x.vanished(), "all scores have decayed to zero: the last event that counts is of %s", moment(x.seen.lastCounted))
+	}
+	say(e.Counted > 0, "%s towards the profile", x.of(e.Counted, "counts", "count"))
+	say(e.Deleted > 0, "%s deleted with the user and about to be removed", x.of(e.Deleted, "is", "are"))
+	say(e.OutsideWindow > 0, "%s older than the retention of %s: the last of them is of %s",
+		x.of(e.OutsideWindow, "is", "are"), days(w.RetentionDays), moment(x.seen.latestOld))
+	say(e.Ahead > 0, "%s later than now, by the clock of whoever received it: the first will count from %s on",
+		x.of(e.Ahead, "is", "are"), moment(x.seen.firstAhead))
+	x.strategyReasons(say)
+	x.catalogReasons(say)
+	if score != nil {
+		x.scoreReasons(say, *score)
+	}
+	return list
+}
+
+// of is how many of the events, with the verb for as many.
+func (x *Explanation) of(n int, one, more string) string {
+	verb := more
+	if n == 1 {
+		verb = one
+	}
+	return fmt.Sprintf("%d of %s %s", n, counted(x.events.Accepted, "event", "events"), verb)
+}
+
+// strategyReasons are about what the strategy leaves out. Where none is set that
+// is everything.
+func (x *Explanation) strategyReasons(say func(bool, string, ...any)) {
+	kinds := x.events.NotInStrategy - x.seen.unscored
+	say(kinds > 0, "%s of types and names that the strategy does not score: %s", x.of(kinds, "is", "are"), &x.seen.kinds)
+	say(x.seen.unscored > 0, "%s only facets that the strategy does not score", x.of(x.seen.unscored, "has", "have"))
+	say(len(x.seen.facets.counts) > 0, "facets that the strategy does not score, in events of types and names that it scores: %s", &x.seen.facets)
+}
+
+func (x *Explanation) catalogReasons(say func(bool, string, ...any)) {
+	without, unknown := x.events.WithoutFilters, x.events.WithUnknownObjects
+	say(without > 0, "%s no filters: the catalog did not know the objects, or they have no facets", x.of(without, "has", "have"))
+	say(unknown > 0, "%s %s that the catalog did not know when the event came, by index: %s",
+		x.of(unknown, "names", "name"), counted(x.seen.unknown, "object", "objects"), &x.seen.indexes)
+	say(x.seen.unreadable > 0, "what was sent cannot be read any more of %s", counted(x.seen.unreadable, "event", "events"))
+}
+
+func (x *Explanation) scoreReasons(say func(bool, string, ...any), score Score) {
+	s, facet, value := x.q.Strategy, x.q.Facet, x.q.Value
+	to := s.Alias(facet, value)
+	switch {
+	case x.q.StrategyVersion == 0:
+	case x.facets[facet] == 0:
+		say(true, "the strategy does not score the facet %q", facet)
+	case to != value:
+		say(true, "the strategy counts the value %q of %q as %q: its score is there", value, facet, to)
+	case len(score.Contributions) == 0:
+		say(true, "no event that counts has the value %q of %q, nor one that counts as it", value, facet)
+	}
+}
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+func days(n int) string { return counted(n, "day", "days") }
+
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

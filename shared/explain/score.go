@@ -1,0 +1,172 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// Score is one score of a profile, taken apart.
+type Score struct {
+	// Scores are the sums of the contributions under each half-life of the
+	// strategy, or the plain sum: added in the order given they come to exactly
+	// this. The first is the score that ranks.
+	Scores        []float64
+	Contributions []Contribution
+}
+
+// Contribution is what an event adds to a score; or what several did that are
+// too many to tell one by one, where Events is above 0 and only Time, Until and
+// Scores are set.
+type Contribution struct {
+	Events int
+	Time   int64 // ms: of the event, or of the first of several
+	Until  int64 // ms: of the last of several
+
+	Type, Name, Index string
+	ObjectIDs         []string
+	QueryID           string
+	// Values are the values as sent that count as the one asked for, where an alias
+	// made that of another.
+	Values                 []string
+	EventScore, FacetScore int
+	Count                  int // how many objects of the event have it
+	Age                    int64
+	Decay                  float64   // what is left after Age (ms) under the first half-life
+	Scores                 []float64 // what it adds, under each half-life
+}
+
+// Weight is what one object of the event adds before it decays.
+func (c Contribution) Weight() int { return c.EventScore * c.FacetScore }
+
+// largeOriginal is read at once rather than kept: what is kept is bounded.
+const largeOriginal = 4 << 10
+
+// parts collects contributions: the latest one by one, those before as a sum.
+type parts struct {
+	strategy     strategy.Strategy
+	now          int64
+	facet, value string
+	weight       int // of the facet; 0: nothing is collected
+	limit        int
+
+	before Contribution
+	latest []part
+	next   int // the place in latest of the oldest, once it is full
+}
+
+// part is a contribution with the original that it is yet to be completed from.
+type part struct {
+	Contribution
+	original []byte
+}
+
+func newParts(q Question) parts {
+	p := parts{strategy: q.Strategy, now: q.Window.Now, facet: q.Facet, value: q.Value, limit: max(1, q.Limit)}
+	if q.Facet != "" {
+		p.weight = q.Strategy.FacetScore(q.Facet)
+	}
+	return p
+}
+
+// add takes what an event in the window contributes, if it does.
+func (p *parts) add(e affinity.Event, points int, original []byte) {
+	if p.weight == 0 {
+		return
+	}
+	c := Contribution{
+		Time: e.Time, Type: string(e.Type), Name: e.Name, EventScore: points, FacetScore: p.weight, Age: p.now - e.Time,
+	}
+	renamed := false
+	for _, n := range e.Counts {
+		if n.N > 0 && n.Facet == p.facet && p.strategy.Alias(n.Facet, n.Value) == p.value {
+			c.Count += n.N
+			c.Values = append(c.Values, n.Value)
+			renamed = renamed || n.Value != p.value
+		}
+	}
+	if c.Count == 0 {
+		return
+	}
+	if !renamed {
+		c.Values = nil
+	}
+	c.Scores = decays(p.strategy.HalfLives, c.Age)
+	c.Decay = c.Scores[0]
+	for i := range c.Scores {
+		c.Scores[i] *= float64(c.Weight()) * float64(c.Count)
+	}
+	p.keep(part{c, original})
+}
+
+// keep takes a contribution as the latest, and adds the oldest to those before
+// where that is one too many.
+func (p *parts) keep(c part) {
+	if len(c.original) > largeOriginal {
+		c.complete()
+	} else {
+		c.original = slices.Clone(c.original)
+	}
+	c.Type, c.Name = strings.Clone(c.Type), strings.Clone(c.Name)
+	for i, v := range c.Values {
+		c.Values[i] = strings.Clone(v)
+	}
+	if len(p.latest) < p.limit {
+		p.latest = append(p.latest, c)
+		return
+	}
+	oldest := &p.latest[p.next]
+	if p.before.Events == 0 {
+		p.before.Time, p.before.Scores = oldest.Time, make([]float64, len(oldest.Scores))
+	}
+	p.before.Events++
+	p.before.Until = oldest.Time
+	add(p.before.Scores, oldest.Scores)
+	*oldest = c
+	p.next = (p.next + 1) % p.limit
+}
+
+// complete reads from the original what the log's columns do not tell.
+func (c *part) complete() {
+	o, err := readOriginal(c.original)
+	c.original = nil
+	if err != nil {
+		return
+	}
+	c.Index = o.Index
+	if e, ok := o.decode(); ok {
+		c.QueryID = strings.Clone(e.QueryID)
+		for _, id := range e.ObjectIDs {
+			c.ObjectIDs = append(c.ObjectIDs, strings.Clone(id))
+		}
+	}
+}
+
+// score adds up what was collected, in the order of time.
+func (p *parts) score() Score {
+	s := Score{Scores: make([]float64, max(1, len(p.strategy.HalfLives)))}
+	if p.before.Events > 0 {
+		before := p.before
+		before.Scores = slices.Clone(before.Scores)
+		s.Contributions = append(s.Contributions, before)
+	}
+	for i := range p.latest {
+		c := p.latest[(p.next+i)%len(p.latest)]
+		if c.original != nil {
+			c.complete()
+		}
+		s.Contributions = append(s.Contributions, c.Contribution)
+	}
+	for _, c := range s.Contributions {
+		add(s.Scores, c.Scores)
+	}
+	return s
+}
+
+func add(sums, terms []float64) {
+	for i, t := range terms {
+		sums[i] += t
+	}
+}

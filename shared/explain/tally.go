@@ -1,0 +1,69 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxTallied different names are counted one by one, however many there are.
+	maxTallied = 10_000
+	// maxListed are told, the most frequent.
+	maxListed = 5
+)
+
+// tally counts events by a name of theirs.
+type tally struct {
+	counts map[string]int
+	others int // events of names beyond maxTallied
+}
+
+func (t *tally) add(name string) {
+	if t.counts == nil {
+		t.counts = map[string]int{}
+	}
+	if _, seen := t.counts[name]; !seen {
+		if len(t.counts) == maxTallied {
+			t.others++
+			return
+		}
+		name = strings.Clone(name)
+	}
+	t.counts[name]++
+}
+
+// addEach counts an event under each of its names, once. It sorts the names.
+func (t *tally) addEach(names []string) {
+	slices.Sort(names)
+	for i, name := range names {
+		if i == 0 || name != names[i-1] {
+			t.add(name)
+		}
+	}
+}
+
+// String lists the most frequent: size (3), material (2) and 4 others.
+func (t *tally) String() string {
+	names := make([]string, 0, len(t.counts))
+	for name := range t.counts {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.counts[b], t.counts[a]), cmp.Compare(a, b))
+	})
+	listed := names[:min(len(names), maxListed)]
+	text := make([]string, len(listed))
+	for i, name := range listed {
+		text[i] = fmt.Sprintf("%s (%d)", name, t.counts[name])
+	}
+	list := strings.Join(text, ", ")
+	switch more := len(names) - len(listed); {
+	case t.others > 0:
+		list += fmt.Sprintf(" and more than %d others", more)
+	case more > 0:
+		list += fmt.Sprintf(" and %d others", more)
+	}
+	return list
+}

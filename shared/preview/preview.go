@@ -1,0 +1,120 @@
+// Package preview says what another strategy would do to profiles before it is
+// set: how many would change, by how much, which values would rise and fall, and
+// what the most changed look like. It is pure: others choose the users and
+// compute their profiles under both strategies, as of one instant. It keeps
+// nothing.
+package preview
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
+
+// What a report shows of everything that would change.
+const (
+	moversPerFacet = 5
+	examples       = 5
+	exampleLength  = 10 // affinities of an example's profile
+)
+
+// tolerance, relative, is what two computations of one score may differ by.
+const tolerance = 1e-9
+
+// Preview compares profiles under two strategies, user by user. Scores are those
+// that rank: of a strategy's first half-life, or its plain sums.
+type Preview struct {
+	sampled, known, changed int
+	correlations            []float64 // one a known user
+	values                  map[filter]*shift
+	examples                []Example // the most changed so far, the lowest correlation first
+}
+
+// filter is a value of a facet.
+type filter struct{ facet, value string }
+
+// shift adds up what becomes of a value's scores.
+type shift struct {
+	before, after float64
+	users         int // whose score of it changes
+}
+
+// New returns a preview of no users.
+func New() *Preview { return &Preview{values: map[filter]*shift{}} }
+
+// Add compares a user's profiles, whole ones and as of one instant. One that is
+// not known, which no strategy changes, counts as sampled only.
+func (p *Preview) Add(user string, before, after affinity.Profile) {
+	p.sampled++
+	if !after.Known {
+		return
+	}
+	p.known++
+	tau := RankCorrelation(before.Affinities, after.Affinities)
+	p.correlations = append(p.correlations, tau)
+	changed := false
+	for _, s := range union(before.Affinities, after.Affinities) {
+		v := p.values[s.filter]
+		if v == nil {
+			v = &shift{}
+			p.values[s.filter] = v
+		}
+		v.before += s.before
+		v.after += s.after
+		if !near(s.before, s.after) {
+			v.users++
+			changed = true
+		}
+	}
+	if changed {
+		p.changed++
+		p.keep(Example{User: user, RankCorrelation: tau, Before: top(before), After: top(after)})
+	}
+}
+
+// keep takes an example, if it is among the most changed.
+func (p *Preview) keep(e Example) {
+	at, _ := slices.BinarySearchFunc(p.examples, e, func(a, b Example) int {
+		return cmp.Or(cmp.Compare(a.RankCorrelation, b.RankCorrelation), cmp.Compare(a.User, b.User))
+	})
+	if at == examples {
+		return
+	}
+	p.examples = slices.Insert(p.examples, at, e)
+	p.examples = p.examples[:min(len(p.examples), examples)]
+}
+
+// pair is what a value scores under both strategies, 0 where it is not listed.
+type pair struct {
+	filter
+	before, after float64
+}
+
+// union lists the values of both lists, in no order.
+func union(before, after []affinity.Affinity) []pair {
+	pairs := make([]pair, 0, max(len(before), len(after)))
+	at := make(map[filter]int, len(before))
+	for _, a := range before {
+		f := filter{a.Facet, a.Value}
+		at[f] = len(pairs)
+		pairs = append(pairs, pair{filter: f, before: a.Scores[0]})
+	}
+	for _, a := range after {
+		f := filter{a.Facet, a.Value}
+		if i, both := at[f]; both {
+			pairs[i].after = a.Scores[0]
+		} else {
+			pairs = append(pairs, pair{filter: f, after: a.Scores[0]})
+		}
+	}
+	return pairs
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= tolerance*max(a, b) }
+
+// top is the beginning of a profile's list, in memory of its own.
+func top(p affinity.Profile) []affinity.Affinity {
+	return slices.Clone(p.Affinities[:min(len(p.Affinities), exampleLength)])
+}

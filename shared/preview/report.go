@@ -1,0 +1,90 @@
+package preview
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
+
+// Report is what a preview has found. Changed and Unchanged are known users and
+// add up to Known.
+type Report struct {
+	Sampled, Known, Changed, Unchanged int
+	// Correlation is nil where no user is known.
+	Correlation *Correlation
+	Facets      []Facet   // that move, the furthest first
+	Examples    []Example // of those that change, the lowest correlation first
+}
+
+// Correlation sums up the rank correlations of the known users, changed or not.
+type Correlation struct {
+	Mean, Min float64
+	P10       float64 // a tenth of the users, rounded up, has this or less
+}
+
+// Facet lists the values of a facet whose scores move furthest, up or down.
+type Facet struct {
+	Facet  string
+	Movers []Mover
+}
+
+// Mover is a value whose mean score over the known users changes.
+type Mover struct {
+	Value         string
+	Before, After float64 // means; who has not the value scores 0
+	Users         int     // whose score of it changes
+}
+
+// Example is a user whose profile would change.
+type Example struct {
+	User            string
+	RankCorrelation float64
+	Before, After   []affinity.Affinity // the first of each
+}
+
+// Report sums up the users so far.
+func (p *Preview) Report() Report {
+	return Report{
+		Sampled: p.sampled, Known: p.known, Changed: p.changed, Unchanged: p.known - p.changed,
+		Correlation: summary(p.correlations), Facets: p.facets(), Examples: slices.Clone(p.examples),
+	}
+}
+
+func summary(correlations []float64) *Correlation {
+	if len(correlations) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(correlations))
+	sum := 0.0
+	for _, c := range sorted {
+		sum += c
+	}
+	n := len(sorted)
+	return &Correlation{Mean: sum / float64(n), Min: sorted[0], P10: sorted[(n+9)/10-1]}
+}
+
+func (p *Preview) facets() []Facet {
+	byFacet := map[string][]Mover{}
+	for f, s := range p.values {
+		if s.users > 0 {
+			n := float64(p.known)
+			byFacet[f.facet] = append(byFacet[f.facet], Mover{f.value, s.before / n, s.after / n, s.users})
+		}
+	}
+	facets := make([]Facet, 0, len(byFacet))
+	for facet, movers := range byFacet {
+		slices.SortFunc(movers, func(a, b Mover) int {
+			return cmp.Or(cmp.Compare(b.way(), a.way()), cmp.Compare(a.Value, b.Value))
+		})
+		facets = append(facets, Facet{facet, movers[:min(len(movers), moversPerFacet)]})
+	}
+	slices.SortFunc(facets, func(a, b Facet) int {
+		return cmp.Or(cmp.Compare(b.Movers[0].way(), a.Movers[0].way()), cmp.Compare(a.Facet, b.Facet))
+	})
+	return facets
+}
+
+// way is how far the mean score moves, up or down.
+func (m Mover) way() float64 { return math.Abs(m.After - m.Before) }
