@@ -33,7 +33,8 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 		openConfig: func(context.Context, string, string) (configStore, error) {
 			return configStore{Store: config.NewMemory(), close: func() error { return nil }}, nil
 		},
-		wait: backoff{first: time.Millisecond, most: 4 * time.Millisecond, total: 10 * time.Second},
+		wait:       backoff{first: time.Millisecond, most: 4 * time.Millisecond, total: 10 * time.Second},
+		watchEvery: time.Millisecond,
 	}
 	change(tl)
 	code := tl.run(ctx, args)

@@ -30,6 +30,7 @@ type tool struct {
 	start      func(context.Context, upOptions) (runningStack, error)
 	openConfig func(ctx context.Context, project, database string) (configStore, error)
 	wait       backoff
+	watchEvery time.Duration // between two looks at what is watched; 0: watchEvery
 
 	parsed bool // the command line was right: what fails from here on is the command, not its usage
 }
@@ -100,7 +101,7 @@ func (t *tool) rootCommand() *cobra.Command {
 	flags.StringVar(&t.app, "app", "demo", "app id")
 	flags.StringVar(&t.key, "key", "demokey", "key of the app")
 	root.AddCommand(t.upCommand(), t.demoCommand(), t.importCommand(), t.profileCommand(), t.strategyCommand(),
-		t.appCommand(), t.replayCommand(), t.loadCommand())
+		t.appCommand(), t.replayCommand(), t.loadCommand(), t.recomputeCommand(), t.explainCommand(), t.auditCommand(), t.benchCommand())
 	return root
 }
 

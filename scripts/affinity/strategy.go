@@ -21,7 +21,7 @@ const strategyPath = "/1/strategies/personalization"
 func (t *tool) strategyCommand() *cobra.Command {
 	group := &cobra.Command{
 		Use:   "strategy",
-		Short: "Get or set the strategy of an app: what each event and each facet counts",
+		Short: "Get, try or set the strategy of an app: what each event and each facet counts",
 		Args:  cobra.NoArgs,
 		RunE:  needsSubcommand,
 	}
@@ -39,7 +39,7 @@ func (t *tool) strategyCommand() *cobra.Command {
 		Example: "  affinity strategy set strategy.json",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return t.setStrategyFile(cmd.Context(), args[0]) },
-	})
+	}, t.previewCommand())
 	return group
 }
 
@@ -67,7 +67,7 @@ func (t *tool) setStrategyFile(ctx context.Context, path string) error {
 	if err := setStrategy(ctx, c, strategy); err != nil {
 		return fmt.Errorf("set the strategy: %w", err)
 	}
-	fmt.Fprintln(t.out, "the strategy is set: every read that begins in 5 s or later is under it")
+	fmt.Fprintln(t.out, "the strategy is set: every read that begins in 5 s or later is under it, and stored profiles follow (affinity recompute watch)")
 	return nil
 }
 

@@ -1,0 +1,217 @@
+// Package bench measures what the engine's bars are about: how much faster profiles are recomputed from histories than from the
+// log and from the published narrow rows, what a read costs that has to compute, and how much memory a recompute takes.
+//
+// It is separate from the command line tool because it is a program of its own: it makes a data set, runs an in-process Bigtable
+// (in a process of its own, so that CPU and memory of the client can be told from the server's), fills it, and runs the engine's
+// own code against it, beside readers that exist for comparison only. All data is made from a seed, lives in that Bigtable and
+// ends with it. README.md tells the method and holds results.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The readers that can be measured.
+const (
+	Narrow     = "narrow"      // published schema, encoding/json
+	NarrowFast = "narrow-fast" // the same rows, a scanner for exactly their JSON
+	Wide       = "wide"        // the engine's log, sifted by the server
+	WideClient = "wide-client" // the engine's log, sifted by the client
+	History    = "history"     // the engine's recompute from histories
+)
+
+// Readers are all of them, in the order of the report.
+var Readers = []string{Narrow, NarrowFast, Wide, WideClient, History}
+
+// appID is the app that everything belongs to.
+const appID = "bench"
+
+// Recompute says what to recompute and how often.
+type Recompute struct {
+	Users, Events    int // events a user, over 90 days
+	Facets, Selected int // facets stored, and of those scored
+	Values           int // the most values of a facet in an event
+	Tail             int // newest events of each user outside his history
+	Repeat           int // measurements, of which the median counts
+	Readers          []string
+	InProcess        bool   // the server shares the process
+	CPUProfile       string // file for a CPU profile of the recomputes
+	// Say is told what is going on; nil: nobody.
+	Say func(string)
+}
+
+// Bounds of what can be asked for.
+const (
+	mostUsers  = 10_000_000 // what tokens have digits for
+	mostFacets = 100        // what a strategy takes
+	mostValues = 20
+)
+
+// A FlagError is a value that cannot be measured; it names the flag.
+type FlagError struct{ message string }
+
+func (e FlagError) Error() string { return e.message }
+
+func flagf(format string, args ...any) error { return FlagError{fmt.Sprintf(format, args...)} }
+
+// Check returns a FlagError for what cannot be measured.
+func (o Recompute) Check() error {
+	switch {
+	case o.Users < 1 || o.Users > mostUsers:
+		return flagf("--users %d: must be 1 to %d", o.Users, mostUsers)
+	case o.Events < 1:
+		return flagf("--events %d: must be 1 or more", o.Events)
+	case o.Facets < 1 || o.Facets > mostFacets:
+		return flagf("--facets %d: must be 1 to %d", o.Facets, mostFacets)
+	case o.Values < 1 || o.Values > mostValues:
+		return flagf("--values %d: must be 1 to %d", o.Values, mostValues)
+	case o.Selected < 1 || o.Selected > o.Facets:
+		return flagf("--selected %d: must be 1 to the %d facets there are", o.Selected, o.Facets)
+	case o.Tail < 0 || o.Tail > o.Events:
+		return flagf("--tail %d: must be 0 to the %d events a user has", o.Tail, o.Events)
+	case o.Repeat < 1:
+		return flagf("--repeat %d: must be 1 or more", o.Repeat)
+	case len(o.Readers) == 0:
+		return flagf("--readers: name one or more of %s", strings.Join(Readers, ", "))
+	}
+	for i, name := range o.Readers {
+		if !slices.Contains(Readers, name) {
+			return flagf("--readers %q: there are %s", name, strings.Join(Readers, ", "))
+		}
+		if slices.Contains(o.Readers[:i], name) {
+			return flagf("--readers: %s is named twice", name)
+		}
+	}
+	return nil
+}
+
+func (o Recompute) shape() shape {
+	return shape{users: o.Users, events: o.Events, facets: o.Facets, selected: o.Selected, values: o.Values}
+}
+
+// reader is one way to recompute all profiles.
+type reader interface {
+	// floor receives what recompute does and decodes nothing of it.
+	floor(ctx context.Context) error
+	// recompute computes all profiles and hands them to the target.
+	recompute(ctx context.Context, t *target) error
+}
+
+// tables are what some readers read.
+type tables struct {
+	readers []string
+	load    func(ctx context.Context, c *client, d *dataset, o Recompute) error
+	open    func(name string, c *client, d *dataset, o Recompute) (reader, error)
+}
+
+var layouts = []tables{
+	{[]string{Narrow, NarrowFast}, loadNarrow, openNarrow},
+	{[]string{Wide, WideClient}, loadWide, openWide},
+	{[]string{History}, loadHistory, openHistory},
+}
+
+// Run measures. An error may also mean that a reader computed other profiles than it ought to: then there is no report.
+func (o Recompute) Run(ctx context.Context, start Starter) (Report, error) {
+	if err := o.Check(); err != nil {
+		return Report{}, err
+	}
+	d := newDataset(o.shape())
+	o.say("%d users of %d events: expected profiles", o.Users, o.Events)
+	judge, err := newJudge(ctx, d)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Machine: machine(), Config: o.config()}
+	for _, l := range layouts {
+		results, err := o.measureLayout(ctx, start, l, d, judge)
+		if err != nil {
+			return Report{}, err
+		}
+		report.Results = append(report.Results, results...)
+	}
+	report.compare()
+	return report, nil
+}
+
+func (o Recompute) say(format string, args ...any) {
+	if o.Say != nil {
+		o.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// measureLayout loads some tables into a server of their own and runs the readers that read them.
+func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d *dataset, j *judge) (results []Result, err error) {
+	names := slices.DeleteFunc(slices.Clone(l.readers), func(name string) bool { return !slices.Contains(o.Readers, name) })
+	if len(names) == 0 {
+		return nil, nil
+	}
+	c, err := openClient(ctx, start)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	o.say("%s: loading", strings.Join(names, ", "))
+	began := time.Now()
+	if err := l.load(ctx, c, d, o); err != nil {
+		return nil, fmt.Errorf("load the tables of %s: %w", names[0], err)
+	}
+	load := time.Since(began)
+	for _, name := range names {
+		r, err := l.open(name, c, d, o)
+		if err != nil {
+			return nil, err
+		}
+		two, err := o.measureReader(ctx, name, r, c, d, j)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for i := range two {
+			two[i].LoadSeconds = load.Seconds()
+		}
+		results = append(results, two...)
+	}
+	return results, nil
+}
+
+// measureReader measures floor, recompute without and with writes, and checks what was written.
+func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *client, d *dataset, j *judge) ([]Result, error) {
+	o.say("%s: floor", name)
+	floor, err := c.repeat(o.Repeat, func() error { return r.floor(ctx) })
+	if err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
+	}
+	stop, err := o.profile(name)
+	if err != nil {
+		return nil, err
+	}
+	var results []Result
+	for _, writes := range []bool{false, true} {
+		o.say("%s: recompute, writes %t", name, writes)
+		taken, err := c.repeat(o.Repeat, func() error {
+			t := newTarget(c, writes)
+			if err := r.recompute(ctx, t); err != nil {
+				return err
+			}
+			return j.total(t)
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("recompute: %w", err), stop())
+		}
+		results = append(results, o.result(name, writes, floor, taken))
+	}
+	if err := stop(); err != nil {
+		return nil, err
+	}
+	return results, j.stored(ctx, c, d)
+}
+
+// machine says where and when.
+func machine() Machine {
+	return Machine{CPUs: runtime.NumCPU(), Processor: processor(), GoVersion: runtime.Version(), Date: time.Now().UTC().Format(time.DateOnly)}
+}
