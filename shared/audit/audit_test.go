@@ -48,42 +48,53 @@ func TestASoundEngineHasNoDifferences(t *testing.T) {
 }
 
 func TestAStoredProfileThatIsWrongIsNamed(t *testing.T) {
-	for _, test := range []struct {
+	b := newBench(t)
+	for i, test := range []struct {
 		name  string
 		spoil func(*affinity.Profile)
 		want  []string
 	}{
 		{"a score, by more than rounding", func(p *affinity.Profile) { p.Affinities[0].Scores = []float64{35 * (1 + 1e-8), 35} },
-			[]string{"u: stored score color:Red (half-life 1): want 35, got 35.00000035"}},
+			[]string{"stored score color:Red (half-life 1): want 35, got 35.00000035"}},
 		{"a score, by rounding", func(p *affinity.Profile) { p.Affinities[0].Scores = []float64{35 * (1 + 1e-13), 35} }, nil},
 		{"under another half-life", func(p *affinity.Profile) { p.Affinities[1].Scores = []float64{28, 7} },
-			[]string{"u: stored score brand:Acme (half-life 30): want 28, got 7"}},
+			[]string{"stored score brand:Acme (half-life 30): want 28, got 7"}},
 		{"an affinity too few", func(p *affinity.Profile) { p.Affinities = p.Affinities[1:] },
-			[]string{"u: stored missing color:Red (half-life 1): want 35, got <nil>"}},
+			[]string{"stored missing color:Red (half-life 1): want 35, got <nil>"}},
 		{"one too many", func(p *affinity.Profile) {
 			p.Affinities = append(p.Affinities, affinity.Affinity{Facet: "color", Value: "Blue", Scores: []float64{0, 3}})
-		}, []string{"u: stored surplus color:Blue (half-life 30): want <nil>, got 3"}},
+		}, []string{"stored surplus color:Blue (half-life 30): want <nil>, got 3"}},
 		{"the last event", func(p *affinity.Profile) { p.LastEventAt-- },
-			[]string{"u: stored lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-14T22:13:19.999Z"}},
-		{"known", func(p *affinity.Profile) { p.Known = false }, []string{"u: stored known: want true, got false"}},
+			[]string{"stored lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-14T22:13:19.999Z"}},
+		{"known", func(p *affinity.Profile) { p.Known = false }, []string{"stored known: want true, got false"}},
 		{"half-lives", func(p *affinity.Profile) { p.HalfLives = []int{1, 31} },
-			[]string{"u: stored damaged: want [1 30], got [1 31]"}},
+			[]string{"stored damaged: want [1 30], got [1 31]"}},
 		{"of another strategy: not served", func(p *affinity.Profile) { p.StrategyVersion = 9; p.Affinities = nil }, nil},
 		{"of another retention: not served", func(p *affinity.Profile) { p.RetentionDays = 1; p.Affinities = nil }, nil},
 		{"spent: not served", func(p *affinity.Profile) { p.Until = p.Anchor; p.Affinities = nil }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
-			b.apply(bought("u", b.clock, "Red", "Acme"), bought("v", b.clock, "Red", "Acme"))
-			b.spoil("u", test.spoil)
-			b.wants("v u", test.want...)
+			user := fmt.Sprint("u", i)
+			b.t = t
+			b.apply(bought(user, b.clock, "Red", "Acme"), bought("v", b.clock, "Red", "Acme"))
+			b.spoil(user, test.spoil)
+			b.wants("v "+user, of(user, test.want)...)
 		})
 	}
-	b := newBench(t)
+	b.t = t
 	b.apply(bought("u", b.clock, "Red", "Acme"))
 	row := b.row("u")
 	b.writeProfile(row, "u", append(slices.Clone(row.Profile), 0))
 	b.wants("u", fmt.Sprintf("u: stored damaged: want <nil>, got parse stored profile of %d bytes: checksum does not match", len(row.Profile)+1))
+}
+
+// of are the lines of a user.
+func of(user string, lines []string) []string {
+	var named []string
+	for _, line := range lines {
+		named = append(named, user+": "+line)
+	}
+	return named
 }
 
 // A profile from before a deletion that is under way is not served; one that a
@@ -102,66 +113,68 @@ func TestWhichStoredProfilesAreServed(t *testing.T) {
 // What is computed is wrong where a block is, or where a row came or went behind
 // the engine's back.
 func TestABlockOrARowThatIsWrongIsNamed(t *testing.T) {
+	b := newBench(t)
 	one, two := int64(1_700_000_000_000-2*day), int64(1_700_000_000_000-day)
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name  string
-		spoil func(b *bench)
+		spoil func(user string)
 		want  []string
 	}{
-		{"a block without an event", func(b *bench) {
+		{"a block without an event", func(user string) {
 			builder := history.NewBuilder()
 			builder.Add(affinity.Event{Time: two, Type: event.Conversion, Name: "Bought", Counts: []affinity.Count{{Facet: "color", Value: "Red", N: 1}}})
-			b.writeBlock("u", builder.AppendBlock(nil))
+			b.writeBlock(user, builder.AppendBlock(nil))
 		}, []string{
-			"u: computed score color:Red (half-life 1): want 26.25, got 17.5",
-			"u: computed missing brand:Acme (half-life 1): want 21, got <nil>",
+			"computed score color:Red (half-life 1): want 26.25, got 17.5",
+			"computed missing brand:Acme (half-life 1): want 21, got <nil>",
 		}},
-		{"a damaged block, which is read past", func(b *bench) { b.writeBlock("u", []byte("\x01abcdefgh")) },
-			[]string{"u: history damaged block %d,0: want <nil>, got checksum does not match"}},
-		{"a lost block", func(b *bench) {
-			b.must(b.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{b.block("u").ID}))
-		}, []string{"u: history missing block %d,0: want <nil>, got <nil>"}},
-		{"a lost row", func(b *bench) {
-			b.must(b.store.DeleteLogEvents(ctx, appID, []store.LogEvent{bought("u", one, "Red", "Acme")}))
+		{"a damaged block, which is read past", func(user string) { b.writeBlock(user, []byte("\x01abcdefgh")) },
+			[]string{"history damaged block %d,0: want <nil>, got checksum does not match"}},
+		{"a lost block", func(user string) {
+			b.must(b.store.DeleteBlocks(ctx, appID, user, []history.BlockID{b.block(user).ID}))
+		}, []string{"history missing block %d,0: want <nil>, got <nil>"}},
+		{"a lost row", func(user string) {
+			b.must(b.store.DeleteLogEvents(ctx, appID, []store.LogEvent{bought(user, one, "Red", "Acme")}))
 		}, []string{
-			"u: computed score color:Red (half-life 1): want 17.5, got 26.25",
-			"u: computed score brand:Acme (half-life 1): want 14, got 21",
-			"u: stored score color:Red (half-life 1): want 17.5, got 26.25",
-			"u: stored score brand:Acme (half-life 1): want 14, got 21",
+			"computed score color:Red (half-life 1): want 17.5, got 26.25",
+			"computed score brand:Acme (half-life 1): want 14, got 21",
+			"stored score color:Red (half-life 1): want 17.5, got 26.25",
+			"stored score brand:Acme (half-life 1): want 14, got 21",
 		}},
-		{"a row that nobody was told of", func(b *bench) {
-			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{bought("u", b.clock, "Blue", "Acme")}))
+		{"a row that nobody was told of", func(user string) {
+			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{bought(user, b.clock, "Blue", "Acme")}))
 		}, []string{
 			// The blocks say that nothing lies outside, until the next ticket.
-			"u: computed lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-13T22:13:20.000Z",
-			"u: computed score brand:Acme (half-life 1): want 49, got 21",
-			"u: computed missing color:Blue (half-life 1): want 35, got <nil>",
-			"u: stored lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-13T22:13:20.000Z",
-			"u: stored score brand:Acme (half-life 1): want 49, got 21",
-			"u: stored missing color:Blue (half-life 1): want 35, got <nil>",
+			"computed lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-13T22:13:20.000Z",
+			"computed score brand:Acme (half-life 1): want 49, got 21",
+			"computed missing color:Blue (half-life 1): want 35, got <nil>",
+			"stored lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-13T22:13:20.000Z",
+			"stored score brand:Acme (half-life 1): want 49, got 21",
+			"stored missing color:Blue (half-life 1): want 35, got <nil>",
 		}},
-		{"a changed row in a block's range", func(b *bench) {
-			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{bought("u", one, "Rouge", "Zenith")}))
+		{"a changed row in a block's range", func(user string) {
+			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{bought(user, one, "Rouge", "Zenith")}))
 		}, []string{
-			"u: computed score brand:Acme (half-life 1): want 14, got 21",
-			"u: computed missing brand:Zenith (half-life 1): want 7, got <nil>",
-			"u: stored score brand:Acme (half-life 1): want 14, got 21",
-			"u: stored missing brand:Zenith (half-life 1): want 7, got <nil>",
+			"computed score brand:Acme (half-life 1): want 14, got 21",
+			"computed missing brand:Zenith (half-life 1): want 7, got <nil>",
+			"stored score brand:Acme (half-life 1): want 14, got 21",
+			"stored missing brand:Zenith (half-life 1): want 7, got <nil>",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
-			b.apply(bought("u", one, "Red", "Acme"), bought("u", two, "Rouge", "Acme"), bought("v", one, "Red", "Acme"))
-			b.fold("u")
-			b.fold("v")
-			ticket := b.block("u").ID.Ticket
-			test.spoil(b)
-			for i, line := range test.want {
+			user := fmt.Sprint("u", i)
+			b.t = t
+			b.apply(bought(user, one, "Red", "Acme"), bought(user, two, "Rouge", "Acme"), bought("v", one, "Red", "Acme"))
+			b.fold(user)
+			ticket := b.block(user).ID.Ticket
+			test.spoil(user)
+			want := of(user, test.want)
+			for i, line := range want {
 				if strings.Contains(line, "%d") {
-					test.want[i] = fmt.Sprintf(line, ticket)
+					want[i] = fmt.Sprintf(line, ticket)
 				}
 			}
-			b.wants("u v", test.want...)
+			b.wants(user+" v", want...)
 		})
 	}
 }
