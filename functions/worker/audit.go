@@ -17,6 +17,29 @@ import (
 // given.
 const auditTime = 8 * time.Minute
 
+// nightlySample is how many users of each app are audited in a night.
+const nightlySample = 200
+
+// orderAudits orders the audits of a night, once for a date, spread over a time
+// and each a while after its app's recompute has begun.
+func (wk worker) orderAudits(ctx context.Context, spread time.Duration) error {
+	apps, err := wk.Apps.Apps(ctx)
+	if err != nil {
+		return err
+	}
+	date := wk.Now().UTC().Format(time.DateOnly)
+	var faults []error
+	for i, app := range apps {
+		task, err := audit.Task(app, date, nightlySample)
+		if err != nil {
+			return err
+		}
+		task.Delay = spread/2 + spread/time.Duration(len(apps))*time.Duration(i)
+		faults = append(faults, wk.Queue.Create(ctx, task)) // one app's fault does not keep the others back
+	}
+	return errors.Join(faults...)
+}
+
 // audit compares profiles of a sample of an app's users with the log. Whoever
 // watches the engine learns of differences from the log lines and the metrics.
 func (wk worker) audit(w http.ResponseWriter, r *http.Request) error {

@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -68,7 +69,7 @@ func (wk worker) nightly(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	started, left, err := wk.Recompute.Nightly(r.Context(), spread)
-	if err != nil {
+	if err := errors.Join(err, wk.orderAudits(r.Context(), spread)); err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}
 	wk.Log.LogAttrs(r.Context(), slog.LevelInfo, "nightly round started", slog.Int("apps", started), slog.Int("left out", left))

@@ -73,7 +73,13 @@ func (b *bulk) next(ctx context.Context, part Part) (*group, error) {
 			gr.next, gr.end, gr.last = user, user, false
 			return nil
 		}
-		w := &work{user: user, stale: row.Ticket > 0 && !(b.options.OnlyStale && b.stored(row, now))}
+		w := &work{user: user, stale: row.Ticket > 0}
+		if b.options.OnlyStale {
+			known, ok := b.stored(row, now)
+			if w.stale = w.stale && !ok; ok && known {
+				gr.result.Known++
+			}
+		}
 		if err := b.e.adopt(ctx, b.app.ID, w, row); err != nil {
 			return err
 		}
@@ -89,13 +95,14 @@ func (b *bulk) next(ctx context.Context, part Part) (*group, error) {
 	return gr, err
 }
 
-// stored tells whether a row's profile can be served as it is.
-func (b *bulk) stored(row store.User, now int64) bool {
+// stored tells whether a row's profile can be served as it is, and whether it is
+// that of a known user.
+func (b *bulk) stored(row store.User, now int64) (known, ok bool) {
 	if len(row.Summary) == 0 {
-		return false
+		return false, false
 	}
 	p, err := affinity.ParseProfile(row.Summary, 0)
-	return err == nil && valid(p, b.app, now) && (row.DeletedUntil == 0 || p.Anchor > row.DeletedUntil)
+	return p.Known, err == nil && valid(p, b.app, now) && (row.DeletedUntil == 0 || p.Anchor > row.DeletedUntil)
 }
 
 func (b *bulk) start(ctx context.Context, gr *group) {

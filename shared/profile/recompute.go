@@ -32,7 +32,7 @@ type Progress struct {
 	Done bool   // nothing is left
 
 	Users   int64 // users seen
-	Known   int64 // of those computed, users with an event in the window
+	Known   int64 // of those, users with an event in the window
 	Events  int64 // events read to compute them, scored or not
 	Written int64 // profiles stored
 	Folded  int64 // histories folded

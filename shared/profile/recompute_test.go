@@ -79,7 +79,7 @@ func TestRecompute(t *testing.T) {
 		b.read(fmt.Sprintf("u%04d", i)) // which stores them under the new strategy
 	}
 	p, err = b.eng.Recompute(ctx, b.app(), profile.Part{}, profile.RecomputeOptions{OnlyStale: true}, func(profile.Progress) error { return nil })
-	if err != nil || p.Written != users-10 || p.Users != users {
+	if err != nil || p.Written != users-10 || p.Users != users || p.Known != users-1 {
 		t.Errorf("%+v, %v; want all but ten to be written", p, err)
 	}
 	check(2, 60)

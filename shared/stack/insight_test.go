@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/stack"
@@ -154,6 +155,26 @@ func TestAnAuditNamesAWrongProfile(t *testing.T) {
 	for _, line := range []string{"affinity_audit_users_total 2\n", "affinity_audit_differences_total 2\n"} {
 		if !strings.Contains(scraped.Body.String(), line) {
 			t.Errorf("metrics do not say %q", line)
+		}
+	}
+}
+
+// The nightly round audits every app, once a day.
+func TestProfilesAreAuditedEveryNight(t *testing.T) {
+	s := start(t, stack.Options{RetentionDays: 90})
+	setUp(t, s)
+	functions := worker.New(s.Backends)
+	for range 2 {
+		w := httptest.NewRecorder()
+		functions.ServeHTTP(w, httptest.NewRequest("POST", "/nightly", strings.NewReader(`{"spread":"0s"}`)))
+		if w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		idle(t, s)
+		w = httptest.NewRecorder()
+		functions.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		if !strings.Contains(w.Body.String(), "\naffinity_audit_users_total 1\n") {
+			t.Errorf("want the one user there is to be audited, once a day:\n%s", w.Body)
 		}
 	}
 }
