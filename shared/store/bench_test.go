@@ -90,3 +90,96 @@ func BenchmarkTakeTicket(b *testing.B) {
 		}
 	})
 }
+
+// benchUsers are users with profiles of 300 affinities and three blocks of 10 KB
+// each.
+func benchUsers(b *testing.B, users int) *store.Store {
+	b.Helper()
+	s, ctx := storetest.New(b), context.Background()
+	var writes []store.ProfileWrite
+	for u := range users {
+		user := fmt.Sprint("user", u)
+		row, err := s.TakeTicket(ctx, app, user)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var blocks []store.BlockWrite
+		for n := range 3 {
+			blocks = append(blocks, store.BlockWrite{ID: history.BlockID{Ticket: 1, N: n}, Value: make([]byte, 10_000)})
+		}
+		if err := s.WriteBlocks(ctx, app, user, blocks); err != nil {
+			b.Fatal(err)
+		}
+		writes = append(writes, store.ProfileWrite{User: user, Row: row, Value: make([]byte, 8_000), Summary: make([]byte, 30), Version: 1})
+	}
+	if err := s.WriteProfiles(ctx, app, writes); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func BenchmarkScanUsers(b *testing.B) {
+	const users = 1000
+	s, ctx := benchUsers(b, users), context.Background()
+	for name, scan := range map[string]func() error{
+		"keys": func() error { return s.ScanUserKeys(ctx, app, "", "", func(string) error { return nil }) },
+		"state": func() error {
+			return s.ScanUsers(ctx, app, "", "", 0, store.UserState, func(string, store.User) error { return nil })
+		},
+		"summary": func() error {
+			return s.ScanUsers(ctx, app, "", "", 0, store.UserSummary, func(string, store.User) error { return nil })
+		},
+		"profile": func() error {
+			return s.ScanUsers(ctx, app, "", "", 0, store.UserProfile, func(string, store.User) error { return nil })
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				if err := scan(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N*users)/b.Elapsed().Seconds(), "users/s")
+		})
+	}
+}
+
+func BenchmarkReadUser(b *testing.B) {
+	s := benchUsers(b, 100)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if _, err := s.ReadUser(context.Background(), app, "user7"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkScanBlocks reads blocks as one stream, by name, and their keys alone.
+func BenchmarkScanBlocks(b *testing.B) {
+	const users, blocks = 500, 3
+	s, ctx := benchUsers(b, users), context.Background()
+	var names []store.BlockName
+	for u := range users {
+		for n := range blocks {
+			names = append(names, store.BlockName{User: fmt.Sprint("user", u), ID: history.BlockID{Ticket: 1, N: n}})
+		}
+	}
+	ignore := func(store.BlockName, []byte) error { return nil }
+	for name, read := range map[string]func() error{
+		"stream": func() error { return s.ScanBlocks(ctx, app, "", "", ignore) },
+		"named":  func() error { return s.ReadBlocks(ctx, app, names, ignore) },
+		"keys":   func() error { return s.ScanBlockKeys(ctx, app, "", "", func(store.BlockName) error { return nil }) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				if err := read(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N*users*blocks)/b.Elapsed().Seconds(), "blocks/s")
+		})
+	}
+}

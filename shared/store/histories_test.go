@@ -69,17 +69,17 @@ func testBlocks(t *testing.T, s bench) {
 func testManyAndLargeBlocks(t *testing.T, s bench) {
 	ctx := context.Background()
 	var writes []store.BlockWrite
-	for n := range 12 {
+	for n := range 6 {
 		writes = append(writes, store.BlockWrite{ID: blockOf(1, n), Value: bytes.Repeat([]byte{byte(n)}, 1<<20)})
 	}
 	if err := s.WriteBlocks(ctx, app, "large", writes); err != nil {
 		t.Fatal(err)
 	}
 	var names []store.BlockName
-	for i := range 9_000 { // keys of more than one request
+	for i := range 5_000 { // keys of more than one request
 		names = append(names, store.BlockName{User: fmt.Sprintf("user-with-a-token-of-some-length-%d", i), ID: blockOf(1, 0)})
 	}
-	for n := range 12 {
+	for n := range 6 {
 		names = append(names, store.BlockName{User: "large", ID: blockOf(1, n)})
 	}
 	found := 0
@@ -90,8 +90,8 @@ func testManyAndLargeBlocks(t *testing.T, s bench) {
 		found++
 		return nil
 	})
-	if err != nil || found != 12 {
-		t.Errorf("found %d, %v; want 12", found, err)
+	if err != nil || found != 6 {
+		t.Errorf("found %d, %v; want 6", found, err)
 	}
 }
 

@@ -72,7 +72,7 @@ func testScanUsers(t *testing.T, s bench) {
 
 func testSampleUsers(t *testing.T, s bench) {
 	ctx := context.Background()
-	const users, n, rounds = 120, 12, 60
+	const users, n, rounds = 120, 24, 30
 	var writes []store.ProfileWrite
 	for i := range users {
 		writes = append(writes, store.ProfileWrite{User: fmt.Sprintf("u%03d", i), Row: store.User{Ticket: 1}, Version: 1})
@@ -93,7 +93,7 @@ func testSampleUsers(t *testing.T, s bench) {
 			seen[u]++
 		}
 	}
-	// 6 times each on average, with a deviation of 2.3.
+	// 6 times each on average, with a deviation of 2.2.
 	if len(seen) < users-5 {
 		t.Errorf("only %d of %d users were ever chosen", len(seen), users)
 	}
