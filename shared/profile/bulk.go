@@ -132,6 +132,7 @@ func (b *bulk) run(ctx context.Context, gr *group) error {
 	if b.options.Discard {
 		return nil
 	}
+	b.e.mend(ctx, b.app.ID, gr.works)
 	var err error
 	if gr.result.Folded, err = b.e.tend(ctx, b.app, gr.works, b.options.Maintain); err != nil {
 		return err

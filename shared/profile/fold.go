@@ -193,6 +193,11 @@ func (e *Engine) foldOnce(ctx context.Context, app config.App, user string) (ext
 	if err := e.adopt(ctx, app.ID, w, row); err != nil {
 		return nothing, err
 	}
+	if w.damaged {
+		if done, err := e.replaceManifest(ctx, app.ID, w); !done || err != nil {
+			return nothing, err
+		}
+	}
 	w.window = affinity.Window{Now: e.now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
 	base := e.trimmed(w)
 	gaps := base.Gaps(w.from())

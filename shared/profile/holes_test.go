@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
@@ -405,6 +407,43 @@ func TestADamagedBlock(t *testing.T) {
 			s.fold()
 			s.counts(int(want) / 30)
 		}
+	}
+}
+
+// A damaged manifest names nothing: the log is read, and the next fold begins
+// anew.
+func TestADamagedManifest(t *testing.T) {
+	finders := map[string]func(*stage){
+		"read": func(s *stage) {
+			s.setStrategy(plainer)
+			s.setStrategy(plain)
+			s.read("u")
+		},
+		"refresh":   func(s *stage) { s.apply(s.at(5)) },
+		"recompute": func(s *stage) { s.recomputeAll() },
+		"fold":      func(s *stage) { s.fold() },
+	}
+	for name, find := range finders {
+		s := newStage(t)
+		s.apply(s.at(1), s.at(5))
+		s.fold()
+		m := bigtable.NewMutation()
+		m.Set("u", "m", bigtable.Now(), append(s.manifest().AppendBinary(nil), 0))
+		if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
+			t.Fatal(err)
+		}
+		find(s)
+		if s.eng.Counters().CorruptManifests.Load() == 0 && name != "fold" {
+			t.Errorf("%s: nobody has noticed", name)
+		}
+		s.counts(2)
+		if name != "fold" {
+			s.fold()
+		}
+		if m := s.manifest(); len(m.Blocks) != 1 {
+			t.Errorf("%s: %+v, want it folded again", name, m)
+		}
+		s.counts(2)
 	}
 }
 

@@ -90,6 +90,10 @@ func (e *Engine) uncoverBlocks(ctx context.Context, appID, user string, which fu
 	if err := e.adopt(ctx, appID, w, row); err != nil {
 		return err
 	}
+	if w.damaged {
+		_, err := e.replaceManifest(ctx, appID, w)
+		return err
+	}
 	next := w.manifest.Without(which)
 	if len(next.Blocks) == len(w.manifest.Blocks) {
 		return nil
@@ -97,4 +101,16 @@ func (e *Engine) uncoverBlocks(ctx context.Context, appID, user string, which fu
 	next.Version = version(row.Ticket, reopened)
 	_, err = e.store.SwapManifest(ctx, appID, user, w.manifest.Version, next.AppendBinary(nil))
 	return err
+}
+
+// replaceManifest puts an empty manifest in the place of one that cannot be read,
+// which has no version to change it by. It reports whether it did: another ticket
+// may have been drawn since.
+func (e *Engine) replaceManifest(ctx context.Context, appID string, w *work) (bool, error) {
+	empty := history.Manifest{Version: version(w.row.Ticket, reopened)}
+	done, err := e.store.CommitFold(ctx, appID, w.user, w.row.Ticket, empty.AppendBinary(nil))
+	if done {
+		w.manifest, w.damaged = empty, false
+	}
+	return done, err
 }

@@ -131,7 +131,6 @@ func (o *output) restart(ctx context.Context) error {
 	for _, w := range o.again {
 		o.profile(w)
 	}
-	o.e.mend(ctx, o.app.ID, o.again)
 	return nil
 }
 

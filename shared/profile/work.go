@@ -30,6 +30,8 @@ type work struct {
 	// newest is a time that the profile must be as of at least: receipt was
 	// stamped by another machine's clock.
 	newest int64
+	// damaged says that the manifest could not be read.
+	damaged bool
 	// bad are blocks that cannot be read: the log is, in their place.
 	bad map[history.BlockID]bool
 
@@ -50,9 +52,17 @@ type work struct {
 
 // adopt takes a row, read at one instant, as what is true of the user.
 func (e *Engine) adopt(ctx context.Context, appID string, w *work, row store.User) error {
-	m, err := e.manifest(ctx, appID, w.user, row)
-	if err != nil {
-		return err
+	m, err := history.ParseManifest(row.Manifest)
+	w.damaged = false
+	switch {
+	case errors.Is(err, history.ErrNewer):
+		return fmt.Errorf("history of %s,%s: %w: %w", appID, w.user, ErrManifest, err)
+	case err != nil:
+		// It names no blocks: the log is read in their place until it is replaced.
+		m, w.damaged = history.Manifest{}, true
+		e.counters.CorruptManifests.Add(1)
+		e.log.LogAttrs(ctx, slog.LevelError, "manifest is damaged, reading the log in its place",
+			slog.String("app", appID), slog.String("user", w.user), slog.Any("error", err))
 	}
 	w.row, w.manifest = row, m
 	return nil
@@ -61,22 +71,6 @@ func (e *Engine) adopt(ctx context.Context, appID string, w *work, row store.Use
 // ErrManifest means that a newer version of the engine has packed part of a
 // user's log: this one must not compute his profile.
 var ErrManifest = errors.New("the user's history is in a format this version does not read; deploy the newer version")
-
-// manifest reads the manifest of a row. A damaged one names no blocks: the log
-// is read in their place until the next fold replaces it.
-func (e *Engine) manifest(ctx context.Context, appID, user string, row store.User) (history.Manifest, error) {
-	m, err := history.ParseManifest(row.Manifest)
-	switch {
-	case err == nil:
-		return m, nil
-	case errors.Is(err, history.ErrNewer):
-		return m, fmt.Errorf("history of %s,%s: %w: %w", appID, user, ErrManifest, err)
-	}
-	e.counters.CorruptManifests.Add(1)
-	e.log.LogAttrs(ctx, slog.LevelError, "manifest is damaged, reading the log in its place",
-		slog.String("app", appID), slog.String("user", user), slog.Any("error", err))
-	return history.Manifest{}, nil
-}
 
 // from is where the user's window begins in his log.
 func (w *work) from() history.Pos { return history.Pos{Time: max(w.window.From(), 0)} }
@@ -302,12 +296,12 @@ func (w *work) profile(app config.App) affinity.Profile {
 	return p
 }
 
-// mend takes blocks that cannot be read out of their users' manifests, so that
-// the next fold replaces them.
+// mend takes blocks that cannot be read out of their users' manifests, and
+// replaces manifests that cannot be read, so that the next fold begins anew.
 func (e *Engine) mend(ctx context.Context, appID string, works []*work) {
 	var wg sync.WaitGroup
 	for _, w := range works {
-		if len(w.bad) == 0 {
+		if len(w.bad) == 0 && !w.damaged {
 			continue
 		}
 		wg.Go(func() {
