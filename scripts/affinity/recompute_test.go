@@ -162,7 +162,7 @@ func TestRecomputeOnAnEngine(t *testing.T) {
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
 	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, exitFine)
 	affinity(t, "", "recompute", "watch", "--url", s.URL).wants(t, exitFine, "recompute strategy-1 is done: 3 users, 3 events, 1 of 1 shards")
-	affinity(t, "", "recompute", "start", "--only-stale", "--watch", "--url", s.URL).wants(t, exitFine, "is done: 0 users, 0 events")
+	affinity(t, "", "recompute", "start", "--only-stale", "--watch", "--url", s.URL).wants(t, exitFine, "is done: 3 users, 0 events")
 	affinity(t, "", "recompute", "cancel", "--url", s.URL).wants(t, exitFail, "409", "it cannot be cancelled any more")
 	affinity(t, "", "recompute", "list", "--url", s.URL).wants(t, exitFine, "strategy-1 ", "manual-")
 }

@@ -109,12 +109,12 @@ type Totals struct {
 	Done   int `firestore:"done"`
 	Failed int `firestore:"failed"`
 	// PlannedUsers is how many users the shards were cut for, Visited how many
-	// were come to, Users how many of those were computed and are known: they
-	// have an event in the window that is not deleted.
+	// were come to, Users how many of those are known, whether they were computed
+	// or left alone: they have an event in the window that is not deleted.
 	PlannedUsers int64 `firestore:"plannedUsers"`
 	Visited      int64 `firestore:"visited"`
 	Users        int64 `firestore:"users"`
-	// Events is how many events were read for it.
+	// Events is how many events were read to compute profiles.
 	Events int64 `firestore:"events"`
 	// Stale is how many users carried another version at the last look.
 	Stale int64 `firestore:"stale"`

@@ -2,7 +2,6 @@ package recompute_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -325,77 +324,5 @@ func TestCheckpointsAreRare(t *testing.T) {
 	w.wantDone("strategy-1")
 	if writes != 5 {
 		t.Errorf("%d writes of the shard, want 3 checkpoints in 20 s, its end, and that it is verified", writes)
-	}
-}
-
-// Who cancels a job as it gets done is told that it is.
-func TestCancelComesTooLate(t *testing.T) {
-	w := started(t, 3, roomy)
-	w.gate = func(_ context.Context, what string) fault {
-		if what == "totals" {
-			w.gate = nil
-			w.drain()
-		}
-		return none
-	}
-	for _, when := range []string{"as it gets done", "later"} {
-		j, err := w.runner.Cancel(t.Context(), app, "strategy-1")
-		if !errors.Is(err, recompute.ErrEnded) || j.State != recompute.Done {
-			t.Errorf("%s: %s, error %v; want it done", when, j.State, err)
-		}
-	}
-	w.wantDone("strategy-1")
-}
-
-// A job that ends while it is planned gets no more shards.
-func TestCancelStopsThePlanning(t *testing.T) {
-	w := started(t, 20, roomy)
-	created := 0
-	w.gate = func(ctx context.Context, what string) fault {
-		if what == "create shard" {
-			if created++; created == 2 {
-				if _, err := w.runner.Cancel(ctx, app, "strategy-1"); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		return none
-	}
-	o, err := w.deliver(t.Context(), w.tasks[0])
-	if err != nil || o.Dropped != "the job is cancelled" || created != 2 {
-		t.Errorf("got %+v, error %v, %d shards; want it dropped after 2", o, err, created)
-	}
-}
-
-// A job that ends while a shard is in work stops it at the next checkpoint.
-func TestCancelStopsTheWork(t *testing.T) {
-	w := started(t, 10, recompute.Config{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
-	if _, err := w.deliver(t.Context(), w.tasks[0]); err != nil {
-		t.Fatal(err)
-	}
-	computed := 0
-	w.gate = func(ctx context.Context, what string) fault {
-		if what == "engine" {
-			if computed++; computed == 3 {
-				if _, err := w.runner.Cancel(ctx, app, "strategy-1"); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		return none
-	}
-	o, err := w.deliver(t.Context(), w.tasks[1])
-	if err != nil || o.Dropped != "the job is cancelled" || computed != 3 {
-		t.Errorf("got %+v, error %v, %d users computed; want it dropped after 3", o, err, computed)
-	}
-	j := w.wantState("strategy-1", recompute.Cancelled, "")
-	if j.Totals.Visited != 2 {
-		t.Errorf("%d users visited, want those that were known of when it was cancelled", j.Totals.Visited)
-	}
-	if again, err := w.runner.Cancel(t.Context(), app, "strategy-1"); !errors.Is(err, recompute.ErrEnded) || again.State != recompute.Cancelled {
-		t.Errorf("cancel again: %s, error %v", again.State, err)
-	}
-	if _, err := w.runner.Cancel(t.Context(), app, "strategy-9"); !errors.Is(err, recompute.ErrNotFound) {
-		t.Errorf("cancel what is not there: %v", err)
 	}
 }

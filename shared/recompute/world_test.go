@@ -274,11 +274,11 @@ func (w *world) compute(a config.App, part profile.Part, o profile.RecomputeOpti
 	}
 	u := w.users[names[0]]
 	p.Users++
+	if u.known {
+		p.Known++
+	}
 	if !o.OnlyStale || u.version != a.StrategyVersion {
 		p.Events += u.events
-		if u.known {
-			p.Known++
-		}
 		if u.version = a.StrategyVersion; u.relapses > 0 {
 			u.version, u.relapses = 0, u.relapses-1
 		}
