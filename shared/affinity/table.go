@@ -29,8 +29,8 @@ type entry struct {
 
 const unresolved = -1
 
-// words are the first 16 bytes of a value, filled up with zeros.
-type words [2]uint64
+// words are the first 16 bytes of a value, filled up with zeros. An array would not be kept in registers.
+type words struct{ first, second uint64 }
 
 const inWords = 16
 
@@ -52,13 +52,13 @@ func readWords(b []byte, start, end int) words {
 func shortWords(b []byte) (w words) {
 	switch n := len(b); {
 	case n >= 8:
-		w[0] = binary.LittleEndian.Uint64(b)
-		w[1] = binary.LittleEndian.Uint64(b[n-8:]) >> (8 * (16 - n))
+		w.first = binary.LittleEndian.Uint64(b)
+		w.second = binary.LittleEndian.Uint64(b[n-8:]) >> (8 * (16 - n))
 	case n >= 4:
-		w[0] = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<(8*(n-4))
+		w.first = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<(8*(n-4))
 	default:
 		for i := range b {
-			w[0] |= uint64(b[i]) << (8 * i)
+			w.first |= uint64(b[i]) << (8 * i)
 		}
 	}
 	return w
@@ -72,7 +72,7 @@ var (
 
 // hash returns the hash of a value of n bytes that are all in its words.
 func (w words) hash(n int) uint64 {
-	high, low := bits.Mul64(w[0]^seed0, w[1]^seed1^uint64(n))
+	high, low := bits.Mul64(w.first^seed0, w.second^seed1^uint64(n))
 	return high ^ low
 }
 
