@@ -66,7 +66,7 @@ func (t *tool) benchHeapCommand() *cobra.Command {
 		Use:   "heap",
 		Short: "How much memory one recompute of very many users takes",
 		Long: "Recompute users with short histories in one call, profiles written, first a tenth of them and then all, and tell the most\n" +
-			"memory that was on the heap. A million users need some minutes and 20 GB for the server.",
+			"memory that was on the heap. A million users take some minutes, and 15 GB for the server.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Say = t.benchSay()

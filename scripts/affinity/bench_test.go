@@ -71,8 +71,8 @@ func TestBenchTables(t *testing.T) {
 	t.Parallel()
 	affinity(t, "", strings.Fields("bench recompute --users 10 --events 5 --readers history,narrow --repeat 1 --in-process")...).
 		wants(t, exitFine, "10 users x 5 events", "narrow ", "history ", "CPU/floor", "the server shares the process")
-	affinity(t, "", strings.Fields("bench heap --users 30 --events 3 --in-process")...).wants(t, exitFine, "peak heap MB")
-	affinity(t, "", strings.Fields("bench read --events 20 --reads 10 --in-process")...).wants(t, exitFine, "on top of its row reads")
+	affinity(t, "", strings.Fields("bench heap --users 30 --events 3 --in-process")...).wants(t, exitFine, "peak heap MB", "the server shares")
+	affinity(t, "", strings.Fields("bench read --events 20 --reads 10 --in-process")...).wants(t, exitFine, "on top of its row reads", "the server shares")
 	for _, line := range []string{"bench heap --users 30 --events 3 --json", "bench read --events 20 --reads 10 --json"} {
 		var document map[string]any
 		if r := affinity(t, "", strings.Fields(line)...); r.code != exitFine || json.Unmarshal([]byte(r.out), &document) != nil {

@@ -28,7 +28,6 @@ type recomputeAnswer struct {
 	FinishedAt   *time.Time `json:"finishedAt"`
 	PlannedUsers int64      `json:"plannedUsers"`
 	VisitedUsers int64      `json:"visitedUsers"`
-	StaleUsers   int64      `json:"staleUsers"`
 	Error        string     `json:"error"`
 }
 

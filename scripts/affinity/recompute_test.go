@@ -80,8 +80,6 @@ func TestRecomputeCommands(t *testing.T) {
 			exitFail, []string{"recompute x is superseded", "y takes its place"}, nil},
 		"watch one that is cancelled": {"watch x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, exitFail, []string{"recompute x is cancelled"}, nil},
 		"watch through an outage":     {"watch x", "", []string{newest, "503", "500", done}, exitFine, []string{"said the engine; trying again", "is done"}, nil},
-		"watch one with stale users": {"watch x", "", []string{recomputeJSON("x", "done", 1, 1, `,"staleUsers":4`)}, exitFine,
-			[]string{"warning: 4 users carried another version"}, nil},
 		"watch one that is not there": {"watch x", "", []string{"404"}, exitFail, []string{"watch recompute x", "404 said the engine"}, nil},
 		"watch what is no job":        {"watch x", "", []string{"{}"}, exitFail, []string{"is not what an Affinity engine says"}, nil},
 		"watch where there is none":   {"watch", "", nil, exitFail, []string{"has had no recompute", "affinity recompute start"}, nil},

@@ -51,9 +51,6 @@ func (t *tool) recomputeEnded(job recomputeAnswer) error {
 	text := fmt.Sprintf("recompute %s is %s: %d users, %d events, %d of %d shards%s", printable(job.ID), printable(job.State), job.Users, job.Events,
 		job.Shards.Done, job.Shards.Total, took)
 	if job.State == "done" {
-		if job.StaleUsers > 0 {
-			fmt.Fprintf(t.err, "warning: %d users carried another version in the end; their reads compute them\n", job.StaleUsers)
-		}
 		_, err := fmt.Fprintln(t.out, text)
 		return err
 	}

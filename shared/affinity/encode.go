@@ -10,15 +10,9 @@ import (
 // AppendBinary of Profile appends, without making the profile.
 func (sc *Scorer) AppendProfile(dst []byte, version int64) []byte {
 	start := len(dst)
-	dst = Profile{
-		StrategyVersion: version,
-		RetentionDays:   sc.window.RetentionDays,
-		Anchor:          sc.window.Now,
-		LastEventAt:     sc.latest,
-		Known:           sc.known,
-		Until:           sc.until(),
-		HalfLives:       sc.c.halfLives,
-	}.appendHeader(dst)
+	p := sc.Outline()
+	p.StrategyVersion = version
+	dst = p.appendHeader(dst)
 	dst = sc.appendRanks(dst, sc.ranks())
 	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)
 	binary.LittleEndian.PutUint32(dst[start+1:], sum)

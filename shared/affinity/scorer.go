@@ -195,17 +195,22 @@ func (sc *Scorer) Merge(o *Scorer) {
 
 // Profile returns the profile of the events so far. The scorer may go on.
 func (sc *Scorer) Profile() Profile {
-	p := Profile{
+	p := sc.Outline()
+	p.Affinities = sc.affinities()
+	p.Total = len(p.Affinities)
+	return p
+}
+
+// Outline returns the profile of the events so far without its affinities.
+func (sc *Scorer) Outline() Profile {
+	return Profile{
 		RetentionDays: sc.window.RetentionDays,
 		Anchor:        sc.window.Now,
 		LastEventAt:   sc.latest,
 		Known:         sc.known,
 		Until:         sc.until(),
 		HalfLives:     sc.c.halfLives,
-		Affinities:    sc.affinities(),
 	}
-	p.Total = len(p.Affinities)
-	return p
 }
 
 func (sc *Scorer) until() int64 {

@@ -255,7 +255,7 @@ func (e *Engine) refresh(ctx context.Context, app config.App, works []*work, eve
 			}
 			writes := make([]store.ProfileWrite, len(chunk))
 			for i, w := range chunk {
-				writes[i] = write(w, w.profile(app))
+				writes[i] = write(w, app, w.scorer.AppendProfile(nil, app.StrategyVersion))
 			}
 			if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {
 				return err

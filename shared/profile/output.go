@@ -2,8 +2,9 @@ package profile
 
 import (
 	"context"
+	"slices"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -80,15 +81,14 @@ func (o *output) close() {
 
 // profile adds a user's profile to what is to be written.
 func (o *output) profile(w *work) {
-	p := w.profile(o.app)
 	o.gr.result.Events += int64(w.events + w.loose)
-	if p.Known {
+	if w.scorer.Outline().Known {
 		o.gr.result.Known++
 	}
-	if o.options.Discard {
-		return
+	o.scratch.buffer = w.scorer.AppendProfile(o.scratch.buffer[:0], o.app.StrategyVersion)
+	if !o.options.Discard {
+		o.writes = append(o.writes, write(w, o.app, slices.Clone(o.scratch.buffer)))
 	}
-	o.writes = append(o.writes, write(w, p))
 }
 
 // finish ends users whose blocks did not come or who have none, and writes all
@@ -134,12 +134,9 @@ func (o *output) restart(ctx context.Context) error {
 	return nil
 }
 
-// write is a user's profile on its way to his row.
-func write(w *work, p affinity.Profile) store.ProfileWrite {
-	summary := p
-	summary.Affinities = nil
-	return store.ProfileWrite{
-		User: w.user, Row: w.row, Version: p.StrategyVersion,
-		Value: p.AppendBinary(nil), Summary: summary.AppendBinary(nil),
-	}
+// write is a user's profile, as it is stored, on its way to his row.
+func write(w *work, app config.App, stored []byte) store.ProfileWrite {
+	summary := w.scorer.Outline()
+	summary.StrategyVersion = app.StrategyVersion
+	return store.ProfileWrite{User: w.user, Row: w.row, Version: app.StrategyVersion, Value: stored, Summary: summary.AppendBinary(nil)}
 }

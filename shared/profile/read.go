@@ -131,7 +131,7 @@ func (e *Engine) computeMany(ctx context.Context, app config.App, users []string
 		p := w.profile(app)
 		results[w.user] = Result{Profile: p, App: app}
 		if w.row.Ticket > 0 {
-			writes = append(writes, write(w, p))
+			writes = append(writes, write(w, app, p.AppendBinary(nil)))
 		}
 	}
 	if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {

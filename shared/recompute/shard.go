@@ -151,7 +151,9 @@ func (r *Runner) stillWanted(ctx context.Context, job Job) error {
 }
 
 // verify looks whether all users of the range carry the version: then the shard
-// is done; otherwise those who do not are gone through again.
+// is done; otherwise those who do not are gone through again. Where that does not
+// help something writes profiles of an old configuration, and the shard fails:
+// done is said of what was verified only.
 func (w *worker) verify(ctx context.Context) error {
 	stale, err := w.Engine.Verify(ctx, w.app, profile.Part{From: w.shard.From, To: w.shard.To})
 	if err != nil {
@@ -163,11 +165,14 @@ func (w *worker) verify(ctx context.Context) error {
 	}
 	return w.write(ctx, func(s *Shard) {
 		s.Stale = stale
-		if stale == 0 || s.Pass == maxPasses {
+		switch {
+		case stale == 0:
 			s.State = ShardDone
-			return
+		case s.Pass == maxPasses:
+			s.State, s.Error = ShardFailed, fmt.Sprintf("%d users still carry another strategy version or retention after %d passes more", stale, maxPasses)
+		default:
+			s.Pass, s.Next, s.Swept = s.Pass+1, s.From, false
 		}
-		s.Pass, s.Next, s.Swept = s.Pass+1, s.From, false
 	})
 }
 

@@ -21,9 +21,10 @@ const HeapBar = 256 << 20
 
 // HeapReport is what came of it; its JSON form is what --json prints.
 type HeapReport struct {
-	Machine  Machine   `json:"machine"`
-	BarBytes int64     `json:"barBytes"`
-	Runs     []HeapRun `json:"runs"`
+	Machine   Machine   `json:"machine"`
+	InProcess bool      `json:"inProcess"` // the heap is also the server's
+	BarBytes  int64     `json:"barBytes"`
+	Runs      []HeapRun `json:"runs"`
 }
 
 // HeapRun is one recompute of all users in one call, profiles written.
@@ -56,7 +57,7 @@ func (o Heap) Run(ctx context.Context, start Starter) (HeapReport, error) {
 	if err := o.Check(); err != nil {
 		return HeapReport{}, err
 	}
-	report := HeapReport{Machine: machine(), BarBytes: HeapBar}
+	report := HeapReport{Machine: machine(), InProcess: o.InProcess, BarBytes: HeapBar}
 	for _, users := range []int{max(1, o.Users/10), o.Users} {
 		run, err := o.soak(ctx, start, users)
 		if err != nil {
@@ -100,7 +101,7 @@ func (o Heap) say(format string, args ...any) {
 
 // Print writes the report for people.
 func (r HeapReport) Print(out io.Writer) error {
-	r.Machine.print(out)
+	r.Machine.print(out, r.InProcess)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "users\tevents each\tseconds\tusers/s\tpeak heap MB\tbar MB\tloaded in s\t")
 	for _, x := range r.Runs {

@@ -34,9 +34,10 @@ const (
 
 // ReadReport is what came of it; its JSON form is what --json prints.
 type ReadReport struct {
-	Machine Machine `json:"machine"`
-	Events  int     `json:"events"` // of the user who is read
-	Reads   int     `json:"reads"`
+	Machine   Machine `json:"machine"`
+	InProcess bool    `json:"inProcess"`
+	Events    int     `json:"events"` // of the user who is read
+	Reads     int     `json:"reads"`
 
 	// Whole is a read that computes and stores the profile, Rows the reads of the same user row and blocks alone, Write the
 	// write of the same profile alone. Each is one of its own, in turns.
@@ -111,7 +112,7 @@ func (o Read) Run(ctx context.Context, start Starter) (report ReadReport, err er
 		}
 	}
 	report = ReadReport{
-		Machine: machine(), Events: o.Events, Reads: o.Reads,
+		Machine: machine(), InProcess: o.InProcess, Events: o.Events, Reads: o.Reads,
 		Whole: r.whole.percentiles(), Rows: r.rows.percentiles(), Write: r.write.percentiles(),
 	}
 	report.OnTop = report.Whole.minus(report.Rows)
@@ -177,7 +178,7 @@ func (r *reading) read(ctx context.Context, user string) error {
 // Print writes the report for people.
 func (r ReadReport) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d reads of profiles of %d events, one after the other\n", r.Reads, r.Events)
-	r.Machine.print(out)
+	r.Machine.print(out, r.InProcess)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tp50 ms\tp99 ms")
 	for _, line := range []struct {

@@ -106,10 +106,7 @@ func (r Report) Print(out io.Writer) error {
 	c := r.Config
 	fmt.Fprintf(out, "%d users x %d events, %d facets of 1 to %d values, %d scored, %d newest events outside histories; %d workers, median of %d\n",
 		c.Users, c.Events, c.Facets, c.Values, c.Selected, c.Tail, c.Workers, c.Repeat)
-	r.Machine.print(out)
-	if c.InProcess {
-		fmt.Fprintln(out, "the server shares the process: processor time, allocations and heap are those of client and server together")
-	}
+	r.Machine.print(out, c.InProcess)
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "reader\twrites\tseconds\tevents/s\tCPU s\tfloor s\tfloor CPU s\tCPU/floor\tMB in\tallocs\tpeak heap MB\tx narrow\tx narrow CPU\t")
@@ -125,12 +122,15 @@ func (r Report) Print(out io.Writer) error {
 	return w.Flush()
 }
 
-func (m Machine) print(out io.Writer) {
+func (m Machine) print(out io.Writer, inProcess bool) {
 	fmt.Fprintf(out, "%d CPUs", m.CPUs)
 	if m.Processor != "" {
 		fmt.Fprintf(out, " (%s)", m.Processor)
 	}
 	fmt.Fprintf(out, ", %s, %s\n", m.GoVersion, m.Date)
+	if inProcess {
+		fmt.Fprintln(out, "the server shares the process: processor time, allocations and heap are those of client and server together")
+	}
 }
 
 func megabytes[T int64 | uint64](bytes T) float64 { return float64(bytes) / 1e6 }
