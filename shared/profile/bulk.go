@@ -121,13 +121,8 @@ func (b *bulk) run(ctx context.Context, gr *group) error {
 			return err
 		}
 	}
-	if err := b.readLog(ctx, gr); err != nil {
+	if err := b.profiles(ctx, gr); err != nil {
 		return err
-	}
-	if gr.stale > 0 {
-		if err := b.profiles(ctx, gr); err != nil {
-			return err
-		}
 	}
 	if b.options.Discard {
 		return nil
@@ -149,52 +144,33 @@ func (b *bulk) list(ctx context.Context, gr *group) (map[string][]history.BlockI
 	return listed, err
 }
 
-// readLog scores what lies outside the blocks of users to be computed, and in a
-// nightly round counts it of all. It is read before the blocks, so that a user
-// is done when his last block has passed.
-func (b *bulk) readLog(ctx context.Context, gr *group) error {
-	var spans []store.Span
-	for _, w := range gr.works {
-		if !w.stale && !b.options.Maintain {
-			continue
-		}
-		_, gaps := w.parts()
-		for _, g := range gaps {
-			spans = append(spans, store.Span{User: w.user, From: g.From, To: g.To})
-		}
-	}
-	if len(spans) == 0 {
-		return nil
-	}
-	scorer := store.NewLogScorer(b.c)
-	return b.e.store.ReadLogFor(ctx, b.app.ID, spans, b.c, func(user string, row store.LogRow) error {
-		w := gr.byUser[user]
-		w.loose++
-		if !w.stale {
-			return nil
-		}
-		if w.scorer == nil {
-			w.scorer = affinity.NewScorer(b.c, w.window)
-		}
-		return scorer.Score(row, w.scorer)
-	})
-}
-
-// profiles reads the blocks of a group and writes its profiles.
+// profiles reads what lies outside the blocks of a group, then its blocks, and
+// writes the profiles. The log comes first, so that a user is done when his last
+// block has passed.
 func (b *bulk) profiles(ctx context.Context, gr *group) error {
 	s := b.scratch.Get().(*scratch)
 	defer b.scratch.Put(s)
 	o := &output{bulk: b, gr: gr, scratch: s}
 	var names []store.BlockName
+	var spans []store.Span
 	for _, w := range gr.works {
-		if !w.stale {
+		if !w.stale && !b.options.Maintain {
 			continue
 		}
-		blocks, _ := w.parts()
-		for _, bl := range blocks {
-			w.await(bl.ID)
-			names = append(names, store.BlockName{User: w.user, ID: bl.ID})
+		blocks, gaps := w.parts()
+		for _, g := range gaps {
+			spans = append(spans, store.Span{User: w.user, From: g.From, To: g.To})
 		}
+		for i := 0; w.stale && i < len(blocks); i++ {
+			w.await(blocks[i].ID)
+			names = append(names, store.BlockName{User: w.user, ID: blocks[i].ID})
+		}
+	}
+	if len(spans) > 0 {
+		if err := b.e.store.ReadLogFor(ctx, b.app.ID, spans, b.c, o.row()); err != nil {
+			return err
+		}
+		o.close()
 	}
 	var err error
 	switch {

@@ -4,18 +4,18 @@ import (
 	"context"
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// output turns a group's blocks, as they pass, into its profiles.
+// output turns a group's events and blocks, as they pass, into its profiles.
 type output struct {
 	*bulk
 	gr      *group
 	scratch *scratch
-	current *work // whose blocks are passing
-	shared  bool  // current uses the scratch scorer
+	current *work // who is passing, in the scratch scorer or one of his own
 	again   []*work
 	writes  []store.ProfileWrite
 }
@@ -26,6 +26,27 @@ func (w *work) await(id history.BlockID) {
 		w.missing = map[history.BlockID]bool{}
 	}
 	w.missing[id] = true
+}
+
+// row takes the next event outside the blocks: those of one user follow each
+// other. Of users who are not to be computed they are only counted, for a fold. A
+// user whose blocks are still to come needs a scorer of his own until then.
+func (o *output) row() func(string, store.LogRow) error {
+	scorer := store.NewLogScorer(o.c)
+	return func(user string, row store.LogRow) error {
+		w := o.gr.byUser[user]
+		w.loose++
+		switch {
+		case !w.stale:
+			return nil
+		case len(w.missing) == 0 && w != o.current:
+			o.close()
+			o.open(w)
+		case w.scorer == nil:
+			w.scorer = affinity.NewScorer(o.c, w.window)
+		}
+		return scorer.Score(row, w.scorer)
+	}
 }
 
 // block takes the next block: those of one user follow each other. Blocks that
@@ -57,14 +78,14 @@ func (o *output) block(ctx context.Context) func(store.BlockName, []byte) error 
 }
 
 func (o *output) open(w *work) {
-	o.current, o.shared = w, w.scorer == nil
-	if o.shared {
+	o.current = w
+	if w.scorer == nil {
 		o.scratch.scorer.Reset(w.window)
 		w.scorer = o.scratch.scorer
 	}
 }
 
-// close ends the user whose blocks have passed.
+// close ends the user who has passed.
 func (o *output) close() {
 	w := o.current
 	if w == nil {

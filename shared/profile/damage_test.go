@@ -1,0 +1,109 @@
+package profile_test
+
+import (
+	"testing"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// A damaged or lost block is named and counted, the log read in its place, and
+// the next fold writes another, whoever finds it.
+func TestADamagedBlock(t *testing.T) {
+	finders := map[string]func(*stage){
+		"read":      func(s *stage) { s.read("u") },
+		"refresh":   func(s *stage) { s.apply(s.at(20)) },
+		"recompute": func(s *stage) { s.recomputeAll() },
+	}
+	for name, find := range finders {
+		for _, lost := range []bool{false, true} {
+			s := newStage(t)
+			s.apply(s.at(1), s.at(5))
+			s.fold()
+			id := s.manifest().Blocks[0].ID
+			spoilt := []store.BlockWrite{{ID: id, Newest: s.clock, Value: []byte("no block")}}
+			if lost {
+				if err := s.store.DeleteBlocks(ctx, appID, "u", []history.BlockID{id}); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := s.store.WriteBlocks(ctx, appID, "u", spoilt); err != nil {
+				t.Fatal(err)
+			}
+			s.setStrategy(plainer)
+			s.setStrategy(plain)
+			find(s)
+			want := 60.0
+			if name == "refresh" {
+				want = 90
+			}
+			if r := s.read("u"); red(r) != want || !r.Stored {
+				t.Errorf("%s, lost: %v: %+v, want what the log says", name, lost, r)
+			}
+			if n := s.eng.Counters().CorruptBlocks.Load(); n != 1 {
+				t.Errorf("%s, lost: %v: %d blocks counted as damaged, want 1", name, lost, n)
+			}
+			if m := s.manifest(); len(m.Blocks) != 0 {
+				t.Errorf("%s, lost: %v: the manifest still names it: %+v", name, lost, m)
+			}
+			s.fold()
+			s.counts(int(want) / 30)
+		}
+	}
+}
+
+// A damaged manifest names nothing: the log is read, and the next fold begins
+// anew.
+func TestADamagedManifest(t *testing.T) {
+	finders := map[string]func(*stage){
+		"read": func(s *stage) {
+			s.setStrategy(plainer)
+			s.setStrategy(plain)
+			s.read("u")
+		},
+		"refresh":   func(s *stage) { s.apply(s.at(5)) },
+		"recompute": func(s *stage) { s.recomputeAll() },
+		"fold":      func(s *stage) { s.fold() },
+	}
+	for name, find := range finders {
+		s := newStage(t)
+		s.apply(s.at(1), s.at(5))
+		s.fold()
+		m := bigtable.NewMutation()
+		m.Set("u", "m", bigtable.Now(), append(s.manifest().AppendBinary(nil), 0))
+		if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
+			t.Fatal(err)
+		}
+		find(s)
+		if s.eng.Counters().CorruptManifests.Load() == 0 && name != "fold" {
+			t.Errorf("%s: nobody has noticed", name)
+		}
+		s.counts(2)
+		if name != "fold" {
+			s.fold()
+		}
+		if m := s.manifest(); len(m.Blocks) != 1 {
+			t.Errorf("%s: %+v, want it folded again", name, m)
+		}
+		s.counts(2)
+	}
+}
+
+// What lay outside the blocks before blocks are trimmed still lies there after.
+func TestTrimmingForgetsNothing(t *testing.T) {
+	s := newStage(t)
+	s.apply(bought("u", s.clock-89*day), s.at(1))
+	s.fold()
+	s.apply(s.at(5))
+	s.clock += 2 * day
+	lazy := s.engine()
+	lazy.Lazy()
+	old := s.manifest()
+	_, err := lazy.Recompute(ctx, s.app(), profile.Part{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
+	if m := s.manifest(); err != nil || len(old.Blocks) != 2 || len(m.Blocks) != 1 {
+		t.Fatalf("%+v became %+v, %v; want the older of two blocks to be gone", old, m, err)
+	}
+	s.counts(2)
+}
