@@ -80,7 +80,7 @@ func (p profiles) window(ctx context.Context, app config.App, user string, q *ex
 		return nil // a damaged profile is not served
 	}
 	served := stored.StrategyVersion == app.StrategyVersion && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until
-	if served && (row.DeletedUntil == 0 || stored.Anchor > row.DeletedUntil) {
+	if served && stored.DeletedUntil == row.DeletedUntil {
 		q.Window.Now = max(q.Window.Now, stored.Anchor)
 	}
 	return nil

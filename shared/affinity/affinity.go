@@ -47,6 +47,8 @@ type Profile struct {
 	// strategy and not its version.
 	StrategyVersion int64
 	RetentionDays   int // of the window it was computed over; 0 = no limit
+	// DeletedUntil of that window, ms: with another tombstone it is another profile.
+	DeletedUntil int64
 
 	Anchor      int64 // ms: the T of the formula
 	LastEventAt int64 // ms: the latest event in the window, scored or not; 0 unless Known

@@ -12,9 +12,9 @@ import (
 // in bytes, unsigned, then the bytes. k is the number of half-lives, or 1 where there is none.
 //
 //	offset  size
-//	0       1     format: 1
+//	0       1     format: 2
 //	1       4     CRC-32C of all that follows, little-endian
-//	5       var   StrategyVersion, RetentionDays, Anchor, LastEventAt, Until: signed
+//	5       var   StrategyVersion, RetentionDays, Anchor, DeletedUntil, LastEventAt, Until: signed
 //	        1     flags: bit 0 is Known, the others are 0
 //	        var   number of half-lives, then each: unsigned
 //	        var   number of facets, then the name of each: text
@@ -26,7 +26,7 @@ import (
 // An affinity with one score takes 10 bytes and its value. The order is kept so that a reader of the best few need not
 // decode the rest. This is stored data: another layout is another format byte.
 const (
-	format     = 1
+	format     = 2
 	headerSize = 5
 	flagKnown  = 1
 )
@@ -45,7 +45,7 @@ func (p Profile) AppendBinary(dst []byte) []byte {
 // appendHeader appends all that comes before the facets; the checksum is left open.
 func (p Profile) appendHeader(dst []byte) []byte {
 	dst = append(dst, format, 0, 0, 0, 0)
-	for _, n := range []int64{p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.LastEventAt, p.Until} {
+	for _, n := range []int64{p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until} {
 		dst = binary.AppendVarint(dst, n)
 	}
 	var flags byte
@@ -135,6 +135,7 @@ func (r *reader) header() Profile {
 		StrategyVersion: r.signed(),
 		RetentionDays:   int(r.signed()),
 		Anchor:          r.signed(),
+		DeletedUntil:    r.signed(),
 		LastEventAt:     r.signed(),
 		Until:           r.signed(),
 	}

@@ -93,17 +93,17 @@ func TestParseProfileSaysWhy(t *testing.T) {
 		want   string
 	}{
 		"nothing":            {nil, "0 bytes: too short"},
-		"another format":     {append([]byte{2}, one.AppendBinary(nil)[1:]...), "format 2 is not known"},
+		"another format":     {append([]byte{1}, one.AppendBinary(nil)[1:]...), "format 1 is not known"},
 		"damage":             {append(one.AppendBinary(nil), 0), "checksum does not match"},
 		"bytes left over":    {seal(append(one.AppendBinary(nil), 0)), "damaged, though its checksum matches"},
 		"no header":          {seal(make([]byte, 5)), "damaged, though its checksum matches"},
 		"a negative score":   {scored(-1), "damaged, though its checksum matches"},
 		"an infinite score":  {scored(math.Inf(1)), "damaged, though its checksum matches"},
 		"a score of nothing": {scored(math.NaN()), "damaged, though its checksum matches"},
-		// Five numbers, flags and no half-life, then more facets or affinities than there is room for.
-		"countless facets":     {seal(append(make([]byte, 12), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
-		"countless affinities": {seal(append(make([]byte, 13), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
-		"a facet not there":    {seal(append(make([]byte, 13), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)), "damaged"},
+		// Six numbers, flags and no half-life, then more facets or affinities than there is room for.
+		"countless facets":     {seal(append(make([]byte, 13), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
+		"countless affinities": {seal(append(make([]byte, 14), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
+		"a facet not there":    {seal(append(make([]byte, 14), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)), "damaged"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestParseProfileSaysWhy(t *testing.T) {
 
 // seal makes the first bytes of b right, so that what follows them is read.
 func seal(b []byte) []byte {
-	b[0] = 1
+	b[0] = 2
 	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[5:], crc32.MakeTable(crc32.Castagnoli)))
 	return b
 }

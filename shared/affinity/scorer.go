@@ -206,6 +206,7 @@ func (sc *Scorer) Outline() Profile {
 	return Profile{
 		RetentionDays: sc.window.RetentionDays,
 		Anchor:        sc.window.Now,
+		DeletedUntil:  sc.window.DeletedUntil,
 		LastEventAt:   sc.latest,
 		Known:         sc.known,
 		Until:         sc.until(),

@@ -111,7 +111,7 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	}
 	switch {
 	case p.StrategyVersion != r.app.StrategyVersion, p.RetentionDays != r.app.RetentionDays,
-		row.DeletedUntil != 0 && p.Anchor <= row.DeletedUntil,
+		p.DeletedUntil != row.DeletedUntil,
 		p.Until != math.MaxInt64 && max(now, p.Anchor) >= p.Until:
 		return nil, nil
 	}

@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -102,7 +103,7 @@ func (b *bulk) stored(row store.User, now int64) (known, ok bool) {
 		return false, false
 	}
 	p, err := affinity.ParseProfile(row.Summary, 0)
-	return p.Known, err == nil && valid(p, b.app, now) && (row.DeletedUntil == 0 || p.Anchor > row.DeletedUntil)
+	return p.Known, err == nil && valid(p, b.app, row.DeletedUntil, now)
 }
 
 func (b *bulk) start(ctx context.Context, gr *group) {
@@ -138,7 +139,11 @@ func (b *bulk) run(ctx context.Context, gr *group) error {
 func (b *bulk) list(ctx context.Context, gr *group) (map[string][]history.BlockID, error) {
 	listed := map[string][]history.BlockID{}
 	err := b.e.store.ScanBlockKeys(ctx, b.app.ID, gr.first, gr.end, func(name store.BlockName) error {
-		listed[name.User] = append(listed[name.User], name.ID)
+		w := gr.byUser[name.User]
+		named := w != nil && slices.ContainsFunc(w.manifest.Blocks, func(bl history.Block) bool { return bl.ID == name.ID })
+		if !named { // to be looked at again: most users have nothing to sweep
+			listed[name.User] = append(listed[name.User], name.ID)
+		}
 		return nil
 	})
 	return listed, err

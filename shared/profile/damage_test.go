@@ -1,7 +1,9 @@
 package profile_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 
@@ -104,6 +106,44 @@ func TestTrimmingForgetsNothing(t *testing.T) {
 	_, err := lazy.Recompute(ctx, s.app(), profile.Part{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
 	if m := s.manifest(); err != nil || len(old.Blocks) != 2 || len(m.Blocks) != 1 {
 		t.Fatalf("%+v became %+v, %v; want the older of two blocks to be gone", old, m, err)
+	}
+	s.counts(2)
+}
+
+// A deletion that died after its tombstone, and a refresh that had its ticket
+// before it: what the refresh stores does not know of the deletion.
+func TestARefreshBeforeADeletionThatDied(t *testing.T) {
+	s := newStage(t)
+	s.apply(s.at(1))
+	m := s.applies(s.calm(), bought("u", s.clock+2000)) // stamped by a clock that is ahead
+	s.reaches(m, "ReadRows")
+	d := s.leads("delete", func(ctx context.Context) error {
+		_, err := s.calm().Delete(ctx, appID, "u")
+		return err
+	})
+	s.passes(d, 1) // the tombstone
+	s.dies(d)
+	s.ends(m)
+	s.clock += 3000
+	s.counts(1)
+}
+
+// What cannot be folded keeps nobody's profile from being computed.
+func TestAHistoryThatCannotBeFolded(t *testing.T) {
+	s := newStage(t)
+	other := s.at(1)
+	other.User = "z"
+	s.apply(s.at(1), s.at(5), other)
+	spoilt := bigtable.NewMutation()
+	spoilt.Set("e", "conversion,Bought,size", bigtable.Timestamp(s.at(1).Time*1000), []byte("x"))
+	key := "shop,u," + time.UnixMilli(s.at(1).Time).UTC().Format("2006-01-02T15:04:05.000Z") + "," + s.at(1).ID
+	if err := s.client.Open(store.TableEvents).Apply(ctx, key, spoilt); err != nil {
+		t.Fatal(err)
+	}
+	e := s.folding(1)
+	p, err := e.Recompute(ctx, s.app(), profile.Part{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
+	if err != nil || p.Written != 2 || p.Folded != 1 || e.Counters().FoldFaults.Load() != 1 {
+		t.Errorf("%+v, %v, %d faults; want two profiles, and one of two histories folded", p, err, e.Counters().FoldFaults.Load())
 	}
 	s.counts(2)
 }

@@ -51,6 +51,8 @@ const (
 	scanUsers = 100
 	// maxScans at once for one message.
 	maxScans = 4
+	// maxTurn ends a refresh that nothing else would end.
+	maxTurn = 10 * time.Minute
 )
 
 // Engine applies events, answers reads and deletes. Safe for concurrent use.
@@ -129,7 +131,7 @@ func (e *Engine) mark(ctx context.Context, appID string, events []store.LogEvent
 // that may be shared with other messages, and returns their rows at its ticket.
 func (e *Engine) refreshShared(ctx context.Context, app config.App, events map[string][]history.Pos) (map[string]store.User, error) {
 	now, all := map[string]*turn{}, map[string]*turn{}
-	g, leading := errgroup.WithContext(ctx)
+	// A turn goes on if its message is given up: others wait for it.
 	for user, places := range events {
 		t, what, before := e.turns.join(app.ID+","+user, places)
 		all[user] = t
@@ -137,19 +139,14 @@ func (e *Engine) refreshShared(ctx context.Context, app config.App, events map[s
 		case run:
 			now[user] = t
 		case lead:
-			// It must run even if this message is given up: others wait for it.
-			g.Go(func() error {
-				<-before
+			go func() {
+				<-before // which ends: every turn does
 				e.turns.begin(app.ID + "," + user)
-				e.runTurns(leading, app, map[string]*turn{user: t})
-				return nil
-			})
+				e.runTurns(context.WithoutCancel(ctx), app, map[string]*turn{user: t})
+			}()
 		}
 	}
-	e.runTurns(ctx, app, now)
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
+	go e.runTurns(context.WithoutCancel(ctx), app, now)
 	rows := make(map[string]store.User, len(all))
 	for user, t := range all {
 		select {
@@ -171,6 +168,8 @@ func (e *Engine) runTurns(ctx context.Context, app config.App, ts map[string]*tu
 	if len(ts) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, maxTurn)
+	defer cancel()
 	events := make(map[string][]history.Pos, len(ts))
 	for user, t := range ts {
 		events[user] = t.events
@@ -285,8 +284,9 @@ func (e *Engine) current(ctx context.Context, app config.App, works []*work) (co
 }
 
 // valid tells whether a stored profile may be served now: it was computed under
-// the active strategy and retention, and nothing has left or entered the window.
-func valid(p affinity.Profile, app config.App, now int64) bool {
-	return p.StrategyVersion == app.StrategyVersion && p.RetentionDays == app.RetentionDays &&
+// the active strategy and retention and knew of the user's last deletion, and
+// nothing has left or entered the window.
+func valid(p affinity.Profile, app config.App, deletedUntil, now int64) bool {
+	return p.StrategyVersion == app.StrategyVersion && p.RetentionDays == app.RetentionDays && p.DeletedUntil == deletedUntil &&
 		(p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
 }

@@ -1,6 +1,9 @@
 package profile
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // Tighten makes an engine fold a handful of events at a time, in blocks of few.
 func (e *Engine) Tighten(fold, most, block, keep int, settle time.Duration) {
@@ -11,3 +14,17 @@ func (e *Engine) Tighten(fold, most, block, keep int, settle time.Duration) {
 
 // Lazy keeps an engine from folding anything.
 func (e *Engine) Lazy() { e.limits.foldEvents, e.limits.maintainEvents = 1<<30, 1<<30 }
+
+// Waiting returns once so many events wait for a user's next refresh.
+func (e *Engine) Waiting(key string, events int) {
+	for {
+		e.turns.mu.Lock()
+		q := e.turns.byUser[key]
+		ready := q != nil && q.next != nil && len(q.next.events) == events
+		e.turns.mu.Unlock()
+		if ready {
+			return
+		}
+		runtime.Gosched()
+	}
+}

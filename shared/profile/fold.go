@@ -3,7 +3,6 @@ package profile
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -54,6 +53,12 @@ const (
 	// persistence is how many times the usual count of loose events makes a fold
 	// that others overtook try again in the way that nobody overtakes.
 	persistence = 4
+	// refreshMost events are folded beside a refresh that does not have their rows.
+	refreshMost = 20_000
+	// patience is how many tickets a fold beside a refresh leaves another's
+	// announcement alone: who announced may have died, and two who take each other's
+	// announcements away never commit.
+	patience = 1_000
 )
 
 // foldLoose folds what a refresh found outside the blocks, where it is much. It
@@ -63,27 +68,30 @@ func (e *Engine) foldLoose(ctx context.Context, app config.App, works []*work) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxFolds)
 	for _, w := range works {
-		if w.loose < e.limits.foldEvents {
+		ripe := w.loose // of which some may be too young, where the rows were not kept
+		if w.rows != nil {
+			ripe = e.settled(w)
+		}
+		if ripe < e.limits.foldEvents {
 			continue
 		}
 		g.Go(func() error {
-			if err := e.foldWork(ctx, app, w); err != nil {
-				e.log.LogAttrs(ctx, slog.LevelWarn, "history is not folded", slog.String("app", app.ID), slog.String("user", w.user), slog.Any("error", err))
-			}
+			e.untended(ctx, app.ID, w, e.foldWork(ctx, app, w, ripe))
 			return nil
 		})
 	}
 	_ = g.Wait() // nothing is returned
 }
 
-func (e *Engine) foldWork(ctx context.Context, app config.App, w *work) error {
+// foldWork folds once, however much there is: others wait for the refresh.
+func (e *Engine) foldWork(ctx context.Context, app config.App, w *work, ripe int) error {
 	if w.rows != nil {
 		done, err := e.foldRows(ctx, app, w)
-		if done || err != nil || w.loose < persistence*e.limits.foldEvents {
+		if done || err != nil || ripe < persistence*e.limits.foldEvents {
 			return err
 		}
 	}
-	_, err := e.Fold(ctx, app, w.user)
+	_, err := e.foldOnce(ctx, app, w.user, min(e.limits.foldMost, refreshMost), patience)
 	return err
 }
 
@@ -159,12 +167,12 @@ var errEnough = errors.New("read enough")
 // however busy he is: it announces the range in the manifest, reads it after
 // that, and commits if the manifest is still the one it announced in. Events
 // outside the range do not disturb it; one inside withdraws the announcement.
-// It reports whether a fold was committed; false without an error means that
+// Another's announcement is taken away. It reports whether a fold was committed; false without an error means that
 // there was nothing to fold, or that another change came between.
 func (e *Engine) Fold(ctx context.Context, app config.App, user string) (bool, error) {
 	done := false
 	for {
-		more, err := e.foldOnce(ctx, app, user)
+		more, err := e.foldOnce(ctx, app, user, e.limits.foldMost, 0)
 		if err != nil || more == nothing {
 			return done, err
 		}
@@ -184,7 +192,9 @@ const (
 	all
 )
 
-func (e *Engine) foldOnce(ctx context.Context, app config.App, user string) (extent, error) {
+// foldOnce folds up to most events, unless another fold has announced itself
+// fewer than so many tickets ago.
+func (e *Engine) foldOnce(ctx context.Context, app config.App, user string, most int, patience int64) (extent, error) {
 	w := &work{user: user}
 	row, err := e.store.TakeTicket(ctx, app.ID, user)
 	if err != nil {
@@ -192,6 +202,9 @@ func (e *Engine) foldOnce(ctx context.Context, app config.App, user string) (ext
 	}
 	if err := e.adopt(ctx, app.ID, w, row); err != nil {
 		return nothing, err
+	}
+	if a := w.manifest.Announced; a != nil && row.Ticket-a.Ticket < patience {
+		return nothing, nil
 	}
 	if w.damaged {
 		if done, err := e.replaceManifest(ctx, app.ID, w); !done || err != nil {
@@ -217,9 +230,12 @@ func (e *Engine) foldOnce(ctx context.Context, app config.App, user string) (ext
 		return nothing, err
 	}
 	p := e.newPacker(app.ID, w, base)
-	how, rest, err := e.pack(ctx, app.ID, p, gaps, until)
+	how, rest, err := e.pack(ctx, app.ID, p, gaps, until, most)
 	if err != nil || p.events == 0 {
 		return nothing, err
+	}
+	if until.Compare(rest) < 0 {
+		rest = until // a gap that ends later was not announced to its end
 	}
 	next, err := p.finish(ctx, rest)
 	if err != nil {
@@ -251,7 +267,7 @@ const (
 
 // pack feeds the events of the gaps before a place to the packer. It tells how
 // it ended, and the place of the first event that it did not take.
-func (e *Engine) pack(ctx context.Context, appID string, p *packer, gaps []history.Range, until history.Pos) (ending, history.Pos, error) {
+func (e *Engine) pack(ctx context.Context, appID string, p *packer, gaps []history.Range, until history.Pos, most int) (ending, history.Pos, error) {
 	spans := make([]store.Span, len(gaps))
 	for i, g := range gaps {
 		spans[i] = store.Span{User: p.w.user, From: g.From, To: g.To}
@@ -262,7 +278,7 @@ func (e *Engine) pack(ctx context.Context, appID string, p *packer, gaps []histo
 		case row.Pos.Compare(until) >= 0:
 			how, rest = younger, row.Pos
 			return errEnough
-		case p.events >= e.limits.foldMost:
+		case p.events >= most:
 			how, rest = cutShort, row.Pos
 			return errEnough
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -360,6 +361,72 @@ func TestASweepAndAFold(t *testing.T) {
 				t.Errorf("%s, after %d requests of the fold, sweep first: %v, busy: %v: a named block was swept", name, requests, sweepFirst, busy)
 			}
 		}
+	}
+}
+
+// A fold covers no more than it has announced: where a block holds young events,
+// the gap before it ends later than that.
+func TestAFoldCoversWhatItAnnouncedOnly(t *testing.T) {
+	s := newStage(t)
+	e := s.engine()
+	e.Tighten(2, 100, 2, 100, time.Minute)
+	ago := func(seconds int64) store.LogEvent { return bought("u", s.clock-seconds*1000) }
+	if _, err := e.Apply(ctx, s.app(), []store.LogEvent{ago(3600), ago(3000), ago(10), ago(9), ago(8)}); err != nil {
+		t.Fatal(err)
+	}
+	s.apply(ago(7200)) // late: uncovers the first of two blocks
+	if m := s.manifest(); len(m.Blocks) == 0 || m.Blocks[0].From.Time < s.clock-60_000 {
+		t.Fatalf("%+v: want young events alone in blocks", m)
+	}
+	f := s.folds()
+	s.reaches(f, "MutateRow") // it has read the log
+	s.apply(ago(30))          // in the gap, and younger than what is announced
+	s.counts(7)
+	s.ends(f)
+	s.counts(7)
+	s.apply(ago(1))
+	s.counts(8)
+}
+
+// Folds beside the refreshes of several processes leave each other's
+// announcement alone, or none of them would ever commit.
+func TestFoldsOfManyProcesses(t *testing.T) {
+	s := newStage(t)
+	s.apply(s.at(1), s.at(2), s.at(3), s.at(4))
+	app := s.app()
+	f := s.folds()
+	s.reaches(f, "CheckAndMutateRow")
+	s.passes(f, 1)
+	for i := range int64(20) { // each finds enough for a fold, and is overtaken with its own
+		m := s.applies(s.folding(1), bought("u", s.clock-i*1000)) // outside what is announced
+		s.reaches(m, "CheckAndMutateRow")
+		if _, err := s.store.TakeTicket(ctx, app.ID, "u"); err != nil {
+			t.Fatal(err)
+		}
+		s.ends(m)
+		if a := s.manifest().Announced; a == nil {
+			t.Fatalf("after %d others the announcement is gone: %+v", i, s.manifest())
+		}
+	}
+	s.ends(f)
+	if m := s.manifest(); len(m.Blocks) == 0 {
+		t.Errorf("%+v: the fold that announced itself has not committed", m)
+	}
+	s.counts(24)
+}
+
+// A busy user is folded when enough of his events have settled, not with each.
+func TestABusyUserIsFoldedNowAndThen(t *testing.T) {
+	b := newBench(t, 90, plain)
+	for range 1_000 { // ten a second: 600 at a time are too young
+		b.clock += 100
+		b.apply(bought("u", b.clock))
+	}
+	if n := b.eng.Counters().Folds.Load(); n != 1 {
+		t.Errorf("%d folds, want one", n)
+	}
+	if r := b.read("u"); red(r) != 30_000 {
+		t.Errorf("%v", red(r))
 	}
 }
 

@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -21,20 +22,25 @@ func (e *Engine) tend(ctx context.Context, app config.App, works []*work, nightl
 		least = e.limits.maintainEvents
 	}
 	folded := make([]bool, len(works))
-	g, gctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(maxFolds)
 	for i, w := range works {
 		switch {
 		case w.loose >= least:
 			g.Go(func() (err error) {
-				folded[i], err = e.Fold(gctx, app, w.user)
-				return err
+				folded[i], err = e.Fold(ctx, app, w.user)
+				e.untended(ctx, app.ID, w, err)
+				return nil
 			})
 		case nightly && slices.ContainsFunc(w.manifest.Blocks, w.spent):
-			g.Go(func() error { return e.trim(gctx, app.ID, w) })
+			g.Go(func() error {
+				e.untended(ctx, app.ID, w, e.trim(ctx, app.ID, w))
+				return nil
+			})
 		}
 	}
-	if err := g.Wait(); err != nil {
+	_ = g.Wait() // nothing is returned: one user's fault does not keep the others back
+	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("fold histories of %s: %w", app.ID, err)
 	}
 	var n int64
@@ -44,6 +50,14 @@ func (e *Engine) tend(ctx context.Context, app config.App, works []*work, nightl
 		}
 	}
 	return n, nil
+}
+
+// untended tells that a history stays as it is. No profile is wrong for it.
+func (e *Engine) untended(ctx context.Context, appID string, w *work, err error) {
+	if err != nil {
+		e.counters.FoldFaults.Add(1)
+		e.log.LogAttrs(ctx, slog.LevelWarn, "history is not folded", slog.String("app", appID), slog.String("user", w.user), slog.Any("error", err))
+	}
 }
 
 // trim takes spent blocks out of a user's manifest. It draws a ticket first, as

@@ -63,10 +63,7 @@ func (e *Engine) serve(ctx context.Context, app *config.App, row store.User, lim
 		}
 	}
 	now := e.now().UnixMilli()
-	if row.DeletedUntil != 0 && p.Anchor <= row.DeletedUntil {
-		return Result{}, false, nil // computed before a deletion that is under way
-	}
-	if !valid(p, *app, now) {
+	if !valid(p, *app, row.DeletedUntil, now) {
 		return Result{}, false, nil
 	}
 	return Result{Profile: p.At(now), Stored: true, App: *app}, true, nil
@@ -115,7 +112,7 @@ func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, l
 // tickets of the rows, which were read before. A user without a ticket has no
 // row yet, and nothing is stored for him.
 func (e *Engine) computeMany(ctx context.Context, app config.App, users []string, rows map[string]store.User) (map[string]Result, error) {
-	works, err := e.adoptAll(ctx, app.ID, users, rows)
+	works, err := e.adoptAll(ctx, app.ID, distinct(users), rows)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +137,14 @@ func (e *Engine) computeMany(ctx context.Context, app config.App, users []string
 	}
 	e.mend(ctx, app.ID, works)
 	return results, nil
+}
+
+// distinct are the users, each once: two computations of one user at once would
+// take each other's blocks away.
+func distinct(users []string) []string {
+	users = slices.Clone(users)
+	slices.Sort(users)
+	return slices.Compact(users)
 }
 
 func (e *Engine) adoptAll(ctx context.Context, appID string, users []string, rows map[string]store.User) ([]*work, error) {
@@ -169,7 +174,7 @@ func (e *Engine) rereads(appID string) again {
 // strategies. Users without an event are there too, not Known.
 func (e *Engine) Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
 	profiles := make(map[string][]affinity.Profile, len(users))
-	for chunk := range slices.Chunk(users, scanUsers) {
+	for chunk := range slices.Chunk(distinct(users), scanUsers) {
 		rows, err := e.store.ReadUsers(ctx, app.ID, chunk)
 		if err != nil {
 			return nil, err

@@ -100,3 +100,31 @@ func TestAFailedRefreshFailsForAllThatShareIt(t *testing.T) {
 		t.Errorf("%v, want the twenty events in the log", red(r))
 	}
 }
+
+// A message that is given up while it waits to refresh for others takes none of
+// them along.
+func TestAMessageThatIsGivenUpTakesNobodyAlong(t *testing.T) {
+	s := newStage(t)
+	e := s.calm()
+	m := s.applies(e, s.at(1))
+	s.reaches(m, "ReadModifyWriteRow") // its refresh runs
+	given, giveUp := context.WithCancel(context.WithValue(ctx, actorKey{}, nil))
+	done := make(chan error, 2)
+	apply := func(ctx context.Context, ev store.LogEvent) {
+		_, err := e.Apply(ctx, s.app(), []store.LogEvent{ev})
+		done <- err
+	}
+	go apply(given, s.at(2))
+	e.Waiting(appID+",u", 1)
+	go apply(ctx, s.at(3))
+	e.Waiting(appID+",u", 2)
+	giveUp()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the message that was given up to end at once", err)
+	}
+	s.ends(m)
+	if err := <-done; err != nil {
+		t.Errorf("the one that waited with it: %v", err)
+	}
+	s.counts(3)
+}

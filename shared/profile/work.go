@@ -16,6 +16,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
+// keepBytes bounds the rows of the log that a refresh of many users retains.
+const keepBytes = 16 << 20
+
 // maxRestarts bounds how often a computation begins again because a block went
 // away or is damaged. Each takes a fold or a damage of its own.
 const maxRestarts = 8
@@ -160,7 +163,8 @@ type reading struct {
 	names []store.BlockName
 	spans []store.Span
 	outer map[string]*affinity.Scorer // of the log, where a user has blocks too
-	kept  int
+	// kept rows, and their bytes.
+	kept, keptBytes int
 }
 
 // readParts reads blocks and log at once and leaves each user scored, or marked
@@ -280,13 +284,17 @@ func (r *reading) retain(w *work, row store.LogRow, n int) {
 	if n != len(w.rows)+1 {
 		return // given up before
 	}
-	if r.kept >= r.e.limits.keepRows {
+	if r.kept >= r.e.limits.keepRows || r.keptBytes >= keepBytes {
+		for i := range w.rows {
+			r.keptBytes -= w.rows[i].Size()
+		}
 		r.kept -= len(w.rows)
 		w.rows = nil
 		return
 	}
 	w.rows = append(w.rows, row)
 	r.kept++
+	r.keptBytes += row.Size()
 }
 
 // profile is the profile that a work has come to.

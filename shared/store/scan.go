@@ -61,6 +61,15 @@ func (r LogRow) Event() (affinity.Event, error) {
 	return ev, nil
 }
 
+// Size is about how many bytes of memory the row takes.
+func (r LogRow) Size() int {
+	size := len(r.key) + 64
+	for _, item := range r.filters {
+		size += len(item.Value) + len(item.Column) + 96
+	}
+	return size
+}
+
 // LogScorer adds rows of the log to scorers of one strategy.
 type LogScorer struct {
 	c        *affinity.Compiled

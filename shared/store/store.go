@@ -99,6 +99,9 @@ type bulk struct {
 	keys  []string
 	muts  []*bigtable.Mutation
 	bytes int
+	// again says that the rows carry the server's time and may be written twice all
+	// the same: the client, which cannot know, does not retry them.
+	again bool
 }
 
 func newBulk(ctx context.Context, table *bigtable.Table) *bulk {
@@ -114,6 +117,13 @@ func (b *bulk) add(key string, m *bigtable.Mutation, size int) error {
 }
 
 func (b *bulk) flush() error {
+	if !b.again {
+		return b.write()
+	}
+	return retryAtomic(b.ctx, b.write)
+}
+
+func (b *bulk) write() error {
 	switch len(b.keys) {
 	case 0:
 		return nil

@@ -187,6 +187,7 @@ type ProfileWrite struct {
 // lower ticket ends up below, however late it arrives.
 func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
 	b := newBulk(ctx, s.users)
+	b.again = true
 	for _, w := range writes {
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
 		setProfile(m, at, w.Value, w.Summary, s.selfCollect)
