@@ -12,6 +12,9 @@ func (e *Engine) Tighten(fold, most, block, keep int, settle time.Duration) {
 	}
 }
 
+// Loosen lets so many young events stay outside the blocks.
+func (e *Engine) Loosen(events int) { e.limits.looseEvents = events }
+
 // Lazy keeps an engine from folding anything.
 func (e *Engine) Lazy() { e.limits.foldEvents, e.limits.maintainEvents = 1<<30, 1<<30 }
 

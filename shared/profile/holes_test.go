@@ -324,10 +324,11 @@ func TestASweepAndAFold(t *testing.T) {
 		// The event is old, and what is outside the blocks enough for a fold.
 		"with a refresh": func(s *stage) *actor { return s.applies(s.folding(2), s.at(6)) },
 	}
+	s := newStage(t)
 	for name, begin := range begins {
 		for variant := range 32 {
 			requests, sweepFirst, busy := variant/4, variant&1 != 0, variant&2 != 0
-			s := newStage(t)
+			s.clear()
 			s.apply(s.at(1), s.at(5))
 			want := 2
 			if name == "with a refresh" {
@@ -418,14 +419,16 @@ func TestFoldsOfManyProcesses(t *testing.T) {
 // A busy user is folded when enough of his events have settled, not with each.
 func TestABusyUserIsFoldedNowAndThen(t *testing.T) {
 	b := newBench(t, 90, plain)
-	for range 1_000 { // ten a second: 600 at a time are too young
+	b.eng.Tighten(20, 1000, 1000, 1000, 5*time.Second)
+	b.eng.Loosen(1000)
+	for range 100 { // ten a second: 50 at a time are too young
 		b.clock += 100
 		b.apply(bought("u", b.clock))
 	}
-	if n := b.eng.Counters().Folds.Load(); n != 1 {
-		t.Errorf("%d folds, want one", n)
+	if n := b.eng.Counters().Folds.Load(); n != 2 {
+		t.Errorf("%d folds, want two", n)
 	}
-	if r := b.read("u"); red(r) != 30_000 {
+	if r := b.read("u"); red(r) != 3_000 {
 		t.Errorf("%v", red(r))
 	}
 }

@@ -2,9 +2,11 @@ package profile_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable"
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -24,6 +26,28 @@ func newStage(t *testing.T) *stage {
 	b.store, b.client = storetest.NewWithClient(t, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))
 	b.eng = b.engine()
 	return &stage{b}
+}
+
+// clear empties the tables and begins with another engine.
+func (s *stage) clear() {
+	s.t.Helper()
+	for _, name := range []string{store.TableEvents, store.TableUsers, store.TableHistories} {
+		table := s.client.Open(name)
+		gone := bigtable.NewMutation()
+		gone.DeleteRow()
+		var keys []string
+		err := table.ReadRows(ctx, bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
+			keys = append(keys, r.Key())
+			return true
+		})
+		for _, key := range keys {
+			err = errors.Join(err, table.Apply(ctx, key, gone))
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.eng = s.engine()
 }
 
 // folding is an engine that folds with a refresh of so many loose events.
