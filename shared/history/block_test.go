@@ -113,7 +113,7 @@ func TestBuilderKeepsToItsBounds(t *testing.T) {
 				t.Fatalf("%d events in %d bytes", n, len(block)-4)
 			}
 			events, err := unpack(block[4:])
-			if err != nil || len(events) != n || events[n-1].Time != newest || newest-events[0].Time > history.MaxSpan {
+			if err != nil || len(events) != n || events[n-1].Time != newest || newest-events[0].Time > history.MaxSpan && len(block)-4 > history.SmallBytes {
 				t.Fatalf("%d events until %d are read back as %d: %v", n, newest, len(events), err)
 			}
 			if full := len(block)-4 > history.MaxBytes-2*len(text)-4_000; !full && e.Time-events[0].Time <= history.MaxSpan {
@@ -179,7 +179,8 @@ func TestWhatGrowsKeepsToTheBound(t *testing.T) {
 
 func TestBuilderRefusesWhatDoesNotFit(t *testing.T) {
 	b := history.NewBuilder()
-	for _, e := range []affinity.Event{{Time: now}, {Time: now}, {Time: now + history.MaxSpan}} {
+	large := []affinity.Count{{Facet: "f", Value: strings.Repeat("x", history.SmallBytes), N: 1}}
+	for _, e := range []affinity.Event{{Time: now}, {Time: now, Counts: large}, {Time: now + history.MaxSpan}} {
 		if !b.Add(e) {
 			t.Fatalf("%d does not fit after %d of the same span", e.Time, now)
 		}

@@ -13,8 +13,11 @@ import (
 const (
 	// MaxBytes is how large a block is at most, unless a single event is larger.
 	MaxBytes = 1 << 20
-	// MaxSpan is how far apart in time, in ms, the events of a block are at most.
+	// MaxSpan is how far apart in time, in ms, the events of a block are at most that is not small.
 	MaxSpan = 30 * 24 * 60 * 60 * 1000
+	// SmallBytes is what a small block takes at most. A user who does little has one such block and not one for each
+	// month: for him a row costs more than what is in it.
+	SmallBytes = 64 << 10
 )
 
 // Builder packs events into blocks, one after the other. It takes some times the memory of a block, which it uses
@@ -83,7 +86,7 @@ func (b *Builder) Add(e affinity.Event) bool {
 	if len(b.kinds) == 0 {
 		b.first = e.Time
 	} else {
-		if e.Time < b.newest || uint64(e.Time)-uint64(b.first) > MaxSpan || b.bound()+most(e) > MaxBytes {
+		if e.Time < b.newest || b.bound()+most(e) > b.room(e.Time) {
 			return false
 		}
 		before := len(b.times)
@@ -99,6 +102,14 @@ func (b *Builder) Add(e affinity.Event) bool {
 		}
 	}
 	return true
+}
+
+// room is what the block may take with an event of a time.
+func (b *Builder) room(time int64) int {
+	if uint64(time)-uint64(b.first) > MaxSpan {
+		return SmallBytes
+	}
+	return MaxBytes
 }
 
 // What a block takes at most, apart from texts: once, and for each of what it holds.

@@ -96,7 +96,11 @@ func TestADamagedManifest(t *testing.T) {
 // What lay outside the blocks before blocks are trimmed still lies there after.
 func TestTrimmingForgetsNothing(t *testing.T) {
 	s := newStage(t)
-	s.apply(bought("u", s.clock-89*day), s.at(1))
+	for i := range int64(10) { // too many to be joined with one more
+		s.apply(bought("u", s.clock-89*day-i))
+	}
+	s.fold()
+	s.apply(s.at(1))
 	s.fold()
 	s.apply(s.at(5))
 	s.clock += 2 * day

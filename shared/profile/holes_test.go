@@ -433,6 +433,31 @@ func TestABusyUserIsFoldedNowAndThen(t *testing.T) {
 	}
 }
 
+// A small block is joined with what follows it whatever its age, but for what
+// counts no more.
+func TestSmallBlocksAreJoined(t *testing.T) {
+	s := newStage(t)
+	s.apply(bought("u", s.clock-80*day), bought("u", s.clock-10*day))
+	s.fold()
+	s.apply(s.at(1))
+	s.fold()
+	if m := s.manifest(); len(m.Blocks) != 1 || m.Blocks[0].Events != 3 {
+		t.Fatalf("%+v, want one block of three events", m)
+	}
+	s.counts(3)
+	s.clock += 20 * day // the first leaves
+	s.apply(s.at(1))
+	s.fold()
+	if m := s.manifest(); len(m.Blocks) != 1 || m.Blocks[0].Events != 3 || m.Blocks[0].From.Time < s.clock-90*day {
+		t.Errorf("%+v, want one block of the three events that count", m)
+	}
+	s.counts(3)
+	if err := s.apps.SetRetention(ctx, appID, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.counts(4) // what was left to the log is still there
+}
+
 // plainer is another strategy under which the same is to be seen.
 var plainer = func() strategy.Strategy {
 	s := plain

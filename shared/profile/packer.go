@@ -95,18 +95,27 @@ func (p *packer) join(b history.Block, next int64) error {
 	if history.Check(value) != nil {
 		return nil // named when it is read
 	}
+	begins := p.w.from() // what is older counts no more, and is left to the log
 	for ev, err := range history.Events(value) {
 		if err != nil {
 			return fmt.Errorf("join block %d,%d of %s,%s: %w", b.ID.Ticket, b.ID.N, p.appID, p.w.user, err)
 		}
-		if p.builder.Len() == 0 && next-ev.Time > history.MaxSpan {
+		if ev.Time < begins.Time {
+			continue
+		}
+		if p.builder.Len() == 0 && next-ev.Time > history.MaxSpan && b.Bytes > history.SmallBytes/2 {
 			return nil
 		}
 		if !p.builder.Add(ev) {
 			return fmt.Errorf("join block %d,%d of %s,%s: it does not fit a block", b.ID.Ticket, b.ID.N, p.appID, p.w.user)
 		}
 	}
-	p.from = b.From
+	if p.builder.Len() > 0 {
+		p.from = b.From
+		if begins.Compare(p.from) > 0 {
+			p.from = begins
+		}
+	}
 	return nil
 }
 

@@ -117,22 +117,22 @@ func TestARecomputeGoesOnWhereItStopped(t *testing.T) {
 
 func TestANightlyRound(t *testing.T) {
 	s := newStage(t)
-	for i := range int64(8) {
+	for i := range int64(10) {
 		s.apply(s.at(i))
 	}
 	s.round(profile.RecomputeOptions{OnlyStale: true, Maintain: true})
 	m := s.manifest()
-	if len(m.Blocks) != 1 || m.Blocks[0].Events != 8 || m.Complete == 0 {
-		t.Fatalf("%+v, want one block of eight events and nothing outside", m)
+	if len(m.Blocks) != 1 || m.Blocks[0].Events != 10 || m.Complete == 0 {
+		t.Fatalf("%+v, want one block of ten events and nothing outside", m)
 	}
-	s.counts(8)
+	s.counts(10)
 	s.clock += 60 * day
 	s.apply(bought("u", s.clock-hour))
 	s.round(profile.RecomputeOptions{OnlyStale: true, Maintain: true})
 	if m = s.manifest(); len(m.Blocks) != 2 {
-		t.Fatalf("%+v, want another block: the first is too old to be joined", m)
+		t.Fatalf("%+v, want another block: the first is too large to be joined with one event", m)
 	}
-	s.counts(9)
+	s.counts(11)
 	s.clock += 40 * day
 	s.round(profile.RecomputeOptions{OnlyStale: true, Maintain: true}) // trims
 	s.round(profile.RecomputeOptions{OnlyStale: true, Maintain: true}) // sweeps
