@@ -24,14 +24,25 @@ type taken struct {
 	walls    []float64 // of all measurements, of which this is the median
 }
 
+// short is a measurement that is preceded by one that does not count, until connection, caches and heap have settled.
+const short = 1.0 // seconds
+
 // repeat measures n times, and returns the measurement of the median wall time.
 func (c *client) repeat(n int, do func() error) (taken, error) {
-	all := make([]taken, n)
-	for i := range all {
-		var err error
-		if all[i], err = c.measure(do); err != nil {
+	first, err := c.measure(do)
+	if err != nil {
+		return taken{}, err
+	}
+	var all []taken
+	if first.seconds >= short {
+		all = append(all, first)
+	}
+	for len(all) < n {
+		t, err := c.measure(do)
+		if err != nil {
 			return taken{}, err
 		}
+		all = append(all, t)
 	}
 	var walls []float64
 	for _, t := range all {
