@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -181,37 +182,34 @@ func TestWrongProfilesFail(t *testing.T) {
 // What loadHistories writes is what the engine leaves that has folded a user's log.
 func TestHistoriesAreWhatFoldsLeave(t *testing.T) {
 	ctx, direct, folded := t.Context(), testClient(t), testClient(t)
-	d := newDataset(shape{users: 3, events: 150, facets: 3, selected: 2, values: 2})
+	d := newDataset(shape{users: 1, events: 2000, facets: 8, selected: 2, values: 2}) // more than a small block takes
 	if err := loadHistories(ctx, direct, d, 0); err != nil {
 		t.Fatal(err)
 	}
 	app := config.App{ID: appID, RetentionDays: windowDays, Strategy: d.strategy}
 	engine := profile.New(folded.store, config.NewMemory(), func() time.Time { return instant }, slog.New(slog.DiscardHandler))
-	for i := range d.users {
-		if _, err := engine.Import(ctx, app, logEvents(d.user(i), d.events(i, nil))); err != nil {
-			t.Fatal(err)
-		}
-		if done, err := engine.Fold(ctx, app, d.user(i)); err != nil || !done {
-			t.Fatalf("folded %t, %v", done, err)
-		}
-		want, got := readHistory(ctx, t, folded, d.user(i)), readHistory(ctx, t, direct, d.user(i))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("history of %s (-fold +direct):\n%s", d.user(i), diff)
-		}
-		if len(got.Manifest.Blocks) < 3 {
-			t.Errorf("%d blocks for 90 days", len(got.Manifest.Blocks))
-		}
+	if _, err := engine.Import(ctx, app, logEvents(d.user(0), d.events(0, nil))); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := engine.Fold(ctx, app, d.user(0)); err != nil || !done {
+		t.Fatalf("folded %t, %v", done, err)
+	}
+	want, wantEvents := readHistory(ctx, t, folded, d.user(0))
+	got, gotEvents := readHistory(ctx, t, direct, d.user(0))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("manifest (-fold +direct):\n%s", diff)
+	}
+	if len(got.Blocks) < 2 || got.Complete != 1 {
+		t.Errorf("%d blocks, complete at %d", len(got.Blocks), got.Complete)
+	}
+	if !cmp.Equal(wantEvents, gotEvents) || len(gotEvents) != 2000 {
+		t.Errorf("%d events that a fold has packed, and %d that are not the same", len(wantEvents), len(gotEvents))
 	}
 }
 
-// packed is a user's history but for the tickets it was written at.
-type packed struct {
-	Manifest history.Manifest
-	Complete bool
-	Values   [][]byte
-}
-
-func readHistory(ctx context.Context, t *testing.T, c *client, user string) packed {
+// readHistory reads a manifest, with 1 in the place of the newest ticket and 0 for others, and the events in its blocks. The order
+// of an event's counts is lost on the way through the log.
+func readHistory(ctx context.Context, t *testing.T, c *client, user string) (history.Manifest, []affinity.Event) {
 	t.Helper()
 	row, err := c.store.ReadUser(ctx, appID, user)
 	if err != nil {
@@ -221,21 +219,32 @@ func readHistory(ctx context.Context, t *testing.T, c *client, user string) pack
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := packed{Manifest: m, Complete: m.Complete == row.Ticket}
-	p.Manifest.Version, p.Manifest.Complete = 0, 0
 	var names []store.BlockName
 	for i := range m.Blocks {
 		names = append(names, store.BlockName{User: user, ID: m.Blocks[i].ID})
-		p.Manifest.Blocks[i].ID.Ticket = 0
+		m.Blocks[i].ID.Ticket = 0
 	}
+	if m.Version = 0; m.Complete == row.Ticket {
+		m.Complete = 1
+	}
+	var events []affinity.Event
 	err = c.store.ReadBlocks(ctx, appID, names, func(_ store.BlockName, value []byte) error {
-		p.Values = append(p.Values, slices.Clone(value))
+		for e, err := range history.Events(slices.Clone(value)) {
+			if err != nil {
+				return err
+			}
+			e.Counts = slices.Clone(e.Counts)
+			slices.SortFunc(e.Counts, func(a, b affinity.Count) int {
+				return strings.Compare(a.Facet+"\x00"+a.Value, b.Facet+"\x00"+b.Value)
+			})
+			events = append(events, e)
+		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return m, events
 }
 
 func TestHeap(t *testing.T) {
