@@ -20,12 +20,12 @@ import (
 )
 
 func small() Recompute {
-	return Recompute{Users: 30, Events: 12, Facets: 3, Values: 2, Selected: 2, Repeat: 1, Readers: Readers, InProcess: true}
+	return Recompute{Users: 20, Events: 10, Facets: 2, Values: 2, Selected: 1, Repeat: 1, Readers: Readers, InProcess: true}
 }
 
 // Every reader computes and writes what the formula says: Run fails otherwise.
 func TestAllReaders(t *testing.T) {
-	for _, tail := range []int{0, 3, 12} {
+	for _, tail := range []int{0, 3, 10} {
 		o := small()
 		o.Tail, o.Repeat = tail, 1+tail%2
 		report, err := o.Run(t.Context(), InProcess)
@@ -110,9 +110,9 @@ func TestCheck(t *testing.T) {
 		"--values 0":          func(o *Recompute) { o.Values = 0 },
 		"--values 21":         func(o *Recompute) { o.Values = 21 },
 		"--selected 0":        func(o *Recompute) { o.Selected = 0 },
-		"--selected 4":        func(o *Recompute) { o.Selected = 4 },
+		"--selected 3":        func(o *Recompute) { o.Selected = 3 },
 		"--tail -1":           func(o *Recompute) { o.Tail = -1 },
-		"--tail 13":           func(o *Recompute) { o.Tail = 13 },
+		"--tail 11":           func(o *Recompute) { o.Tail = 11 },
 		"--repeat 0":          func(o *Recompute) { o.Repeat = 0 },
 		"--readers: name one": func(o *Recompute) { o.Readers = nil },
 		`--readers "fast"`:    func(o *Recompute) { o.Readers = []string{Narrow, "fast"} },
@@ -172,8 +172,8 @@ func TestWrongProfilesFail(t *testing.T) {
 		}
 	}
 	fails("all scores written add up to", func(j *judge) { j.scores *= 1 + 1e-8 })
-	fails("read 360 events", func(j *judge) { j.expect.events++ })
-	fails("computed 30 profiles", func(j *judge) { j.expect.users-- })
+	fails("read 200 events", func(j *judge) { j.expect.events++ })
+	fails("computed 20 profiles", func(j *judge) { j.expect.users-- })
 	fails("until", func(j *judge) { j.first[3].Until++ })
 	fails("scores", func(j *judge) { j.first[19].Affinities[0].Scores[0] *= 1 - 1e-8 })
 	fails("affinities, want", func(j *judge) { j.first[0].Affinities = j.first[0].Affinities[1:] })
@@ -182,7 +182,7 @@ func TestWrongProfilesFail(t *testing.T) {
 // What loadHistories writes is what the engine leaves that has folded a user's log.
 func TestHistoriesAreWhatFoldsLeave(t *testing.T) {
 	ctx, direct, folded := t.Context(), testClient(t), testClient(t)
-	d := newDataset(shape{users: 1, events: 2000, facets: 8, selected: 2, values: 2}) // more than a small block takes
+	d := newDataset(shape{users: 1, events: 3000, facets: 8, selected: 2, values: 2}) // more than a small block takes
 	if err := loadHistories(ctx, direct, d, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestHistoriesAreWhatFoldsLeave(t *testing.T) {
 	if len(got.Blocks) < 2 || got.Complete != 1 {
 		t.Errorf("%d blocks, complete at %d", len(got.Blocks), got.Complete)
 	}
-	if !cmp.Equal(wantEvents, gotEvents) || len(gotEvents) != 2000 {
+	if !cmp.Equal(wantEvents, gotEvents) || len(gotEvents) != 3000 {
 		t.Errorf("%d events that a fold has packed, and %d that are not the same", len(wantEvents), len(gotEvents))
 	}
 }
@@ -248,11 +248,11 @@ func readHistory(ctx context.Context, t *testing.T, c *client, user string) (his
 }
 
 func TestHeap(t *testing.T) {
-	report, err := Heap{Users: 700, Events: 3, InProcess: true}.Run(t.Context(), InProcess)
+	report, err := Heap{Users: 300, Events: 3, InProcess: true}.Run(t.Context(), InProcess)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Runs) != 2 || report.Runs[0].Users != 70 || report.Runs[1].Users != 700 || report.Runs[1].PeakHeapBytes == 0 {
+	if len(report.Runs) != 2 || report.Runs[0].Users != 30 || report.Runs[1].Users != 300 || report.Runs[1].PeakHeapBytes == 0 {
 		t.Errorf("ran %+v", report.Runs)
 	}
 	var text bytes.Buffer
@@ -262,7 +262,7 @@ func TestHeap(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	report, err := Read{Events: 30, Reads: 150, InProcess: true}.Run(t.Context(), InProcess)
+	report, err := Read{Events: 30, Reads: 30, InProcess: true}.Run(t.Context(), InProcess)
 	if err != nil {
 		t.Fatal(err)
 	}
