@@ -2,11 +2,14 @@
 // keys, cell formats and every read and write of them, so that no other package
 // knows a key or a column.
 //
-// Five tables, every key beginning with the app id and a comma:
+// Six tables, every key beginning with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
-//	           e:<type>,<name>,<facet>   the event's filters of one facet (see log.go)
+//	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
 //	           m:event                   the event as it was sent, with receipt time and index
+//	events_narrow                                      the same log in the other schema; an app has one, or both
+//	           view:<name>, click:<name>, conversion:<name>   all of the event's filters
+//	           m:event                   as above
 //	users    app,user,                                 one row a user
 //	           u:c ticket counter, u:m manifest, u:d deletedUntil, u:v strategy version of the newest profile
 //	           p:p profiles, p:s each without its affinities; cell time = ticket x 1000 microseconds
@@ -20,30 +23,41 @@
 //
 // A user token never contains a comma, so the keys of one user are exactly those
 // with his prefix, comma included ('+' sorts before ',').
+//
+// Tables, families and what the server may drop of them stand in
+// terraform/bigtable.json, which Terraform reads too: events go by age, of all
+// else nothing goes but what is superseded.
 package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/terraform"
 )
 
 // Table ids.
 const (
-	TableEvents    = "events"
-	TableUsers     = "users"
-	TableHistories = "histories"
-	TableObjects   = "objects"
-	TableRefused   = "refused"
+	TableEvents       = "events"
+	TableEventsNarrow = "events_narrow"
+	TableUsers        = "users"
+	TableHistories    = "histories"
+	TableObjects      = "objects"
+	TableRefused      = "refused"
 )
 
 // Column families. Single letters because a family and a qualifier travel with
-// every cell that is read.
+// every cell that is read. Those of events' filters are shared/schema's.
 const (
-	familyFilters  = "e"
 	familyOriginal = "m"
 	familyState    = "u"
 	familyProfile  = "p"
@@ -55,40 +69,89 @@ const (
 
 // Table is one table with its families.
 type Table struct {
-	Name     string
-	Families []Family
+	Name     string   `json:"name"`
+	Families []Family `json:"families"`
 }
 
-// Family is one column family. Aged families hold events and may be collected
-// by age, once they are older than every app's retention; all others keep the
-// newest version of a cell for ever.
+// Family is one column family.
 type Family struct {
-	Name string
-	Aged bool
+	Name    string  `json:"name"`
+	Collect Collect `json:"collect"`
 }
 
-// Tables is the whole schema.
-var Tables = []Table{
-	{TableEvents, []Family{{familyFilters, true}, {familyOriginal, true}}},
-	{TableUsers, []Family{{familyState, false}, {familyProfile, false}}},
-	{TableHistories, []Family{{familyBlock, false}}},
-	{TableObjects, []Family{{familyObject, false}}},
-	{TableRefused, []Family{{familyCounts, false}, {familyRing, false}}},
+// Collect is what the server may drop of a family.
+type Collect string
+
+// Families of events are collected by age, once older than every app's
+// retention. All others keep the newest version of a cell, for ever.
+const (
+	ByAge     Collect = "age"
+	ButNewest Collect = "newest"
+)
+
+const day = 24 * time.Hour
+
+// Policy is the garbage collection of the family as it is deployed, where this is
+// the longest retention of all apps; 0 is without limit. nil: nothing is ever
+// dropped. A day more than the retention leaves room for clocks.
+func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
+	if f.Collect == ButNewest {
+		return bigtable.MaxVersionsPolicy(1)
+	}
+	if longestRetentionDays <= 0 || longestRetentionDays >= int(math.MaxInt64/day) { // beyond all time there is
+		return nil
+	}
+	return bigtable.MaxAgePolicy(time.Duration(longestRetentionDays+1) * day)
+}
+
+// Tables is the whole schema, as terraform/bigtable.json tells it. The error says
+// what is wrong with that file.
+var Tables = sync.OnceValues(func() ([]Table, error) {
+	tables, err := decodeTables(terraform.Bigtable)
+	if err != nil {
+		return nil, fmt.Errorf("terraform/bigtable.json: %w", err)
+	}
+	return tables, nil
+})
+
+func decodeTables(text string) ([]Table, error) {
+	var file struct {
+		Tables []Table `json:"tables"`
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
+		return nil, err
+	}
+	for _, t := range file.Tables {
+		ofEvents := t.Name == TableEvents || t.Name == TableEventsNarrow
+		for _, f := range t.Families {
+			if f.Collect != ButNewest && (f.Collect != ByAge || !ofEvents) {
+				return nil, fmt.Errorf("family %s of table %s cannot be collected by %q: want %s, or %s in a table of events",
+					f.Name, t.Name, f.Collect, ButNewest, ByAge)
+			}
+		}
+	}
+	return file.Tables, nil
 }
 
 // CreateTables makes what is missing of the schema, for stacks that Terraform
-// does not stand up. Aged families get no age here: collection follows the wall
-// clock and would eat imported history. With selfCollecting, for a store whose
-// Config says so, large tables get no policy at all.
+// does not stand up. Families of events get no age here: collection follows the
+// wall clock and would eat imported history. With selfCollecting, for a store
+// whose Config says so, large tables get no policy at all.
 func CreateTables(ctx context.Context, admin *bigtable.AdminClient, selfCollecting bool) error {
-	for _, t := range Tables {
+	tables, err := Tables()
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
 		if err := admin.CreateTable(ctx, t.Name); err != nil && status.Code(err) != codes.AlreadyExists {
 			return fmt.Errorf("create table %s: %w", t.Name, err)
 		}
 		for _, f := range t.Families {
 			var family bigtable.Family // without a policy: an empty one would have the emulators walk the log in vain
-			if !f.Aged && (!selfCollecting || t.Name == TableRefused) {
-				family.GCPolicy = bigtable.MaxVersionsPolicy(1)
+			if !selfCollecting || t.Name == TableRefused {
+				family.GCPolicy = f.Policy(0)
 			}
 			err := admin.CreateColumnFamilyWithConfig(ctx, t.Name, f.Name, family)
 			if err != nil && status.Code(err) != codes.AlreadyExists {

@@ -1,0 +1,16 @@
+package store
+
+import "github.com/affinityengine/affinity/shared/schema"
+
+// DecodeTables is how terraform/bigtable.json is read.
+var DecodeTables = decodeTables
+
+// Families are the families that this package reads and writes, by table.
+var Families = map[string][]string{
+	TableEvents:       append(schema.Wide.Families(), familyOriginal),
+	TableEventsNarrow: append(schema.Narrow.Families(), familyOriginal),
+	TableUsers:        {familyState, familyProfile},
+	TableHistories:    {familyBlock},
+	TableObjects:      {familyObject},
+	TableRefused:      {familyCounts, familyRing},
+}
