@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -134,7 +135,7 @@ func TestABlockOrARowThatIsWrongIsNamed(t *testing.T) {
 			b.must(b.store.DeleteBlocks(ctx, appID, user, []history.BlockID{b.block(user).ID}))
 		}, []string{"history missing block %d,0: want <nil>, got <nil>"}},
 		{"a lost row", func(user string) {
-			b.must(b.store.DeleteLogEvents(ctx, appID, []store.LogEvent{bought(user, one, "Red", "Acme")}))
+			b.must(b.store.Log(appID, schema.Default()).Delete(ctx, []store.LogEvent{bought(user, one, "Red", "Acme")}))
 		}, []string{
 			"computed score color:Red (half-life 1): want 17.5, got 26.25",
 			"computed score brand:Acme (half-life 1): want 14, got 21",
@@ -142,7 +143,7 @@ func TestABlockOrARowThatIsWrongIsNamed(t *testing.T) {
 			"stored score brand:Acme (half-life 1): want 14, got 21",
 		}},
 		{"a row that nobody was told of", func(user string) {
-			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{bought(user, b.clock, "Blue", "Acme")}))
+			b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought(user, b.clock, "Blue", "Acme")}))
 		}, []string{
 			// The blocks say that nothing lies outside, until the next ticket.
 			"computed lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-13T22:13:20.000Z",
@@ -153,7 +154,7 @@ func TestABlockOrARowThatIsWrongIsNamed(t *testing.T) {
 			"stored missing color:Blue (half-life 1): want 35, got <nil>",
 		}},
 		{"a changed row in a block's range", func(user string) {
-			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{bought(user, one, "Rouge", "Zenith")}))
+			b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought(user, one, "Rouge", "Zenith")}))
 		}, []string{
 			"computed score brand:Acme (half-life 1): want 14, got 21",
 			"computed missing brand:Zenith (half-life 1): want 7, got <nil>",
@@ -208,7 +209,7 @@ func TestADifferenceThatPassesIsNotNamed(t *testing.T) {
 		b := newBench(t)
 		late := bought("u", b.clock, "Blue", "Acme")
 		b.apply(bought("u", b.clock-day, "Red", "Acme"))
-		b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{late}))
+		b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{late}))
 		b.onWait(func() {
 			if b.waits == after {
 				b.apply(late)
@@ -231,14 +232,14 @@ func TestABusyUser(t *testing.T) {
 			b.apply(bought("u", b.clock-day, "Red", "Acme"))
 			on := func() store.LogEvent { b.clock++; return bought("u", b.clock, "Red", "Acme") }
 			under := on()
-			b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{under}))
+			b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{under}))
 			b.onWait(func() {
 				b.apply(under)
 				if faulty {
 					b.spoil("u", func(p *affinity.Profile) { p.Affinities = p.Affinities[:1] })
 				}
 				under = on()
-				b.must(b.store.AppendLog(ctx, appID, []store.LogEvent{under}))
+				b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{under}))
 			})
 			r := b.run("u")
 			if !faulty && r.Differing > 0 {
@@ -293,8 +294,8 @@ type stuck struct {
 	up   chan struct{}
 }
 
-func (s *stuck) ReadLog(ctx context.Context, app string, spans []store.Span, fn func(string, store.LogRow) error) error {
-	err := s.Store.ReadLog(ctx, app, spans, fn)
+func (s *stuck) ReadLog(ctx context.Context, app string, l schema.Layout, spans []store.Span, fn func(string, store.LogRow) error) error {
+	err := s.Store.ReadLog(ctx, app, l, spans, fn)
 	if s.read.Add(1) == 2 {
 		close(s.up)
 	}

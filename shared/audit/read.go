@@ -122,7 +122,7 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 // whose log is over is compared, so that the events of one are held at a time.
 func (r *run) readLog(ctx context.Context, spans []store.Span, byUser map[string]*reading) error {
 	var current *reading
-	return r.store.ReadLog(ctx, r.app.ID, spans, func(user string, row store.LogRow) error {
+	return r.store.ReadLog(ctx, r.app.ID, r.app.Log, spans, func(user string, row store.LogRow) error {
 		if current == nil || current.user != user {
 			if current != nil {
 				current.end()

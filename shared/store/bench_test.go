@@ -8,6 +8,7 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -45,7 +46,7 @@ func BenchmarkAppendLog(b *testing.B) {
 	s, log := storetest.New(b), benchLog(100, 10)
 	b.ResetTimer()
 	for range b.N {
-		if err := s.AppendLog(context.Background(), app, log); err != nil {
+		if err := s.Log(app, schema.Default()).Append(context.Background(), log); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -55,7 +56,7 @@ func BenchmarkAppendLog(b *testing.B) {
 func BenchmarkScoreLog(b *testing.B) {
 	const users, events = 100, 50
 	s := storetest.New(b)
-	if err := s.AppendLog(context.Background(), app, benchLog(users, events)); err != nil {
+	if err := s.Log(app, schema.Default()).Append(context.Background(), benchLog(users, events)); err != nil {
 		b.Fatal(err)
 	}
 	var spans []store.Span
@@ -69,7 +70,7 @@ func BenchmarkScoreLog(b *testing.B) {
 		}
 		b.Run(fmt.Sprint("columns=", n), func(b *testing.B) {
 			for range b.N {
-				if _, err := s.ScoreLog(context.Background(), app, spans, c, func(string) *affinity.Scorer {
+				if _, err := s.Log(app, schema.Default()).Score(context.Background(), spans, c, func(string) *affinity.Scorer {
 					return affinity.NewScorer(c, w)
 				}); err != nil {
 					b.Fatal(err)

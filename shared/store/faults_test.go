@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
@@ -40,9 +41,9 @@ func (l *loss) dial() grpc.DialOption {
 func TestLostAnswers(t *testing.T) {
 	var inProcess, deployed loss
 	s, client := storetest.NewWithClient(t, inProcess.dial())
-	t.Run("InProcess", func(t *testing.T) { testLostAnswers(t, bench{s, client, true}, &inProcess) })
+	t.Run("InProcess", func(t *testing.T) { testLostAnswers(t, bench{Store: s, client: client, collects: true}, &inProcess) })
 	s, client = storetest.OpenAt(t, storetest.Start(t), deployed.dial())
-	t.Run("AsDeployed", func(t *testing.T) { testLostAnswers(t, bench{s, client, false}, &deployed) })
+	t.Run("AsDeployed", func(t *testing.T) { testLostAnswers(t, bench{Store: s, client: client}, &deployed) })
 }
 
 func testLostAnswers(t *testing.T, s bench, l *loss) {
@@ -115,9 +116,9 @@ func TestForeignRows(t *testing.T) {
 		"keys":    func(app string) error { return s.ScanBlocks(ctx, app, "", "", ignore) },
 		"tickets": func(app string) error { return s.ScanBlockKeys(ctx, app, "", "", keys) },
 		"numbers": func(app string) error { _, err := s.ListBlocks(ctx, app, "u"); return err },
-		"columns": func(app string) error { return s.ReadLog(ctx, app, all, row) },
-		"counts":  func(app string) error { return s.ReadLog(ctx, app, all, row) },
-		"times":   func(app string) error { return s.ReadLog(ctx, app, all, row) },
+		"columns": func(app string) error { return s.Log(app, schema.Default()).Read(ctx, all, row) },
+		"counts":  func(app string) error { return s.Log(app, schema.Default()).Read(ctx, all, row) },
+		"times":   func(app string) error { return s.Log(app, schema.Default()).Read(ctx, all, row) },
 		"counters": func(app string) error {
 			return s.ScanUsers(ctx, app, "", "", 0, store.UserState, func(string, store.User) error { return nil })
 		},
@@ -149,7 +150,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, client := storetest.NewWithClient(t)
-			ctx, b := context.Background(), bench{s, client, true}
+			ctx, b := context.Background(), bench{Store: s, client: client, collects: true}
 			if err := s.RaiseTombstone(ctx, app, "u", 1); err != nil {
 				t.Fatal(err)
 			}

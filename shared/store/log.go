@@ -2,17 +2,26 @@ package store
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/schema"
 )
+
+// Log is the log of one app, in the schemas that its layout names. It is made
+// anew for each use: a layout is a moment's.
+type Log struct {
+	s      *Store
+	app    string
+	layout schema.Layout
+}
+
+// Log is the log of an app as a layout has it.
+func (s *Store) Log(app string, l schema.Layout) Log { return Log{s, app, l} }
 
 // LogEvent is one row of the log as it is written.
 type LogEvent struct {
@@ -30,134 +39,173 @@ type LogEvent struct {
 
 const columnOriginal = "event"
 
-// AppendLog writes events to the log of an app. A row that is there already is
-// replaced whole, so that writing again changes nothing; an error means that
-// some rows may be missing and all must be written again.
-func (s *Store) AppendLog(ctx context.Context, app string, events []LogEvent) error {
-	b := newBulk(ctx, s.events)
-	for i := range events {
-		m, size := logMutation(&events[i])
-		if err := b.add(logKey(app, events[i].User, events[i].Time, events[i].ID), m, size); err != nil {
-			return fmt.Errorf("append to log of %s: %w", app, err)
+// Append writes events in every schema of the layout, the one that is read
+// first: whoever finds a row there and misses it elsewhere knows that it is on
+// its way. A row that is there already is replaced whole, so that writing again
+// changes nothing; an error means that some rows may be missing and all must be
+// written again.
+func (l Log) Append(ctx context.Context, events []LogEvent) error {
+	for _, n := range l.written() {
+		w := l.writer(ctx, n)
+		for i := range events {
+			if err := w.put(&events[i], events[i].Time, filters); err != nil {
+				return fmt.Errorf("append to log of %s, %s: %w", l.app, n, err)
+			}
 		}
-	}
-	if err := b.flush(); err != nil {
-		return fmt.Errorf("append to log of %s: %w", app, err)
+		if err := w.flush(); err != nil {
+			return fmt.Errorf("append to log of %s, %s: %w", l.app, n, err)
+		}
 	}
 	return nil
 }
 
-func logMutation(e *LogEvent) (*bigtable.Mutation, int) {
-	ts := bigtable.Timestamp(e.Time * 1000)
-	m := bigtable.NewMutation()
-	// A second resolution of the same event must not add to the first.
-	m.DeleteCellsInFamily(familyFilters)
+// written are the schemas that are written, the one that is read first.
+func (l Log) written() []schema.Name {
+	order := []schema.Name{l.layout.Read}
+	for _, n := range l.layout.Write {
+		if n != l.layout.Read {
+			order = append(order, n)
+		}
+	}
+	return order
+}
+
+// Copy writes events in one schema as rows that stand behind whatever is
+// appended, before or after: copies are a millisecond older than their events,
+// and of a row's cells only the newest count. So a copy of what was read a while
+// ago never hides what was written since.
+func (l Log) Copy(ctx context.Context, n schema.Name, events []LogEvent) error {
+	w := l.writer(ctx, n)
+	for i := range events {
+		if err := w.put(&events[i], max(events[i].Time-1, 0), nothing); err != nil {
+			return fmt.Errorf("copy to log of %s, %s: %w", l.app, n, err)
+		}
+	}
+	if err := w.flush(); err != nil {
+		return fmt.Errorf("copy to log of %s, %s: %w", l.app, n, err)
+	}
+	return nil
+}
+
+// Replace writes events in one schema in place of whatever is in their rows,
+// copies included.
+func (l Log) Replace(ctx context.Context, n schema.Name, events []LogEvent) error {
+	w := l.writer(ctx, n)
+	for i := range events {
+		if err := w.put(&events[i], events[i].Time, wholeRow); err != nil {
+			return fmt.Errorf("replace in log of %s, %s: %w", l.app, n, err)
+		}
+	}
+	if err := w.flush(); err != nil {
+		return fmt.Errorf("replace in log of %s, %s: %w", l.app, n, err)
+	}
+	return nil
+}
+
+// replaced is what of a row goes when it is written.
+type replaced int
+
+const (
+	nothing replaced = iota
+	filters          // a second resolution of an event must not add to the first
+	wholeRow
+)
+
+// logWriter writes rows of one schema.
+type logWriter struct {
+	*bulk
+	app     string
+	schema  schema.Name
+	encoder *schema.Encoder
+	cells   []schema.Cell
+}
+
+func (l Log) writer(ctx context.Context, n schema.Name) *logWriter {
+	return &logWriter{bulk: newBulk(ctx, l.s.logs[n]), app: l.app, schema: n, encoder: schema.NewEncoder(n, l.layout.Encoding)}
+}
+
+// put writes a row with cells of a time, in place of what is there or beside it.
+func (w *logWriter) put(e *LogEvent, cellTime int64, gone replaced) error {
+	ts, m := bigtable.Timestamp(cellTime*1000), bigtable.NewMutation()
+	switch {
+	case gone == wholeRow:
+		m.DeleteRow()
+	case gone == filters && w.schema == schema.Wide:
+		m.DeleteCellsInFamily(schema.FamilyWide)
+	case gone == filters:
+		m.DeleteCellsInFamily(string(e.Type))
+	}
 	m.Set(familyOriginal, columnOriginal, ts, e.Original)
 	size := len(e.Original)
-	counts := slices.Clone(e.Counts)
-	slices.SortFunc(counts, func(a, b affinity.Count) int { return strings.Compare(a.Facet, b.Facet) })
-	for len(counts) > 0 {
-		n := 1
-		for n < len(counts) && counts[n].Facet == counts[0].Facet {
-			n++
-		}
-		value := appendCounts(nil, counts[:n])
-		q := qualifier(string(e.Type), e.Name, counts[0].Facet)
-		m.Set(familyFilters, q, ts, value)
-		size += len(q) + len(value)
-		counts = counts[n:]
+	w.cells = w.encoder.Append(w.cells[:0], e.Type, e.Name, e.Counts)
+	for _, c := range w.cells {
+		m.Set(c.Family, c.Qualifier, ts, c.Value)
+		size += len(c.Qualifier) + len(c.Value)
 	}
-	return m, size
+	return w.add(logKey(w.app, e.User, e.Time, e.ID), m, size)
 }
 
-// qualifier is the column of one facet of one kind of event: RFC 4180 CSV.
-func qualifier(typ, name, facet string) string {
-	return csvField(typ) + "," + csvField(name) + "," + csvField(facet)
-}
-
-func csvField(s string) string {
-	if !strings.ContainsAny(s, ",\"\r\n") {
-		return s
-	}
-	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-}
-
-// countsV1 begins a value of family e: a list of (operator, count, value), each
-// operator one byte, count and length of the value as uvarints.
-const countsV1 = 1
-
-func appendCounts(dst []byte, counts []affinity.Count) []byte {
-	dst = append(dst, countsV1)
-	for _, c := range counts {
-		dst = append(dst, event.Operator[0])
-		dst = binary.AppendUvarint(dst, uint64(c.N))
-		dst = binary.AppendUvarint(dst, uint64(len(c.Value)))
-		dst = append(dst, c.Value...)
-	}
-	return dst
-}
-
-var errCounts = errors.New("filter counts are damaged")
-
-// eachCount decodes a value of family e. The value passed on aliases b.
-func eachCount(b []byte, fn func(value []byte, n int)) error {
-	if len(b) == 0 || b[0] != countsV1 {
-		return errCounts
-	}
-	for b = b[1:]; len(b) > 0; {
-		if b[0] != event.Operator[0] {
-			return errCounts
+// Delete removes single events, by user, time and id, from every schema there is.
+func (l Log) Delete(ctx context.Context, events []LogEvent) error {
+	for _, n := range schema.Names {
+		keys := make([]string, len(events))
+		for i, e := range events {
+			keys[i] = logKey(l.app, e.User, e.Time, e.ID)
 		}
-		n, w := binary.Uvarint(b[1:])
-		if w <= 0 || n > 1<<31 {
-			return errCounts
+		if err := l.deleteRows(ctx, n, keys); err != nil {
+			return err
 		}
-		b = b[1+w:]
-		size, w := binary.Uvarint(b)
-		if w <= 0 || size > uint64(len(b)-w) {
-			return errCounts
-		}
-		fn(b[w:w+int(size)], int(n))
-		b = b[w+int(size):]
 	}
 	return nil
 }
 
-// DeleteLogEvents removes single events, by user, time and id.
-func (s *Store) DeleteLogEvents(ctx context.Context, app string, events []LogEvent) error {
-	b := newBulk(ctx, s.events)
-	for _, e := range events {
-		m := bigtable.NewMutation()
-		m.DeleteRow()
-		if err := b.add(logKey(app, e.User, e.Time, e.ID), m, 0); err != nil {
-			return fmt.Errorf("delete from log of %s: %w", app, err)
+func (l Log) deleteRows(ctx context.Context, n schema.Name, keys []string) error {
+	b := newBulk(ctx, l.s.logs[n])
+	for _, key := range keys {
+		if err := b.add(key, deletion(), 0); err != nil {
+			return fmt.Errorf("delete from log of %s, %s: %w", l.app, n, err)
 		}
 	}
 	if err := b.flush(); err != nil {
-		return fmt.Errorf("delete from log of %s: %w", app, err)
+		return fmt.Errorf("delete from log of %s, %s: %w", l.app, n, err)
 	}
 	return nil
 }
 
-// PurgeLog removes a user's events up to and including a time, in memory
-// bounded by one request however many there are. It returns how many.
+func deletion() *bigtable.Mutation {
+	m := bigtable.NewMutation()
+	m.DeleteRow()
+	return m
+}
+
+// PurgeLog removes a user's events up to and including a time from every schema
+// there is, written or not, in memory bounded by one request however many there
+// are. It returns how many there were in the one that had most.
 func (s *Store) PurgeLog(ctx context.Context, app, user string, until int64) (int, error) {
 	prefix := userKey(app, user)
 	end := string(appendLogTime([]byte(prefix), until+1))
-	b, n := newBulk(ctx, s.events), 0
+	most := 0
+	for _, n := range schema.Names {
+		count, err := s.Log(app, schema.Layout{}).deleteRange(ctx, n, prefix, end)
+		most = max(most, count)
+		if err != nil {
+			return most, fmt.Errorf("purge log of %s, %s: %w", app, n, err)
+		}
+	}
+	return most, nil
+}
+
+// deleteRange removes the rows from one key up to another.
+func (l Log) deleteRange(ctx context.Context, n schema.Name, from, to string) (int, error) {
+	b, count := newBulk(ctx, l.s.logs[n]), 0
 	var failed error
-	err := s.events.ReadRows(ctx, bigtable.NewRange(prefix, end), func(r bigtable.Row) bool {
-		m := bigtable.NewMutation()
-		m.DeleteRow()
-		n++
-		failed = b.add(r.Key(), m, 0)
+	err := l.s.logs[n].ReadRows(ctx, bigtable.NewRange(from, to), func(r bigtable.Row) bool {
+		count++
+		failed = b.add(r.Key(), deletion(), 0)
 		return failed == nil
 	}, keysOnly)
 	if err := errors.Join(err, failed); err != nil {
-		return n, fmt.Errorf("purge log of %s: %w", app, err)
+		return count, err
 	}
-	if err := b.flush(); err != nil {
-		return n, fmt.Errorf("purge log of %s: %w", app, err)
-	}
-	return n, nil
+	return count, b.flush()
 }

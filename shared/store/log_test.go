@@ -11,7 +11,6 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -28,11 +27,11 @@ func click(user string, ms int64, counts ...affinity.Count) store.LogEvent {
 }
 
 // score reads the log of one user as of a time.
-func score(t *testing.T, s *store.Store, st strategy.Strategy, user string, now int64) affinity.Profile {
+func score(t *testing.T, s bench, st strategy.Strategy, user string, now int64) affinity.Profile {
 	t.Helper()
 	c, w := affinity.Compile(st), affinity.Window{Now: now}
 	sc := affinity.NewScorer(c, w)
-	_, err := s.ScoreLog(context.Background(), app, []store.Span{{User: user, From: history.Pos{Time: w.From()}, To: history.End}}, c,
+	_, err := s.log().Score(context.Background(), []store.Span{{User: user, From: history.Pos{Time: w.From()}, To: history.End}}, c,
 		func(string) *affinity.Scorer { return sc })
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +39,7 @@ func score(t *testing.T, s *store.Store, st strategy.Strategy, user string, now 
 	return sc.Profile()
 }
 
-func TestLogScoresWhatWasAppended(t *testing.T) {
-	s := storetest.New(t)
+func testLogScoresWhatWasAppended(t *testing.T, s bench) {
 	events := []store.LogEvent{
 		click("u", 0, affinity.Count{Facet: "color", Value: "Red", N: 2}, affinity.Count{Facet: "size", Value: "L", N: 1}),
 		click("u", 5000, affinity.Count{Facet: "a,b", Value: "x", N: 1}, affinity.Count{Facet: "color", Value: "Red", N: 1}),
@@ -49,7 +47,7 @@ func TestLogScoresWhatWasAppended(t *testing.T) {
 		click("u+", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 1}),
 		click("u0", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 1}),
 	}
-	if err := s.AppendLog(context.Background(), app, events); err != nil {
+	if err := s.log().Append(context.Background(), events); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -86,12 +84,12 @@ func manyFacets() strategy.Strategy {
 	return st
 }
 
-func TestAppendingAgainReplacesTheRow(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testAppendingAgainReplacesTheRow(t *testing.T, s bench) {
+	ctx := context.Background()
 	first := click("u", 1000, affinity.Count{Facet: "color", Value: "Red", N: 1}, affinity.Count{Facet: "a,b", Value: "x", N: 1})
 	second := click("u", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 1})
 	for _, e := range []store.LogEvent{first, second, second} {
-		if err := s.AppendLog(ctx, app, []store.LogEvent{e}); err != nil {
+		if err := s.log().Append(ctx, []store.LogEvent{e}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,10 +100,9 @@ func TestAppendingAgainReplacesTheRow(t *testing.T) {
 	}
 }
 
-func TestLaterEventsAreToldNotCounted(t *testing.T) {
-	s := storetest.New(t)
+func testLaterEventsAreToldNotCounted(t *testing.T, s bench) {
 	red := affinity.Count{Facet: "color", Value: "Red", N: 1}
-	if err := s.AppendLog(context.Background(), app, []store.LogEvent{click("u", 1000, red), click("u", 9000, red), click("u", 8000, red)}); err != nil {
+	if err := s.log().Append(context.Background(), []store.LogEvent{click("u", 1000, red), click("u", 9000, red), click("u", 8000, red)}); err != nil {
 		t.Fatal(err)
 	}
 	p := score(t, s, clicks, "u", 5000)
@@ -117,15 +114,15 @@ func TestLaterEventsAreToldNotCounted(t *testing.T) {
 	}
 }
 
-func TestPurgeLogRemovesUpToATime(t *testing.T) {
-	s, ctx := storetest.New(t), context.Background()
+func testPurgeLogRemovesUpToATime(t *testing.T, s bench) {
+	ctx := context.Background()
 	red := affinity.Count{Facet: "color", Value: "Red", N: 1}
 	var events []store.LogEvent
 	for ms := int64(1); ms <= 2500; ms++ { // more than one request of deletions
 		events = append(events, click("u", ms, red))
 	}
 	events = append(events, click("v", 1, red))
-	if err := s.AppendLog(ctx, app, events); err != nil {
+	if err := s.log().Append(ctx, events); err != nil {
 		t.Fatal(err)
 	}
 	n, err := s.PurgeLog(ctx, app, "u", 2400)
@@ -140,11 +137,10 @@ func TestPurgeLogRemovesUpToATime(t *testing.T) {
 	}
 }
 
-func TestLimitsOfTime(t *testing.T) {
-	s := storetest.New(t)
+func testLimitsOfTime(t *testing.T, s bench) {
 	red := affinity.Count{Facet: "color", Value: "Red", N: 1}
 	last := int64(253402300799999) // the end of the year 9999
-	if err := s.AppendLog(context.Background(), app, []store.LogEvent{click("u", 0, red), click("u", last, red)}); err != nil {
+	if err := s.log().Append(context.Background(), []store.LogEvent{click("u", 0, red), click("u", last, red)}); err != nil {
 		t.Fatal(err)
 	}
 	if p := score(t, s, clicks, "u", last); p.Affinities[0].Scores[0] != 2000 || p.LastEventAt != last {

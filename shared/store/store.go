@@ -10,6 +10,8 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/schema"
 )
 
 // Config names the Bigtable instance and the two ways into it.
@@ -35,13 +37,14 @@ type Config struct {
 
 // Store is a handle on the tables, safe for concurrent use.
 type Store struct {
-	client, serving       *bigtable.Client
-	events, users, stored *bigtable.Table
-	histories             *bigtable.Table
-	objects, refused      *bigtable.Table
-	separateServing       bool
-	filterColumns         int
-	selfCollect           bool
+	client, serving  *bigtable.Client
+	logs             map[schema.Name]*bigtable.Table
+	users, stored    *bigtable.Table
+	histories        *bigtable.Table
+	objects, refused *bigtable.Table
+	separateServing  bool
+	filterColumns    int
+	selfCollect      bool
 }
 
 // Sizes of one MutateRows request: Bigtable takes 100,000 mutations of all rows
@@ -65,7 +68,8 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 			return nil, errors.Join(err, client.Close())
 		}
 	}
-	s.events, s.users = client.Open(TableEvents), client.Open(TableUsers)
+	s.logs = map[schema.Name]*bigtable.Table{schema.Narrow: client.Open(TableEventsNarrow), schema.Wide: client.Open(TableEvents)}
+	s.users = client.Open(TableUsers)
 	s.histories = client.Open(TableHistories)
 	s.objects, s.refused = client.Open(TableObjects), client.Open(TableRefused)
 	s.stored = s.serving.Open(TableUsers)

@@ -1,11 +1,13 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/emulator/gcloudtest"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
@@ -16,12 +18,15 @@ type bench struct {
 	client *bigtable.Client
 	// collects: the store itself drops what is superseded, and the server nothing.
 	collects bool
+	layout   schema.Layout
 }
+
+func (b bench) log() store.Log { return b.Log(app, b.layout) }
 
 func TestInProcess(t *testing.T) {
 	testStore(t, func(t *testing.T) bench {
 		s, client := storetest.NewWithClient(t)
-		return bench{s, client, true}
+		return bench{Store: s, client: client, collects: true}
 	})
 }
 
@@ -30,7 +35,7 @@ func TestInProcessAsDeployed(t *testing.T) {
 	addr := storetest.Start(t)
 	testStore(t, func(t *testing.T) bench {
 		s, client := storetest.OpenAt(t, addr)
-		return bench{s, client, false}
+		return bench{Store: s, client: client}
 	})
 }
 
@@ -38,7 +43,7 @@ func TestOfficialEmulator(t *testing.T) {
 	addr := gcloudtest.Bigtable(t)
 	testStore(t, func(t *testing.T) bench {
 		s, client := storetest.OpenAt(t, addr)
-		return bench{s, client, false}
+		return bench{Store: s, client: client}
 	})
 }
 
@@ -64,10 +69,48 @@ func testStore(t *testing.T, open func(*testing.T) bench) {
 		{"Users", testScanUsers},
 		{"Samples", testSampleUsers},
 		{"ManyUsers", testManyUsers},
-		{"Spans", testSpans},
-		{"Originals", testOriginals},
-		{"RowsForAStrategy", testRowsForAStrategy},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+	for name, layout := range layouts() {
+		t.Run(name, func(t *testing.T) { testLog(t, layout, open) })
+	}
+}
+
+// layouts are all there are: each schema with each encoding, alone and with the
+// other one written beside it.
+func layouts() map[string]schema.Layout {
+	all := map[string]schema.Layout{}
+	for _, read := range schema.Names {
+		for _, e := range []schema.Encoding{schema.JSON, schema.Compact} {
+			all[fmt.Sprint(read, " ", e)] = schema.Layout{Write: []schema.Name{read}, Read: read, Encoding: e}
+			all[fmt.Sprint(read, " of both, ", e)] = schema.Layout{Write: schema.Names, Read: read, Encoding: e}
+		}
+	}
+	return all
+}
+
+// testLog holds a log to what it promises in every layout.
+func testLog(t *testing.T, layout schema.Layout, open func(*testing.T) bench) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, bench)
+	}{
+		{"Spans", testSpans},
+		{"Originals", testOriginals},
+		{"CopiesStandBehind", testCopiesStandBehind},
+		{"Stretches", testStretches},
+		{"RowsForAStrategy", testRowsForAStrategy},
+		{"LogScoresWhatWasAppended", testLogScoresWhatWasAppended},
+		{"AppendingAgainReplacesTheRow", testAppendingAgainReplacesTheRow},
+		{"LaterEventsAreToldNotCounted", testLaterEventsAreToldNotCounted},
+		{"PurgeLogRemovesUpToATime", testPurgeLogRemovesUpToATime},
+		{"LimitsOfTime", testLimitsOfTime},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := open(t)
+			s.layout = layout
+			test.run(t, s)
+		})
 	}
 }

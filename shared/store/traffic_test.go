@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
@@ -83,7 +84,7 @@ func TestOnlyWhatIsAskedForIsSent(t *testing.T) {
 		func() error {
 			return s.WriteBlocks(ctx, app, "u", []store.BlockWrite{{Value: make([]byte, block)}, {ID: blockOf(1, 1), Value: make([]byte, block)}})
 		},
-		func() error { return s.AppendLog(ctx, app, []store.LogEvent{big}) },
+		func() error { return s.Log(app, schema.Default()).Append(ctx, []store.LogEvent{big}) },
 	} {
 		if err := write(); err != nil {
 			t.Fatal(err)
@@ -113,10 +114,10 @@ func TestOnlyWhatIsAskedForIsSent(t *testing.T) {
 		}},
 		{"ScanBlockKeys", 0, func() error { return s.ScanBlockKeys(ctx, app, "", "", func(store.BlockName) error { return nil }) }},
 		{"ListBlocks", 0, func() error { _, err := s.ListBlocks(ctx, app, "u"); return err }},
-		{"ReadLog", 30_000, func() error { return s.ReadLog(ctx, app, spans, ignore) }},
-		{"ReadLogFor", 10_000, func() error { return s.ReadLogFor(ctx, app, spans, c, ignore) }},
+		{"ReadLog", 30_000, func() error { return s.Log(app, schema.Default()).Read(ctx, spans, ignore) }},
+		{"ReadLogFor", 10_000, func() error { return s.Log(app, schema.Default()).ReadFor(ctx, spans, c, ignore) }},
 		{"ReadOriginals", 30_000 + original, func() error {
-			return s.ReadOriginals(ctx, app, spans, func(string, store.LogRow, []byte) error { return nil })
+			return s.Log(app, schema.Default()).ReadOriginals(ctx, spans, func(string, store.LogRow, []byte) error { return nil })
 		}},
 	} {
 		requests, _, received := tr.of(t, call.do)
@@ -173,7 +174,9 @@ func TestRequestsStayWithinLimits(t *testing.T) {
 			return s.ReadBlocks(ctx, app, names, func(store.BlockName, []byte) error { return nil })
 		}},
 		{"ReadUsers", 512 << 10, func() error { _, err := s.ReadUsers(ctx, app, users); return err }},
-		{"ReadLog", 512 << 10, func() error { return s.ReadLog(ctx, app, spans, func(string, store.LogRow) error { return nil }) }},
+		{"ReadLog", 512 << 10, func() error {
+			return s.Log(app, schema.Default()).Read(ctx, spans, func(string, store.LogRow) error { return nil })
+		}},
 	} {
 		requests, largest, _ := tr.of(t, call.do)
 		if largest > call.limit || requests < 2 {
@@ -184,7 +187,7 @@ func TestRequestsStayWithinLimits(t *testing.T) {
 		func() error { return s.ReadBlocks(ctx, app, nil, nil) },
 		func() error { return s.WriteBlocks(ctx, app, "u", nil) },
 		func() error { return s.DeleteBlocks(ctx, app, "u", nil) },
-		func() error { return s.ReadLog(ctx, app, []store.Span{{User: "u"}}, nil) },
+		func() error { return s.Log(app, schema.Default()).Read(ctx, []store.Span{{User: "u"}}, nil) },
 		func() error { return s.ScanBlocks(ctx, app, "v", "u", nil) },
 		func() error { return s.ScanUserKeys(ctx, app, "u", "u", nil) },
 	} {

@@ -127,7 +127,7 @@ func testForgetting(t *testing.T, s bench) {
 // kept, and none of those is lost.
 func TestSupersededCellsAreDropped(t *testing.T) {
 	plain, client := storetest.NewWithClient(t)
-	s, ctx := bench{plain, client, true}, context.Background()
+	s, ctx := bench{Store: plain, client: client, collects: true}, context.Background()
 	if err := s.RaiseTombstone(ctx, app, "u", 77); err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,24 @@ func (s *Store) scanUserKeys(ctx context.Context, rows bigtable.RowRange, fn fun
 	return errors.Join(err, failed)
 }
 
+// ScanTombstones tells the users from one to another, both included, who were
+// deleted, and until when (ms).
+func (s *Store) ScanTombstones(ctx context.Context, app, from, to string, fn func(user string, until int64) error) error {
+	var failed error
+	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
+	err := s.users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+		var row User
+		if row, failed = parseUser(r); failed == nil && row.DeletedUntil != 0 {
+			failed = fn(userOf(r.Key()), row.DeletedUntil)
+		}
+		return failed == nil
+	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyState, columnDeleted, columnDeleted+"\x00"), bigtable.LatestNFilter(1))))
+	if err := errors.Join(err, failed); err != nil {
+		return fmt.Errorf("read tombstones of %s: %w", app, err)
+	}
+	return nil
+}
+
 // SampleUsers chooses up to n users at random, all with the same chance, from
 // the first most users beginning at a random one of the places where Bigtable
 // cuts the table, and going on at the app's first user after the last. An app of

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// LogRow is an event as it was read from the log, with as many of its filters as
+// were asked for. It may be kept.
+type LogRow struct {
+	history.Pos
+	key     string
+	filters []bigtable.ReadItem
+}
+
+// Event decodes the row. Type and name are empty if no filters of it were read
+// from a wide row: they are part of the columns. An error names the damaged cell.
+func (r LogRow) Event() (affinity.Event, error) { return NewLogDecoder().Event(r) }
+
+// Size is about how many bytes of memory the row takes.
+func (r LogRow) Size() int {
+	size := len(r.key) + 64
+	for _, item := range r.filters {
+		size += len(item.Value) + len(item.Column) + 96
+	}
+	return size
+}
+
+// column takes the name of a cell's column apart.
+func column(item bigtable.ReadItem) (family, qualifier string) {
+	family, qualifier, _ = strings.Cut(item.Column, ":")
+	return family, qualifier
+}
+
+// keptColumns bounds what decoders and scorers remember of names.
+const keptColumns = 1 << 14
+
+// LogDecoder decodes many rows. It is not safe for concurrent use.
+type LogDecoder struct {
+	columns map[string]schema.Column
+	facets  map[string]string
+}
+
+// NewLogDecoder makes one.
+func NewLogDecoder() *LogDecoder {
+	return &LogDecoder{map[string]schema.Column{}, map[string]string{}}
+}
+
+// Event decodes a row as LogRow.Event does.
+func (d *LogDecoder) Event(r LogRow) (affinity.Event, error) {
+	ev := affinity.Event{Time: r.Time}
+	for i, item := range r.filters {
+		c, err := d.column(item)
+		if err == nil && i > 0 && (event.Type(c.Type) != ev.Type || c.Name != ev.Name) {
+			err = fmt.Errorf("column %q: of another event than %q", item.Column, r.filters[0].Column)
+		}
+		if err != nil {
+			return ev, fmt.Errorf("row %q: %w", r.key, err)
+		}
+		ev.Type, ev.Name = event.Type(c.Type), c.Name
+		family, _ := column(item)
+		err = schema.EachCount(family, item.Value, func(facet, value []byte, n int) {
+			name := c.Facet
+			if family != schema.FamilyWide {
+				name = d.facet(facet)
+			}
+			ev.Counts = append(ev.Counts, affinity.Count{Facet: name, Value: string(value), N: n})
+		})
+		if err != nil {
+			return ev, fmt.Errorf("row %q column %q: %w", r.key, item.Column, err)
+		}
+	}
+	return ev, nil
+}
+
+func (d *LogDecoder) column(item bigtable.ReadItem) (schema.Column, error) {
+	c, known := d.columns[item.Column]
+	if known {
+		return c, nil
+	}
+	c, err := schema.ParseColumn(column(item))
+	if err == nil {
+		if len(d.columns) >= keptColumns {
+			clear(d.columns)
+		}
+		d.columns[item.Column] = c
+	}
+	return c, err
+}
+
+func (d *LogDecoder) facet(b []byte) string {
+	name, known := d.facets[string(b)]
+	if !known {
+		if len(d.facets) >= keptColumns {
+			clear(d.facets)
+		}
+		name = string(b)
+		d.facets[name] = name
+	}
+	return name
+}
+
+// LogScorer adds rows of the log to scorers of one strategy.
+type LogScorer struct {
+	c       *affinity.Compiled
+	columns map[string]*scoredColumn
+}
+
+// scoredColumn is what a column scores by: by itself in a wide row, by the facets
+// in its value in a narrow one.
+type scoredColumn struct {
+	family string
+	schema.Column
+	section  affinity.Section
+	sections map[string]affinity.Section
+}
+
+// NewLogScorer makes one for a strategy, to be used by one goroutine.
+func NewLogScorer(c *affinity.Compiled) *LogScorer {
+	return &LogScorer{c, map[string]*scoredColumn{}}
+}
+
+// Score adds a row to a scorer of the same strategy. After an error part of the
+// row may have been added.
+func (ls *LogScorer) Score(r LogRow, sc *affinity.Scorer) error {
+	if !sc.Begin(r.Time) {
+		return nil
+	}
+	for _, item := range r.filters {
+		col, err := ls.column(item, sc)
+		if err != nil {
+			return fmt.Errorf("row %q: %w", r.key, err)
+		}
+		if col.sections == nil && !col.section.OK() {
+			continue
+		}
+		err = schema.EachCount(col.family, item.Value, func(facet, value []byte, n int) {
+			section := col.section
+			if col.sections != nil {
+				section = col.sections[string(facet)]
+			}
+			sc.Add(section, value, n)
+		})
+		if err != nil {
+			return fmt.Errorf("row %q column %q: %w", r.key, item.Column, err)
+		}
+	}
+	return nil
+}
+
+func (ls *LogScorer) column(item bigtable.ReadItem, sc *affinity.Scorer) (*scoredColumn, error) {
+	if col, known := ls.columns[item.Column]; known {
+		return col, nil
+	}
+	family, qualifier := column(item)
+	parsed, err := schema.ParseColumn(family, qualifier)
+	if err != nil {
+		return nil, err
+	}
+	col := &scoredColumn{family: family, Column: parsed}
+	if family == schema.FamilyWide {
+		col.section = sc.Section(parsed.Type, parsed.Name, parsed.Facet)
+	} else {
+		for _, facet := range ls.c.Facets() {
+			if section := sc.Section(parsed.Type, parsed.Name, facet); section.OK() {
+				if col.sections == nil {
+					col.sections = map[string]affinity.Section{}
+				}
+				col.sections[facet] = section
+			}
+		}
+	}
+	if len(ls.columns) >= keptColumns {
+		clear(ls.columns)
+	}
+	ls.columns[item.Column] = col
+	return col, nil
+}
+
+// logRow takes what counts of a row: of its cells those that were written last. A
+// copy stands behind what was appended (see Copy), whichever came first, and
+// cells of it that the appended row does not have are no part of the event.
+func logRow(r bigtable.Row, at history.Pos) LogRow {
+	row := LogRow{Pos: at, key: r.Key()}
+	newest := bigtable.Timestamp(-1)
+	cells, same := 0, true
+	for _, items := range r {
+		for i := range items {
+			same = same && (cells == 0 || items[i].Timestamp == newest)
+			newest = max(newest, items[i].Timestamp)
+			cells++
+		}
+	}
+	for family, items := range r {
+		switch {
+		case family == familyOriginal:
+		case same && row.filters == nil:
+			row.filters = items
+		default:
+			for _, item := range items {
+				if item.Timestamp == newest {
+					row.filters = append(row.filters, item)
+				}
+			}
+		}
+	}
+	return row
+}
+
+// original is the event as it was sent, as the row's newest cells have it.
+func original(r bigtable.Row) []byte {
+	var value []byte
+	newest := bigtable.Timestamp(-1)
+	for _, item := range r[familyOriginal] {
+		if item.Timestamp > newest {
+			newest, value = item.Timestamp, item.Value
+		}
+	}
+	return value
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// Stretch is a part of an app's log in the order of its keys, from one place up
+// to another. A place is a user token, where his log begins, or Entry.After.
+// Empty is an open end.
+type Stretch struct{ From, To string }
+
+// Entry is a row of the log with all that it holds.
+type Entry struct {
+	User string
+	LogRow
+	Original []byte
+	// Fault says that the row's key is not one of the log's.
+	Fault error
+}
+
+// After is the place behind the entry.
+func (e Entry) After() string {
+	_, place, _ := strings.Cut(e.key, ",")
+	return place + "\x00"
+}
+
+// Key is the key of the entry's row.
+func (e Entry) Key() string { return e.key }
+
+// Compare tells which of two entries of an app comes first in the log, in
+// whatever schemas they lie.
+func (e Entry) Compare(o Entry) int { return strings.Compare(e.key, o.key) }
+
+// placeKey is the key that begins at a place. Tokens hold no comma, and what
+// follows them does.
+func placeKey(app, place string) string {
+	if place == "" || strings.Contains(place, ",") {
+		return app + "," + place
+	}
+	return userKey(app, place)
+}
+
+// stretch is the range of keys, and whether there is any.
+func (l Log) stretch(s Stretch) (bigtable.RowRange, bool) {
+	from, to := placeKey(l.app, s.From), prefixEnd(l.app+",")
+	if s.To != "" {
+		to = placeKey(l.app, s.To)
+	}
+	return bigtable.NewRange(from, to), from < to
+}
+
+// sinceFilter passes cells of events not before a time. Copies are a millisecond
+// older than their events.
+func sinceFilter(since int64) bigtable.Filter {
+	if since <= 1 {
+		return bigtable.PassAllFilter()
+	}
+	return bigtable.TimestampRangeFilter(time.UnixMilli(since-1), time.Time{})
+}
+
+// Scan reads all of one schema's rows in a stretch, of events not before a time
+// (ms), in order and whole. An error of fn ends the reading and is returned.
+func (l Log) Scan(ctx context.Context, n schema.Name, part Stretch, since int64, fn func(Entry) error) error {
+	return l.scanStretch(ctx, n, part, sinceFilter(since), since, fn)
+}
+
+// ScanOriginals is Scan of the schema that is read, with the events as they were
+// sent and without their filters.
+func (l Log) ScanOriginals(ctx context.Context, part Stretch, since int64, fn func(Entry) error) error {
+	return l.scanStretch(ctx, l.layout.Read, part, bigtable.ChainFilters(family(familyOriginal), sinceFilter(since)), since, fn)
+}
+
+func (l Log) scanStretch(ctx context.Context, n schema.Name, part Stretch, filter bigtable.Filter, since int64, fn func(Entry) error) error {
+	rows, any := l.stretch(part)
+	if !any {
+		return nil
+	}
+	return l.scan(ctx, n, rows, filter, since, fn)
+}
+
+// Entries reads rows of one schema by the keys of their entries, in no order.
+func (l Log) Entries(ctx context.Context, n schema.Name, keys []string, fn func(Entry) error) error {
+	for chunk := range slices.Chunk(keys, bulkRows) {
+		if err := l.scan(ctx, n, bigtable.RowList(chunk), bigtable.PassAllFilter(), 0, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l Log) scan(ctx context.Context, n schema.Name, rows bigtable.RowSet, filter bigtable.Filter, since int64, fn func(Entry) error) error {
+	user := ""
+	var failed error
+	err := l.s.logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
+		e := Entry{Original: original(r)}
+		_, u, ms, id, err := parseLogKey(r.Key())
+		if err == nil && ms < since {
+			return true
+		}
+		if u != user {
+			user = strings.Clone(u)
+		}
+		e.User, e.LogRow, e.Fault = user, logRow(r, history.Pos{Time: ms, ID: id}), err
+		failed = fn(e)
+		return failed == nil
+	}, bigtable.RowFilter(filter))
+	if err := errors.Join(err, failed); err != nil {
+		return fmt.Errorf("scan log of %s, %s: %w", l.app, n, err)
+	}
+	return nil
+}
+
+// Empty tells whether an app has no row in a schema.
+func (l Log) Empty(ctx context.Context, n schema.Name) (bool, error) {
+	empty := true
+	rows, _ := l.stretch(Stretch{})
+	err := l.s.logs[n].ReadRows(ctx, rows, func(bigtable.Row) bool {
+		empty = false
+		return false
+	}, keysOnly, bigtable.LimitRows(1))
+	if err != nil {
+		return false, fmt.Errorf("look at log of %s, %s: %w", l.app, n, err)
+	}
+	return empty, nil
+}
+
+// Drop removes all of one schema's rows in a stretch, and tells after every so
+// many how many there were so far and the place behind them. An error of progress
+// ends it and is returned.
+func (l Log) Drop(ctx context.Context, n schema.Name, part Stretch, progress func(after string, rows int64) error) (int64, error) {
+	var rows int64
+	keys := make([]string, 0, bulkRows)
+	flush := func() error {
+		if len(keys) == 0 {
+			return nil
+		}
+		if err := l.deleteRows(ctx, n, keys); err != nil {
+			return err
+		}
+		rows += int64(len(keys))
+		after := Entry{LogRow: LogRow{key: keys[len(keys)-1]}}.After()
+		keys = keys[:0]
+		return progress(after, rows)
+	}
+	keysOf, any := l.stretch(part)
+	if !any {
+		return 0, nil
+	}
+	var failed error
+	err := l.s.logs[n].ReadRows(ctx, keysOf, func(r bigtable.Row) bool {
+		if keys = append(keys, r.Key()); len(keys) == bulkRows {
+			failed = flush()
+		}
+		return failed == nil
+	}, keysOnly)
+	if err := errors.Join(err, failed); err != nil {
+		return rows, fmt.Errorf("drop log of %s, %s: %w", l.app, n, err)
+	}
+	if err := flush(); err != nil {
+		return rows, fmt.Errorf("drop log of %s, %s: %w", l.app, n, err)
+	}
+	return rows, nil
+}
+
+// DeleteEntries removes rows from one schema by the keys of their entries.
+func (l Log) DeleteEntries(ctx context.Context, n schema.Name, keys []string) error {
+	return l.deleteRows(ctx, n, keys)
+}
