@@ -100,6 +100,11 @@ func (c *cached) SetRetention(ctx context.Context, appID string, days int) error
 	return c.Store.SetRetention(ctx, appID, days)
 }
 
+func (c *cached) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	defer c.apps.evict(appID)
+	return c.Store.UpdateLog(ctx, appID, change)
+}
+
 func (c *cached) PutKey(ctx context.Context, appID string, key Key) error {
 	defer c.keys.evict(keyID{appID, key.Hash})
 	return c.Store.PutKey(ctx, appID, key)

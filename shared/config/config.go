@@ -6,7 +6,8 @@
 // change at one instant for the whole system, which the tables of events and
 // profiles do not offer. It lies in Firestore:
 //
-//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt
+//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt,
+//	                                 log {write, read, encoding}, move {id, from, to, phase, job, backfill, rate, startedAt}
 //	apps/{app}/keys/{hash}           hash, acl, createdAt
 //	apps/{app}/strategies/{version}  version, strategy, createdAt
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version
@@ -15,6 +16,8 @@
 // JSON: as a map each of its aliases would be indexed, and names that are no
 // field paths would have to be escaped. strategyVersion is 0 and strategy empty
 // until one is set; versions count from 1, all are kept and none is used twice.
+// An app without log is older than the narrow schema, so its log is the default
+// one; it has move once its log was moved for the first time.
 // Document ids are the names themselves, escaped where Firestore would refuse
 // them, so every document also holds its name. The fields strategy and
 // attributesForFaceting are never queried and need no index.
@@ -32,6 +35,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -52,10 +56,15 @@ type App struct {
 	Strategy strategy.Strategy
 	// StrategyVersion is that of Strategy; 0 where none was ever set.
 	StrategyVersion int64
-	CreatedAt       time.Time // to the microsecond
-	// ChangedAt is when the app was created, or a retention or another strategy
-	// was set since, by the clock of the machine that did, to the microsecond.
-	// What must find the change in force everywhere waits two TTLs from it.
+	// Log is how the app's events lie in Bigtable; it is always valid.
+	Log schema.Layout
+	// Move is the last move of the log to the other schema, zero without any.
+	Move      Move
+	CreatedAt time.Time // to the microsecond
+	// ChangedAt is when the app was created, or a retention, another strategy or
+	// other schemas of the log were set since, by the clock of the machine that
+	// did, to the microsecond. What must find the change in force everywhere waits
+	// two TTLs from it.
 	ChangedAt time.Time
 }
 
@@ -78,13 +87,21 @@ type Store interface {
 	App(ctx context.Context, appID string) (App, error)
 	// Apps returns the ids of all apps, sorted.
 	Apps(ctx context.Context) ([]string, error)
-	// CreateApp stores a new app, without a strategy whatever it holds of one;
-	// ErrExists if there is one of that id. A zero CreatedAt becomes now, as
-	// ChangedAt always does.
+	// CreateApp stores a new app, without a strategy or a move whatever it holds
+	// of them; ErrExists if there is one of that id. A zero CreatedAt becomes now,
+	// as ChangedAt always does; a zero Log becomes schema.Default().
 	CreateApp(ctx context.Context, app App) error
 	// SetRetention changes how long an app's events count; ErrNotFound without
 	// the app.
 	SetRetention(ctx context.Context, appID string, days int) error
+	// UpdateLog changes the Log and the Move of an app in one step, unless somebody
+	// else changes the app meanwhile: then change is called again with what that
+	// left. That may be its own work, where the answer of a write was lost. Nothing
+	// else that change does to the app is taken; it must not use the store. An error
+	// of it, or a Log that is not valid, leaves the app alone and is returned. It
+	// returns the app as it then is; ErrNotFound without the app. ChangedAt moves if
+	// the schemas do; an encoding alone is in force whenever it arrives.
+	UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error)
 
 	// Key returns the key of that hash, or ErrNotFound.
 	Key(ctx context.Context, appID, hash string) (Key, error)
@@ -129,7 +146,13 @@ func (a App) prepared() (App, error) {
 	if err := checkRetention(a.RetentionDays); err != nil {
 		return App{}, err
 	}
-	return App{ID: a.ID, RetentionDays: a.RetentionDays, CreatedAt: stamp(a.CreatedAt), ChangedAt: stamp(time.Time{})}, nil
+	if a.Log.Equal(schema.Layout{}) {
+		a.Log = schema.Default()
+	}
+	if err := checkLog(a.Log); err != nil {
+		return App{}, fmt.Errorf("app %q: %w", a.ID, err)
+	}
+	return App{ID: a.ID, RetentionDays: a.RetentionDays, Log: copied(a.Log), CreatedAt: stamp(a.CreatedAt), ChangedAt: stamp(time.Time{})}, nil
 }
 
 func checkRetention(days int) error {

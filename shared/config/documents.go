@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -21,6 +22,25 @@ type (
 		StrategyVersion int64     `firestore:"strategyVersion"`
 		CreatedAt       time.Time `firestore:"createdAt"`
 		ChangedAt       time.Time `firestore:"changedAt"`
+		// Log is nil in a document that is older than the narrow schema, Move where
+		// the log was never moved.
+		Log  *logDocument  `firestore:"log,omitempty"`
+		Move *moveDocument `firestore:"move,omitempty"`
+	}
+	logDocument struct {
+		Write    []schema.Name   `firestore:"write"`
+		Read     schema.Name     `firestore:"read"`
+		Encoding schema.Encoding `firestore:"encoding"`
+	}
+	moveDocument struct {
+		ID        string      `firestore:"id"`
+		From      schema.Name `firestore:"from"`
+		To        schema.Name `firestore:"to"`
+		Phase     Phase       `firestore:"phase"`
+		Job       string      `firestore:"job"`
+		Backfill  string      `firestore:"backfill"`
+		Rate      int         `firestore:"rate"`
+		StartedAt time.Time   `firestore:"startedAt"`
 	}
 	keyDocument struct {
 		Hash      string    `firestore:"hash"`
@@ -41,7 +61,18 @@ type (
 
 func (d appDocument) app() (App, error) {
 	a := App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion,
-		CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+		Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+	if d.Log != nil {
+		a.Log = schema.Layout(*d.Log)
+	}
+	// Whoever took an unknown layout for another would lose events.
+	if err := checkLog(a.Log); err != nil {
+		return App{}, fmt.Errorf("stored %w", err)
+	}
+	if d.Move != nil {
+		d.Move.StartedAt = d.Move.StartedAt.UTC()
+		a.Move = Move(*d.Move)
+	}
 	if d.StrategyVersion == 0 {
 		return a, nil
 	}

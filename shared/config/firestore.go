@@ -111,7 +111,8 @@ func (s *firestoreStore) CreateApp(ctx context.Context, app App) error {
 	if err != nil {
 		return fmt.Errorf("create app: %w", err)
 	}
-	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt}
+	layout := logDocument(app.Log)
+	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Log: &layout}
 	if _, err := s.appRef(app.ID).Create(ctx, d); err != nil {
 		return fmt.Errorf("create app %q: %w", app.ID, named(err, codes.AlreadyExists, ErrExists))
 	}
@@ -128,6 +129,50 @@ func (s *firestoreStore) SetRetention(ctx context.Context, appID string, days in
 		return fmt.Errorf("set retention of app %q: %w", appID, named(err, codes.NotFound, ErrNotFound))
 	}
 	return nil
+}
+
+func (s *firestoreStore) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	var app App
+	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
+	for attempt := 1; ; attempt++ {
+		var again bool
+		var err error
+		if app, again, err = s.tryUpdateLog(ctx, appID, change); err == nil {
+			return app, nil
+		}
+		if again && attempt < maxAttempts {
+			err = gax.Sleep(ctx, backoff.Pause())
+		}
+		if err != nil {
+			return App{}, fmt.Errorf("change log of app %q: %w", appID, err)
+		}
+	}
+}
+
+// tryUpdateLog changes the log unless somebody changes the app meanwhile, and
+// says whether that is why it failed. It holds no lock, as trySetStrategy.
+func (s *firestoreStore) tryUpdateLog(ctx context.Context, appID string, change func(*App) error) (app App, again bool, err error) {
+	snapshot, err := s.appRef(appID).Get(ctx)
+	var d appDocument
+	if err := into(&d, snapshot, err); err != nil {
+		return App{}, false, err
+	}
+	old, err := d.app()
+	if err != nil {
+		return App{}, false, err
+	}
+	app, changed, err := old.withLog(change)
+	if err != nil || !changed {
+		return app, false, err
+	}
+	var move any = moveDocument(app.Move)
+	if app.Move == (Move{}) {
+		move = firestore.Delete
+	}
+	_, err = s.appRef(appID).Update(ctx, []firestore.Update{
+		{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: move}, {Path: "changedAt", Value: app.ChangedAt},
+	}, firestore.LastUpdateTime(snapshot.UpdateTime))
+	return app, overtaken(err), err
 }
 
 func (s *firestoreStore) Key(ctx context.Context, appID, hash string) (Key, error) {

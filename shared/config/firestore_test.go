@@ -16,6 +16,8 @@ func testFirestoreProcesses(t *testing.T) {
 	two := config.NewFirestore(firestoreClient(t, project))
 	create(t, one, "shop")
 	setAtOnce(t, "shop", one, two)
+	create(t, one, "moving")
+	logsAtOnce(t, "moving", one, two)
 	wantError(t, "create the other's app", two.CreateApp(t.Context(), config.App{ID: "shop"}), config.ErrExists)
 }
 

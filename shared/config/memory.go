@@ -99,6 +99,19 @@ func (m *memory) SetRetention(ctx context.Context, appID string, days int) error
 	})
 }
 
+func (m *memory) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
+	var app App
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		to, _, err := a.withLog(change)
+		if err != nil {
+			return fmt.Errorf("change log of app %q: %w", appID, err)
+		}
+		a.App, app = to, to
+		return nil
+	})
+	return app, err
+}
+
 func (m *memory) Key(ctx context.Context, appID, hash string) (Key, error) {
 	var key Key
 	err := m.with(ctx, appID, func(a *memoryApp) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -19,7 +20,7 @@ func testApps(t *testing.T, s config.Store) {
 	if err := s.CreateApp(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
-	app.CreatedAt = created.UTC().Truncate(time.Microsecond)
+	app.CreatedAt, app.Log = created.UTC().Truncate(time.Microsecond), schema.Default()
 	got, err := s.App(t.Context(), "shop")
 	app.ChangedAt = got.ChangedAt // has a test of its own
 	read(t, "app", got, err, app)

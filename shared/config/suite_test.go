@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/emulator/gcloudtest"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -41,6 +42,7 @@ func TestFirestore(t *testing.T) {
 	})
 	t.Run("Processes", testFirestoreProcesses)
 	t.Run("Faults", testFirestoreFaults)
+	t.Run("Logs", testFirestoreLogs)
 }
 
 func newProject() string { return "affinity-" + strings.ToLower(rand.Text()) }
@@ -69,6 +71,12 @@ func testStore(t *testing.T, open func(*testing.T) config.Store) {
 		{"AppsRefused", testAppsRefused},
 		{"Retention", testRetention},
 		{"ChangedAt", testChangedAt},
+		{"LogOfNewApps", testLogOfNewApps},
+		{"UpdateLog", testUpdateLog},
+		{"UpdateLogRefused", testUpdateLogRefused},
+		{"UpdateLogOnly", testUpdateLogOnly},
+		{"LogChangedAt", testLogChangedAt},
+		{"LogAtOnce", testLogAtOnce},
 		{"Keys", testKeys},
 		{"KeysOfApps", testKeysOfApps},
 		{"KeysRefused", testKeysRefused},
@@ -299,8 +307,12 @@ func testIndexNames(t *testing.T, s config.Store) {
 func testUnknown(t *testing.T, s config.Store) {
 	ctx := t.Context()
 	calls := map[string]func() error{
-		"App":             func() error { _, err := s.App(ctx, "shop"); return err },
-		"SetRetention":    func() error { return s.SetRetention(ctx, "shop", 1) },
+		"App":          func() error { _, err := s.App(ctx, "shop"); return err },
+		"SetRetention": func() error { return s.SetRetention(ctx, "shop", 1) },
+		"UpdateLog": func() error {
+			_, err := s.UpdateLog(ctx, "shop", func(*config.App) error { return nil })
+			return err
+		},
 		"Key":             func() error { _, err := s.Key(ctx, "shop", hash("a")); return err },
 		"Keys":            func() error { _, err := s.Keys(ctx, "shop"); return err },
 		"PutKey":          func() error { return s.PutKey(ctx, "shop", config.Key{Hash: hash("a")}) },
@@ -331,14 +343,15 @@ func testCancelled(t *testing.T, s config.Store) {
 	_, readErr := s.App(ctx, "shop")
 	_, listErr := s.Apps(ctx)
 	_, _, strategyErr := s.SetStrategy(ctx, "shop", scores(1))
+	_, logErr := s.UpdateLog(ctx, "shop", func(a *config.App) error { a.Log = both; return nil })
 	createErr := s.CreateApp(ctx, config.App{ID: "other"})
-	for name, err := range map[string]error{"App": readErr, "Apps": listErr, "SetStrategy": strategyErr, "CreateApp": createErr} {
+	for name, err := range map[string]error{"App": readErr, "Apps": listErr, "SetStrategy": strategyErr, "UpdateLog": logErr, "CreateApp": createErr} {
 		if err == nil || errors.Is(err, config.ErrNotFound) || errors.Is(err, config.ErrExists) {
 			t.Errorf("%s: got error %v, want that of the context", name, err)
 		}
 	}
 	app, err := s.App(t.Context(), "shop")
-	if err != nil || app.StrategyVersion != 0 {
-		t.Errorf("afterwards: got %+v, error %v; want the app without a strategy", app, err)
+	if err != nil || app.StrategyVersion != 0 || !app.Log.Equal(schema.Default()) {
+		t.Errorf("afterwards: got %+v, error %v; want the app as it was made", app, err)
 	}
 }

@@ -1,0 +1,275 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// both is the layout in the middle of a move.
+var both = schema.Layout{Write: []schema.Name{schema.Wide, schema.Narrow}, Read: schema.Wide, Encoding: schema.JSON}
+
+// badLayouts are layouts that no app may have.
+var badLayouts = []schema.Layout{
+	{},
+	{Write: []schema.Name{schema.Wide}, Read: schema.Wide},
+	{Write: []schema.Name{schema.Wide}, Read: schema.Narrow, Encoding: schema.JSON},
+	{Read: schema.Wide, Encoding: schema.JSON},
+	{Write: []schema.Name{schema.Wide, schema.Wide}, Read: schema.Wide, Encoding: schema.JSON},
+	{Write: []schema.Name{schema.Wide, "tall"}, Read: schema.Wide, Encoding: schema.JSON},
+	{Write: []schema.Name{schema.Wide}, Read: schema.Wide, Encoding: "xml"},
+}
+
+// readApp returns an app that is there.
+func readApp(t *testing.T, s config.Store, id string) config.App {
+	t.Helper()
+	app, err := s.App(t.Context(), id)
+	if err != nil {
+		t.Fatalf("read app %q: %v", id, err)
+	}
+	return app
+}
+
+// updateLog changes the log of the app "shop", and checks that what comes back is what is stored.
+func updateLog(t *testing.T, s config.Store, change func(*config.App)) config.App {
+	t.Helper()
+	app, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error {
+		change(a)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("change the log: %v", err)
+	}
+	got, err := s.App(t.Context(), "shop")
+	read(t, "app after a change of its log", got, err, app)
+	return app
+}
+
+// What an app begins with is its own choice, wide without one; a move it never begins with.
+func testLogOfNewApps(t *testing.T, s config.Store) {
+	create(t, s, "silent")
+	if got := readApp(t, s, "silent"); !got.Log.Equal(schema.Default()) || got.Move != (config.Move{}) {
+		t.Errorf("app that says nothing: got %+v, move %+v", got.Log, got.Move)
+	}
+	for i, layout := range []schema.Layout{schema.Of(schema.Narrow), both} {
+		id := fmt.Sprint("app", i)
+		if err := s.CreateApp(t.Context(), config.App{ID: id, Log: layout, Move: config.Move{ID: "move-1"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := readApp(t, s, id); !got.Log.Equal(layout) || got.Move != (config.Move{}) {
+			t.Errorf("got %+v and move %+v, want %+v and none", got.Log, got.Move, layout)
+		}
+	}
+	for _, layout := range badLayouts[1:] { // the first says nothing
+		if err := s.CreateApp(t.Context(), config.App{ID: "bad", Log: layout}); err == nil {
+			t.Errorf("an app with the log %+v was made", layout)
+		}
+	}
+	_, err := s.App(t.Context(), "bad")
+	wantError(t, "an app that was refused", err, config.ErrNotFound)
+}
+
+func testUpdateLog(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	create(t, s, "other")
+	setStrategy(t, s, "shop", scores(1), 1, true)
+	started := time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.FixedZone("", 3600))
+	want := readApp(t, s, "shop")
+	want.Log, want.Move = both, config.Move{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Backfilling,
+		Job: "backfill-2", Backfill: "backfill-1", Rate: 500, StartedAt: started.UTC().Truncate(time.Microsecond)}
+	got := updateLog(t, s, func(a *config.App) {
+		a.Log, a.Move = both, want.Move
+		a.Move.StartedAt = started
+	})
+	want.ChangedAt = got.ChangedAt // has a test of its own
+	read(t, "app", got, nil, want)
+
+	setStrategy(t, s, "shop", scores(2), 2, true)
+	if got := readApp(t, s, "shop"); !got.Log.Equal(both) || got.Move != want.Move {
+		t.Errorf("another strategy left log %+v and move %+v", got.Log, got.Move)
+	}
+	if got := updateLog(t, s, func(a *config.App) { a.Move = config.Move{} }); got.Move != (config.Move{}) || !got.Log.Equal(both) {
+		t.Errorf("without the move: got log %+v and move %+v", got.Log, got.Move)
+	}
+	if got := readApp(t, s, "other"); !got.Log.Equal(schema.Default()) {
+		t.Errorf("another app got %+v", got.Log)
+	}
+}
+
+// A change that fails, and a log that is none, leave everything as it was.
+func testUpdateLogRefused(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	updateLog(t, s, func(a *config.App) { a.Log, a.Move = both, config.Move{ID: "move-1", Phase: config.Dual} })
+	want := readApp(t, s, "shop")
+
+	errChange := status.Error(codes.Aborted, "not now") // and no conflict of the store's own
+	calls := 0
+	_, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error {
+		calls++
+		a.Log.Write[0] = schema.Narrow // in place
+		a.Log.Read, a.Move.Phase = schema.Narrow, config.CutOver
+		return errChange
+	})
+	wantError(t, "error of the change", err, errChange)
+	if calls != 1 {
+		t.Errorf("the change that failed was called %d times", calls)
+	}
+	got, err := s.App(t.Context(), "shop")
+	read(t, "app after the change that failed", got, err, want)
+	for _, layout := range badLayouts {
+		_, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error {
+			a.Log, a.Move.Phase = layout, config.CutOver
+			return nil
+		})
+		if err == nil {
+			t.Errorf("the log %+v was accepted", layout)
+		}
+		got, err := s.App(t.Context(), "shop")
+		read(t, fmt.Sprintf("app after the log %+v", layout), got, err, want)
+	}
+}
+
+// Whatever else a change does to the app is not taken.
+func testUpdateLogOnly(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	setStrategy(t, s, "shop", scores(1), 1, true)
+	want := readApp(t, s, "shop")
+	want.Move = config.Move{ID: "move-1", StartedAt: time.Unix(1, 0).UTC()}
+	got := updateLog(t, s, func(a *config.App) {
+		*a = config.App{ID: "other", RetentionDays: 1, Strategy: scores(2), StrategyVersion: 7, Log: a.Log, Move: want.Move,
+			CreatedAt: time.Unix(1, 0), ChangedAt: time.Unix(1, 0)}
+	})
+	read(t, "app", got, nil, want)
+	_, err := s.App(t.Context(), "other")
+	wantError(t, "an app that a change named", err, config.ErrNotFound)
+}
+
+// What changes the schemas says when; an encoding or a move does not.
+func testLogChangedAt(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	changed := readApp(t, s, "shop").ChangedAt
+	for _, step := range []struct {
+		what   string
+		change func(*config.App)
+		counts bool
+	}{
+		{"nothing", func(*config.App) {}, false},
+		{"encoding", func(a *config.App) { a.Log.Encoding = schema.JSON }, false},
+		{"move", func(a *config.App) { a.Move = config.Move{ID: "move-1", Phase: config.Dual} }, false},
+		{"write both", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide, schema.Narrow} }, true},
+		{"in another order", func(a *config.App) { a.Log.Write = []schema.Name{schema.Narrow, schema.Wide} }, false},
+		{"read the other", func(a *config.App) { a.Log.Read = schema.Narrow }, true},
+		{"phase", func(a *config.App) { a.Move.Phase = config.Dropping }, false},
+		{"write one, with another encoding", func(a *config.App) {
+			a.Log = schema.Layout{Write: []schema.Name{schema.Narrow}, Read: schema.Narrow, Encoding: schema.Compact}
+		}, true},
+	} {
+		before := time.Now().Truncate(time.Microsecond)
+		app := updateLog(t, s, step.change)
+		after := time.Now()
+		if within := !app.ChangedAt.Before(before) && !app.ChangedAt.After(after); step.counts && !within {
+			t.Errorf("%s: changed at %v, want within %v and %v", step.what, app.ChangedAt, before, after)
+		}
+		if !step.counts && !app.ChangedAt.Equal(changed) {
+			t.Errorf("%s: changed at %v, want %v as before", step.what, app.ChangedAt, changed)
+		}
+		changed = app.ChangedAt
+	}
+}
+
+// Of many changes at once none is lost, whatever else changes the app.
+func testLogAtOnce(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	logsAtOnce(t, "shop", s)
+}
+
+// logsAtOnce counts 20 changes at once in the move of an app, on the stores in
+// turn, while the strategy and the retention change.
+func logsAtOnce(t *testing.T, app string, stores ...config.Store) {
+	const n = 20
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			_, err := stores[i%len(stores)].UpdateLog(t.Context(), app, func(a *config.App) error {
+				a.Move.ID += "x"
+				return nil
+			})
+			if err != nil {
+				t.Errorf("change %d: %v", i, err)
+			}
+		})
+	}
+	for i, change := range []func() error{
+		func() error { _, _, err := stores[0].SetStrategy(t.Context(), app, scores(1)); return err },
+		func() error { return stores[0].SetRetention(t.Context(), app, 30) },
+	} {
+		group.Go(func() {
+			if err := change(); err != nil {
+				t.Errorf("other change %d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+	got, err := stores[0].UpdateLog(t.Context(), app, func(*config.App) error { return nil })
+	if err != nil || len(got.Move.ID) != n || got.StrategyVersion != 1 || got.RetentionDays != 30 {
+		t.Errorf("got %d changes of the log, strategy version %d, retention %d, error %v; want %d, 1 and 30",
+			len(got.Move.ID), got.StrategyVersion, got.RetentionDays, err, n)
+	}
+}
+
+// A document that is older than the narrow schema is of an app with the default
+// log, before and after other changes; one of an unknown layout is a fault.
+func testFirestoreLogs(t *testing.T) {
+	client := firestoreClient(t, newProject())
+	store := config.NewFirestore(client)
+	document := client.Collection("apps").Doc("shop")
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
+	old := map[string]any{"id": "shop", "retentionDays": 30, "strategy": "", "strategyVersion": 0, "createdAt": at, "changedAt": at}
+	if _, err := document.Create(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	want := config.App{ID: "shop", RetentionDays: 30, Log: schema.Default(), CreatedAt: at, ChangedAt: at}
+	got, err := store.App(t.Context(), "shop")
+	read(t, "old document", got, err, want)
+	if got := updateLog(t, store, func(a *config.App) {}); !got.ChangedAt.Equal(at) {
+		t.Errorf("a change of nothing: changed at %v", got.ChangedAt)
+	}
+	updateLog(t, store, func(a *config.App) {
+		a.Log, a.Move = both, config.Move{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Dual, StartedAt: at}
+	})
+	snapshot, err := document.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := snapshot.Data()
+	delete(fields, "changedAt")
+	delete(old, "changedAt")
+	old["retentionDays"], old["strategyVersion"] = int64(30), int64(0) // as Firestore gives numbers back
+	old["log"] = map[string]any{"write": []any{"wide", "narrow"}, "read": "wide", "encoding": "json"}
+	old["move"] = map[string]any{"id": "move-1", "from": "wide", "to": "narrow", "phase": "dual", "job": "", "backfill": "",
+		"rate": int64(0), "startedAt": at}
+	read(t, "fields", fields, nil, old)
+
+	if _, err := document.Update(t.Context(), []firestore.Update{{Path: "log.read", Value: "tall"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, readErr := store.App(t.Context(), "shop")
+	_, changeErr := store.UpdateLog(t.Context(), "shop", func(a *config.App) error {
+		a.Log = schema.Default()
+		return nil
+	})
+	for name, err := range map[string]error{"App": readErr, "UpdateLog": changeErr} {
+		if err == nil || errors.Is(err, config.ErrNotFound) {
+			t.Errorf("%s of an unknown layout: got error %v, want one about the stored log", name, err)
+		}
+	}
+}
