@@ -172,7 +172,7 @@ func (b *bulk) profiles(ctx context.Context, gr *group) error {
 		}
 	}
 	if len(spans) > 0 {
-		if err := b.e.store.ReadLogFor(ctx, b.app.ID, spans, b.c, o.row()); err != nil {
+		if err := b.e.logOf(b.app).ReadFor(ctx, spans, b.c, o.row()); err != nil {
 			return err
 		}
 		o.close()

@@ -58,8 +58,10 @@ const (
 // Engine applies events, answers reads and deletes. Safe for concurrent use.
 type Engine struct {
 	store *store.Store
-	// fresh reads an app's configuration past any cache.
+	// fresh reads an app's configuration past any cache, cached as every request
+	// sees it.
 	fresh    func(ctx context.Context, appID string) (config.App, error)
+	cached   func(ctx context.Context, appID string) (config.App, error)
 	now      func() time.Time
 	log      *slog.Logger
 	turns    turns
@@ -68,9 +70,10 @@ type Engine struct {
 }
 
 // New makes an Engine. apps is the configuration itself, not a cache of it: it
-// is asked only when a profile shows that a cached one is out of date.
-func New(s *store.Store, apps config.Store, now func() time.Time, log *slog.Logger) *Engine {
-	return &Engine{store: s, fresh: apps.App, now: now, log: log, turns: turns{byUser: map[string]*queue{}}, limits: usual}
+// is asked only when something shows that a cached one is out of date. cached is
+// the cache that the requests' configuration comes from.
+func New(s *store.Store, apps, cached config.Store, now func() time.Time, log *slog.Logger) *Engine {
+	return &Engine{store: s, fresh: apps.App, cached: cached.App, now: now, log: log, turns: turns{byUser: map[string]*queue{}}, limits: usual}
 }
 
 // Outcome is what became of the events of a message.
@@ -82,28 +85,30 @@ type Outcome struct {
 // Apply writes events to the log and refreshes the profile of each of their
 // users. On an error everything may be applied again, and must be.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	if err := e.store.AppendLog(ctx, app.ID, events); err != nil {
+	app, err := e.appendLog(ctx, app, events)
+	if err != nil {
 		return Outcome{}, err
 	}
 	users, err := e.refreshShared(ctx, app, positions(events))
 	if err != nil {
 		return Outcome{}, err
 	}
-	return e.dropDeleted(ctx, app.ID, events, users)
+	return e.dropDeleted(ctx, app, events, users)
 }
 
 // Import writes events to the log and marks their users' profiles to be computed
 // by whoever reads them next: history comes in pieces, and computing a profile
 // for every piece would read a user's log many times over.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	if err := e.store.AppendLog(ctx, app.ID, events); err != nil {
+	app, err := e.appendLog(ctx, app, events)
+	if err != nil {
 		return Outcome{}, err
 	}
 	users, err := e.mark(ctx, app.ID, events)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return e.dropDeleted(ctx, app.ID, events, users)
+	return e.dropDeleted(ctx, app, events, users)
 }
 
 // Abandon makes the profiles of events' users true to the log, whatever of the
@@ -214,14 +219,14 @@ func (e *Engine) tickets(ctx context.Context, appID string, events map[string][]
 // dropDeleted takes events out of the log again that their user's tombstone
 // covers: received before the deletion, written after it. No profile counts them
 // meanwhile.
-func (e *Engine) dropDeleted(ctx context.Context, appID string, events []store.LogEvent, users map[string]store.User) (Outcome, error) {
+func (e *Engine) dropDeleted(ctx context.Context, app config.App, events []store.LogEvent, users map[string]store.User) (Outcome, error) {
 	var gone []store.LogEvent
 	for i := range events {
 		if d := users[events[i].User].DeletedUntil; d != 0 && events[i].Time <= d {
 			gone = append(gone, events[i])
 		}
 	}
-	if err := e.store.DeleteLogEvents(ctx, appID, gone); err != nil {
+	if err := e.logOf(app).Delete(ctx, gone); err != nil {
 		return Outcome{}, err
 	}
 	return Outcome{Applied: len(events) - len(gone), Deleted: len(gone)}, nil
@@ -255,6 +260,9 @@ func (e *Engine) refresh(ctx context.Context, app config.App, works []*work, eve
 			writes := make([]store.ProfileWrite, len(chunk))
 			for i, w := range chunk {
 				writes[i] = write(w, app, w.scorer.AppendProfile(nil, app.StrategyVersion))
+			}
+			if err := e.unmoved(ctx, app); err != nil {
+				return err
 			}
 			if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {
 				return err

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -63,7 +64,7 @@ func newBench(t *testing.T, retentionDays int, st strategy.Strategy) *bench {
 }
 
 func (b *bench) engine() *profile.Engine {
-	return profile.New(b.store, b.apps, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
+	return profile.New(b.store, b.apps, b.apps, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
 }
 
 func (b *bench) setStrategy(st strategy.Strategy) {
@@ -275,7 +276,7 @@ func TestAnAbandonedMessageIsInNoStoredProfileUnseen(t *testing.T) {
 	b := newBench(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	half := []store.LogEvent{bought("u", b.clock-1)}
-	if err := b.store.AppendLog(ctx, appID, half); err != nil {
+	if err := b.store.Log(appID, schema.Default()).Append(ctx, half); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.read("u"); red(r) != 30 {
@@ -292,7 +293,7 @@ func TestAnAbandonedMessageIsInNoStoredProfileUnseen(t *testing.T) {
 func TestAnEventLaterThanTheClockIsCountedWhenItsTimeComes(t *testing.T) {
 	b := newBench(t, 90, plain)
 	b.apply(bought("u", b.clock))
-	if err := b.store.AppendLog(ctx, appID, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
+	if err := b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
 		t.Fatal(err)
 	}
 	b.apply(bought("u", b.clock-1))

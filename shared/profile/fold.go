@@ -123,6 +123,9 @@ func (e *Engine) foldRows(ctx context.Context, app config.App, w *work) (bool, e
 		next.Complete = w.row.Ticket
 	}
 	next.Version = version(w.row.Ticket, committed)
+	if err := e.unmoved(ctx, app); err != nil {
+		return false, err
+	}
 	done, err := e.store.CommitFold(ctx, app.ID, w.user, w.row.Ticket, next.AppendBinary(nil))
 	e.countFold(done, err)
 	return done, err
@@ -230,7 +233,7 @@ func (e *Engine) foldOnce(ctx context.Context, app config.App, user string, most
 		return nothing, err
 	}
 	p := e.newPacker(app.ID, w, base)
-	how, rest, err := e.pack(ctx, app.ID, p, gaps, until, most)
+	how, rest, err := e.pack(ctx, app, p, gaps, until, most)
 	if err != nil || p.events == 0 {
 		return nothing, err
 	}
@@ -245,6 +248,9 @@ func (e *Engine) foldOnce(ctx context.Context, app config.App, user string, most
 		next.Complete = row.Ticket
 	}
 	next.Version = version(row.Ticket, committed)
+	if err := e.unmoved(ctx, app); err != nil {
+		return nothing, err
+	}
 	done, err := e.store.SwapManifest(ctx, app.ID, user, open.Version, next.AppendBinary(nil))
 	e.countFold(done, err)
 	switch {
@@ -267,13 +273,13 @@ const (
 
 // pack feeds the events of the gaps before a place to the packer. It tells how
 // it ended, and the place of the first event that it did not take.
-func (e *Engine) pack(ctx context.Context, appID string, p *packer, gaps []history.Range, until history.Pos, most int) (ending, history.Pos, error) {
+func (e *Engine) pack(ctx context.Context, app config.App, p *packer, gaps []history.Range, until history.Pos, most int) (ending, history.Pos, error) {
 	spans := make([]store.Span, len(gaps))
 	for i, g := range gaps {
 		spans[i] = store.Span{User: p.w.user, From: g.From, To: g.To}
 	}
 	how, rest := complete, history.End
-	err := e.store.ReadLog(ctx, appID, spans, func(_ string, row store.LogRow) error {
+	err := e.logOf(app).Read(ctx, spans, func(_ string, row store.LogRow) error {
 		switch {
 		case row.Pos.Compare(until) >= 0:
 			how, rest = younger, row.Pos

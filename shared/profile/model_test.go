@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -42,6 +44,7 @@ type world struct {
 	settle time.Duration // of folds
 	small  [4]int        // the other limits of folds
 
+	moves
 	working   []*actor
 	events    []store.LogEvent // that exist
 	pending   []message        // not acknowledged
@@ -66,6 +69,7 @@ func TestModel(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, s, client, fmt.Sprint("app", histories.Add(1)))
+		w.ahead()
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
 			w.step()
 		}
@@ -80,12 +84,14 @@ func newWorld(t *rapid.T, s *store.Store, client *bigtable.Client, appID string)
 	for i, most := range []int{4, 4, 3, 6} { // fold, most, block, keep
 		w.small[i] = rapid.IntRange(1, most).Draw(t, "limit")
 	}
-	w.engine = w.process()
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
-	if err := w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention}); err != nil {
+	layout := schema.Of(rapid.SampledFrom(schema.Names).Draw(t, "schema"))
+	if err := w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}); err != nil {
 		t.Fatal(err)
 	}
+	w.newMoves()
 	w.setStrategy()
+	w.engine = w.process()
 	for i := range 8 {
 		// Equal times, too: two events of a millisecond differ in their id.
 		e := logEvent("u", w.clock.Load()-int64(rapid.IntRange(0, 30).Draw(t, "hours ago"))*hour, "Bought", event.Conversion)
@@ -107,7 +113,7 @@ func value(n, catalog int) string {
 // process is an engine of a process of its own: actors share nothing but the
 // store.
 func (w *world) process() *profile.Engine {
-	e := profile.New(w.store, w.apps, func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
+	e := profile.New(w.store, w.apps, w.cache(), func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
 	e.Tighten(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
 	return e
 }
@@ -117,6 +123,7 @@ func (w *world) setStrategy() {
 	if _, _, err := w.apps.SetStrategy(ctx, w.appID, st); err != nil {
 		w.t.Fatal(err)
 	}
+	w.changed()
 }
 
 func (w *world) app() config.App {
@@ -130,7 +137,7 @@ func (w *world) app() config.App {
 // step lets one thing happen.
 func (w *world) step() {
 	kind := rapid.SampledFrom([]string{"go on", "go on", "go on", "go on", "go on", "go on", "message", "message", "redeliver", "import",
-		"read", "fold", "round", "delete", "purge", "strategy", "time", "damage"}).Draw(w.t, "step")
+		"read", "fold", "round", "delete", "purge", "strategy", "time", "damage", "move", "move", "task", "task", "task"}).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
 	switch kind {
 	case "go on":
@@ -181,6 +188,12 @@ func (w *world) step() {
 		w.clock.Add(rapid.Int64Range(1, 12*hour).Draw(w.t, "passes"))
 	case "damage":
 		w.damage()
+	case "move":
+		w.move(rapid.IntRange(0, 5).Draw(w.t, "give up") == 0)
+	case "task":
+		if len(w.tasks) > 0 {
+			w.task(rapid.IntRange(0, len(w.tasks)-1).Draw(w.t, "task"))
+		}
 	}
 }
 
@@ -264,7 +277,7 @@ func (w *world) awaits(a *actor) bool {
 		return true
 	case <-a.ended:
 		// The errors of the test's own doing, even those of answers lost too often.
-		if c := grpcCode(a.err); a.err != nil && c != codes.FailedPrecondition && c != codes.Unavailable {
+		if c := grpcCode(a.err); a.err != nil && !errors.Is(a.err, profile.ErrMoved) && c != codes.FailedPrecondition && c != codes.Unavailable {
 			w.t.Fatalf("%s: %v", a.name, a.err)
 		}
 		return false
@@ -293,6 +306,9 @@ func (w *world) finish() {
 	}
 	w.check("settled")
 	w.exact("settled")
+	w.finishMove()
+	w.check("moved")
+	w.exact("moved")
 	w.clock.Add(20 * hour)
 	w.check("a day later")
 	w.exact("a day later")

@@ -131,7 +131,11 @@ func (e *Engine) computeMany(ctx context.Context, app config.App, users []string
 			writes = append(writes, write(w, app, p.AppendBinary(nil)))
 		}
 	}
-	if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {
+	err = e.unmoved(ctx, app)
+	if err == nil {
+		err = e.store.WriteProfiles(ctx, app.ID, writes)
+	}
+	if err != nil {
 		// What was computed is right whether or not it can be stored.
 		e.log.LogAttrs(ctx, slog.LevelWarn, "computed profiles are not stored", slog.String("app", app.ID), slog.Any("error", err))
 	}

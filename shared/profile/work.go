@@ -257,14 +257,15 @@ func (e *Engine) corrupt(ctx context.Context, appID string, w *work, id history.
 // has whole ones sent, any other only what the strategy scores.
 func (r *reading) log(ctx context.Context) error {
 	scorer := store.NewLogScorer(r.c)
-	read := r.e.store.ReadLog
+	log := r.e.logOf(r.app)
+	read := log.Read
 	if !r.keep {
-		read = func(ctx context.Context, appID string, spans []store.Span, fn func(string, store.LogRow) error) error {
-			return r.e.store.ReadLogFor(ctx, appID, spans, r.c, fn)
+		read = func(ctx context.Context, spans []store.Span, fn func(string, store.LogRow) error) error {
+			return log.ReadFor(ctx, spans, r.c, fn)
 		}
 	}
 	loose := make(map[string]int, len(r.works))
-	err := read(ctx, r.app.ID, r.spans, func(user string, row store.LogRow) error {
+	err := read(ctx, r.spans, func(user string, row store.LogRow) error {
 		w := r.works[user]
 		loose[user]++
 		if r.keep {

@@ -1,0 +1,248 @@
+package profile_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/migrate"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// moves is what a world knows of the moves of its app's log.
+type moves struct {
+	mover *migrate.Mover
+	tasks []queue.Task // in the queue, in order
+	names map[string]bool
+	// configs are all that the app's configuration has ever been; a cached read may
+	// still return that of floor and any later one.
+	configs []config.App
+	floor   int
+	// settled: twice the time that a configuration is cached has passed since it
+	// changed.
+	settled   bool
+	processes int
+}
+
+func (w *world) newMoves() {
+	w.names = map[string]bool{}
+	w.mover = migrate.New(job.Runner{
+		Config: job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.NewMemory(), Apps: w.apps, Queue: w, Users: w.store,
+		Every: -1, Now: func() time.Time { return time.UnixMilli(w.clock.Load()) }, Log: slog.New(slog.DiscardHandler),
+	}, w.apps, w.store)
+	w.mover.Patience(0, 0)
+}
+
+// Create is the queue of the moves' tasks.
+func (w *world) Create(_ context.Context, t queue.Task) error {
+	if !w.names[t.Name] {
+		w.names[t.Name] = true
+		w.tasks = append(w.tasks, t)
+	}
+	return nil
+}
+
+// ahead begins a history in the middle of a move, with some events in the log.
+func (w *world) ahead() {
+	steps := rapid.IntRange(0, 6).Draw(w.t, "steps ahead")
+	for n := range min(steps, 3) {
+		w.deliver(message{events: []int{2 * n, 2*n + 1}}, n == 0)
+		for len(w.working) > 0 {
+			w.goOn(0, proceed)
+		}
+	}
+	for range steps {
+		w.settleConfig()
+		st, err := w.mover.Status(ctx, w.appID)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.take(st, st.Next[0])
+		w.work()
+	}
+}
+
+// changed takes note of what the configuration has become.
+func (w *world) changed() {
+	if app := w.app(); len(w.configs) == 0 || !app.Log.Equal(w.configs[len(w.configs)-1].Log) || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion {
+		w.configs, w.settled = append(w.configs, app), false
+	}
+}
+
+// stale is the cache of a process: as it was when the process began, for as long
+// as it may be.
+type stale struct {
+	config.Store
+	w    *world
+	born int
+}
+
+func (s stale) App(context.Context, string) (config.App, error) {
+	return s.w.configs[max(s.born, s.w.floor)], nil
+}
+
+// cache is that of a new process: every other one is out of date.
+func (w *world) cache() config.Store {
+	if w.processes++; w.processes%2 == 0 {
+		return w.apps
+	}
+	return stale{w.apps, w, len(w.configs) - 1}
+}
+
+// settle lets the time pass after which the configuration is in force everywhere:
+// caches have run out, and whoever looked at one has done what he was about to do.
+func (w *world) settleConfig() {
+	w.floor = len(w.configs) - 1
+	for _, a := range slices.Clone(w.working) {
+		if i := slices.Index(w.working, a); i >= 0 {
+			w.goOn(i, rapid.SampledFrom([]verdict{proceed, proceed, crash}).Draw(w.t, "verdict"))
+		}
+	}
+	w.settled = true
+}
+
+// move takes a step of a move that may be taken, once the last one has settled.
+func (w *world) move(give bool) {
+	if !w.settled {
+		w.settleConfig()
+		return
+	}
+	st, err := w.mover.Status(ctx, w.appID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	steps := st.Next
+	if !give {
+		steps = slices.DeleteFunc(slices.Clone(steps), func(s string) bool { return s == "rollback" })
+	}
+	if len(steps) == 0 {
+		return
+	}
+	w.take(st, rapid.SampledFrom(steps).Draw(w.t, "step of the move"))
+}
+
+func (w *world) take(st migrate.Status, step string) {
+	var err error
+	switch step {
+	case "start":
+		_, err = w.mover.Begin(ctx, w.appID, st.Log.Read.Other())
+		var late *migrate.OutOfOrder
+		if errors.As(err, &late) && strings.Contains(late.Message, "left over") {
+			_, err = w.mover.Drop(ctx, w.appID, st.Log.Read.Other())
+		}
+	case "backfill":
+		_, err = w.mover.Backfill(ctx, w.appID, 0)
+	case "verify":
+		_, err = w.mover.Verify(ctx, w.appID)
+	case "cutover":
+		_, err = w.mover.Cutover(ctx, w.appID)
+	case "rollback":
+		_, err = w.mover.Rollback(ctx, w.appID)
+	case "drop":
+		_, err = w.mover.Drop(ctx, w.appID, st.Move.From)
+	}
+	if err != nil {
+		w.t.Fatalf("%s: %v", step, err)
+	}
+	w.changed()
+}
+
+// task starts a process on a task of the moves' queue. One that fails comes again.
+func (w *world) task(i int) {
+	t := w.tasks[i]
+	w.start("task "+t.Path+string(t.Body), func(ctx context.Context) error {
+		var err error
+		if strings.HasSuffix(t.Path, "/plan") {
+			var task job.PlanTask
+			if err = json.Unmarshal(t.Body, &task); err == nil {
+				_, err = w.mover.Plan(ctx, task, 0)
+			}
+		} else {
+			var task job.ShardTask
+			if err = json.Unmarshal(t.Body, &task); err == nil {
+				_, err = w.mover.Shard(ctx, task, 0)
+			}
+		}
+		if err == nil {
+			w.tasks = slices.DeleteFunc(w.tasks, func(o queue.Task) bool { return o.Name == t.Name })
+		}
+		return err
+	})
+}
+
+// work carries out all tasks there are, undisturbed.
+func (w *world) work() {
+	for len(w.tasks) > 0 {
+		w.task(0)
+		for len(w.working) > 0 {
+			w.goOn(0, proceed)
+		}
+	}
+}
+
+// finishMove brings the move that is under way to its end, and holds every state
+// on the way to the law.
+func (w *world) finishMove() {
+	w.work()
+	for range 12 {
+		w.settleConfig()
+		st, err := w.mover.Status(ctx, w.appID)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if !st.Moving() {
+			return
+		}
+		w.take(st, st.Next[0])
+		w.work()
+		w.exact("after " + st.Next[0])
+		if now, err := w.mover.Status(ctx, w.appID); err != nil || now.Job != nil && now.Job.State == job.Done && now.Move.Phase == config.Verifying {
+			w.bothAlike(now)
+		}
+	}
+	w.t.Fatalf("the move does not come to an end: %+v", w.app().Move)
+}
+
+// bothAlike holds a verified move to its word.
+func (w *world) bothAlike(st migrate.Status) {
+	from, to := w.rows(st.Move.From), w.rows(st.Move.To)
+	if !slices.Equal(from, to) {
+		w.t.Fatalf("the logs are verified and differ:\n%q\n%q", from, to)
+	}
+}
+
+// rows are the events of one schema in the window that no tombstone covers.
+func (w *world) rows(n schema.Name) []string {
+	row, err := w.store.ReadUser(ctx, w.appID, "u")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	from := int64(0)
+	if days := w.app().RetentionDays; days > 0 {
+		from = w.clock.Load() - int64(days)*24*hour + 1
+	}
+	l := schema.Layout{Write: schema.Names, Read: n, Encoding: schema.JSON}
+	var rows []string
+	err = w.store.Log(w.appID, l).Read(ctx, []store.Span{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
+		func(_ string, r store.LogRow) error {
+			e, err := r.Event()
+			text, encodeErr := json.Marshal(e)
+			rows = append(rows, r.ID+string(text))
+			return errors.Join(err, encodeErr)
+		})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rows
+}

@@ -1,0 +1,66 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// An app's log may move from one schema to the other while all of this goes on.
+// For a while both are written; then reads change sides; then the one that was
+// left is not written any more, and removed. Each step waits until the one before
+// is in force everywhere, which takes two rules here: what writes the log looks
+// afterwards whether it has written all that is to be written by then, and what
+// read the log looks, before it stores what came of it, whether that is where the
+// log is read still. Without them a step would have to wait for the slowest
+// process that began before it.
+
+// ErrMoved means that the log was read in a schema that is not the one to be read
+// any more: what was computed from it must be computed again.
+var ErrMoved = errors.New("the app's log has moved to another schema meanwhile; try again")
+
+// logOf is the log of an app as its configuration has it.
+func (e *Engine) logOf(app config.App) store.Log { return e.store.Log(app.ID, app.Log) }
+
+// maxLayouts bounds how often events are written because what is to be written
+// has changed while they were.
+const maxLayouts = 10
+
+// appendLog writes events to the log, in every schema that is to be written when
+// it has done so. It returns the configuration that it then found.
+func (e *Engine) appendLog(ctx context.Context, app config.App, events []store.LogEvent) (config.App, error) {
+	for range maxLayouts {
+		if err := e.logOf(app).Append(ctx, events); err != nil {
+			return app, err
+		}
+		now, err := e.cached(ctx, app.ID)
+		if err != nil {
+			return app, fmt.Errorf("read configuration of %s: %w", app.ID, err)
+		}
+		if app.Log.Covers(now.Log) {
+			app.Log.Read = now.Log.Read
+			return app, nil
+		}
+		app = now
+	}
+	return app, fmt.Errorf("append to log of %s: its schemas changed %d times meanwhile", app.ID, maxLayouts)
+}
+
+// unmoved returns ErrMoved if the app's log is not to be read any more where app
+// says. It is asked after the reading, and before what came of it is stored.
+func (e *Engine) unmoved(ctx context.Context, app config.App) error {
+	now, err := e.cached(ctx, app.ID)
+	if err == nil && now.Log.Read != app.Log.Read {
+		now, err = e.fresh(ctx, app.ID) // app may be the newer one
+	}
+	if err != nil {
+		return fmt.Errorf("read configuration of %s: %w", app.ID, err)
+	}
+	if now.Log.Read != app.Log.Read {
+		return fmt.Errorf("store what was read of %s, %s: %w", app.ID, app.Log.Read, ErrMoved)
+	}
+	return nil
+}

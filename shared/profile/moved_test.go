@@ -1,0 +1,187 @@
+package profile_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// views is a cache that answers with one configuration after the other, and with
+// the last from then on.
+type views struct {
+	config.Store
+	apps  []config.App
+	asked func(n int)
+	calls int
+}
+
+func (v *views) App(context.Context, string) (config.App, error) {
+	app := v.apps[min(v.calls, len(v.apps)-1)]
+	v.calls++
+	if v.asked != nil {
+		v.asked(v.calls)
+	}
+	return app, nil
+}
+
+func (b *bench) engineOf(cache config.Store) *profile.Engine {
+	return profile.New(b.store, b.apps, cache, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
+}
+
+func (b *bench) setLog(l schema.Layout) config.App {
+	b.t.Helper()
+	app, err := b.apps.UpdateLog(ctx, appID, func(a *config.App) error {
+		a.Log = l
+		return nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return app
+}
+
+var (
+	wide = schema.Of(schema.Wide)
+	both = schema.Layout{Write: schema.Names, Read: schema.Wide, Encoding: schema.JSON}
+)
+
+// Whoever wrote the log under a configuration that has changed meanwhile writes
+// it again, in what is to be written by then.
+func TestEventsAreWrittenWhereverTheyAreToBeWhenTheyAre(t *testing.T) {
+	for name, do := range map[string]func(*profile.Engine, config.App, []store.LogEvent) error{
+		"apply": func(e *profile.Engine, app config.App, events []store.LogEvent) error {
+			_, err := e.Apply(ctx, app, events)
+			return err
+		},
+		"import": func(e *profile.Engine, app config.App, events []store.LogEvent) error {
+			_, err := e.Import(ctx, app, events)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 90, plain)
+			was := b.setLog(wide)
+			is := b.setLog(both)
+			if err := do(b.engineOf(&views{apps: []config.App{is}}), was, []store.LogEvent{bought("u", b.clock)}); err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range schema.Names {
+				rows := 0
+				err := b.store.Log(appID, schema.Of(n)).Read(ctx, []store.Span{{User: "u", To: history.End}}, func(string, store.LogRow) error {
+					rows++
+					return nil
+				})
+				if rows != 1 || err != nil {
+					t.Errorf("%s holds %d rows, %v; want the event", n, rows, err)
+				}
+			}
+		})
+	}
+}
+
+// What was read in a schema that was left meanwhile is not stored: an event may be
+// missing there.
+func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
+	type side struct {
+		*bench
+		was, is config.App
+		views   *views
+		engine  *profile.Engine
+	}
+	for _, test := range []struct {
+		name string
+		// old is how often the process finds the old configuration.
+		old   int
+		moved bool // and is told
+		do    func(s side) error
+	}{
+		{"recompute", 0, true, func(s side) error {
+			_, err := s.engine.Recompute(ctx, s.was, profile.Part{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+			return err
+		}},
+		{"read", 0, false, func(s side) error {
+			_, err := s.engine.Read(ctx, s.was, "u", 0)
+			return err
+		}},
+		{"fold", 0, true, func(s side) error {
+			_, err := s.engine.Fold(ctx, s.was, "u")
+			return err
+		}},
+		{"refresh", 1, true, func(s side) error {
+			_, err := s.engine.Apply(ctx, s.was, []store.LogEvent{bought("u", s.clock-1)})
+			return err
+		}},
+		{"fold beside a refresh", 2, false, func(s side) error {
+			_, err := s.engine.Apply(ctx, s.was, []store.LogEvent{bought("u", s.clock-1)})
+			// The cells of this refresh, which could not know better, are not the subject.
+			s.setStrategy(decaying)
+			s.setStrategy(plain)
+			return err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, 90, plain)
+			was := b.setLog(both)
+			lazy := b.engineOf(b.apps)
+			lazy.Lazy()
+			if _, err := lazy.Import(ctx, b.app(), []store.LogEvent{bought("u", b.clock-3*hour), bought("u", b.clock-hour)}); err != nil {
+				t.Fatal(err)
+			}
+			is := b.setLog(schema.Of(schema.Narrow))
+			if _, err := lazy.Import(ctx, b.app(), []store.LogEvent{bought("u", b.clock-2*hour)}); err != nil {
+				t.Fatal(err)
+			}
+			v := &views{apps: []config.App{is}}
+			for range test.old {
+				v.apps = append([]config.App{was}, v.apps...)
+			}
+			e := b.engineOf(v)
+			e.Tighten(1, 100, 100, 100, time.Minute)
+			err := test.do(side{b, was, is, v, e})
+			if errors.Is(err, profile.ErrMoved) != test.moved || err != nil && !test.moved {
+				t.Errorf("%v, want told %t", err, test.moved)
+			}
+			if v.calls <= test.old {
+				t.Fatalf("asked %d times, want more than %d", v.calls, test.old)
+			}
+			want := 90.0
+			if test.old > 0 {
+				want = 120
+				if _, err := lazy.Apply(ctx, b.app(), []store.LogEvent{bought("u", b.clock-1)}); err != nil { // it comes again
+					t.Fatal(err)
+				}
+			}
+			if r := b.read("u"); red(r) != want {
+				t.Errorf("color:Red is %v, want %v", red(r), want)
+			}
+		})
+	}
+}
+
+// A process may know of a change that its cache does not know of yet.
+func TestACacheMayBeOlderThanARequest(t *testing.T) {
+	b := newBench(t, 90, plain)
+	old := b.setLog(both)
+	moved := both
+	moved.Read = schema.Narrow
+	is := b.setLog(moved)
+	e := b.engineOf(&views{apps: []config.App{old}})
+	if _, err := e.Apply(ctx, is, []store.LogEvent{bought("u", b.clock)}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.Recompute(ctx, is, profile.Part{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+	if err != nil {
+		t.Error(err)
+	}
+	if r := b.read("u"); red(r) != 30 || !r.Stored {
+		t.Errorf("%+v", r)
+	}
+}
