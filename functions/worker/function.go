@@ -1,7 +1,7 @@
 // Package worker is the private function that carries out what Cloud Tasks and
-// Cloud Scheduler bring: purges of deleted users, recomputes, and the nightly
-// round. A task may come twice, late, or for something long done; it then has no
-// effect. It keeps nothing of its own.
+// Cloud Scheduler bring: purges of deleted users, recomputes, re-enrichments, and
+// the nightly round. A task may come twice, late, or for something long done; it
+// then has no effect. It keeps nothing of its own.
 package worker
 
 import (
@@ -16,14 +16,13 @@ import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/purge"
-	"github.com/affinityengine/affinity/shared/recompute"
 )
 
 // maxBody is what a task may carry.
 const maxBody = 100 << 10
 
 func init() {
-	functions.HTTP("Worker", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
+	functions.HTTP("Worker", backend.Function(backend.Need{Bus: true, Queue: true}, New).ServeHTTP)
 }
 
 type worker struct{ *backend.Backends }
@@ -33,8 +32,9 @@ func New(b *backend.Backends) http.Handler {
 	rt := httpapi.NewRouter(b.Log)
 	wk := worker{b}
 	rt.Handle("POST "+purge.Path, wk.purge)
-	rt.Handle("POST "+recompute.PlanPath, wk.plan)
-	rt.Handle("POST "+recompute.ShardPath, wk.shard)
+	wk.mount(rt, b.Recompute.Runner)
+	wk.mount(rt, b.Reenrich.Runner)
+	wk.mount(rt, b.Moves.Runner)
 	rt.Handle("POST /nightly", wk.nightly)
 	rt.Handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
 		b.Metrics.Handler().ServeHTTP(w, r)

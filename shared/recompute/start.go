@@ -13,21 +13,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
 )
 
 // StartStrategy makes sure that there is a job for the app's active strategy: it
 // starts one unless there was one already, whatever became of it.
-func (r *Runner) StartStrategy(ctx context.Context, app string) (Job, error) {
-	return r.start(ctx, app, 0, func(a config.App) Job {
-		return Job{ID: string(ByStrategy) + "-" + strconv.FormatInt(a.StrategyVersion, 10), Trigger: ByStrategy}
+func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error) {
+	return r.start(ctx, app, 0, func(a config.App) job.Job {
+		return job.Job{ID: string(ByStrategy) + "-" + strconv.FormatInt(a.StrategyVersion, 10), Trigger: ByStrategy}
 	})
 }
 
 // StartManual starts a job. It supersedes those of the app that have not ended.
-func (r *Runner) StartManual(ctx context.Context, app string, onlyStale bool) (Job, error) {
-	return r.start(ctx, app, 0, func(config.App) Job {
+func (r *Runner) StartManual(ctx context.Context, app string, onlyStale bool) (job.Job, error) {
+	return r.start(ctx, app, 0, func(config.App) job.Job {
 		id := fmt.Sprintf("%s-%s-%s", ByHand, r.Now().UTC().Format("20060102T150405Z"), strings.ToLower(rand.Text()[:6]))
-		return Job{ID: id, Trigger: ByHand, OnlyStale: onlyStale}
+		return job.Job{ID: id, Trigger: ByHand, OnlyStale: onlyStale}
 	})
 }
 
@@ -69,60 +70,48 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 	if err != nil {
 		return false, err
 	}
-	for _, job := range unfinished {
-		if job.Trigger != ByNight {
+	for _, j := range unfinished {
+		if j.Trigger != ByNight {
 			r.Log.LogAttrs(ctx, slog.LevelInfo, "nightly recompute not started, another is under way",
-				slog.String("app", app), slog.String("recompute", job.ID))
+				slog.String("app", app), slog.String("recompute", j.ID))
 			// Its tasks may have been lost: asking for those that live changes nothing.
-			return false, r.resume(ctx, job)
+			return false, r.ResumeJob(ctx, j)
 		}
 	}
-	_, err = r.start(ctx, app, delay, func(config.App) Job {
-		return Job{ID: id, Trigger: ByNight, OnlyStale: true, Maintain: true}
+	_, err = r.start(ctx, app, delay, func(config.App) job.Job {
+		return job.Job{ID: id, Trigger: ByNight, OnlyStale: true, Maintain: true}
 	})
 	return err == nil, err
 }
 
-// start makes a job and orders its planning. A crash between the two is mended by
-// starting the same job again.
-func (r *Runner) start(ctx context.Context, appID string, delay time.Duration, draft func(config.App) Job) (Job, error) {
+// start makes a job and orders its planning, once it is the only one of its app. A
+// crash between the two is mended by starting the same job again.
+func (r *Runner) start(ctx context.Context, appID string, delay time.Duration, draft func(config.App) job.Job) (job.Job, error) {
 	app, err := r.Apps.App(ctx, appID)
 	if err != nil {
-		return Job{}, fmt.Errorf("start recompute: %w", err)
+		return job.Job{}, fmt.Errorf("start recompute: %w", err)
 	}
-	job := draft(app)
-	job.App, job.State, job.StartedAt = appID, Planning, stamp(r.Now())
-	job.StrategyVersion, job.RetentionDays = app.StrategyVersion, app.RetentionDays
-	switch err := r.Jobs.Create(ctx, job); {
-	case errors.Is(err, ErrExists):
-		if job, err = r.Jobs.Job(ctx, appID, job.ID); err != nil {
-			return Job{}, fmt.Errorf("start recompute: %w", err)
-		}
-	case err != nil:
-		return Job{}, fmt.Errorf("start recompute: %w", err)
-	default:
-		r.Log.LogAttrs(ctx, slog.LevelInfo, "recompute started", slog.String("app", appID), slog.String("recompute", job.ID),
-			slog.Int64("strategyVersion", job.StrategyVersion))
+	j := draft(app)
+	j.App, j.StrategyVersion, j.RetentionDays = appID, app.StrategyVersion, app.RetentionDays
+	if j, err = r.Create(ctx, j); err != nil || j.State.Ended() {
+		return j, err
 	}
-	if job.State.Ended() {
-		return job, nil
+	if j, err = r.leaveOne(ctx, j); err != nil || j.State != job.Planning {
+		return j, err
 	}
-	if job, err = r.leaveOne(ctx, job); err != nil || job.State != Planning {
-		return job, err
-	}
-	return job, r.enqueuePlan(ctx, job, max(delay, r.unsettled(app)))
+	return j, r.OrderPlan(ctx, j, app, delay)
 }
 
 // leaveOne supersedes all unfinished jobs of an app but the one that outranks the
 // others, which need not be the given one. It returns the given one.
-func (r *Runner) leaveOne(ctx context.Context, job Job) (Job, error) {
-	unfinished, err := r.Jobs.Unfinished(ctx, job.App)
+func (r *Runner) leaveOne(ctx context.Context, j job.Job) (job.Job, error) {
+	unfinished, err := r.Jobs.Unfinished(ctx, j.App)
 	if err != nil {
-		return job, fmt.Errorf("look for other recomputes: %w", err)
+		return j, fmt.Errorf("look for other recomputes: %w", err)
 	}
-	best := job
+	best := j
 	for _, other := range unfinished {
-		if other.outranks(best) {
+		if outranks(other, best) {
 			best = other
 		}
 	}
@@ -130,25 +119,25 @@ func (r *Runner) leaveOne(ctx context.Context, job Job) (Job, error) {
 		if other.ID == best.ID {
 			continue
 		}
-		ended, err := r.end(ctx, other, Superseded, "recompute "+best.ID+" takes its place")
+		ended, err := r.Supersede(ctx, other, "recompute "+best.ID+" takes its place")
 		if err != nil {
-			return job, err
+			return j, err
 		}
-		if other.ID == job.ID {
-			job = ended
+		if other.ID == j.ID {
+			j = ended
 		}
 	}
-	return job, nil
+	return j, nil
 }
 
 // outranks tells which of two jobs of an app stays: nightly ones give way to
 // others, and of two of a kind the one of the older strategy, then the older one.
-func (j Job) outranks(other Job) bool {
+func outranks(j, other job.Job) bool {
 	if a, b := j.Trigger == ByNight, other.Trigger == ByNight; a != b {
 		return b
 	}
 	if j.StrategyVersion != other.StrategyVersion {
 		return j.StrategyVersion > other.StrategyVersion
 	}
-	return newestFirst(j, other) < 0
+	return job.NewestFirst(j, other) < 0
 }

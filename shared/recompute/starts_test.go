@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
 	"github.com/affinityengine/affinity/shared/recompute"
 )
 
@@ -35,10 +37,10 @@ func TestSupersession(t *testing.T) {
 		t.Run(starts, func(t *testing.T) {
 			w := newWorld(t, 3, roomy)
 			for _, what := range strings.Fields(starts) {
-				w.now = w.now.Add(time.Second)
+				w.Now = w.Now.Add(time.Second)
 				w.start(what)
 			}
-			jobs, err := w.runner.List(t.Context(), app, 100)
+			jobs, err := w.runner.List(t.Context(), jobtest.App, 100)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,16 +51,16 @@ func TestSupersession(t *testing.T) {
 					id = "manual"
 				}
 				got = append(got, id+":"+string(j.State))
-				if j.State == recompute.Superseded && !strings.Contains(j.Error, "takes its place") {
+				if j.State == job.Superseded && !strings.Contains(j.Error, "takes its place") {
 					t.Errorf("%s does not say by what: %q", j.ID, j.Error)
 				}
 			}
 			if got := strings.Join(got, " "); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
-			w.drain()
-			jobs, err = w.runner.List(t.Context(), app, 100)
-			if err != nil || jobs[0].State != recompute.Done {
+			w.Drain()
+			jobs, err = w.runner.List(t.Context(), jobtest.App, 100)
+			if err != nil || jobs[0].State != job.Done {
 				t.Errorf("the one that stays is %s in the end, error %v", jobs[0].State, err)
 			}
 		})
@@ -66,24 +68,24 @@ func TestSupersession(t *testing.T) {
 }
 
 func (w *world) start(what string) {
-	w.t.Helper()
+	w.T.Helper()
 	var err error
 	switch what {
 	case "manual":
-		_, err = w.runner.StartManual(w.t.Context(), app, false)
+		_, err = w.runner.StartManual(w.T.Context(), jobtest.App, false)
 	case "next":
-		w.setStrategy(2)
+		w.SetStrategy(2)
 		fallthrough
 	case "strategy":
-		_, err = w.runner.StartStrategy(w.t.Context(), app)
+		_, err = w.runner.StartStrategy(w.T.Context(), jobtest.App)
 	case "tomorrow":
-		w.now = w.now.Add(24 * time.Hour)
+		w.Now = w.Now.Add(24 * time.Hour)
 		fallthrough
 	case "night":
-		_, _, err = w.runner.Nightly(w.t.Context(), time.Hour)
+		_, _, err = w.runner.Nightly(w.T.Context(), time.Hour)
 	}
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 }
 
@@ -96,32 +98,32 @@ func TestStartedAtTheSameTime(t *testing.T) {
 			for at := 0; at < calls; at++ {
 				w := newWorld(t, 3, roomy)
 				calls = 0
-				w.gate = func(context.Context, string) fault {
+				w.Gate = func(context.Context, string) jobtest.Fault {
 					if calls++; calls-1 == at {
-						gate := w.gate
-						w.gate = nil
-						w.now = w.now.Add(-time.Second) // by another machine's clock
+						gate := w.Gate
+						w.Gate = nil
+						w.Now = w.Now.Add(-time.Second) // by another machine's clock
 						w.start(second)
-						w.now = w.now.Add(time.Second)
-						w.gate = gate
+						w.Now = w.Now.Add(time.Second)
+						w.Gate = gate
 					}
-					return none
+					return jobtest.None
 				}
 				w.start(first)
-				w.gate = nil
-				w.drain()
-				jobs, err := w.runner.List(t.Context(), app, 100)
+				w.Gate = nil
+				w.Drain()
+				jobs, err := w.runner.List(t.Context(), jobtest.App, 100)
 				if err != nil {
 					t.Fatal(err)
 				}
 				done := 0
 				for _, j := range jobs {
 					switch j.State {
-					case recompute.Done:
+					case job.Done:
 						if done++; j.Trigger == recompute.ByNight {
 							t.Errorf("%s, with %s at call %d: the nightly one stays", first, second, at)
 						}
-					case recompute.Superseded:
+					case job.Superseded:
 					default:
 						t.Errorf("%s, with %s at call %d: %s is %s", first, second, at, j.ID, j.State)
 					}
@@ -139,26 +141,26 @@ func TestNewerStrategyInTheConfiguration(t *testing.T) {
 	for after := range 3 {
 		w := started(t, 10, roomy)
 		for range after {
-			if _, err := w.deliver(t.Context(), w.waiting()[0]); err != nil {
+			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.setStrategy(2)
-		w.drain()
-		w.wantState("strategy-1", recompute.Superseded, "strategy version 2 has taken the place of 1")
+		w.SetStrategy(2)
+		w.Drain()
+		w.WantState("strategy-1", job.Superseded, "strategy version 2 has taken the place of 1")
 	}
 }
 
 func TestOnlyStale(t *testing.T) {
 	w := newWorld(t, 7, roomy)
-	w.users["b"].version, w.users["c"].version = 1, 1
-	j, err := w.runner.StartManual(t.Context(), app, true)
+	w.Users["b"].Version, w.Users["c"].Version = 1, 1
+	j, err := w.runner.StartManual(t.Context(), jobtest.App, true)
 	if err != nil || !strings.HasPrefix(j.ID, "manual-20261120T120000Z-") {
 		t.Fatalf("started %q, error %v", j.ID, err)
 	}
-	w.drain()
-	j = w.wantState(j.ID, recompute.Done, "")
-	want := recompute.Totals{Shards: 3, Done: 3, PlannedUsers: 7, Visited: 7, Users: 6, Events: 7*1000 + 21 - 2001 - 2}
+	w.Drain()
+	j = w.WantState(j.ID, job.Done, "")
+	want := job.Totals{Shards: 3, Done: 3, PlannedUsers: 7, Visited: 7, Users: 6, Events: 7*1000 + 21 - 2001 - 2, Changed: 5}
 	if diff := cmp.Diff(want, j.Totals); diff != "" {
 		t.Errorf("totals (-want +got):\n%s", diff)
 	}
@@ -167,19 +169,19 @@ func TestOnlyStale(t *testing.T) {
 func TestNightly(t *testing.T) {
 	w := newWorld(t, 3, roomy)
 	for _, id := range []string{"zoo", "bar", "cafe"} {
-		if err := w.apps.CreateApp(t.Context(), config.App{ID: id}); err != nil {
+		if err := w.Apps.CreateApp(t.Context(), config.App{ID: id}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var creations atomic.Int64
-	w.gate = func(_ context.Context, what string) fault {
+	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "create" && creations.Add(1) == 2 {
-			return failBefore
+			return jobtest.FailBefore
 		}
-		return none
+		return jobtest.None
 	}
 	started, left, err := w.runner.Nightly(t.Context(), 2*time.Hour)
-	if started != 3 || left != 1 || !errors.Is(err, errFault) {
+	if started != 3 || left != 1 || !errors.Is(err, jobtest.ErrFault) {
 		t.Errorf("with a fault: %d started, %d left out, error %v", started, left, err)
 	}
 	for range 2 {
@@ -188,19 +190,19 @@ func TestNightly(t *testing.T) {
 		}
 	}
 	got := map[string]time.Duration{}
-	for _, k := range w.tasks {
-		plan, err := recompute.DecodePlan(k.Body)
+	for _, k := range w.Tasks {
+		plan, err := job.DecodePlan(k.Body)
 		if err != nil || plan.Job != "nightly-2026-11-20" {
 			t.Errorf("task %s, error %v", k.Body, err)
 		}
 		got[plan.App] = k.Delay
 	}
 	want := map[string]time.Duration{"bar": 0, "cafe": 30 * time.Minute, "shop": time.Hour, "zoo": 90 * time.Minute}
-	if diff := cmp.Diff(want, got); diff != "" || len(w.tasks) != 4 {
-		t.Errorf("%d tasks, begun after (-want +got):\n%s", len(w.tasks), diff)
+	if diff := cmp.Diff(want, got); diff != "" || len(w.Tasks) != 4 {
+		t.Errorf("%d tasks, begun after (-want +got):\n%s", len(w.Tasks), diff)
 	}
-	w.drain()
-	j := w.wantDone("nightly-2026-11-20")
+	w.Drain()
+	j := w.WantDone("nightly-2026-11-20")
 	if !j.OnlyStale || !j.Maintain || j.Trigger != recompute.ByNight {
 		t.Errorf("got %+v, want it to maintain and leave alone what is current", j)
 	}
@@ -212,61 +214,34 @@ func TestNightlyResumesWhatWasLost(t *testing.T) {
 	for after := range 6 {
 		w := started(t, 10, roomy)
 		for range after {
-			if _, err := w.deliver(t.Context(), w.waiting()[0]); err != nil {
+			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.tasks, w.names = nil, map[string]bool{}
+		w.LoseTasks()
 		w.start("night")
-		w.drain()
-		w.wantDone("strategy-1")
+		w.Drain()
+		w.WantDone("strategy-1")
 	}
 }
 
 // The same where nothing is left but to see that all is done.
 func TestNightlyFinishesWhatIsDone(t *testing.T) {
 	w := started(t, 3, roomy)
-	w.gate = func(_ context.Context, what string) fault {
+	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "totals" {
-			return failBefore
+			return jobtest.FailBefore
 		}
-		return none
+		return jobtest.None
 	}
 	for range 2 {
-		_, _ = w.deliver(t.Context(), w.waiting()[0])
+		_, _ = w.Deliver(t.Context(), w.Waiting()[0])
 	}
-	w.tasks, w.gate = nil, nil
-	if j := w.find("strategy-1"); j.State != recompute.Running || j.Totals.Done != 1 {
+	w.LoseTasks()
+	w.Gate = nil
+	if j := w.Find("strategy-1"); j.State != job.Running || j.Totals.Done != 1 {
 		t.Fatalf("got %+v, want it running with its shard done", j)
 	}
 	w.start("night")
-	w.wantDone("strategy-1")
-}
-
-func TestConfig(t *testing.T) {
-	if err := (recompute.Config{ShardUsers: 1, Budget: time.Second, Attempts: 1}).Validate(); err != nil {
-		t.Error(err)
-	}
-	err := recompute.Config{Budget: 9 * time.Minute}.Validate()
-	for _, variable := range []string{"RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS"} {
-		if err == nil || !strings.Contains(err.Error(), variable) {
-			t.Errorf("error %v does not name %s", err, variable)
-		}
-	}
-}
-
-// FuzzDecodeTasks: what is no task is refused, and no input does worse.
-func FuzzDecodeTasks(f *testing.F) {
-	f.Add([]byte(`{"app":"shop","job":"strategy-1","shard":1,"from":"a","to":"","step":2}`))
-	f.Add([]byte(`{"app":"sh,op","job":"strategy-1"}`))
-	f.Add([]byte(`{"app":"shop","job":"a/b","step":-1}`))
-	f.Add([]byte(`null`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if p, err := recompute.DecodePlan(body); err == nil && (!config.ValidAppID(p.App) || p.Job == "" || p.Step < 0) {
-			t.Errorf("%s is taken for %+v", body, p)
-		}
-		if s, err := recompute.DecodeShard(body); err == nil && (!config.ValidAppID(s.App) || s.Job == "" || s.Shard < 0 || s.Step < 0) {
-			t.Errorf("%s is taken for %+v", body, s)
-		}
-	})
+	w.WantDone("strategy-1")
 }

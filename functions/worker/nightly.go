@@ -7,50 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/recompute"
 )
-
-func (wk worker) plan(w http.ResponseWriter, r *http.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxBody)
-	if err != nil {
-		return err
-	}
-	task, err := recompute.DecodePlan(body)
-	if err != nil {
-		return wk.drop(w, r, err)
-	}
-	outcome, err := wk.Recompute.Plan(r.Context(), task, retries(r))
-	if err != nil {
-		return fmt.Errorf("plan recompute: %w", err)
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, outcome)
-}
-
-func (wk worker) shard(w http.ResponseWriter, r *http.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxBody)
-	if err != nil {
-		return err
-	}
-	task, err := recompute.DecodeShard(body)
-	if err != nil {
-		return wk.drop(w, r, err)
-	}
-	outcome, err := wk.Recompute.Shard(r.Context(), task, retries(r))
-	if err != nil {
-		return fmt.Errorf("recompute shard: %w", err)
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, outcome)
-}
-
-// retries is how often the task of a request was tried before.
-func retries(r *http.Request) int {
-	n, _ := strconv.Atoi(r.Header.Get("X-CloudTasks-TaskRetryCount")) // 0 for whoever else calls
-	return max(0, n)
-}
 
 const (
 	defaultSpread = time.Hour

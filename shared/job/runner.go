@@ -1,6 +1,7 @@
-package recompute
+package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,18 +9,8 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 )
-
-// Engine computes and verifies the profiles of a range of users.
-type Engine interface {
-	Recompute(ctx context.Context, app config.App, part profile.Part, o profile.RecomputeOptions,
-		progress func(profile.Progress) error) (profile.Progress, error)
-	Verify(ctx context.Context, app config.App, part profile.Part) (stale int64, err error)
-}
-
-var _ Engine = (*profile.Engine)(nil)
 
 // Users streams the tokens of an app's users in the order of their rows.
 type Users interface {
@@ -72,12 +63,18 @@ func (c Config) Validate() error {
 // Runner starts jobs and carries out their tasks. Safe for concurrent use. The
 // parts must be set; those that only some functions need may be nil elsewhere.
 type Runner struct {
+	// Name is what its jobs are called, in paths, names of tasks, errors and log
+	// lines: lower-case letters.
+	Name string
 	Config
-	Jobs   Jobs
-	Apps   Apps
-	Queue  queue.Queue
-	Users  Users
-	Engine Engine
+	Jobs  Jobs
+	Apps  Apps
+	Queue queue.Queue
+	Users Users
+	Work  Work
+	// Stale says what it is that Verify counts, as in "3 Stale after 2 passes
+	// more". Empty: rows that are still not as they should be.
+	Stale string
 	// Settle is how long after a change of an app's configuration it is in force
 	// everywhere: twice the time that it is cached.
 	Settle time.Duration
@@ -85,24 +82,28 @@ type Runner struct {
 	Now func() time.Time
 	Log *slog.Logger
 
-	// every is the least time between two checkpoints; clock tells the real time.
-	// The tests change them.
-	every time.Duration
-	clock func() time.Time
+	// Every is the least time between two checkpoints of a shard. Zero: a second,
+	// which is as often as Firestore likes a document to be written. Negative: all
+	// that a Work calls are written.
+	Every time.Duration
+	// Clock tells the real time, by which configurations come into force. Nil:
+	// time.Now.
+	Clock func() time.Time
 }
-
-// checkpointEvery is as often as Firestore likes a document to be written.
-const checkpointEvery = time.Second
 
 // New completes a runner.
 func New(r Runner) *Runner {
-	r.every, r.clock = checkpointEvery, time.Now
+	r.Every = cmp.Or(r.Every, time.Second)
+	r.Stale = cmp.Or(r.Stale, "rows are still not as they should be")
+	if r.Clock == nil {
+		r.Clock = time.Now
+	}
 	return &r
 }
 
 // unsettled is how long the app's configuration is not yet in force everywhere.
 func (r *Runner) unsettled(app config.App) time.Duration {
-	return max(0, app.ChangedAt.Add(r.Settle).Sub(r.clock()))
+	return max(0, app.ChangedAt.Add(r.Settle).Sub(r.Clock()))
 }
 
 // Cancel ends a job that has not ended. ErrEnded if it has, ErrNotFound if there
@@ -110,14 +111,14 @@ func (r *Runner) unsettled(app config.App) time.Duration {
 func (r *Runner) Cancel(ctx context.Context, app, id string) (Job, error) {
 	job, err := r.Jobs.Job(ctx, app, id)
 	if err != nil {
-		return Job{}, fmt.Errorf("cancel recompute: %w", err)
+		return Job{}, fmt.Errorf("cancel %s: %w", r.Name, err)
 	}
 	if job.State.Ended() {
-		return job, fmt.Errorf("cancel recompute: %s is %s: %w", id, job.State, ErrEnded)
+		return job, fmt.Errorf("cancel %s: %s is %s: %w", r.Name, id, job.State, ErrEnded)
 	}
 	ended, err := r.end(ctx, job, Cancelled, "")
 	if err == nil && ended.State != Cancelled {
-		return ended, fmt.Errorf("cancel recompute: %s is %s: %w", id, ended.State, ErrEnded)
+		return ended, fmt.Errorf("cancel %s: %s is %s: %w", r.Name, id, ended.State, ErrEnded)
 	}
 	return ended, err
 }
@@ -127,7 +128,7 @@ func (r *Runner) Cancel(ctx context.Context, app, id string) (Job, error) {
 func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (Job, error) {
 	totals, err := r.Jobs.Totals(ctx, job.App, job.ID)
 	if err != nil {
-		return job, fmt.Errorf("end recompute %s: %w", job.ID, err)
+		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
 	}
 	ended, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
 		j.State, j.Error, j.Totals, j.FinishedAt = state, reason, totals, r.Now()
@@ -137,29 +138,43 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 		return r.Jobs.Job(ctx, job.App, job.ID)
 	}
 	if err != nil {
-		return job, fmt.Errorf("end recompute %s: %w", job.ID, err)
+		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
 	}
-	r.Log.LogAttrs(ctx, slog.LevelInfo, "recompute ended", slog.String("app", job.App), slog.String("recompute", job.ID),
+	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" ended", slog.String("app", job.App), slog.String(r.Name, job.ID),
 		slog.String("state", string(state)), slog.String("reason", reason), slog.Int64("users", totals.Users), slog.Int64("events", totals.Events))
 	return ended, nil
 }
 
-// finish ends a running job whose shards have all ended.
+// Supersede ends a job that has not ended, because something has taken its place.
+// It returns the job as it then is.
+func (r *Runner) Supersede(ctx context.Context, job Job, reason string) (Job, error) {
+	return r.end(ctx, job, Superseded, reason)
+}
+
+// finish ends a running job whose shards have all ended. Otherwise it orders the
+// tasks of those that are next, if the job has lanes: whoever ends a shard comes
+// by here, and comes again until he came through.
 func (r *Runner) finish(ctx context.Context, app, id string) error {
 	job, err := r.Jobs.Job(ctx, app, id)
 	if err != nil {
-		return fmt.Errorf("finish recompute: %w", err)
+		return fmt.Errorf("finish %s: %w", r.Name, err)
 	}
 	if job.State != Running {
 		return nil
 	}
-	open, err := r.Jobs.ShardsIn(ctx, app, id, ShardOpen, 1)
-	if err != nil || len(open) > 0 {
-		return err
+	open, err := r.Jobs.ShardsIn(ctx, app, id, ShardOpen, max(1, job.Lanes))
+	if err != nil {
+		return fmt.Errorf("finish %s: %w", r.Name, err)
+	}
+	if len(open) > 0 {
+		if job.Lanes == 0 {
+			return nil // they have their tasks
+		}
+		return r.orderOpen(ctx, job, open)
 	}
 	failed, err := r.Jobs.ShardsIn(ctx, app, id, ShardFailed, 1)
 	if err != nil {
-		return err
+		return fmt.Errorf("finish %s: %w", r.Name, err)
 	}
 	if len(failed) == 0 {
 		_, err = r.end(ctx, job, Done, "")

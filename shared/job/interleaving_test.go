@@ -1,4 +1,4 @@
-package recompute_test
+package job_test
 
 import (
 	"context"
@@ -9,7 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/affinityengine/affinity/shared/recompute"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
 // However deliveries of tasks run into each other, the same task more than once at
@@ -17,36 +18,39 @@ import (
 // meanwhile: in the end the job is done and every user counts once.
 func TestInterleavings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		cfg := recompute.Config{
+		cfg := job.Config{
 			ShardUsers: rapid.IntRange(1, 4).Draw(rt, "users a shard"),
 			Budget:     time.Duration(rapid.IntRange(1, 6).Draw(rt, "seconds a task")) * time.Second,
 			Attempts:   1 << 30,
 		}
-		w := started(rt, rapid.IntRange(0, 8).Draw(rt, "users"), cfg)
-		for _, name := range slices.Sorted(maps.Keys(w.users)) {
-			w.users[name].relapses = max(0, rapid.IntRange(-6, 3).Draw(rt, "relapses of "+name))
+		w := startedIn(rt, rapid.IntRange(0, 3).Draw(rt, "lanes"), rapid.IntRange(0, 8).Draw(rt, "users"), cfg)
+		for _, name := range slices.Sorted(maps.Keys(w.Users)) {
+			w.Users[name].Relapses = max(0, rapid.IntRange(-6, 3).Draw(rt, "relapses of "+name))
+			if rapid.IntRange(0, 3).Draw(rt, name+" is faulty") == 0 {
+				w.Users[name].Fault, w.Users[name].Waits = "bent", true
+			}
 		}
 		s := &stage{w: w, events: make(chan bool)}
-		w.gate = s.gate
+		w.Gate = s.gate
 		for range rapid.IntRange(0, 120).Draw(rt, "steps") {
 			s.step(rt)
 		}
 		for len(s.actors) > 0 {
-			s.resume(0, none)
+			s.resume(0, jobtest.None)
 		}
-		w.gate = nil
-		w.drain()
+		w.Gate = nil
+		w.Drain()
 		if s.newcomers == 0 {
-			w.wantDone("strategy-1")
+			w.WantDone("strategy-1")
 		}
 		// How many of the newcomers are counted depends on when they came.
-		w.wantCurrent("strategy-1")
+		w.WantCurrent("strategy-1")
 	})
 }
 
 // stage has deliveries run one call at a time, each when it is told to.
 type stage struct {
-	w         *world
+	w         *jobtest.World
 	newcomers int
 	actors    []*actor
 	events    chan bool // the actor that was told to go on has come to its next call; false: to its end
@@ -54,21 +58,21 @@ type stage struct {
 
 // actor is one delivery under way.
 type actor struct {
-	task    *task
-	proceed chan fault
+	task    *jobtest.Task
+	proceed chan jobtest.Fault
 	dead    bool
 }
 
 type actorKey struct{}
 
 // gate waits until the actor is told what becomes of its call.
-func (s *stage) gate(ctx context.Context, _ string) fault {
+func (s *stage) gate(ctx context.Context, _ string) jobtest.Fault {
 	a, ok := ctx.Value(actorKey{}).(*actor)
 	if !ok {
-		return none
+		return jobtest.None
 	}
 	if a.dead {
-		return failBefore
+		return jobtest.FailBefore
 	}
 	s.events <- true
 	return <-a.proceed
@@ -77,36 +81,37 @@ func (s *stage) gate(ctx context.Context, _ string) fault {
 // step lets something happen.
 func (s *stage) step(rt *rapid.T) {
 	const most = 3
+	often := append(make([]jobtest.Fault, 8), jobtest.FailBefore, jobtest.FailAfter) // eight times none
 	if rapid.IntRange(0, 30).Draw(rt, "newcomer") == 0 {
 		s.newcomers++
-		s.w.users[rapid.StringMatching(`[a-j][a-j]`).Draw(rt, "name")] = &user{known: true, version: 1}
+		s.w.Users[rapid.StringMatching(`[a-j][a-j]`).Draw(rt, "name")] = &jobtest.User{Known: true, Version: 1}
 	}
 	if len(s.actors) == 0 || len(s.actors) < most && rapid.IntRange(0, 5).Draw(rt, "begin") == 0 {
-		tasks := s.w.waiting()
+		tasks := s.w.Waiting()
 		if len(tasks) == 0 || rapid.IntRange(0, 4).Draw(rt, "late") == 0 {
-			tasks = s.w.tasks
+			tasks = s.w.Tasks
 		}
 		s.begin(rapid.SampledFrom(tasks).Draw(rt, "task"))
 		return
 	}
 	i := rapid.IntRange(0, len(s.actors)-1).Draw(rt, "who")
-	what := rapid.SampledFrom([]fault{none, none, none, none, none, none, none, none, failBefore, failAfter}).Draw(rt, "what")
-	if what == failBefore {
+	what := rapid.SampledFrom(often).Draw(rt, "what")
+	if what == jobtest.FailBefore {
 		s.actors[i].dead = rapid.Bool().Draw(rt, "dies")
 	}
 	s.resume(i, what)
 }
 
 // begin delivers a task and stops it at its first call.
-func (s *stage) begin(k *task) {
-	a := &actor{task: k, proceed: make(chan fault)}
+func (s *stage) begin(k *jobtest.Task) {
+	a := &actor{task: k, proceed: make(chan jobtest.Fault)}
 	s.actors = append(s.actors, a)
 	go func() {
-		retries := k.retries
-		if _, err := s.w.run(context.WithValue(s.w.t.Context(), actorKey{}, a), k); err == nil {
-			k.over = true // also where it was delivered twice and the other fails
+		retries := k.Retries
+		if _, err := s.w.Run(context.WithValue(s.w.T.Context(), actorKey{}, a), k); err == nil {
+			k.Over = true // also where it was delivered twice and the other fails
 		} else {
-			k.retries = retries + 1
+			k.Retries = retries + 1
 		}
 		s.events <- false
 	}()
@@ -114,7 +119,7 @@ func (s *stage) begin(k *task) {
 }
 
 // resume lets an actor make its call, and stops it at the next.
-func (s *stage) resume(i int, what fault) {
+func (s *stage) resume(i int, what jobtest.Fault) {
 	s.actors[i].proceed <- what
 	if more := <-s.events; !more {
 		s.actors = slices.Delete(s.actors, i, i+1)

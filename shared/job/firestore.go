@@ -1,4 +1,4 @@
-package recompute
+package job
 
 import (
 	"context"
@@ -21,24 +21,28 @@ const maxAttempts = 20
 
 // firestoreJobs keeps the jobs in Firestore.
 type firestoreJobs struct {
-	client *firestore.Client
+	client     *firestore.Client
+	collection string
 }
 
 var _ Jobs = (*firestoreJobs)(nil)
 
-// NewFirestore returns the store that lies in the client's database. It keeps
-// nothing in memory and does not close the client. It needs no index but those
-// that Firestore makes of every field.
-func NewFirestore(client *firestore.Client) Jobs { return &firestoreJobs{client} }
+// NewFirestore returns the store that lies in the client's database, in a
+// collection of that name under each app's document. It keeps nothing in memory
+// and does not close the client. It needs no index but those that Firestore makes
+// of every field.
+func NewFirestore(client *firestore.Client, collection string) Jobs {
+	return &firestoreJobs{client, collection}
+}
 
 func (f *firestoreJobs) jobs(app string) *firestore.CollectionRef {
-	return config.AppDocument(f.client, app).Collection("recomputes")
+	return config.AppDocument(f.client, app).Collection(f.collection)
 }
 
 // jobRef is where a job lies; an id that no job can have is not found.
 func (f *firestoreJobs) jobRef(app, id string) (*firestore.DocumentRef, error) {
 	if !config.ValidAppID(app) || !idForm.MatchString(id) {
-		return nil, fmt.Errorf("recompute %q of app %q: %w", id, app, ErrNotFound)
+		return nil, fmt.Errorf("job %q of app %q: %w", id, app, ErrNotFound)
 	}
 	return f.jobs(app).Doc(id), nil
 }
@@ -74,7 +78,7 @@ func (f *firestoreJobs) Create(ctx context.Context, job Job) error {
 		return err
 	}
 	if _, err := f.jobs(job.App).Doc(job.ID).Create(ctx, job); err != nil {
-		return fmt.Errorf("create recompute %s of app %q: %w", job.ID, job.App, existing(err))
+		return fmt.Errorf("create job %s of app %q: %w", job.ID, job.App, existing(err))
 	}
 	return nil
 }
@@ -93,7 +97,7 @@ func (f *firestoreJobs) Job(ctx context.Context, app, id string) (Job, error) {
 	}
 	var job Job
 	if _, err := read(ctx, ref, &job); err != nil {
-		return Job{}, fmt.Errorf("read recompute %s of app %q: %w", id, app, err)
+		return Job{}, fmt.Errorf("read job %s of app %q: %w", id, app, err)
 	}
 	return job, nil
 }
@@ -101,13 +105,13 @@ func (f *firestoreJobs) Job(ctx context.Context, app, id string) (Job, error) {
 func (f *firestoreJobs) List(ctx context.Context, app string, limit int) ([]Job, error) {
 	// Of those that began at the same time the order is that of their names.
 	query := f.jobs(app).OrderBy("startedAt", firestore.Desc).Limit(limit)
-	return list[Job](ctx, query, "recomputes of app "+app)
+	return list[Job](ctx, query, f.collection+" of app "+app)
 }
 
 func (f *firestoreJobs) Unfinished(ctx context.Context, app string) ([]Job, error) {
 	query := f.jobs(app).Where("state", "in", []State{Planning, Running})
-	jobs, err := list[Job](ctx, query, "unfinished recomputes of app "+app)
-	slices.SortFunc(jobs, newestFirst)
+	jobs, err := list[Job](ctx, query, "unfinished "+f.collection+" of app "+app)
+	slices.SortFunc(jobs, NewestFirst)
 	return jobs, err
 }
 
@@ -139,7 +143,7 @@ func (f *firestoreJobs) Update(ctx context.Context, app, id string, change func(
 		}, err
 	})
 	if err != nil {
-		return Job{}, fmt.Errorf("update recompute %s of app %q: %w", id, app, err)
+		return Job{}, fmt.Errorf("update job %s of app %q: %w", id, app, err)
 	}
 	return job, nil
 }
@@ -182,7 +186,7 @@ func (f *firestoreJobs) CreateShard(ctx context.Context, app, id string, shard S
 		return err
 	}
 	if _, err := ref.Create(ctx, shard); err != nil {
-		return fmt.Errorf("create shard %d of recompute %s: %w", shard.N, id, existing(err))
+		return fmt.Errorf("create shard %d of job %s: %w", shard.N, id, existing(err))
 	}
 	return nil
 }
@@ -194,7 +198,7 @@ func (f *firestoreJobs) Shard(ctx context.Context, app, id string, n int) (Shard
 	}
 	var shard Shard
 	if _, err := read(ctx, ref, &shard); err != nil {
-		return Shard{}, fmt.Errorf("read shard %d of recompute %s: %w", n, id, err)
+		return Shard{}, fmt.Errorf("read shard %d of job %s: %w", n, id, err)
 	}
 	return shard, nil
 }
@@ -213,9 +217,9 @@ func (f *firestoreJobs) LastShard(ctx context.Context, app, id string) (Shard, e
 	if err != nil {
 		return Shard{}, err
 	}
-	last, err := list[Shard](ctx, query.OrderBy("n", firestore.Desc).Limit(1), "shards of recompute "+id)
+	last, err := list[Shard](ctx, query.OrderBy("n", firestore.Desc).Limit(1), "shards of job "+id)
 	if err == nil && len(last) == 0 {
-		err = fmt.Errorf("last shard of recompute %s: %w", id, ErrNotFound)
+		err = fmt.Errorf("last shard of job %s: %w", id, ErrNotFound)
 	}
 	if err != nil {
 		return Shard{}, err
@@ -228,7 +232,7 @@ func (f *firestoreJobs) ShardsIn(ctx context.Context, app, id string, state Shar
 	if err != nil {
 		return nil, err
 	}
-	return list[Shard](ctx, query.Where("state", "==", state).Limit(limit), "shards of recompute "+id)
+	return list[Shard](ctx, query.Where("state", "==", state).Limit(limit), "shards of job "+id)
 }
 
 func (f *firestoreJobs) UpdateShard(ctx context.Context, app, id string, n int, change func(*Shard) error) (Shard, error) {
@@ -241,13 +245,25 @@ func (f *firestoreJobs) UpdateShard(ctx context.Context, app, id string, n int, 
 		return s, []firestore.Update{
 			{Path: "state", Value: s.State}, {Path: "step", Value: s.Step}, {Path: "pass", Value: s.Pass}, {Path: "next", Value: s.Next},
 			{Path: "swept", Value: s.Swept}, {Path: "lastTry", Value: s.LastTry}, {Path: "visited", Value: s.Visited},
-			{Path: "users", Value: s.Users}, {Path: "events", Value: s.Events}, {Path: "stale", Value: s.Stale}, {Path: "error", Value: s.Error},
+			{Path: "users", Value: s.Users}, {Path: "events", Value: s.Events}, {Path: "changed", Value: s.Changed}, {Path: "left", Value: s.Left},
+			{Path: "faulty", Value: s.Faulty}, {Path: "faults", Value: s.Faults}, {Path: "stale", Value: s.Stale}, {Path: "error", Value: s.Error},
 		}, err
 	})
 	if err != nil {
-		return Shard{}, fmt.Errorf("update shard %d of recompute %s: %w", n, id, err)
+		return Shard{}, fmt.Errorf("update shard %d of job %s: %w", n, id, err)
 	}
 	return shard, nil
+}
+
+func (f *firestoreJobs) Faults(ctx context.Context, app, id string, limit int) ([]string, error) {
+	query, err := f.shards(app, id)
+	if err != nil {
+		return nil, err
+	}
+	// Each of them has one fault at least. Those of the fewest come first: by their
+	// numbers would need an index of both fields.
+	faulty, err := list[Shard](ctx, query.Where("faulty", ">", 0).Limit(limit), "faulty shards of job "+id)
+	return firstFaults(faulty, limit), err
 }
 
 func (f *firestoreJobs) Totals(ctx context.Context, app, id string) (Totals, error) {
@@ -278,9 +294,12 @@ func (f *firestoreJobs) Totals(ctx context.Context, app, id string) (Totals, err
 	sum(&t.Visited, "visited")
 	sum(&t.Users, "users")
 	sum(&t.Events, "events")
+	sum(&t.Changed, "changed")
+	sum(&t.Left, "left")
+	sum(&t.Faulty, "faulty")
 	sum(&t.Stale, "stale")
 	if err := g.Wait(); err != nil {
-		return Totals{}, fmt.Errorf("sum up recompute %s: %w", id, err)
+		return Totals{}, fmt.Errorf("sum up job %s: %w", id, err)
 	}
 	return t, nil
 }

@@ -1,18 +1,18 @@
-package recompute
+package job
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/profile"
 )
 
-// maxPasses bounds how often users who are stale after the first pass are gone
-// through again. They are rare: processes that have an old configuration in spite
+// maxPasses bounds how often a shard is gone through again for what is stale after
+// the first pass. That is rare: processes that have an old configuration in spite
 // of the wait before planning.
 const maxPasses = 3
 
@@ -49,7 +49,7 @@ func (r *Runner) shard(ctx context.Context, t ShardTask, retries int, until time
 	switch {
 	case errors.Is(err, errOvertaken), errors.Is(err, ErrEnded):
 		return r.shard(ctx, t, retries, until) // things have changed, and it is told above what is left to do
-	case err == nil || retries+1 < r.Attempts:
+	case err == nil || retries+1 < r.Attempts && !errors.Is(err, ErrFailed):
 		return o, err
 	}
 	return w.fail(ctx, err)
@@ -72,7 +72,7 @@ var errLost = errors.New("the task ended without an answer, time and again")
 func (w *worker) attempt(ctx context.Context, retries int) (Outcome, error) {
 	if retries >= w.Attempts {
 		if w.shard.LastTry {
-			return w.fail(ctx, fmt.Errorf("recompute shard %d of %s: %w", w.shard.N, w.job.ID, errLost))
+			return w.fail(ctx, fmt.Errorf("%s shard %d of %s: %w", w.Name, w.shard.N, w.job.ID, errLost))
 		}
 		if err := w.write(ctx, func(s *Shard) { s.LastTry = true }); err != nil {
 			return Outcome{}, err
@@ -104,64 +104,81 @@ func (w *worker) work(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// sweep computes the users that the pass has not come to. It returns without an
-// error when it is through and when the time is over.
+// sweep does what the pass has not come to. It returns without an error when it is
+// through and when the time is over.
 func (w *worker) sweep(ctx context.Context) error {
-	base, last := w.shard, w.clock()
-	part := profile.Part{From: base.Next, To: base.To}
-	o := profile.RecomputeOptions{
-		OnlyStale: w.job.OnlyStale || base.Pass > 0, Maintain: w.job.Maintain && base.Pass == 0, Until: w.until,
-	}
-	p, err := w.Engine.Recompute(ctx, w.app, part, o, func(p profile.Progress) error {
-		if p.Done || w.clock().Sub(last) < w.every {
+	base, last := w.shard, w.Clock()
+	var latest Progress
+	p, err := w.Work.Sweep(ctx, w.job, w.app, base, w.until, func(p Progress) error {
+		latest = p
+		if p.Done || w.Clock().Sub(last) < w.Every {
 			return nil // what is left of it is written in the end
 		}
-		last = w.clock()
+		last = w.Clock()
 		if err := w.checkpoint(ctx, base, p); err != nil {
 			return err
 		}
 		return w.stillWanted(ctx, w.job)
 	})
-	if err != nil {
-		return fmt.Errorf("recompute shard %d of %s: %w", w.shard.N, w.job.ID, err)
+	if err == nil {
+		return w.checkpoint(ctx, base, p)
 	}
-	return w.checkpoint(ctx, base, p)
+	err = fmt.Errorf("%s shard %d of %s: %w", w.Name, w.shard.N, w.job.ID, err)
+	if errors.Is(err, ErrFailed) && latest.Next != "" {
+		// Nobody comes again who could count it.
+		return errors.Join(w.checkpoint(ctx, base, latest), err)
+	}
+	return err
 }
 
 // checkpoint writes how far a pass has come that began at base.
-func (w *worker) checkpoint(ctx context.Context, base Shard, p profile.Progress) error {
+func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 	if !p.Done && p.Next == w.shard.Next {
 		return nil
 	}
 	return w.write(ctx, func(s *Shard) {
 		s.Next, s.Swept = p.Next, p.Done
-		if s.Pass == 0 { // who is gone through again counts once
-			s.Visited, s.Users, s.Events = base.Visited+p.Users, base.Users+p.Known, base.Events+p.Events
+		if s.Pass > 0 {
+			return // who is gone through again counts once
 		}
+		s.Visited, s.Users, s.Events = base.Visited+p.Visited, base.Users+p.Users, base.Events+p.Events
+		s.Changed, s.Left = base.Changed+p.Changed, base.Left+p.Left
+		s.Faulty, s.Faults = base.Faulty+p.Faulty, moreFaults(base.Faults, p.Faults)
 	})
+}
+
+// moreFaults are the first of two lists together, each of them as a store takes it.
+// What others hold of the lists stays as it is.
+func moreFaults(were, more []string) []string {
+	more = more[:min(len(more), MaxFaults-min(len(were), MaxFaults))]
+	all := slices.Clone(were)
+	for _, fault := range more {
+		all = append(all, shortened(fault))
+	}
+	return all
 }
 
 // stillWanted returns ErrEnded once the job has ended.
 func (r *Runner) stillWanted(ctx context.Context, job Job) error {
 	job, err := r.Jobs.Job(ctx, job.App, job.ID)
 	if err == nil && job.State.Ended() {
-		err = fmt.Errorf("recompute %s is %s: %w", job.ID, job.State, ErrEnded)
+		err = fmt.Errorf("%s %s is %s: %w", r.Name, job.ID, job.State, ErrEnded)
 	}
 	return err
 }
 
-// verify looks whether all users of the range carry the version: then the shard
-// is done; otherwise those who do not are gone through again. Where that does not
-// help something writes profiles of an old configuration, and the shard fails:
-// done is said of what was verified only.
+// verify looks whether all of the range is as it should be: then the shard is
+// done; otherwise it is gone through again. Where that does not help something
+// goes on undoing it, such as a process with an old configuration, and the shard
+// fails: done is said of what was verified only.
 func (w *worker) verify(ctx context.Context) error {
-	stale, err := w.Engine.Verify(ctx, w.app, profile.Part{From: w.shard.From, To: w.shard.To})
+	stale, err := w.Work.Verify(ctx, w.job, w.app, w.shard)
 	if err != nil {
 		return fmt.Errorf("verify shard %d of %s: %w", w.shard.N, w.job.ID, err)
 	}
 	if stale > 0 {
-		w.Log.LogAttrs(ctx, slog.LevelWarn, "users carry another strategy version or retention after a recompute", slog.String("app", w.job.App),
-			slog.String("recompute", w.job.ID), slog.Int("shard", w.shard.N), slog.Int("pass", w.shard.Pass), slog.Int64("users", stale))
+		w.Log.LogAttrs(ctx, slog.LevelWarn, w.Stale+" after a "+w.Name, slog.String("app", w.job.App),
+			slog.String(w.Name, w.job.ID), slog.Int("shard", w.shard.N), slog.Int("pass", w.shard.Pass), slog.Int64("stale", stale))
 	}
 	return w.write(ctx, func(s *Shard) {
 		s.Stale = stale
@@ -169,7 +186,7 @@ func (w *worker) verify(ctx context.Context) error {
 		case stale == 0:
 			s.State = ShardDone
 		case s.Pass == maxPasses:
-			s.State, s.Error = ShardFailed, fmt.Sprintf("%d users still carry another strategy version or retention after %d passes more", stale, maxPasses)
+			s.State, s.Error = ShardFailed, fmt.Sprintf("%d %s after %d passes more", stale, w.Stale, maxPasses)
 		default:
 			s.Pass, s.Next, s.Swept = s.Pass+1, s.From, false
 		}
@@ -188,8 +205,8 @@ func (w *worker) later(ctx context.Context) (Outcome, error) {
 
 // fail ends the shard with an error.
 func (w *worker) fail(ctx context.Context, cause error) (Outcome, error) {
-	w.Log.LogAttrs(ctx, slog.LevelError, "recompute of a shard failed", slog.String("app", w.job.App),
-		slog.String("recompute", w.job.ID), slog.Int("shard", w.shard.N), slog.Any("error", cause))
+	w.Log.LogAttrs(ctx, slog.LevelError, w.Name+" of a shard failed", slog.String("app", w.job.App),
+		slog.String(w.Name, w.job.ID), slog.Int("shard", w.shard.N), slog.Any("error", cause))
 	err := w.write(ctx, func(s *Shard) { s.State, s.Error = ShardFailed, errorText(cause) })
 	if err != nil && !errors.Is(err, ErrEnded) {
 		return Outcome{}, errors.Join(cause, err)

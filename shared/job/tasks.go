@@ -1,4 +1,4 @@
-package recompute
+package job
 
 import (
 	"context"
@@ -7,17 +7,18 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// Where the worker takes tasks.
-const (
-	PlanPath  = "/recompute/plan"
-	ShardPath = "/recompute/shard"
-)
+// PlanPath is where the worker takes the runner's plan tasks.
+func (r *Runner) PlanPath() string { return "/" + r.Name + "/plan" }
+
+// ShardPath is where the worker takes the runner's shard tasks.
+func (r *Runner) ShardPath() string { return "/" + r.Name + "/shard" }
 
 // PlanTask is the order to cut a job into shards.
 type PlanTask struct {
@@ -62,14 +63,14 @@ func DecodeShard(body []byte) (ShardTask, error) {
 
 // enqueuePlan orders the plan task that is in force.
 func (r *Runner) enqueuePlan(ctx context.Context, job Job, delay time.Duration) error {
-	return r.enqueue(ctx, PlanPath, PlanTask{job.App, job.ID, job.PlanStep}, delay,
-		"recompute-plan", job.App, job.ID, strconv.Itoa(job.PlanStep))
+	return r.enqueue(ctx, r.PlanPath(), PlanTask{job.App, job.ID, job.PlanStep}, delay,
+		r.Name+"-plan", job.App, job.ID, strconv.Itoa(job.PlanStep))
 }
 
 // enqueueShard orders the task of a shard that is in force.
 func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
-	return r.enqueue(ctx, ShardPath, ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, 0,
-		"recompute-shard", job.App, job.ID, strconv.Itoa(s.N), strconv.Itoa(s.Step))
+	return r.enqueue(ctx, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, 0,
+		r.Name+"-shard", job.App, job.ID, strconv.Itoa(s.N), strconv.Itoa(s.Step))
 }
 
 func (r *Runner) enqueue(ctx context.Context, path string, task any, delay time.Duration, name ...string) error {
@@ -85,15 +86,15 @@ func (r *Runner) enqueue(ctx context.Context, path string, task any, delay time.
 func (r *Runner) Resume(ctx context.Context) error {
 	apps, err := r.Apps.Apps(ctx)
 	if err != nil {
-		return fmt.Errorf("resume recomputes: %w", err)
+		return fmt.Errorf("resume %s jobs: %w", r.Name, err)
 	}
 	for _, app := range apps {
 		jobs, err := r.Jobs.Unfinished(ctx, app)
 		if err != nil {
-			return fmt.Errorf("resume recomputes: %w", err)
+			return fmt.Errorf("resume %s jobs: %w", r.Name, err)
 		}
 		for _, job := range jobs {
-			if err := r.resume(ctx, job); err != nil {
+			if err := r.ResumeJob(ctx, job); err != nil {
 				return err
 			}
 		}
@@ -101,26 +102,39 @@ func (r *Runner) Resume(ctx context.Context) error {
 	return nil
 }
 
-// resume orders again what a job waits for, in case it was lost. Tasks that are
+// ResumeJob orders again what a job waits for, in case it was lost. Tasks that are
 // there still, or were shortly before, stay as they are.
-func (r *Runner) resume(ctx context.Context, job Job) error {
-	if job.State == Planning {
+func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
+	switch {
+	case job.State.Ended():
+		return nil
+	case job.State == Planning:
 		app, err := r.Apps.App(ctx, job.App)
 		if err != nil {
-			return fmt.Errorf("resume recompute %s: %w", job.ID, err)
+			return fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err)
 		}
 		return r.enqueuePlan(ctx, job, r.unsettled(app))
-	}
-	open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, resumedShards)
-	if err != nil {
-		return fmt.Errorf("resume recompute %s: %w", job.ID, err)
-	}
-	for _, shard := range open {
-		if err := r.enqueueShard(ctx, job, shard); err != nil {
-			return fmt.Errorf("resume recompute %s: %w", job.ID, err)
+	case job.Lanes == 0: // otherwise finish does
+		open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, resumedShards)
+		if err != nil {
+			return fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err)
+		}
+		if err := r.orderOpen(ctx, job, open); err != nil {
+			return err
 		}
 	}
 	return r.finish(ctx, job.App, job.ID)
+}
+
+// orderOpen orders the tasks of some shards that are open. Those that were ordered
+// before are in the queue once all the same.
+func (r *Runner) orderOpen(ctx context.Context, job Job, open []Shard) error {
+	for _, shard := range open {
+		if err := r.enqueueShard(ctx, job, shard); err != nil {
+			return fmt.Errorf("order the task of shard %d of %s: %w", shard.N, job.ID, err)
+		}
+	}
+	return nil
 }
 
 // resumedShards bounds how many shards are ordered again at a time.
@@ -137,14 +151,16 @@ type Outcome struct {
 // drop ends a task that has no effect.
 func (r *Runner) drop(ctx context.Context, app, job, format string, args ...any) Outcome {
 	o := Outcome{Dropped: fmt.Sprintf(format, args...)}
-	r.Log.LogAttrs(ctx, slog.LevelInfo, "recompute task dropped", slog.String("app", app), slog.String("recompute", job), slog.String("reason", o.Dropped))
+	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" task dropped", slog.String("app", app), slog.String(r.Name, job), slog.String("reason", o.Dropped))
 	return o
 }
 
-// maxErrorText is how much of an error is kept with a job.
+// maxErrorText is how many bytes of an error are kept with a job.
 const maxErrorText = 500
 
-func errorText(err error) string {
-	text := err.Error()
-	return text[:min(len(text), maxErrorText)]
+func errorText(err error) string { return shortened(err.Error()) }
+
+// shortened is the beginning of a text as Firestore takes it.
+func shortened(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
 }

@@ -1,4 +1,4 @@
-package recompute_test
+package job_test
 
 import (
 	"context"
@@ -6,43 +6,44 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/recompute"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
 // Who cancels a job as it gets done is told that it is.
 func TestCancelComesTooLate(t *testing.T) {
 	w := started(t, 3, roomy)
-	w.gate = func(_ context.Context, what string) fault {
+	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "totals" {
-			w.gate = nil
-			w.drain()
+			w.Gate = nil
+			w.Drain()
 		}
-		return none
+		return jobtest.None
 	}
 	for _, when := range []string{"as it gets done", "later"} {
-		j, err := w.runner.Cancel(t.Context(), app, "strategy-1")
-		if !errors.Is(err, recompute.ErrEnded) || j.State != recompute.Done {
+		j, err := w.Runner.Cancel(t.Context(), jobtest.App, "strategy-1")
+		if !errors.Is(err, job.ErrEnded) || j.State != job.Done {
 			t.Errorf("%s: %s, error %v; want it done", when, j.State, err)
 		}
 	}
-	w.wantDone("strategy-1")
+	w.WantDone("strategy-1")
 }
 
 // A job that ends while it is planned gets no more shards.
 func TestCancelStopsThePlanning(t *testing.T) {
 	w := started(t, 20, roomy)
 	created := 0
-	w.gate = func(ctx context.Context, what string) fault {
+	w.Gate = func(ctx context.Context, what string) jobtest.Fault {
 		if what == "create shard" {
 			if created++; created == 2 {
-				if _, err := w.runner.Cancel(ctx, app, "strategy-1"); err != nil {
+				if _, err := w.Runner.Cancel(ctx, jobtest.App, "strategy-1"); err != nil {
 					t.Error(err)
 				}
 			}
 		}
-		return none
+		return jobtest.None
 	}
-	o, err := w.deliver(t.Context(), w.tasks[0])
+	o, err := w.Deliver(t.Context(), w.Tasks[0])
 	if err != nil || o.Dropped != "the job is cancelled" || created != 2 {
 		t.Errorf("got %+v, error %v, %d shards; want it dropped after 2", o, err, created)
 	}
@@ -50,33 +51,33 @@ func TestCancelStopsThePlanning(t *testing.T) {
 
 // A job that ends while a shard is in work stops it at the next checkpoint.
 func TestCancelStopsTheWork(t *testing.T) {
-	w := started(t, 10, recompute.Config{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
-	if _, err := w.deliver(t.Context(), w.tasks[0]); err != nil {
+	w := started(t, 10, job.Config{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
+	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
 		t.Fatal(err)
 	}
 	computed := 0
-	w.gate = func(ctx context.Context, what string) fault {
-		if what == "engine" {
+	w.Gate = func(ctx context.Context, what string) jobtest.Fault {
+		if what == "work" {
 			if computed++; computed == 3 {
-				if _, err := w.runner.Cancel(ctx, app, "strategy-1"); err != nil {
+				if _, err := w.Runner.Cancel(ctx, jobtest.App, "strategy-1"); err != nil {
 					t.Error(err)
 				}
 			}
 		}
-		return none
+		return jobtest.None
 	}
-	o, err := w.deliver(t.Context(), w.tasks[1])
+	o, err := w.Deliver(t.Context(), w.Tasks[1])
 	if err != nil || o.Dropped != "the job is cancelled" || computed != 3 {
 		t.Errorf("got %+v, error %v, %d users computed; want it dropped after 3", o, err, computed)
 	}
-	j := w.wantState("strategy-1", recompute.Cancelled, "")
+	j := w.WantState("strategy-1", job.Cancelled, "")
 	if j.Totals.Visited != 2 {
 		t.Errorf("%d users visited, want those that were known of when it was cancelled", j.Totals.Visited)
 	}
-	if again, err := w.runner.Cancel(t.Context(), app, "strategy-1"); !errors.Is(err, recompute.ErrEnded) || again.State != recompute.Cancelled {
+	if again, err := w.Runner.Cancel(t.Context(), jobtest.App, "strategy-1"); !errors.Is(err, job.ErrEnded) || again.State != job.Cancelled {
 		t.Errorf("cancel again: %s, error %v", again.State, err)
 	}
-	if _, err := w.runner.Cancel(t.Context(), app, "strategy-9"); !errors.Is(err, recompute.ErrNotFound) {
+	if _, err := w.Runner.Cancel(t.Context(), jobtest.App, "strategy-9"); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("cancel what is not there: %v", err)
 	}
 }

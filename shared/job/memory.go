@@ -1,4 +1,4 @@
-package recompute
+package job
 
 import (
 	"context"
@@ -27,6 +27,21 @@ var _ Jobs = (*memory)(nil)
 // process.
 func NewMemory() Jobs { return &memory{jobs: map[jobKey]*memoryJob{}} }
 
+// NewMemories returns what gives each collection a store of its own in memory, the
+// same one every time. It is safe for concurrent use.
+func NewMemories() func(collection string) Jobs {
+	var mu sync.Mutex
+	stores := map[string]Jobs{}
+	return func(collection string) Jobs {
+		mu.Lock()
+		defer mu.Unlock()
+		if stores[collection] == nil {
+			stores[collection] = NewMemory()
+		}
+		return stores[collection]
+	}
+}
+
 // with calls f with a job, while nobody else reads or changes anything.
 func (m *memory) with(ctx context.Context, app, id string, f func(*memoryJob) error) error {
 	if err := ctx.Err(); err != nil {
@@ -36,7 +51,7 @@ func (m *memory) with(ctx context.Context, app, id string, f func(*memoryJob) er
 	defer m.mu.Unlock()
 	job, ok := m.jobs[jobKey{app, id}]
 	if !ok {
-		return fmt.Errorf("recompute %q of app %q: %w", id, app, ErrNotFound)
+		return fmt.Errorf("job %q of app %q: %w", id, app, ErrNotFound)
 	}
 	return f(job)
 }
@@ -53,7 +68,7 @@ func (m *memory) Create(ctx context.Context, job Job) error {
 	defer m.mu.Unlock()
 	key := jobKey{job.App, job.ID}
 	if m.jobs[key] != nil {
-		return fmt.Errorf("recompute %s of app %q: %w", job.ID, job.App, ErrExists)
+		return fmt.Errorf("job %s of app %q: %w", job.ID, job.App, ErrExists)
 	}
 	m.jobs[key] = &memoryJob{job, map[int]Shard{}}
 	return nil
@@ -89,7 +104,7 @@ func (m *memory) all(ctx context.Context, app string, which func(Job) bool) ([]J
 			jobs = append(jobs, job.Job)
 		}
 	}
-	slices.SortFunc(jobs, newestFirst)
+	slices.SortFunc(jobs, NewestFirst)
 	return jobs, nil
 }
 
@@ -107,7 +122,7 @@ func (m *memory) Update(ctx context.Context, app, id string, change func(*Job) e
 func (m *memory) CreateShard(ctx context.Context, app, id string, shard Shard) error {
 	return m.with(ctx, app, id, func(j *memoryJob) error {
 		if _, ok := j.shards[shard.N]; ok {
-			return fmt.Errorf("shard %d of recompute %s: %w", shard.N, id, ErrExists)
+			return fmt.Errorf("shard %d of job %s: %w", shard.N, id, ErrExists)
 		}
 		j.shards[shard.N] = shard
 		return nil
@@ -126,7 +141,7 @@ func (m *memory) Shard(ctx context.Context, app, id string, n int) (Shard, error
 func (j *memoryJob) shard(n int) (Shard, error) {
 	shard, ok := j.shards[n]
 	if !ok {
-		return Shard{}, fmt.Errorf("shard %d of recompute %s: %w", n, j.ID, ErrNotFound)
+		return Shard{}, fmt.Errorf("shard %d of job %s: %w", n, j.ID, ErrNotFound)
 	}
 	return shard, nil
 }
@@ -151,7 +166,7 @@ func (m *memory) ShardsIn(ctx context.Context, app, id string, state ShardState,
 			shards = append(shards, shard)
 		}
 	})
-	slices.SortFunc(shards, func(a, b Shard) int { return a.N - b.N })
+	slices.SortFunc(shards, byNumber)
 	return shards[:min(limit, len(shards))], err
 }
 
@@ -182,6 +197,16 @@ func (m *memory) UpdateShard(ctx context.Context, app, id string, n int, change 
 		return err
 	})
 	return shard, err
+}
+
+func (m *memory) Faults(ctx context.Context, app, id string, limit int) ([]string, error) {
+	var faulty []Shard
+	err := m.each(ctx, app, id, func(shard Shard) {
+		if shard.Faulty > 0 {
+			faulty = append(faulty, shard)
+		}
+	})
+	return firstFaults(faulty, limit), err
 }
 
 func (m *memory) Totals(ctx context.Context, app, id string) (Totals, error) {

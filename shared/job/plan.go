@@ -1,4 +1,4 @@
-package recompute
+package job
 
 import (
 	"context"
@@ -12,8 +12,9 @@ import (
 )
 
 // Plan carries out a plan task that has failed so many times: it cuts the app's
-// users into shards and orders a task for each. The shards that are written are
-// its checkpoint. An error means that the task must come again.
+// users into shards and orders a task for each, where the job has lanes once all
+// are planned. The shards that are written are its checkpoint. An error means that
+// the task must come again.
 func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, error) {
 	job, app, dropped, err := r.admit(ctx, t.App, t.Job)
 	if err != nil || dropped.Dropped != "" {
@@ -36,7 +37,7 @@ func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, er
 	case err == nil || retries+1 < r.Attempts:
 		return o, err
 	}
-	r.Log.LogAttrs(ctx, slog.LevelError, "recompute cannot be planned", slog.String("app", t.App), slog.String("recompute", t.Job), slog.Any("error", err))
+	r.Log.LogAttrs(ctx, slog.LevelError, r.Name+" cannot be planned", slog.String("app", t.App), slog.String(r.Name, t.Job), slog.Any("error", err))
 	_, err = r.end(ctx, job, Failed, errorText(err))
 	return Outcome{Next: "the job has failed"}, err
 }
@@ -55,8 +56,7 @@ func (r *Runner) admit(ctx context.Context, appID, id string) (job Job, app conf
 	if app, err = r.Apps.App(ctx, appID); err != nil {
 		return job, app, dropped, fmt.Errorf("read the app of a task: %w", err)
 	}
-	if app.StrategyVersion != job.StrategyVersion {
-		reason := fmt.Sprintf("strategy version %d has taken the place of %d", app.StrategyVersion, job.StrategyVersion)
+	if reason := r.Work.Obsolete(job, app); reason != "" {
 		dropped = r.drop(ctx, appID, id, "%s", reason)
 		_, err = r.end(ctx, job, Superseded, reason)
 	}
@@ -71,14 +71,14 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 	case errors.Is(err, errBudget):
 		return r.planLater(ctx, job, 0)
 	case err != nil:
-		return Outcome{}, fmt.Errorf("plan recompute %s: %w", job.ID, err)
+		return Outcome{}, fmt.Errorf("plan %s %s: %w", r.Name, job.ID, err)
 	}
 	_, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
 		j.State = Running
 		return nil
 	})
 	if err != nil {
-		return Outcome{}, fmt.Errorf("end the planning of recompute %s: %w", job.ID, err)
+		return Outcome{}, fmt.Errorf("end the planning of %s: %w", job.ID, err)
 	}
 	return Outcome{Next: "all shards are planned"}, r.finish(ctx, job.App, job.ID)
 }
@@ -94,7 +94,7 @@ func (r *Runner) planLater(ctx context.Context, job Job, delay time.Duration) (O
 		return nil
 	})
 	if err != nil {
-		return Outcome{}, fmt.Errorf("go on with the planning of recompute %s: %w", job.ID, err)
+		return Outcome{}, fmt.Errorf("go on with the planning of %s: %w", job.ID, err)
 	}
 	return Outcome{Next: fmt.Sprintf("plan step %d", later.PlanStep)}, r.enqueuePlan(ctx, later, delay)
 }
@@ -185,8 +185,10 @@ func (c *cutter) cut(ctx context.Context, to string) error {
 	return c.r.orderShard(ctx, c.job, shard)
 }
 
+// orderShard orders the task of a shard that was planned, unless it has to wait
+// for a lane.
 func (r *Runner) orderShard(ctx context.Context, job Job, s Shard) error {
-	if s.State != ShardOpen {
+	if s.State != ShardOpen || job.Lanes > 0 {
 		return nil
 	}
 	return r.enqueueShard(ctx, job, s)

@@ -1,0 +1,45 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job"
+)
+
+// mount takes the tasks of a runner's jobs.
+func (wk worker) mount(rt *httpapi.Router, runner *job.Runner) {
+	rt.Handle("POST "+runner.PlanPath(), func(w http.ResponseWriter, r *http.Request) error {
+		return carryOut(wk, w, r, runner.Name+" plan", job.DecodePlan, runner.Plan)
+	})
+	rt.Handle("POST "+runner.ShardPath(), func(w http.ResponseWriter, r *http.Request) error {
+		return carryOut(wk, w, r, runner.Name+" shard", job.DecodeShard, runner.Shard)
+	})
+}
+
+// carryOut does what the task of a request says.
+func carryOut[T any](wk worker, w http.ResponseWriter, r *http.Request, what string, decode func([]byte) (T, error),
+	do func(context.Context, T, int) (job.Outcome, error)) error {
+	body, err := httpapi.ReadBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	task, err := decode(body)
+	if err != nil {
+		return wk.drop(w, r, err)
+	}
+	outcome, err := do(r.Context(), task, retries(r))
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, outcome)
+}
+
+// retries is how often the task of a request was tried before.
+func retries(r *http.Request) int {
+	n, _ := strconv.Atoi(r.Header.Get("X-CloudTasks-TaskRetryCount")) // 0 for whoever else calls
+	return max(0, n)
+}

@@ -1,0 +1,112 @@
+package job_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+)
+
+// open returns the numbers of the first open shards.
+func open(t *testing.T, w *jobtest.World, limit int) []int {
+	t.Helper()
+	shards, err := w.Jobs.ShardsIn(t.Context(), jobtest.App, "strategy-1", job.ShardOpen, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := make([]int, len(shards))
+	for i, s := range shards {
+		numbers[i] = s.N
+	}
+	return numbers
+}
+
+// ordered returns the numbers of the shards whose tasks wait, in their order.
+func ordered(t *testing.T, w *jobtest.World) []int {
+	t.Helper()
+	numbers := []int{}
+	for _, k := range w.Waiting() {
+		var body struct{ Shard *int }
+		if err := json.Unmarshal(k.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if body.Shard != nil {
+			numbers = append(numbers, *body.Shard)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// At any time the first open shards have tasks, one each, and no others, whichever
+// is carried out next.
+func TestLanes(t *testing.T) {
+	for name, next := range map[string]func(waiting []*jobtest.Task) *jobtest.Task{
+		"the oldest first": func(waiting []*jobtest.Task) *jobtest.Task { return waiting[0] },
+		"the newest first": func(waiting []*jobtest.Task) *jobtest.Task { return waiting[len(waiting)-1] },
+	} {
+		for _, lanes := range []int{1, 2, 3, 4, 100} {
+			t.Run(fmt.Sprintf("%s, %d lanes", name, lanes), func(t *testing.T) {
+				w := startedIn(t, lanes, 11, tight)
+				w.Users["e"].Relapses, w.Users["h"].Relapses = 2, 99
+				for len(w.Waiting()) > 0 {
+					if _, err := w.Deliver(t.Context(), next(w.Waiting())); err != nil {
+						t.Fatal(err)
+					}
+					want := open(t, w, lanes)
+					if w.Find("strategy-1").State == job.Planning {
+						want = nil
+					}
+					if got := ordered(t, w); !slices.Equal(got, want) {
+						t.Fatalf("tasks of shards %v, want %v", got, want)
+					}
+				}
+				j := w.WantState("strategy-1", job.Failed, "1 users are still")
+				if j.Totals.Done != 3 || j.Totals.Failed != 1 {
+					t.Errorf("got %+v, want one shard failed", j.Totals)
+				}
+			})
+		}
+	}
+}
+
+// Without lanes all shards have tasks from when they are planned.
+func TestNoLanes(t *testing.T) {
+	w := started(t, 11, roomy)
+	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := ordered(t, w), []int{0, 1, 2, 3}; !slices.Equal(got, want) {
+		t.Errorf("tasks of shards %v, want %v", got, want)
+	}
+}
+
+// Of a job whose tasks were lost those that are due are ordered again, and no more.
+func TestLanesAfterTheQueueWasLost(t *testing.T) {
+	for after := range 8 {
+		for name, resume := range map[string]func(*jobtest.World) error{
+			"resumed":       func(w *jobtest.World) error { return w.Runner.Resume(t.Context()) },
+			"started again": func(w *jobtest.World) error { _, err := w.Runner.Start(t.Context(), draft(0), time.Hour); return err },
+		} {
+			w := startedIn(t, 2, 11, tight)
+			for range after {
+				if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.LoseTasks()
+			if err := resume(w); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := ordered(t, w), open(t, w, 2); w.Find("strategy-1").State == job.Running && !slices.Equal(got, want) {
+				t.Errorf("%s after %d tasks: tasks of shards %v, want %v", name, after, got, want)
+			}
+			w.Drain()
+			w.WantDone("strategy-1")
+		}
+	}
+}

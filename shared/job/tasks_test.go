@@ -1,0 +1,38 @@
+package job_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+)
+
+func TestConfig(t *testing.T) {
+	if err := (job.Config{ShardUsers: 1, Budget: time.Second, Attempts: 1}).Validate(); err != nil {
+		t.Error(err)
+	}
+	err := job.Config{Budget: 9 * time.Minute}.Validate()
+	for _, variable := range []string{"RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS"} {
+		if err == nil || !strings.Contains(err.Error(), variable) {
+			t.Errorf("error %v does not name %s", err, variable)
+		}
+	}
+}
+
+// FuzzDecodeTasks: what is no task is refused, and no input does worse.
+func FuzzDecodeTasks(f *testing.F) {
+	f.Add([]byte(`{"app":"shop","job":"strategy-1","shard":1,"from":"a","to":"","step":2}`))
+	f.Add([]byte(`{"app":"sh,op","job":"strategy-1"}`))
+	f.Add([]byte(`{"app":"shop","job":"a/b","step":-1}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if p, err := job.DecodePlan(body); err == nil && (!config.ValidAppID(p.App) || p.Job == "" || p.Step < 0) {
+			t.Errorf("%s is taken for %+v", body, p)
+		}
+		if s, err := job.DecodeShard(body); err == nil && (!config.ValidAppID(s.App) || s.Job == "" || s.Shard < 0 || s.Step < 0) {
+			t.Errorf("%s is taken for %+v", body, s)
+		}
+	})
+}
