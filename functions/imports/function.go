@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 
@@ -82,6 +83,11 @@ func (im imports) run(w http.ResponseWriter, r *http.Request) error {
 	outcome, err := im.Profiles.Import(r.Context(), app, enrich.LogEvents(events, objects, rules.Now.UnixMilli()))
 	if err != nil {
 		return fmt.Errorf("import events of %s: %w", app.ID, err)
+	}
+	if n := len(enrich.Incomplete(events, objects)); n > 0 {
+		im.Metrics.UnknownObjects.Add(float64(n))
+		im.Log.LogAttrs(r.Context(), slog.LevelInfo, "events imported whose objects the catalog does not all know", slog.String("app", app.ID),
+			slog.Int("events", len(events)), slog.Int("withUnknownObjects", n))
 	}
 	answer.Deleted = outcome.Deleted
 	window := affinity.Window{Now: rules.Now.UnixMilli(), RetentionDays: app.RetentionDays}

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
@@ -22,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -109,7 +112,13 @@ func (p process) deliver(ctx context.Context, envelope bus.Push) error {
 	if err != nil {
 		return permanent{err}
 	}
-	events, err := m.Events()
+	var events []event.Event
+	var logged []bus.Logged
+	if m.Kind == bus.Reenriched {
+		logged, err = m.Logged()
+	} else {
+		events, err = m.Events()
+	}
 	if err != nil {
 		return permanent{err}
 	}
@@ -120,7 +129,10 @@ func (p process) deliver(ctx context.Context, envelope bus.Push) error {
 	if err != nil {
 		return fmt.Errorf("read configuration of %s: %w", m.App, err)
 	}
-	if !m.Resolved {
+	switch {
+	case m.Kind == bus.Reenriched:
+		return p.reenrich(ctx, app, m, logged)
+	case !m.Resolved:
 		return p.resolve(ctx, m, events)
 	}
 	return p.apply(ctx, app, m, events)
@@ -143,6 +155,20 @@ func (p process) resolve(ctx context.Context, m bus.Message, events []event.Even
 
 func (p process) apply(ctx context.Context, app config.App, m bus.Message, events []event.Event) error {
 	entries := enrich.LogEvents(events, m.Objects, m.ReceivedAt)
+	incomplete := enrich.Incomplete(events, m.Objects)
+	known, err := p.known(ctx, app, incomplete)
+	if err != nil {
+		return halfway{err, app, entries} // an earlier attempt may have come further
+	}
+	all := len(entries)
+	entries = slices.DeleteFunc(entries, func(e store.LogEvent) bool {
+		unknown, there := known[enrich.PlaceOf(&e)]
+		return there && unknown < incomplete[enrich.PlaceOf(&e)]
+	})
+	maps.DeleteFunc(incomplete, func(at enrich.Place, n int) bool {
+		unknown, there := known[at]
+		return there && unknown < n
+	})
 	outcome, err := p.Profiles.Apply(ctx, app, entries)
 	if err != nil {
 		return halfway{err, app, entries}
@@ -151,10 +177,17 @@ func (p process) apply(ctx context.Context, app config.App, m bus.Message, event
 	for range entries {
 		p.Metrics.Lag.Observe(lag.Seconds())
 	}
-	p.Metrics.Messages.WithLabelValues("applied").Inc()
-	p.Metrics.Events.WithLabelValues("applied").Add(float64(outcome.Applied))
-	p.Metrics.Events.WithLabelValues("deleted").Add(float64(outcome.Deleted))
-	p.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", app.ID),
-		slog.Int("events", outcome.Applied), slog.Int("deleted", outcome.Deleted), slog.Int64("lagMs", lag.Milliseconds()))
+	p.count("applied", outcome, all-len(entries))
+	p.Metrics.UnknownObjects.Add(float64(len(incomplete)))
+	p.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", app.ID), slog.Int("events", outcome.Applied),
+		slog.Int("deleted", outcome.Deleted), slog.Int("withUnknownObjects", len(incomplete)), slog.Int64("lagMs", lag.Milliseconds()))
 	return nil
+}
+
+// count counts a message that was applied, and what became of its events.
+func (p process) count(applied string, outcome profile.Outcome, superseded int) {
+	p.Metrics.Messages.WithLabelValues("applied").Inc()
+	p.Metrics.Events.WithLabelValues(applied).Add(float64(outcome.Applied))
+	p.Metrics.Events.WithLabelValues("deleted").Add(float64(outcome.Deleted))
+	p.Metrics.Events.WithLabelValues("superseded").Add(float64(superseded))
 }

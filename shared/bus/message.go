@@ -4,7 +4,9 @@
 // received, and what the catalog said of its objects at that moment. So every
 // delivery of a message, however often and however late, decodes to the same
 // events with the same ids, times and filters, and applying it again changes
-// nothing. Messages are JSON, legible in a dead-letter queue.
+// nothing. A message of another kind holds events that are in the log already,
+// with what the catalog said of their objects later (see reenriched.go). Messages
+// are JSON, legible in a dead-letter queue.
 package bus
 
 import (
@@ -27,10 +29,21 @@ const (
 	AttrReason = "reason" // of a dead letter: why it could not be applied
 )
 
+// Kind is what a message holds.
+type Kind string
+
+// The kinds of messages. Accepted ones do not say theirs, and those of older
+// versions are all accepted.
+const (
+	Accepted   Kind = ""
+	Reenriched Kind = "reenriched"
+)
+
 // Message is one accepted request, or a part of one that was too large.
 type Message struct {
+	Kind       Kind   `json:"kind,omitempty"`
 	App        string `json:"app"`
-	ReceivedAt int64  `json:"receivedAt"` // ms
+	ReceivedAt int64  `json:"receivedAt"` // ms; of a reenriched message when it was made
 	// Request is a random number: it tells requests of one millisecond apart in
 	// the ids of events that carry no time of their own.
 	Request uint64 `json:"request"`
@@ -41,7 +54,8 @@ type Message struct {
 	// resolves the message and publishes it anew before anything else.
 	Resolved bool    `json:"resolved"`
 	Objects  Objects `json:"objects,omitempty"`
-	// Body is {"events":[...]}, as it was sent.
+	// Body is {"events":[...]}, as it was sent; of a reenriched message it is what
+	// Logged reads.
 	Body []byte `json:"-"`
 }
 
@@ -75,11 +89,14 @@ func DecodeMessage(data []byte) (Message, error) {
 	if m.App == "" || m.ReceivedAt <= 0 {
 		return Message{}, errors.New("decode message: app and receivedAt must be there")
 	}
+	if m.Kind != Accepted && m.Kind != Reenriched {
+		return Message{}, fmt.Errorf("decode message: kind %q is not one this version knows; deploy the newer version and replay it", m.Kind)
+	}
 	return m, nil
 }
 
-// Events decodes the events of a message. They were validated when they were
-// received; their age counts no more.
+// Events decodes the events of an accepted message. They were validated when they
+// were received; their age counts no more.
 func (m Message) Events() ([]event.Event, error) {
 	events, err := event.DecodeBatch(m.Body, event.Rules{Now: time.UnixMilli(m.ReceivedAt), Request: m.Request, Ordinal: m.Ordinal, AnySize: true})
 	if err != nil {
@@ -98,6 +115,9 @@ func (m Message) parts(limit int) ([][]byte, error) {
 	}
 	if len(data) <= limit {
 		return [][]byte{data}, nil
+	}
+	if m.Kind == Reenriched {
+		return m.loggedParts(len(data), limit)
 	}
 	events, err := m.Events()
 	if err != nil {

@@ -1,6 +1,9 @@
 // Package enrich turns the object ids of events into filters, with what the
 // catalog in Bigtable says of them at the moment the events are received.
 //
+// It says how events go to the log with their filters and what the log keeps of
+// them as they were sent, and reads that again where the catalog came late.
+//
 // It holds a cache of objects that are asked for often. Only objects that are
 // there are cached: an object that was saved a moment ago is found.
 package enrich

@@ -20,12 +20,50 @@ func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []st
 		if e.Type == event.InstantSearch {
 			continue
 		}
-		entries = append(entries, store.LogEvent{
-			User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name,
-			Counts: Counts(e, objects), Original: original(e, objects, receivedAt),
-		})
+		entries = append(entries, logEvent(e, e.UserToken, e.Time, e.ID(), objects, receivedAt))
 	}
 	return entries
+}
+
+// Relogged are events of the log as they go there again, in their old places, with
+// the filters that their objects have now.
+func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
+	entries := make([]store.LogEvent, len(events))
+	for i := range events {
+		l := &events[i]
+		entries[i] = logEvent(&l.Event, l.User, l.Time, l.ID, objects, l.ReceivedAt)
+	}
+	return entries
+}
+
+func logEvent(e *event.Event, user string, time int64, id string, objects bus.Objects, receivedAt int64) store.LogEvent {
+	return store.LogEvent{
+		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name,
+		Counts: Counts(e, objects), Original: original(e, objects, receivedAt),
+	}
+}
+
+// Place is where an event lies in the log of its app.
+type Place struct {
+	User string
+	Time int64 // ms
+	ID   string
+}
+
+// PlaceOf is the place of an event that goes to the log.
+func PlaceOf(e *store.LogEvent) Place { return Place{e.User, e.Time, e.ID} }
+
+// Incomplete are the events that LogEvents writes without all of their filters, and
+// how many of the objects of each the catalog does not know.
+func Incomplete(events []event.Event, objects bus.Objects) map[Place]int {
+	incomplete := map[Place]int{}
+	for i := range events {
+		e := &events[i]
+		if n := UnknownObjects(e, objects); n > 0 && e.Type != event.InstantSearch {
+			incomplete[Place{e.UserToken, e.Time, e.ID()}] = n
+		}
+	}
+	return incomplete
 }
 
 // original is the event as it is kept beside its filters:
@@ -37,16 +75,16 @@ func original(e *event.Event, objects bus.Objects, receivedAt int64) []byte {
 	b := make([]byte, 0, len(e.Raw)+len(index)+64)
 	b = strconv.AppendInt(append(b, `{"receivedAt":`...), receivedAt, 10)
 	b = append(append(b, `,"index":`...), index...)
-	if n := unknownObjects(e, objects); n > 0 {
+	if n := UnknownObjects(e, objects); n > 0 {
 		b = strconv.AppendInt(append(b, `,"unknownObjects":`...), int64(n), 10)
 	}
 	b = append(b, `,"event":`...)
 	return append(append(b, e.Raw...), '}')
 }
 
-// unknownObjects counts the objects of an event that the catalog does not know:
+// UnknownObjects counts the objects of an event that the catalog does not know:
 // those that are absent, unlike those that have no filters.
-func unknownObjects(e *event.Event, objects bus.Objects) int {
+func UnknownObjects(e *event.Event, objects bus.Objects) int {
 	known, n := objects[e.Index], 0
 	for _, id := range e.ObjectIDs {
 		if _, ok := known[id]; !ok {

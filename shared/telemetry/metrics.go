@@ -13,8 +13,12 @@ type Metrics struct {
 	// Lag is the time from an event's receipt to the moment its user's profile
 	// counts it, in seconds, one observation an event.
 	Lag prometheus.Histogram
-	// Events counts what process made of events: applied or deleted.
+	// Events counts what process made of events: applied or deleted, reenriched
+	// with objects that came after them, or superseded by what the log holds.
 	Events *prometheus.CounterVec
+	// UnknownObjects counts events that went to the log while the catalog did not
+	// know all of their objects.
+	UnknownObjects prometheus.Counter
 	// Messages counts messages by outcome: applied, resolved, retried, dead.
 	Messages *prometheus.CounterVec
 	// AuditUsers counts users whose profiles were compared with the log, and
@@ -35,6 +39,9 @@ func NewMetrics() *Metrics {
 		Events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "affinity_events_total", Help: "Events by what became of them.",
 		}, []string{"outcome"}),
+		UnknownObjects: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "affinity_events_with_unknown_objects_total", Help: "Events that were logged while the catalog did not know all of their objects.",
+		}),
 		Messages: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "affinity_messages_total", Help: "Messages by outcome: applied, resolved, retried, dead.",
 		}, []string{"outcome"}),
@@ -45,7 +52,7 @@ func NewMetrics() *Metrics {
 			Name: "affinity_audit_differences_total", Help: "Differences between profiles and the log that audits have found.",
 		}),
 	}
-	m.registry.MustRegister(m.Lag, m.Events, m.Messages, m.AuditUsers, m.AuditDifferences)
+	m.registry.MustRegister(m.Lag, m.Events, m.UnknownObjects, m.Messages, m.AuditUsers, m.AuditDifferences)
 	return m
 }
 

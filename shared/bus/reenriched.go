@@ -1,0 +1,121 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// Logged is an event as it lies in the log.
+type Logged struct {
+	User string
+	Time int64 // ms
+	// ID is that of the event's row. It need not follow from the event: one that
+	// had no time of its own has it from its request.
+	ID         string
+	ReceivedAt int64 // ms
+	Event      event.Event
+}
+
+// frame is the line before an event in the body of a reenriched message: its
+// place in the log, what its own JSON does not say, and how many bytes that has.
+// The event follows as it was sent, not as a part of other JSON, which would lie
+// deeper than what is accepted may.
+type frame struct {
+	User       string `json:"user"`
+	Time       int64  `json:"time"`
+	ID         string `json:"id"`
+	ReceivedAt int64  `json:"receivedAt"`
+	Index      string `json:"index"`
+	Size       int    `json:"size"`
+}
+
+// NewReenriched is a message of events of the log with what the catalog says of
+// their objects at a time.
+func NewReenriched(app string, at time.Time, events []Logged, objects Objects) (Message, error) {
+	m := Message{Kind: Reenriched, App: app, ReceivedAt: at.UnixMilli(), Resolved: true, Objects: Objects{}}
+	var body bytes.Buffer
+	for i := range events {
+		l := &events[i]
+		head, err := json.Marshal(frame{l.User, l.Time, l.ID, l.ReceivedAt, l.Event.Index, len(l.Event.Raw)})
+		if err != nil {
+			return Message{}, fmt.Errorf("encode reenriched event: %w", err)
+		}
+		body.Write(append(head, '\n'))
+		body.Write(l.Event.Raw)
+		body.WriteByte('\n')
+		for _, id := range l.Event.ObjectIDs {
+			if filters, known := objects[l.Event.Index][id]; known {
+				m.Objects.Put(l.Event.Index, id, filters)
+			}
+		}
+	}
+	m.Body = body.Bytes()
+	return m, nil
+}
+
+// Logged decodes the events of a reenriched message. They share the body's memory.
+func (m Message) Logged() ([]Logged, error) {
+	var all []Logged
+	for rest := m.Body; len(rest) > 0; {
+		l, after, err := cutLogged(rest)
+		if err != nil {
+			return nil, fmt.Errorf("decode event %d of a reenriched message: %w", len(all)+1, err)
+		}
+		all, rest = append(all, l), after
+	}
+	if len(all) == 0 {
+		return nil, errors.New("decode reenriched message: it holds no event")
+	}
+	return all, nil
+}
+
+// cutLogged takes the first event off a body.
+func cutLogged(body []byte) (l Logged, rest []byte, err error) {
+	head, rest, _ := bytes.Cut(body, []byte("\n"))
+	var f frame
+	if err := json.Unmarshal(head, &f); err != nil {
+		return l, nil, err
+	}
+	if f.Size < 0 || f.Size >= len(rest) || rest[f.Size] != '\n' {
+		return l, nil, fmt.Errorf("want %d bytes of JSON and a newline", f.Size)
+	}
+	// A token that is none would give the row another key than it says.
+	if !event.ValidUserToken(f.User) || f.Time < 0 || f.ID == "" || f.ReceivedAt <= 0 {
+		return l, nil, errors.New("user, time, id and receivedAt must be there and well-formed")
+	}
+	e, err := event.Decode(rest[:f.Size:f.Size], event.Rules{Now: time.UnixMilli(f.ReceivedAt), Index: f.Index, AnySize: true})
+	if err != nil {
+		return l, nil, err
+	}
+	return Logged{f.User, f.Time, f.ID, f.ReceivedAt, e}, rest[f.Size+1:], nil
+}
+
+// loggedParts are what parts are for a reenriched message that is too large.
+func (m Message) loggedParts(size, limit int) ([][]byte, error) {
+	events, err := m.Logged()
+	if err != nil {
+		return nil, err
+	}
+	if len(events) < 2 {
+		return nil, fmt.Errorf("one event with its filters has %d bytes, more than a message holds", size)
+	}
+	var all [][]byte
+	half := len(events) / 2
+	for _, some := range [][]Logged{events[:half], events[half:]} {
+		p, err := NewReenriched(m.App, time.UnixMilli(m.ReceivedAt), some, m.Objects)
+		if err != nil {
+			return nil, err
+		}
+		data, err := p.parts(limit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data...)
+	}
+	return all, nil
+}

@@ -1,0 +1,205 @@
+package bus
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+var noon = time.UnixMilli(1_700_000_000_000)
+
+// logged is an event of a log, received at noon, whose place says nothing of it.
+func logged(t *testing.T, n int, raw string) Logged {
+	t.Helper()
+	e, err := event.Decode([]byte(raw), event.Rules{Now: noon, Index: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Logged{User: fmt.Sprint("u", n%3), Time: int64(n), ID: fmt.Sprint("id", n), ReceivedAt: noon.UnixMilli(), Event: e}
+}
+
+func reenriched(t *testing.T, n int) Message {
+	t.Helper()
+	var events []Logged
+	objects := Objects{}
+	for i := range n {
+		raw := fmt.Sprintf("{\"eventType\":\"click\",\n \"eventName\":\"<Clicked>\",\"userToken\":\"u\",\"objectIDs\":[\"object%d\",\"never\"]}", i)
+		events = append(events, logged(t, i, raw))
+		objects.Put("shop", fmt.Sprint("object", i), []Filter{{"color", fmt.Sprint("c", i)}})
+	}
+	objects.Put("shop", "no event's", []Filter{{"color", "Red"}})
+	m, err := NewReenriched("demo", noon, events, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// told is what an event of a message says, in an order that can be compared.
+func told(t *testing.T, m Message) []string {
+	t.Helper()
+	events, err := m.Logged()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, l := range events {
+		objects, err := json.Marshal(m.Objects[l.Event.Index][l.Event.ObjectIDs[0]])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprint(l.User, l.Time, l.ID, l.ReceivedAt, l.Event.Index, string(l.Event.Raw), string(objects)))
+	}
+	return all
+}
+
+func TestReenrichedEventsTravelAsTheyLieInTheLog(t *testing.T) {
+	m := reenriched(t, 5)
+	if _, kept := m.Objects["shop"]["no event's"]; kept {
+		t.Error("an object travels that no event names")
+	}
+	data, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeMessage(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m, got); diff != "" {
+		t.Errorf("(-sent +received):\n%s", diff)
+	}
+	want := "u11id11700000000000shop{\"eventType\":\"click\",\n \"eventName\":\"<Clicked>\",\"userToken\":\"u\",\"objectIDs\":[\"object1\",\"never\"]}" + `[["color","c1"]]`
+	if all := told(t, got); len(all) != 5 || all[1] != want {
+		t.Errorf("got %q, want %q second of 5", all, want)
+	}
+}
+
+func TestPartsOfReenrichedMessagesKeepEventsAndTheirObjects(t *testing.T) {
+	m := reenriched(t, 7)
+	whole, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := m.parts(len(whole) / 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	objects := 0
+	for _, data := range parts {
+		if len(data) > len(whole)/2 {
+			t.Errorf("a part has %d bytes of %d", len(data), len(whole))
+		}
+		p, err := DecodeMessage(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Kind != Reenriched || !p.Resolved || p.ReceivedAt != m.ReceivedAt {
+			t.Errorf("a part is of another kind or time: %+v", p)
+		}
+		got = append(got, told(t, p)...)
+		objects += len(p.Objects["shop"])
+	}
+	if diff := cmp.Diff(told(t, m), got); diff != "" || len(parts) < 3 {
+		t.Errorf("%d parts (-whole +parts):\n%s", len(parts), diff)
+	}
+	if objects != 7 {
+		t.Errorf("parts name %d objects, want each event's own", objects)
+	}
+	if _, err := m.parts(10); err == nil {
+		t.Error("an event went into less than it has")
+	}
+}
+
+// An event that was accepted once lies deep, but not too deep.
+func TestDeepEventsAreReenriched(t *testing.T) {
+	raw := `{"eventType":"view","eventName":"Seen","userToken":"u","objectIDs":["1"],"x":` + strings.Repeat("[", 9_990) + strings.Repeat("]", 9_990) + `}`
+	m, err := NewReenriched("demo", noon, []Logged{logged(t, 1, raw)}, Objects{"shop": {"1": {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := told(t, m); len(all) != 1 || !strings.Contains(all[0], raw) {
+		t.Errorf("got %.100q", all)
+	}
+}
+
+func TestDamagedReenrichedMessagesAreTold(t *testing.T) {
+	const (
+		head = `{"kind":"reenriched","app":"demo","receivedAt":1,"resolved":true}` + "\n"
+		raw  = `{"eventType":"view","eventName":"n","index":"i","userToken":"u","objectIDs":["1"]}`
+	)
+	frame := func(user string, ms int, id string, received, size int) string {
+		return fmt.Sprintf(`{"user":%q,"time":%d,"id":%q,"receivedAt":%d,"index":"i","size":%d}`, user, ms, id, received, size) + "\n" + raw + "\n"
+	}
+	whole := frame("u", 1, "a", 1, len(raw))
+	for name, body := range map[string]string{
+		"nothing":               "",
+		"no JSON":               "\n",
+		"no event":              strings.SplitAfter(whole, "\n")[0],
+		"an event cut off":      whole[:len(whole)-2],
+		"no newline at the end": whole[:len(whole)-1],
+		"a second cut off":      whole + `{"user"`,
+		"a size too small":      frame("u", 1, "a", 1, len(raw)-1),
+		"a size too large":      frame("u", 1, "a", 1, len(raw)+1),
+		"a negative size":       frame("u", 1, "a", 1, -1),
+		"no user":               frame("", 1, "a", 1, len(raw)),
+		"a user of two":         frame("a,b", 1, "a", 1, len(raw)),
+		"a negative time":       frame("u", -1, "a", 1, len(raw)),
+		"no id":                 frame("u", 1, "", 1, len(raw)),
+		"no time of receipt":    frame("u", 1, "a", 0, len(raw)),
+		"another event":         strings.Replace(whole, `"view"`, `"seen"`, 1),
+	} {
+		m, err := DecodeMessage([]byte(head + body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := m.Logged(); err == nil {
+			t.Errorf("%s: decoded to %+v", name, all)
+		}
+	}
+	if m, err := DecodeMessage([]byte(head + whole)); err != nil || len(told(t, m)) != 1 {
+		t.Errorf("what the others were made of does not decode: %v", err)
+	}
+	if _, err := DecodeMessage([]byte(strings.Replace(head, "reenriched", "future", 1) + whole)); err == nil || !strings.Contains(err.Error(), `"future"`) {
+		t.Errorf("a kind that is not known: %v", err)
+	}
+}
+
+// A version that knows no kinds buries the message, for a replay, and does not
+// take it for another.
+func TestReenrichedMessagesAreNotAccepted(t *testing.T) {
+	if events, err := reenriched(t, 2).Events(); err == nil {
+		t.Errorf("read as accepted events: %+v", events)
+	}
+}
+
+func FuzzLogged(f *testing.F) {
+	const raw = `{"eventType":"view","eventName":"n","userToken":"u","objectIDs":["1"]}`
+	f.Add([]byte(fmt.Sprintf(`{"user":"u","time":1,"id":"a","receivedAt":1,"index":"i","size":%d}`, len(raw)) + "\n" + raw + "\n"))
+	f.Add([]byte("{}\n\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		m := Message{Kind: Reenriched, App: "a", ReceivedAt: 1, Resolved: true, Body: body}
+		events, err := m.Logged()
+		if err != nil {
+			return
+		}
+		m, err = NewReenriched("a", time.UnixMilli(1), events, nil)
+		if err != nil {
+			t.Fatalf("events that decode do not encode: %v", err)
+		}
+		again, err := m.Logged()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(events, again, cmp.AllowUnexported(event.Event{}), cmp.Comparer(func(a, b event.Event) bool { return a.ID() == b.ID() && string(a.Raw) == string(b.Raw) })); diff != "" {
+			t.Errorf("events change on the way:\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package enrich_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// again is what events of the log become when they are read from it and resolved
+// anew.
+func again(t *testing.T, entries []store.LogEvent, objects bus.Objects) []store.LogEvent {
+	t.Helper()
+	var logged []bus.Logged
+	for _, e := range entries {
+		o, err := enrich.ReadOriginal(e.Original)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := o.Logged(e.User, e.Time, e.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logged = append(logged, l)
+	}
+	return enrich.Relogged(logged, objects)
+}
+
+// What is read from the log and resolved to the same is what was written, also of
+// an event that had no time, or only its request said its index.
+func TestOriginalsAreReadAsTheyWereWritten(t *testing.T) {
+	m := bus.Message{App: "app", ReceivedAt: 1_700_000_000_123, Request: 9, Ordinal: 3, Resolved: true, Body: []byte(`{"events":[
+		{"eventType":"view","eventName":"<n>","index":"a\"b","userToken":"u","objectIDs":["1","2"]},
+		{"eventType":"view","eventName":"<n>","index":"i","userToken":"u","objectIDs":["1","2"]},
+		{ "eventType" : "click", "eventName":"n","index":"i","userToken":"u","timestamp":5,"objectIDs":["1"],"more":"\u00e9é<&"},
+		{"eventType":"view","eventName":"n","index":"i","userToken":"v","timestamp":1800000000000,"objectIDs":["3"]},
+		{"eventType":"view","eventName":"n","index":"i","userToken":"v","filters":["color:Red"]}]}`)}
+	events, err := m.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported := `{"eventType":"view","eventName":"<n>","userToken":"u","objectIDs":["1","2"]}`
+	if events[1], err = event.Decode([]byte(imported), event.Rules{Now: time.UnixMilli(m.ReceivedAt), Index: "default", Ordinal: 8}); err != nil {
+		t.Fatal(err)
+	}
+	one := bus.Objects{"i": {"1": {{"color", "Red"}}}, "default": {"1": {{"color", "Blue"}}}}
+	were := enrich.LogEvents(events, one, m.ReceivedAt)
+	if diff := cmp.Diff(were, again(t, were, one)); diff != "" {
+		t.Errorf("resolved to the same (-was +is):\n%s", diff)
+	}
+	all := bus.Objects{"i": {"1": {{"color", "Red"}}, "3": {}}, "default": {"1": {{"color", "Blue"}}, "2": {{"color", "Blue"}}}, `a"b`: one["i"]}
+	got := again(t, were, all)
+	// The same events as if the objects had been there.
+	if diff := cmp.Diff(enrich.LogEvents(events, all, m.ReceivedAt), got); diff != "" {
+		t.Errorf("resolved to more (-want +got):\n%s", diff)
+	}
+	var unknown []string
+	for i := range were {
+		unknown = append(unknown, told(were[i])+" "+told(got[i]))
+	}
+	if diff := cmp.Diff([]string{"2 1", "1 0", "0 0", "1 0", "0 0"}, unknown); diff != "" {
+		t.Errorf("unknown objects before and after (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]affinity.Count{{Facet: "color", Value: "Blue", N: 2}}, got[1].Counts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// told is how many unknown objects an event's original tells of.
+func told(e store.LogEvent) string {
+	_, rest, found := strings.Cut(string(e.Original), `,"unknownObjects":`)
+	if !found {
+		return "0"
+	}
+	n, _, _ := strings.Cut(rest, ",")
+	return n
+}
+
+func TestIncomplete(t *testing.T) {
+	m := bus.Message{App: "app", ReceivedAt: 7, Resolved: true, Body: []byte(`{"events":[
+		{"eventType":"view","eventName":"n","index":"i","userToken":"u","timestamp":1,"objectIDs":["1","2","3"]},
+		{"eventType":"view","eventName":"n","index":"i","userToken":"u","timestamp":2,"objectIDs":["1"]},
+		{"eventType":"view","eventName":"n","index":"i","userToken":"u","timestamp":2,"filters":["a:b"]},
+		{"eventType":"instantsearch","eventName":"n","index":"i","userToken":"u","objectIDs":["2"]}]}`)}
+	events, err := m.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := bus.Objects{"i": {"1": {}}}
+	entries := enrich.LogEvents(events, objects, 7)
+	want := map[enrich.Place]int{enrich.PlaceOf(&entries[0]): 2}
+	if diff := cmp.Diff(want, enrich.Incomplete(events, objects)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDamagedOriginalsAreTold(t *testing.T) {
+	const raw = `{"eventType":"view","eventName":"n","index":"i","userToken":"u","objectIDs":["1"]}`
+	for _, b := range []string{``, `{`, `null`, `[]`, `{"receivedAt":1,"index":"i"}`, `{"index":"i","event":` + raw + `}`,
+		`{"receivedAt":0,"event":` + raw + `}`, `{"receivedAt":1,"unknownObjects":-1,"event":` + raw + `}`, `{"receivedAt":1,"unknownObjects":"1","event":` + raw + `}`} {
+		if o, err := enrich.ReadOriginal([]byte(b)); err == nil {
+			t.Errorf("%s was read as %+v", b, o)
+		}
+	}
+	for _, e := range []string{`null`, `{}`, `{"eventType":"seen"}`} {
+		o, err := enrich.ReadOriginal([]byte(`{"receivedAt":1,"index":"i","unknownObjects":1,"event":` + e + `}`))
+		if err != nil {
+			continue
+		}
+		if l, err := o.Logged("u", 1, "id"); err == nil {
+			t.Errorf("%s was decoded to %+v", e, l)
+		}
+	}
+}
