@@ -1,6 +1,7 @@
 // Package recomputes is the public function by which whoever runs an app starts,
-// follows and cancels recomputes of all of its users' profiles, and has profiles
-// compared with the log. Jobs lie in Firestore; the worker carries them out.
+// follows and cancels recomputes of all of its users' profiles and re-enrichments
+// of its log, moves the log between schemas, and has profiles compared with the
+// log. Jobs lie in Firestore; the worker carries them out.
 package recomputes
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/recompute"
+	"github.com/affinityengine/affinity/shared/job"
 )
 
 const (
@@ -42,28 +43,30 @@ func New(b *backend.Backends) http.Handler {
 	rt.Handle("POST /1/recomputes/{id}/cancel", rc.cancel)
 	rt.Handle("DELETE /1/recomputes/{id}", rc.cancel)
 	rt.Handle("POST /1/audits", rc.audit)
+	rc.mountReenrich(rt)
+	rc.mountSchema(rt)
 	return rt
 }
 
 // view is a job as it is answered.
 type view struct {
-	ID              string          `json:"id"`
-	State           recompute.State `json:"state"`
-	StrategyVersion int64           `json:"strategyVersion"`
-	Shards          shards          `json:"shards"`
-	Users           int64           `json:"users"`
-	Events          int64           `json:"events"`
-	StartedAt       string          `json:"startedAt"`
-	FinishedAt      *string         `json:"finishedAt"`
+	ID              string    `json:"id"`
+	State           job.State `json:"state"`
+	StrategyVersion int64     `json:"strategyVersion"`
+	Shards          shards    `json:"shards"`
+	Users           int64     `json:"users"`
+	Events          int64     `json:"events"`
+	StartedAt       string    `json:"startedAt"`
+	FinishedAt      *string   `json:"finishedAt"`
 
-	Trigger       recompute.Trigger `json:"trigger"`
-	RetentionDays int               `json:"retentionDays"`
-	OnlyStale     bool              `json:"onlyStale"`
-	Maintain      bool              `json:"maintain"`
-	PlannedUsers  int64             `json:"plannedUsers"`
-	VisitedUsers  int64             `json:"visitedUsers"`
-	StaleUsers    int64             `json:"staleUsers"`
-	Error         string            `json:"error,omitempty"`
+	Trigger       job.Trigger `json:"trigger"`
+	RetentionDays int         `json:"retentionDays"`
+	OnlyStale     bool        `json:"onlyStale"`
+	Maintain      bool        `json:"maintain"`
+	PlannedUsers  int64       `json:"plannedUsers"`
+	VisitedUsers  int64       `json:"visitedUsers"`
+	StaleUsers    int64       `json:"staleUsers"`
+	Error         string      `json:"error,omitempty"`
 }
 
 type shards struct {
@@ -72,7 +75,7 @@ type shards struct {
 	Failed int `json:"failed"`
 }
 
-func render(j recompute.Job) view {
+func render(j job.Job) view {
 	v := view{
 		ID: j.ID, State: j.State, StrategyVersion: j.StrategyVersion,
 		Shards: shards{j.Totals.Shards, j.Totals.Done, j.Totals.Failed},
@@ -102,11 +105,11 @@ func (rc recomputes) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	job, err := rc.Recompute.StartManual(r.Context(), app.ID, onlyStale)
+	j, err := rc.Recompute.StartManual(r.Context(), app.ID, onlyStale)
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, render(job))
+	return httpapi.WriteJSON(w, http.StatusOK, render(j))
 }
 
 // decodeOrder reads {"onlyStale":true} or nothing at all.
@@ -141,8 +144,8 @@ func (rc recomputes) list(w http.ResponseWriter, r *http.Request) error {
 	answer := struct {
 		Recomputes []view `json:"recomputes"`
 	}{make([]view, len(jobs))}
-	for i, job := range jobs {
-		answer.Recomputes[i] = render(job)
+	for i, j := range jobs {
+		answer.Recomputes[i] = render(j)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -152,14 +155,14 @@ func (rc recomputes) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	job, err := rc.Recompute.Find(r.Context(), app.ID, r.PathValue("id"))
-	if errors.Is(err, recompute.ErrNotFound) {
+	j, err := rc.Recompute.Find(r.Context(), app.ID, r.PathValue("id"))
+	if errors.Is(err, job.ErrNotFound) {
 		return unknown(r)
 	}
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, render(job))
+	return httpapi.WriteJSON(w, http.StatusOK, render(j))
 }
 
 func unknown(r *http.Request) error {
@@ -171,14 +174,14 @@ func (rc recomputes) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	job, err := rc.Recompute.Cancel(r.Context(), app.ID, r.PathValue("id"))
+	j, err := rc.Recompute.Cancel(r.Context(), app.ID, r.PathValue("id"))
 	switch {
-	case errors.Is(err, recompute.ErrNotFound):
+	case errors.Is(err, job.ErrNotFound):
 		return unknown(r)
-	case errors.Is(err, recompute.ErrEnded):
-		return httpapi.Errorf(http.StatusConflict, "Recompute %s is %s: it cannot be cancelled any more", job.ID, job.State)
+	case errors.Is(err, job.ErrEnded):
+		return httpapi.Errorf(http.StatusConflict, "Recompute %s is %s: it cannot be cancelled any more", j.ID, j.State)
 	case err != nil:
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, render(job))
+	return httpapi.WriteJSON(w, http.StatusOK, render(j))
 }

@@ -19,9 +19,12 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/migrate"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/recompute"
+	"github.com/affinityengine/affinity/shared/reenrich"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
@@ -40,13 +43,16 @@ type Backends struct {
 	Queue        queue.Queue
 	Enricher     *enrich.Enricher
 	Profiles     *profile.Engine
-	Jobs         recompute.Jobs
-	Recompute    *recompute.Runner
+	// Jobs gives the jobs of a collection.
+	Jobs      func(collection string) job.Jobs
+	Recompute *recompute.Runner
+	Moves     *migrate.Mover
+	Reenrich  *reenrich.Runner
 
 	// ConfigTTL is how long Config keeps what it read. Zero: config.TTL.
 	ConfigTTL time.Duration
-	// RecomputeConfig says how recomputes are cut up.
-	RecomputeConfig recompute.Config
+	// RecomputeConfig says how work over all users is cut up.
+	RecomputeConfig job.Config
 }
 
 // FirestoreConfig names the database of the configuration.
@@ -74,7 +80,7 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 	var cfg struct {
 		Store     store.Config
 		Firestore FirestoreConfig
-		Recompute recompute.Config
+		Recompute job.Config
 	}
 	var busCfg bus.Config
 	var queueCfg queue.Config
@@ -94,7 +100,8 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open Firestore of %s: %w", cfg.Firestore.Project, err)
 	}
-	b.Apps, b.Jobs = config.NewFirestore(client), recompute.NewFirestore(client)
+	b.Apps = config.NewFirestore(client)
+	b.Jobs = func(collection string) job.Jobs { return job.NewFirestore(client, collection) }
 	if b.Store, err = store.Open(ctx, cfg.Store); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -117,13 +124,24 @@ func (b *Backends) Assemble() error {
 	ttl := cmp.Or(b.ConfigTTL, config.TTL)
 	b.Config = config.NewCached(b.Apps, ttl)
 	b.Auth = auth.New(b.Config)
-	b.Profiles = profile.New(b.Store, b.Apps, b.Now, b.Log)
+	b.Profiles = profile.New(b.Store, b.Apps, b.Config, b.Now, b.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
-	b.Recompute = recompute.New(recompute.Runner{
-		Config: b.RecomputeConfig, Jobs: b.Jobs, Apps: b.Apps, Queue: b.Queue, Users: b.Store, Engine: b.Profiles,
+	b.Recompute = recompute.New(job.Runner{
+		Config: b.RecomputeConfig, Jobs: b.Jobs(recompute.Collection), Apps: b.Apps, Queue: b.Queue, Users: b.Store,
 		Settle: 2 * ttl, Now: b.Now, Log: b.Log,
-	})
-	var err error
+	}, b.Profiles)
+	b.Moves = migrate.New(job.Runner{
+		Config: b.RecomputeConfig, Jobs: b.Jobs(migrate.Collection), Apps: b.Apps, Queue: b.Queue, Users: b.Store,
+		Settle: 2 * ttl, Now: b.Now, Log: b.Log,
+	}, b.Apps, b.Store)
+	fresh, err := enrich.New(b.Store, b.Apps)
+	if err != nil {
+		return err
+	}
+	b.Reenrich = reenrich.New(job.Runner{
+		Config: b.RecomputeConfig, Jobs: b.Jobs(reenrich.Collection), Apps: b.Apps, Queue: b.Queue, Users: b.Store,
+		Settle: 2 * ttl, Now: b.Now, Log: b.Log,
+	}, reenrich.Work{Store: b.Store, Catalog: fresh, Bus: b.Bus, Apps: b.Apps, Now: b.Now, Log: b.Log})
 	b.Enricher, err = enrich.New(b.Store, b.Config)
 	return err
 }

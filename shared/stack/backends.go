@@ -25,8 +25,8 @@ import (
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/emulator"
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/recompute"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -66,7 +66,7 @@ func (s *Stack) openBigtable(ctx context.Context) error {
 
 func (s *Stack) openConfig(ctx context.Context) error {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
-		s.Backends.Jobs = recompute.NewMemory()
+		s.Backends.Jobs = job.NewMemories()
 		// A Bigtable emulator may hold what an earlier process computed.
 		s.Backends.Apps = config.NewMemory()
 		if emulated("BIGTABLE_EMULATOR_HOST") {
@@ -79,7 +79,8 @@ func (s *Stack) openConfig(ctx context.Context) error {
 		return fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	s.Backends.Apps, s.Backends.Jobs = config.NewFirestore(client), recompute.NewFirestore(client)
+	s.Backends.Apps = config.NewFirestore(client)
+	s.Backends.Jobs = func(collection string) job.Jobs { return job.NewFirestore(client, collection) }
 	return nil
 }
 

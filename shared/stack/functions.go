@@ -44,6 +44,8 @@ func publicFunctions(b *backend.Backends, pubsubAddr string) http.Handler {
 		{"/1/strategies", strategies.New(b)},
 		{"/1/indexes", catalog.New(b)},
 		{"/1/recomputes", recomputes.New(b)},
+		{"/1/reenrich", recomputes.New(b)},
+		{"/1/schema", recomputes.New(b)},
 		{"/1/audits", recomputes.New(b)},
 		{"", own},
 	}

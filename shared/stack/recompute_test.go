@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/emulator/gcloudtest"
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/recompute"
@@ -36,7 +37,7 @@ func TestRecomputeScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/recomputes", func(t *testing.T, path string) {
 		noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 		o := stack.Options{Now: noon, RetentionDays: 90, ConfigTTL: time.Millisecond,
-			Recompute: recompute.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3}}
+			Recompute: job.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3}}
 		if filepath.Base(path) == "waiting" {
 			o.ConfigTTL = time.Hour
 		}
@@ -68,14 +69,14 @@ func TestRecomputeScenarios(t *testing.T) {
 }
 
 // newest is the job that was started last; empty if there is none.
-func newest(t *testing.T, s *stack.Stack) recompute.Job {
+func newest(t *testing.T, s *stack.Stack) job.Job {
 	t.Helper()
-	jobs, err := s.Backends.Jobs.List(t.Context(), "demo", 1)
+	jobs, err := s.Backends.Jobs(recompute.Collection).List(t.Context(), "demo", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(jobs) == 0 {
-		return recompute.Job{}
+		return job.Job{}
 	}
 	return jobs[0]
 }
@@ -83,13 +84,13 @@ func newest(t *testing.T, s *stack.Stack) recompute.Job {
 // waitForJob returns the newest job once it has ended.
 func waitForJob(t *testing.T, s *stack.Stack) string {
 	t.Helper()
-	job := newest(t, s)
+	newest := newest(t, s)
 	deadline := time.After(time.Minute)
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		code, answer := call(t, s, "GET", "/1/recomputes/"+job.ID, "")
-		var got struct{ State recompute.State }
+		code, answer := call(t, s, "GET", "/1/recomputes/"+newest.ID, "")
+		var got struct{ State job.State }
 		if err := json.Unmarshal([]byte(answer), &got); code != http.StatusOK || err != nil {
 			t.Fatalf("%d %s %v", code, answer, err)
 		}
@@ -115,7 +116,7 @@ func stableJob(answer string) string {
 func TestRecomputeOutlivesItsProcess(t *testing.T) {
 	t.Setenv("BIGTABLE_EMULATOR_HOST", gcloudtest.Bigtable(t))
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
-	o := stack.Options{ConfigTTL: time.Millisecond, Recompute: recompute.Config{ShardUsers: 3, Budget: time.Second, Attempts: 8}}
+	o := stack.Options{ConfigTTL: time.Millisecond, Recompute: job.Config{ShardUsers: 3, Budget: time.Second, Attempts: 8}}
 	const users = 20
 	s := start(t, o)
 	var events []string
@@ -162,8 +163,8 @@ func (brokenEngine) Recompute(context.Context, config.App, profile.Part, profile
 
 // A shard that fails as often as it may fails its job, which tells why.
 func TestShardThatFailsThroughTheQueue(t *testing.T) {
-	s := start(t, stack.Options{ConfigTTL: time.Millisecond, Recompute: recompute.Config{ShardUsers: 10, Budget: time.Minute, Attempts: 2}})
-	s.Backends.Recompute.Engine = brokenEngine{}
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond, Recompute: job.Config{ShardUsers: 10, Budget: time.Minute, Attempts: 2}})
+	s.Backends.Recompute.Work = recompute.Work{Engine: brokenEngine{}}
 	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
 	idle(t, s)
 	call(t, s, "POST", "/1/strategies/personalization", seenStrategy)
@@ -188,8 +189,8 @@ func TestStrategyWhoseRecomputeIsNotOrdered(t *testing.T) {
 	if code, answer := call(t, s, "POST", "/1/strategies/personalization", seenStrategy); code != http.StatusInternalServerError {
 		t.Errorf("%d %s, want 500", code, answer)
 	}
-	if job := newest(t, s); job.ID != "strategy-1" || job.State != recompute.Planning {
-		t.Errorf("got %+v, want the job that waits for its task", job)
+	if j := newest(t, s); j.ID != "strategy-1" || j.State != job.Planning {
+		t.Errorf("got %+v, want the job that waits for its task", j)
 	}
 	s.Backends.Recompute.Queue = works
 	if code, answer := call(t, s, "POST", "/1/strategies/personalization", seenStrategy); code != http.StatusOK {

@@ -26,7 +26,8 @@ import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/emulator"
-	"github.com/affinityengine/affinity/shared/recompute"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/schema"
 )
 
 // Names of what the local stack makes, in the emulators too.
@@ -52,11 +53,14 @@ type Options struct {
 	Now time.Time
 	// RetentionDays of the apps, 0 for no limit.
 	RetentionDays int
+	// Layout is how the log of an app that is made here lies. Zero: schema.Default().
+	// One that an emulator holds already keeps its own.
+	Layout schema.Layout
 	// ConfigTTL is how long functions go without asking for the configuration
 	// again; twice that long a recompute waits before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
-	// Recompute says how recomputes are cut up. Zero: as the environment does.
-	Recompute recompute.Config
+	// Recompute says how work over all users is cut up. Zero: as the environment does.
+	Recompute job.Config
 	// Log takes what functions log. Nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -87,7 +91,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Recompute == (recompute.Config{}) {
+	if o.Recompute == (job.Config{}) {
 		if err := env.Parse(&o.Recompute); err != nil {
 			return err
 		}
@@ -116,7 +120,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	if emulated("FIRESTORE_EMULATOR_HOST") {
 		// Jobs of an earlier process are there still, but not their tasks.
-		if err := b.Recompute.Resume(ctx); err != nil {
+		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Moves.Resume(ctx)); err != nil {
 			return err
 		}
 	}
@@ -196,10 +200,10 @@ func clock(start time.Time) func() time.Time {
 }
 
 // createApps makes the apps and their keys. In an emulator that outlived the
-// process they are there already.
+// process they are there already, and their log lies as it lies.
 func createApps(ctx context.Context, apps config.Store, o Options) error {
 	for _, a := range o.Apps {
-		err := apps.CreateApp(ctx, config.App{ID: a.ID, RetentionDays: o.RetentionDays, CreatedAt: time.Now()})
+		err := apps.CreateApp(ctx, config.App{ID: a.ID, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
 		if errors.Is(err, config.ErrExists) {
 			err = apps.SetRetention(ctx, a.ID, o.RetentionDays)
 		}
