@@ -39,7 +39,7 @@ func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	report, err := audit.New(rc.Store, rc.Profiles).Sample(ctx, app, sample)
+	report, err := audit.New(rc.Store, rc.Profiles, rc.Apps).Sample(ctx, app, sample)
 	if err != nil {
 		return err
 	}

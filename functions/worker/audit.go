@@ -60,7 +60,7 @@ func (wk worker) audit(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	report, err := audit.New(wk.Store, wk.Profiles).Sample(ctx, app, order.Sample)
+	report, err := audit.New(wk.Store, wk.Profiles, wk.Apps).Sample(ctx, app, order.Sample)
 	if err != nil {
 		return err
 	}

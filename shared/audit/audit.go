@@ -59,17 +59,23 @@ type Engine interface {
 	Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error)
 }
 
+// Apps is the configuration itself, not a cache of it.
+type Apps interface {
+	App(ctx context.Context, appID string) (config.App, error)
+}
+
 // Auditor audits apps. Safe for concurrent use.
 type Auditor struct {
 	store  Store
 	engine Engine
+	apps   Apps
 	wait   func(context.Context, time.Duration) error
 	most   int // events of a user that the reference takes
 }
 
 // New makes an Auditor.
-func New(s Store, e Engine) *Auditor {
-	return &Auditor{store: s, engine: e, wait: wait, most: referenceEvents}
+func New(s Store, e Engine, apps Apps) *Auditor {
+	return &Auditor{store: s, engine: e, apps: apps, wait: wait, most: referenceEvents}
 }
 
 func wait(ctx context.Context, d time.Duration) error {

@@ -320,7 +320,7 @@ func TestTimeIsUp(t *testing.T) {
 	}
 	b.apply(events...)
 	s := &stuck{Store: b.store, Engine: b.eng, user: users[110], up: make(chan struct{})}
-	r, err := audit.New(s, s).Run(timed{ctx, s.up}, b.app(), users)
+	r, err := audit.New(s, s, b.apps).Run(timed{ctx, s.up}, b.app(), users)
 	if err != nil || r.Sampled != 120 || r.Compared != 100 || r.Events != 100 {
 		t.Errorf("%d of %d compared, %v; want the first 100", r.Compared, r.Sampled, err)
 	}

@@ -59,7 +59,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b.eng = profile.New(b.store, b.apps, b.apps, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
-	b.audit = audit.New(b.store, b.eng)
+	b.audit = audit.New(b.store, b.eng, b.apps)
 	b.onWait(func() {})
 	return b
 }

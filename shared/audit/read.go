@@ -8,6 +8,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -41,11 +42,17 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	}
 	defer func() { <-r.readings }()
 
-	rows, err := r.store.ReadUsers(ctx, r.app.ID, users)
+	app := r.app
+	is, err := r.apps.App(ctx, app.ID)
 	if err != nil {
 		return nil, err
 	}
-	computed, err := r.engine.Compute(ctx, r.app, users, r.compiled)
+	app.Log = is.Log // which may have moved since the audit began
+	rows, err := r.store.ReadUsers(ctx, app.ID, users)
+	if err != nil {
+		return nil, err
+	}
+	computed, err := r.engine.Compute(ctx, app, users, r.compiled)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +67,7 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	if err := r.checkHistories(ctx, byUser); err != nil {
 		return nil, err
 	}
-	if err := r.readLog(ctx, spans, byUser); err != nil {
+	if err := r.readLog(ctx, app.Log, spans, byUser); err != nil {
 		return nil, err
 	}
 	findings := make([]finding, len(users))
@@ -120,9 +127,9 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 
 // readLog gives each event to its user's reading. Users come one after the other:
 // whose log is over is compared, so that the events of one are held at a time.
-func (r *run) readLog(ctx context.Context, spans []store.Span, byUser map[string]*reading) error {
+func (r *run) readLog(ctx context.Context, l schema.Layout, spans []store.Span, byUser map[string]*reading) error {
 	var current *reading
-	return r.store.ReadLog(ctx, r.app.ID, r.app.Log, spans, func(user string, row store.LogRow) error {
+	return r.store.ReadLog(ctx, r.app.ID, l, spans, func(user string, row store.LogRow) error {
 		if current == nil || current.user != user {
 			if current != nil {
 				current.end()
