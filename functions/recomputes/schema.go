@@ -63,8 +63,8 @@ type moveJobView struct {
 	Rate         *int  `json:"rate,omitempty"`
 	Users        int64 `json:"users"` // come to so far; a drop counts none
 	PlannedUsers int64 `json:"plannedUsers"`
-	// Rows were read; Changed of them were written or removed. Faulty ones cannot be
-	// copied, or are not the same in both schemas: Faults are the first.
+	// Rows were read; Changed of them were written or removed. Faulty ones could not
+	// be copied, or were not the same in both schemas: Faults are the first.
 	Rows       int64    `json:"rows"`
 	Changed    int64    `json:"changed"`
 	Faulty     int64    `json:"faulty"`

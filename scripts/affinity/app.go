@@ -16,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/schema"
 )
 
 // configStore is where apps and keys lie.
@@ -53,7 +54,7 @@ func (t *tool) appCommand() *cobra.Command {
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", firestore.DefaultDatabaseID, "Firestore database")
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.keyCommand())
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.encodingCommand(), a.keyCommand())
 	return group
 }
 
@@ -76,34 +77,38 @@ func (a *appTool) with(ctx context.Context, do func(config.Store) error) (err er
 }
 
 func (a *appTool) createCommand() *cobra.Command {
-	acl, days := auth.All, 90
+	acl, days, log := auth.All, 90, layoutFlags{}
 	cmd := &cobra.Command{
 		Use:     "create ID",
 		Short:   "Make an app and its first key",
 		Long:    "Make an app and its first key, which is printed once and kept nowhere.",
-		Example: "  affinity app create shop --project my-project --retention-days 90",
+		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkID(args[0]), checkACL(acl), checkDays(days)); err != nil {
+			layout, err := log.layout()
+			if err := errors.Join(checkID(args[0]), checkACL(acl), checkDays(days), err); err != nil {
 				return usagef("%v", err)
 			}
-			return a.with(cmd.Context(), func(s config.Store) error { return a.create(cmd.Context(), s, args[0], acl, days) })
+			app := config.App{ID: args[0], RetentionDays: days, Log: layout}
+			return a.with(cmd.Context(), func(s config.Store) error { return a.create(cmd.Context(), s, app, acl) })
 		},
 	}
 	cmd.Flags().StringSliceVar(&acl, "acl", acl, "rights of the key")
 	cmd.Flags().IntVar(&days, "retention-days", days, "days that events count, 0 for no limit")
+	log.add(cmd)
 	return cmd
 }
 
-func (a *appTool) create(ctx context.Context, s config.Store, id string, acl []string, days int) error {
-	err := s.CreateApp(ctx, config.App{ID: id, RetentionDays: days, CreatedAt: time.Now()})
+func (a *appTool) create(ctx context.Context, s config.Store, app config.App, acl []string) error {
+	id := app.ID
+	err := s.CreateApp(ctx, app)
 	if errors.Is(err, config.ErrExists) {
 		return fmt.Errorf("app %s is there already: for another key run `affinity app key add %s --acl ...`", id, id)
 	}
 	if err != nil {
 		return fmt.Errorf("make app %s: %w", id, err)
 	}
-	fmt.Fprintf(a.err, "app %s is made (%s)\n", id, retention(days))
+	fmt.Fprintf(a.err, "app %s is made (%s; %s)\n", id, retention(app.RetentionDays), layout(app.Log))
 	if err := a.addKey(ctx, s, id, acl); err != nil {
 		return fmt.Errorf("app %s is made but has no key yet, run `affinity app key add %s --acl ...`: %w", id, id, err)
 	}
@@ -135,7 +140,7 @@ func (a *appTool) list(ctx context.Context, s config.Store) error {
 		if err != nil {
 			return fmt.Errorf("read app %s: %w", id, err)
 		}
-		fmt.Fprintf(a.out, "%s  %s  strategy version %d  made %s\n", id, retention(app.RetentionDays), app.StrategyVersion,
+		fmt.Fprintf(a.out, "%s  %s  %s  strategy version %d  made %s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
 			app.CreatedAt.UTC().Format(time.RFC3339))
 	}
 	if len(ids) == 0 {
@@ -164,6 +169,35 @@ func (a *appTool) retentionCommand() *cobra.Command {
 					return fmt.Errorf("set the retention of app %s: %w", id, missingApp(err))
 				}
 				fmt.Fprintf(a.out, "app %s: %s\n", id, retention(days))
+				return nil
+			})
+		},
+	}
+}
+
+func (a *appTool) encodingCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "encoding ID json|compact",
+		Short: "Set how the values of an app's events are written from now on",
+		Long: "Set how the values of an app's events are written from now on: json is legible in every tool, compact is smaller. Each value tells\n" +
+			"how it is to be read, so that this can change at any time and what was written before stays as it is.",
+		Example: "  affinity app encoding shop compact --project my-project",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := args[0]
+			encoding, err := schema.ParseEncoding(args[1])
+			if err := errors.Join(checkID(id), err); err != nil {
+				return usagef("%v", err)
+			}
+			return a.with(cmd.Context(), func(s config.Store) error {
+				app, err := s.UpdateLog(cmd.Context(), id, func(app *config.App) error {
+					app.Log.Encoding = encoding
+					return nil
+				})
+				if err != nil {
+					return fmt.Errorf("set the encoding of app %s: %w", id, missingApp(err))
+				}
+				fmt.Fprintf(a.out, "app %s: %s\n", id, layout(app.Log))
 				return nil
 			})
 		},
@@ -201,6 +235,20 @@ func retention(days int) string {
 		return "events count for ever"
 	}
 	return fmt.Sprintf("events count for %d days", days)
+}
+
+// layout tells how a log lies, and where a move has it written elsewhere too.
+func layout(l schema.Layout) string {
+	if len(l.Write) == 1 {
+		return fmt.Sprintf("%s, %s", l.Read, l.Encoding)
+	}
+	var writes []string
+	for _, n := range schema.Names {
+		if l.Writes(n) {
+			writes = append(writes, string(n))
+		}
+	}
+	return fmt.Sprintf("%s (writes %s), %s", l.Read, strings.Join(writes, " and "), l.Encoding)
 }
 
 // missingApp makes a store's not-found speak of apps.

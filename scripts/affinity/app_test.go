@@ -5,9 +5,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/schema"
 )
 
 func TestAppCommands(t *testing.T) {
@@ -26,13 +28,13 @@ func TestAppCommands(t *testing.T) {
 
 	app("list").wants(t, exitFine, "there are no apps")
 	made := app("create shop --retention-days 30")
-	made.wants(t, exitFine, "events count for 30 days", "it is shown only now")
+	made.wants(t, exitFine, "events count for 30 days; wide, compact", "it is shown only now")
 	if project != "p" || database != "(default)" {
 		t.Errorf("opened database %q of project %q", database, project)
 	}
 	holds(t, store, made, auth.All...)
 	app("create shop").wants(t, exitFail, "app shop is there already")
-	app("list --database other").wants(t, exitFine, "shop  events count for 30 days  strategy version 0")
+	app("list --database other").wants(t, exitFine, "shop  events count for 30 days  wide, compact  strategy version 0")
 	if database != "other" {
 		t.Errorf("--database other opened %q", database)
 	}
@@ -48,6 +50,35 @@ func TestAppCommands(t *testing.T) {
 	app("key remove shop "+hash).wants(t, exitFail, "has no key with the hash")
 	if listed := app("key list shop"); strings.Contains(listed.out, hash) {
 		t.Errorf("the removed key is still listed:\n%s", listed.out)
+	}
+}
+
+func TestAppLayouts(t *testing.T) {
+	t.Parallel()
+	store := config.NewMemory()
+	app := func(line string) ran {
+		t.Helper()
+		return affinityWith(t, t.Context(), "", func(tl *tool) {
+			tl.openConfig = func(context.Context, string, string) (configStore, error) {
+				return configStore{Store: store, close: func() error { return nil }}, nil
+			}
+		}, strings.Fields("app --project p "+line)...)
+	}
+	app("create legible --schema narrow").wants(t, exitFine, "app legible is made (events count for 90 days; narrow, json)")
+	app("create small --schema narrow --encoding compact").wants(t, exitFine, "narrow, compact")
+	app("encoding small json").wants(t, exitFine, "app small: narrow, json\n")
+
+	move := config.Move{ID: "move-1", From: schema.Narrow, To: schema.Wide, Phase: config.Dual, StartedAt: time.Unix(1, 0).UTC()}
+	if _, err := store.UpdateLog(t.Context(), "small", func(a *config.App) error {
+		a.Log.Write, a.Move = []schema.Name{schema.Wide, schema.Narrow}, move
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	app("encoding small compact").wants(t, exitFine, "app small: narrow (writes narrow and wide), compact\n")
+	app("list").wants(t, exitFine, "legible  events count for 90 days  narrow, json  ", "small  events count for 90 days  narrow (writes narrow and wide), compact  ")
+	if got, err := store.App(t.Context(), "small"); err != nil || got.Move != move {
+		t.Errorf("another encoding left the move %+v (%v), want %+v", got.Move, err, move)
 	}
 }
 

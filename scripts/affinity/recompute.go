@@ -16,19 +16,8 @@ const recomputesPath = "/1/recomputes"
 
 // recomputeAnswer is what the engine says of a recompute.
 type recomputeAnswer struct {
-	ID              string `json:"id"`
-	State           string `json:"state"`
-	StrategyVersion int64  `json:"strategyVersion"`
-	Shards          struct {
-		Total, Done, Failed int
-	} `json:"shards"`
-	Users        int64      `json:"users"`
-	Events       int64      `json:"events"`
-	StartedAt    time.Time  `json:"startedAt"`
-	FinishedAt   *time.Time `json:"finishedAt"`
-	PlannedUsers int64      `json:"plannedUsers"`
-	VisitedUsers int64      `json:"visitedUsers"`
-	Error        string     `json:"error"`
+	jobAnswer
+	StrategyVersion int64 `json:"strategyVersion"`
 }
 
 // errNoRecompute says that the app never had one.

@@ -116,13 +116,13 @@ func TestRecomputeCommands(t *testing.T) {
 func TestRecomputeProgress(t *testing.T) {
 	t.Parallel()
 	begun := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	job := func(state string, planned, visited, events int64) recomputeAnswer {
-		return recomputeAnswer{State: state, PlannedUsers: planned, VisitedUsers: visited, Events: events}
+	job := func(state string, planned, visited, events int64) jobAnswer {
+		return jobAnswer{State: state, PlannedUsers: planned, VisitedUsers: visited, Events: events}
 	}
-	m := newRecomputeMeter(&strings.Builder{})
+	m := newJobMeter(&strings.Builder{})
 	for _, c := range []struct {
 		at   time.Duration
-		job  recomputeAnswer
+		job  jobAnswer
 		want string
 	}{
 		{0, job("planning", 0, 0, 0), "waiting to begin"},

@@ -101,7 +101,7 @@ func (t *tool) rootCommand() *cobra.Command {
 	flags.StringVar(&t.app, "app", "demo", "app id")
 	flags.StringVar(&t.key, "key", "demokey", "key of the app")
 	root.AddCommand(t.upCommand(), t.demoCommand(), t.importCommand(), t.profileCommand(), t.strategyCommand(),
-		t.appCommand(), t.replayCommand(), t.loadCommand(), t.recomputeCommand(), t.explainCommand(), t.auditCommand(), t.benchCommand())
+		t.appCommand(), t.replayCommand(), t.loadCommand(), t.recomputeCommand(), t.reenrichCommand(), t.schemaCommand(), t.explainCommand(), t.auditCommand(), t.benchCommand())
 	return root
 }
 

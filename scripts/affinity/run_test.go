@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/affinityengine/affinity/shared/schema"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -62,7 +64,10 @@ func TestExitCodes(t *testing.T) {
 		{"load of no users", "load --rate 1 --for 1s --users 0", 2, "--users 0"},
 		{"load reads below 0", "load --rate 1 --for 1s --reads -1", 2, "--reads -1"},
 
-		{"up schema", "up --schema narrow", 2, "there is wide"},
+		{"up schema", "up --schema tall", 2, `--schema: schema "tall" does not exist: there are narrow and wide`},
+		{"up without schema", "up --schema=", 2, "there are narrow and wide"},
+		{"up encoding", "up --encoding xml", 2, `--encoding: encoding "xml" does not exist: there are json and compact`},
+		{"demo schema", "demo --schema tall", 2, "there are narrow and wide"},
 		{"up retention", "up --retention-days -1", 2, "--retention-days -1"},
 		{"up now", "up --now yesterday", 2, "--now"},
 		{"up app without key", "up --app shop", 2, "must be ID:KEY"},
@@ -80,6 +85,11 @@ func TestExitCodes(t *testing.T) {
 		{"app create bad id", "app create a,b --project p", 2, "1 to 64 letters"},
 		{"app create bad right", "app create a --acl root --project p", 2, "does not exist: there are search"},
 		{"app create bad retention", "app create a --retention-days -3 --project p", 2, "retention of -3 days"},
+		{"app create bad schema", "app create a --schema tall --project p", 2, "there are narrow and wide"},
+		{"app create bad encoding", "app create a --encoding xml --project p", 2, "there are json and compact"},
+		{"app encoding without encoding", "app encoding a --project p", 2, "accepts 2 arg(s), received 1"},
+		{"app encoding bad encoding", "app encoding a xml --project p", 2, "there are json and compact"},
+		{"app encoding of no app", "app encoding a json --project p", 1, "there is no such app"},
 		{"app key add without rights", "app key add a --project p", 2, "--acl must name"},
 		{"app key add to no app", "app key add a --acl search --project p", 1, "there is no such app"},
 		{"app retention of no app", "app retention a 30 --project p", 1, "there is no such app"},
@@ -181,8 +191,38 @@ func TestUp(t *testing.T) {
 	if len(given.Apps) != 2 || given.Apps[0] != want[0] || given.Apps[1] != want[1] {
 		t.Errorf("apps %v, want %v", given.Apps, want)
 	}
+	if !given.Layout.Equal(schema.Of(schema.Wide)) {
+		t.Errorf("layout %+v, want the wide one", given.Layout)
+	}
 	if given.Addr != "0.0.0.0:0" || given.RetentionDays != 0 || given.Now.Format("2006-01-02") != "2019-05-28" || given.Log == nil {
 		t.Errorf("started with %+v", given)
+	}
+}
+
+// The encoding follows the schema, unless it is given.
+func TestUpLayout(t *testing.T) {
+	t.Parallel()
+	one := func(n schema.Name, e schema.Encoding) schema.Layout {
+		return schema.Layout{Write: []schema.Name{n}, Read: n, Encoding: e}
+	}
+	for line, want := range map[string]schema.Layout{
+		"up":                                    one(schema.Wide, schema.Compact),
+		"up --schema wide":                      one(schema.Wide, schema.Compact),
+		"up --schema narrow":                    one(schema.Narrow, schema.JSON),
+		"up --encoding json":                    one(schema.Wide, schema.JSON),
+		"up --schema narrow --encoding compact": one(schema.Narrow, schema.Compact),
+		"demo --schema narrow":                  one(schema.Narrow, schema.JSON),
+	} {
+		var given upOptions
+		affinityWith(t, t.Context(), "", func(tl *tool) {
+			tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
+				given = o
+				return nil, errors.New("enough")
+			}
+		}, strings.Fields(line)...).wants(t, exitFail, "enough")
+		if !given.Layout.Equal(want) {
+			t.Errorf("%s: started with %+v, want %+v", line, given.Layout, want)
+		}
 	}
 }
 

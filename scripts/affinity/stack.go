@@ -18,7 +18,7 @@ var startStack = func(ctx context.Context, o upOptions) (runningStack, error) {
 	for i, a := range o.Apps {
 		apps[i] = stack.App(a)
 	}
-	s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Log: o.Log})
+	s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -13,15 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/schema"
 )
 
 // upOptions is how a local stack is started.
 type upOptions struct {
-	Addr          string    // host:port of the public functions
-	Apps          []upApp   // made with all rights when they are not there
-	Now           time.Time // where the engine's clock starts; zero: the machine's clock
-	RetentionDays int       // of the apps; 0: no limit
-	Schema        string    // event schema; only "wide"
+	Addr          string        // host:port of the public functions
+	Apps          []upApp       // made with all rights when they are not there
+	Now           time.Time     // where the engine's clock starts; zero: the machine's clock
+	RetentionDays int           // of the apps; 0: no limit
+	Layout        schema.Layout // of the log of apps that are made
 	Log           *slog.Logger
 }
 
@@ -35,9 +36,35 @@ const (
 
 // upFlags are the flags as they were given.
 type upFlags struct {
-	addr, now, schema string
-	apps              []string
-	retentionDays     int
+	layoutFlags
+	addr, now     string
+	apps          []string
+	retentionDays int
+}
+
+// layoutFlags say how the log of a new app lies, as they were given.
+type layoutFlags struct{ schema, encoding string }
+
+func (f *layoutFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.schema, "schema", string(schema.Default().Read), "how the events of a new app lie in Bigtable: narrow or wide")
+	flags.StringVar(&f.encoding, "encoding", "", "how their values are written: json or compact (default: json for narrow, compact for wide)")
+}
+
+// layout checks the flags.
+func (f *layoutFlags) layout() (schema.Layout, error) {
+	name, err := schema.Parse(f.schema)
+	if err != nil {
+		return schema.Layout{}, fmt.Errorf("--schema: %w", err)
+	}
+	layout := schema.Of(name)
+	if f.encoding == "" {
+		return layout, nil
+	}
+	if layout.Encoding, err = schema.ParseEncoding(f.encoding); err != nil {
+		return schema.Layout{}, fmt.Errorf("--encoding: %w", err)
+	}
+	return layout, nil
 }
 
 func (t *tool) upCommand() *cobra.Command {
@@ -47,8 +74,9 @@ func (t *tool) upCommand() *cobra.Command {
 		Short: "Start the whole engine in this process",
 		Long: "Start the whole engine in this process and serve until Ctrl-C. It prints one line, `ready ` and the base URL, once all is up.\n" +
 			"What it holds is gone when it ends, unless BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST or FIRESTORE_EMULATOR_HOST say where\n" +
-			"the official emulators keep it.",
-		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0",
+			"the official emulators keep it. An app that is in the Firestore emulator already keeps the schema and encoding that it has; with\n" +
+			"a Bigtable emulator alone apps are made anew each time: give the --schema that their events lie in.",
+		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0\n  affinity up --schema narrow",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := t.upOptions(cmd, f)
@@ -69,7 +97,7 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.apps, "app", []string{"demo:" + demoKey}, "app and its key as ID:KEY, with all rights (repeatable)")
 	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, RFC 3339 (default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "days that events count, 0 for no limit")
-	flags.StringVar(&f.schema, "schema", "wide", "how events lie in Bigtable: wide")
+	f.layoutFlags.add(cmd)
 	for _, name := range []string{"url", "key"} { // of the other commands: refused, so not to be offered
 		flags.String(name, "", "")
 		flags.Lookup(name).Hidden = true
@@ -81,10 +109,11 @@ func (t *tool) upOptions(cmd *cobra.Command, f *upFlags) (upOptions, error) {
 	if cmd.Flags().Changed("url") || cmd.Flags().Changed("key") {
 		return upOptions{}, usagef("--url and --key name a running engine, but %s starts one: use --addr and --app ID:KEY", cmd.Name())
 	}
-	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays, Schema: f.schema}
+	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays}
 	o.Log = slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if f.schema != "wide" {
-		return o, usagef("--schema %q does not exist: there is wide", f.schema)
+	var err error
+	if o.Layout, err = f.layout(); err != nil {
+		return o, usagef("%v", err)
 	}
 	if f.retentionDays < 0 || f.retentionDays > maxRetention {
 		return o, usagef("--retention-days %d: must be 0 (no limit) to %d", f.retentionDays, maxRetention)

@@ -174,6 +174,9 @@ func (s Status) next() []string {
 		}
 		return []string{"backfill", "verify", "rollback"}
 	case config.CutOver:
+		if s.Settles > 0 {
+			return []string{"rollback"}
+		}
 		return []string{"drop", "rollback"}
 	case config.Dropping:
 		if !working && !s.done() {
@@ -263,3 +266,7 @@ func (m *Mover) job(app config.App, id string) job.Job {
 func (m *Mover) newID(kind string) string {
 	return fmt.Sprintf("%s-%s-%s", kind, m.Now().UTC().Format("20060102T150405Z"), strings.ToLower(rand.Text()[:6]))
 }
+
+// stamp is the time as the configuration keeps it, so that who has lost an answer
+// knows his own work again.
+func (m *Mover) stamp() time.Time { return m.Now().UTC().Truncate(time.Microsecond) }

@@ -47,7 +47,7 @@ func (m *Mover) Begin(ctx context.Context, appID string, to schema.Name) (Status
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write = []schema.Name{app.Log.Read, to}
-		a.Move = config.Move{ID: m.newID("move"), From: app.Log.Read, To: to, Phase: config.Dual, StartedAt: m.Now()}
+		a.Move = config.Move{ID: m.newID("move"), From: app.Log.Read, To: to, Phase: config.Dual, StartedAt: m.stamp()}
 	})
 }
 
@@ -167,7 +167,7 @@ func (m *Mover) Drop(ctx context.Context, appID string, n schema.Name) (Status, 
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		if !s.Moving() { // rows that a process with an old configuration wrote late
-			a.Move = config.Move{ID: m.newID("move"), From: n, To: a.Log.Read, StartedAt: m.Now()}
+			a.Move = config.Move{ID: m.newID("move"), From: n, To: a.Log.Read, StartedAt: m.stamp()}
 		}
 		a.Log.Write, a.Move.Phase, a.Move.Job = []schema.Name{a.Log.Read}, config.Dropping, m.newID(kindDrop)
 	})

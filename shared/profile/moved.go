@@ -2,8 +2,10 @@ package profile
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
@@ -19,8 +21,9 @@ import (
 // process that began before it.
 
 // ErrMoved means that the log was read in a schema that is not the one to be read
-// any more: what was computed from it must be computed again.
-var ErrMoved = errors.New("the app's log has moved to another schema meanwhile; try again")
+// any more: what was computed from it must be computed again. It is as transient
+// as a fault of a backend.
+var ErrMoved = status.Error(codes.Aborted, "the app's log has moved to another schema meanwhile; try again")
 
 // logOf is the log of an app as its configuration has it.
 func (e *Engine) logOf(app config.App) store.Log { return e.store.Log(app.ID, app.Log) }

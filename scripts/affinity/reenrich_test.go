@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/stack"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// reenrichJSON is a re-enrichment as an engine answers it.
+func reenrichJSON(state string, dryRun bool, planned, visited int, more string) string {
+	return fmt.Sprintf(`{"id":"reenrich-1","state":%q,"dryRun":%v,"shards":{"total":2,"done":1,"failed":1},"users":7,"events":900,"withUnknownObjects":50,`+
+		`"resolved":30,"stillUnknown":20,"faulty":0,"startedAt":"2026-11-21T10:00:00.000Z","finishedAt":null,"plannedUsers":%d,"visitedUsers":%d%s}`,
+		state, dryRun, planned, visited, more)
+}
+
+func TestReenrichCommands(t *testing.T) {
+	const start, get = `POST /1/reenrich {"dryRun":false}`, "GET /1/reenrich/reenrich-1"
+	planning, running := reenrichJSON("planning", false, 0, 0, ""), reenrichJSON("running", false, 10, 5, "")
+	done := reenrichJSON("done", false, 10, 10, "")
+	for name, c := range map[string]struct {
+		args     string
+		answers  []string
+		code     int
+		wants    []string
+		requests []string // none: not looked at
+	}{
+		"to its end": {"", []string{planning, planning, running, done}, exitFine,
+			[]string{"re-enrichment reenrich-1 is under way", "waiting to begin", "running, 5 of 10 users",
+				"900 events looked at, 50 with unknown objects: 30 resolved now, 20 still unknown\n"},
+			[]string{start, get, get, get}},
+		"dry run": {"--dry-run", []string{reenrichJSON("done", true, 1, 1, "")}, exitFine,
+			[]string{"50 with unknown objects: 30 would be resolved now, 20 still unknown"}, []string{`POST /1/reenrich {"dryRun":true}`, get}},
+		"through an outage": {"", []string{planning, "503", "500", done}, exitFine, []string{"said the engine; trying again", "30 resolved now"}, nil},
+		"a dry run is under way": {"", []string{reenrichJSON("running", true, 1, 1, "")}, exitFail,
+			[]string{"reenrich-1 is under way and is a dry run", "affinity reenrich cancel reenrich-1"}, []string{start}},
+		"one that publishes is under way": {"--dry-run", []string{running}, exitFail, []string{"is under way and publishes"}, nil},
+		"rows that cannot be read": {"", []string{planning, strings.Replace(reenrichJSON("done", false, 1, 1, `,"faults":["demo,u,x: bad\u001b[2J"]`), `"faulty":0`, `"faulty":3`, 1)}, exitFail,
+			[]string{"demo,u,x: bad\ufffd[2J", "30 resolved now", "rows of the log that cannot be read and were left out: 3"}, nil},
+		"one that fails": {"", []string{planning, reenrichJSON("failed", false, 1, 1, `,"error":"shard 3 is poisoned"`)}, exitFail,
+			[]string{"900 events looked at", "re-enrichment reenrich-1 is failed: shard 3 is poisoned"}, nil},
+		"one that is cancelled": {"", []string{planning, reenrichJSON("cancelled", false, 1, 1, "")}, exitFail, []string{"reenrich-1 is cancelled"}, nil},
+		"refused":               {"", []string{"403"}, exitFail, []string{"start a re-enrichment", "403 said the engine", "--key a key that has the right"}, nil},
+		"no job":                {"", []string{"{}"}, exitFail, []string{"is not what an Affinity engine says of a re-enrichment"}, nil},
+		"gone":                  {"", []string{planning, "404"}, exitFail, []string{"watch re-enrichment reenrich-1", "404 said the engine"}, nil},
+		"cancel":                {"cancel a/b", []string{reenrichJSON("cancelled", false, 1, 1, "")}, exitFine, []string{"reenrich-1 is cancelled"}, []string{"POST /1/reenrich/a/b/cancel {}"}},
+		"cancel what has ended": {"cancel x", []string{"409"}, exitFail, []string{"cancel re-enrichment x", "409 said the engine"}, nil},
+		"cancel nothing":        {"cancel", nil, exitUsage, []string{"accepts 1 arg(s)"}, nil},
+		"with an argument":      {"x", nil, exitUsage, []string{"unknown command"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, requests := recomputeEngine(t, "", c.answers...)
+			args := append([]string{"reenrich"}, strings.Fields(c.args)...)
+			affinity(t, "", append(args, "--url", url)...).wants(t, c.code, c.wants...)
+			if c.requests != nil {
+				if diff := cmp.Diff(c.requests, *requests); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestReenrichOnAnEngine has a catalog come late, and replays a dead letter of a
+// re-enrichment.
+func TestReenrichOnAnEngine(t *testing.T) {
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
+		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
+	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, exitFine)
+	now := s.Backends.Now().UnixMilli()
+	seen := fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","timestamp":%d,"objectIDs":["1","2"]}`, now-1000)
+	affinity(t, seen+"\n"+strings.Replace(seen, `"u"`, `"v"`, 1), "import", "-", "--url", s.URL).wants(t, exitFine)
+	affinity(t, "", "reenrich", "--url", s.URL).wants(t, exitFine, "2 events looked at, 2 with unknown objects: 0 resolved now, 2 still unknown\n")
+	objects := file(t, "objects.ndjson", `{"objectID":"1","color":"Red"}`)
+	nothing := file(t, "events.ndjson")
+	affinity(t, "", "import", "--index", "i", "--objects", objects, nothing, "--url", s.URL).wants(t, exitFine)
+	affinity(t, "", "reenrich", "--dry-run", "--url", s.URL).wants(t, exitFine, "2 with unknown objects: 2 would be resolved now, 0 still unknown\n")
+	affinity(t, "", "reenrich", "--url", s.URL).wants(t, exitFine, "2 with unknown objects: 2 resolved now, 0 still unknown\n")
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []realProfile{{"u", now - 1000, map[string]map[string]float64{"color": {"Red": 1}}}, {"v", now - 1000, map[string]map[string]float64{"color": {"Red": 1}}}}
+	compare(t, s, want)
+	affinity(t, "", "reenrich", "--url", s.URL).wants(t, exitFine, "2 with unknown objects: 0 resolved now, 2 still unknown\n")
+
+	replayReenriched(t, s, seen, now)
+	want[0].Scores = map[string]map[string]float64{"color": {"Red": 1, "Blue": 1}}
+	compare(t, s, want)
+
+	damaged := store.LogEvent{User: "u", Time: now - 2000, ID: "damaged", Type: event.View, Name: "Seen", Original: []byte("{")}
+	if err := s.Backends.Store.Log("demo", layoutOf(t, s.Backends.Apps)).Append(t.Context(), []store.LogEvent{damaged}); err != nil {
+		t.Fatal(err)
+	}
+	affinity(t, "", "reenrich", "--url", s.URL).wants(t, exitFail, "demo,u,", ",damaged: ", "cannot be read and were left out: 1")
+}
+
+func layoutOf(t *testing.T, apps config.Store) schema.Layout {
+	t.Helper()
+	app, err := apps.App(t.Context(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app.Log
+}
+
+// replayReenriched buries a message that knows both objects of an event, and
+// replays it.
+func replayReenriched(t *testing.T, s *stack.Stack, seen string, now int64) {
+	t.Helper()
+	e, err := event.Decode([]byte(seen), event.Rules{Now: time.UnixMilli(now)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := bus.NewReenriched("demo", time.UnixMilli(now), []bus.Logged{{User: "u", Time: e.Time, ID: e.ID(), ReceivedAt: now, Event: e}},
+		bus.Objects{"i": {"1": {{"color", "Red"}}, "2": {{"color", "Blue"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var push bus.Push
+	if push.Message.Data, err = m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	push.Message.MessageID = "7"
+	if err := s.Backends.Bus.Bury(t.Context(), push, "a backend was away"); err != nil {
+		t.Fatal(err)
+	}
+	affinity(t, "", "replay", "--url", s.URL).wants(t, exitFine, "a backend was away")
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

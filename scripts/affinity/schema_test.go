@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/stack"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const schemaStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3},{"eventName":"Bought","eventType":"conversion","score":7}],
+	"facetsScoring":[{"facetName":"color","score":2},{"facetName":"brand","score":1}],"personalizationImpact":50}`
+
+// schemaUsers have events in the log of an engine by startNarrow.
+const schemaUsers = 7
+
+// startNarrow starts an engine whose log is narrow, with a strategy and imported
+// events. A change of its configuration is in force after twice ttl.
+func startNarrow(t *testing.T, ttl time.Duration) *stack.Stack {
+	t.Helper()
+	s, err := stack.Start(t.Context(), stack.Options{
+		Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: 90, Layout: schema.Of(schema.Narrow), ConfigTTL: ttl,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var events []string
+	for i := range 3 * schemaUsers {
+		kind, name := "view", "Seen"
+		if i%4 == 0 {
+			kind, name = "conversion", "Bought"
+		}
+		events = append(events, fmt.Sprintf(`{"eventType":%q,"eventName":%q,"userToken":"u%d","timestamp":%d,"filters":["color:c%d","brand:Acme"]}`,
+			kind, name, i%schemaUsers, s.Backends.Now().Add(-time.Duration(i)*time.Hour).UnixMilli(), i%5))
+	}
+	affinity(t, schemaStrategy, "strategy", "set", "-", "--url", s.URL).wants(t, exitFine)
+	affinity(t, "", "import", "--index", "i", "--url", s.URL, file(t, "events.ndjson", events...)).wants(t, exitFine)
+	return s
+}
+
+// served are the profiles of all users as they are served.
+func served(t *testing.T, s *stack.Stack) map[string][]affinityAnswer {
+	t.Helper()
+	all := map[string][]affinityAnswer{}
+	for i := range schemaUsers {
+		user := fmt.Sprint("u", i)
+		r := affinity(t, "", "profile", user, "--json", "--url", s.URL)
+		r.wants(t, exitFine)
+		var p profileAnswer
+		if err := json.Unmarshal([]byte(r.out), &p); err != nil {
+			t.Fatal(err)
+		}
+		all[user] = p.Affinities
+	}
+	return all
+}
+
+// schemaStepTest is a command line after `affinity schema` and what comes of it.
+type schemaStepTest struct {
+	args  string
+	code  int
+	wants []string
+}
+
+// TestSchemaJourney moves a log from narrow to wide, and tries what is not in turn.
+// After every command every profile is what it was.
+func TestSchemaJourney(t *testing.T) {
+	t.Parallel()
+	s := startNarrow(t, 20*time.Millisecond)
+	want := served(t, s)
+	if len(want["u0"]) == 0 {
+		t.Fatal("u0 has no affinities: nothing is compared here")
+	}
+	for _, c := range []schemaStepTest{
+		{"status", exitFine, []string{"the log lies in narrow; narrow is written, values as json\n", "next: affinity schema start --to wide "}},
+		{"backfill", exitFail, []string{"schema backfill: No move is under way: `affinity schema start --to wide` comes first"}},
+		{"drop --schema narrow", exitFail, []string{"narrow is what is read"}},
+
+		{"start --to wide", exitFine, []string{"narrow and wide are written, narrow is read, everywhere\n", "next: affinity schema backfill "}},
+		{"start --to narrow", exitFail, []string{"A move from narrow to wide is under way"}},
+		{"verify", exitFail, []string{"`affinity schema backfill` comes first"}},
+		{"cutover", exitFail, []string{"Nothing is copied yet"}},
+		{"status", exitFine, []string{"narrow and wide are written", "from narrow to wide", "is at its dual", "next: affinity schema rollback "}},
+
+		{"backfill --rate 0", exitFine, []string{"is done: 21 rows copied, 0 skipped in ", "next: affinity schema verify "}},
+		{"cutover", exitFail, []string{"`affinity schema verify` comes first"}},
+		{"verify", exitFine, []string{"is done: 21 rows are the same in narrow and wide in ", "next: affinity schema cutover "}},
+		{"status", exitFine, []string{"is at its verify", "7 of 7 users, 21 rows compared, 0 not the same, 0 of them mended\n"}},
+		{"cutover", exitFine, []string{"wide is read, narrow and wide are written, everywhere\n", "next: affinity schema drop --schema narrow "}},
+		{"rollback", exitFine, []string{"narrow is read again, narrow and wide are written, everywhere\n"}},
+		{"drop --schema wide", exitFail, []string{"A move to wide is under way"}},
+		{"verify", exitFine, []string{"21 rows are the same"}},
+		{"cutover", exitFine, []string{"wide is read"}},
+		{"cutover", exitFine, []string{"wide is read"}},
+		{"drop --schema wide", exitFail, []string{"wide is what is read"}},
+		{"drop --schema narrow", exitFine, []string{"narrow is dropped: 21 rows are removed in "}},
+		{"rollback", exitFail, []string{"No move is under way"}},
+		{"status", exitFine, []string{"the log lies in wide; wide is written, values as json\n", "is over since its drop", "21 rows removed", "next: affinity schema start --to narrow "}},
+
+		{"start --to narrow", exitFine, nil},
+		{"backfill", exitFine, []string{"21 rows copied"}},
+		{"rollback", exitFine, []string{"the move to narrow is given up: 21 rows of it are removed in "}},
+	} {
+		args := append([]string{"schema"}, strings.Fields(c.args)...)
+		affinity(t, "", append(args, "--url", s.URL)...).wants(t, c.code, c.wants...)
+		if diff := cmp.Diff(want, served(t, s)); diff != "" {
+			t.Fatalf("after schema %s profiles are others (-before +after):\n%s", c.args, diff)
+		}
+	}
+}
+
+func TestSchemaUsage(t *testing.T) {
+	t.Parallel()
+	for args, wants := range map[string]string{
+		"":                         "affinity schema needs a command",
+		"start":                    `--to: schema "" does not exist: there are narrow and wide`,
+		"start --to tall":          `--to: schema "tall" does not exist: there are narrow and wide`,
+		"start wide":               "unknown command",
+		"drop":                     "there are narrow and wide",
+		"drop --schema both":       `--schema: schema "both" does not exist: there are narrow and wide`,
+		"backfill --rate -1":       "--rate -1: must be 0 (no limit) to 1000000 rows a second",
+		"backfill --rate 1000001":  "--rate 1000001",
+		"backfill --rate much":     "invalid argument",
+		"verify --schema wide":     "unknown flag",
+		"cutover --url ftp://host": "is no http or https address",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			affinity(t, "", append([]string{"schema"}, strings.Fields(args)...)...).wants(t, exitUsage, wants)
+		})
+	}
+}
+
+// TestSchemaDamagedRow: what cannot be copied is told by its key, and stands in the
+// way until it is gone.
+func TestSchemaDamagedRow(t *testing.T) {
+	t.Parallel()
+	s := startNarrow(t, time.Millisecond)
+	log := s.Backends.Store.Log("demo", schema.Of(schema.Narrow))
+	at := s.Backends.Now().Add(-48 * time.Hour).UnixMilli()
+	// No column says what it is, and its original is cut short.
+	broken := []store.LogEvent{{User: "u1", Time: at, ID: "broken", Type: "m", Name: "z", Original: []byte(`{"event":{`)}}
+	if err := log.Append(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	key := fmt.Sprintf("demo,u1,%s,broken", time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
+	for _, c := range []schemaStepTest{
+		{"start --to wide", exitFine, nil},
+		{"backfill", exitFail, []string{"is done: 21 rows copied, 1 skipped in ", key, "the move will not verify until they are mended or removed"}},
+		{"status", exitFine, []string{"21 rows copied, 1 skipped", key, "next: affinity schema verify "}},
+		{"verify", exitFail, []string{"is failed: 1 rows or profiles were not the same in narrow and wide, 0 of them are mended now", key}},
+		{"cutover", exitFail, []string{"The verification is failed: it must pass before reads change sides"}},
+		{"status", exitFine, []string{"22 rows compared, 1 not the same, 0 of them mended\n", key, "next: affinity schema backfill "}},
+	} {
+		args := append([]string{"schema"}, strings.Fields(c.args)...)
+		affinity(t, "", append(args, "--url", s.URL)...).wants(t, c.code, c.wants...)
+	}
+	if err := log.Delete(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, exitFine, "21 rows copied, 0 skipped")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFine, "21 rows are the same")
+	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, exitFine)
+}
+
+// TestSchemaMissingRow: what verification finds missing it mends, and passes only
+// when it has found nothing.
+func TestSchemaMissingRow(t *testing.T) {
+	t.Parallel()
+	s := startNarrow(t, time.Millisecond)
+	affinity(t, "", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, exitFine)
+	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, exitFine)
+	log, missing := s.Backends.Store.Log("demo", schema.Of(schema.Narrow)), ""
+	err := log.Scan(t.Context(), schema.Wide, store.Stretch{}, 0, func(e store.Entry) error {
+		missing = e.Key()
+		return nil
+	})
+	if err := errors.Join(err, log.DeleteEntries(t.Context(), schema.Wide, []string{missing})); err != nil {
+		t.Fatal(err)
+	}
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFail, missing+": only in narrow, mended now",
+		"1 rows or profiles were not the same in narrow and wide, 1 of them are mended now. `affinity schema verify` looks again")
+	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, exitFail, "it must pass before reads change sides")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFine, "21 rows are the same")
+}
+
+// stopper ends a context as soon as a text is printed.
+type stopper struct {
+	bytes.Buffer
+	text string
+	stop context.CancelFunc
+}
+
+func (s *stopper) Write(p []byte) (int, error) {
+	n, err := s.Buffer.Write(p)
+	if strings.Contains(s.String(), s.text) {
+		s.stop()
+	}
+	return n, err
+}
+
+// interrupt runs a command until it prints a text, and interrupts it then.
+func interrupt(t *testing.T, text string, args ...string) ran {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &stopper{text: text, stop: stop}
+	r := affinityWith(t, ctx, "", func(tl *tool) { tl.err = out }, args...)
+	r.err = out.String()
+	return r
+}
+
+// TestSchemaInterrupted: whoever ends the command ends none of the work.
+func TestSchemaInterrupted(t *testing.T) {
+	t.Parallel()
+	s := startNarrow(t, 200*time.Millisecond)
+	interrupt(t, "in force everywhere in ", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, exitFail,
+		"interrupted: narrow and wide are written, narrow is read, which comes into force everywhere by itself: `affinity schema start --to wide` goes on")
+	interrupt(t, "waiting to begin", "schema", "backfill", "--rate", "5000", "--url", s.URL).wants(t, exitFail,
+		"at most 5,000 rows/s", "goes on by itself: `affinity schema backfill` goes on waiting for it")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFail, "The backfill is planning: it must be done first")
+	affinity(t, "", "schema", "start", "--to", "narrow", "--url", s.URL).wants(t, exitFail, "A move from narrow to wide is under way (backfill)")
+	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, exitFine, "at most 5,000 rows/s", "21 rows copied")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFine)
+	interrupt(t, "in force everywhere in ", "schema", "cutover", "--url", s.URL).wants(t, exitFail, "`affinity schema cutover` goes on waiting")
+	interrupt(t, "in force everywhere in ", "schema", "rollback", "--url", s.URL).wants(t, exitFail, "`affinity schema status` tells when")
+	affinity(t, "", "schema", "status", "--url", s.URL).wants(t, exitFine, "the log lies in narrow", "in force everywhere in 0.")
+	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, exitFine, "is planning, in force everywhere in 0.", "`affinity schema status` tells how far it is")
+	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, exitFine, "the move to wide is given up: 21 rows")
+}
+
+// TestSchemaTakenFurther: a command that waits while somebody else goes on says so.
+func TestSchemaTakenFurther(t *testing.T) {
+	t.Parallel()
+	s := startNarrow(t, time.Hour)
+	affinity(t, "", "schema", "start", "--to", "wide", "--no-wait", "--url", s.URL).wants(t, exitFine, "in force everywhere in 7")
+	ended := make(chan ran)
+	go func() { ended <- affinity(t, "", "schema", "backfill", "--url", s.URL) }()
+	// Until its job is there the other is not waiting yet.
+	err := poll(t.Context(), time.Minute, func() (bool, error) {
+		return strings.Contains(affinity(t, "", "schema", "status", "--url", s.URL).out, "backfill-"), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, exitFine, "is planning")
+	r := <-ended
+	r.wants(t, exitFail, "somebody else has taken the move further meanwhile")
+}
+
+// TestSchemaAnswers tries what no engine in process says.
+func TestSchemaAnswers(t *testing.T) {
+	t.Parallel()
+	answer := func(phase, job string) string {
+		return fmt.Sprintf(`{"read":"narrow","written":["narrow","wide"],"encoding":"json","settlesInMs":0,"next":["backfill","rollback"],
+			"move":{"id":"move-1","from":"narrow","to":"wide","phase":%q,"startedAt":"2026-11-21T10:00:00.000Z","moving":true,"job":%s}}`, phase, job)
+	}
+	for name, c := range map[string]struct {
+		args, answer string
+		code         int
+		wants        []string
+	}{
+		"many rows": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"done","rows":165474,"changed":165474,"faulty":0,
+			"faults":[],"startedAt":"2026-11-21T10:00:00.000Z","finishedAt":"2026-11-21T10:00:12.500Z"}`), exitFine,
+			[]string{"backfill-1 is done: 165,474 rows copied, 0 skipped in 12.5 s\n"}},
+		"many faults": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"done","rows":9,"changed":7,"faulty":1002,
+			"faults":["row a\u001b","row b"]}`), exitFail, []string{"  row a\ufffd\n  row b\n  and 1,000 more\n", "7 rows copied, 1,002 skipped"}},
+		"a job that failed": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"failed","error":"the disk is full"}`), exitFail,
+			[]string{"backfill-1 is failed: the disk is full. Next may be `affinity schema backfill` or `affinity schema rollback`"}},
+		"a verification that broke": {"verify", answer("verify", `{"id":"verify-1","kind":"verify","state":"failed","error":"no table"}`), exitFail,
+			[]string{"verify-1 is failed: no table"}},
+		"a step without a move":  {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, exitFail, []string{"names no move"}},
+		"no answer of an engine": {"status", `{}`, exitFail, []string{"is not what an Affinity engine says of the schema"}},
+		"a page":                 {"cutover", `<html>`, exitFail, []string{"is not what an Affinity engine says of the schema"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			affinity(t, "", "schema", c.args, "--url", fixedAnswer(t, 200, c.answer)).wants(t, c.code, c.wants...)
+		})
+	}
+	affinity(t, "", "schema", "status", "--url", fixedAnswer(t, 403, `{"message":"no"}`)).wants(t, exitFail, "--key a key that has the right")
+	affinity(t, "", "schema", "verify", "--url", fixedAnswer(t, 500, `{"message":"broken"}`)).wants(t, exitFail, "500 broken")
+}
