@@ -45,18 +45,32 @@ var (
 	ErrCredentials = errors.New("invalid credentials")
 	// ErrForbidden says that the key is the app's but not good for this: 403.
 	ErrForbidden = errors.New("method not allowed with this API key")
+	// ErrHost says that the key is good, but not for an app that the customer's
+	// host serves: 403.
+	ErrHost = errors.New("this host serves another app")
 )
 
 // Authenticator checks credentials. It is safe for concurrent use.
 type Authenticator struct {
 	store config.Store
+	hosts Hosts
 }
 
 // New returns an Authenticator that asks the store twice for each request: it
 // should be a cached one. A key is then good, or not, for as long as the cache
-// keeps what it knew of it.
-func New(store config.Store) *Authenticator {
-	return &Authenticator{store}
+// keeps what it knew of it. hosts are those of customers, if there are any.
+func New(store config.Store, hosts Hosts) *Authenticator {
+	return &Authenticator{store, hosts}
+}
+
+// AppAt is App for a request to a host, which a customer may have for his app
+// alone: then a key of any other is answered with ErrHost.
+func (a *Authenticator) AppAt(ctx context.Context, host, appID, key string, anyOf ...string) (config.App, error) {
+	app, err := a.App(ctx, appID, key, anyOf...)
+	if err == nil && !a.hosts.serves(host, app.ID) {
+		return config.App{}, ErrHost
+	}
+	return app, err
 }
 
 // App returns the app that the key opens, if the key holds one of the ACLs named,

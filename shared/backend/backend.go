@@ -49,6 +49,8 @@ type Backends struct {
 	Moves     *migrate.Mover
 	Reenrich  *reenrich.Runner
 
+	// Hosts are the customers' own.
+	Hosts auth.Hosts
 	// ConfigTTL is how long Config keeps what it read. Zero: config.TTL.
 	ConfigTTL time.Duration
 	// RecomputeConfig says how work over all users is cut up.
@@ -81,6 +83,7 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 		Store     store.Config
 		Firestore FirestoreConfig
 		Recompute job.Config
+		Hosts     auth.Hosts `env:"CUSTOMER_HOSTS"`
 	}
 	var busCfg bus.Config
 	var queueCfg queue.Config
@@ -95,7 +98,7 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	b := &Backends{Log: log, Now: time.Now, RecomputeConfig: cfg.Recompute}
+	b := &Backends{Log: log, Now: time.Now, RecomputeConfig: cfg.Recompute, Hosts: cfg.Hosts}
 	client, err := firestore.NewClientWithDatabase(ctx, cfg.Firestore.Project, cfg.Firestore.Database)
 	if err != nil {
 		return nil, fmt.Errorf("open Firestore of %s: %w", cfg.Firestore.Project, err)
@@ -123,7 +126,7 @@ func (b *Backends) Assemble() error {
 	b.Metrics = telemetry.NewMetrics()
 	ttl := cmp.Or(b.ConfigTTL, config.TTL)
 	b.Config = config.NewCached(b.Apps, ttl)
-	b.Auth = auth.New(b.Config)
+	b.Auth = auth.New(b.Config, b.Hosts)
 	b.Profiles = profile.New(b.Store, b.Apps, b.Config, b.Now, b.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	b.Recompute = recompute.New(job.Runner{

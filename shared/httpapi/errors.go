@@ -58,6 +58,8 @@ func Status(err error) (int, string) {
 		return http.StatusUnauthorized, "Invalid credentials"
 	case errors.Is(err, auth.ErrForbidden):
 		return http.StatusForbidden, "Method not allowed with this API key"
+	case errors.Is(err, auth.ErrHost):
+		return http.StatusForbidden, "This host serves another app than the key's"
 	case Transient(err):
 		return http.StatusServiceUnavailable, "The service is unavailable, try again"
 	}

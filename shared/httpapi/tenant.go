@@ -13,7 +13,7 @@ import (
 // ACLs. The app never comes from a body.
 func Tenant(a *auth.Authenticator, r *http.Request, anyOf ...string) (config.App, error) {
 	appID, key := auth.Credentials(r.Header.Get, r.URL.Query())
-	app, err := a.App(r.Context(), appID, key, anyOf...)
+	app, err := a.AppAt(r.Context(), r.Host, appID, key, anyOf...)
 	if err != nil {
 		return config.App{}, fmt.Errorf("authenticate: %w", err)
 	}

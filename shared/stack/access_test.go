@@ -11,6 +11,54 @@ import (
 	"github.com/affinityengine/affinity/shared/stack"
 )
 
+const (
+	addOne    = `{"requests":[{"action":"addObject","body":{"objectID":"1"}}]}`
+	removeOne = `{"requests":[{"action":"deleteObject","body":{"objectID":"1"}}]}`
+)
+
+// routes are all public ones, each with the rights that open it.
+var routes = []struct {
+	method, path, body string
+	opens              []string
+}{
+	{"POST", "/1/events", `{"events":[]}`, []string{auth.Search}},
+	{"GET", "/1/events/refused", "", []string{auth.Recommendation}},
+	{"POST", "/1/events/import", "", []string{auth.Admin}},
+	{"GET", "/1/profiles/u", "", []string{auth.Recommendation}},
+	{"POST", "/1/profiles/batch", `{"userTokens":["u"]}`, []string{auth.Recommendation}},
+	{"GET", "/1/profiles/personalization/u", "", []string{auth.Recommendation}},
+	{"DELETE", "/1/profiles/u", "", []string{auth.Recommendation, auth.DeleteObject}},
+	{"DELETE", "/1/usertokens/u", "", []string{auth.DeleteObject}},
+	{"GET", "/1/strategies/personalization", "", []string{auth.Recommendation}},
+	{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
+	{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`, []string{auth.Recommendation}},
+	{"GET", "/1/explain/u", "", []string{auth.Recommendation}},
+	{"POST", "/1/audits", "", []string{auth.Admin}},
+	{"POST", "/1/recomputes", "", []string{auth.Admin}},
+	{"GET", "/1/recomputes", "", []string{auth.Admin}},
+	{"GET", "/1/recomputes/strategy-1", "", []string{auth.Admin}},
+	{"POST", "/1/recomputes/strategy-1/cancel", "", []string{auth.Admin}},
+	{"DELETE", "/1/recomputes/strategy-1", "", []string{auth.Admin}},
+	{"POST", "/1/reenrich", "", []string{auth.Admin}},
+	{"GET", "/1/reenrich", "", []string{auth.Admin}},
+	{"GET", "/1/reenrich/reenrich-1", "", []string{auth.Admin}},
+	{"POST", "/1/reenrich/reenrich-1/cancel", "", []string{auth.Admin}},
+	{"GET", "/1/schema", "", []string{auth.Admin}},
+	{"POST", "/1/schema/start", `{"to":"narrow"}`, []string{auth.Admin}},
+	{"POST", "/1/schema/backfill", "", []string{auth.Admin}},
+	{"POST", "/1/schema/verify", "", []string{auth.Admin}},
+	{"POST", "/1/schema/cutover", "", []string{auth.Admin}},
+	{"POST", "/1/schema/rollback", "", []string{auth.Admin}},
+	{"POST", "/1/schema/drop", `{"schema":"wide"}`, []string{auth.Admin}},
+	{"POST", "/1/indexes/i/batch", addOne, []string{auth.AddObject}},
+	{"POST", "/1/indexes/i/batch", removeOne, []string{auth.DeleteObject}},
+	{"GET", "/1/indexes/i/1", "", []string{auth.AddObject}},
+	{"DELETE", "/1/indexes/i/1", "", []string{auth.DeleteObject}},
+	{"GET", "/1/indexes/i/settings", "", []string{auth.Settings}},
+	{"PUT", "/1/indexes/i/settings", `{"attributesForFaceting":[]}`, []string{auth.Settings}},
+	{"GET", "/1/indexes/i/task/1", "", []string{auth.AddObject, auth.DeleteObject, auth.Settings}},
+}
+
 // TestWhatAKeyOpens holds every public route to the table of functions/README.md.
 func TestWhatAKeyOpens(t *testing.T) {
 	s := start(t, stack.Options{})
@@ -20,49 +68,7 @@ func TestWhatAKeyOpens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	add := `{"requests":[{"action":"addObject","body":{"objectID":"1"}}]}`
-	remove := `{"requests":[{"action":"deleteObject","body":{"objectID":"1"}}]}`
-	for _, route := range []struct {
-		method, path, body string
-		opens              []string
-	}{
-		{"POST", "/1/events", `{"events":[]}`, []string{auth.Search}},
-		{"GET", "/1/events/refused", "", []string{auth.Recommendation}},
-		{"POST", "/1/events/import", "", []string{auth.Admin}},
-		{"GET", "/1/profiles/u", "", []string{auth.Recommendation}},
-		{"POST", "/1/profiles/batch", `{"userTokens":["u"]}`, []string{auth.Recommendation}},
-		{"GET", "/1/profiles/personalization/u", "", []string{auth.Recommendation}},
-		{"DELETE", "/1/profiles/u", "", []string{auth.Recommendation, auth.DeleteObject}},
-		{"DELETE", "/1/usertokens/u", "", []string{auth.DeleteObject}},
-		{"GET", "/1/strategies/personalization", "", []string{auth.Recommendation}},
-		{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
-		{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`, []string{auth.Recommendation}},
-		{"GET", "/1/explain/u", "", []string{auth.Recommendation}},
-		{"POST", "/1/audits", "", []string{auth.Admin}},
-		{"POST", "/1/recomputes", "", []string{auth.Admin}},
-		{"GET", "/1/recomputes", "", []string{auth.Admin}},
-		{"GET", "/1/recomputes/strategy-1", "", []string{auth.Admin}},
-		{"POST", "/1/recomputes/strategy-1/cancel", "", []string{auth.Admin}},
-		{"DELETE", "/1/recomputes/strategy-1", "", []string{auth.Admin}},
-		{"POST", "/1/reenrich", "", []string{auth.Admin}},
-		{"GET", "/1/reenrich", "", []string{auth.Admin}},
-		{"GET", "/1/reenrich/reenrich-1", "", []string{auth.Admin}},
-		{"POST", "/1/reenrich/reenrich-1/cancel", "", []string{auth.Admin}},
-		{"GET", "/1/schema", "", []string{auth.Admin}},
-		{"POST", "/1/schema/start", `{"to":"narrow"}`, []string{auth.Admin}},
-		{"POST", "/1/schema/backfill", "", []string{auth.Admin}},
-		{"POST", "/1/schema/verify", "", []string{auth.Admin}},
-		{"POST", "/1/schema/cutover", "", []string{auth.Admin}},
-		{"POST", "/1/schema/rollback", "", []string{auth.Admin}},
-		{"POST", "/1/schema/drop", `{"schema":"wide"}`, []string{auth.Admin}},
-		{"POST", "/1/indexes/i/batch", add, []string{auth.AddObject}},
-		{"POST", "/1/indexes/i/batch", remove, []string{auth.DeleteObject}},
-		{"GET", "/1/indexes/i/1", "", []string{auth.AddObject}},
-		{"DELETE", "/1/indexes/i/1", "", []string{auth.DeleteObject}},
-		{"GET", "/1/indexes/i/settings", "", []string{auth.Settings}},
-		{"PUT", "/1/indexes/i/settings", `{"attributesForFaceting":[]}`, []string{auth.Settings}},
-		{"GET", "/1/indexes/i/task/1", "", []string{auth.AddObject, auth.DeleteObject, auth.Settings}},
-	} {
+	for _, route := range routes {
 		t.Run(route.method+" "+route.path, func(t *testing.T) {
 			for _, acl := range auth.All {
 				code, answer := callAs(t, s, "demo", "key-"+acl, route.method, route.path, route.body)
@@ -77,6 +83,45 @@ func TestWhatAKeyOpens(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A customer's host serves his app alone; any other host serves every app.
+func TestACustomersHostServesHisAppAlone(t *testing.T) {
+	s := start(t, stack.Options{
+		Apps:  []stack.App{{ID: "demo", Key: "demokey"}, {ID: "acme", Key: "acmekey"}},
+		Hosts: auth.Hosts{"api.acme.example": "acme"},
+	})
+	for _, route := range routes {
+		for _, test := range []struct {
+			host, app string
+			forbidden bool
+		}{
+			{"api.acme.example", "demo", true},
+			{"API.acme.example:443", "demo", true},
+			{"api.acme.example.", "demo", true},
+			{"api.acme.example", "acme", false},
+			{"api.example", "demo", false},
+			{"api.acme.example.org", "demo", false},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), route.method, s.URL+route.path, strings.NewReader(route.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = test.host
+			r.Header.Set("X-Algolia-Application-Id", test.app)
+			r.Header.Set("X-Algolia-API-Key", test.app+"key")
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := response.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			if (response.StatusCode == http.StatusForbidden) != test.forbidden || response.StatusCode == http.StatusUnauthorized {
+				t.Errorf("%s %s at %s as %s: %d", route.method, route.path, test.host, test.app, response.StatusCode)
+			}
+		}
 	}
 }
 

@@ -56,6 +56,8 @@ type Options struct {
 	// Layout is how the log of an app that is made here lies. Zero: schema.Default().
 	// One that an emulator holds already keeps its own.
 	Layout schema.Layout
+	// Hosts are customers' hosts, each with the one app that it serves.
+	Hosts auth.Hosts
 	// ConfigTTL is how long functions go without asking for the configuration
 	// again; twice that long a recompute waits before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
@@ -99,7 +101,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := o.Recompute.Validate(); err != nil {
 		return err
 	}
-	b := &backend.Backends{Log: o.Log, Now: clock(o.Now), ConfigTTL: o.ConfigTTL, RecomputeConfig: o.Recompute}
+	b := &backend.Backends{Log: o.Log, Now: clock(o.Now), ConfigTTL: o.ConfigTTL, RecomputeConfig: o.Recompute, Hosts: o.Hosts}
 	s.Backends = b
 	token := rand.Text()
 	// Bound first, so that what calls the private functions knows where they are.
