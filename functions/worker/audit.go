@@ -22,11 +22,7 @@ const nightlySample = 200
 
 // orderAudits orders the audits of a night, once for a date, spread over a time
 // and each a while after its app's recompute has begun.
-func (wk worker) orderAudits(ctx context.Context, spread time.Duration) error {
-	apps, err := wk.Apps.Apps(ctx)
-	if err != nil {
-		return err
-	}
+func (wk worker) orderAudits(ctx context.Context, apps []string, spread time.Duration) error {
 	date := wk.Now().UTC().Format(time.DateOnly)
 	var faults []error
 	for i, app := range apps {

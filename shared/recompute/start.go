@@ -32,16 +32,12 @@ func (r *Runner) StartManual(ctx context.Context, app string, onlyStale bool) (j
 	})
 }
 
-// Nightly starts for every app the job of the day that it is by the engine's
-// clock, with their beginnings spread evenly over a time in the order of the
-// apps' ids. Doing it again the same day changes nothing. An app with a job of
+// Nightly starts for each of some apps the job of the day that it is by the engine's
+// clock, with their beginnings spread evenly over a time in the order
+// given. Doing it again the same day changes nothing. An app with a job of
 // another kind under way gets none. It returns how many apps have their job and
 // how many not.
-func (r *Runner) Nightly(ctx context.Context, spread time.Duration) (started, left int, err error) {
-	apps, err := r.Apps.Apps(ctx)
-	if err != nil {
-		return 0, 0, fmt.Errorf("start nightly recomputes: %w", err)
-	}
+func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) (started, left int, err error) {
 	id := string(ByNight) + "-" + r.Now().UTC().Format(time.DateOnly)
 	has, failed := make([]bool, len(apps)), make([]error, len(apps))
 	var g errgroup.Group

@@ -82,7 +82,7 @@ func (w *world) start(what string) {
 		w.Now = w.Now.Add(24 * time.Hour)
 		fallthrough
 	case "night":
-		_, _, err = w.runner.Nightly(w.T.Context(), time.Hour)
+		_, _, err = w.runner.Nightly(w.T.Context(), []string{jobtest.App}, time.Hour)
 	}
 	if err != nil {
 		w.T.Fatal(err)
@@ -173,6 +173,7 @@ func TestNightly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	all := []string{"bar", "cafe", jobtest.App, "zoo"}
 	var creations atomic.Int64
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "create" && creations.Add(1) == 2 {
@@ -180,12 +181,12 @@ func TestNightly(t *testing.T) {
 		}
 		return jobtest.None
 	}
-	started, left, err := w.runner.Nightly(t.Context(), 2*time.Hour)
+	started, left, err := w.runner.Nightly(t.Context(), all, 2*time.Hour)
 	if started != 3 || left != 1 || !errors.Is(err, jobtest.ErrFault) {
 		t.Errorf("with a fault: %d started, %d left out, error %v", started, left, err)
 	}
 	for range 2 {
-		if started, left, err = w.runner.Nightly(t.Context(), 2*time.Hour); started != 4 || left != 0 || err != nil {
+		if started, left, err = w.runner.Nightly(t.Context(), all, 2*time.Hour); started != 4 || left != 0 || err != nil {
 			t.Errorf("again: %d started, %d left out, error %v; want all four", started, left, err)
 		}
 	}
