@@ -17,9 +17,10 @@ type Bigtable struct {
 	server *bttest.Server
 }
 
-// StartBigtable starts a server. The error says why no port of 127.0.0.1 could be had.
-func StartBigtable() (*Bigtable, error) {
-	server, err := bttest.NewServer("127.0.0.1:0", grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC))
+// StartBigtable starts a server. Options add to its own, such as interceptors, which see every request. The error says
+// why no port of 127.0.0.1 could be had.
+func StartBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
+	server, err := bttest.NewServer("127.0.0.1:0", append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC))...)
 	if err != nil {
 		return nil, fmt.Errorf("start the Bigtable stand-in: %w", err)
 	}

@@ -71,7 +71,7 @@ func (e *Engine) serve(ctx context.Context, app *config.App, row store.User, lim
 
 // ReadMany answers for many users at once, by user token.
 func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, limit int) (map[string]Result, error) {
-	rows, err := e.store.ReadUsers(ctx, app.ID, users)
+	rows, err := e.store.ReadManyServing(ctx, app.ID, users)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +99,12 @@ func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, l
 		}
 	}
 	for chunk := range slices.Chunk(stale, scanUsers) {
+		if !e.store.ServingIsAuthoritative() {
+			// What leads to a write must have read the cluster that is written.
+			if rows, err = e.store.ReadUsers(ctx, app.ID, chunk); err != nil {
+				return nil, err
+			}
+		}
 		computed, err := e.computeMany(ctx, app, chunk, rows)
 		if err != nil {
 			return nil, err

@@ -38,11 +38,11 @@ func local(addr string) []option.ClientOption {
 	}
 }
 
-func (s *Stack) openBigtable(ctx context.Context) error {
+func (s *Stack) openBigtable(ctx context.Context, o Options) error {
 	var opts []option.ClientOption
 	inProcess := !emulated("BIGTABLE_EMULATOR_HOST")
 	if inProcess {
-		server, err := emulator.StartBigtable()
+		server, err := emulator.StartBigtable(o.Bigtable...)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,9 @@ func (s *Stack) openBigtable(ctx context.Context) error {
 	if err := errors.Join(store.CreateTables(ctx, admin, inProcess), admin.Close()); err != nil {
 		return err
 	}
-	cfg := store.Config{Project: Project, Instance: Instance, FilterColumns: 6, SelfCollect: inProcess}
+	cfg := store.Config{
+		Project: Project, Instance: Instance, Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6, SelfCollect: inProcess,
+	}
 	if s.Backends.Store, err = store.Open(ctx, cfg, opts...); err != nil {
 		return err
 	}

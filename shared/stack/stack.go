@@ -21,12 +21,15 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
+	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/emulator"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -34,11 +37,11 @@ import (
 const (
 	Project            = "affinity-local"
 	Instance           = "local"
-	EventsTopic        = "events"
-	EventsSubscription = "events-process"
-	DeadLetterTopic    = "events-dead-letter"
-	DeadLetters        = "events-dead-letter" // its subscription
-	tasksQueue         = "projects/" + Project + "/locations/local/queues/worker"
+	EventsTopic        = bus.EventsTopic
+	EventsSubscription = bus.EventsSubscription
+	DeadLetterTopic    = bus.DeadLetterTopic
+	DeadLetters        = bus.DeadLetterSubscription
+	tasksQueue         = "projects/" + Project + "/locations/local/queues/" + queue.ID
 )
 
 // App is an app that exists from the start, with a key that holds every ACL.
@@ -56,6 +59,10 @@ type Options struct {
 	// Layout is how the log of an app that is made here lies. Zero: schema.Default().
 	// One that an emulator holds already keeps its own.
 	Layout schema.Layout
+	// AppProfile and ServingAppProfile are as store.Config has them; Bigtable makes
+	// the in-process stand-in tell of its requests.
+	AppProfile, ServingAppProfile string
+	Bigtable                      []grpc.ServerOption
 	// Hosts are customers' hosts, each with the one app that it serves.
 	Hosts auth.Hosts
 	// ConfigTTL is how long functions go without asking for the configuration
@@ -138,7 +145,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 
 // open makes what the functions work on.
 func (s *Stack) open(ctx context.Context, o Options, workerURL string, header http.Header) (messaging, error) {
-	if err := s.openBigtable(ctx); err != nil {
+	if err := s.openBigtable(ctx, o); err != nil {
 		return messaging{}, err
 	}
 	if err := s.openConfig(ctx); err != nil {

@@ -115,10 +115,19 @@ func readUser(ctx context.Context, table *bigtable.Table, app, user string) (Use
 // ReadUsers reads many user rows in one request. Users without a row are absent
 // from the answer.
 func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[string]User, error) {
+	return readUsers(ctx, s.users, app, users)
+}
+
+// ReadManyServing is ReadUsers for answering only, as ReadServing is ReadUser.
+func (s *Store) ReadManyServing(ctx context.Context, app string, users []string) (map[string]User, error) {
+	return readUsers(ctx, s.stored, app, users)
+}
+
+func readUsers(ctx context.Context, table *bigtable.Table, app string, users []string) (map[string]User, error) {
 	found, byKey := make(map[string]User, len(users)), make(map[string]string, len(users))
 	for _, keys := range keyChunks(users, func(u string) string { return userKey(app, u) }, byKey) {
 		var failed error
-		err := s.users.ReadRows(ctx, keys, func(r bigtable.Row) bool {
+		err := table.ReadRows(ctx, keys, func(r bigtable.Row) bool {
 			found[byKey[r.Key()]], failed = parseUser(r)
 			return failed == nil
 		}, userFilters[UserProfile])
