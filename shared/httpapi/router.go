@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+
+	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
 // Handler answers a request or says why not.
@@ -37,6 +39,7 @@ func (rt *Router) Handle(pattern string, h Handler) {
 // ServeHTTP routes a request, and answers in JSON where no route takes it.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	AllowOrigin(w.Header())
+	r = r.WithContext(telemetry.WithTrace(r.Context(), r.Header))
 	defer func() {
 		if cause := recover(); cause != nil {
 			WriteError(rt.log, w, r, fmt.Errorf("crash: %v\n%s", cause, debug.Stack()))

@@ -10,9 +10,9 @@ import (
 )
 
 // NewLogger writes one JSON object a line, with the field names that Cloud
-// Logging gives a meaning to.
-func NewLogger(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: rename}))
+// Logging gives a meaning to. Traces are those of a project.
+func NewLogger(w io.Writer, project string) *slog.Logger {
+	return slog.New(traced{slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: rename}), project})
 }
 
 func rename(groups []string, a slog.Attr) slog.Attr {
@@ -31,5 +31,6 @@ func rename(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Default logs to standard error, where the platform collects it.
-func Default() *slog.Logger { return NewLogger(os.Stderr) }
+// Default logs to standard error, where the platform collects it, for the project
+// that GOOGLE_CLOUD_PROJECT names.
+func Default() *slog.Logger { return NewLogger(os.Stderr, os.Getenv("GOOGLE_CLOUD_PROJECT")) }
