@@ -78,11 +78,11 @@ func (p process) known(ctx context.Context, app config.App, events map[enrich.Pl
 		return nil, fmt.Errorf("look for events in the log of %s: %w", app.ID, err)
 	}
 	now, err := p.Config.App(ctx, app.ID)
-	if err == nil && now.Log.Read != app.Log.Read {
+	if err == nil && now.Log.Generation > app.Log.Generation {
 		err = profile.ErrMoved // what is not there may be elsewhere
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for events in the log of %s, %s: %w", app.ID, app.Log.Read, err)
+		return nil, fmt.Errorf("look for events in the log of %s: %w", app.ID, err)
 	}
 	return known, nil
 }

@@ -51,6 +51,9 @@ func (p profiles) explain(w http.ResponseWriter, r *http.Request) error {
 			}
 			return err
 		})
+	if err == nil {
+		err = p.Profiles.Unmoved(r.Context(), app)
+	}
 	if err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}

@@ -7,7 +7,7 @@
 // profiles do not offer. It lies in Firestore:
 //
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt,
-//	                                 log {write, read, encoding}, move {id, from, to, phase, job, backfill, rate, startedAt}
+//	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
 //	apps/{app}/keys/{hash}           hash, acl, createdAt
 //	apps/{app}/strategies/{version}  version, strategy, createdAt
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version

@@ -31,6 +31,8 @@ type (
 		Write    []schema.Name   `firestore:"write"`
 		Read     schema.Name     `firestore:"read"`
 		Encoding schema.Encoding `firestore:"encoding"`
+		// Generation is as in schema.Layout.
+		Generation int64 `firestore:"generation"`
 	}
 	moveDocument struct {
 		ID        string      `firestore:"id"`
@@ -40,6 +42,7 @@ type (
 		Job       string      `firestore:"job"`
 		Backfill  string      `firestore:"backfill"`
 		Rate      int         `firestore:"rate"`
+		Undone    bool        `firestore:"undone"`
 		StartedAt time.Time   `firestore:"startedAt"`
 	}
 	keyDocument struct {

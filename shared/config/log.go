@@ -20,6 +20,8 @@ type Move struct {
 	// many rows a second it copies at most, 0 for no limit.
 	Backfill string
 	Rate     int
+	// Undone says that the last change was that of a cutover undone.
+	Undone bool
 	// StartedAt is by the engine's clock, to the microsecond.
 	StartedAt time.Time
 }
@@ -68,7 +70,9 @@ func (a App) withLog(change func(*App) error) (App, bool, error) {
 	}
 	to := a
 	to.Log, to.Move = copied(draft.Log), draft.Move.prepared()
+	to.Log.Generation = a.Log.Generation
 	if !sameSchemas(a.Log, to.Log) {
+		to.Log.Generation++
 		to.ChangedAt = stamp(time.Time{})
 	}
 	return to, !to.Log.Equal(a.Log) || to.Move != a.Move, nil

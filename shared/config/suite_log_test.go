@@ -254,9 +254,9 @@ func testFirestoreLogs(t *testing.T) {
 	delete(fields, "changedAt")
 	delete(old, "changedAt")
 	old["retentionDays"], old["strategyVersion"] = int64(30), int64(0) // as Firestore gives numbers back
-	old["log"] = map[string]any{"write": []any{"wide", "narrow"}, "read": "wide", "encoding": "json"}
+	old["log"] = map[string]any{"write": []any{"wide", "narrow"}, "read": "wide", "encoding": "json", "generation": int64(1)}
 	old["move"] = map[string]any{"id": "move-1", "from": "wide", "to": "narrow", "phase": "dual", "job": "", "backfill": "",
-		"rate": int64(0), "startedAt": at}
+		"rate": int64(0), "undone": false, "startedAt": at}
 	read(t, "fields", fields, nil, old)
 
 	if _, err := document.Update(t.Context(), []firestore.Update{{Path: "log.read", Value: "tall"}}); err != nil {
@@ -270,6 +270,34 @@ func testFirestoreLogs(t *testing.T) {
 	for name, err := range map[string]error{"App": readErr, "UpdateLog": changeErr} {
 		if err == nil || errors.Is(err, config.ErrNotFound) {
 			t.Errorf("%s of an unknown layout: got error %v, want one about the stored log", name, err)
+		}
+	}
+}
+
+// testGeneration: a layout that is the same again is another, and nobody sets its
+// generation himself.
+func testGeneration(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	generation := readApp(t, s, "shop").Log.Generation
+	for _, step := range []struct {
+		name   string
+		change func(*config.App)
+		raises int64
+	}{
+		{"nothing", func(*config.App) {}, 0},
+		{"another encoding", func(a *config.App) { a.Log.Encoding = schema.JSON }, 0},
+		{"a move alone", func(a *config.App) { a.Move = config.Move{ID: "move-1", Phase: config.Dual} }, 0},
+		{"both written", func(a *config.App) { a.Log.Write = schema.Names }, 1},
+		{"the same in another order", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide, schema.Narrow} }, 0},
+		{"the other one read", func(a *config.App) { a.Log.Read = schema.Narrow }, 1},
+		{"and back", func(a *config.App) { a.Log.Read = schema.Wide }, 1},
+		{"one written", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide} }, 1},
+		{"a generation of one's own", func(a *config.App) { a.Log.Generation = 99 }, 0},
+	} {
+		got := updateLog(t, s, step.change)
+		generation += step.raises
+		if stored := readApp(t, s, "shop"); got.Log.Generation != generation || stored.Log.Generation != generation {
+			t.Errorf("%s: generation %d, stored %d, want %d", step.name, got.Log.Generation, stored.Log.Generation, generation)
 		}
 	}
 }

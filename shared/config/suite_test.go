@@ -74,6 +74,7 @@ func testStore(t *testing.T, open func(*testing.T) config.Store) {
 		{"LogOfNewApps", testLogOfNewApps},
 		{"UpdateLog", testUpdateLog},
 		{"UpdateLogRefused", testUpdateLogRefused},
+		{"Generation", testGeneration},
 		{"UpdateLogOnly", testUpdateLogOnly},
 		{"LogChangedAt", testLogChangedAt},
 		{"LogAtOnce", testLogAtOnce},

@@ -123,7 +123,7 @@ func (e *Engine) foldRows(ctx context.Context, app config.App, w *work) (bool, e
 		next.Complete = w.row.Ticket
 	}
 	next.Version = version(w.row.Ticket, committed)
-	if err := e.unmoved(ctx, app); err != nil {
+	if err := e.Unmoved(ctx, app); err != nil {
 		return false, err
 	}
 	done, err := e.store.CommitFold(ctx, app.ID, w.user, w.row.Ticket, next.AppendBinary(nil))
@@ -248,7 +248,7 @@ func (e *Engine) foldOnce(ctx context.Context, app config.App, user string, most
 		next.Complete = row.Ticket
 	}
 	next.Version = version(row.Ticket, committed)
-	if err := e.unmoved(ctx, app); err != nil {
+	if err := e.Unmoved(ctx, app); err != nil {
 		return nothing, err
 	}
 	done, err := e.store.SwapManifest(ctx, app.ID, user, open.Version, next.AppendBinary(nil))

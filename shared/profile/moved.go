@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
@@ -28,8 +29,8 @@ var ErrMoved = status.Error(codes.Aborted, "the app's log has moved to another s
 // logOf is the log of an app as its configuration has it.
 func (e *Engine) logOf(app config.App) store.Log { return e.store.Log(app.ID, app.Log) }
 
-// maxLayouts bounds how often events are written because what is to be written
-// has changed while they were.
+// maxLayouts bounds how often the log is written, or read, again because its
+// schemas have changed meanwhile.
 const maxLayouts = 10
 
 // appendLog writes events to the log, in every schema that is to be written when
@@ -43,8 +44,7 @@ func (e *Engine) appendLog(ctx context.Context, app config.App, events []store.L
 		if err != nil {
 			return app, fmt.Errorf("read configuration of %s: %w", app.ID, err)
 		}
-		if app.Log.Covers(now.Log) {
-			app.Log.Read = now.Log.Read
+		if now.Log.Generation <= app.Log.Generation { // app may be the newer one
 			return app, nil
 		}
 		app = now
@@ -52,18 +52,35 @@ func (e *Engine) appendLog(ctx context.Context, app config.App, events []store.L
 	return app, fmt.Errorf("append to log of %s: its schemas changed %d times meanwhile", app.ID, maxLayouts)
 }
 
-// unmoved returns ErrMoved if the app's log is not to be read any more where app
-// says. It is asked after the reading, and before what came of it is stored.
-func (e *Engine) unmoved(ctx context.Context, app config.App) error {
+// Unmoved returns ErrMoved if the schemas of the app's log have changed since app
+// was read: what was read of the log under it may not be all, even where the
+// schemas are the same again. It is asked after the reading, and before anything
+// comes of it.
+func (e *Engine) Unmoved(ctx context.Context, app config.App) error {
 	now, err := e.cached(ctx, app.ID)
-	if err == nil && now.Log.Read != app.Log.Read {
-		now, err = e.fresh(ctx, app.ID) // app may be the newer one
-	}
 	if err != nil {
 		return fmt.Errorf("read configuration of %s: %w", app.ID, err)
 	}
-	if now.Log.Read != app.Log.Read {
-		return fmt.Errorf("store what was read of %s, %s: %w", app.ID, app.Log.Read, ErrMoved)
+	if now.Log.Generation > app.Log.Generation {
+		return fmt.Errorf("use what was read of %s, %s: %w", app.ID, app.Log.Read, ErrMoved)
 	}
 	return nil
+}
+
+// wherever calls do with an app's configuration, and again with a newer one as long
+// as the log has moved meanwhile.
+func (e *Engine) wherever(ctx context.Context, app config.App, do func(config.App) error) (config.App, error) {
+	for range maxLayouts {
+		if err := do(app); err != nil {
+			return app, err
+		}
+		err := e.Unmoved(ctx, app)
+		if !errors.Is(err, ErrMoved) {
+			return app, err
+		}
+		if app, err = e.fresh(ctx, app.ID); err != nil {
+			return app, fmt.Errorf("read configuration of %s: %w", app.ID, err)
+		}
+	}
+	return app, fmt.Errorf("read log of %s, %d times: %w", app.ID, maxLayouts, ErrMoved)
 }

@@ -3,10 +3,12 @@ package profile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -108,7 +110,24 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 			return err
 		}},
 		{"read", 0, false, func(s side) error {
-			_, err := s.engine.Read(ctx, s.was, "u", 0)
+			r, err := s.engine.Read(ctx, s.was, "u", 0)
+			if red(r) != 90 {
+				return fmt.Errorf("answered with %v", red(r))
+			}
+			return err
+		}},
+		{"read of many", 0, false, func(s side) error {
+			r, err := s.engine.ReadMany(ctx, s.was, []string{"u"}, 0)
+			if red(r["u"]) != 90 {
+				return fmt.Errorf("answered with %v", red(r["u"]))
+			}
+			return err
+		}},
+		{"computation", 0, false, func(s side) error {
+			p, err := s.engine.Compute(ctx, s.was, []string{"u"}, affinity.Compile(plain))
+			if red(profile.Result{Profile: p["u"][0]}) != 90 {
+				return fmt.Errorf("computed %+v", p)
+			}
 			return err
 		}},
 		{"fold", 0, true, func(s side) error {
@@ -163,6 +182,35 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 				t.Errorf("color:Red is %v, want %v", red(r), want)
 			}
 		})
+	}
+}
+
+// There and back again: what lay where it lies now was removed in between.
+func TestSchemasThatAreTheSameAgainAreOthers(t *testing.T) {
+	b := newBench(t, 90, plain)
+	was := b.setLog(wide)
+	b.setLog(both)
+	b.setLog(schema.Of(schema.Narrow))
+	is := b.setLog(wide)
+	e := b.engineOf(&views{apps: []config.App{is}, asked: func(n int) {
+		if n > 1 {
+			return
+		}
+		if err := b.store.Log(appID, wide).Delete(ctx, []store.LogEvent{bought("u", b.clock)}); err != nil {
+			t.Fatal(err)
+		}
+	}})
+	if _, err := e.Apply(ctx, was, []store.LogEvent{bought("u", b.clock)}); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.read("u"); red(r) != 30 {
+		t.Errorf("color:Red is %v, want 30: the event was acknowledged", red(r))
+	}
+	if err := e.Unmoved(ctx, was); !errors.Is(err, profile.ErrMoved) {
+		t.Errorf("%v, want that the log has moved", err)
+	}
+	if err := e.Unmoved(ctx, is); err != nil {
+		t.Error(err)
 	}
 }
 

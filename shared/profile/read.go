@@ -125,7 +125,10 @@ func (e *Engine) computeMany(ctx context.Context, app config.App, users []string
 	if app, err = e.current(ctx, app, works); err != nil {
 		return nil, err
 	}
-	if err := e.compute(ctx, app, affinity.Compile(app.Strategy), works, false, e.rereads(app.ID)); err != nil {
+	app, err = e.wherever(ctx, app, func(app config.App) error {
+		return e.compute(ctx, app, affinity.Compile(app.Strategy), works, false, e.rereads(app.ID))
+	})
+	if err != nil {
 		return nil, err
 	}
 	results := make(map[string]Result, len(users))
@@ -137,11 +140,7 @@ func (e *Engine) computeMany(ctx context.Context, app config.App, users []string
 			writes = append(writes, write(w, app, p.AppendBinary(nil)))
 		}
 	}
-	err = e.unmoved(ctx, app)
-	if err == nil {
-		err = e.store.WriteProfiles(ctx, app.ID, writes)
-	}
-	if err != nil {
+	if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {
 		// What was computed is right whether or not it can be stored.
 		e.log.LogAttrs(ctx, slog.LevelWarn, "computed profiles are not stored", slog.String("app", app.ID), slog.Any("error", err))
 	}
@@ -194,7 +193,10 @@ func (e *Engine) Compute(ctx context.Context, app config.App, users []string, se
 			if err != nil {
 				return nil, err
 			}
-			if err := e.compute(ctx, app, c, works, false, e.rereads(app.ID)); err != nil {
+			app, err = e.wherever(ctx, app, func(app config.App) error {
+				return e.compute(ctx, app, c, works, false, e.rereads(app.ID))
+			})
+			if err != nil {
 				return nil, err
 			}
 			for _, w := range works {

@@ -147,7 +147,7 @@ func (s *sweep) row(ctx context.Context, e store.Entry) error {
 // that it has moved from is removed some time later, and rows of it are missed then.
 func (s *sweep) unmoved(ctx context.Context) error {
 	now, err := s.Apps.App(ctx, s.app.ID)
-	if err == nil && now.Log.Read != s.app.Log.Read {
+	if err == nil && now.Log.Generation != s.app.Log.Generation {
 		err = profile.ErrMoved
 	}
 	if err != nil {

@@ -74,6 +74,10 @@ type Layout struct {
 	Read  Name
 	// Encoding is that of the values which are written from now on.
 	Encoding Encoding
+	// Generation counts the changes of Write and Read. Whoever has acted under one
+	// layout and finds another generation afterwards cannot know what has happened
+	// in between, even where the layout is the same again.
+	Generation int64
 }
 
 // Default is the layout of an app that says nothing of it.
