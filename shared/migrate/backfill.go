@@ -90,7 +90,7 @@ func (s *sweep) limiter(ctx context.Context) (*rate.Limiter, error) {
 
 // readBatches reads the stretch and has each batch copied while the next is read.
 func (s *sweep) readBatches(ctx context.Context, limiter *rate.Limiter, ordered chan<- *batch) error {
-	next, size, user := &batch{}, 0, ""
+	next, size, user := &batch{}, 0, s.begun()
 	send := func() error {
 		b := next
 		b.after, b.done = b.entries[len(b.entries)-1].After(), make(chan struct{})
@@ -110,7 +110,7 @@ func (s *sweep) readBatches(ctx context.Context, limiter *rate.Limiter, ordered 
 		return nil
 	}
 	err := s.log.Scan(ctx, s.from, s.part, s.since, func(e store.Entry) error {
-		if e.User != user {
+		if e.Fault == nil && e.User != user {
 			user = e.User
 			next.result.Visited++
 		}
@@ -143,6 +143,9 @@ func (s *sweep) copy(ctx context.Context, b *batch) error {
 	b.result.Events = int64(len(b.entries))
 	if len(events) == 0 {
 		return nil
+	}
+	if err := s.fence(ctx); err != nil {
+		return err
 	}
 	if err := s.log.Copy(ctx, s.to, events); err != nil {
 		return err

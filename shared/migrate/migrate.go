@@ -34,6 +34,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -80,7 +81,7 @@ type Mover struct {
 // runner the name and the work are set here.
 func New(r job.Runner, apps config.Store, s *store.Store) *Mover {
 	r.Name, r.Stale = "move", "rows differ"
-	w := &work{store: s, jobs: r.Jobs, now: r.Now, pauses: pauses}
+	w := &work{store: s, jobs: r.Jobs, apps: r.Apps, now: r.Now, pauses: pauses}
 	r.Work = w
 	return &Mover{job.New(r), apps, s, w}
 }
@@ -99,8 +100,11 @@ type Status struct {
 	Faults []string
 	// Settles is how long the layout is not yet in force everywhere.
 	Settles time.Duration
-	// Next are the steps that may be taken now.
+	// Next are the steps that may be taken now. The step whose job is under way is
+	// one: taken again it is gone on with, also where its job or tasks were lost.
 	Next []string
+	// wider: the window has grown since it was copied.
+	wider bool
 }
 
 // Moving tells whether a move is under way.
@@ -147,8 +151,25 @@ func (m *Mover) status(ctx context.Context, app config.App) (Status, error) {
 			}
 		}
 	}
+	if err := m.compareWindows(ctx, app, &s); err != nil {
+		return Status{}, err
+	}
 	s.Next = s.next()
 	return s, nil
+}
+
+// compareWindows looks whether the window has grown since it was copied: then the
+// new schema does not hold all that counts.
+func (m *Mover) compareWindows(ctx context.Context, app config.App, s *Status) error {
+	if s.Move.Phase != config.Verifying && s.Move.Phase != config.CutOver {
+		return nil
+	}
+	copied, err := m.Jobs.Job(ctx, app.ID, s.Move.Backfill)
+	if err != nil {
+		return fmt.Errorf("look at the backfill of %s: %w", app.ID, err)
+	}
+	s.wider = copied.RetentionDays > 0 && (app.RetentionDays == 0 || app.RetentionDays > copied.RetentionDays)
+	return nil
 }
 
 // next are the steps that may be taken.
@@ -158,37 +179,31 @@ func (s Status) next() []string {
 	case config.Dual:
 		return []string{"backfill", "rollback"}
 	case config.Backfilling:
-		switch {
-		case working:
-			return []string{"rollback"}
-		case s.done():
+		if s.done() {
 			return []string{"verify", "backfill", "rollback"}
 		}
 		return []string{"backfill", "rollback"}
 	case config.Verifying:
 		switch {
 		case working:
-			return []string{"rollback"}
-		case s.done():
+			return []string{"verify", "rollback"}
+		case s.done() && !s.wider:
 			return []string{"cutover", "verify", "backfill", "rollback"}
 		}
 		return []string{"backfill", "verify", "rollback"}
 	case config.CutOver:
-		if s.Settles > 0 {
+		if s.Settles > 0 || s.wider {
 			return []string{"rollback"}
 		}
 		return []string{"drop", "rollback"}
 	case config.Dropping:
-		if !working && !s.done() {
+		if !s.done() {
 			return []string{"drop"}
 		}
 	case config.RollingBack:
-		if !working && !s.done() {
+		if !s.done() {
 			return []string{"rollback"}
 		}
-	}
-	if s.Moving() {
-		return []string{}
 	}
 	return []string{"start"}
 }
@@ -257,7 +272,8 @@ func (m *Mover) job(app config.App, id string) job.Job {
 	case kind == kindDrop && app.Move.Phase == config.RollingBack:
 		j.From, j.To = j.To, j.From // the one that is left goes
 	case kind != kindDrop && app.RetentionDays > 0:
-		j.Since = m.Now().AddDate(0, 0, -app.RetentionDays)
+		window := affinity.Window{Now: m.Now().UnixMilli(), RetentionDays: app.RetentionDays}
+		j.Since = time.UnixMilli(max(window.From(), 0))
 	}
 	return j
 }

@@ -118,9 +118,11 @@ func (m *Mover) Cutover(ctx context.Context, appID string) (Status, error) {
 		return s, outOfOrder("The verification is %s: it must pass before reads change sides (`affinity schema verify`)", s.Job.State)
 	case phase != config.Verifying:
 		return s, outOfOrder("The logs are not verified: `affinity schema verify` comes first")
+	case s.wider:
+		return s, outOfOrder("The retention was raised since the backfill: `affinity schema backfill` copies what it keeps now, then `affinity schema verify`")
 	}
 	return m.step(ctx, app, func(a *config.App) {
-		a.Log.Read, a.Move.Phase, a.Move.Job = a.Move.To, config.CutOver, ""
+		a.Log.Read, a.Move.Phase, a.Move.Job, a.Move.Undone = a.Move.To, config.CutOver, "", false
 	})
 }
 
@@ -140,8 +142,13 @@ func (m *Mover) Rollback(ctx context.Context, appID string) (Status, error) {
 		return m.resume(ctx, app)
 	case phase == config.CutOver:
 		return m.step(ctx, app, func(a *config.App) {
-			a.Log.Read, a.Move.Phase, a.Move.Job = a.Move.From, config.Backfilling, a.Move.Backfill
+			a.Log.Read, a.Move.Phase, a.Move.Job, a.Move.Undone = a.Move.From, config.Backfilling, a.Move.Backfill, true
 		})
+	}
+	if s.Move.Undone && s.Settles > 0 {
+		// Some still read what was moved to, which nobody would write any more; nor is
+		// it what somebody means who asks twice.
+		return s, outOfOrder("The cutover is undone, but not everywhere before %.0f seconds have passed: only after that the move can be given up", s.Settles.Seconds()+1)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write, a.Move.Phase, a.Move.Job = []schema.Name{a.Move.From}, config.RollingBack, m.newID(kindDrop)
@@ -164,6 +171,8 @@ func (m *Mover) Drop(ctx context.Context, appID string, n schema.Name) (Status, 
 		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` gives it up and removes what it wrote", s.Move.To, phase)
 	case phase == config.CutOver && s.Settles > 0:
 		return s, outOfOrder("The cutover is not in force everywhere before %.0f seconds have passed: drop %s after that", s.Settles.Seconds()+1, n)
+	case s.wider:
+		return s, outOfOrder("The retention was raised since the backfill: `affinity schema rollback` undoes the cutover, then `affinity schema backfill` copies what it keeps now")
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		if !s.Moving() { // rows that a process with an old configuration wrote late

@@ -18,6 +18,9 @@ import (
 var pauses = []time.Duration{0, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
 const (
+	// chunkRows and chunkBytes bound what is read of one schema at a time.
+	chunkRows  = 250
+	chunkBytes = 1 << 20
 	// checkRows are compared between two checkpoints.
 	checkRows = 5_000
 	// maxSuspects differ at most before they are looked at again.
@@ -37,7 +40,7 @@ func (s *sweep) verify(ctx context.Context) error {
 	defer stop()
 	v := &verification{
 		sweep: s, decoder: newDecoder(), users: sample{rnd: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
-		one: s.stream(ctx, s.from), other: s.stream(ctx, s.to),
+		one: s.stream(ctx, s.from), other: s.stream(ctx, s.to), user: s.begun(),
 	}
 	err := v.merge(ctx)
 	if err == nil {
@@ -52,17 +55,19 @@ func (s *sweep) stream(ctx context.Context, n schema.Name) *stream {
 	go func() {
 		defer close(st.chunks)
 		var chunk []store.Entry
+		size := 0
 		send := func() error {
 			select {
 			case st.chunks <- chunk:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			chunk = nil
+			chunk, size = nil, 0
 			return nil
 		}
 		st.err = s.log.Scan(ctx, n, s.part, s.since, func(e store.Entry) error {
-			if chunk = append(chunk, e); len(chunk) < 250 {
+			chunk = append(chunk, e)
+			if size += e.Size() + len(e.Original); len(chunk) < chunkRows && size < chunkBytes {
 				return nil
 			}
 			return send()
@@ -144,7 +149,7 @@ func (v *verification) merge(ctx context.Context) error {
 // passed counts a row that was compared.
 func (v *verification) passed(ctx context.Context, row *store.Entry) error {
 	v.result.Events++
-	if row.User != v.user {
+	if row.Fault == nil && row.User != v.user {
 		v.user = row.User
 		v.result.Visited++
 		v.users.add(row.User)
@@ -155,7 +160,11 @@ func (v *verification) passed(ctx context.Context, row *store.Entry) error {
 	if err := v.settle(ctx); err != nil {
 		return err
 	}
-	v.rows = 0
+	if v.rows = 0; !v.now().Before(v.until) { // the task that goes on chooses anew
+		if err := v.profiles(ctx); err != nil {
+			return err
+		}
+	}
 	return v.reached(row.After())
 }
 
@@ -272,7 +281,9 @@ const maxMends = 10
 // of an event with different filters may have come to the two schemas in different
 // orders, which no backfill can mend, since copies stand behind what was written.
 // Whoever writes an event writes it to the old schema first: so what he wrote to
-// the new one before it was mended is seen when the old one is read again.
+// the new one before it was mended is seen when the old one is read again; and who
+// did it the other way round, before an undone cutover, writes it again (see package
+// profile).
 func (v *verification) mend(ctx context.Context, key string) (string, error) {
 	var last *store.LogEvent
 	for n := range maxMends {
@@ -291,6 +302,9 @@ func (v *verification) mend(ctx context.Context, key string) (string, error) {
 		if n > 0 && (is == nil && last == nil || is != nil && last != nil && same(is, last)) {
 			v.result.Changed++
 			return "mended now", nil
+		}
+		if err := v.fence(ctx); err != nil {
+			return "", err
 		}
 		if is == nil {
 			err = v.log.DeleteEntries(ctx, v.to, []string{key})

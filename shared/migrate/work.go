@@ -17,6 +17,7 @@ import (
 type work struct {
 	store *store.Store
 	jobs  job.Jobs
+	apps  job.Apps
 	now   func() time.Time
 	// pauses come before each further look at rows that differ.
 	pauses []time.Duration
@@ -86,6 +87,15 @@ type sweep struct {
 	result   job.Progress
 }
 
+// begun is the user within whose rows an earlier task has stopped: he is counted.
+func (s *sweep) begun() string {
+	user, _, within := strings.Cut(s.part.From, ",")
+	if !within {
+		return ""
+	}
+	return user
+}
+
 // fault counts a row that cannot be moved, or is not the same in both schemas.
 func (s *sweep) fault(p *job.Progress, format string, args ...any) {
 	p.Faulty++
@@ -109,6 +119,20 @@ func (s *sweep) reached(next string) error {
 	return nil
 }
 
+// fence ends a sweep whose move has gone on without it: after a long sleep what it
+// is about to change may be what is read. It is asked before each request that is
+// not right at all times.
+func (s *sweep) fence(ctx context.Context) error {
+	app, err := s.apps.App(ctx, s.app.ID)
+	if err != nil {
+		return fmt.Errorf("look at the move of %s: %w", s.app.ID, err)
+	}
+	if app.Move.Job != s.job.ID || app.Log.Generation != s.app.Log.Generation {
+		return fmt.Errorf("%s: the move has gone on to its %s: %w", s.job.ID, app.Move.Phase, job.ErrEnded)
+	}
+	return nil
+}
+
 // ended is what has become of a sweep that came to its end with err.
 func (s *sweep) ended(err error) error {
 	if errors.Is(err, errTime) {
@@ -123,7 +147,8 @@ func (s *sweep) drop(ctx context.Context) error {
 	if s.app.Log.Writes(s.from) {
 		return fmt.Errorf("%w: %s is written", job.ErrFailed, s.from)
 	}
-	_, err := s.log.Drop(ctx, s.from, s.part, func(after string, rows int64) error {
+	may := func() error { return s.fence(ctx) }
+	_, err := s.log.Drop(ctx, s.from, s.part, may, func(after string, rows int64) error {
 		s.result.Events, s.result.Changed = rows, rows
 		return s.reached(after)
 	})

@@ -191,7 +191,7 @@ func testStretches(t *testing.T, s bench) {
 	if got, _ := scan(store.Stretch{From: "v", To: "u"}, 0); len(got) != 0 {
 		t.Errorf("an empty stretch holds %q", got)
 	}
-	rows, err := s.log().Drop(ctx, s.layout.Read, store.Stretch{From: "u0"}, func(string, int64) error { return nil })
+	rows, err := s.log().Drop(ctx, s.layout.Read, store.Stretch{From: "u0"}, func() error { return nil }, func(string, int64) error { return nil })
 	if got, _ := scan(store.Stretch{}, 0); rows != 6 || err != nil || !slices.Equal(got, all[:6]) {
 		t.Errorf("dropped %d, %v, left %q", rows, err, got)
 	}

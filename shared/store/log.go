@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
@@ -73,7 +75,8 @@ func (l Log) written() []schema.Name {
 // Copy writes events in one schema as rows that stand behind whatever is
 // appended, before or after: copies are a millisecond older than their events,
 // and of a row's cells only the newest count. So a copy of what was read a while
-// ago never hides what was written since.
+// ago never hides what was written since. Of events of the first millisecond of
+// 1970, which have no older one, it does.
 func (l Log) Copy(ctx context.Context, n schema.Name, events []LogEvent) error {
 	w := l.writer(ctx, n)
 	for i := range events {
@@ -152,11 +155,20 @@ func (l Log) Delete(ctx context.Context, events []LogEvent) error {
 		for i, e := range events {
 			keys[i] = logKey(l.app, e.User, e.Time, e.ID)
 		}
-		if err := l.deleteRows(ctx, n, keys); err != nil {
+		if err := there(l.deleteRows(ctx, n, keys)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// there is the error of a deletion, unless it says that the table is not there: an
+// older deployment has no narrow one, and so nothing in it.
+func there(err error) error {
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
 }
 
 func (l Log) deleteRows(ctx context.Context, n schema.Name, keys []string) error {
@@ -188,7 +200,7 @@ func (s *Store) PurgeLog(ctx context.Context, app, user string, until int64) (in
 	for _, n := range schema.Names {
 		count, err := s.Log(app, schema.Layout{}).deleteRange(ctx, n, prefix, end)
 		most = max(most, count)
-		if err != nil {
+		if err = there(err); err != nil {
 			return most, fmt.Errorf("purge log of %s, %s: %w", app, n, err)
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"cloud.google.com/go/bigtable"
 
@@ -31,8 +33,14 @@ type Entry struct {
 // After is the place behind the entry.
 func (e Entry) After() string {
 	_, place, _ := strings.Cut(e.key, ",")
+	if !utf8.ValidString(place) { // no row of ours; a place must be a text all the same
+		return escapedPlace + url.QueryEscape(place) + "%00"
+	}
 	return place + "\x00"
 }
+
+// escapedPlace begins a place that is escaped. No token holds it.
+const escapedPlace = "%"
 
 // Key is the key of the entry's row.
 func (e Entry) Key() string { return e.key }
@@ -44,6 +52,11 @@ func (e Entry) Compare(o Entry) int { return strings.Compare(e.key, o.key) }
 // placeKey is the key that begins at a place. Tokens hold no comma, and what
 // follows them does.
 func placeKey(app, place string) string {
+	if escaped, ok := strings.CutPrefix(place, escapedPlace); ok {
+		if plain, err := url.QueryUnescape(escaped); err == nil {
+			return app + "," + plain
+		}
+	}
 	if place == "" || strings.Contains(place, ",") {
 		return app + "," + place
 	}
@@ -134,15 +147,18 @@ func (l Log) Empty(ctx context.Context, n schema.Name) (bool, error) {
 	return empty, nil
 }
 
-// Drop removes all of one schema's rows in a stretch, and tells after every so
-// many how many there were so far and the place behind them. An error of progress
-// ends it and is returned.
-func (l Log) Drop(ctx context.Context, n schema.Name, part Stretch, progress func(after string, rows int64) error) (int64, error) {
+// Drop removes all of one schema's rows in a stretch. Before every so many it asks
+// whether it may, and after them it tells how many there were so far and the place
+// behind them. An error of either ends it and is returned.
+func (l Log) Drop(ctx context.Context, n schema.Name, part Stretch, may func() error, progress func(after string, rows int64) error) (int64, error) {
 	var rows int64
 	keys := make([]string, 0, bulkRows)
 	flush := func() error {
 		if len(keys) == 0 {
 			return nil
+		}
+		if err := may(); err != nil {
+			return err
 		}
 		if err := l.deleteRows(ctx, n, keys); err != nil {
 			return err
