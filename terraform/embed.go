@@ -1,7 +1,7 @@
-// Package terraform gives Go what Terraform reads, so that what is deployed and
-// what the local stack makes are told in one place. It holds no code: it is here
-// because Go embeds only what lies beside or below it. The data are the files of
-// this folder, compiled in.
+// Package terraform gives Go what Terraform reads, so that what is deployed, what
+// the code expects and what the local stack makes are told in one place. It is
+// here because Go embeds only what lies beside or below it. The data are the files
+// of this folder, compiled in.
 package terraform
 
 import _ "embed" // for the files
@@ -11,3 +11,8 @@ import _ "embed" // for the files
 //
 //go:embed bigtable.json
 var Bigtable string
+
+// functions is functions.json. ReadDeployment decodes it.
+//
+//go:embed functions.json
+var functions string

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/affinityengine/affinity/shared/bus"
 )
 
 type replayOptions struct {
@@ -40,8 +42,8 @@ func (t *tool) replayCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print the messages and leave them where they are")
 	flags.StringVar(&o.project, "project", "", "Google Cloud project (default: the local stack at --url)")
-	flags.StringVar(&o.topic, "topic", "events", "topic that the messages go back to")
-	flags.StringVar(&o.subscription, "dead-letter-subscription", "events-dead-letter", "subscription that holds the dead letters")
+	flags.StringVar(&o.topic, "topic", bus.EventsTopic, "topic that the messages go back to")
+	flags.StringVar(&o.subscription, "dead-letter-subscription", bus.DeadLetterSubscription, "subscription that holds the dead letters")
 	return cmd
 }
 

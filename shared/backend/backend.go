@@ -78,24 +78,31 @@ func Function(need Need, handler func(*Backends) http.Handler) http.Handler {
 	})
 }
 
+// settings are what a function's environment says. Parts without a use are nil,
+// and their variables are not read.
+type settings struct {
+	Store     store.Config
+	Firestore FirestoreConfig
+	Recompute job.Config
+	Hosts     auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Bus       *bus.Config
+	Queue     *queue.Config
+}
+
+func (n Need) settings() *settings {
+	var cfg settings
+	if n.Bus {
+		cfg.Bus = new(bus.Config)
+	}
+	if n.Queue {
+		cfg.Queue = new(queue.Config)
+	}
+	return &cfg
+}
+
 func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
-	var cfg struct {
-		Store     store.Config
-		Firestore FirestoreConfig
-		Recompute job.Config
-		Hosts     auth.Hosts `env:"CUSTOMER_HOSTS"`
-	}
-	var busCfg bus.Config
-	var queueCfg queue.Config
-	faults := []error{env.Parse(&cfg)}
-	if need.Bus {
-		faults = append(faults, env.Parse(&busCfg))
-	}
-	if need.Queue {
-		faults = append(faults, env.Parse(&queueCfg))
-	}
-	faults = append(faults, cfg.Recompute.Validate())
-	if err := errors.Join(faults...); err != nil {
+	cfg := need.settings()
+	if err := errors.Join(env.Parse(cfg), cfg.Recompute.Validate()); err != nil {
 		return nil, err
 	}
 	b := &Backends{Log: log, Now: time.Now, RecomputeConfig: cfg.Recompute, Hosts: cfg.Hosts}
@@ -109,12 +116,12 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 		return nil, errors.Join(err, client.Close())
 	}
 	if need.Bus {
-		if b.Bus, err = bus.Open(ctx, busCfg); err != nil {
+		if b.Bus, err = bus.Open(ctx, *cfg.Bus); err != nil {
 			return nil, errors.Join(err, client.Close(), b.Store.Close())
 		}
 	}
 	if need.Queue {
-		if b.Queue, err = queue.Open(ctx, queueCfg); err != nil {
+		if b.Queue, err = queue.Open(ctx, *cfg.Queue); err != nil {
 			return nil, errors.Join(err, client.Close(), b.Store.Close())
 		}
 	}

@@ -10,6 +10,15 @@ import (
 	"google.golang.org/api/option"
 )
 
+// Names of the topics and of the subscriptions to them, in the cloud (see
+// terraform/functions.json) and on one machine.
+const (
+	EventsTopic            = "events"
+	EventsSubscription     = "events-process"
+	DeadLetterTopic        = "events-dead-letter"
+	DeadLetterSubscription = "events-dead-letter"
+)
+
 // Config names the project and topics.
 type Config struct {
 	Project string `env:"PUBSUB_PROJECT,required"`

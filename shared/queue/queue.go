@@ -46,6 +46,9 @@ type Queue interface {
 // ErrInvalid is in the error of a task that can never be created as it is: do not try it again.
 var ErrInvalid = errors.New("invalid task")
 
+// ID is the last part of the queue's name, in the cloud (see terraform/functions.json) and on one machine.
+const ID = "worker"
+
 // Config names the queue and the worker.
 type Config struct {
 	// Queue is the full name of the queue: projects/P/locations/L/queues/Q.

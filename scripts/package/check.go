@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/affinityengine/affinity/terraform"
+)
+
+// patience is how long a function may take from its start to its answer.
+const patience = 30 * time.Second
+
+// check builds the zip of a function and returns the variables that its program,
+// which is given none, says it lacks.
+func check(ctx context.Context, path string, fn terraform.Function) ([]string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is no %s: `go run ./scripts/package %s` makes it", path, fn.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "affinity-"+fn.Name+"-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program, err := build(ctx, data, dir)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, program, fn)
+}
+
+// ask starts a function's program as the platform does but with no
+// configuration, and returns the variables that its answers say it lacks.
+func ask(ctx context.Context, program string, fn terraform.Function) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Env = []string{"FUNCTION_TARGET=" + fn.EntryPoint, "PORT=" + port}
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second // then it is killed
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the function: %w", err)
+	}
+	ended := make(chan struct{})
+	asking, stop := context.WithCancelCause(ctx)
+	go func() {
+		defer close(ended)
+		stop(fmt.Errorf("the program ended: %w", cmd.Wait()))
+	}()
+	lacks, err := questions(asking, "http://127.0.0.1:"+port, fn)
+	if err != nil && asking.Err() != nil {
+		err = context.Cause(asking)
+	}
+	cancel()
+	<-ended
+	if err != nil {
+		return nil, fmt.Errorf("started as %s: %w\n%s", fn.EntryPoint, err, bytes.TrimSpace(said.Bytes()))
+	}
+	return lacks, nil
+}
+
+// questions has a function answer a GET and a POST.
+func questions(ctx context.Context, url string, fn terraform.Function) ([]string, error) {
+	if err := listening(ctx, url); err != nil {
+		return nil, err
+	}
+	var lacks []string
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		req, err := http.NewRequestWithContext(ctx, method, url, nil)
+		if err != nil {
+			return nil, err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil {
+			return nil, fmt.Errorf("read the answer to %s: %w", method, err)
+		}
+		if lacks, err = lacking(res.StatusCode, body, fn); err != nil {
+			return nil, fmt.Errorf("%s / is answered %d %s: %w", method, res.StatusCode, bytes.TrimSpace(body), err)
+		}
+	}
+	return lacks, nil
+}
+
+var quotedVariable = regexp.MustCompile(`"([A-Z][A-Z0-9_]+)"`)
+
+// lacking reads which variables an answer says are missing. All must be among
+// those that the deployment sets.
+func lacking(status int, body []byte, fn terraform.Function) ([]string, error) {
+	var answer struct {
+		Status  int
+		Message string
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusServiceUnavailable || answer.Status != status {
+		return nil, errors.New("want 503 with what is missing")
+	}
+	var lacks, unknown []string
+	for _, match := range quotedVariable.FindAllStringSubmatch(answer.Message, -1) {
+		lacks = append(lacks, match[1])
+		if !slices.Contains(fn.Env, match[1]) {
+			unknown = append(unknown, match[1])
+		}
+	}
+	if len(lacks) == 0 {
+		return nil, errors.New("want the variables that are missing")
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("terraform/functions.json does not have the deployment set %s", strings.Join(unknown, ", "))
+	}
+	return lacks, nil
+}
+
+// listening waits until something listens at a URL.
+func listening(ctx context.Context, url string) error {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(url, "http://"))
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("nobody listens: %w", err)
+		}
+	}
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}

@@ -1,0 +1,129 @@
+// Command package makes the zips from which Cloud Functions builds the functions,
+// one for each, and checks them as they will be built.
+//
+// A zip holds the files of this module that the function is made of, and no
+// others: so a function is deployed anew only if something of it has changed. It
+// is made of the checkout it runs in, and kept in dist/.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/terraform"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(os.Stdout).ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "package: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func command(out io.Writer) *cobra.Command {
+	var dir string
+	root := &cobra.Command{
+		Use:   "package [functions...]",
+		Short: "Make the zip of each function",
+		Long: "Write <function>.zip for the functions named, or for all. A zip has the same bytes wherever and whenever it is made of\n" +
+			"the same sources.",
+		Args:          cobra.ArbitraryArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return packAll(cmd.Context(), out, dir, args)
+		},
+	}
+	root.PersistentFlags().StringVar(&dir, "out", "dist", "folder of the zips")
+	root.AddCommand(&cobra.Command{
+		Use:   "check [functions...]",
+		Short: "Build each zip as Cloud Functions does, start it and ask it",
+		Long: "Build the zips of the functions named, or of all, as Cloud Functions does, start each without any backend and see that it\n" +
+			"answers 503 with what it lacks. Nothing is needed but Go and the modules.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return checkAll(cmd.Context(), out, dir, args)
+		},
+	})
+	return root
+}
+
+// chosen are the functions of these names, all without any.
+func chosen(names []string) ([]terraform.Function, error) {
+	deployment, err := terraform.ReadDeployment()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return deployment.Functions, nil
+	}
+	list := make([]terraform.Function, len(names))
+	for i, name := range names {
+		if list[i], err = deployment.Function(name); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func zipPath(dir, function string) string { return filepath.Join(dir, function+".zip") }
+
+func packAll(ctx context.Context, out io.Writer, dir string, names []string) error {
+	list, err := chosen(names)
+	if err != nil {
+		return err
+	}
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the zips: %w", err)
+	}
+	for _, fn := range list {
+		data, err := pack(ctx, root, fn.Name)
+		if err != nil {
+			return fmt.Errorf("package %s: %w", fn.Name, err)
+		}
+		path := zipPath(dir, fn.Name)
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return fmt.Errorf("package %s: %w", fn.Name, err)
+		}
+		fmt.Fprintf(out, "%s: %d kB\n", path, (len(data)+999)/1000)
+	}
+	return nil
+}
+
+// checkAll checks every zip, whatever is wrong with the others.
+func checkAll(ctx context.Context, out io.Writer, dir string, names []string) error {
+	list, err := chosen(names)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, fn := range list {
+		began := time.Now()
+		lacks, err := check(ctx, zipPath(dir, fn.Name), fn)
+		if ctx.Err() != nil {
+			return fmt.Errorf("check %s: %w", fn.Name, errors.Join(ctx.Err(), err))
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("check %s: %w", fn.Name, err))
+			continue
+		}
+		fmt.Fprintf(out, "%s: built, started as %s, answers that it lacks %s (%.1f s)\n", fn.Name, fn.EntryPoint, strings.Join(lacks, ", "), time.Since(began).Seconds())
+	}
+	return errors.Join(faults...)
+}

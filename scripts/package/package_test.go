@@ -1,0 +1,230 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/affinityengine/affinity/terraform"
+)
+
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := command(&out)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+var packOnce = sync.OnceValues(func() (map[string][]byte, error) {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := packAll(context.Background(), io.Discard, dir, nil); err != nil {
+		return nil, err
+	}
+	zips := map[string][]byte{}
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	for _, path := range paths {
+		data, readErr := os.ReadFile(path)
+		zips[filepath.Base(path)], err = data, errors.Join(err, readErr)
+	}
+	return zips, err
+})
+
+// packed are the functions and their zips.
+func packed(t *testing.T) ([]terraform.Function, map[string][]byte) {
+	t.Helper()
+	deployment, err := terraform.ReadDeployment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := packOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	zips := map[string][]byte{}
+	for _, fn := range deployment.Functions {
+		zips[fn.Name] = files[fn.Name+".zip"]
+	}
+	if len(files) != len(zips) {
+		t.Fatalf("%d files of %d functions", len(files), len(zips))
+	}
+	return deployment.Functions, zips
+}
+
+// The zip of the function with the fewest sources is built, started and asked as
+// on the platform; `package check` does so with all of them.
+func TestAZipBuildsStartsAndAnswers(t *testing.T) {
+	functions, zips := packed(t)
+	fn := functions[0]
+	for _, other := range functions {
+		if len(zips[other.Name]) < len(zips[fn.Name]) {
+			fn = other
+		}
+	}
+	program, err := build(t.Context(), zips[fn.Name], t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacks, err := ask(t.Context(), program, fn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(lacks, " "); !strings.Contains(all, "BIGTABLE_INSTANCE") || !strings.Contains(all, "FIRESTORE_PROJECT") {
+		t.Errorf("%s lacks %s", fn.Name, all)
+	}
+
+	fn.EntryPoint = "Other"
+	if _, err := ask(t.Context(), program, fn); err == nil || !strings.Contains(err.Error(), "the program ended") {
+		t.Errorf("started as a function that it does not have: %v", err)
+	}
+}
+
+func TestZipsAreTheSameWhereverTheyAreMade(t *testing.T) {
+	functions, zips := packed(t)
+	for _, fn := range functions {
+		// What is in a zip suffices to make it anew, in another folder.
+		elsewhere := filepath.Join(t.TempDir(), "other", "folder")
+		if err := unpack(zips[fn.Name], elsewhere); err != nil {
+			t.Fatal(err)
+		}
+		again, err := pack(t.Context(), elsewhere, fn.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(again, zips[fn.Name]) {
+			t.Errorf("the zip of %s is another when it is made of itself", fn.Name)
+		}
+	}
+}
+
+func TestZipsHoldWhatAFunctionIsMadeOf(t *testing.T) {
+	functions, zips := packed(t)
+	for _, fn := range functions {
+		r, err := zip.NewReader(bytes.NewReader(zips[fn.Name]), int64(len(zips[fn.Name])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := map[string]string{}
+		last := ""
+		for _, f := range r.File {
+			if f.Name <= last {
+				t.Errorf("%s: %s comes after %s", fn.Name, f.Name, last)
+			}
+			last = f.Name
+			if f.Modified.Year() != 1980 || f.Mode() != 0o644 {
+				t.Errorf("%s: %s is of %v, with mode %v", fn.Name, f.Name, f.Modified, f.Mode())
+			}
+			if strings.HasSuffix(f.Name, "_test.go") || strings.HasPrefix(f.Name, "scripts/") || filepath.Base(f.Name) == "README.md" {
+				t.Errorf("%s: %s is not needed", fn.Name, f.Name)
+			}
+			if folder, ok := strings.CutPrefix(f.Name, "functions/"); ok && !strings.HasPrefix(folder, fn.Name+"/") {
+				t.Errorf("%s: %s is another function's", fn.Name, f.Name)
+			}
+			in, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content[f.Name] = string(data)
+		}
+		for name, part := range map[string]string{
+			"function.go":             `_ "github.com/affinityengine/affinity/functions/` + fn.Name + `"`,
+			"go.mod":                  "module github.com/affinityengine/affinity\n",
+			"go.sum":                  "cloud.google.com/go/bigtable ",
+			"terraform/bigtable.json": terraform.Bigtable, // embedded
+		} {
+			if !strings.Contains(content[name], part) {
+				t.Errorf("%s: %s does not hold %q: %q", fn.Name, name, part, content[name])
+			}
+		}
+	}
+}
+
+func TestBuildRefusesWhatThePlatformRefuses(t *testing.T) {
+	const imports = "\nimport _ \"github.com/GoogleCloudPlatform/functions-framework-go/functions\"\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"no package at the root": {map[string]string{"functions/a/a.go": "package a" + imports}, "unable to find Go package"},
+		"two packages":           {map[string]string{"a.go": "package a" + imports, "b.go": "package b"}, "multiple packages in user code directory: a, b"},
+		"a program":              {map[string]string{"a.go": "package main" + imports}, "cannot be imported"},
+		"nothing registered":     {map[string]string{"a.go": "package a"}, "would not be registered"},
+		"no Go":                  {map[string]string{"a.go": "package"}, "a.go:1:8"},
+		"a module without a dot": {map[string]string{"a.go": "package a" + imports, "go.mod": "module affinity/functions\n"}, "must contain a dot"},
+		"a work space": {map[string]string{"a.go": "package a" + imports, "go.mod": "module example.com/a\n", "b/go.mod": "module example.com/b\n",
+			"go.work": "go 1.26.0\nuse (\n\t.\n\t./b\n)\n"}, "no go.work"},
+		"a path that leads out": {map[string]string{"../a.go": "package a" + imports}, "outside"},
+	} {
+		files := map[string][]byte{}
+		for path, text := range c.files {
+			files[path] = []byte(text)
+		}
+		data, err := archive(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := build(t.Context(), data, t.TempDir()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if _, err := build(t.Context(), []byte("PK"), t.TempDir()); err == nil {
+		t.Error("half a zip is built")
+	}
+}
+
+func TestAnAnswerTellsWhatIsMissing(t *testing.T) {
+	fn := terraform.Function{Env: []string{"TASKS_QUEUE", "WORKER_URL"}}
+	for _, c := range []struct {
+		status      int
+		body, fault string
+	}{
+		{503, `{"status":503,"message":"\"TASKS_QUEUE\" and \"WORKER_URL\" are not set"}`, ""},
+		{503, `{"status":503,"message":"\"TASKS_QUEUE\" and \"OTHER\" are not set"}`, "set OTHER"},
+		{503, `{"status":503,"message":"not now"}`, "want the variables"},
+		{503, `busy`, "want 503 with"},
+		{500, `{"status":503,"message":"\"TASKS_QUEUE\" is not set"}`, "want 503 with"},
+		{200, `{"status":200,"message":"OK"}`, "want 503 with"},
+	} {
+		lacks, err := lacking(c.status, []byte(c.body), fn)
+		if c.fault == "" && (err != nil || strings.Join(lacks, " ") != "TASKS_QUEUE WORKER_URL") {
+			t.Errorf("%d %s: %v, %v", c.status, c.body, lacks, err)
+		}
+		if c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
+			t.Errorf("%d %s: %v, want %q", c.status, c.body, err, c.fault)
+		}
+	}
+}
+
+func TestWrongOrders(t *testing.T) {
+	dir := t.TempDir()
+	for want, args := range map[string][]string{
+		`no function "nobody" in terraform/functions.json, only ingest,`: {"--out", dir, "nobody"},
+		`no function "ingest.zip"`:                                       {"check", "--out", dir, "ingest.zip"},
+		"`go run ./scripts/package ingest` makes it":                     {"check", "--out", dir, "ingest"},
+		"unknown flag": {"--output", dir},
+	} {
+		if out, err := run(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q; %s", args, err, want, out)
+		}
+	}
+	t.Chdir(dir)
+	if _, err := run(t, "ingest"); err == nil || !strings.Contains(err.Error(), "run it in the checkout") {
+		t.Errorf("outside of a module: %v", err)
+	}
+}

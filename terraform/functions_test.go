@@ -1,0 +1,50 @@
+package terraform
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReadDeployment(t *testing.T) {
+	d, err := ReadDeployment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fn, err := d.Function("worker"); err != nil || fn.Name != "worker" || fn.EntryPoint != "Worker" {
+		t.Errorf("%+v, %v", fn, err)
+	}
+	if _, err := d.Function("Worker"); err == nil || !strings.Contains(err.Error(), "only ingest, ") {
+		t.Errorf("a function that is not there: %v", err)
+	}
+}
+
+func TestDeploymentsRefused(t *testing.T) {
+	const good = `{"topics": {"events": {"name": "a", "subscription": "b"}, "deadLetters": {"name": "c", "subscription": "d"}}, "queue": "q",
+		"functions": [{"name": "ingest", "entryPoint": "Ingest", "kind": "public", "env": ["A", "B_2"]}]}`
+	if _, err := decodeDeployment(good); err != nil {
+		t.Fatal(err)
+	}
+	for old, to := range map[string]string{
+		good:                   good[1:],
+		`"kind"`:               `"sort"`,
+		`"public"`:             `"private"`,
+		`"ingest"`:             `"in/gest"`,
+		`"Ingest"`:             `"ingest"`,
+		`"B_2"`:                `"A"`,
+		`"A"`:                  `"A=B"`,
+		`"q"`:                  `""`,
+		`"subscription": "d"`:  `"subscription": "D"`,
+		`"subscription": "b"}`: `"subscription": "b", "push": true}`,
+		`[{`:                   `[{"name": "ingest", "entryPoint": "Other", "kind": "public"}, {`,
+		`["A", "B_2"]}`:        `["A"]}, {"name": "other", "entryPoint": "Ingest", "kind": "tasks"}`,
+		`[{"name": "ingest", "entryPoint": "Ingest", "kind": "public", "env": ["A", "B_2"]}]`: `[]`,
+	} {
+		text := strings.Replace(good, old, to, 1)
+		if text == good {
+			t.Fatalf("%s is not in the text", old)
+		}
+		if d, err := decodeDeployment(text); err == nil {
+			t.Errorf("%s for %s: decoded as %+v", to, old, d)
+		}
+	}
+}
