@@ -62,9 +62,9 @@ type App struct {
 	Move      Move
 	CreatedAt time.Time // to the microsecond
 	// ChangedAt is when the app was created, or a retention, another strategy or
-	// other schemas of the log were set since, by the clock of the machine that
-	// did, to the microsecond. What must find the change in force everywhere waits
-	// two TTLs from it.
+	// other schemas of the log were set since, by the clock of the store, to the
+	// millisecond. What must find the change in force everywhere waits two TTLs
+	// from it.
 	ChangedAt time.Time
 }
 

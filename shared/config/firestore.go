@@ -124,7 +124,7 @@ func (s *firestoreStore) SetRetention(ctx context.Context, appID string, days in
 		return err
 	}
 	if _, err := s.appRef(appID).Update(ctx, []firestore.Update{
-		{Path: "retentionDays", Value: days}, {Path: "changedAt", Value: stamp(time.Time{})},
+		{Path: "retentionDays", Value: days}, changedNow,
 	}); err != nil {
 		return fmt.Errorf("set retention of app %q: %w", appID, named(err, codes.NotFound, ErrNotFound))
 	}
@@ -169,11 +169,21 @@ func (s *firestoreStore) tryUpdateLog(ctx context.Context, appID string, change 
 	if app.Move == (Move{}) {
 		move = firestore.Delete
 	}
-	_, err = s.appRef(appID).Update(ctx, []firestore.Update{
-		{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: move}, {Path: "changedAt", Value: app.ChangedAt},
-	}, firestore.LastUpdateTime(snapshot.UpdateTime))
-	return app, overtaken(err), err
+	updates := []firestore.Update{{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: move}}
+	if !app.ChangedAt.Equal(old.ChangedAt) {
+		updates = append(updates, changedNow)
+	}
+	if _, err = s.appRef(appID).Update(ctx, updates, firestore.LastUpdateTime(snapshot.UpdateTime)); err != nil {
+		return App{}, overtaken(err), err
+	}
+	app, err = s.App(ctx, appID)
+	return app, false, err
 }
+
+// changedNow sets when the app was changed by Firestore's clock, at the moment when
+// it is: a writer that was held up would give a time that is past already, and what
+// waits for the change to be in force everywhere would not.
+var changedNow = firestore.Update{Path: "changedAt", Value: firestore.ServerTimestamp}
 
 func (s *firestoreStore) Key(ctx context.Context, appID, hash string) (Key, error) {
 	var d keyDocument
@@ -270,7 +280,7 @@ func (s *firestoreStore) trySetStrategy(ctx context.Context, appID string, activ
 		return tx.Update(s.appRef(appID), []firestore.Update{
 			{Path: "strategy", Value: kept.Strategy},
 			{Path: "strategyVersion", Value: kept.Version},
-			{Path: "changedAt", Value: app.ChangedAt},
+			changedNow,
 		}, firestore.LastUpdateTime(snapshot.UpdateTime))
 	}, firestore.MaxAttempts(1))
 	return kept.Version, true, err

@@ -173,7 +173,7 @@ func testLogChangedAt(t *testing.T, s config.Store) {
 			a.Log = schema.Layout{Write: []schema.Name{schema.Narrow}, Read: schema.Narrow, Encoding: schema.Compact}
 		}, true},
 	} {
-		before := time.Now().Truncate(time.Microsecond)
+		before := time.Now().Truncate(time.Millisecond)
 		app := updateLog(t, s, step.change)
 		after := time.Now()
 		if within := !app.ChangedAt.Before(before) && !app.ChangedAt.After(after); step.counts && !within {
