@@ -16,13 +16,13 @@ import (
 func (t *tool) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure recomputes and computing reads on this machine",
+		Short: "Measure recomputes, schemas of the log and computing reads on this machine",
 		Long: "Measure the engine's own code on an in-process Bigtable, which runs in a process of its own so that the processor time is\n" +
 			"the client's alone. No engine need run. scripts/affinity/bench/README.md tells the method.",
 		Args: cobra.NoArgs,
 		RunE: needsSubcommand,
 	}
-	cmd.AddCommand(t.benchRecomputeCommand(), t.benchHeapCommand(), t.benchReadCommand(), t.benchServeCommand())
+	cmd.AddCommand(t.benchRecomputeCommand(), t.benchSchemasCommand(), t.benchBackfillCommand(), t.benchHeapCommand(), t.benchReadCommand(), t.benchServeCommand())
 	return cmd
 }
 
@@ -34,7 +34,7 @@ func (t *tool) benchRecomputeCommand() *cobra.Command {
 		Long: "Make users with events, load them in the form that a reader reads, and recompute all profiles, without and with writing them.\n" +
 			"The floor receives the same rows and decodes nothing. Every profile is checked; a reader that is wrong fails the command.\n" +
 			"  narrow       published schema: a row an event, one cell of JSON, encoding/json\n" +
-			"  narrow-fast  the same rows, a scanner for exactly this JSON\n" +
+			"  narrow-fast  the same rows, read by the engine\n" +
 			"  wide         the engine's log, columns sifted by the server\n" +
 			"  wide-client  the engine's log, whole rows, columns sifted by the client\n" +
 			"  history      the engine's recompute: user rows, blocks, and what lies outside them",
@@ -56,6 +56,67 @@ func (t *tool) benchRecomputeCommand() *cobra.Command {
 	flags.IntVar(&o.Tail, "tail", 0, "newest events of each user that are not in his history yet")
 	flags.IntVar(&o.Repeat, "repeat", 3, "runs of each measurement, of which the median counts")
 	flags.StringVar(&o.CPUProfile, "cpuprofile", "", "file for a CPU profile (pprof) of the recomputes of the last reader named")
+	benchFlags(cmd, &o.InProcess, &asJSON)
+	return cmd
+}
+
+func (t *tool) benchSchemasCommand() *cobra.Command {
+	o, asJSON := bench.Schemas{}, false
+	cmd := &cobra.Command{
+		Use:   "schemas",
+		Short: "Compare the schemas of the log, from few users with very many events to very many users with few",
+		Long: "Make users with events, write them in each schema, and build all profiles from it; then write them once and hold them to the\n" +
+			"formula. Told are time, bytes received, the client's processor time and memory, and what the tables hold.\n" +
+			"Schemas:\n" +
+			"  narrow-json, narrow-compact  one cell an event, received whole\n" +
+			"  wide-json, wide-compact      a cell a facet, columns sifted by the server\n" +
+			"  wide-client                  the rows of wide-compact received whole, columns sifted by the client\n" +
+			"  history                      the engine's packed histories, which stand beside either log\n" +
+			"Scenarios: few, some, many and most are 2, 25, 250 and 2500 users whose events grow in number, shape is users of 500 events\n" +
+			"who do. --out makes a directory with results.csv and a plot of each scenario, SCENARIO.svg; without it no file is written.\n" +
+			"scripts/affinity/bench/SCHEMAS.md tells how to read it.",
+		Example: "  affinity bench schemas --out bench-schemas\n  affinity bench schemas --scenarios shape --counts 10000 --repeat 1\n" +
+			"  affinity bench schemas --scenarios few,most --schemas narrow-json,history --scale 10",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Say = t.benchSay()
+			report, err := o.Run(cmd.Context(), t.benchServer(o.InProcess))
+			return t.benchReport(report, asJSON, err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.Scenarios, "scenarios", []string{"few", "some", "many", "most"}, "what to measure")
+	flags.StringSliceVar(&o.Schemas, "schemas", bench.CompareSchemas, "in which schemas")
+	flags.IntSliceVar(&o.Counts, "counts", []int{2500, 5000, 10000, 20000}, "events of all users together, growing")
+	flags.IntVar(&o.Scale, "scale", 1, "so many times as many users and events")
+	flags.IntVar(&o.Facets, "facets", 8, "facets an event carries")
+	flags.IntVar(&o.Values, "values", 2, "the most values an event carries of a facet; it carries 1 to that many")
+	flags.IntVar(&o.Selected, "selected", 3, "facets that the strategy scores")
+	flags.IntVar(&o.Repeat, "repeat", 3, "runs of each measurement, of which the median counts")
+	flags.StringVar(&o.Out, "out", "", "directory for results.csv and the plots; it is made if need be")
+	benchFlags(cmd, &o.InProcess, &asJSON)
+	return cmd
+}
+
+func (t *tool) benchBackfillCommand() *cobra.Command {
+	o, asJSON := bench.Backfill{}, false
+	cmd := &cobra.Command{
+		Use:   "backfill",
+		Short: "How fast a log is copied from narrow to wide rows",
+		Long: "Backfill a move from narrow to wide without a limit. Beside it, read the narrow rows and then write the wide ones, made\n" +
+			"beforehand; and copy the narrow rows as they are, which is less than a backfill has to write. Then the move is verified.\n" +
+			"Told too is how many events a second one core turns from narrow into wide in memory.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Say = t.benchSay()
+			report, err := o.Run(cmd.Context(), t.benchServer(o.InProcess))
+			return t.benchReport(report, asJSON, err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.Users, "users", 1000, "users")
+	flags.IntVar(&o.Events, "events", 100, "events a user, over 90 days")
+	flags.IntVar(&o.Repeat, "repeat", 3, "runs of each measurement, of which the median counts")
 	benchFlags(cmd, &o.InProcess, &asJSON)
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -67,13 +68,57 @@ func hasKeys(t *testing.T, object map[string]any, keys ...string) {
 	}
 }
 
+// The comparison of schemas as people run it, the server in a process of its own.
+func TestBenchSchemas(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "bench")
+	const line = "bench schemas --scenarios few,shape --counts 500,1000 --facets 3 --selected 1 --repeat 1 --json --out "
+	r := affinity(t, "", strings.Fields(line+out)...)
+	r.wants(t, exitFine)
+	var document struct {
+		Machine, Config map[string]any
+		Results         []map[string]any
+		Files           []string
+	}
+	decoder := json.NewDecoder(strings.NewReader(r.out))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&document); err != nil {
+		t.Fatalf("%v in %s", err, r.out)
+	}
+	hasKeys(t, document.Config, "scale", "facets", "values", "selected", "repeat", "workers", "inProcess")
+	for _, result := range document.Results {
+		hasKeys(t, result, "scenario", "users", "events", "schema", "seconds", "walls", "eventsPerSecond", "clientCPUSeconds", "bytesReceived",
+			"bytesPerEvent", "peakHeapBytes", "storedBytes", "storedPerEvent", "loadSeconds")
+	}
+	if len(document.Results) != 2*2*len(bench.CompareSchemas) {
+		t.Errorf("%d results", len(document.Results))
+	}
+	for i, name := range []string{"results.csv", "few.svg", "shape.svg"} {
+		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 || document.Files[i] != filepath.Join(out, name) {
+			t.Errorf("%s: %v, and %v were told", name, err, document.Files)
+		}
+	}
+}
+
+// Without --out there is a table and no file.
+func TestBenchSchemasTable(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	affinity(t, "", strings.Fields("bench schemas --scenarios few --schemas wide-json,history --counts 20 --repeat 1 --in-process")...).
+		wants(t, exitFine, "bytes/event", "wide-json ", "history ", "the server shares the process")
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
 func TestBenchTables(t *testing.T) {
 	t.Parallel()
 	affinity(t, "", strings.Fields("bench recompute --users 10 --events 5 --readers history,narrow --repeat 1 --in-process")...).
 		wants(t, exitFine, "10 users x 5 events", "narrow ", "history ", "CPU/floor", "the server shares the process")
+	affinity(t, "", strings.Fields("bench backfill --users 10 --events 5 --repeat 1")...).wants(t, exitFine, "narrow rows copied as they are", "bar: 200000")
 	affinity(t, "", strings.Fields("bench heap --users 30 --events 3 --in-process")...).wants(t, exitFine, "peak heap MB", "the server shares")
 	affinity(t, "", strings.Fields("bench read --events 20 --reads 10 --in-process")...).wants(t, exitFine, "on top of its row reads", "the server shares")
-	for _, line := range []string{"bench heap --users 30 --events 3 --json", "bench read --events 20 --reads 10 --json"} {
+	for _, line := range []string{"bench backfill --users 10 --events 5 --repeat 1 --in-process --json", "bench heap --users 30 --events 3 --json", "bench read --events 20 --reads 10 --json"} {
 		var document map[string]any
 		if r := affinity(t, "", strings.Fields(line)...); r.code != exitFine || json.Unmarshal([]byte(r.out), &document) != nil {
 			t.Errorf("%s: %+v", line, r)
@@ -98,6 +143,18 @@ func TestBenchUsage(t *testing.T) {
 		"bench recompute --readers narrow,quick":       `--readers "quick"`,
 		"bench recompute --readers=":                   "--readers",
 		"bench recompute --readers narrow,wide,narrow": "named twice",
+		"bench schemas now":                            "unknown command",
+		"bench schemas --scenarios tiny":               `--scenarios "tiny"`,
+		"bench schemas --schemas narrow":               `--schemas "narrow"`,
+		"bench schemas --counts 5,x":                   "invalid argument",
+		"bench schemas --counts 1":                     "--counts 1",
+		"bench schemas --counts 5000,2500":             "--counts 2500",
+		"bench schemas --scale 0":                      "--scale 0",
+		"bench schemas --selected 9":                   "--selected 9",
+		"bench schemas --repeat 0":                     "--repeat 0",
+		"bench backfill --users 0":                     "--users 0",
+		"bench backfill --events 0":                    "--events 0",
+		"bench backfill --repeat 0":                    "--repeat 0",
 		"bench heap --users 0":                         "--users 0",
 		"bench heap --events 0":                        "--events 0",
 		"bench read --events 0":                        "--events 0",

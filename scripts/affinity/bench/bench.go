@@ -1,10 +1,11 @@
 // Package bench measures what the engine's bars are about: how much faster profiles are recomputed from histories than from the
-// log and from the published narrow rows, what a read costs that has to compute, and how much memory a recompute takes.
+// log and from the published narrow rows, what a read costs that has to compute, how much memory a recompute takes, and how the
+// schemas of the log compare.
 //
 // It is separate from the command line tool because it is a program of its own: it makes a data set, runs an in-process Bigtable
 // (in a process of its own, so that CPU and memory of the client can be told from the server's), fills it, and runs the engine's
 // own code against it, beside readers that exist for comparison only. All data is made from a seed, lives in that Bigtable and
-// ends with it. README.md tells the method and holds results.
+// ends with it. README.md and SCHEMAS.md tell the methods and hold results.
 package bench
 
 import (
@@ -12,15 +13,16 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/schema"
 )
 
 // The readers that can be measured.
 const (
 	Narrow     = "narrow"      // published schema, encoding/json
-	NarrowFast = "narrow-fast" // the same rows, a scanner for exactly their JSON
+	NarrowFast = "narrow-fast" // the same rows, read by the engine
 	Wide       = "wide"        // the engine's log, sifted by the server
 	WideClient = "wide-client" // the engine's log, sifted by the client
 	History    = "history"     // the engine's recompute from histories
@@ -77,18 +79,8 @@ func (o Recompute) Check() error {
 		return flagf("--tail %d: must be 0 to the %d events a user has", o.Tail, o.Events)
 	case o.Repeat < 1:
 		return flagf("--repeat %d: must be 1 or more", o.Repeat)
-	case len(o.Readers) == 0:
-		return flagf("--readers: name one or more of %s", strings.Join(Readers, ", "))
 	}
-	for i, name := range o.Readers {
-		if !slices.Contains(Readers, name) {
-			return flagf("--readers %q: there are %s", name, strings.Join(Readers, ", "))
-		}
-		if slices.Contains(o.Readers[:i], name) {
-			return flagf("--readers: %s is named twice", name)
-		}
-	}
-	return nil
+	return checkNames("--readers", o.Readers, Readers)
 }
 
 func (o Recompute) shape() shape {
@@ -103,17 +95,17 @@ type reader interface {
 	recompute(ctx context.Context, t *target) error
 }
 
-// tables are what some readers read.
+// tables are what some readers read. tail is how many of a user's newest events are to lie outside his history.
 type tables struct {
 	readers []string
-	load    func(ctx context.Context, c *client, d *dataset, o Recompute) error
-	open    func(name string, c *client, d *dataset, o Recompute) (reader, error)
+	load    func(ctx context.Context, c *client, d *dataset, tail int) error
+	open    func(name string, c *client, d *dataset, tail int) reader
 }
 
 var layouts = []tables{
-	{[]string{Narrow, NarrowFast}, loadNarrow, openNarrow},
-	{[]string{Wide, WideClient}, loadWide, openWide},
-	{[]string{History}, loadHistory, openHistory},
+	{[]string{Narrow, NarrowFast}, loadPublished, openPublished},
+	logTables(schema.Default(), Wide, WideClient),
+	historyTables,
 }
 
 // Run measures. An error may also mean that a reader computed other profiles than it ought to: then there is no report.
@@ -147,7 +139,7 @@ func (o Recompute) say(format string, args ...any) {
 
 // measureLayout loads some tables into a server of their own and runs the readers that read them.
 func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d *dataset, j *judge) (results []Result, err error) {
-	names := slices.DeleteFunc(slices.Clone(l.readers), func(name string) bool { return !slices.Contains(o.Readers, name) })
+	names := named(l.readers, o.Readers)
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -158,16 +150,12 @@ func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d
 	defer func() { err = errors.Join(err, c.close()) }()
 	o.say("%s: loading", strings.Join(names, ", "))
 	began := time.Now()
-	if err := l.load(ctx, c, d, o); err != nil {
+	if err := l.load(ctx, c, d, o.Tail); err != nil {
 		return nil, fmt.Errorf("load the tables of %s: %w", names[0], err)
 	}
 	load := time.Since(began)
 	for _, name := range names {
-		r, err := l.open(name, c, d, o)
-		if err != nil {
-			return nil, err
-		}
-		two, err := o.measureReader(ctx, name, r, c, d, j)
+		two, err := o.measureReader(ctx, name, l.open(name, c, d, o.Tail), c, d, j)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -193,13 +181,7 @@ func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *
 	var results []Result
 	for _, writes := range []bool{false, true} {
 		o.say("%s: recompute, writes %t", name, writes)
-		taken, err := c.repeat(o.Repeat, func() error {
-			t := newTarget(c, writes)
-			if err := r.recompute(ctx, t); err != nil {
-				return err
-			}
-			return j.total(t)
-		})
+		taken, err := c.repeat(o.Repeat, func() error { return recompute(ctx, r, newTarget(c, writes), j) })
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("recompute: %w", err), stop())
 		}
@@ -209,6 +191,14 @@ func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *
 		return nil, err
 	}
 	return results, j.stored(ctx, c, d)
+}
+
+// recompute computes all profiles, and holds their numbers to what they ought to be.
+func recompute(ctx context.Context, r reader, t *target, j *judge) error {
+	if err := r.recompute(ctx, t); err != nil {
+		return err
+	}
+	return j.total(t)
 }
 
 // machine says where and when.

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
@@ -153,13 +152,10 @@ func testClient(t *testing.T) *client {
 func TestWrongProfilesFail(t *testing.T) {
 	ctx, o, c := t.Context(), small(), testClient(t)
 	d := newDataset(o.shape())
-	if err := loadNarrow(ctx, c, d, o); err != nil {
+	if err := loadPublished(ctx, c, d, 0); err != nil {
 		t.Fatal(err)
 	}
-	r, err := openNarrow(Narrow, c, d, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := openPublished(Narrow, c, d, 0)
 	fails := func(want string, change func(*judge)) {
 		t.Helper()
 		j, err := newJudge(ctx, d)
@@ -186,8 +182,8 @@ func TestHistoriesAreWhatFoldsLeave(t *testing.T) {
 	if err := loadHistories(ctx, direct, d, 0); err != nil {
 		t.Fatal(err)
 	}
-	app := config.App{ID: appID, RetentionDays: windowDays, Strategy: d.strategy}
-	engine := profile.New(folded.store, config.NewMemory(), func() time.Time { return instant }, slog.New(slog.DiscardHandler))
+	app := benchApp(d)
+	engine := profile.New(folded.store, still(app), still(app), func() time.Time { return instant }, slog.New(slog.DiscardHandler))
 	if _, err := engine.Import(ctx, app, logEvents(d.user(0), d.events(0, nil))); err != nil {
 		t.Fatal(err)
 	}

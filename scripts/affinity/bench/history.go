@@ -13,14 +13,14 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// loadHistory writes what folds leave: every user's row with a manifest, and his blocks. Of the log there is only what lies
+// historyTables are what folds leave: every user's row with a manifest, and his blocks. Of the log there is only what lies
 // outside the blocks: the rest is never read.
-func loadHistory(ctx context.Context, c *client, d *dataset, o Recompute) error {
-	return loadHistories(ctx, c, d, o.Tail)
-}
+var historyTables = tables{[]string{History}, loadHistories,
+	func(_ string, c *client, d *dataset, tail int) reader { return newHistoryReader(c, d, tail) }}
 
 // loaders write histories at once: each waits for the server most of the time.
 const loaders = 16
@@ -76,7 +76,7 @@ func (f *folder) fold(ctx context.Context, user string, events []entry) error {
 	if err := f.c.store.WriteBlocks(ctx, appID, user, f.writes); err != nil {
 		return err
 	}
-	if err := f.c.store.AppendLog(ctx, appID, logEvents(user, events[len(folded):])); err != nil {
+	if err := f.c.store.Log(appID, schema.Default()).Append(ctx, logEvents(user, events[len(folded):])); err != nil {
 		return err
 	}
 	done, err := f.c.store.CommitFold(ctx, appID, user, row.Ticket, m.AppendBinary(nil))
@@ -95,6 +95,21 @@ func (f *folder) block(ticket int64, r history.Range) {
 	f.writes = append(f.writes, store.BlockWrite{ID: b.ID, Newest: b.Newest, Value: value})
 }
 
+// benchApp is the app that everything is measured with.
+func benchApp(d *dataset) config.App {
+	return config.App{ID: appID, RetentionDays: windowDays, Strategy: d.strategy, Log: schema.Default()}
+}
+
+// unchanging is a configuration of one app that nobody changes.
+type unchanging struct {
+	config.Store
+	app config.App
+}
+
+func still(app config.App) config.Store { return unchanging{app: app} }
+
+func (u unchanging) App(context.Context, string) (config.App, error) { return u.app, nil }
+
 // historyReader recomputes with the engine itself. What lies outside the blocks it has sent whole: to sift a few rows, the
 // in-process server takes longer than all else together.
 type historyReader struct {
@@ -106,16 +121,12 @@ type historyReader struct {
 	tails    []store.Span // by user: what lies outside his blocks
 }
 
-func openHistory(_ string, c *client, d *dataset, o Recompute) (reader, error) {
-	return newHistoryReader(c, d, o.Tail), nil
-}
-
 func newHistoryReader(c *client, d *dataset, tail int) *historyReader {
-	app := config.App{ID: appID, RetentionDays: windowDays, Strategy: d.strategy}
+	app := benchApp(d)
 	now := func() time.Time { return instant }
 	r := &historyReader{
 		c: c, d: d, app: app, compiled: affinity.Compile(d.strategy),
-		engine: profile.New(c.whole, config.NewMemory(), now, slog.New(slog.DiscardHandler)),
+		engine: profile.New(c.whole, still(app), still(app), now, slog.New(slog.DiscardHandler)),
 	}
 	for i := 0; tail > 0 && i < d.users; i++ {
 		first := d.events(i, nil)[d.shape.events-tail]
@@ -135,7 +146,7 @@ func (r *historyReader) floor(ctx context.Context) error {
 				return err
 			}
 			if len(r.tails) > 0 {
-				err := r.c.whole.ReadLogFor(ctx, appID, r.tails[sp.from:sp.to], r.compiled, func(string, store.LogRow) error { return nil })
+				err := r.c.whole.Log(appID, schema.Default()).ReadFor(ctx, r.tails[sp.from:sp.to], r.compiled, func(string, store.LogRow) error { return nil })
 				if err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -33,10 +34,14 @@ func (c *client) repeat(n int, do func() error) (taken, error) {
 	if err != nil {
 		return taken{}, err
 	}
-	var all []taken
 	if first.seconds >= short {
-		all = append(all, first)
+		return c.more(n, do, first)
 	}
+	return c.more(n, do)
+}
+
+// more goes on measuring until there are n measurements, and returns that of the median wall time.
+func (c *client) more(n int, do func() error, all ...taken) (taken, error) {
 	for len(all) < n {
 		t, err := c.measure(do)
 		if err != nil {
@@ -44,19 +49,19 @@ func (c *client) repeat(n int, do func() error) (taken, error) {
 		}
 		all = append(all, t)
 	}
+	return median(all), nil
+}
+
+// median is the measurement of the median wall time.
+func median(all []taken) taken {
 	var walls []float64
 	for _, t := range all {
 		walls = append(walls, t.seconds)
 	}
-	slices.SortFunc(all, func(a, b taken) int {
-		if a.seconds < b.seconds {
-			return -1
-		}
-		return 1
-	})
-	median := all[(n-1)/2]
+	slices.SortFunc(all, func(a, b taken) int { return cmp.Compare(a.seconds, b.seconds) })
+	median := all[(len(all)-1)/2]
 	median.walls = walls
-	return median, nil
+	return median
 }
 
 func (c *client) measure(do func() error) (taken, error) {

@@ -5,23 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
-// The narrow schema is the published one: a row app,user,time,id an event, one cell in it. Its family is the event's type, its
-// qualifier the event's name, its value a JSON list of filter counts.
-const (
-	tableNarrow  = "events_narrow"
-	narrowLayout = "2006-01-02T15:04:05.000Z"
-)
+// published is the layout of the published schema: a row app,user,time,id an event, one cell in it, whose family is the event's
+// type, its qualifier the event's name, its value a JSON list of filter counts.
+var published = schema.Of(schema.Narrow)
 
 // filterCount is an item of the list.
 type filterCount struct {
@@ -30,67 +25,25 @@ type filterCount struct {
 	Count      int    `json:"count"`
 }
 
-// narrowKey is an event's row.
-func narrowKey(user string, e *entry) string {
-	return appID + "," + user + "," + eventTime(e.Time).Format(narrowLayout) + "," + e.ID
-}
-
-func appendNarrow(counts []affinity.Count, scratch []filterCount) ([]byte, []filterCount, error) {
-	scratch = slices.Grow(scratch[:0], len(counts)+1) // not nil, which would be null
-	for _, c := range counts {
-		scratch = append(scratch, filterCount{c.Facet, c.Value, c.N})
+// loadPublished writes the data set to the engine's narrow log, and takes from it what the published schema does not have: events
+// as they were sent.
+func loadPublished(ctx context.Context, c *client, d *dataset, _ int) error {
+	if err := loadLog(ctx, c, d, published); err != nil {
+		return err
 	}
-	value, err := json.Marshal(scratch)
-	return value, scratch, err
-}
-
-// loadNarrow makes the table and writes the data set to it.
-func loadNarrow(ctx context.Context, c *client, d *dataset, _ Recompute) error {
-	if err := c.admin.CreateTable(ctx, tableNarrow); err != nil && status.Code(err) != codes.AlreadyExists {
-		return fmt.Errorf("create table %s: %w", tableNarrow, err)
-	}
-	for _, typ := range []event.Type{event.View, event.Click, event.Conversion} {
-		err := c.admin.CreateColumnFamilyWithConfig(ctx, tableNarrow, string(typ), bigtable.Family{})
-		if err != nil && status.Code(err) != codes.AlreadyExists {
-			return fmt.Errorf("create family %s of table %s: %w", typ, tableNarrow, err)
-		}
-	}
-	table := c.raw.Open(tableNarrow)
-	return eachShard(ctx, d.users, logShard, func() func(context.Context, span) error {
-		var events []entry
-		var scratch []filterCount
-		return func(ctx context.Context, sp span) error {
-			var keys []string
-			var muts []*bigtable.Mutation
-			for i := sp.from; i < sp.to; i++ {
-				events = d.events(i, events)
-				for j := range events {
-					e := &events[j]
-					var value []byte
-					var err error
-					if value, scratch, err = appendNarrow(e.Counts, scratch); err != nil {
-						return fmt.Errorf("encode an event: %w", err)
-					}
-					m := bigtable.NewMutation()
-					m.Set(string(e.Type), e.Name, bigtable.Timestamp(e.Time*1000), value)
-					keys, muts = append(keys, narrowKey(d.user(i), e)), append(muts, m)
-				}
-				if err := applyAll(ctx, table, keys, muts); err != nil {
-					return err
-				}
-				keys, muts = keys[:0], muts[:0]
-			}
-			return nil
-		}
-	})
-}
-
-func applyAll(ctx context.Context, table *bigtable.Table, keys []string, muts []*bigtable.Mutation) error {
-	errs, err := table.ApplyBulk(ctx, keys, muts)
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return fmt.Errorf("write %d rows: %w", len(keys), err)
+	if err := c.admin.DeleteColumnFamily(ctx, store.TableEventsNarrow, familyOriginal); err != nil {
+		return fmt.Errorf("delete family %s of table %s: %w", familyOriginal, store.TableEventsNarrow, err)
 	}
 	return nil
+}
+
+// openPublished is the published reader, or the engine's own of the same rows.
+func openPublished(name string, c *client, d *dataset, _ int) reader {
+	compiled := affinity.Compile(d.strategy)
+	if name == NarrowFast {
+		return &logReader{log: c.store.Log(appID, published), d: d, compiled: compiled}
+	}
+	return &narrowReader{c: c, d: d, compiled: compiled}
 }
 
 // decoder adds the filter counts of a cell's value to what was begun.
@@ -113,54 +66,34 @@ func narrowJSON() decoder {
 	}
 }
 
-// narrowFast decodes with a scanner for exactly this JSON.
-func narrowFast() decoder {
-	var s scanner
-	return func(sections map[string]affinity.Section, value []byte, sc *affinity.Scorer) error {
-		return s.each(value, func(facet, value []byte, count int) {
-			if section, ok := sections[string(facet)]; ok {
-				sc.Add(section, value, count)
-			}
-		})
-	}
-}
-
-// narrowReader recomputes from narrow rows.
+// narrowReader recomputes from narrow rows as the published engine did.
 type narrowReader struct {
 	c        *client
 	d        *dataset
 	compiled *affinity.Compiled
-	decoder  func() decoder
-}
-
-func openNarrow(name string, c *client, d *dataset, _ Recompute) (reader, error) {
-	r := &narrowReader{c: c, d: d, compiled: affinity.Compile(d.strategy), decoder: narrowJSON}
-	if name == NarrowFast {
-		r.decoder = narrowFast
-	}
-	return r, nil
 }
 
 func (r *narrowReader) floor(ctx context.Context) error {
-	table := r.c.raw.Open(tableNarrow)
-	return eachShard(ctx, r.d.users, logShard, func() func(context.Context, span) error {
+	table := r.c.raw.Open(store.TableEventsNarrow)
+	return eachShard(ctx, r.d.users, r.d.logShard(), func() func(context.Context, span) error {
 		return func(ctx context.Context, sp span) error {
-			return table.ReadRows(ctx, r.rows(sp), func(bigtable.Row) bool { return true })
+			return table.ReadRows(ctx, rowsOf(r.d, sp), func(bigtable.Row) bool { return true })
 		}
 	})
 }
 
-func (r *narrowReader) rows(sp span) bigtable.RowRange {
-	return bigtable.NewRange(appID+","+r.d.user(sp.from)+",", appID+","+r.d.user(sp.to)+",")
+// rowsOf are the rows of some users, in any table of the log.
+func rowsOf(d *dataset, sp span) bigtable.RowRange {
+	return bigtable.NewRange(appID+","+d.user(sp.from)+",", appID+","+d.user(sp.to)+",")
 }
 
 func (r *narrowReader) recompute(ctx context.Context, t *target) error {
-	table := r.c.raw.Open(tableNarrow)
-	return eachShard(ctx, r.d.users, logShard, func() func(context.Context, span) error {
-		n := narrowScan{reader: r, decode: r.decoder(), scorer: affinity.NewScorer(r.compiled, window),
+	table := r.c.raw.Open(store.TableEventsNarrow)
+	return eachShard(ctx, r.d.users, r.d.logShard(), func() func(context.Context, span) error {
+		n := narrowScan{reader: r, decode: narrowJSON(), scorer: affinity.NewScorer(r.compiled, window),
 			sections: map[string]map[string]affinity.Section{}, out: t.output()}
 		return func(ctx context.Context, sp span) error {
-			err := errors.Join(table.ReadRows(ctx, r.rows(sp), n.row), n.err)
+			err := errors.Join(table.ReadRows(ctx, rowsOf(r.d, sp), n.row), n.err)
 			if err != nil {
 				return fmt.Errorf("read narrow rows: %w", err)
 			}

@@ -25,11 +25,11 @@ type Read struct {
 // readUsers are read one after the other, again and again.
 const readUsers = 100
 
-// readFacets, readSelected and readValues are those of the recompute's defaults.
+// usualFacets, usualSelected and usualValues are those of the recompute's defaults.
 const (
-	readFacets   = 8
-	readSelected = 3
-	readValues   = 2
+	usualFacets   = 8
+	usualSelected = 3
+	usualValues   = 2
 )
 
 // ReadReport is what came of it; its JSON form is what --json prints.
@@ -98,7 +98,7 @@ func (o Read) Run(ctx context.Context, start Starter) (report ReadReport, err er
 		return ReadReport{}, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	d := newDataset(shape{users: readUsers, events: o.Events, facets: readFacets, selected: readSelected, values: readValues})
+	d := newDataset(shape{users: readUsers, events: o.Events, facets: usualFacets, selected: usualSelected, values: usualValues})
 	o.say("loading %d users of %d events", readUsers, o.Events)
 	if err := loadHistories(ctx, c, d, 0); err != nil {
 		return ReadReport{}, fmt.Errorf("load histories: %w", err)

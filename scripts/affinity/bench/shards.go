@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -14,6 +13,9 @@ const (
 	logShard     = 25
 	historyShard = 256
 )
+
+// logShard is how many users' rows one request is for: fewer where there would be nothing to do for some of the workers.
+func (d *dataset) logShard() int { return max(1, min(logShard, d.users/workers())) }
 
 // span is users from one up to, not including, another.
 type span struct{ from, to int }
@@ -45,5 +47,3 @@ func share(ctx context.Context, workers, users, size int, newWorker func() func(
 }
 
 func workers() int { return runtime.GOMAXPROCS(0) }
-
-func eventTime(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -7,17 +7,31 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// loadWide writes the data set to the engine's log.
-func loadWide(ctx context.Context, c *client, d *dataset, _ Recompute) error {
-	return eachShard(ctx, d.users, logShard, func() func(context.Context, span) error {
+// logTables are the engine's log in a layout. Of the readers the first has the server sift, the second receives whole rows.
+func logTables(l schema.Layout, readers ...string) tables {
+	load := func(ctx context.Context, c *client, d *dataset, _ int) error { return loadLog(ctx, c, d, l) }
+	return tables{readers, load, func(name string, c *client, d *dataset, _ int) reader {
+		r := &logReader{log: c.store.Log(appID, l), d: d, compiled: affinity.Compile(d.strategy)}
+		if name != readers[0] {
+			r.log = c.whole.Log(appID, l)
+		}
+		return r
+	}}
+}
+
+// loadLog writes the data set to the engine's log.
+func loadLog(ctx context.Context, c *client, d *dataset, l schema.Layout) error {
+	log := c.store.Log(appID, l)
+	return eachShard(ctx, d.users, d.logShard(), func() func(context.Context, span) error {
 		var events []entry
 		return func(ctx context.Context, sp span) error {
 			for i := sp.from; i < sp.to; i++ {
 				events = d.events(i, events)
-				if err := c.store.AppendLog(ctx, appID, logEvents(d.user(i), events)); err != nil {
+				if err := log.Append(ctx, logEvents(d.user(i), events)); err != nil {
 					return err
 				}
 			}
@@ -36,22 +50,14 @@ func logEvents(user string, events []entry) []store.LogEvent {
 	return log
 }
 
-// wideReader recomputes from the engine's log.
-type wideReader struct {
-	store    *store.Store
+// logReader recomputes from the engine's log.
+type logReader struct {
+	log      store.Log
 	d        *dataset
 	compiled *affinity.Compiled
 }
 
-func openWide(name string, c *client, d *dataset, _ Recompute) (reader, error) {
-	r := &wideReader{store: c.store, d: d, compiled: affinity.Compile(d.strategy)}
-	if name == WideClient {
-		r.store = c.whole
-	}
-	return r, nil
-}
-
-func (r *wideReader) spans(sp span) []store.Span {
+func (r *logReader) spans(sp span) []store.Span {
 	spans := make([]store.Span, 0, sp.to-sp.from)
 	for i := sp.from; i < sp.to; i++ {
 		spans = append(spans, store.Span{User: r.d.user(i), From: history.Pos{Time: window.From()}, To: history.End})
@@ -59,16 +65,16 @@ func (r *wideReader) spans(sp span) []store.Span {
 	return spans
 }
 
-func (r *wideReader) floor(ctx context.Context) error {
-	return eachShard(ctx, r.d.users, logShard, func() func(context.Context, span) error {
+func (r *logReader) floor(ctx context.Context) error {
+	return eachShard(ctx, r.d.users, r.d.logShard(), func() func(context.Context, span) error {
 		return func(ctx context.Context, sp span) error {
-			return r.store.ReadLogFor(ctx, appID, r.spans(sp), r.compiled, func(string, store.LogRow) error { return nil })
+			return r.log.ReadFor(ctx, r.spans(sp), r.compiled, func(string, store.LogRow) error { return nil })
 		}
 	})
 }
 
-func (r *wideReader) recompute(ctx context.Context, t *target) error {
-	return eachShard(ctx, r.d.users, logShard, func() func(context.Context, span) error {
+func (r *logReader) recompute(ctx context.Context, t *target) error {
+	return eachShard(ctx, r.d.users, r.d.logShard(), func() func(context.Context, span) error {
 		o, scorer, rows := t.output(), affinity.NewScorer(r.compiled, window), store.NewLogScorer(r.compiled)
 		return func(ctx context.Context, sp span) error {
 			user, events := "", 0
@@ -78,7 +84,7 @@ func (r *wideReader) recompute(ctx context.Context, t *target) error {
 				}
 				return o.add(user, scorer, events)
 			}
-			err := r.store.ReadLogFor(ctx, appID, r.spans(sp), r.compiled, func(of string, row store.LogRow) error {
+			err := r.log.ReadFor(ctx, r.spans(sp), r.compiled, func(of string, row store.LogRow) error {
 				if of != user {
 					if err := end(); err != nil {
 						return err
