@@ -54,7 +54,7 @@ func (t *tool) appCommand() *cobra.Command {
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", firestore.DefaultDatabaseID, "Firestore database")
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.encodingCommand(), a.keyCommand())
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand())
 	return group
 }
 

@@ -54,8 +54,8 @@ const (
 	bulkBytes = 4 << 20
 )
 
-// Open makes the clients. It does not wait for a connection: an unreachable
-// Bigtable shows in the first call.
+// Open makes the clients. On Google's Bigtable a client pings the instance first,
+// so that an unreachable one shows here; on an emulator it shows in the first call.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store, error) {
 	client, err := newClient(ctx, cfg, cfg.Profile, opts)
 	if err != nil {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// ticketStep is above what any user can draw in years, and far below what a
+// counter or a cell's time can hold.
+const ticketStep = 1_000_000_000
+
+func (a *appTool) ticketsCommand() *cobra.Command {
+	cfg := store.Config{Profile: "batch", FilterColumns: 1}
+	cmd := &cobra.Command{
+		Use:   "raise-tickets ID",
+		Short: "After the loss of a Bigtable cluster: raise the ticket counters of an app's users",
+		Long: "After the loss of a Bigtable cluster: raise the ticket counters of an app's users, so that none is drawn twice. The engine must be\n" +
+			"paused. terraform/README.md has the steps that come before and after.",
+		Example: "  affinity app raise-tickets shop --project my-project --instance affinity",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			cfg.Project = cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
+			if err := checkID(args[0]); err != nil {
+				return usagef("%v", err)
+			}
+			if cfg.Project == "" {
+				return usagef("give --project, or set GOOGLE_CLOUD_PROJECT")
+			}
+			s, err := store.Open(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			n, err := s.RaiseTickets(cmd.Context(), args[0], ticketStep)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.out, "app %s: the tickets of %d users are raised by %d\n", args[0], n, ticketStep)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&cfg.Instance, "instance", "affinity", "Bigtable instance")
+	cmd.Flags().StringVar(&cfg.Profile, "app-profile", cfg.Profile, "app profile of the cluster that is written to")
+	return cmd
+}

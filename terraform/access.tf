@@ -1,0 +1,29 @@
+locals {
+  # What each function may touch, and by which way into Bigtable. What is not here
+  # is not granted; that it may order tasks follows from its variables.
+  # README.md has the same as a table, with the reasons.
+  access = {
+    ingest     = { app_profile = "processing", reads = ["objects"], writes = ["refused"], firestore = "viewer", publishes = true, buries = false }
+    imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users"], firestore = "viewer", publishes = false, buries = false }
+    profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories"], writes = ["users"], firestore = "viewer", publishes = false, buries = false }
+    strategies = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = [], firestore = "user", publishes = false, buries = false }
+    catalog    = { app_profile = "processing", reads = [], writes = ["objects"], firestore = "user", publishes = false, buries = false }
+    recomputes = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = [], firestore = "user", publishes = false, buries = false }
+    process    = { app_profile = "processing", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories"], firestore = "viewer", publishes = true, buries = true }
+    worker     = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories"], firestore = "user", publishes = true, buries = false }
+  }
+
+  members = { for key in keys(local.deployed) : key => module.function[key].service_account_member }
+
+  table_grants = merge([for key, d in local.deployed : merge(
+    { for t in local.access[d.of].reads : "${key}/${t}" => { table = t, role = "roles/bigtable.reader", member = local.members[key] } },
+    { for t in local.access[d.of].writes : "${key}/${t}" => { table = t, role = "roles/bigtable.user", member = local.members[key] } },
+  )]...)
+
+  # Members by what they may do, for the modules that grant it.
+  viewers    = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].firestore == "viewer" }
+  users      = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].firestore == "user" }
+  publishers = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].publishes }
+  buriers    = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].buries }
+  enqueuers  = { for key, d in local.deployed : key => local.members[key] if contains(local.functions[d.of].env, "TASKS_QUEUE") }
+}

@@ -1,0 +1,73 @@
+module "bigtable" {
+  source = "./modules/bigtable"
+
+  project_id = var.project_id
+  clusters = { for id, c in var.clusters : id => {
+    zone       = coalesce(c.zone, "${var.region}-b")
+    min_nodes  = c.min_nodes
+    max_nodes  = c.max_nodes
+    cpu_target = c.cpu_target
+  } }
+  primary_cluster        = coalesce(var.primary_cluster, sort(keys(var.clusters))[0])
+  tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
+  longest_retention_days = var.longest_retention_days
+  deletion_protection    = var.deletion_protection
+
+  clients = local.members
+  grants  = local.table_grants
+
+  depends_on = [google_project_service.this]
+}
+
+module "firestore" {
+  source = "./modules/firestore"
+
+  project_id             = var.project_id
+  location               = var.region
+  point_in_time_recovery = var.point_in_time_recovery
+  deletion_protection    = var.deletion_protection
+
+  viewers = local.viewers
+  users   = local.users
+
+  depends_on = [google_project_service.this]
+}
+
+module "events" {
+  source = "./modules/events"
+
+  project_number       = data.google_project.this.number
+  events               = local.deployment.topics.events
+  dead_letters         = local.deployment.topics.deadLetters
+  process_uri          = module.function["process"].uri
+  paused               = var.paused
+  ack_deadline_seconds = min(600, local.size["process"].timeout_seconds + 30)
+  replay_days          = var.replay_days
+
+  publishers = local.publishers
+  buriers    = local.buriers
+
+  depends_on = [google_project_service.this]
+}
+
+module "tasks" {
+  source = "./modules/tasks"
+
+  project_id     = var.project_id
+  region         = var.region
+  queue          = local.deployment.queue
+  worker_uri     = module.function["worker"].uri
+  paused         = var.paused
+  max_concurrent = local.size["worker"].max_instances * local.size["worker"].concurrency
+
+  nightly = var.nightly
+  schedules = { for name, c in var.customers : name => {
+    app_id    = c.app_id
+    schedule  = c.schedule
+    time_zone = c.time_zone
+  } if c.schedule != null }
+
+  enqueuers = local.enqueuers
+
+  depends_on = [google_project_service.this]
+}

@@ -1,0 +1,105 @@
+variable "default_host" {
+  description = "The host that serves every app, such as api.example.com. Null: only the customers' hosts are served, and without a customer nothing can be reached from outside."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.default_host == null || can(regex(local.host, var.default_host))
+    error_message = "default_host \"${coalesce(var.default_host, "null")}\" must be a domain name in lower case, such as api.example.com."
+  }
+}
+
+variable "customers" {
+  description = <<-EOT
+    Customers by name, each with an endpoint of its own.
+    host: the domain name that serves the customer's app and no other.
+    app_id: the app; `affinity app create` makes it.
+    dedicated: whether the customer has functions ingest and profiles of its own, whose instances nobody else can use up.
+    min_instances, max_instances: of each of these two. Without dedicated they mean nothing.
+    rate_limit: requests a minute that one address may send.
+    schedule: a cron line for a nightly round of its own, in time_zone; without it the customer is in the common round.
+  EOT
+  type = map(object({
+    host          = optional(string, "")
+    app_id        = optional(string, "")
+    dedicated     = optional(bool, false)
+    min_instances = optional(number)
+    max_instances = optional(number)
+    rate_limit    = optional(number, 6000)
+    schedule      = optional(string)
+    time_zone     = optional(string, "Etc/UTC")
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.customers) : can(regex("^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$", name))])
+    error_message = "A customer's name must be 1 to 15 lower-case letters, digits and hyphens, begin with a letter and not end with a hyphen: ${join(", ", [for name in keys(var.customers) : name if !can(regex("^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$", name))])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : c.host != ""])
+    error_message = "Customers without a host: ${join(", ", [for name, c in var.customers : name if c.host == ""])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : c.host == "" || can(regex(local.host, c.host))])
+    error_message = "Customers whose host is no domain name in lower case: ${join(", ", [for name, c in var.customers : "${name} (${c.host})" if c.host != "" && !can(regex(local.host, c.host))])}."
+  }
+
+  validation {
+    condition     = length([for c in values(var.customers) : c.host if c.host != ""]) == length(distinct([for c in values(var.customers) : c.host if c.host != ""]))
+    error_message = "Customers with the same host: ${join("; ", [for host in distinct([for c in values(var.customers) : c.host if c.host != ""]) : "${join(" and ", [for name, c in var.customers : name if c.host == host])} (${host})" if length([for c in values(var.customers) : c if c.host == host]) > 1])}."
+  }
+
+  validation {
+    condition     = var.default_host == null || !contains([for c in values(var.customers) : c.host], coalesce(var.default_host, "-"))
+    error_message = "Customers whose host is the default host, which serves every app: ${join(", ", [for name, c in var.customers : name if c.host == var.default_host])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : can(regex("^[A-Za-z0-9_-]{1,64}$", c.app_id))])
+    error_message = "An app id is 1 to 64 letters, digits, underscores and hyphens, without a comma: ${join(", ", [for name, c in var.customers : "${name} (\"${c.app_id}\")" if !can(regex("^[A-Za-z0-9_-]{1,64}$", c.app_id))])}."
+  }
+
+  validation {
+    condition     = length([for c in values(var.customers) : c.app_id if c.app_id != ""]) == length(distinct([for c in values(var.customers) : c.app_id if c.app_id != ""]))
+    error_message = "Customers with the same app id: ${join("; ", [for id in distinct([for c in values(var.customers) : c.app_id if c.app_id != ""]) : "${join(" and ", [for name, c in var.customers : name if c.app_id == id])} (${id})" if length([for c in values(var.customers) : c if c.app_id == id]) > 1])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : c.schedule == null || can(regex(local.cron, coalesce(c.schedule, "-")))])
+    error_message = "Customers whose schedule is no cron line, such as \"30 2 * * *\": ${join(", ", [for name, c in var.customers : "${name} (\"${c.schedule}\")" if c.schedule != null && !can(regex(local.cron, coalesce(c.schedule, "-")))])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : can(regex("^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", c.time_zone))])
+    error_message = "Customers whose time_zone is none, such as Europe/Berlin: ${join(", ", [for name, c in var.customers : "${name} (\"${c.time_zone}\")" if !can(regex("^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", c.time_zone))])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : c.rate_limit >= 1 && c.rate_limit <= 1000000 && floor(c.rate_limit) == c.rate_limit])
+    error_message = "A customer's rate_limit must be a whole number from 1 to 1000000: ${join(", ", [for name, c in var.customers : "${name} (${c.rate_limit})" if c.rate_limit < 1 || c.rate_limit > 1000000 || floor(c.rate_limit) != c.rate_limit])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : coalesce(c.min_instances, 0) >= 0 && coalesce(c.max_instances, 10) >= max(1, coalesce(c.min_instances, 0)) && floor(coalesce(c.min_instances, 0)) == coalesce(c.min_instances, 0) && floor(coalesce(c.max_instances, 10)) == coalesce(c.max_instances, 10)])
+    error_message = "A customer's instances must be whole numbers, max_instances (10 unless told) 1 or more and not below min_instances: ${join(", ", [for name, c in var.customers : "${name} (${coalesce(c.min_instances, 0)} to ${coalesce(c.max_instances, 10)})" if !(coalesce(c.min_instances, 0) >= 0 && coalesce(c.max_instances, 10) >= max(1, coalesce(c.min_instances, 0)) && floor(coalesce(c.min_instances, 0)) == coalesce(c.min_instances, 0) && floor(coalesce(c.max_instances, 10)) == coalesce(c.max_instances, 10))])}."
+  }
+}
+
+locals {
+  host = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$"
+
+  # A cron line: five fields of numbers within their bounds, names for months and
+  # days, ranges, lists and steps.
+  cron_values = [
+    "[0-5]?[0-9]",
+    "(?:[01]?[0-9]|2[0-3])",
+    "(?:0?[1-9]|[12][0-9]|3[01])",
+    "(?:0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    "(?:0?[0-7]|sun|mon|tue|wed|thu|fri|sat)",
+  ]
+  cron_items = [for v in local.cron_values : "(?:\\*|${v}(?:-${v})?)(?:/[1-9][0-9]?)?"]
+  cron       = "(?i)^${join(" +", [for i in local.cron_items : "${i}(?:,${i})*"])}$"
+}

@@ -1,0 +1,33 @@
+# Without a host there is nothing to serve, and no load balancer to pay for.
+module "edge" {
+  source = "./modules/edge"
+  count  = var.default_host == null && length(var.customers) == 0 ? 0 : 1
+
+  region       = var.region
+  default_host = var.default_host
+  functions    = { for name in local.public : name => module.function[name].name }
+  customers = { for name, c in var.customers : name => {
+    host       = c.host
+    app_id     = c.app_id
+    dedicated  = c.dedicated
+    rate_limit = c.rate_limit
+    services   = { for key, d in local.deployed : d.of => module.function[key].name if d.customer == name }
+  } }
+
+  depends_on = [google_project_service.this]
+}
+
+module "monitoring" {
+  source = "./modules/monitoring"
+
+  alert_email              = var.alert_email
+  services                 = { for name in keys(local.functions) : name => [for key, d in local.deployed : module.function[key].name if d.of == name] }
+  private_functions        = [for name, f in local.functions : name if f.kind != "public"]
+  events_subscription      = local.deployment.topics.events.subscription
+  dead_letter_subscription = local.deployment.topics.deadLetters.subscription
+  queue                    = local.deployment.queue
+  bigtable_instance        = module.bigtable.instance
+  security_policy          = one(module.edge[*].security_policy)
+
+  depends_on = [google_project_service.this]
+}

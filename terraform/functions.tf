@@ -1,0 +1,90 @@
+locals {
+  deployment = jsondecode(file("${path.module}/functions.json"))
+  functions  = { for f in local.deployment.functions : f.name => f }
+
+  # Every function that is deployed: one of each, and a dedicated customer's own.
+  deployed = merge(
+    { for name in keys(local.functions) : name => { of = name, customer = null } },
+    merge([for customer, c in var.customers : {
+      for name in ["ingest", "profiles"] : "${name}-${customer}" => { of = name, customer = customer }
+    } if c.dedicated]...),
+  )
+
+  public = [for name, f in local.functions : name if f.kind == "public"]
+
+  # What is told about a size goes before what stands in sizes.tf; a dedicated
+  # customer's instances before both.
+  size = { for key, d in local.deployed : key => merge(
+    { min_instances = 0 },
+    local.sizes[d.of],
+    { for k, v in try(var.functions[d.of], {}) : k => v if v != null },
+    d.customer == null ? {} : {
+      min_instances = coalesce(var.customers[d.customer].min_instances, 0)
+      max_instances = coalesce(var.customers[d.customer].max_instances, 10)
+    },
+  ) }
+
+  # Cloud Run gives a service this URL before it is there, so that the worker can
+  # be told its own, and the others before it. The queue sends tasks to the worker
+  # whatever they say; this is what they say.
+  worker_url = "https://worker-${data.google_project.this.number}.${var.region}.run.app"
+
+  # Everything that the deployment knows; a function gets what its list in
+  # functions.json names.
+  environment = {
+    GOOGLE_CLOUD_PROJECT         = var.project_id
+    CUSTOMER_HOSTS               = jsonencode({ for c in values(var.customers) : c.host => c.app_id })
+    BIGTABLE_PROJECT             = var.project_id
+    BIGTABLE_INSTANCE            = module.bigtable.instance
+    BIGTABLE_SERVING_APP_PROFILE = module.bigtable.app_profiles.serving
+    FIRESTORE_PROJECT            = var.project_id
+    FIRESTORE_DATABASE           = module.firestore.database
+    PUBSUB_PROJECT               = var.project_id
+    PUBSUB_EVENTS_TOPIC          = local.deployment.topics.events.name
+    PUBSUB_DEAD_LETTER_TOPIC     = local.deployment.topics.deadLetters.name
+    TASKS_QUEUE                  = module.tasks.queue
+    TASKS_SERVICE_ACCOUNT        = module.tasks.tasks_email
+    TASKS_AUDIENCE               = local.worker_url
+    WORKER_URL                   = local.worker_url
+  }
+
+  # Whoever calls a function, by its kind. The load balancer has no identity, so
+  # that public functions are called by all, but only through it.
+  invokers = {
+    public    = { all = "allUsers" }
+    pubsub    = { push = module.events.push_member }
+    tasks     = { tasks = module.tasks.tasks_member, scheduler = module.tasks.scheduler_member }
+    scheduler = { scheduler = module.tasks.scheduler_member }
+  }
+}
+
+module "function" {
+  source   = "./modules/function"
+  for_each = local.deployed
+
+  name        = each.key
+  description = each.value.customer == null ? "Affinity: ${each.value.of}" : "Affinity: ${each.value.of} of the customer ${each.value.customer}"
+  region      = var.region
+  entry_point = local.functions[each.value.of].entryPoint
+
+  bucket                = google_storage_bucket.source.name
+  source_zip            = var.source_dir == null ? null : "${var.source_dir}/${each.value.of}.zip"
+  build_service_account = google_service_account.build.id
+
+  variables = local.functions[each.value.of].env
+  environment = merge(local.environment, {
+    BIGTABLE_APP_PROFILE = module.bigtable.app_profiles[local.access[each.value.of].app_profile]
+  })
+
+  min_instances   = local.size[each.key].min_instances
+  max_instances   = local.size[each.key].max_instances
+  concurrency     = local.size[each.key].concurrency
+  cpu             = local.size[each.key].cpu
+  memory          = local.size[each.key].memory
+  timeout_seconds = local.size[each.key].timeout_seconds
+
+  ingress  = local.functions[each.value.of].kind == "public" ? "ALLOW_INTERNAL_AND_GCLB" : "ALLOW_INTERNAL_ONLY"
+  invokers = var.paused && each.value.of == "imports" ? {} : local.invokers[local.functions[each.value.of].kind]
+
+  depends_on = [google_project_iam_member.build, google_project_service.this]
+}

@@ -1,0 +1,25 @@
+# The client library warms each connection by pinging the instance, and opens
+# none if it may not; a grant on a table does not cover that.
+resource "google_project_iam_custom_role" "connect" {
+  role_id     = "${replace(var.instance_name, "-", "_")}_bigtable_connect"
+  title       = "Connect to the Bigtable instance ${var.instance_name}"
+  description = "Opens connections, without reading or writing anything."
+  permissions = ["bigtable.instances.ping"]
+}
+
+resource "google_bigtable_instance_iam_member" "connect" {
+  for_each = var.clients
+
+  instance = google_bigtable_instance.this.name
+  role     = "projects/${var.project_id}/roles/${google_project_iam_custom_role.connect.role_id}"
+  member   = each.value
+}
+
+resource "google_bigtable_table_iam_member" "data" {
+  for_each = var.grants
+
+  instance_name = google_bigtable_instance.this.name
+  table         = google_bigtable_table.this[each.value.table].name
+  role          = each.value.role
+  member        = each.value.member
+}

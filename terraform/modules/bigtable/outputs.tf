@@ -1,0 +1,17 @@
+output "instance" {
+  description = "The instance's name."
+  value       = google_bigtable_instance.this.name
+}
+
+output "app_profiles" {
+  description = "The ids of the app profiles by what they are for."
+  value = merge(
+    { serving = google_bigtable_app_profile.serving.app_profile_id },
+    { for name, p in google_bigtable_app_profile.single : name => p.app_profile_id },
+  )
+}
+
+output "primary_cluster" {
+  description = "The cluster that is written to."
+  value       = var.primary_cluster
+}

@@ -1,0 +1,120 @@
+variable "project_id" {
+  description = "The project."
+  type        = string
+  nullable    = false
+}
+
+variable "instance_name" {
+  description = "The Bigtable instance."
+  type        = string
+  default     = "affinity"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,31}[a-z0-9]$", var.instance_name))
+    error_message = "instance_name \"${var.instance_name}\" must be 6 to 33 lower-case letters, digits and hyphens, begin with a letter and not end with a hyphen."
+  }
+}
+
+variable "clusters" {
+  description = "The clusters by id, each in a zone of its own, which may be of another region. Between min_nodes and max_nodes Bigtable keeps as many nodes as hold the CPU at cpu_target percent."
+  type = map(object({
+    zone       = string
+    min_nodes  = optional(number, 1)
+    max_nodes  = optional(number, 1)
+    cpu_target = optional(number, 60)
+  }))
+  nullable = false
+
+  validation {
+    condition     = length(var.clusters) >= 1 && length(var.clusters) <= 8
+    error_message = "An instance has 1 to 8 clusters, not ${length(var.clusters)}."
+  }
+
+  validation {
+    condition     = alltrue([for id in keys(var.clusters) : can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", id))])
+    error_message = "A cluster's id must be 6 to 30 lower-case letters, digits and hyphens: ${join(", ", [for id in keys(var.clusters) : id if !can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", id))])}."
+  }
+
+  validation {
+    condition     = length(distinct([for c in values(var.clusters) : c.zone])) == length(var.clusters)
+    error_message = "Each cluster needs a zone of its own: ${join(", ", [for id, c in var.clusters : "${id} in ${c.zone}"])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.clusters) : c.min_nodes >= 1 && c.max_nodes >= c.min_nodes && c.max_nodes <= 10 * c.min_nodes])
+    error_message = "Nodes must be at least 1, and max_nodes from min_nodes to ten times as many: ${join(", ", [for id, c in var.clusters : "${id} has ${c.min_nodes} to ${c.max_nodes}" if c.min_nodes < 1 || c.max_nodes < c.min_nodes || c.max_nodes > 10 * c.min_nodes])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.clusters) : c.cpu_target >= 10 && c.cpu_target <= 80])
+    error_message = "cpu_target must be 10 to 80 percent: ${join(", ", [for id, c in var.clusters : "${id} has ${c.cpu_target}" if c.cpu_target < 10 || c.cpu_target > 80])}."
+  }
+}
+
+variable "primary_cluster" {
+  description = "The one cluster that everything is written to, and computed from. Changing it is a failover: see the README of the deployment."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = contains(keys(var.clusters), var.primary_cluster)
+    error_message = "primary_cluster \"${var.primary_cluster}\" is none of the clusters: ${join(", ", keys(var.clusters))}."
+  }
+}
+
+variable "tables" {
+  description = "The tables of bigtable.json, with their families and what Bigtable may drop of each: by \"age\", or all versions but the \"newest\"."
+  type = list(object({
+    name     = string
+    families = list(object({ name = string, collect = string }))
+  }))
+  nullable = false
+
+  validation {
+    condition     = alltrue(flatten([for t in var.tables : [for f in t.families : contains(["age", "newest"], f.collect)]]))
+    error_message = "A family is collected by age or newest: ${join(", ", flatten([for t in var.tables : [for f in t.families : "${t.name}/${f.name} by ${f.collect}" if !contains(["age", "newest"], f.collect)]]))}."
+  }
+}
+
+variable "longest_retention_days" {
+  description = "The longest retention of all apps in days; older events may be dropped. 0: an app keeps its events for ever, and so nothing is dropped by age."
+  type        = number
+  nullable    = false
+
+  validation {
+    condition     = var.longest_retention_days >= 0 && floor(var.longest_retention_days) == var.longest_retention_days && var.longest_retention_days <= 36500
+    error_message = "longest_retention_days ${var.longest_retention_days} must be a whole number from 0 to 36500."
+  }
+}
+
+variable "deletion_protection" {
+  description = "Whether the instance and its tables refuse to be deleted."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "clients" {
+  description = "Everybody who uses the instance: members by any label. They may open connections to it, and read or write nothing."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "grants" {
+  description = "Who may do what on which table, by any label: roles/bigtable.reader or roles/bigtable.user."
+  type        = map(object({ table = string, role = string, member = string }))
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for g in values(var.grants) : contains(["roles/bigtable.reader", "roles/bigtable.user"], g.role)])
+    error_message = "Data needs roles/bigtable.reader or roles/bigtable.user: ${join(", ", [for label, g in var.grants : "${label} has ${g.role}" if !contains(["roles/bigtable.reader", "roles/bigtable.user"], g.role)])}."
+  }
+
+  validation {
+    condition     = alltrue([for g in values(var.grants) : contains([for t in var.tables : t.name], g.table)])
+    error_message = "There is no such table: ${join(", ", [for label, g in var.grants : "${g.table} of ${label}" if !contains([for t in var.tables : t.name], g.table)])}."
+  }
+}

@@ -1,0 +1,140 @@
+locals {
+  # What serves paths: the functions of all, and those that a dedicated customer
+  # has of his own.
+  backends = merge(
+    { for function, service in var.functions : "fn-${function}" => { service = service, customer = null } },
+    [for name, c in var.customers : {
+      for function, service in c.services : "customer-${name}-${function}" => { service = service, customer = name }
+    }]...
+  )
+
+  # The path matchers, each with its host and the functions of its own.
+  matchers = merge(
+    { for host in var.default_host[*] : "default" => { host = host, own = [] } },
+    { for name, c in var.customers : "customer-${name}" => { host = c.host, own = keys(c.services) } },
+  )
+
+  # By host and not by customer, so that a host which changes gets a certificate
+  # beside the old one and not in its place: one in use cannot be deleted.
+  hosts = { for m in values(local.matchers) : m.host => "${var.name_prefix}-${substr(replace(m.host, ".", "-"), 0, 30)}-${substr(sha256(m.host), 0, 6)}" }
+
+  # Priorities that stay when customers come and go: with ones in a row, a
+  # customer's rule would be missing while it moves.
+  priorities = { for name in keys(var.customers) : name => 1000 + parseint(substr(sha256(name), 0, 7), 16) }
+}
+
+resource "google_compute_global_address" "this" {
+  name        = "${var.name_prefix}-edge"
+  description = "Where the hosts of the engine point to."
+}
+
+resource "google_compute_region_network_endpoint_group" "this" {
+  for_each = local.backends
+
+  # The service is part of the name, so that another one gets a group beside the
+  # one in use.
+  name                  = "${var.name_prefix}-${each.key}-${substr(sha256(each.value.service), 0, 4)}"
+  region                = var.region
+  network_endpoint_type = "SERVERLESS"
+
+  cloud_run {
+    service = each.value.service
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "google_compute_backend_service" "this" {
+  for_each = local.backends
+
+  name                  = "${var.name_prefix}-${each.key}"
+  description           = each.value.customer == null ? "Serves all apps." : "Serves the customer ${each.value.customer} alone."
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+  protocol              = "HTTPS"
+  security_policy       = google_compute_security_policy.this.id
+
+  backend {
+    group = google_compute_region_network_endpoint_group.this[each.key].id
+  }
+
+  log_config {
+    enable      = var.log_sample_rate > 0
+    sample_rate = var.log_sample_rate > 0 ? var.log_sample_rate : null
+  }
+
+  # One that is no longer needed goes after the URL map has let go of it.
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "google_compute_url_map" "this" {
+  name            = "${var.name_prefix}-edge"
+  description     = "A host and its path matcher for every customer; a path's function is the longest that fits."
+  default_service = google_compute_backend_service.this["fn-${var.fallback_function}"].id
+
+  dynamic "host_rule" {
+    for_each = local.matchers
+    content {
+      hosts        = [host_rule.value.host]
+      path_matcher = host_rule.key
+    }
+  }
+
+  dynamic "path_matcher" {
+    for_each = local.matchers
+    iterator = matcher
+    content {
+      name            = matcher.key
+      default_service = google_compute_backend_service.this[contains(matcher.value.own, var.fallback_function) ? "${matcher.key}-${var.fallback_function}" : "fn-${var.fallback_function}"].id
+
+      dynamic "path_rule" {
+        for_each = var.routes
+        content {
+          paths   = flatten([for p in path_rule.value : [p, "${p}/*"]])
+          service = google_compute_backend_service.this[contains(matcher.value.own, path_rule.key) ? "${matcher.key}-${path_rule.key}" : "fn-${path_rule.key}"].id
+        }
+      }
+    }
+  }
+}
+
+resource "google_compute_target_https_proxy" "this" {
+  name            = "${var.name_prefix}-https"
+  url_map         = google_compute_url_map.this.id
+  certificate_map = "//certificatemanager.googleapis.com/${google_certificate_manager_certificate_map.this.id}"
+}
+
+resource "google_compute_global_forwarding_rule" "https" {
+  name                  = "${var.name_prefix}-https"
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+  ip_address            = google_compute_global_address.this.id
+  port_range            = "443"
+  target                = google_compute_target_https_proxy.this.id
+}
+
+resource "google_compute_url_map" "redirect" {
+  name        = "${var.name_prefix}-redirect"
+  description = "Sends http to https. 308 keeps the method, so that an event that is posted stays one."
+
+  default_url_redirect {
+    https_redirect         = true
+    redirect_response_code = "PERMANENT_REDIRECT"
+    strip_query            = false
+  }
+}
+
+resource "google_compute_target_http_proxy" "redirect" {
+  name    = "${var.name_prefix}-redirect"
+  url_map = google_compute_url_map.redirect.id
+}
+
+resource "google_compute_global_forwarding_rule" "http" {
+  name                  = "${var.name_prefix}-http"
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+  ip_address            = google_compute_global_address.this.id
+  port_range            = "80"
+  target                = google_compute_target_http_proxy.redirect.id
+}

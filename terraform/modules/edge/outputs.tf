@@ -1,0 +1,41 @@
+output "address" {
+  description = "The IPv4 address that every host must point to."
+  value       = google_compute_global_address.this.address
+}
+
+output "default_endpoint" {
+  description = "The URL that serves every app; null without a default host."
+  value       = var.default_host == null ? null : "https://${var.default_host}"
+}
+
+output "endpoints" {
+  description = "What each customer is served by."
+  value = { for name, c in var.customers : name => {
+    url        = "https://${c.host}"
+    app_id     = c.app_id
+    dedicated  = c.dedicated
+    rate_limit = c.rate_limit
+  } }
+}
+
+output "dns_records" {
+  description = "The records to create at whoever serves the zones of the hosts: the address of each, and what proves it ours to the certificate authority."
+  value = { for host in keys(local.hosts) : host => [
+    { name = "${host}.", type = "A", data = google_compute_global_address.this.address },
+    {
+      name = try(google_certificate_manager_dns_authorization.this[host].dns_resource_record[0].name, null)
+      type = try(google_certificate_manager_dns_authorization.this[host].dns_resource_record[0].type, null)
+      data = try(google_certificate_manager_dns_authorization.this[host].dns_resource_record[0].data, null)
+    },
+  ] }
+}
+
+output "url_map" {
+  description = "The name of the URL map, by which the load balancer's metrics are told apart."
+  value       = google_compute_url_map.this.name
+}
+
+output "security_policy" {
+  description = "The name of the Cloud Armor policy."
+  value       = google_compute_security_policy.this.name
+}

@@ -1,0 +1,206 @@
+# Wrong input, each refused before anything is planned. The messages name the
+# customer: see the validations in variables.tf.
+
+mock_provider "google" {}
+
+variables {
+  region       = "europe-west1"
+  default_host = "api.example.com"
+  functions = {
+    ingest     = "affinity-ingest"
+    imports    = "affinity-imports"
+    profiles   = "affinity-profiles"
+    strategies = "affinity-strategies"
+    catalog    = "affinity-catalog"
+    recomputes = "affinity-recomputes"
+  }
+}
+
+run "customer_without_host" {
+  command = plan
+  variables {
+    customers = { acme = { app_id = "ACME" } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "two_with_the_same_host" {
+  command = plan
+  variables {
+    customers = {
+      acme   = { host = "shop.example.com", app_id = "ACME" }
+      globex = { host = "shop.example.com", app_id = "GLOBEX" }
+    }
+  }
+  expect_failures = [var.customers]
+}
+
+run "customer_on_the_default_host" {
+  command = plan
+  variables {
+    customers = { acme = { host = "api.example.com", app_id = "ACME" } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "host_with_a_scheme" {
+  command = plan
+  variables {
+    customers = { acme = { host = "https://acme.example.com", app_id = "ACME" } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "host_that_would_leave_the_rule" {
+  command = plan
+  variables {
+    customers = { acme = { host = "a.example.com' || true || '", app_id = "ACME" } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "host_in_upper_case" {
+  command = plan
+  variables {
+    customers = { acme = { host = "Acme.example.com", app_id = "ACME" } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "rate_of_zero" {
+  command = plan
+  variables {
+    customers = { acme = { host = "acme.example.com", app_id = "ACME", rate_limit = 0 } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "rate_that_is_no_whole_number" {
+  command = plan
+  variables {
+    customers = { acme = { host = "acme.example.com", app_id = "ACME", rate_limit = 1.5 } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "rate_above_what_can_be_counted" {
+  command = plan
+  variables {
+    customers = { acme = { host = "acme.example.com", app_id = "ACME", rate_limit = 1000001 } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "name_that_is_no_name" {
+  command = plan
+  variables {
+    customers = { "Acme Inc" = { host = "acme.example.com", app_id = "ACME" } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "dedicated_without_services" {
+  command = plan
+  variables {
+    customers = { acme = { host = "acme.example.com", app_id = "ACME", dedicated = true } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "services_without_dedicated" {
+  command = plan
+  variables {
+    customers = { acme = { host = "acme.example.com", app_id = "ACME", services = { ingest = "a", profiles = "b" } } }
+  }
+  expect_failures = [var.customers]
+}
+
+run "private_function" {
+  command = plan
+  variables {
+    functions = {
+      ingest     = "affinity-ingest"
+      imports    = "affinity-imports"
+      profiles   = "affinity-profiles"
+      strategies = "affinity-strategies"
+      catalog    = "affinity-catalog"
+      recomputes = "affinity-recomputes"
+      worker     = "affinity-worker"
+    }
+  }
+  expect_failures = [var.functions]
+}
+
+run "function_without_service" {
+  command = plan
+  variables {
+    functions = { ingest = "affinity-ingest" }
+  }
+  expect_failures = [var.functions]
+}
+
+run "unknown_fallback" {
+  command = plan
+  variables {
+    fallback_function = "worker"
+  }
+  expect_failures = [var.fallback_function]
+}
+
+run "path_with_a_wildcard" {
+  command = plan
+  variables {
+    functions = { ingest = "affinity-ingest" }
+    routes    = { ingest = ["/1/*"] }
+  }
+  expect_failures = [var.routes]
+}
+
+run "path_of_two_functions" {
+  command = plan
+  variables {
+    functions = { ingest = "affinity-ingest", imports = "affinity-imports" }
+    routes    = { ingest = ["/1/events"], imports = ["/1/events"] }
+  }
+  expect_failures = [var.routes]
+}
+
+run "no_host_at_all" {
+  command = plan
+  variables {
+    default_host = null
+  }
+  expect_failures = [var.customers]
+}
+
+run "default_host_that_is_an_address" {
+  command = plan
+  variables {
+    default_host = "203.0.113.7"
+  }
+  expect_failures = [var.default_host]
+}
+
+run "default_rate_of_zero" {
+  command = plan
+  variables {
+    default_rate_limit = 0
+  }
+  expect_failures = [var.default_rate_limit]
+}
+
+run "long_prefix" {
+  command = plan
+  variables {
+    name_prefix = "a-prefix-that-is-too-long"
+  }
+  expect_failures = [var.name_prefix]
+}
+
+run "sampling_more_than_all" {
+  command = plan
+  variables {
+    log_sample_rate = 2
+  }
+  expect_failures = [var.log_sample_rate]
+}

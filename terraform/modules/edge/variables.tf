@@ -1,0 +1,164 @@
+variable "name_prefix" {
+  description = "Begins the name of every resource."
+  type        = string
+  default     = "affinity"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{0,14}[a-z0-9]$", var.name_prefix))
+    error_message = "name_prefix \"${var.name_prefix}\" must be 2 to 16 lower-case letters, digits and hyphens, begin with a letter and not end with a hyphen."
+  }
+}
+
+variable "region" {
+  description = "Where the functions run."
+  type        = string
+  nullable    = false
+}
+
+variable "labels" {
+  description = "Labels of the certificates."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "default_host" {
+  description = "The host that serves every app, such as api.example.com. Null: only the customers' hosts are served."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.default_host == null || can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", var.default_host))
+    error_message = "default_host \"${coalesce(var.default_host, "null")}\" must be a domain name in lower case, such as api.example.com."
+  }
+}
+
+variable "default_rate_limit" {
+  description = "Requests a minute that one address may send to the default host."
+  type        = number
+  default     = 6000
+  nullable    = false
+
+  validation {
+    condition     = floor(var.default_rate_limit) == var.default_rate_limit && var.default_rate_limit >= 1 && var.default_rate_limit <= 1000000
+    error_message = "default_rate_limit ${var.default_rate_limit} must be a whole number from 1 to 1000000."
+  }
+}
+
+variable "functions" {
+  description = "The Cloud Run service of each public function, by the function's name. Only these can be reached from outside."
+  type        = map(string)
+  nullable    = false
+
+  validation {
+    condition     = length(setsubtract(keys(var.routes), keys(var.functions))) == 0
+    error_message = "Functions that have routes and no service: ${join(", ", setsubtract(keys(var.routes), keys(var.functions)))}."
+  }
+
+  validation {
+    condition     = length(setsubtract(keys(var.functions), keys(var.routes))) == 0
+    error_message = "Functions that have no route, so that they are not public: ${join(", ", setsubtract(keys(var.functions), keys(var.routes)))}."
+  }
+}
+
+variable "routes" {
+  description = "The beginnings of the paths that each function serves, as whole segments; the longest that fits decides."
+  type        = map(list(string))
+  nullable    = false
+  default = {
+    ingest     = ["/1/events"]
+    imports    = ["/1/events/import"]
+    profiles   = ["/1/profiles", "/1/usertokens", "/1/explain"]
+    strategies = ["/1/strategies"]
+    catalog    = ["/1/indexes"]
+    recomputes = ["/1/recomputes", "/1/reenrich", "/1/schema", "/1/audits"]
+  }
+
+  validation {
+    condition     = alltrue([for p in flatten(values(var.routes)) : can(regex("^(/[A-Za-z0-9_.-]+)+$", p))])
+    error_message = "Paths must begin with a slash, end without one and hold no wildcard: ${join(", ", [for p in flatten(values(var.routes)) : p if !can(regex("^(/[A-Za-z0-9_.-]+)+$", p))])}."
+  }
+
+  validation {
+    condition     = length(flatten(values(var.routes))) == length(distinct(flatten(values(var.routes))))
+    error_message = "A path may belong to one function only: ${join(", ", distinct([for p in flatten(values(var.routes)) : p if length([for q in flatten(values(var.routes)) : q if q == p]) > 1]))}."
+  }
+}
+
+variable "fallback_function" {
+  description = "The function that answers paths which belong to none, with its 404."
+  type        = string
+  default     = "ingest"
+  nullable    = false
+
+  validation {
+    condition     = contains(keys(var.functions), var.fallback_function)
+    error_message = "fallback_function \"${var.fallback_function}\" is none of the functions: ${join(", ", keys(var.functions))}."
+  }
+}
+
+variable "customers" {
+  description = "Customers by name. Each has a host of its own, and at most rate_limit requests a minute from one address; a dedicated one also has Cloud Run services of its own, named in services."
+  type = map(object({
+    host       = optional(string, "")
+    app_id     = string
+    dedicated  = optional(bool, false)
+    rate_limit = optional(number, 6000)
+    services   = optional(map(string), {})
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.default_host != null || length(var.customers) > 0
+    error_message = "There is no host to serve: set default_host, or name a customer."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.customers) : can(regex("^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$", name))])
+    error_message = "A customer's name must be 1 to 20 lower-case letters, digits and hyphens, begin with a letter and not end with a hyphen: ${join(", ", [for name in keys(var.customers) : name if !can(regex("^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$", name))])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : c.host != ""])
+    error_message = "Customers without a host: ${join(", ", [for name, c in var.customers : name if c.host == ""])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : c.host == "" || can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", c.host))])
+    error_message = "Customers whose host is no domain name in lower case: ${join(", ", [for name, c in var.customers : "${name} (${c.host})" if c.host != "" && !can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", c.host))])}."
+  }
+
+  validation {
+    condition     = length(distinct([for c in values(var.customers) : c.host if c.host != ""])) == length([for c in values(var.customers) : c.host if c.host != ""])
+    error_message = "Customers with the same host: ${join("; ", [for host in distinct([for c in values(var.customers) : c.host if c.host != ""]) : "${join(" and ", [for name, c in var.customers : name if c.host == host])} (${host})" if length([for c in values(var.customers) : c.host if c.host == host]) > 1])}."
+  }
+
+  validation {
+    condition     = var.default_host == null || !contains([for c in values(var.customers) : c.host], coalesce(var.default_host, "-"))
+    error_message = "Customers whose host is the default host, which serves every app: ${join(", ", [for name, c in var.customers : name if c.host == var.default_host])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : floor(c.rate_limit) == c.rate_limit && c.rate_limit >= 1 && c.rate_limit <= 1000000])
+    error_message = "A customer's rate_limit must be a whole number from 1 to 1000000: ${join(", ", [for name, c in var.customers : "${name} (${c.rate_limit})" if floor(c.rate_limit) != c.rate_limit || c.rate_limit < 1 || c.rate_limit > 1000000])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : toset(keys(c.services)) == toset(c.dedicated ? ["ingest", "profiles"] : [])])
+    error_message = "A dedicated customer has the services ingest and profiles, any other has none: ${join(", ", [for name, c in var.customers : "${name} (${length(c.services) == 0 ? "none" : join(" and ", keys(c.services))})" if toset(keys(c.services)) != toset(c.dedicated ? ["ingest", "profiles"] : [])])}."
+  }
+}
+
+variable "log_sample_rate" {
+  description = "The share of requests that the load balancer logs, from 0 to 1. 0 logs none. Cloud Run logs every request that came through; here are those as well that were refused before."
+  type        = number
+  default     = 0.1
+  nullable    = false
+
+  validation {
+    condition     = var.log_sample_rate >= 0 && var.log_sample_rate <= 1
+    error_message = "log_sample_rate ${var.log_sample_rate} must be from 0 to 1."
+  }
+}

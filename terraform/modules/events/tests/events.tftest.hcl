@@ -1,0 +1,146 @@
+mock_provider "google" {
+  mock_resource "google_service_account" {
+    defaults = {
+      name   = "projects/affinity-test/serviceAccounts/push-events@affinity-test.iam.gserviceaccount.com"
+      email  = "push-events@affinity-test.iam.gserviceaccount.com"
+      member = "serviceAccount:push-events@affinity-test.iam.gserviceaccount.com"
+    }
+  }
+}
+
+variables {
+  project_number = "123456789012"
+  events         = { name = "events", subscription = "events-process" }
+  dead_letters   = { name = "events-dead-letter", subscription = "events-dead-letter" }
+  process_uri    = "https://process-abc-ew.a.run.app"
+}
+
+run "push" {
+  assert {
+    condition     = google_pubsub_subscription.events.push_config[0].push_endpoint == "https://process-abc-ew.a.run.app/"
+    error_message = "Events are pushed elsewhere: ${google_pubsub_subscription.events.push_config[0].push_endpoint}"
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.events.push_config[0].oidc_token[0].audience == "https://process-abc-ew.a.run.app" && google_pubsub_subscription.events.push_config[0].oidc_token[0].service_account_email == "push-events@affinity-test.iam.gserviceaccount.com"
+    error_message = "process would not know who pushes."
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.events.retry_policy[0].minimum_backoff == "1s" && google_pubsub_subscription.events.retry_policy[0].maximum_backoff == "60s"
+    error_message = "The backoff is another one."
+  }
+
+  # process gives up after 20 attempts, with the reason.
+  assert {
+    condition     = google_pubsub_subscription.events.dead_letter_policy[0].max_delivery_attempts > 20
+    error_message = "Pub/Sub gives up before process does."
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.events.expiration_policy[0].ttl == "" && google_pubsub_subscription.dead_letters.expiration_policy[0].ttl == ""
+    error_message = "A subscription goes when it is not used for a month."
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.dead_letters.topic == google_pubsub_topic.dead_letters.id && google_pubsub_subscription.events.dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead_letters.id
+    error_message = "Dead letters are kept nowhere."
+  }
+
+  assert {
+    condition     = google_pubsub_topic.events.message_retention_duration == "86400s"
+    error_message = "A day's events cannot be applied once more."
+  }
+}
+
+run "pubsub_itself" {
+  command = plan
+
+  assert {
+    condition     = google_pubsub_topic_iam_member.agent.topic == "events-dead-letter" && google_pubsub_subscription_iam_member.agent.subscription == "events-process" && google_pubsub_topic_iam_member.agent.member == "serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"
+    error_message = "Pub/Sub could not move a message to the dead letters."
+  }
+}
+
+run "publishers" {
+  command = plan
+
+  variables {
+    publishers = { ingest = "serviceAccount:fn-ingest@affinity-test.iam.gserviceaccount.com" }
+    buriers    = { process = "serviceAccount:fn-process@affinity-test.iam.gserviceaccount.com" }
+  }
+
+  assert {
+    condition     = keys(google_pubsub_topic_iam_member.publisher) == ["ingest"] && google_pubsub_topic_iam_member.publisher["ingest"].topic == "events" && google_pubsub_topic_iam_member.burier["process"].topic == "events-dead-letter"
+    error_message = "Somebody may publish elsewhere."
+  }
+}
+
+run "paused" {
+  command = plan
+
+  variables {
+    paused      = true
+    replay_days = 0
+  }
+
+  assert {
+    condition     = length(google_pubsub_subscription.events.push_config) == 0 && google_pubsub_subscription.events.message_retention_duration == "604800s"
+    error_message = "Messages do not wait."
+  }
+
+  assert {
+    condition     = google_pubsub_topic.events.message_retention_duration == null
+    error_message = "Applied events are kept though nobody wants them."
+  }
+}
+
+run "gives_up_before_process" {
+  command = plan
+
+  variables {
+    max_delivery_attempts = 20
+  }
+
+  expect_failures = [var.max_delivery_attempts]
+}
+
+run "dead_letters_into_the_same_topic" {
+  command = plan
+
+  variables {
+    dead_letters = { name = "events", subscription = "dead" }
+  }
+
+  expect_failures = [var.dead_letters]
+}
+
+run "waits_longer_than_pubsub_does" {
+  command = plan
+
+  variables {
+    ack_deadline_seconds = 630
+  }
+
+  expect_failures = [var.ack_deadline_seconds]
+}
+
+run "id_for_number" {
+  command = plan
+
+  variables {
+    project_number = "affinity-test"
+  }
+
+  expect_failures = [var.project_number]
+}
+
+run "replay_beyond_a_month" {
+  command = plan
+
+  variables {
+    replay_days = 40
+  }
+
+  expect_failures = [var.replay_days]
+}

@@ -1,0 +1,71 @@
+resource "google_firestore_database" "this" {
+  name                              = var.database
+  location_id                       = var.location
+  type                              = "FIRESTORE_NATIVE"
+  point_in_time_recovery_enablement = var.point_in_time_recovery ? "POINT_IN_TIME_RECOVERY_ENABLED" : "POINT_IN_TIME_RECOVERY_DISABLED"
+  delete_protection_state           = var.deletion_protection ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
+
+  # By itself Terraform would only forget the database, and the next one of the
+  # same name would meet it.
+  deletion_policy = "DELETE"
+}
+
+locals {
+  unindexed = merge([for collection, fields in var.unindexed : {
+    for field in fields : "${collection}/${field}" => { collection = collection, field = field }
+  }]...)
+}
+
+# Queries look at one field at a time, for which Firestore's own indexes do: no
+# index of several fields is needed. What is here takes indexes away.
+resource "google_firestore_field" "unindexed" {
+  for_each = local.unindexed
+
+  database   = google_firestore_database.this.name
+  collection = each.value.collection
+  field      = each.value.field
+
+  index_config {}
+}
+
+resource "google_firestore_field" "expiring" {
+  for_each = var.expiring
+
+  database   = google_firestore_database.this.name
+  collection = each.key
+  field      = each.value
+
+  ttl_config {}
+}
+
+locals {
+  # Roles of Firestore are given on the project; the condition narrows them to
+  # the one database.
+  only = "resource.name == \"projects/${var.project_id}/databases/${var.database}\""
+}
+
+resource "google_project_iam_member" "viewer" {
+  for_each = var.viewers
+
+  project = var.project_id
+  role    = "roles/datastore.viewer"
+  member  = each.value
+
+  condition {
+    title      = "Only the database ${var.database}"
+    expression = local.only
+  }
+}
+
+resource "google_project_iam_member" "user" {
+  for_each = var.users
+
+  project = var.project_id
+  role    = "roles/datastore.user"
+  member  = each.value
+
+  condition {
+    title      = "Only the database ${var.database}"
+    expression = local.only
+  }
+}

@@ -1,0 +1,114 @@
+mock_provider "google" {}
+
+variables {
+  project_id = "affinity-test"
+  location   = "europe-west1"
+}
+
+run "protected_by_itself" {
+  command = plan
+
+  assert {
+    condition     = google_firestore_database.this.name == "affinity" && google_firestore_database.this.type == "FIRESTORE_NATIVE"
+    error_message = "The database is another one."
+  }
+
+  assert {
+    condition     = google_firestore_database.this.delete_protection_state == "DELETE_PROTECTION_ENABLED" && google_firestore_database.this.deletion_policy == "DELETE"
+    error_message = "The database can be deleted without having been asked, or is only forgotten when it is."
+  }
+
+  # Only what no query looks at: jobs are found by state and startedAt, shards by
+  # n, state and faulty, and their numbers are added up.
+  assert {
+    condition     = length(setintersection([for f in google_firestore_field.unindexed : f.field], ["n", "state", "startedAt", "faulty", "plannedUsers", "visited", "users", "events", "changed", "left", "stale", "hash", "id"])) == 0
+    error_message = "A field that is queried has no index."
+  }
+
+  assert {
+    condition     = contains(keys(google_firestore_field.unindexed), "strategies/strategy") && contains(keys(google_firestore_field.unindexed), "indexes/attributesForFaceting")
+    error_message = "Large fields that nobody queries are indexed."
+  }
+
+  assert {
+    condition     = length(google_firestore_field.expiring) == 0
+    error_message = "Documents expire without having been asked to."
+  }
+}
+
+run "unprotected" {
+  command = plan
+
+  variables {
+    deletion_protection    = false
+    point_in_time_recovery = true
+  }
+
+  assert {
+    condition     = google_firestore_database.this.delete_protection_state == "DELETE_PROTECTION_DISABLED" && google_firestore_database.this.point_in_time_recovery_enablement == "POINT_IN_TIME_RECOVERY_ENABLED"
+    error_message = "The database does not do what it is told."
+  }
+}
+
+run "expiring" {
+  command = plan
+
+  variables {
+    expiring = { shards = "expiresAt" }
+  }
+
+  assert {
+    condition     = google_firestore_field.expiring["shards"].field == "expiresAt" && length(google_firestore_field.expiring["shards"].ttl_config) == 1
+    error_message = "What expires does not."
+  }
+}
+
+run "access" {
+  command = plan
+
+  variables {
+    viewers = { ingest = "serviceAccount:fn-ingest@affinity-test.iam.gserviceaccount.com" }
+    users   = { worker = "serviceAccount:fn-worker@affinity-test.iam.gserviceaccount.com" }
+  }
+
+  assert {
+    condition     = google_project_iam_member.viewer["ingest"].role == "roles/datastore.viewer" && google_project_iam_member.user["worker"].role == "roles/datastore.user"
+    error_message = "Somebody may do something else."
+  }
+
+  assert {
+    condition     = google_project_iam_member.viewer["ingest"].condition[0].expression == "resource.name == \"projects/affinity-test/databases/affinity\""
+    error_message = "The role is not that of one database: ${google_project_iam_member.viewer["ingest"].condition[0].expression}"
+  }
+}
+
+run "database_without_a_name" {
+  command = plan
+
+  variables {
+    database = "Affinity"
+  }
+
+  expect_failures = [var.database]
+}
+
+run "told_twice_of_a_field" {
+  command = plan
+
+  variables {
+    expiring = { shards = "next" }
+  }
+
+  expect_failures = [var.expiring]
+}
+
+run "told_twice_of_somebody" {
+  command = plan
+
+  variables {
+    viewers = { worker = "serviceAccount:fn-worker@affinity-test.iam.gserviceaccount.com" }
+    users   = { worker = "serviceAccount:fn-worker@affinity-test.iam.gserviceaccount.com" }
+  }
+
+  expect_failures = [var.users]
+}

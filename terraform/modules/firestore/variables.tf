@@ -1,0 +1,80 @@
+variable "project_id" {
+  description = "The project."
+  type        = string
+  nullable    = false
+}
+
+variable "database" {
+  description = "The database of apps, keys, strategies and jobs. A named one, so that the project's (default) stays free for others."
+  type        = string
+  default     = "affinity"
+  nullable    = false
+
+  validation {
+    condition     = var.database == "(default)" || can(regex("^[a-z][a-z0-9-]{2,61}[a-z0-9]$", var.database))
+    error_message = "database \"${var.database}\" must be (default), or 4 to 63 lower-case letters, digits and hyphens, begin with a letter and not end with a hyphen."
+  }
+}
+
+variable "location" {
+  description = "Where the database lies: a region, or eur3 or nam5 for several. It can never be changed."
+  type        = string
+  nullable    = false
+}
+
+variable "point_in_time_recovery" {
+  description = "Whether the database can be read as of any minute of the last seven days. Costs as much again as what it stores."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "deletion_protection" {
+  description = "Whether the database refuses to be deleted."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "unindexed" {
+  description = "Fields by collection that no query looks at, so that Firestore does not index every write of them."
+  type        = map(list(string))
+  nullable    = false
+  default = {
+    apps       = ["strategy"]
+    strategies = ["strategy"]
+    indexes    = ["attributesForFaceting"]
+    shards     = ["error", "faults", "from", "next", "to"]
+  }
+}
+
+variable "expiring" {
+  description = "The field by collection that holds when a document may go. No document of the engine has one."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for c, f in var.expiring : !contains(lookup(var.unindexed, c, []), f)])
+    error_message = "A field is told once, in unindexed or in expiring: ${join(", ", [for c, f in var.expiring : "${c}/${f}" if contains(lookup(var.unindexed, c, []), f)])}."
+  }
+}
+
+variable "viewers" {
+  description = "Who may read the database: members by any label."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "users" {
+  description = "Who may read and write the database: members by any label."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = length(setintersection(keys(var.users), keys(var.viewers))) == 0
+    error_message = "Who may write may read too, and is told once: ${join(", ", setintersection(keys(var.users), keys(var.viewers)))}."
+  }
+}

@@ -1,0 +1,80 @@
+locals {
+  # What the zip holds names the object: a function whose source has not changed
+  # is not deployed anew, and one whose source has changed always is.
+  object = "${var.name}-${var.source_zip == null ? "unpackaged" : try(filesha256(var.source_zip), "missing")}.zip"
+}
+
+resource "google_service_account" "this" {
+  account_id   = "fn-${var.name}"
+  display_name = "Function ${var.name}"
+}
+
+resource "google_storage_bucket_object" "source" {
+  name    = local.object
+  bucket  = var.bucket
+  source  = var.source_zip
+  content = var.source_zip == null ? "unpackaged" : null
+
+  lifecycle {
+    # The old source goes only after the function has let go of it.
+    create_before_destroy = true
+
+    precondition {
+      condition     = var.source_zip == null || try(fileexists(var.source_zip), false)
+      error_message = "Function ${var.name}: there is no ${coalesce(var.source_zip, "zip")}. Run `go run ./scripts/package` in the repository first."
+    }
+  }
+}
+
+resource "google_cloudfunctions2_function" "this" {
+  name        = var.name
+  location    = var.region
+  description = var.description
+
+  build_config {
+    runtime         = var.runtime
+    entry_point     = var.entry_point
+    service_account = var.build_service_account
+
+    # Google mends the base image by itself, without a new build.
+    automatic_update_policy {}
+
+    source {
+      storage_source {
+        bucket = google_storage_bucket_object.source.bucket
+        object = google_storage_bucket_object.source.name
+      }
+    }
+  }
+
+  service_config {
+    available_cpu                    = var.cpu
+    available_memory                 = var.memory
+    timeout_seconds                  = var.timeout_seconds
+    min_instance_count               = var.min_instances
+    max_instance_count               = var.max_instances
+    max_instance_request_concurrency = var.concurrency
+    ingress_settings                 = var.ingress
+    all_traffic_on_latest_revision   = true
+    service_account_email            = google_service_account.this.email
+    environment_variables            = { for v in var.variables : v => lookup(var.environment, v, "") }
+  }
+
+  lifecycle {
+    precondition {
+      condition     = length(setsubtract(var.variables, keys(var.environment))) == 0
+      error_message = "Function ${var.name} reads variables of which the deployment knows nothing: ${join(", ", setsubtract(var.variables, keys(var.environment)))}."
+    }
+  }
+}
+
+# A function of this generation is a Cloud Run service of the same name, which
+# asks for run.invoker; the functions' own invoker role is not looked at by it.
+resource "google_cloud_run_service_iam_member" "invoker" {
+  for_each = var.invokers
+
+  location = google_cloudfunctions2_function.this.location
+  service  = google_cloudfunctions2_function.this.name
+  role     = "roles/run.invoker"
+  member   = each.value
+}

@@ -1,0 +1,77 @@
+locals {
+  lines = jsondecode(file("${path.module}/metrics.json"))
+
+  services = sort(distinct(flatten(values(var.services))))
+  public   = sort(distinct(flatten([for f, s in var.services : s if !contains(var.private_functions, f)])))
+  private  = sort(distinct(flatten([for f, s in var.services : s if contains(var.private_functions, f)])))
+
+  # A metric's filter: the message of its lines, for each job where it tells of
+  # one, and the values that fields must have.
+  metrics = { for m in local.lines.metrics : m.name => {
+    help   = m.help
+    value  = try(m.value, null)
+    unit   = try(m.unit, "1")
+    labels = m.labels
+    of_job = strcontains(m.message, "<job>")
+    filter = join(" AND ", concat(
+      [
+        "resource.type=\"cloud_run_revision\"",
+        "resource.labels.service_name=(${join(" OR ", [for s in local.services : "\"${s}\""])})",
+        "jsonPayload.message=(${join(" OR ", distinct([for job in local.lines.jobs : "\"${replace(m.message, "<job>", job)}\""]))})",
+      ],
+      [for field, value in try(m.where, {}) : "jsonPayload.${field}=\"${value}\""],
+    ))
+  } }
+
+  # Names as PromQL has them.
+  promql = { for name in keys(local.metrics) : name => "logging_googleapis_com:user_${replace(var.name_prefix, "-", "_")}_${name}" }
+}
+
+resource "google_logging_metric" "this" {
+  for_each = local.metrics
+
+  name        = "${var.name_prefix}/${each.key}"
+  description = each.value.help
+  filter      = each.value.filter
+
+  value_extractor = each.value.value == null ? null : "EXTRACT(jsonPayload.${each.value.value})"
+  label_extractors = merge(
+    { for l in each.value.labels : l => "EXTRACT(jsonPayload.${l})" },
+    each.value.of_job ? { job = "REGEXP_EXTRACT(jsonPayload.message, \"^([a-z]+) \")" } : {},
+  )
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = each.value.value == null ? "INT64" : "DISTRIBUTION"
+    unit        = each.value.unit
+
+    dynamic "labels" {
+      for_each = concat(each.value.labels, each.value.of_job ? ["job"] : [])
+      content {
+        key        = labels.value
+        value_type = "STRING"
+      }
+    }
+  }
+
+  dynamic "bucket_options" {
+    for_each = each.value.value[*]
+    content {
+      # From 1 to 2^21, which is half an hour of milliseconds, each twice the last.
+      exponential_buckets {
+        num_finite_buckets = 21
+        growth_factor      = 2
+        scale              = 1
+      }
+    }
+  }
+}
+
+resource "google_monitoring_notification_channel" "email" {
+  for_each = toset(var.alert_email[*])
+
+  display_name = "${var.name_prefix}: ${each.value}"
+  type         = "email"
+  labels       = { email_address = each.value }
+  user_labels  = var.labels
+}

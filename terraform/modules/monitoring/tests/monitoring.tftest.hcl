@@ -1,0 +1,296 @@
+mock_provider "google" {
+  mock_resource "google_monitoring_notification_channel" {
+    defaults = { id = "projects/p/notificationChannels/1" }
+  }
+}
+
+variables {
+  services = {
+    ingest     = ["affinity-ingest", "affinity-ingest-globex"]
+    imports    = ["affinity-imports"]
+    profiles   = ["affinity-profiles", "affinity-profiles-globex"]
+    strategies = ["affinity-strategies"]
+    catalog    = ["affinity-catalog"]
+    recomputes = ["affinity-recomputes"]
+    process    = ["affinity-process"]
+    worker     = ["affinity-worker"]
+  }
+  events_subscription      = "affinity-events-process"
+  dead_letter_subscription = "affinity-events-dead-letter"
+  queue                    = "affinity-worker"
+  bigtable_instance        = "affinity"
+  security_policy          = "affinity-edge"
+  alert_email              = "oncall@example.com"
+}
+
+run "lines_are_counted_by_message_and_service" {
+  command = plan
+
+  variables {
+    services = { ingest = ["i"], profiles = ["p"], process = ["a"], worker = ["w"] }
+  }
+
+  assert {
+    condition     = google_logging_metric.this["lag"].filter == "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=(\"a\" OR \"i\" OR \"p\" OR \"w\") AND jsonPayload.message=(\"events applied\")"
+    error_message = "lag: ${google_logging_metric.this["lag"].filter}"
+  }
+
+  assert {
+    condition     = endswith(google_logging_metric.this["jobs_failed"].filter, "jsonPayload.message=(\"recompute ended\" OR \"reenrich ended\" OR \"move ended\") AND jsonPayload.state=\"failed\"")
+    error_message = "jobs_failed: ${google_logging_metric.this["jobs_failed"].filter}"
+  }
+}
+
+run "lag_is_a_distribution_by_app" {
+  command = plan
+
+  assert {
+    condition = (google_logging_metric.this["lag"].value_extractor == "EXTRACT(jsonPayload.lagMs)" &&
+      one(google_logging_metric.this["lag"].metric_descriptor).value_type == "DISTRIBUTION" &&
+      one(google_logging_metric.this["lag"].metric_descriptor).unit == "ms" &&
+      one(one(google_logging_metric.this["lag"].bucket_options).exponential_buckets).num_finite_buckets == 21 &&
+    google_logging_metric.this["lag"].label_extractors == tomap({ app = "EXTRACT(jsonPayload.app)" }))
+    error_message = "lag: ${jsonencode(google_logging_metric.this["lag"])}"
+  }
+
+  assert {
+    condition     = one(google_logging_metric.this["dead_letters"].metric_descriptor).value_type == "INT64" && length(google_logging_metric.this["dead_letters"].bucket_options) == 0
+    error_message = "dead_letters must be a counter."
+  }
+
+  assert {
+    condition     = google_logging_metric.this["jobs_ended"].label_extractors["job"] == "REGEXP_EXTRACT(jsonPayload.message, \"^([a-z]+) \")"
+    error_message = "A job's name is the first word of its line."
+  }
+
+  assert {
+    condition = alltrue([for m in google_logging_metric.this :
+      join(" ", sort([for l in one(m.metric_descriptor).labels : l.key])) == join(" ", sort(keys(m.label_extractors)))
+    ])
+    error_message = "A metric has other labels than are extracted."
+  }
+}
+
+run "every_alert_has_one_condition_a_runbook_and_a_reader" {
+  assert {
+    condition = alltrue([for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), [google_monitoring_alert_policy.lag]) :
+      length(p.conditions) == 1 && startswith(one(p.documentation).content, "Runbook: ") && length(one(p.documentation).content) > 80 &&
+      !strcontains(one(p.documentation).content, "\n") && p.notification_channels == tolist(["projects/p/notificationChannels/1"])
+    ])
+    error_message = "An alert has no runbook line, several conditions, or nobody whom it tells."
+  }
+
+  assert {
+    condition = toset(keys(output.alerts)) == toset([
+      "affinity: events wait to be applied", "affinity: profiles lag behind events", "affinity: dead letters wait for a replay",
+      "affinity: a public function answers 5xx", "affinity: a private function keeps failing",
+      "affinity: a recompute, re-enrichment or move failed", "affinity: an audit found a difference",
+    ])
+    error_message = "alerts: ${jsonencode(keys(output.alerts))}"
+  }
+
+  assert {
+    condition     = one(google_monitoring_notification_channel.email["oncall@example.com"].labels[*]).email_address == "oncall@example.com"
+    error_message = "The channel must lead to alert_email."
+  }
+}
+
+run "alerts_ask_what_they_say" {
+  command = plan
+
+  assert {
+    condition = (
+      strcontains(one(one(google_monitoring_alert_policy.measured["backlog"].conditions).condition_threshold).filter, "subscription_id=\"affinity-events-process\" AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"") &&
+      strcontains(one(one(google_monitoring_alert_policy.measured["dead_letters"].conditions).condition_threshold).filter, "subscription_id=\"affinity-events-dead-letter\" AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"")
+    )
+    error_message = "A subscription's alert looks elsewhere."
+  }
+
+  # 5xx of public functions are a share of their answers, and those of private
+  # ones are not among them.
+  assert {
+    condition = (
+      one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).filter == "${one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).denominator_filter} AND metric.labels.response_code_class=\"5xx\"" &&
+      strcontains(one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).denominator_filter, "one_of(\"affinity-catalog\", \"affinity-imports\", \"affinity-ingest\", \"affinity-ingest-globex\", \"affinity-profiles\", \"affinity-profiles-globex\", \"affinity-recomputes\", \"affinity-strategies\")") &&
+      strcontains(one(one(google_monitoring_alert_policy.measured["failures"].conditions).condition_threshold).filter, "one_of(\"affinity-process\", \"affinity-worker\")")
+    )
+    error_message = "errors: ${jsonencode(google_monitoring_alert_policy.measured["errors"].conditions)}"
+  }
+
+  assert {
+    condition     = one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query == "histogram_quantile(0.99, sum by (le, app) (rate(logging_googleapis_com:user_affinity_lag_bucket{monitored_resource=\"cloud_run_revision\"}[5m]))) > 30000"
+    error_message = "lag: ${one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query}"
+  }
+
+  # A metric of lines has no series before its first line.
+  assert {
+    condition     = one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).disable_metric_validation
+    error_message = "A first apply would fail."
+  }
+
+  assert {
+    condition     = !anytrue([for p in google_monitoring_alert_policy.measured : strcontains(one(one(p.conditions).condition_threshold).filter, "logging.googleapis.com/user")])
+    error_message = "A policy over a metric of lines fails for ten minutes after the metric is made."
+  }
+
+  assert {
+    condition = (one(one(google_monitoring_alert_policy.matched["job_failed"].conditions).condition_matched_log).filter == google_logging_metric.this["jobs_failed"].filter &&
+    one(one(google_monitoring_alert_policy.matched["audit"].conditions).condition_matched_log).filter == google_logging_metric.this["audit_differences"].filter)
+    error_message = "An alert matches other lines than its metric counts."
+  }
+}
+
+run "thresholds_are_variables" {
+  command = plan
+
+  variables {
+    name_prefix = "aff-dev"
+    thresholds = {
+      oldest_message_seconds = 7
+      lag_ms                 = 8
+      dead_letters           = 9
+      error_ratio            = 0.5
+      failures_per_minute    = 30
+      renotify_seconds       = 600
+    }
+  }
+
+  assert {
+    condition = { for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value } == {
+      backlog = 7, dead_letters = 9, errors = 0.5, failures = 0.5
+    }
+    error_message = "thresholds: ${jsonencode({ for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value })}"
+  }
+
+  assert {
+    condition     = endswith(one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query, "user_aff_dev_lag_bucket{monitored_resource=\"cloud_run_revision\"}[5m]))) > 8")
+    error_message = "lag: ${one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query}"
+  }
+
+  assert {
+    condition     = alltrue([for p in google_monitoring_alert_policy.matched : one(one(p.alert_strategy).notification_rate_limit).period == "600s"])
+    error_message = "Mails about lines come at most once in renotify_seconds."
+  }
+
+  assert {
+    condition     = google_logging_metric.this["lag"].name == "aff-dev/lag"
+    error_message = "The prefix begins a metric's name."
+  }
+}
+
+run "dashboard" {
+  command = plan
+
+  assert {
+    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == 16
+    error_message = "charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
+  }
+
+  # No tile covers another.
+  assert {
+    condition     = length(distinct([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : "${try(t.xPos, 0)} ${try(t.yPos, 0)}"])) == 16
+    error_message = "Two tiles lie in one place."
+  }
+
+  # 0 and nothing would come back from Monitoring as absent, a change for ever.
+  assert {
+    condition     = !strcontains(google_monitoring_dashboard.this.dashboard_json, "Pos\":0") && !strcontains(google_monitoring_dashboard.this.dashboard_json, "[]") && !strcontains(google_monitoring_dashboard.this.dashboard_json, "null")
+    error_message = "dashboard: ${google_monitoring_dashboard.this.dashboard_json}"
+  }
+
+  assert {
+    condition = alltrue([for what in [
+      "one_of(\\\"affinity-ingest\\\", \\\"affinity-ingest-globex\\\") AND metric.labels.response_code_class=\\\"4xx\\\"",
+      "run.googleapis.com/request_latencies\\\" AND resource.labels.service_name=one_of(\\\"affinity-profiles\\\", \\\"affinity-profiles-globex\\\")",
+      "pubsub.googleapis.com/subscription/oldest_unacked_message_age", "pubsub.googleapis.com/subscription/num_undelivered_messages",
+      "cloudtasks.googleapis.com/queue/depth", "bigtable.googleapis.com/cluster/cpu_load_hottest_node",
+      "bigtable.googleapis.com/cluster/cpu_load_by_app_profile_by_method_by_table", "networksecurity.googleapis.com/https/request_count",
+      "user_affinity_events_sum{monitored_resource=\\\"cloud_run_revision\\\"}[$${__interval}]", "p99 $${resource.labels.service_name}",
+    ] : strcontains(google_monitoring_dashboard.this.dashboard_json, what)])
+    error_message = "dashboard: ${google_monitoring_dashboard.this.dashboard_json}"
+  }
+
+  # Nothing is counted that nobody looks at.
+  assert {
+    condition = alltrue([for name in keys(google_logging_metric.this) :
+      strcontains(google_monitoring_dashboard.this.dashboard_json, "user/affinity/${name}\\\"") || strcontains(google_monitoring_dashboard.this.dashboard_json, "user_affinity_${name}_") ||
+      contains([for p in google_monitoring_alert_policy.matched : one(one(p.conditions).condition_matched_log).filter], google_logging_metric.this[name].filter)
+    ])
+    error_message = "A metric is on no chart and in no alert."
+  }
+}
+
+run "without_edge_and_reader" {
+  command = plan
+
+  variables {
+    security_policy = null
+    alert_email     = null
+  }
+
+  assert {
+    condition     = !strcontains(google_monitoring_dashboard.this.dashboard_json, "networksecurity") && length(google_monitoring_notification_channel.email) == 0
+    error_message = "Nothing of an edge that is not there, and nobody to tell."
+  }
+
+  assert {
+    condition     = length(coalesce(google_monitoring_alert_policy.lag.notification_channels, [])) == 0
+    error_message = "There is nobody to tell."
+  }
+}
+
+run "function_without_service" {
+  command = plan
+  variables {
+    services = { ingest = ["i"], profiles = ["p"], process = [], worker = ["w"] }
+  }
+  expect_failures = [var.services]
+}
+
+run "mail_that_is_no_address" {
+  command = plan
+  variables {
+    alert_email = "oncall"
+  }
+  expect_failures = [var.alert_email]
+}
+
+run "threshold_below_nothing" {
+  command = plan
+  variables {
+    thresholds = { dead_letters = -1 }
+  }
+  expect_failures = [var.thresholds]
+}
+
+run "ratio_in_percent" {
+  command = plan
+  variables {
+    thresholds = { error_ratio = 5 }
+  }
+  expect_failures = [var.thresholds]
+}
+
+run "lag_of_nothing" {
+  command = plan
+  variables {
+    thresholds = { lag_ms = 0 }
+  }
+  expect_failures = [var.thresholds]
+}
+
+run "mail_every_second" {
+  command = plan
+  variables {
+    thresholds = { renotify_seconds = 1 }
+  }
+  expect_failures = [var.thresholds]
+}
+
+run "prefix_in_upper_case" {
+  command = plan
+  variables {
+    name_prefix = "Affinity"
+  }
+  expect_failures = [var.name_prefix]
+}

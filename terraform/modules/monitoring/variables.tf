@@ -1,0 +1,119 @@
+variable "name_prefix" {
+  description = "Begins the name of every metric, alert and dashboard."
+  type        = string
+  default     = "affinity"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{0,14}[a-z0-9]$", var.name_prefix))
+    error_message = "name_prefix \"${var.name_prefix}\" must be 2 to 16 lower-case letters, digits and hyphens, begin with a letter and not end with a hyphen."
+  }
+}
+
+variable "labels" {
+  description = "Labels of the alerts and of the channel."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "alert_email" {
+  description = "Who is told of alerts. Null: nobody, the alerts only stand in the console."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.alert_email == null || can(regex("^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$", var.alert_email))
+    error_message = "alert_email \"${coalesce(var.alert_email, "null")}\" is no address of mail."
+  }
+}
+
+variable "services" {
+  description = "The Cloud Run services of each function, by the function's name: the one of all and those of dedicated customers."
+  type        = map(list(string))
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for f in ["ingest", "profiles", "process", "worker"] : length(lookup(var.services, f, [])) > 0])
+    error_message = "Functions without a service, which the dashboard and the alerts are about: ${join(", ", [for f in ["ingest", "profiles", "process", "worker"] : f if length(lookup(var.services, f, [])) == 0])}."
+  }
+}
+
+variable "private_functions" {
+  description = "The functions that Pub/Sub and Cloud Tasks call: what fails there is called again, and counts less than what a client sees."
+  type        = set(string)
+  default     = ["process", "worker"]
+  nullable    = false
+}
+
+variable "events_subscription" {
+  description = "The subscription that pushes events to process."
+  type        = string
+  nullable    = false
+}
+
+variable "dead_letter_subscription" {
+  description = "The subscription that keeps dead letters until they are replayed."
+  type        = string
+  nullable    = false
+}
+
+variable "queue" {
+  description = "The Cloud Tasks queue of the worker."
+  type        = string
+  nullable    = false
+}
+
+variable "bigtable_instance" {
+  description = "The Bigtable instance."
+  type        = string
+  nullable    = false
+}
+
+variable "security_policy" {
+  description = "The Cloud Armor policy, of which the dashboard shows what it refused. Null: there is none."
+  type        = string
+  default     = null
+}
+
+variable "thresholds" {
+  description = <<-EOT
+    When alerts open.
+    oldest_message_seconds: age of the oldest event that is not applied, for five minutes.
+    lag_ms: time from the receipt of events until profiles count them, the 99th percentile of five minutes.
+    dead_letters: messages that wait for a replay.
+    error_ratio: share of a public function's answers that are 5xx, in five minutes.
+    failures_per_minute: 5xx answers of a private function a minute, for ten minutes: its callers come again, so that some are nothing.
+    renotify_seconds: the least time between two mails about failed jobs, or about differences that audits found.
+  EOT
+  type = object({
+    oldest_message_seconds = optional(number, 60)
+    lag_ms                 = optional(number, 30000)
+    dead_letters           = optional(number, 0)
+    error_ratio            = optional(number, 0.01)
+    failures_per_minute    = optional(number, 10)
+    renotify_seconds       = optional(number, 3600)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = alltrue([for t in values(var.thresholds) : t >= 0])
+    error_message = "Thresholds must not be below 0: ${join(", ", [for name, t in var.thresholds : name if t < 0])}."
+  }
+
+  validation {
+    condition     = var.thresholds.error_ratio < 1
+    error_message = "thresholds.error_ratio ${var.thresholds.error_ratio} is a share, below 1."
+  }
+
+  validation {
+    condition     = var.thresholds.lag_ms >= 1 && var.thresholds.oldest_message_seconds >= 1
+    error_message = "thresholds.lag_ms and thresholds.oldest_message_seconds must be 1 or more: nothing takes no time."
+  }
+
+  validation {
+    condition     = var.thresholds.renotify_seconds >= 300
+    error_message = "thresholds.renotify_seconds ${var.thresholds.renotify_seconds} must be 300 or more."
+  }
+}

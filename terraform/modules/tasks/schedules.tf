@@ -1,0 +1,53 @@
+resource "google_service_account" "scheduler" {
+  account_id   = "call-nightly"
+  display_name = "Cloud Scheduler calling worker"
+}
+
+locals {
+  nightly = merge(
+    { nightly = {
+      what      = "every app without a schedule of its own"
+      schedule  = var.nightly.schedule
+      time_zone = var.nightly.time_zone
+      body      = jsonencode({ spread = var.nightly.spread, except = sort([for s in values(var.schedules) : s.app_id]) })
+    } },
+    { for name, s in var.schedules : "nightly-${name}" => {
+      what      = "the customer ${name}"
+      schedule  = s.schedule
+      time_zone = s.time_zone
+      body      = jsonencode({ app = s.app_id })
+    } },
+  )
+}
+
+# The round of the night: called twice it starts nothing twice, so it may be
+# tried again. The worker orders tasks and answers; it does not do them meanwhile.
+resource "google_cloud_scheduler_job" "nightly" {
+  for_each = local.nightly
+
+  name             = "affinity-${each.key}"
+  description      = "Recompute and audit of ${each.value.what}."
+  region           = var.region
+  schedule         = each.value.schedule
+  time_zone        = each.value.time_zone
+  attempt_deadline = "600s"
+  paused           = var.paused
+
+  retry_config {
+    retry_count          = 5
+    min_backoff_duration = "30s"
+    max_backoff_duration = "600s"
+  }
+
+  http_target {
+    uri         = "${var.worker_uri}/nightly"
+    http_method = "POST"
+    headers     = { "Content-Type" = "application/json" }
+    body        = base64encode(each.value.body)
+
+    oidc_token {
+      service_account_email = google_service_account.scheduler.email
+      audience              = var.worker_uri
+    }
+  }
+}

@@ -1,0 +1,182 @@
+mock_provider "google" {}
+
+variables {
+  project_id = "affinity-test"
+  region     = "europe-west1"
+  worker_uri = "https://worker-abc-ew.a.run.app"
+}
+
+# One account each, told apart, so that neither stands in for the other.
+override_resource {
+  target = google_service_account.tasks
+  values = {
+    name   = "projects/affinity-test/serviceAccounts/call-tasks@affinity-test.iam.gserviceaccount.com"
+    email  = "call-tasks@affinity-test.iam.gserviceaccount.com"
+    member = "serviceAccount:call-tasks@affinity-test.iam.gserviceaccount.com"
+  }
+}
+
+override_resource {
+  target = google_service_account.scheduler
+  values = {
+    email  = "call-nightly@affinity-test.iam.gserviceaccount.com"
+    member = "serviceAccount:call-nightly@affinity-test.iam.gserviceaccount.com"
+  }
+}
+
+run "queue" {
+  variables {
+    enqueuers = { profiles = "serviceAccount:fn-profiles@affinity-test.iam.gserviceaccount.com" }
+  }
+
+  assert {
+    condition = (
+      google_cloud_tasks_queue.worker.http_target[0].uri_override[0].host == "worker-abc-ew.a.run.app" &&
+      google_cloud_tasks_queue.worker.http_target[0].uri_override[0].uri_override_enforce_mode == "ALWAYS" &&
+      length(google_cloud_tasks_queue.worker.http_target[0].uri_override[0].path_override) == 0
+    )
+    error_message = "A task would not go to the worker, or not to its own path."
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue.worker.http_target[0].oidc_token[0].service_account_email == "call-tasks@affinity-test.iam.gserviceaccount.com" && google_cloud_tasks_queue.worker.http_target[0].oidc_token[0].audience == "https://worker-abc-ew.a.run.app"
+    error_message = "The worker would not know who calls."
+  }
+
+  # The worker gives a shard up after 8 attempts, and says so.
+  assert {
+    condition     = google_cloud_tasks_queue.worker.retry_config[0].max_attempts > 8
+    error_message = "Cloud Tasks gives up before the worker does."
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue.worker.desired_state == "RUNNING"
+    error_message = "The queue waits."
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue_iam_member.enqueuer["profiles"].role == "roles/cloudtasks.enqueuer" && google_service_account_iam_member.enqueuer["profiles"].role == "roles/iam.serviceAccountUser"
+    error_message = "Who orders tasks may not."
+  }
+
+  assert {
+    condition     = output.queue == "projects/affinity-test/locations/europe-west1/queues/worker"
+    error_message = "The queue is called ${output.queue}."
+  }
+}
+
+run "common_round" {
+  assert {
+    condition     = keys(google_cloud_scheduler_job.nightly) == ["nightly"] && google_cloud_scheduler_job.nightly["nightly"].schedule == "0 3 * * *"
+    error_message = "There is not one round at three."
+  }
+
+  assert {
+    condition     = jsondecode(base64decode(google_cloud_scheduler_job.nightly["nightly"].http_target[0].body)) == { spread = "1h", except = [] }
+    error_message = "The round asks for ${base64decode(google_cloud_scheduler_job.nightly["nightly"].http_target[0].body)}"
+  }
+
+  assert {
+    condition = (
+      google_cloud_scheduler_job.nightly["nightly"].http_target[0].uri == "https://worker-abc-ew.a.run.app/nightly" &&
+      google_cloud_scheduler_job.nightly["nightly"].http_target[0].oidc_token[0].audience == "https://worker-abc-ew.a.run.app" &&
+      google_cloud_scheduler_job.nightly["nightly"].http_target[0].oidc_token[0].service_account_email == "call-nightly@affinity-test.iam.gserviceaccount.com"
+    )
+    error_message = "The round does not reach the worker."
+  }
+}
+
+run "rounds_of_their_own" {
+  variables {
+    schedules = {
+      bistro = { app_id = "bistro", schedule = "30 1 * * 1-5", time_zone = "Europe/Berlin" }
+      acme   = { app_id = "acme_shop", schedule = "0 4 * * *" }
+    }
+  }
+
+  assert {
+    condition     = jsondecode(base64decode(google_cloud_scheduler_job.nightly["nightly"].http_target[0].body)).except == ["acme_shop", "bistro"]
+    error_message = "The common round does not leave out who has one of its own."
+  }
+
+  assert {
+    condition     = jsondecode(base64decode(google_cloud_scheduler_job.nightly["nightly-acme"].http_target[0].body)) == { app = "acme_shop" }
+    error_message = "The customer's round is of other apps."
+  }
+
+  assert {
+    condition     = google_cloud_scheduler_job.nightly["nightly-bistro"].time_zone == "Europe/Berlin" && google_cloud_scheduler_job.nightly["nightly-bistro"].name == "affinity-nightly-bistro"
+    error_message = "The round begins by another clock."
+  }
+}
+
+run "paused" {
+  variables {
+    paused = true
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue.worker.desired_state == "PAUSED" && alltrue([for j in google_cloud_scheduler_job.nightly : j.paused])
+    error_message = "Something is still carried out."
+  }
+}
+
+run "gives_up_before_the_worker" {
+  command = plan
+
+  variables {
+    max_attempts = 8
+  }
+
+  expect_failures = [var.max_attempts]
+}
+
+run "schedule_of_six_fields" {
+  command = plan
+
+  variables {
+    schedules = { acme = { app_id = "acme", schedule = "0 0 4 * * *" } }
+  }
+
+  expect_failures = [var.schedules]
+}
+
+run "spread_without_a_unit" {
+  command = plan
+
+  variables {
+    nightly = { spread = "60" }
+  }
+
+  expect_failures = [var.nightly]
+}
+
+run "queue_with_a_slash" {
+  command = plan
+
+  variables {
+    queue = "projects/affinity-test"
+  }
+
+  expect_failures = [var.queue]
+}
+
+run "nothing_at_once" {
+  command = plan
+
+  variables {
+    max_concurrent = 0
+  }
+
+  expect_failures = [var.max_concurrent]
+}
+
+run "faster_than_cloud_tasks" {
+  command = plan
+
+  variables {
+    max_per_second = 501
+  }
+
+  expect_failures = [var.max_per_second]
+}

@@ -1,0 +1,129 @@
+# Customers: a host each, and for a dedicated one functions of its own.
+
+mock_provider "google" {
+  source = "./tests/mocks"
+}
+
+variables {
+  project_id   = "affinity-test"
+  source_dir   = null
+  default_host = "api.example.com"
+  customers = {
+    acme = {
+      host          = "acme.example.com"
+      app_id        = "acme_shop"
+      dedicated     = true
+      min_instances = 1
+      max_instances = 30
+      rate_limit    = 12000
+      schedule      = "30 1 * * *"
+      time_zone     = "Europe/Berlin"
+    }
+    bistro = { host = "bistro.example.net", app_id = "bistro" }
+  }
+}
+
+run "endpoints" {
+  assert {
+    condition     = output.endpoint == "https://api.example.com" && { for name, c in output.customers : name => c.url } == { acme = "https://acme.example.com", bistro = "https://bistro.example.net" }
+    error_message = "Not every host is an endpoint: ${jsonencode(output.customers)}"
+  }
+
+  assert {
+    condition     = toset(keys(output.dns_records)) == toset(["api.example.com", "acme.example.com", "bistro.example.net"])
+    error_message = "Not every host is told its records: ${join(", ", keys(output.dns_records))}"
+  }
+
+  # A key of another app on a customer's host is refused by what each public
+  # function is told of hosts; the private ones serve none.
+  assert {
+    condition     = alltrue([for key, d in local.deployed : jsondecode(module.function[key].environment.CUSTOMER_HOSTS) == { "acme.example.com" = "acme_shop", "bistro.example.net" = "bistro" } if contains(local.public, d.of)])
+    error_message = "A public function does not know whose app each host serves."
+  }
+
+  assert {
+    condition     = !anytrue([for name in ["process", "worker"] : contains(keys(module.function[name].environment), "CUSTOMER_HOSTS")])
+    error_message = "A private function is told of hosts."
+  }
+
+  assert {
+    condition     = toset(keys(module.edge[0].endpoints)) == toset(["acme", "bistro"]) && module.edge[0].endpoints.acme.rate_limit == 12000 && module.edge[0].endpoints.bistro.rate_limit == 6000
+    error_message = "The edge does not serve each customer at its own rate: ${jsonencode(module.edge[0].endpoints)}"
+  }
+}
+
+run "dedicated" {
+  command = plan
+
+  assert {
+    condition     = output.customers.acme.functions == ["ingest-acme", "profiles-acme"] && output.customers.bistro.functions == []
+    error_message = "A dedicated customer has ingest and profiles of its own, and nobody else has: ${jsonencode(output.customers)}"
+  }
+
+  assert {
+    condition     = local.size["ingest-acme"].min_instances == 1 && local.size["ingest-acme"].max_instances == 30 && local.size["profiles-acme"].max_instances == 30
+    error_message = "The customer's instances are not what was asked for: ${jsonencode(local.size["ingest-acme"])}"
+  }
+
+  assert {
+    condition     = local.size["ingest"].max_instances == local.sizes.ingest.max_instances && local.size["ingest-acme"].memory == local.size["ingest"].memory
+    error_message = "A customer's instances should change nobody else's, and nothing but their number."
+  }
+
+  # Its functions may do what those of all may, under accounts of their own.
+  assert {
+    condition = (
+      { for key, g in local.table_grants : trimprefix(key, "ingest-acme/") => g.role if startswith(key, "ingest-acme/") } == { for key, g in local.table_grants : trimprefix(key, "ingest/") => g.role if startswith(key, "ingest/") } &&
+      contains(keys(local.publishers), "ingest-acme") && !contains(keys(local.publishers), "profiles-acme") &&
+      contains(keys(local.enqueuers), "profiles-acme") && !contains(keys(local.enqueuers), "ingest-acme")
+    )
+    error_message = "A customer's own functions may do something else than those of all."
+  }
+
+  assert {
+    condition     = module.function["ingest-acme"].ingress == "ALLOW_INTERNAL_AND_GCLB"
+    error_message = "A customer's own function is not behind the load balancer."
+  }
+}
+
+run "schedules" {
+  command = plan
+
+  assert {
+    condition = module.tasks.schedules == {
+      "affinity-nightly"      = "0 3 * * * Etc/UTC"
+      "affinity-nightly-acme" = "30 1 * * * Europe/Berlin"
+    }
+    error_message = "A customer with a schedule has a round of its own, any other is in the common one: ${jsonencode(module.tasks.schedules)}"
+  }
+}
+
+run "customers_alone" {
+  command = plan
+
+  variables {
+    default_host = null
+  }
+
+  assert {
+    condition     = output.endpoint == null && length(module.edge) == 1 && strcontains(output.next_steps, "https://acme.example.com/1/events")
+    error_message = "Customers' hosts should be served without a default host too."
+  }
+}
+
+run "cron_lines" {
+  command = plan
+
+  variables {
+    customers = {
+      a = { host = "a.example.com", app_id = "a", schedule = "*/15 0-6,22 1 * mon-fri" }
+      b = { host = "b.example.com", app_id = "b", schedule = "59 23 31 12 7" }
+      c = { host = "c.example.com", app_id = "c", schedule = "00 02 * JAN,jul *" }
+    }
+  }
+
+  assert {
+    condition     = length(module.tasks.schedules) == 4
+    error_message = "A cron line is not taken for one."
+  }
+}

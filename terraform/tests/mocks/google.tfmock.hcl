@@ -1,0 +1,23 @@
+# What Google would fill in, where a made-up value of any form would be refused:
+# by the provider's own checks, or by those of the modules.
+
+mock_data "google_project" {
+  defaults = {
+    number = "123456789012"
+  }
+}
+
+mock_resource "google_service_account" {
+  defaults = {
+    id     = "projects/affinity-test/serviceAccounts/some-account@affinity-test.iam.gserviceaccount.com"
+    name   = "projects/affinity-test/serviceAccounts/some-account@affinity-test.iam.gserviceaccount.com"
+    email  = "some-account@affinity-test.iam.gserviceaccount.com"
+    member = "serviceAccount:some-account@affinity-test.iam.gserviceaccount.com"
+  }
+}
+
+mock_resource "google_cloudfunctions2_function" {
+  defaults = {
+    url = "https://europe-west1-affinity-test.cloudfunctions.net/some-function"
+  }
+}

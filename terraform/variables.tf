@@ -1,0 +1,162 @@
+variable "project_id" {
+  description = "The Google Cloud project that everything is made in. One engine to a project."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project_id))
+    error_message = "project_id \"${var.project_id}\" must be 6 to 30 lower-case letters, digits and hyphens: the id, not the name or the number."
+  }
+}
+
+variable "environment" {
+  description = "What this deployment is, such as dev or prod: a label on all that it costs."
+  type        = string
+  default     = "dev"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{0,62}$", var.environment))
+    error_message = "environment \"${var.environment}\" must be lower-case letters, digits and hyphens and begin with a letter."
+  }
+}
+
+variable "region" {
+  description = "Where the functions run and the configuration lies. It cannot be changed later: a Firestore database stays where it is."
+  type        = string
+  default     = "europe-west1"
+  nullable    = false
+
+  validation {
+    condition     = contains(local.regions, var.region)
+    error_message = "\"${var.region}\" is no region of Google Cloud that is known here. Known are ${join(", ", local.regions)}; a newer one is added in regions.tf."
+  }
+}
+
+variable "clusters" {
+  description = <<-EOT
+    The Bigtable clusters by id. A cluster without a zone lies in zone b of the region; its nodes follow the load between
+    min_nodes and max_nodes. Stored profiles are served by all clusters, everything is written to primary_cluster.
+  EOT
+  type = map(object({
+    zone       = optional(string)
+    min_nodes  = optional(number, 1)
+    max_nodes  = optional(number, 1)
+    cpu_target = optional(number, 60)
+  }))
+  default  = { cluster-1 = {} }
+  nullable = false
+
+  validation {
+    condition     = alltrue([for c in values(var.clusters) : c.zone == null || can(regex("^(${join("|", local.regions)})-[a-z]$", coalesce(c.zone, "-")))])
+    error_message = "These clusters are in no zone of a region that is known here, such as europe-west1-b: ${join(", ", [for id, c in var.clusters : "${id} (${c.zone})" if c.zone != null && !can(regex("^(${join("|", local.regions)})-[a-z]$", coalesce(c.zone, "-")))])}."
+  }
+}
+
+variable "primary_cluster" {
+  description = "The cluster that everything is written to. Null: the first by name. Changing it is a failover, which has its steps: see README.md."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.primary_cluster == null || contains(keys(var.clusters), coalesce(var.primary_cluster, "-"))
+    error_message = "primary_cluster \"${coalesce(var.primary_cluster, "null")}\" is none of the clusters: ${join(", ", keys(var.clusters))}."
+  }
+}
+
+variable "longest_retention_days" {
+  description = "The longest retention of all apps in days. Bigtable drops events that are older by more than a day, so raise it before an app's. 0: some app keeps its events for ever."
+  type        = number
+  default     = 90
+  nullable    = false
+
+  validation {
+    condition     = var.longest_retention_days >= 0 && floor(var.longest_retention_days) == var.longest_retention_days && var.longest_retention_days <= 36500
+    error_message = "longest_retention_days ${var.longest_retention_days} must be a whole number from 0 to 36500."
+  }
+}
+
+variable "replay_days" {
+  description = "For how many days applied events can be applied once more, which a lost cluster needs. 0: not at all."
+  type        = number
+  default     = 1
+  nullable    = false
+
+  validation {
+    condition     = var.replay_days >= 0 && var.replay_days <= 31
+    error_message = "replay_days ${var.replay_days} must be from 0 to 31."
+  }
+}
+
+variable "deletion_protection" {
+  description = "Whether what holds data refuses to be deleted. Take it away, and apply, before a teardown."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "point_in_time_recovery" {
+  description = "Whether the configuration in Firestore can be read as of any minute of the last seven days."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "source_dir" {
+  description = "Where `go run ./scripts/package` has put the functions' zips. Null plans without them, to see what would be made; such a plan cannot be applied."
+  type        = string
+  default     = "../dist"
+}
+
+variable "functions" {
+  description = "Sizes of single functions where they are to differ from sizes.tf, by name, as { profiles = { min_instances = 2 } }. A dedicated customer's own have them too, but for their instances."
+  type = map(object({
+    min_instances   = optional(number)
+    max_instances   = optional(number)
+    concurrency     = optional(number)
+    cpu             = optional(string)
+    memory          = optional(string)
+    timeout_seconds = optional(number)
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = length(setsubtract(keys(var.functions), keys(local.functions))) == 0
+    error_message = "There are no functions ${join(", ", setsubtract(keys(var.functions), keys(local.functions)))}, only ${join(", ", keys(local.functions))}."
+  }
+
+  validation {
+    condition     = alltrue([for f in values(var.functions) : coalesce(f.timeout_seconds, 60) <= 600])
+    error_message = "timeout_seconds must be at most 600, since no caller waits longer: ${join(", ", [for name, f in var.functions : name if coalesce(f.timeout_seconds, 60) > 600])}."
+  }
+}
+
+variable "nightly" {
+  description = "When the nightly round begins for every app without a schedule of its own, and over how long it is spread."
+  type = object({
+    schedule  = optional(string, "0 3 * * *")
+    time_zone = optional(string, "Etc/UTC")
+    spread    = optional(string, "1h")
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = can(regex(local.cron, var.nightly.schedule))
+    error_message = "The nightly round's schedule \"${var.nightly.schedule}\" is no cron line, such as \"0 3 * * *\"."
+  }
+}
+
+variable "paused" {
+  description = "Whether nothing may write profiles: pushes, tasks, schedules and imports wait, while events are accepted and stored profiles served. For a failover."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "alert_email" {
+  description = "Who is told of alerts. Null: nobody, the alerts only stand in the console."
+  type        = string
+  default     = null
+}

@@ -1,0 +1,20 @@
+terraform {
+  required_version = ">= 1.9"
+
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = ">= 8.0, < 9"
+    }
+  }
+}
+
+provider "google" {
+  project = var.project_id
+  region  = var.region
+
+  default_labels = {
+    app         = "affinity"
+    environment = var.environment
+  }
+}
