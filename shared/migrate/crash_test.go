@@ -16,7 +16,7 @@ import (
 )
 
 // every makes the tests longer that disturb one call in turn: go test ./shared/migrate -every 1
-var every = flag.Int64("every", 32, "TestCrashes has one call of so many fail, and TestHappenings three disturbed")
+var every = flag.Int64("every", 64, "TestCrashes has one call of so many fail, TestHappenings one of a third of that disturbed")
 
 // scripts are ways through a move; "undo" is the rollback of a cutover.
 var scripts = map[string][]string{

@@ -17,13 +17,13 @@ import (
 )
 
 // during carries out all tasks, and does something else before one of the requests
-// to Bigtable that they make. It tells whether there was such a request.
-func (w *world) during(request int64, do func()) bool {
+// of a kind to Bigtable that they make. It tells whether there was such a request.
+func (w *world) during(kind string, request int64, do func()) bool {
 	w.t.Helper()
 	var n atomic.Int64
 	arrived, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	w.Gate = func(ctx context.Context, what string) jobtest.Fault {
-		if ctx.Value(processKey{}) != nil && strings.Contains(what, "Row") && n.Add(1) == request {
+		if ctx.Value(processKey{}) != nil && strings.Contains(what, "Row") && strings.Contains(what, kind) && n.Add(1) == request {
 			close(arrived)
 			<-goOn
 		}
@@ -101,33 +101,37 @@ var happenings = map[string]func(*testing.T, *world, store.LogEvent){
 	},
 }
 
-// TestHappenings has something happen before each request that a backfill or a
-// verification makes, both of logs that are alike and of logs that differ: both
-// logs hold what there is afterwards, and the verification that follows passes.
+// TestHappenings has something happen before each write, and before some of all
+// requests, that a backfill or a verification makes, both of logs that are alike and
+// of logs that differ: both logs hold what there is afterwards, and the verification
+// that follows passes.
 func TestHappenings(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
 	s, client := storetest.NewWithClient(t, g.dial()...)
-	stride := max(1, *every/3) // beginning anywhere, so that each has its turn
+	stride := max(1, *every/3)
 	for name, happens := range happenings {
 		for _, lies := range schema.Names {
 			for _, step := range []string{"backfill", "verify", "verify of logs that differ"} {
 				t.Run(fmt.Sprintf("%s/%s from %s", name, step, lies), func(t *testing.T) {
-					for at, came := 1+rand.Int64N(stride), true; came; at += stride {
-						w := newWorldOn(t, s, client, g, lies, usual)
-						w.clear(t)
-						came = w.happen(t, happens, lies.Other(), step, at)
-						if t.Failed() {
-							t.Fatalf("before request %d", at)
+					each := func(kind string, first, stride int64) {
+						for at, came := first, true; came; at += stride {
+							w := newWorldOn(t, s, client, g, lies, usual)
+							w.clear(t)
+							if came = w.happen(t, happens, lies.Other(), step, kind, at); t.Failed() {
+								t.Fatalf("before request %d, %s", at, kind)
+							}
 						}
 					}
+					each("Mutate", 1, 1)
+					each("", 1+rand.Int64N(stride), stride)
 				})
 			}
 		}
 	}
 }
 
-func (w *world) happen(t *testing.T, happens func(*testing.T, *world, store.LogEvent), to schema.Name, step string, at int64) bool {
+func (w *world) happen(t *testing.T, happens func(*testing.T, *world, store.LogEvent), to schema.Name, step, kind string, at int64) bool {
 	t.Helper()
 	events := history(t, users[:3], 2)
 	w.apply(events...)
@@ -140,13 +144,11 @@ func (w *world) happen(t *testing.T, happens func(*testing.T, *world, store.LogE
 		w.put(to, with(events[0], rewrites[0]...))
 	}
 	w.orders(t, order, to)
-	came := w.during(at, func() { happens(t, w, events[0]) })
+	came := w.during(kind, at, func() { happens(t, w, events[0]) })
 	if !differ {
 		w.wantDone(w.status())
 	}
-	if order == "verify" {
-		w.wantBoth()
-	}
+	w.wantBoth()
 	w.wantDone(w.does(to, "verify"))
 	w.wantBoth()
 	return came
@@ -171,7 +173,7 @@ func TestEventOnItsWay(t *testing.T) {
 				w.put(first, e)
 				w.events[place(e)] = e
 				w.orders(t, "verify", schema.Wide)
-				came = w.during(at, func() { w.put(first.Other(), e) })
+				came = w.during("", at, func() { w.put(first.Other(), e) })
 				if s := w.status(); s.Job.State != job.Done || s.Job.Totals.Faulty > 0 {
 					continue
 				}

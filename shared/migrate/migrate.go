@@ -31,6 +31,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,6 +124,12 @@ func (s Status) Working() bool { return s.Job != nil && !s.Job.State.Ended() }
 
 func (s Status) done() bool { return s.Job != nil && s.Job.State == job.Done }
 
+// undoing tells whether the cutover was undone and some may still read what was
+// moved to.
+func (s Status) undoing() bool {
+	return s.Move.Undone && s.Move.Phase != config.RollingBack && s.Settles > 0
+}
+
 // Status looks at an app.
 func (m *Mover) Status(ctx context.Context, appID string) (Status, error) {
 	app, err := m.apps.App(ctx, appID)
@@ -154,7 +161,9 @@ func (m *Mover) status(ctx context.Context, app config.App) (Status, error) {
 	if err := m.compareWindows(ctx, app, &s); err != nil {
 		return Status{}, err
 	}
-	s.Next = s.next()
+	if s.Next = s.next(); s.undoing() {
+		s.Next = slices.DeleteFunc(s.Next, func(step string) bool { return step == "rollback" })
+	}
 	return s, nil
 }
 

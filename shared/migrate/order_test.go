@@ -74,6 +74,17 @@ var states = []struct {
 		w.does(schema.Wide, "start", "backfill", "verify", "cutover", "rollback")
 	},
 		"verify backfill rollback", ""},
+	{"cutover undone on its way", func(t *testing.T, w *world) {
+		w.does(schema.Wide, steps[:4]...)
+		w.Clock = time.Now
+		w.orders(t, "rollback", schema.Wide)
+	}, "verify backfill", ""},
+	{"verification before a cutover is undone everywhere", func(t *testing.T, w *world) {
+		w.does(schema.Wide, steps[:4]...)
+		w.Clock = time.Now
+		w.orders(t, "rollback", schema.Wide)
+		w.orders(t, "verify", schema.Wide)
+	}, "verify", "verify"},
 	{"drop in work", func(t *testing.T, w *world) { w.does(schema.Wide, steps[:4]...); w.orders(t, "drop", schema.Wide) }, "drop", "drop"},
 	{"drop failed", func(t *testing.T, w *world) {
 		w.does(schema.Wide, steps[:4]...)
@@ -159,6 +170,38 @@ func TestOrder(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A step ends the job of the one before, at once; and where it comes no further than
+// to be written down, that job ends with its next task.
+func TestJobsThatAreLeft(t *testing.T) {
+	t.Parallel()
+	for _, crash := range []bool{false, true} {
+		w := newWorld(t, schema.Narrow, usual)
+		w.apply(history(t, users, 2)...)
+		w.does(schema.Wide, "start")
+		w.orders(t, "backfill", schema.Wide)
+		left := w.app().Move.Job
+		w.Gate = func(_ context.Context, what string) jobtest.Fault {
+			if crash && what == "update" {
+				return jobtest.FailBefore
+			}
+			return jobtest.None
+		}
+		if _, err := w.step(t.Context(), "rollback", schema.Wide); (err != nil) != crash {
+			t.Errorf("rollback, crash %v: %v", crash, err)
+		}
+		w.Gate = nil
+		if crash {
+			w.does(schema.Wide, "rollback")
+		}
+		if j, err := w.Jobs.Job(t.Context(), jobtest.App, left); err != nil || j.State != job.Superseded {
+			t.Errorf("the backfill is %s, error %v", j.State, err)
+		}
+		w.Drain()
+		w.wantDone(w.status())
+		w.wantEmpty(schema.Wide)
 	}
 }
 

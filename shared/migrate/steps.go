@@ -145,7 +145,7 @@ func (m *Mover) Rollback(ctx context.Context, appID string) (Status, error) {
 			a.Log.Read, a.Move.Phase, a.Move.Job, a.Move.Undone = a.Move.From, config.Backfilling, a.Move.Backfill, true
 		})
 	}
-	if s.Move.Undone && s.Settles > 0 {
+	if s.undoing() {
 		// Some still read what was moved to, which nobody would write any more; nor is
 		// it what somebody means who asks twice.
 		return s, outOfOrder("The cutover is undone, but not everywhere before %.0f seconds have passed: only after that the move can be given up", s.Settles.Seconds()+1)

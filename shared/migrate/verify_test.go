@@ -271,6 +271,26 @@ func TestProfilesThatDiffer(t *testing.T) {
 	}
 }
 
+// What was deleted is no difference, whichever schema it lies in still; from the new
+// one, where no purge might come by again, it is removed.
+func TestDeletedLeftOvers(t *testing.T) {
+	t.Parallel()
+	for _, where := range schema.Names {
+		t.Run("in "+string(where), func(t *testing.T) {
+			w := newWorld(t, schema.Narrow, usual)
+			events := history(t, users[:3], 2)
+			w.apply(events...)
+			w.does(schema.Wide, "start", "backfill")
+			w.forget("a")
+			w.put(where, events[0])
+			w.wantDone(w.does(schema.Wide, "verify"))
+			w.wantRows(schema.Wide, 0)
+			w.wantDone(w.does(schema.Wide, "cutover", "drop"))
+			w.wantExact(t, "left-overs")
+		})
+	}
+}
+
 // Of a shard with many users some are sampled, and every row is compared.
 func TestSample(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/emulator/gcloudtest"
 	"github.com/affinityengine/affinity/shared/job"
@@ -24,7 +26,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// journeys makes the tests of moves under load longer: go test ./shared/stack -run Moves -journeys 20
+// journeys makes them longer: go test ./shared/stack -run Moves -journeys 20
 var journeys = flag.Int("journeys", 1, "how often a log is moved there and back under load")
 
 // movesTTL is how long configurations are cached in tests of moves: long enough that
@@ -48,11 +50,13 @@ type load struct {
 	stacks []*stack.Stack
 	began  time.Time
 
+	pause sync.RWMutex // held to look at everything at rest
+
 	mu      sync.Mutex
 	last    int64             // the newest time of an event
 	events  map[string]sent   // by user and time
 	deleted map[string]int64  // until when each user's events are gone
-	counts  map[string]int    // of what was done
+	counts  map[string]int    // of what was asked
 	scoring int               // of the color, under the strategy that is set
 	failed  map[string]string // what was answered that should not be, by what was asked
 }
@@ -74,10 +78,12 @@ func TestMovesAcrossProcesses(t *testing.T) {
 func newLoad(t *testing.T, processes int) *load {
 	l := &load{t: t, began: time.Now(), events: map[string]sent{}, deleted: map[string]int64{}, counts: map[string]int{}, failed: map[string]string{}}
 	for range processes {
-		l.stacks = append(l.stacks, start(t, stack.Options{
+		s := start(t, stack.Options{
 			RetentionDays: 90, Layout: schema.Of(schema.Narrow), ConfigTTL: movesTTL,
 			Recompute: job.Config{ShardUsers: 4, Budget: time.Second, Attempts: 8},
-		}))
+		})
+		s.Backends.Moves.Patience(0, 50*time.Millisecond, 200*time.Millisecond, time.Second)
+		l.stacks = append(l.stacks, s)
 	}
 	return l
 }
@@ -96,7 +102,9 @@ func (l *load) run(way ...schema.Name) {
 			tick := time.NewTicker(pause)
 			defer tick.Stop()
 			for ctx.Err() == nil {
+				l.pause.RLock()
 				do(ctx)
+				l.pause.RUnlock()
 				select {
 				case <-tick.C:
 				case <-ctx.Done():
@@ -118,10 +126,10 @@ func (l *load) run(way ...schema.Name) {
 	}
 	stop()
 	work.Wait()
-	for _, s := range l.stacks {
-		idle(l.t, s)
+	if len(l.failed) > 0 {
+		l.t.Errorf("answers: %v", l.failed)
 	}
-	l.settled(way[len(way)-1])
+	l.t.Logf("in %v: %d events, %v", time.Since(l.began).Round(time.Millisecond), len(l.events), l.counts)
 }
 
 // ask sends a request to one of the processes, and takes note of an answer that is
@@ -145,7 +153,9 @@ func (l *load) ask(method, path, body string, wanted ...int) (int, string) {
 		l.fail(method+" "+path, fmt.Sprintf("%d %s %v", res.StatusCode, answer, err))
 		return 0, ""
 	}
-	l.did(method + " " + strings.Join(strings.Split(path, "/")[:3], "/"))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[method+" "+strings.Join(strings.Split(path, "/")[:3], "/")]++
 	return res.StatusCode, string(answer)
 }
 
@@ -153,12 +163,6 @@ func (l *load) fail(what, answer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed[what] = answer
-}
-
-func (l *load) did(what string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.counts[what]++
 }
 
 // someone is one of the users, of whom the last third is deleted time and again.
@@ -233,7 +237,6 @@ func (l *load) night(ctx context.Context) {
 	if _, _, err := s.Backends.Recompute.Nightly(context.WithoutCancel(ctx), []string{"demo"}, 0); err != nil {
 		l.fail("nightly round", err.Error())
 	}
-	l.did("nightly round")
 }
 
 // history imports what lay in the log before, of which some users have much.
@@ -265,9 +268,14 @@ func (l *load) move(to schema.Name) {
 		}
 	}
 	l.step("cutover", "")
-	l.audited("after the cutover to " + string(to))
+	l.audited("at work, after the cutover to " + string(to))
+	l.wants(to, "after the cutover to "+string(to))
 	if state := l.step("drop", fmt.Sprintf(`{"schema":%q}`, from)); state != "done" {
 		l.t.Fatalf("the drop is %s", state)
+	}
+	l.wants(to, "after the move to "+string(to))
+	if n := rows(l.t, l.stacks[0], from); n > 0 {
+		l.t.Errorf("%d rows are left in the schema that was dropped", n)
 	}
 }
 
@@ -285,6 +293,7 @@ func (l *load) step(name, body string) string {
 		if code != http.StatusConflict || !strings.Contains(answer, "not in force everywhere") || time.Since(began) > time.Minute {
 			l.t.Fatalf("%s: %d %s", name, code, answer)
 		}
+		settledSchema(l.t, l.stacks[0])
 	}
 	var got struct {
 		Move struct {
@@ -297,7 +306,6 @@ func (l *load) step(name, body string) string {
 	if err := json.Unmarshal([]byte(settledSchema(l.t, l.stacks[0])), &got); err != nil {
 		l.t.Fatal(err)
 	}
-	l.t.Logf("%s took %v", name, time.Since(began).Round(time.Millisecond))
 	if got.Move.Job == nil {
 		return ""
 	}
@@ -323,10 +331,15 @@ func (l *load) audited(when string) {
 	}
 }
 
-// settled compares everything with what was sent: the log, in the one schema that it
-// lies in, and the profiles that every process answers with.
-func (l *load) settled(lies schema.Name) {
+// wants holds all that there is at rest against what was sent: the log, in the schema
+// that is read, and the profiles that every process answers with.
+func (l *load) wants(lies schema.Name, when string) {
 	l.t.Helper()
+	l.pause.Lock()
+	defer l.pause.Unlock()
+	for _, s := range l.stacks {
+		idle(l.t, s)
+	}
 	settledSchema(l.t, l.stacks[0]) // and with it the strategy
 	want, scores := map[string]int{}, map[string]map[string]int{}
 	for _, e := range l.events {
@@ -352,32 +365,15 @@ func (l *load) settled(lies schema.Name) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if !maps.Equal(got, want) {
-		l.t.Errorf("the log holds %d events, want %d", len(got), len(want))
-		for k := range want {
-			if got[k] == 0 {
-				l.t.Errorf("%s is lost", k)
-			}
-		}
-		for k := range got {
-			if want[k] == 0 {
-				l.t.Errorf("%s should be gone", k)
-			}
-		}
-	}
-	if n := rows(l.t, l.stacks[0], lies.Other()); n > 0 {
-		l.t.Errorf("%d rows are left in the schema that was dropped", n)
+	if diff := cmp.Diff(want, got); diff != "" {
+		l.t.Errorf("%s the log holds %d events, want %d (-want +got):\n%s", when, len(got), len(want), diff)
 	}
 	for _, s := range l.stacks {
 		for i := range 12 {
 			l.profile(s, fmt.Sprint("u", i), scores)
 		}
 	}
-	l.audited("at the end")
-	if len(l.failed) > 0 {
-		l.t.Errorf("answers: %v", l.failed)
-	}
-	l.t.Logf("in %v: %d events, %v", time.Since(l.began).Round(time.Millisecond), len(l.events), l.counts)
+	l.audited("at rest, " + when)
 }
 
 func (l *load) profile(s *stack.Stack, user string, want map[string]map[string]int) {
