@@ -239,8 +239,28 @@ func TestSchemaInterrupted(t *testing.T) {
 	interrupt(t, "in force everywhere in ", "schema", "cutover", "--url", s.URL).wants(t, exitFail, "`affinity schema cutover` goes on waiting")
 	interrupt(t, "in force everywhere in ", "schema", "rollback", "--url", s.URL).wants(t, exitFail, "`affinity schema status` tells when")
 	affinity(t, "", "schema", "status", "--url", s.URL).wants(t, exitFine, "the log lies in narrow", "in force everywhere in 0.")
+	// Again it would give the move up, which is not what whoever was interrupted means.
+	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, exitFail, "The cutover is undone, but not everywhere")
+	settled(t, s)
 	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, exitFine, "is planning, in force everywhere in 0.", "`affinity schema status` tells how far it is")
 	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, exitFine, "the move to wide is given up: 21 rows")
+}
+
+// settled returns once the layout of the app is in force everywhere.
+func settled(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		st, err := s.Backends.Moves.Status(t.Context(), "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Settles == 0 {
+			return
+		}
+		<-poll.C
+	}
 }
 
 // TestSchemaTakenFurther: a command that waits while somebody else goes on says so.

@@ -43,7 +43,8 @@ const columnOriginal = "event"
 
 // Append writes events in every schema of the layout, the one that is read
 // first: whoever finds a row there and misses it elsewhere knows that it is on
-// its way. A row that is there already is replaced whole, so that writing again
+// its way. In the end the rows are the same in all of them, whoever else writes
+// them. A row that is there already is replaced whole, so that writing again
 // changes nothing; an error means that some rows may be missing and all must be
 // written again.
 func (l Log) Append(ctx context.Context, events []LogEvent) error {
@@ -56,6 +57,11 @@ func (l Log) Append(ctx context.Context, events []LogEvent) error {
 		}
 		if err := w.flush(); err != nil {
 			return fmt.Errorf("append to log of %s, %s: %w", l.app, n, err)
+		}
+		if n != l.layout.Read {
+			if err := l.agree(ctx, n, events); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
