@@ -140,12 +140,22 @@ func (f *firestoreJobs) Update(ctx context.Context, app, id string, change func(
 		return job, []firestore.Update{
 			{Path: "state", Value: job.State}, {Path: "planStep", Value: job.PlanStep}, {Path: "totals", Value: job.Totals},
 			{Path: "finishedAt", Value: job.FinishedAt}, {Path: "error", Value: job.Error},
+			{Path: "expiresAt", Value: expiryField(job.ExpiresAt)},
 		}, err
 	})
 	if err != nil {
 		return Job{}, fmt.Errorf("update job %s of app %q: %w", id, app, err)
 	}
 	return job, nil
+}
+
+// expiryField is a time of expiry as it is written: TTL would take a zero one for
+// long over, so there is none at all.
+func expiryField(at time.Time) any {
+	if at.IsZero() {
+		return firestore.Delete
+	}
+	return at
 }
 
 // update changes a document as it was read, and reads it again if somebody else
@@ -185,7 +195,7 @@ func (f *firestoreJobs) CreateShard(ctx context.Context, app, id string, shard S
 	if err != nil {
 		return err
 	}
-	if _, err := ref.Create(ctx, shard); err != nil {
+	if _, err := ref.Create(ctx, shard.prepared()); err != nil {
 		return fmt.Errorf("create shard %d of job %s: %w", shard.N, id, existing(err))
 	}
 	return nil
@@ -247,6 +257,7 @@ func (f *firestoreJobs) UpdateShard(ctx context.Context, app, id string, n int, 
 			{Path: "swept", Value: s.Swept}, {Path: "lastTry", Value: s.LastTry}, {Path: "visited", Value: s.Visited},
 			{Path: "users", Value: s.Users}, {Path: "events", Value: s.Events}, {Path: "changed", Value: s.Changed}, {Path: "left", Value: s.Left},
 			{Path: "faulty", Value: s.Faulty}, {Path: "faults", Value: s.Faults}, {Path: "stale", Value: s.Stale}, {Path: "error", Value: s.Error},
+			{Path: "expiresAt", Value: expiryField(s.ExpiresAt)},
 		}, err
 	})
 	if err != nil {

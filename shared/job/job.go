@@ -12,6 +12,12 @@
 //	apps/{app}/{collection}/{id}             state, kind, ..., totals once ended
 //	apps/{app}/{collection}/{id}/shards/{n}  from, to, state, step, next, counts
 //
+// What has ended is kept for some months (Kept) and then collected by Firestore's
+// TTL: the documents of jobs and of shards that have ended have a time expiresAt,
+// and those that have not have none, so that nothing is taken that somebody still
+// works on. TTL looks at each collection group by itself, {collection} and shards,
+// and has to be told of each.
+//
 // A shard is a range of user tokens [from, to) in the order of their rows; all
 // shards of a job together cover every token there can be, so that a user who
 // comes later is in one of them. The counts of a job are sums over its shards,
@@ -108,6 +114,10 @@ type Job struct {
 	// FinishedAt is zero until the job has ended.
 	StartedAt  time.Time `firestore:"startedAt"`
 	FinishedAt time.Time `firestore:"finishedAt"`
+	// ExpiresAt is when the job may be gone, by the real clock and to the
+	// microsecond, whatever the engine's is; zero, and not there at all in
+	// Firestore, until the job has ended.
+	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
 	// Error says why a job did not get done.
 	Error string `firestore:"error"`
 }
@@ -165,9 +175,15 @@ type Shard struct {
 	Faulty       int64    `firestore:"faulty"`
 	Stale        int64    `firestore:"stale"`
 	Faults       []string `firestore:"faults"`
+	// ExpiresAt is as in Job: it is zero while the shard is open.
+	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
 	// Error says why the shard failed.
 	Error string `firestore:"error"`
 }
+
+// Kept is how long jobs and shards are kept after they have ended, at least: TTL
+// takes its time. Whoever asks for one later must do without it.
+const Kept = 90 * 24 * time.Hour
 
 // MaxFaults is how many faults a shard tells of.
 const MaxFaults = 20
@@ -229,6 +245,7 @@ func (j Job) prepared() (Job, error) {
 		return Job{}, fmt.Errorf("job %s begins as %q, want %s", j.ID, j.State, Planning)
 	}
 	j.StartedAt, j.FinishedAt, j.Since = stamp(j.StartedAt), time.Time{}, stamp(j.Since)
+	j.ExpiresAt = time.Time{}
 	return j, nil
 }
 
@@ -245,7 +262,23 @@ func (j Job) changed(change func(*Job) error) (Job, error) {
 		return Job{}, fmt.Errorf("job %s cannot become %s, it is %s", j.ID, to.State, j.State)
 	}
 	to.StartedAt, to.FinishedAt = stamp(to.StartedAt), stamp(to.FinishedAt)
+	to.ExpiresAt = expiry(to.State.Ended(), to.ExpiresAt)
 	return to, nil
+}
+
+// prepared returns a new shard as it is stored: it may have ended already, if there
+// is nothing to do in it.
+func (s Shard) prepared() Shard {
+	s.ExpiresAt = expiry(s.State != ShardOpen, s.ExpiresAt)
+	return s
+}
+
+// expiry is when what has ended may be gone. What has not must not go at all.
+func expiry(ended bool, at time.Time) time.Time {
+	if !ended {
+		return time.Time{}
+	}
+	return stamp(at)
 }
 
 // changed returns what a shard becomes, if it may.
@@ -257,7 +290,7 @@ func (s Shard) changed(change func(*Shard) error) (Shard, error) {
 	if err := change(&to); err != nil {
 		return Shard{}, err
 	}
-	return to, nil
+	return to.prepared(), nil
 }
 
 // add sums a shard up.

@@ -124,7 +124,7 @@ func (m *memory) CreateShard(ctx context.Context, app, id string, shard Shard) e
 		if _, ok := j.shards[shard.N]; ok {
 			return fmt.Errorf("shard %d of job %s: %w", shard.N, id, ErrExists)
 		}
-		j.shards[shard.N] = shard
+		j.shards[shard.N] = shard.prepared()
 		return nil
 	})
 }

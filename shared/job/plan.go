@@ -166,7 +166,8 @@ func (c *cutter) cutUsers(ctx context.Context, until time.Time) error {
 func (c *cutter) cut(ctx context.Context, to string) error {
 	shard := Shard{N: c.n, From: c.from, To: to, State: ShardOpen, Next: c.from, PlannedUsers: int64(c.users)}
 	if c.users == 0 {
-		shard.State = ShardDone // whoever comes from here on finds the new configuration
+		// Whoever comes from here on finds the new configuration.
+		shard.State, shard.ExpiresAt = ShardDone, c.r.expiry()
 	}
 	err := c.r.Jobs.CreateShard(ctx, c.job.App, c.job.ID, shard)
 	if errors.Is(err, ErrExists) {

@@ -86,8 +86,8 @@ type Runner struct {
 	// which is as often as Firestore likes a document to be written. Negative: all
 	// that a Work calls are written.
 	Every time.Duration
-	// Clock tells the real time, by which configurations come into force. Nil:
-	// time.Now.
+	// Clock tells the real time, by which configurations come into force and what
+	// has ended expires. Nil: time.Now.
 	Clock func() time.Time
 }
 
@@ -105,6 +105,9 @@ func New(r Runner) *Runner {
 func (r *Runner) unsettled(app config.App) time.Duration {
 	return max(0, app.ChangedAt.Add(r.Settle).Sub(r.Clock()))
 }
+
+// expiry is when what ends now may be gone.
+func (r *Runner) expiry() time.Time { return r.Clock().Add(Kept) }
 
 // Cancel ends a job that has not ended. ErrEnded if it has, ErrNotFound if there
 // is none.
@@ -131,7 +134,7 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
 	}
 	ended, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
-		j.State, j.Error, j.Totals, j.FinishedAt = state, reason, totals, r.Now()
+		j.State, j.Error, j.Totals, j.FinishedAt, j.ExpiresAt = state, reason, totals, r.Now(), r.expiry()
 		return nil
 	})
 	if errors.Is(err, ErrEnded) {

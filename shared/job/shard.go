@@ -221,7 +221,9 @@ func (w *worker) write(ctx context.Context, change func(*Shard)) error {
 		if s.Step != w.shard.Step || s.Pass != w.shard.Pass || s.Swept != w.shard.Swept || s.Next != w.shard.Next {
 			return errOvertaken
 		}
-		change(s)
+		if change(s); s.State != ShardOpen {
+			s.ExpiresAt = w.expiry()
+		}
 		return nil
 	})
 	if err != nil {

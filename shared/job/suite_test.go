@@ -36,6 +36,7 @@ func TestFirestore(t *testing.T) {
 			t.Errorf("where it lies: %v", err)
 		}
 	})
+	t.Run("ExpiryFields", func(t *testing.T) { testExpiryFields(t, database(t)) })
 }
 
 // database is a new one.
@@ -77,6 +78,8 @@ func testJobs(t *testing.T, open func(*testing.T) job.Jobs) {
 		{"Shards", testShards},
 		{"ShardsEnd", testShardsEnd},
 		{"ShardUpdatesAtOnce", testShardUpdatesAtOnce},
+		{"Expiry", testExpiry},
+		{"ShardExpiry", testShardExpiry},
 		{"Totals", testTotals},
 		{"Faults", testFaults},
 		{"Unknown", testUnknown},

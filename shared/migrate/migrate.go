@@ -95,7 +95,8 @@ func (m *Mover) Patience(pauses ...time.Duration) { m.work.pauses = pauses }
 type Status struct {
 	Log  schema.Layout
 	Move config.Move // zero: there was none
-	// Job is the job of the move's phase, nil if it has none.
+	// Job is the job of the move's phase, nil if it has none, or if it ended so long
+	// ago that it is not kept any more.
 	Job *job.Job
 	// Faults are the first keys that the job found faulty, and what is wrong.
 	Faults []string
@@ -104,8 +105,11 @@ type Status struct {
 	// Next are the steps that may be taken now. The step whose job is under way is
 	// one: taken again it is gone on with, also where its job or tasks were lost.
 	Next []string
-	// wider: the window has grown since it was copied.
-	wider bool
+	// wider says why the new schema may not hold all that counts, of the window that
+	// was copied; "" if it does.
+	wider string
+	// over: what the last phase was to remove is gone, and its job too.
+	over bool
 }
 
 // Moving tells whether a move is under way.
@@ -122,7 +126,7 @@ func (s Status) Moving() bool {
 // Working tells whether a job is under way.
 func (s Status) Working() bool { return s.Job != nil && !s.Job.State.Ended() }
 
-func (s Status) done() bool { return s.Job != nil && s.Job.State == job.Done }
+func (s Status) done() bool { return s.over || s.Job != nil && s.Job.State == job.Done }
 
 // undoing tells whether the cutover was undone and some may still read what was
 // moved to.
@@ -141,22 +145,8 @@ func (m *Mover) Status(ctx context.Context, appID string) (Status, error) {
 
 func (m *Mover) status(ctx context.Context, app config.App) (Status, error) {
 	s := Status{Log: app.Log, Move: app.Move, Settles: max(0, app.ChangedAt.Add(m.Settle).Sub(m.Clock()))}
-	if app.Move.Job != "" {
-		found, err := m.Find(ctx, app.ID, app.Move.Job)
-		if errors.Is(err, job.ErrNotFound) {
-			// Who took the step has gone before he made the job: the step again makes it.
-			found = m.job(app, app.Move.Job)
-			found.State, err = job.Planning, nil
-		}
-		if err != nil {
-			return Status{}, fmt.Errorf("look at the job of the move of %s: %w", app.ID, err)
-		}
-		s.Job = &found
-		if found.Totals.Faulty > 0 {
-			if s.Faults, err = m.Jobs.Faults(ctx, app.ID, found.ID, job.MaxFaults); err != nil {
-				return Status{}, fmt.Errorf("look at the faults of %s: %w", found.ID, err)
-			}
-		}
+	if err := m.findJob(ctx, app, &s); err != nil {
+		return Status{}, err
 	}
 	if err := m.compareWindows(ctx, app, &s); err != nil {
 		return Status{}, err
@@ -167,17 +157,68 @@ func (m *Mover) status(ctx context.Context, app config.App) (Status, error) {
 	return s, nil
 }
 
+// findJob looks for the job of the move's phase, and for what it found.
+func (m *Mover) findJob(ctx context.Context, app config.App, s *Status) error {
+	if app.Move.Job == "" {
+		return nil
+	}
+	found, err := m.Find(ctx, app.ID, app.Move.Job)
+	if errors.Is(err, job.ErrNotFound) {
+		if s.over, err = m.outlived(ctx, *s, app); err != nil || s.over {
+			return err
+		}
+		// Who took the step has gone before he made the job, or the job has expired with
+		// something still left to do: the step again makes it.
+		found = m.job(app, app.Move.Job)
+		found.State = job.Planning
+	}
+	if err != nil {
+		return fmt.Errorf("look at the job of the move of %s: %w", app.ID, err)
+	}
+	s.Job = &found
+	if found.Totals.Faulty > 0 {
+		if s.Faults, err = m.Jobs.Faults(ctx, app.ID, found.ID, job.MaxFaults); err != nil {
+			return fmt.Errorf("look at the faults of %s: %w", found.ID, err)
+		}
+	}
+	return nil
+}
+
+// outlived tells whether a move is over whose last job is not there: it may have
+// expired since, for which the move must be old enough, and then what it was to
+// remove is gone. Jobs expire by the real clock and moves begin by the engine's: a
+// day is for what the two differ.
+func (m *Mover) outlived(ctx context.Context, s Status, app config.App) (bool, error) {
+	left := app.Move.From
+	switch app.Move.Phase {
+	case config.Dropping:
+	case config.RollingBack:
+		left = app.Move.To
+	default:
+		return false, nil
+	}
+	if s.Settles > 0 || m.Now().Sub(app.Move.StartedAt) < job.Kept-24*time.Hour {
+		return false, nil
+	}
+	return m.logs.Log(app.ID, app.Log).Empty(ctx, left)
+}
+
 // compareWindows looks whether the window has grown since it was copied: then the
-// new schema does not hold all that counts.
+// new schema does not hold all that counts. Where nobody knows any more what was
+// copied it may not either.
 func (m *Mover) compareWindows(ctx context.Context, app config.App, s *Status) error {
 	if s.Move.Phase != config.Verifying && s.Move.Phase != config.CutOver {
 		return nil
 	}
 	copied, err := m.Jobs.Job(ctx, app.ID, s.Move.Backfill)
-	if err != nil {
+	switch {
+	case errors.Is(err, job.ErrNotFound):
+		s.wider = "The backfill ended so long ago that what it copied is not known any more"
+	case err != nil:
 		return fmt.Errorf("look at the backfill of %s: %w", app.ID, err)
+	case copied.RetentionDays > 0 && (app.RetentionDays == 0 || app.RetentionDays > copied.RetentionDays):
+		s.wider = "The retention was raised since the backfill"
 	}
-	s.wider = copied.RetentionDays > 0 && (app.RetentionDays == 0 || app.RetentionDays > copied.RetentionDays)
 	return nil
 }
 
@@ -196,12 +237,12 @@ func (s Status) next() []string {
 		switch {
 		case working:
 			return []string{"verify", "rollback"}
-		case s.done() && !s.wider:
+		case s.done() && s.wider == "":
 			return []string{"cutover", "verify", "backfill", "rollback"}
 		}
 		return []string{"backfill", "verify", "rollback"}
 	case config.CutOver:
-		if s.Settles > 0 || s.wider {
+		if s.Settles > 0 || s.wider != "" {
 			return []string{"rollback"}
 		}
 		return []string{"drop", "rollback"}

@@ -118,8 +118,8 @@ func (m *Mover) Cutover(ctx context.Context, appID string) (Status, error) {
 		return s, outOfOrder("The verification is %s: it must pass before reads change sides (`affinity schema verify`)", s.Job.State)
 	case phase != config.Verifying:
 		return s, outOfOrder("The logs are not verified: `affinity schema verify` comes first")
-	case s.wider:
-		return s, outOfOrder("The retention was raised since the backfill: `affinity schema backfill` copies what it keeps now, then `affinity schema verify`")
+	case s.wider != "":
+		return s, outOfOrder("%s: `affinity schema backfill` copies what the retention keeps now, then `affinity schema verify`", s.wider)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Read, a.Move.Phase, a.Move.Job, a.Move.Undone = a.Move.To, config.CutOver, "", false
@@ -171,8 +171,8 @@ func (m *Mover) Drop(ctx context.Context, appID string, n schema.Name) (Status, 
 		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` gives it up and removes what it wrote", s.Move.To, phase)
 	case phase == config.CutOver && s.Settles > 0:
 		return s, outOfOrder("The cutover is not in force everywhere before %.0f seconds have passed: drop %s after that", s.Settles.Seconds()+1, n)
-	case s.wider:
-		return s, outOfOrder("The retention was raised since the backfill: `affinity schema rollback` undoes the cutover, then `affinity schema backfill` copies what it keeps now")
+	case s.wider != "":
+		return s, outOfOrder("%s: `affinity schema rollback` undoes the cutover, then `affinity schema backfill` copies what the retention keeps now", s.wider)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		if !s.Moving() { // rows that a process with an old configuration wrote late

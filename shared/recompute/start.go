@@ -17,7 +17,8 @@ import (
 )
 
 // StartStrategy makes sure that there is a job for the app's active strategy: it
-// starts one unless there was one already, whatever became of it.
+// starts one unless there was one already, whatever became of it. One that is not
+// kept any more (job.Kept) is done again.
 func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error) {
 	return r.start(ctx, app, 0, func(a config.App) job.Job {
 		return job.Job{ID: string(ByStrategy) + "-" + strconv.FormatInt(a.StrategyVersion, 10), Trigger: ByStrategy}
