@@ -8,7 +8,7 @@ module "bigtable" {
     max_nodes  = c.max_nodes
     cpu_target = c.cpu_target
   } }
-  primary_cluster        = coalesce(var.primary_cluster, sort(keys(var.clusters))[0])
+  primary_cluster        = coalesce(var.primary_cluster, keys(var.clusters)[0]) # null only where there is one
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
   longest_retention_days = var.longest_retention_days
   deletion_protection    = var.deletion_protection
@@ -26,6 +26,9 @@ module "firestore" {
   location               = var.region
   point_in_time_recovery = var.point_in_time_recovery
   deletion_protection    = var.deletion_protection
+
+  # Jobs that ended, and their shards, say when they may go.
+  expiring = { for collection in ["moves", "recomputes", "reenrichments", "shards"] : collection => "expiresAt" }
 
   viewers = local.viewers
   users   = local.users

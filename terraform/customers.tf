@@ -73,8 +73,8 @@ variable "customers" {
   }
 
   validation {
-    condition     = alltrue([for c in values(var.customers) : can(regex("^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", c.time_zone))])
-    error_message = "Customers whose time_zone is none, such as Europe/Berlin: ${join(", ", [for name, c in var.customers : "${name} (\"${c.time_zone}\")" if !can(regex("^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", c.time_zone))])}."
+    condition     = alltrue([for c in values(var.customers) : can(regex(local.time_zone, c.time_zone))])
+    error_message = "Customers whose time_zone is none, such as Europe/Berlin: ${join(", ", [for name, c in var.customers : "${name} (\"${c.time_zone}\")" if !can(regex(local.time_zone, c.time_zone))])}."
   }
 
   validation {
@@ -86,10 +86,18 @@ variable "customers" {
     condition     = alltrue([for c in values(var.customers) : coalesce(c.min_instances, 0) >= 0 && coalesce(c.max_instances, 10) >= max(1, coalesce(c.min_instances, 0)) && floor(coalesce(c.min_instances, 0)) == coalesce(c.min_instances, 0) && floor(coalesce(c.max_instances, 10)) == coalesce(c.max_instances, 10)])
     error_message = "A customer's instances must be whole numbers, max_instances (10 unless told) 1 or more and not below min_instances: ${join(", ", [for name, c in var.customers : "${name} (${coalesce(c.min_instances, 0)} to ${coalesce(c.max_instances, 10)})" if !(coalesce(c.min_instances, 0) >= 0 && coalesce(c.max_instances, 10) >= max(1, coalesce(c.min_instances, 0)) && floor(coalesce(c.min_instances, 0)) == coalesce(c.min_instances, 0) && floor(coalesce(c.max_instances, 10)) == coalesce(c.max_instances, 10))])}."
   }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : coalesce(c.max_instances, 10) <= 1000])
+    error_message = "A customer's max_instances must be at most 1000: ${join(", ", [for name, c in var.customers : "${name} (${c.max_instances})" if coalesce(c.max_instances, 10) > 1000])}."
+  }
 }
 
 locals {
   host = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$"
+
+  # The form of a name in the time zone database; which there are, only an apply tells.
+  time_zone = "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 
   # A cron line: five fields of numbers within their bounds, names for months and
   # days, ranges, lists and steps.

@@ -57,7 +57,11 @@ output "next_steps" {
       "  go run ./scripts/affinity app create ${local.first_app} --project ${var.project_id} --database ${module.firestore.database}",
       "Then send an event:",
       "  curl -i https://${local.first_host}/1/events -H 'X-Algolia-Application-Id: ${local.first_app}' -H 'X-Algolia-API-Key: KEY' -d '{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Product Viewed\",\"index\":\"products\",\"userToken\":\"user-1\",\"filters\":[\"color:Red\"]}]}'",
-      "",
     ],
+    length(var.customers) == 0 ? [] : [
+      "A customer's host takes the keys of its app only. With another app and its key the answer must be 403; if it is anything else, the host does not reach the functions:",
+      "  curl -i https://${values(var.customers)[0].host}/1/events -H 'X-Algolia-Application-Id: OTHER_APP' -H 'X-Algolia-API-Key: OTHER_KEY' -d '{\"events\":[]}'",
+    ],
+    [""],
   ))
 }

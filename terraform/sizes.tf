@@ -13,9 +13,10 @@ locals {
     recomputes = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 4, timeout_seconds = 120 }
 
     # process shares refreshes between the messages of an instance, so that more
-    # at once cost less each. worker holds whole chunks of users; Cloud Tasks
+    # at once cost less each; one may take minutes, and Pub/Sub waits no longer
+    # than ten. worker holds whole chunks of users; Cloud Tasks
     # waits ten minutes for it.
-    process = { cpu = "1", memory = "1Gi", concurrency = 40, max_instances = 10, timeout_seconds = 300 }
+    process = { cpu = "1", memory = "1Gi", concurrency = 40, max_instances = 10, timeout_seconds = 540 }
     worker  = { cpu = "1", memory = "2Gi", concurrency = 4, max_instances = 5, timeout_seconds = 600 }
   }
 }

@@ -22,7 +22,7 @@ variable "environment" {
 }
 
 variable "region" {
-  description = "Where the functions run and the configuration lies. It cannot be changed later: a Firestore database stays where it is."
+  description = "Where the functions run, the configuration lies, and a cluster without a zone. It cannot be changed later: a Firestore database stays where it is, and so does a Bigtable cluster. Another region would replace both, with all that they hold."
   type        = string
   default     = "europe-west1"
   nullable    = false
@@ -37,6 +37,8 @@ variable "clusters" {
   description = <<-EOT
     The Bigtable clusters by id. A cluster without a zone lies in zone b of the region; its nodes follow the load between
     min_nodes and max_nodes. Stored profiles are served by all clusters, everything is written to primary_cluster.
+    A new zone is a new cluster with a new id, and the old one is taken away after a failover: changing the zone of an id
+    replaces the whole instance, with all that it holds.
   EOT
   type = map(object({
     zone       = optional(string)
@@ -54,9 +56,15 @@ variable "clusters" {
 }
 
 variable "primary_cluster" {
-  description = "The cluster that everything is written to. Null: the first by name. Changing it is a failover, which has its steps: see README.md."
+  description = "The cluster that everything is written to. Null only where there is one. Changing it is a failover, which has its steps: see README.md."
   type        = string
   default     = null
+
+  # The first by name would be another one as soon as a cluster is added before it.
+  validation {
+    condition     = var.primary_cluster != null || length(var.clusters) <= 1
+    error_message = "Of several clusters primary_cluster must say which is written to, and it says nothing: one of ${join(", ", keys(var.clusters))}. Where a cluster is being added, it is the one that was there."
+  }
 
   validation {
     condition     = var.primary_cluster == null || contains(keys(var.clusters), coalesce(var.primary_cluster, "-"))
@@ -130,6 +138,12 @@ variable "functions" {
     condition     = alltrue([for f in values(var.functions) : coalesce(f.timeout_seconds, 60) <= 600])
     error_message = "timeout_seconds must be at most 600, since no caller waits longer: ${join(", ", [for name, f in var.functions : name if coalesce(f.timeout_seconds, 60) > 600])}."
   }
+
+  # A task begins no user after four minutes, but an audit compares for eight.
+  validation {
+    condition     = coalesce(try(var.functions["worker"].timeout_seconds, 600), 600) >= 600
+    error_message = "timeout_seconds of worker must be 600, not ${coalesce(try(var.functions["worker"].timeout_seconds, 600), 600)}: an audit takes eight minutes, and one that is cut off begins anew."
+  }
 }
 
 variable "nightly" {
@@ -145,6 +159,17 @@ variable "nightly" {
   validation {
     condition     = can(regex(local.cron, var.nightly.schedule))
     error_message = "The nightly round's schedule \"${var.nightly.schedule}\" is no cron line, such as \"0 3 * * *\"."
+  }
+
+  validation {
+    condition     = can(regex(local.time_zone, var.nightly.time_zone))
+    error_message = "The nightly round's time_zone \"${var.nightly.time_zone}\" is none, such as Europe/Berlin."
+  }
+
+  # The worker refuses a longer one, every night.
+  validation {
+    condition     = can(regex("^([0-9]{1,6}[hms])+$", var.nightly.spread)) && sum(concat([0], [for p in regexall("([0-9]+)([hms])", var.nightly.spread) : tonumber(p[0]) * { h = 3600, m = 60, s = 1 }[p[1]]])) <= 86400
+    error_message = "The nightly round's spread \"${var.nightly.spread}\" must be a duration of at most 24h, such as 1h or 1h30m."
   }
 }
 

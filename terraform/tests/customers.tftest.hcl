@@ -98,6 +98,15 @@ run "schedules" {
   }
 }
 
+run "probe" {
+  command = plan
+
+  assert {
+    condition     = strcontains(output.next_steps, "must be 403") && strcontains(output.next_steps, "https://acme.example.com/1/events -H 'X-Algolia-Application-Id: OTHER_APP'")
+    error_message = "Nobody is told to try a customer's host with another app's key: ${output.next_steps}"
+  }
+}
+
 run "customers_alone" {
   command = plan
 

@@ -78,9 +78,25 @@ run "plan" {
     condition     = output.bigtable == { instance = "affinity", primary_cluster = "cluster-1" }
     error_message = "The instance is not the one cluster that nothing was said about."
   }
+
+  # Nobody gives up on a call before the function does.
+  assert {
+    condition     = local.size["process"].timeout_seconds == 540 && module.events.ack_deadline_seconds == 570 && local.size["worker"].timeout_seconds == 600
+    error_message = "Pub/Sub waits ${module.events.ack_deadline_seconds} s for process, which may take ${local.size["process"].timeout_seconds} s."
+  }
+
+  assert {
+    condition     = module.firestore.expiring == { moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", shards = "expiresAt" }
+    error_message = "What jobs leave behind does not go, or something else does: ${jsonencode(module.firestore.expiring)}"
+  }
 }
 
 run "apply" {
+  assert {
+    condition     = alltrue([for key, g in local.table_grants : g.member == module.function[split("/", key)[0]].service_account_member])
+    error_message = "A grant is another function's than its name says."
+  }
+
   assert {
     condition     = alltrue([for name, f in local.functions : module.function[name].invokers == tolist(["allUsers"]) if f.kind == "public"])
     error_message = "The load balancer cannot call every public function."
@@ -121,6 +137,46 @@ run "apply" {
 # failure too.
 run "least_privilege" {
   command = plan
+
+  assert {
+    condition = { for key, g in local.table_grants : key => trimprefix(g.role, "roles/bigtable.") } == {
+      "ingest/objects"           = "reader"
+      "ingest/refused"           = "user"
+      "imports/objects"          = "reader"
+      "imports/events"           = "user"
+      "imports/events_narrow"    = "user"
+      "imports/users"            = "user"
+      "profiles/events"          = "reader"
+      "profiles/events_narrow"   = "reader"
+      "profiles/histories"       = "reader"
+      "profiles/users"           = "user"
+      "strategies/events"        = "reader"
+      "strategies/events_narrow" = "reader"
+      "strategies/histories"     = "reader"
+      "strategies/users"         = "reader"
+      "catalog/objects"          = "user"
+      "recomputes/events"        = "reader"
+      "recomputes/events_narrow" = "reader"
+      "recomputes/histories"     = "reader"
+      "recomputes/users"         = "reader"
+      "process/objects"          = "reader"
+      "process/events"           = "user"
+      "process/events_narrow"    = "user"
+      "process/users"            = "user"
+      "process/histories"        = "user"
+      "worker/objects"           = "reader"
+      "worker/events"            = "user"
+      "worker/events_narrow"     = "user"
+      "worker/users"             = "user"
+      "worker/histories"         = "user"
+    }
+    error_message = "Some function may do something else: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
+  }
+
+  assert {
+    condition     = alltrue([for key, g in local.table_grants : endswith(key, "/${g.table}") && startswith(g.role, "roles/bigtable.")])
+    error_message = "A grant is of another table than its name says."
+  }
 
   assert {
     condition     = toset([for key, g in local.table_grants : key if g.table == "histories" && g.role == "roles/bigtable.user"]) == toset(["process/histories", "worker/histories"])

@@ -11,14 +11,48 @@ variables {
     cluster-1 = { zone = "europe-west1-b", min_nodes = 3, max_nodes = 9 }
     cluster-2 = { zone = "europe-west1-c", min_nodes = 3, max_nodes = 9 }
   }
+  primary_cluster = "cluster-1"
+  customers       = { acme = { host = "acme.example.com", app_id = "acme_shop", schedule = "30 1 * * *" } }
 }
 
-run "first_by_name" {
+# A cluster that comes first by name does not take the writes over.
+run "cluster_that_is_added" {
   command = plan
+
+  variables {
+    clusters = {
+      cluster-0 = { zone = "europe-west1-d" }
+      cluster-1 = { zone = "europe-west1-b" }
+    }
+  }
 
   assert {
     condition     = output.bigtable.primary_cluster == "cluster-1"
-    error_message = "Without being told, the first cluster by name is written to."
+    error_message = "Another cluster is written to since one was added."
+  }
+}
+
+run "nobody_says_which" {
+  command = plan
+
+  variables {
+    primary_cluster = null
+  }
+
+  expect_failures = [var.primary_cluster]
+}
+
+run "one_that_is_not_cluster_1" {
+  command = plan
+
+  variables {
+    clusters        = { cluster-2 = { zone = "europe-west1-c" } }
+    primary_cluster = null
+  }
+
+  assert {
+    condition     = output.bigtable.primary_cluster == "cluster-2"
+    error_message = "The one cluster there is is not written to."
   }
 }
 
@@ -49,6 +83,29 @@ run "paused" {
   assert {
     condition     = alltrue([for name in ["ingest", "profiles"] : module.function[name].invokers == tolist(["allUsers"])])
     error_message = "Events and reads should go on."
+  }
+
+  assert {
+    condition     = module.events.push_endpoint == null
+    error_message = "Events are still pushed to process."
+  }
+
+  assert {
+    condition     = module.tasks.waiting == tolist(["affinity-nightly", "affinity-nightly-acme", "worker"])
+    error_message = "Tasks or rounds are still carried out; only these wait: ${join(", ", module.tasks.waiting)}"
+  }
+}
+
+run "goes_on" {
+  assert {
+    condition     = module.events.push_endpoint == "${module.function["process"].uri}/" && length(module.tasks.waiting) == 0 && module.function["imports"].invokers == tolist(["allUsers"])
+    error_message = "After the pause something still waits: ${jsonencode(module.tasks.waiting)}"
+  }
+
+  # The addresses of the two, and not of any function.
+  assert {
+    condition     = module.tasks.queue_host == trimprefix(module.function["worker"].uri, "https://") && length(distinct([for f in module.function : f.uri])) == length(module.function)
+    error_message = "Tasks go to ${module.tasks.queue_host}, the worker is at ${module.function["worker"].uri}."
   }
 }
 

@@ -1,4 +1,4 @@
-# What is refused before anything is made. The messages name the customers.
+# What is refused before anything is made, but for customers.
 
 mock_provider "google" {
   source = "./tests/mocks"
@@ -7,243 +7,6 @@ mock_provider "google" {
 variables {
   project_id = "affinity-test"
   source_dir = null
-}
-
-run "without_a_host" {
-  command = plan
-
-  variables {
-    customers = { acme = { app_id = "acme" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "host_that_is_none" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "Acme Shop", app_id = "acme" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "host_with_a_path" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com/1", app_id = "acme" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "same_host" {
-  command = plan
-
-  variables {
-    customers = {
-      acme   = { host = "shop.example.com", app_id = "acme" }
-      bistro = { host = "shop.example.com", app_id = "bistro" }
-    }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "host_of_all" {
-  command = plan
-
-  variables {
-    default_host = "api.example.com"
-    customers    = { acme = { host = "api.example.com", app_id = "acme" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "without_an_app" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "same_app" {
-  command = plan
-
-  variables {
-    customers = {
-      acme   = { host = "acme.example.com", app_id = "shop" }
-      bistro = { host = "bistro.example.com", app_id = "shop" }
-    }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "app_with_a_comma" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme,shop" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "app_too_long" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "schedule_in_words" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", schedule = "every day at 3" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "schedule_of_four_fields" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", schedule = "0 3 * *" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "schedule_of_six_fields" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", schedule = "0 0 3 * * *" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "schedule_beyond_the_hour" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", schedule = "60 3 * * *" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "schedule_beyond_the_day" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", schedule = "0 24 * * *" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "schedule_of_no_month" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", schedule = "0 3 * 13 *" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "schedule_of_no_step" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", schedule = "*/0 3 * * *" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "schedule_of_nothing" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", schedule = "" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "no_time_zone" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", time_zone = "Mars Base" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "name_with_capitals" {
-  command = plan
-
-  variables {
-    customers = { Acme = { host = "acme.example.com", app_id = "acme" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "name_too_long" {
-  command = plan
-
-  variables {
-    customers = { a-customer-of-ours = { host = "acme.example.com", app_id = "acme" } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "rate_of_nothing" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", rate_limit = 0 } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "fewer_instances_than_none" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", dedicated = true, min_instances = -1 } }
-  }
-
-  expect_failures = [var.customers]
-}
-
-run "most_below_least" {
-  command = plan
-
-  variables {
-    customers = { acme = { host = "acme.example.com", app_id = "acme", dedicated = true, min_instances = 5, max_instances = 2 } }
-  }
-
-  expect_failures = [var.customers]
 }
 
 run "default_host_that_is_none" {
@@ -284,6 +47,46 @@ run "cluster_in_no_zone" {
   }
 
   expect_failures = [var.clusters]
+}
+
+run "audit_that_is_cut_off" {
+  command = plan
+
+  variables {
+    functions = { worker = { timeout_seconds = 540 } }
+  }
+
+  expect_failures = [var.functions]
+}
+
+run "round_longer_than_a_day" {
+  command = plan
+
+  variables {
+    nightly = { spread = "23h60m1s" }
+  }
+
+  expect_failures = [var.nightly]
+}
+
+run "spread_without_a_unit" {
+  command = plan
+
+  variables {
+    nightly = { spread = "60" }
+  }
+
+  expect_failures = [var.nightly]
+}
+
+run "common_round_in_no_time_zone" {
+  command = plan
+
+  variables {
+    nightly = { time_zone = "Mars Base" }
+  }
+
+  expect_failures = [var.nightly]
 }
 
 run "primary_cluster_that_is_none" {
@@ -365,4 +168,3 @@ run "environment_in_capitals" {
 
   expect_failures = [var.environment]
 }
-

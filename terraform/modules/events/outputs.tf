@@ -12,3 +12,13 @@ output "subscriptions" {
   description = "The subscriptions' ids, by what they carry."
   value       = { events = google_pubsub_subscription.events.name, dead_letters = google_pubsub_subscription.dead_letters.name }
 }
+
+output "push_endpoint" {
+  description = "Where events are pushed to; null while they wait."
+  value       = tostring(one(google_pubsub_subscription.events.push_config[*].push_endpoint))
+}
+
+output "ack_deadline_seconds" {
+  description = "How long Pub/Sub waits for an answer to a push."
+  value       = google_pubsub_subscription.events.ack_deadline_seconds
+}

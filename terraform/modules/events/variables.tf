@@ -42,7 +42,7 @@ variable "paused" {
 variable "ack_deadline_seconds" {
   description = "How long Pub/Sub waits for an answer to a push: no less than the function may take."
   type        = number
-  default     = 330
+  default     = 570
   nullable    = false
 
   validation {

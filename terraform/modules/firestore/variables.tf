@@ -49,7 +49,7 @@ variable "unindexed" {
 }
 
 variable "expiring" {
-  description = "The field by collection that holds when a document may go. No document of the engine has one."
+  description = "The field by collection that holds when a document may go; it is not indexed either. A document without the field stays."
   type        = map(string)
   default     = {}
   nullable    = false

@@ -6,6 +6,9 @@
 locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
+  # Said by every runbook that asks the engine: where it is, and how to come by a key.
+  as_admin = "`--url https://HOST --app APP --key KEY`, where KEY is what `go run ./scripts/affinity app key add APP --acl admin,recommendation --project PROJECT --database affinity` prints; remove it afterwards: `go run ./scripts/affinity app key list APP --project PROJECT --database affinity` shows its HASH for `go run ./scripts/affinity app key remove APP HASH --project PROJECT --database affinity`"
+
   # Alerts by metrics that Google keeps.
   measured = {
     backlog = {
@@ -19,7 +22,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = []
-      runbook  = "Look whether process answers 5xx (its log: \"request failed\") or is at its maximum of instances, and whether Bigtable's CPU is at its target: mend what fails, raise max_instances of process or the nodes. What waits is applied when it can be, nothing is lost."
+      runbook  = "Look whether process answers 5xx (its log: \"request failed\") or is at its maximum of instances, and whether Bigtable's CPU is at its target: mend what fails, raise max_instances of process or the nodes. What waits is applied when it can be, for seven days. But process gives up a message that it fails 20 times, which is about a quarter of an hour where it fails at once: where it answers 5xx and that is not mended in ten minutes, run `gcloud pubsub subscriptions modify-push-config ${var.events_subscription} --push-endpoint='' --project PROJECT` and apply with `paused = true` as terraform/README.md says, or replay the dead letters afterwards."
     }
     dead_letters = {
       title    = "dead letters wait for a replay"
@@ -32,7 +35,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = []
-      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `affinity replay --project PROJECT --dry-run`; mend it, then `affinity replay --project PROJECT` before the subscription's retention is over. Until then these events are missing from profiles, and nothing else is."
+      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`; mend it, then `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention is over. Until then these events are missing from profiles, and nothing else is."
     }
     errors = {
       title    = "a public function answers 5xx"
@@ -60,28 +63,58 @@ locals {
       by       = ["resource.label.service_name"]
       runbook  = "Read the service's lines \"request failed\". Pub/Sub and Cloud Tasks come again, and give up after 20 and 100 attempts: what is not mended by then becomes dead letters, or a job that fails."
     }
+    # Half an hour is longer than the attempts that the worker gives a shard.
+    persists = {
+      title    = "the worker fails again and again"
+      severity = "ERROR"
+      filter   = "${local.requests_of.worker} AND metric.labels.response_code_class=\"5xx\""
+      of       = null
+      above    = 0
+      period   = "600s"
+      duration = "1800s"
+      aligner  = "ALIGN_RATE"
+      reducer  = "REDUCE_SUM"
+      by       = []
+      runbook  = "Few tasks fail, and none of them comes through: a deletion of a user that is not carried out, or a night that is not begun. Read worker's lines \"request failed\", whose `error` says what fails, and look at the queue's oldest tasks: `gcloud tasks list --queue ${var.queue} --location REGION --project PROJECT`. Mend it: Cloud Tasks comes again by itself, up to 100 times, which is about eight hours."
+    }
   }
 
   # What filters by functions have in common.
-  requests_of = { for whose, services in { public = local.public, private = local.private } : whose =>
+  requests_of = { for whose, services in { public = local.public, private = local.private, worker = sort(var.services["worker"]) } : whose =>
     "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in services : "\"${s}\""])}) AND metric.type=\"run.googleapis.com/request_count\""
   }
 
-  # Alerts by lines of which one is too many.
+  # Alerts by lines of which one is too many: those of a metric, or of a filter.
   matched = {
     job_failed = {
       title    = "a recompute, re-enrichment or move failed"
       severity = "ERROR"
-      metric   = "jobs_failed"
-      labels   = ["app"]
-      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why; mend it, then start it anew: `affinity recompute start`, `affinity reenrich` or the step that `affinity schema status` names. Until then reads compute profiles of an older strategy themselves and are right, but slower."
+      filter   = local.metrics["jobs_failed"].filter
+      labels   = { app = "EXTRACT(jsonPayload.app)" }
+      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why; mend it, then start it anew: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads compute profiles of an older strategy themselves and are right, but slower."
     }
     audit = {
       title    = "an audit found a difference"
       severity = "ERROR"
-      metric   = "audit_differences"
-      labels   = ["app", "which", "what"]
-      runbook  = "A profile is not what its events say. Look at the user of the line with `affinity explain USER`, run `affinity audit` for how many it concerns, and `affinity recompute start` to make them anew; keep the line, it is how the fault will be found."
+      filter   = local.metrics["audit_differences"].filter
+      labels   = { for l in ["app", "which", "what"] : l => "EXTRACT(jsonPayload.${l})" }
+      runbook  = "A profile is not what its events say. Keep the line, it is how the fault will be found. Look at the user of the line with `go run ./scripts/affinity explain USER`, see how many it concerns with `go run ./scripts/affinity audit --sample 1000`, and make them anew with `go run ./scripts/affinity recompute start`, each with ${local.as_admin}."
+    }
+    task_dropped = {
+      title    = "the worker dropped a task"
+      severity = "ERROR"
+      filter   = local.metrics["tasks_dropped"].filter
+      labels   = { task = "EXTRACT(jsonPayload.task)" }
+      runbook  = "The line's `error` says why the task could never be carried out: mostly that a version was rolled back to, or forward from, one that orders tasks of another form. It is not tried again: deploy the version that knows the form, then have the deletion sent once more, or see with `go run ./scripts/affinity recompute list` which job stands still and start it anew with `go run ./scripts/affinity recompute start`, each with ${local.as_admin}."
+    }
+    # A night that did not begin leaves no line of the engine's. Scheduler logs each
+    # attempt that failed, also one that came through when tried again.
+    nightly = {
+      title    = "a nightly round did not begin"
+      severity = "ERROR"
+      filter   = "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-nightly\" AND severity>=ERROR"
+      labels   = { job = "EXTRACT(resource.labels.job_id)" }
+      runbook  = "See whether a later attempt came through: worker's line \"nightly round started\" after this one's time. If none did, read worker's lines \"request failed\" and the alert's line: 404 is an app that a customer's schedule names and that is not there, 403 is a grant that is missing. Mend it, then `gcloud scheduler jobs run JOB --location REGION --project PROJECT` with the line's JOB: a round begun twice starts nothing twice. Until then profiles are as right as they were, but reads compute what the night would have."
     }
   }
 }
@@ -182,8 +215,8 @@ resource "google_monitoring_alert_policy" "matched" {
     display_name = each.value.title
 
     condition_matched_log {
-      filter           = local.metrics[each.value.metric].filter
-      label_extractors = { for l in each.value.labels : l => "EXTRACT(jsonPayload.${l})" }
+      filter           = each.value.filter
+      label_extractors = each.value.labels
     }
   }
 

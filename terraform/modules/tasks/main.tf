@@ -31,7 +31,7 @@ resource "google_cloud_tasks_queue" "worker" {
 
   retry_config {
     max_attempts  = var.max_attempts
-    min_backoff   = "1s"
+    min_backoff   = "10s" # the worker's 8 attempts last a quarter of an hour
     max_backoff   = "300s"
     max_doublings = 9
   }

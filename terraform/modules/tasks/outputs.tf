@@ -24,3 +24,16 @@ output "schedules" {
   description = "When the nightly rounds begin, by the name of the job."
   value       = { for j in google_cloud_scheduler_job.nightly : j.name => "${j.schedule} ${j.time_zone}" }
 }
+
+output "queue_host" {
+  description = "The host that every task goes to."
+  value       = google_cloud_tasks_queue.worker.http_target[0].uri_override[0].host
+}
+
+output "waiting" {
+  description = "What waits instead of being carried out: the queue and the nightly jobs, by name."
+  value = sort(concat(
+    google_cloud_tasks_queue.worker.desired_state == "PAUSED" ? [google_cloud_tasks_queue.worker.name] : [],
+    [for j in google_cloud_scheduler_job.nightly : j.name if j.paused],
+  ))
+}

@@ -89,8 +89,8 @@ variable "nightly" {
   nullable = false
 
   validation {
-    condition     = can(regex("^([0-9]+(h|m|s))+$", var.nightly.spread))
-    error_message = "The nightly round's spread \"${var.nightly.spread}\" must be a duration such as 1h or 1h30m."
+    condition     = can(regex("^([0-9]{1,6}[hms])+$", var.nightly.spread)) && sum(concat([0], [for p in regexall("([0-9]+)([hms])", var.nightly.spread) : tonumber(p[0]) * { h = 3600, m = 60, s = 1 }[p[1]]])) <= 86400
+    error_message = "The nightly round's spread \"${var.nightly.spread}\" must be a duration of at most 24h, such as 1h or 1h30m."
   }
 }
 

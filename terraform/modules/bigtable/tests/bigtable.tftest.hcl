@@ -49,6 +49,12 @@ run "collection" {
     condition     = alltrue([for f in ["users/u", "users/p"] : jsondecode(google_bigtable_gc_policy.this[f].gc_rules) == { rules = [{ max_version = 1 }] }])
     error_message = "Something else than what is superseded goes of users' rows."
   }
+
+  # A longer retention must pass in a replicated instance too; nothing else should.
+  assert {
+    condition     = { for f, p in google_bigtable_gc_policy.this : f => p.ignore_warnings } == { "events/e" = true, "events/m" = true, "users/u" = false, "users/p" = false }
+    error_message = "The age cannot be raised, or warnings about profiles are not heeded."
+  }
 }
 
 run "kept_for_ever" {

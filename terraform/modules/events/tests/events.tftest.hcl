@@ -90,6 +90,11 @@ run "paused" {
   }
 
   assert {
+    condition     = output.push_endpoint == null
+    error_message = "Messages that wait are told to be pushed."
+  }
+
+  assert {
     condition     = google_pubsub_topic.events.message_retention_duration == null
     error_message = "Applied events are kept though nobody wants them."
   }

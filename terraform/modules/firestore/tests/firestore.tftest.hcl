@@ -58,7 +58,7 @@ run "expiring" {
   }
 
   assert {
-    condition     = google_firestore_field.expiring["shards"].field == "expiresAt" && length(google_firestore_field.expiring["shards"].ttl_config) == 1
+    condition     = google_firestore_field.expiring["shards"].field == "expiresAt" && length(google_firestore_field.expiring["shards"].ttl_config) == 1 && length(google_firestore_field.expiring["shards"].index_config) == 1 && output.expiring == { shards = "expiresAt" }
     error_message = "What expires does not."
   }
 }

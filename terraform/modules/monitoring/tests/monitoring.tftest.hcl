@@ -85,6 +85,7 @@ run "every_alert_has_one_condition_a_runbook_and_a_reader" {
       "affinity: events wait to be applied", "affinity: profiles lag behind events", "affinity: dead letters wait for a replay",
       "affinity: a public function answers 5xx", "affinity: a private function keeps failing",
       "affinity: a recompute, re-enrichment or move failed", "affinity: an audit found a difference",
+      "affinity: the worker fails again and again", "affinity: the worker dropped a task", "affinity: a nightly round did not begin",
     ])
     error_message = "alerts: ${jsonencode(keys(output.alerts))}"
   }
@@ -138,6 +139,37 @@ run "alerts_ask_what_they_say" {
     one(one(google_monitoring_alert_policy.matched["audit"].conditions).condition_matched_log).filter == google_logging_metric.this["audit_differences"].filter)
     error_message = "An alert matches other lines than its metric counts."
   }
+
+  # Once in ten minutes, for half an hour, and of the worker alone.
+  assert {
+    condition = (
+      endswith(one(one(google_monitoring_alert_policy.measured["persists"].conditions).condition_threshold).filter, "service_name=one_of(\"affinity-worker\") AND metric.type=\"run.googleapis.com/request_count\" AND metric.labels.response_code_class=\"5xx\"") &&
+      one(one(google_monitoring_alert_policy.measured["persists"].conditions).condition_threshold).duration == "1800s" &&
+      one(one(google_monitoring_alert_policy.measured["persists"].conditions).condition_threshold).aggregations[0].alignment_period == "600s"
+    )
+    error_message = "persists: ${jsonencode(google_monitoring_alert_policy.measured["persists"].conditions)}"
+  }
+
+  # A night that does not begin is Cloud Scheduler's to tell.
+  assert {
+    condition = (
+      one(one(google_monitoring_alert_policy.matched["nightly"].conditions).condition_matched_log).filter == "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-nightly\" AND severity>=ERROR" &&
+      one(one(google_monitoring_alert_policy.matched["task_dropped"].conditions).condition_matched_log).filter == google_logging_metric.this["tasks_dropped"].filter &&
+      endswith(google_logging_metric.this["tasks_dropped"].filter, "jsonPayload.message=(\"task dropped\")")
+    )
+    error_message = "nightly: ${jsonencode(google_monitoring_alert_policy.matched["nightly"].conditions)}"
+  }
+
+  # Each is to be run as it is printed: by go run, with a key where it asks the
+  # engine, and with the project and the database where it asks Google.
+  assert {
+    condition = alltrue([for text in values(output.alerts) :
+      !strcontains(text, "`affinity ") &&
+      alltrue([for c in ["recompute", "reenrich", "schema", "audit", "explain"] : !strcontains(text, "`go run ./scripts/affinity ${c}") || strcontains(text, "--url https://HOST --app APP --key KEY")]) &&
+      alltrue([for c in regexall("`go run ./scripts/affinity (?:app|replay)[^`]*`", text) : strcontains(c, "--project PROJECT") && (strcontains(c, "replay") || strcontains(c, "--database affinity"))])
+    ])
+    error_message = "A runbook's command does not say which engine, or is none: ${jsonencode(output.alerts)}"
+  }
 }
 
 run "thresholds_are_variables" {
@@ -157,7 +189,7 @@ run "thresholds_are_variables" {
 
   assert {
     condition = { for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value } == {
-      backlog = 7, dead_letters = 9, errors = 0.5, failures = 0.5
+      backlog = 7, dead_letters = 9, errors = 0.5, failures = 0.5, persists = 0
     }
     error_message = "thresholds: ${jsonencode({ for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value })}"
   }

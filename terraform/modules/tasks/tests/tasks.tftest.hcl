@@ -49,9 +49,20 @@ run "queue" {
     error_message = "Cloud Tasks gives up before the worker does."
   }
 
+  # Eight attempts with seven waits between them outlast an outage of ten minutes.
+  assert {
+    condition     = sum([for n in range(7) : min(tonumber(trimsuffix(google_cloud_tasks_queue.worker.retry_config[0].min_backoff, "s")) * pow(2, min(n, google_cloud_tasks_queue.worker.retry_config[0].max_doublings)), tonumber(trimsuffix(google_cloud_tasks_queue.worker.retry_config[0].max_backoff, "s")))]) >= 600
+    error_message = "The worker gives a shard up within minutes."
+  }
+
   assert {
     condition     = google_cloud_tasks_queue.worker.desired_state == "RUNNING"
     error_message = "The queue waits."
+  }
+
+  assert {
+    condition     = output.queue_host == "worker-abc-ew.a.run.app" && length(output.waiting) == 0
+    error_message = "Tasks go to ${output.queue_host}, and ${join(", ", output.waiting)} wait."
   }
 
   assert {
@@ -119,6 +130,11 @@ run "paused" {
     condition     = google_cloud_tasks_queue.worker.desired_state == "PAUSED" && alltrue([for j in google_cloud_scheduler_job.nightly : j.paused])
     error_message = "Something is still carried out."
   }
+
+  assert {
+    condition     = output.waiting == tolist(["affinity-nightly", "worker"])
+    error_message = "What waits is told to be ${join(", ", output.waiting)}."
+  }
 }
 
 run "gives_up_before_the_worker" {
@@ -149,6 +165,24 @@ run "spread_without_a_unit" {
   }
 
   expect_failures = [var.nightly]
+}
+
+run "spread_over_more_than_a_day" {
+  command = plan
+
+  variables {
+    nightly = { spread = "25h" }
+  }
+
+  expect_failures = [var.nightly]
+}
+
+run "spread_over_a_day" {
+  command = plan
+
+  variables {
+    nightly = { spread = "23h59m60s" }
+  }
 }
 
 run "queue_with_a_slash" {
