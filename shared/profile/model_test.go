@@ -28,7 +28,7 @@ import (
 )
 
 // campaign makes the model test longer: go test ./shared/profile -run Model -campaign 5000
-var campaign = flag.Int("campaign", 80, "how many random histories TestModel runs")
+var campaign = flag.Int("campaign", 60, "how many random histories TestModel runs")
 
 // world is one random history: an app with one user, processes at work on him,
 // and what the law says of him.

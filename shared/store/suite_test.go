@@ -24,10 +24,12 @@ type bench struct {
 func (b bench) log() store.Log { return b.Log(app, b.layout) }
 
 func TestInProcess(t *testing.T) {
-	testStore(t, func(t *testing.T) bench {
+	open := func(t *testing.T) bench {
 		s, client := storetest.NewWithClient(t)
 		return bench{Store: s, client: client, collects: true}
-	})
+	}
+	testStore(t, open)
+	testLogs(t, open)
 }
 
 // The store as it is on Bigtable itself replaces cells in another way.
@@ -41,10 +43,12 @@ func TestInProcessAsDeployed(t *testing.T) {
 
 func TestOfficialEmulator(t *testing.T) {
 	addr := gcloudtest.Bigtable(t)
-	testStore(t, func(t *testing.T) bench {
+	open := func(t *testing.T) bench {
 		s, client := storetest.OpenAt(t, addr)
 		return bench{Store: s, client: client}
-	})
+	}
+	testStore(t, open)
+	testLogs(t, open)
 }
 
 // testStore holds a store to what it promises on every Bigtable. open returns an
@@ -72,6 +76,11 @@ func testStore(t *testing.T, open func(*testing.T) bench) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
+}
+
+// testLogs holds the log to the same in every layout. How user rows are collected
+// is nothing to it.
+func testLogs(t *testing.T, open func(*testing.T) bench) {
 	for name, layout := range layouts() {
 		t.Run(name, func(t *testing.T) { testLog(t, layout, open) })
 	}
