@@ -101,35 +101,33 @@ func (rc recomputes) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	onlyStale, err := decodeOrder(body)
-	if err != nil {
+	var order struct {
+		OnlyStale bool `json:"onlyStale"`
+	}
+	if err := decodeOrder(body, &order, "onlyStale"); err != nil {
 		return err
 	}
-	j, err := rc.Recompute.StartManual(r.Context(), app.ID, onlyStale)
+	j, err := rc.Recompute.StartManual(r.Context(), app.ID, order.OnlyStale)
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, render(j))
 }
 
-// decodeOrder reads {"onlyStale":true} or nothing at all.
-func decodeOrder(body []byte) (onlyStale bool, err error) {
-	body = bytes.TrimSpace(body)
-	if len(body) == 0 {
-		return false, nil
+// decodeOrder reads an object of one key at most, true or false, or nothing at all.
+func decodeOrder(body []byte, order any, key string) error {
+	if body = bytes.TrimSpace(body); len(body) == 0 {
+		return nil
 	}
 	if !json.Valid(body) {
-		return false, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
-	}
-	var order struct {
-		OnlyStale bool `json:"onlyStale"`
+		return httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&order); err != nil || body[0] != '{' {
-		return false, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be empty or an object of no other key than onlyStale, true or false`)
+	if err := decoder.Decode(order); err != nil || body[0] != '{' {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "The body must be empty or an object of no other key than %s, true or false", key)
 	}
-	return order.OnlyStale, nil
+	return nil
 }
 
 func (rc recomputes) list(w http.ResponseWriter, r *http.Request) error {
@@ -170,18 +168,25 @@ func unknown(r *http.Request) error {
 }
 
 func (rc recomputes) cancel(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	j, err := rc.cancelJob(r, rc.Recompute.Runner, "Recompute", unknown)
 	if err != nil {
 		return err
 	}
-	j, err := rc.Recompute.Cancel(r.Context(), app.ID, r.PathValue("id"))
+	return httpapi.WriteJSON(w, http.StatusOK, render(j))
+}
+
+// cancelJob cancels the job that a request names. what is how its kind is called.
+func (rc recomputes) cancelJob(r *http.Request, runner *job.Runner, what string, unknown func(*http.Request) error) (job.Job, error) {
+	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	if err != nil {
+		return job.Job{}, err
+	}
+	j, err := runner.Cancel(r.Context(), app.ID, r.PathValue("id"))
 	switch {
 	case errors.Is(err, job.ErrNotFound):
-		return unknown(r)
+		return j, unknown(r)
 	case errors.Is(err, job.ErrEnded):
-		return httpapi.Errorf(http.StatusConflict, "Recompute %s is %s: it cannot be cancelled any more", j.ID, j.State)
-	case err != nil:
-		return err
+		return j, httpapi.Errorf(http.StatusConflict, "%s %s is %s: it cannot be cancelled any more", what, j.ID, j.State)
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, render(j))
+	return j, err
 }

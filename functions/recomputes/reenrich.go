@@ -1,8 +1,6 @@
 package recomputes
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -73,34 +71,17 @@ func (rc recomputes) startReenrich(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	dryRun, err := decodeDryRun(body)
-	if err != nil {
+	var order struct {
+		DryRun bool `json:"dryRun"`
+	}
+	if err := decodeOrder(body, &order, "dryRun"); err != nil {
 		return err
 	}
-	j, err := rc.Reenrich.StartOne(r.Context(), app.ID, dryRun)
+	j, err := rc.Reenrich.StartOne(r.Context(), app.ID, order.DryRun)
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, renderReenrich(j))
-}
-
-// decodeDryRun reads {"dryRun":true} or nothing at all.
-func decodeDryRun(body []byte) (bool, error) {
-	if body = bytes.TrimSpace(body); len(body) == 0 {
-		return false, nil
-	}
-	if !json.Valid(body) {
-		return false, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
-	}
-	var order struct {
-		DryRun bool `json:"dryRun"`
-	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&order); err != nil || body[0] != '{' {
-		return false, httpapi.Errorf(http.StatusUnprocessableEntity, "The body must be empty or an object of no other key than dryRun, true or false")
-	}
-	return order.DryRun, nil
 }
 
 func (rc recomputes) listReenrich(w http.ResponseWriter, r *http.Request) error {
@@ -147,17 +128,8 @@ func unknownReenrich(r *http.Request) error {
 }
 
 func (rc recomputes) cancelReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	j, err := rc.cancelJob(r, rc.Reenrich.Runner, "Re-enrichment", unknownReenrich)
 	if err != nil {
-		return err
-	}
-	j, err := rc.Reenrich.Cancel(r.Context(), app.ID, r.PathValue("id"))
-	switch {
-	case errors.Is(err, job.ErrNotFound):
-		return unknownReenrich(r)
-	case errors.Is(err, job.ErrEnded):
-		return httpapi.Errorf(http.StatusConflict, "Re-enrichment %s is %s: it cannot be cancelled any more", j.ID, j.State)
-	case err != nil:
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, renderReenrich(j))

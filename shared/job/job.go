@@ -236,6 +236,14 @@ type Jobs interface {
 	Faults(ctx context.Context, app, id string, limit int) ([]string, error)
 }
 
+// SinceMillis is Since in ms, 0 if there is none.
+func (j Job) SinceMillis() int64 {
+	if j.Since.IsZero() {
+		return 0
+	}
+	return j.Since.UnixMilli()
+}
+
 // prepared returns a new job as it is stored.
 func (j Job) prepared() (Job, error) {
 	if !config.ValidAppID(j.App) || !idForm.MatchString(j.ID) {

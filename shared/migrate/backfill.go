@@ -90,7 +90,7 @@ func (s *sweep) limiter(ctx context.Context) (*rate.Limiter, error) {
 
 // readBatches reads the stretch and has each batch copied while the next is read.
 func (s *sweep) readBatches(ctx context.Context, limiter *rate.Limiter, ordered chan<- *batch) error {
-	next, size, user := &batch{}, 0, s.begun()
+	next, size, user := &batch{}, 0, s.part.Within()
 	send := func() error {
 		b := next
 		b.after, b.done = b.entries[len(b.entries)-1].After(), make(chan struct{})

@@ -66,6 +66,7 @@ type OutOfOrder struct {
 	Message string
 }
 
+// Error is the message.
 func (o *OutOfOrder) Error() string { return o.Message }
 
 func outOfOrder(format string, args ...any) error { return &OutOfOrder{fmt.Sprintf(format, args...)} }

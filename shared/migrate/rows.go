@@ -1,13 +1,10 @@
 package migrate
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -53,17 +50,4 @@ func kind(original []byte) (event.Type, string, error) {
 	}
 	logged, err := o.Logged("", 0, "")
 	return logged.Event.Type, logged.Event.Name, err
-}
-
-// same tells whether two rows are the same event with the same filters.
-func same(a, b *store.LogEvent) bool {
-	return a.Type == b.Type && a.Name == b.Name && bytes.Equal(a.Original, b.Original) && slices.Equal(sorted(a.Counts), sorted(b.Counts))
-}
-
-// sorted puts counts, which the schemas hold in different orders, into one.
-func sorted(counts []affinity.Count) []affinity.Count {
-	slices.SortFunc(counts, func(a, b affinity.Count) int {
-		return cmp.Or(cmp.Compare(a.Facet, b.Facet), cmp.Compare(a.Value, b.Value), cmp.Compare(a.N, b.N))
-	})
-	return counts
 }

@@ -40,7 +40,7 @@ func (s *sweep) verify(ctx context.Context) error {
 	defer stop()
 	v := &verification{
 		sweep: s, decoder: newDecoder(), users: sample{rnd: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
-		one: s.stream(ctx, s.from), other: s.stream(ctx, s.to), user: s.begun(),
+		one: s.stream(ctx, s.from), other: s.stream(ctx, s.to), user: s.part.Within(),
 	}
 	err := v.merge(ctx)
 	if err == nil {
@@ -178,7 +178,7 @@ func (v *verification) unlike(a, b *store.Entry) string {
 	if err != nil {
 		return fmt.Sprintf("%s does not decode: %v", v.to, err)
 	}
-	if !same(&x, &y) {
+	if !x.Same(&y) {
 		return "the events differ"
 	}
 	return ""
@@ -299,7 +299,7 @@ func (v *verification) mend(ctx context.Context, key string) (string, error) {
 			}
 			is = &ev
 		}
-		if n > 0 && (is == nil && last == nil || is != nil && last != nil && same(is, last)) {
+		if n > 0 && (is == nil && last == nil || is != nil && last != nil && is.Same(last)) {
 			v.result.Changed++
 			return "mended now", nil
 		}

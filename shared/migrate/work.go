@@ -40,7 +40,7 @@ func (w *work) Sweep(ctx context.Context, j job.Job, app config.App, s job.Shard
 		return job.Progress{}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
 	sw := &sweep{
-		work: w, job: j, app: app, log: w.store.Log(app.ID, app.Log), from: from, to: from.Other(), since: since(j),
+		work: w, job: j, app: app, log: w.store.Log(app.ID, app.Log), from: from, to: from.Other(), since: j.SinceMillis(),
 		part: store.Stretch{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
 	}
 	switch j.Kind {
@@ -65,14 +65,6 @@ func (w *work) Verify(_ context.Context, j job.Job, _ config.App, s job.Shard) (
 	return 0, fmt.Errorf("%d rows or profiles are not the same in both schemas, first %s: %w", s.Faulty, strings.Join(s.Faults, "; "), job.ErrFailed)
 }
 
-// since is where the window of a job begins, in ms.
-func since(j job.Job) int64 {
-	if j.Since.IsZero() {
-		return 0
-	}
-	return j.Since.UnixMilli()
-}
-
 // sweep is one way through a shard, or through what is left of it.
 type sweep struct {
 	*work
@@ -85,15 +77,6 @@ type sweep struct {
 	until    time.Time
 	progress func(job.Progress) error
 	result   job.Progress
-}
-
-// begun is the user within whose rows an earlier task has stopped: he is counted.
-func (s *sweep) begun() string {
-	user, _, within := strings.Cut(s.part.From, ",")
-	if !within {
-		return ""
-	}
-	return user
 }
 
 // fault counts a row that cannot be moved, or is not the same in both schemas.

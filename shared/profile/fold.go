@@ -199,21 +199,10 @@ const (
 // fewer than so many tickets ago.
 func (e *Engine) foldOnce(ctx context.Context, app config.App, user string, most int, patience int64) (extent, error) {
 	w := &work{user: user}
-	row, err := e.store.TakeTicket(ctx, app.ID, user)
-	if err != nil {
+	if ok, err := e.mayAnnounce(ctx, app.ID, w, patience); !ok || err != nil {
 		return nothing, err
 	}
-	if err := e.adopt(ctx, app.ID, w, row); err != nil {
-		return nothing, err
-	}
-	if a := w.manifest.Announced; a != nil && row.Ticket-a.Ticket < patience {
-		return nothing, nil
-	}
-	if w.damaged {
-		if done, err := e.replaceManifest(ctx, app.ID, w); !done || err != nil {
-			return nothing, err
-		}
-	}
+	row := w.row
 	w.window = affinity.Window{Now: e.now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
 	base := e.trimmed(w)
 	gaps := base.Gaps(w.from())
@@ -260,6 +249,25 @@ func (e *Engine) foldOnce(ctx context.Context, app config.App, user string, most
 		return some, nil
 	}
 	return all, nil
+}
+
+// mayAnnounce draws a ticket for a fold of a user, and tells whether it may announce
+// itself: not while another's announcement is younger than so many tickets.
+func (e *Engine) mayAnnounce(ctx context.Context, appID string, w *work, patience int64) (bool, error) {
+	row, err := e.store.TakeTicket(ctx, appID, w.user)
+	if err != nil {
+		return false, err
+	}
+	if err := e.adopt(ctx, appID, w, row); err != nil {
+		return false, err
+	}
+	if a := w.manifest.Announced; a != nil && row.Ticket-a.Ticket < patience {
+		return false, nil
+	}
+	if w.damaged {
+		return e.replaceManifest(ctx, appID, w)
+	}
+	return true, nil
 }
 
 // ending is how the reading of a fold came to its end.

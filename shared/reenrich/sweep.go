@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/bus"
@@ -87,14 +86,9 @@ var errTime = errors.New("the time is over")
 func (w Work) Sweep(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	s := &sweep{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, p: job.Progress{Next: shard.Next}}
-	if user, _, within := strings.Cut(shard.Next, ","); within {
-		s.user = user // he was counted by whoever began his log
-	}
-	since := int64(0)
-	if !j.Since.IsZero() {
-		since = j.Since.UnixMilli()
-	}
-	err := w.Store.Log(app.ID, app.Log).ScanOriginals(ctx, store.Stretch{From: shard.Next, To: shard.To}, since, func(e store.Entry) error {
+	part := store.Stretch{From: shard.Next, To: shard.To}
+	s.user = part.Within() // he was counted by whoever began his log
+	err := w.Store.Log(app.ID, app.Log).ScanOriginals(ctx, part, j.SinceMillis(), func(e store.Entry) error {
 		return s.row(ctx, e)
 	})
 	if errors.Is(err, errTime) {

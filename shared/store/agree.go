@@ -78,14 +78,20 @@ func (l Log) differing(ctx context.Context, written, last map[string]*LogEvent) 
 		if err != nil {
 			continue // something else lies in the row, too: whoever reads it is told
 		}
-		if was != nil && bytes.Equal(was.Original, e.Original) && slices.Equal(ordered(was.Counts), ordered(ev.Counts)) {
-			continue
-		}
 		is := *written[key] // whose type and name are part of the id
 		is.Counts, is.Original = ev.Counts, e.Original
-		differing[key] = &is
+		if was == nil || !was.Same(&is) {
+			differing[key] = &is
+		}
 	}
 	return differing, nil
+}
+
+// Same tells whether two rows say the same of an event: its type, name, filters in
+// whatever order, and original.
+func (e *LogEvent) Same(o *LogEvent) bool {
+	return e.Type == o.Type && e.Name == o.Name && bytes.Equal(e.Original, o.Original) &&
+		(slices.Equal(e.Counts, o.Counts) || slices.Equal(ordered(e.Counts), ordered(o.Counts)))
 }
 
 // ordered are counts in an order that does not depend on the schema they lay in.

@@ -21,6 +21,16 @@ import (
 // Empty is an open end.
 type Stretch struct{ From, To string }
 
+// Within is the user within whose log the stretch begins; empty if it begins with
+// a user, or with the first.
+func (s Stretch) Within() string {
+	user, _, within := strings.Cut(s.From, ",")
+	if !within {
+		return ""
+	}
+	return user
+}
+
 // Entry is a row of the log with all that it holds.
 type Entry struct {
 	User string

@@ -58,6 +58,7 @@ const (
 // A FlagError is a value that cannot be measured; it names the flag.
 type FlagError struct{ message string }
 
+// Error is the message.
 func (e FlagError) Error() string { return e.message }
 
 func flagf(format string, args ...any) error { return FlagError{fmt.Sprintf(format, args...)} }
