@@ -15,15 +15,15 @@ import (
 // An app's log may move from one schema to the other while all of this goes on.
 // For a while both are written; then reads change sides; then the one that was
 // left is not written any more, and removed. Each step waits until the one before
-// is in force everywhere, which takes two rules here: what writes the log looks
-// afterwards whether it has written all that is to be written by then, and what
-// read the log looks, before it stores what came of it, whether that is where the
-// log is read still. Without them a step would have to wait for the slowest
+// is in force everywhere, which takes two rules here: what has written the log
+// looks afterwards whether the schemas have changed since it looked last, and
+// writes again if so; and what has read the log looks, before anything comes of
+// it, whether they have. Without them a step would have to wait for the slowest
 // process that began before it.
 
-// ErrMoved means that the log was read in a schema that is not the one to be read
-// any more: what was computed from it must be computed again. It is as transient
-// as a fault of a backend.
+// ErrMoved means that the schemas of the log have changed since it was read: what
+// was computed from it must be computed again. It is as transient as a fault of a
+// backend.
 var ErrMoved = status.Error(codes.Aborted, "the app's log has moved to another schema meanwhile; try again")
 
 // logOf is the log of an app as its configuration has it.
