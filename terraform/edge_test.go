@@ -16,7 +16,7 @@ import (
 func TestRoutesAreTheLocalStacks(t *testing.T) {
 	deployed, local := edgeRoutes(t), stackRoutes(t)
 	if !maps.Equal(deployed, local) {
-		t.Errorf("modules/edge/variables.tf has the routes %v, shared/stack/functions.go %v", deployed, local)
+		t.Errorf("modules/edge/variables.tf has the routes %v, shared/local/stack/functions.go %v", deployed, local)
 	}
 	if len(local) < 10 {
 		t.Errorf("found %d routes: publicFunctions has another form", len(local))
@@ -53,7 +53,7 @@ func edgeRoutes(t *testing.T) map[string]string {
 // of its publicFunctions.
 func stackRoutes(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../shared/stack/functions.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "../shared/local/stack/functions.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func stackRoutes(t *testing.T) map[string]string {
 		return ok && fn.Name.Name == "publicFunctions"
 	})
 	if at < 0 {
-		t.Fatal("shared/stack has no publicFunctions")
+		t.Fatal("shared/local/stack has no publicFunctions")
 	}
 	routes := map[string]string{}
 	ast.Inspect(file.Decls[at], func(n ast.Node) bool {

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/migrate"
-	"github.com/affinityengine/affinity/shared/recompute"
-	"github.com/affinityengine/affinity/shared/reenrich"
+	"github.com/affinityengine/affinity/shared/job/migration"
+	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/job/reenrich"
 )
 
 // TestExpiringMeetsTheCode holds what Firestore is told to collect to the
@@ -34,7 +34,7 @@ func TestExpiringMeetsTheCode(t *testing.T) {
 		}
 		told = append(told, name)
 	}
-	want := []string{migrate.Collection, recompute.Collection, reenrich.Collection, "shards"}
+	want := []string{migration.Collection, recompute.Collection, reenrich.Collection, "shards"}
 	if slices.Sort(told); !slices.Equal(told, want) {
 		t.Errorf("documents of %q expire, jobs and shards lie in %q", told, want)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/reenrich"
+	"github.com/affinityengine/affinity/shared/job/reenrich"
 )
 
 // mountReenrich takes the requests for re-enrichments.

@@ -12,7 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/migrate"
+	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -74,7 +74,7 @@ type moveJobView struct {
 	Error      string   `json:"error,omitempty"`
 }
 
-func renderSchema(s migrate.Status) schemaView {
+func renderSchema(s migration.Status) schemaView {
 	v := schemaView{
 		Read: s.Log.Read, Encoding: s.Log.Encoding, Next: s.Next,
 		SettlesInMs: int64((s.Settles + time.Millisecond - 1) / time.Millisecond), // 0 only once it is in force
@@ -93,7 +93,7 @@ func renderSchema(s migrate.Status) schemaView {
 	return v
 }
 
-func renderMoveJob(s migrate.Status) *moveJobView {
+func renderMoveJob(s migration.Status) *moveJobView {
 	if s.Job == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (rc recomputes) getSchema(w http.ResponseWriter, r *http.Request) error {
 }
 
 // schemaStep takes a step with what its body says.
-func schemaStep[T any](rc recomputes, decode func([]byte) (T, error), take func(context.Context, string, T) (migrate.Status, error)) httpapi.Handler {
+func schemaStep[T any](rc recomputes, decode func([]byte) (T, error), take func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
 		if err != nil {
@@ -142,7 +142,7 @@ func schemaStep[T any](rc recomputes, decode func([]byte) (T, error), take func(
 			return err
 		}
 		s, err := take(r.Context(), app.ID, order)
-		var early *migrate.OutOfOrder
+		var early *migration.OutOfOrder
 		if errors.As(err, &early) {
 			return httpapi.Errorf(http.StatusConflict, "%s", early.Message)
 		}
@@ -154,8 +154,8 @@ func schemaStep[T any](rc recomputes, decode func([]byte) (T, error), take func(
 }
 
 // alone makes a step that is told nothing one that is told.
-func alone(take func(context.Context, string) (migrate.Status, error)) func(context.Context, string, struct{}) (migrate.Status, error) {
-	return func(ctx context.Context, app string, _ struct{}) (migrate.Status, error) { return take(ctx, app) }
+func alone(take func(context.Context, string) (migration.Status, error)) func(context.Context, string, struct{}) (migration.Status, error) {
+	return func(ctx context.Context, app string, _ struct{}) (migration.Status, error) { return take(ctx, app) }
 }
 
 // decodeTo reads {"to":"wide"}.
@@ -200,7 +200,7 @@ func decodeRate(body []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case order.Rate == nil:
-		return migrate.DefaultRate, nil
+		return migration.DefaultRate, nil
 	case *order.Rate < 0 || *order.Rate > maxRate:
 		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "rate must be an integer from 0, no limit, to %d rows a second", maxRate)
 	}

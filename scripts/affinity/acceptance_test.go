@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/affinityengine/affinity/shared/stack"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // dataDir holds real events with the profiles they must give, computed by other

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/emulator/gcloudtest"
-	"github.com/affinityengine/affinity/shared/stack"
+	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // TestKilledOnTheOfficialEmulators runs the engine as a process of its own on

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/affinityengine/affinity/shared/stack"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // recomputeJSON is a job as an engine answers it.

@@ -11,8 +11,8 @@ import (
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
-	"github.com/affinityengine/affinity/shared/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

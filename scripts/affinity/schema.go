@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/affinityengine/affinity/shared/migrate"
+	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -110,7 +110,7 @@ func (t *tool) schemaBackfill() *cobra.Command {
 		}
 		return schemaStep{"backfill", "backfill", map[string]any{"rate": rate}}, nil
 	})
-	cmd.Flags().IntVar(&rate, "rate", migrate.DefaultRate, "rows a second to copy at most, 0 for no limit; one under way keeps its own")
+	cmd.Flags().IntVar(&rate, "rate", migration.DefaultRate, "rows a second to copy at most, 0 for no limit; one under way keeps its own")
 	cmd.Example = "  affinity schema backfill --rate 2000"
 	return cmd
 }

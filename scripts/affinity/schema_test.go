@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
-	"github.com/affinityengine/affinity/shared/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
 

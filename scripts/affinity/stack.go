@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/affinityengine/affinity/shared/stack"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // runningStack is an engine in this process.

@@ -16,7 +16,7 @@ import (
 	"github.com/algolia/algoliasearch-client-go/v3/algolia/search"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/affinityengine/affinity/shared/stack"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the JavaScript clients print to testdata")

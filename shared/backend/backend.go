@@ -20,11 +20,11 @@ import (
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/migrate"
+	"github.com/affinityengine/affinity/shared/job/migration"
+	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/job/reenrich"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/recompute"
-	"github.com/affinityengine/affinity/shared/reenrich"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
@@ -46,7 +46,7 @@ type Backends struct {
 	// Jobs gives the jobs of a collection.
 	Jobs      func(collection string) job.Jobs
 	Recompute *recompute.Runner
-	Moves     *migrate.Mover
+	Moves     *migration.Mover
 	Reenrich  *reenrich.Runner
 
 	// Hosts are the customers' own.
@@ -140,8 +140,8 @@ func (b *Backends) Assemble() error {
 		Config: b.RecomputeConfig, Jobs: b.Jobs(recompute.Collection), Apps: b.Apps, Queue: b.Queue, Users: b.Store,
 		Settle: 2 * ttl, Now: b.Now, Log: b.Log,
 	}, b.Profiles)
-	b.Moves = migrate.New(job.Runner{
-		Config: b.RecomputeConfig, Jobs: b.Jobs(migrate.Collection), Apps: b.Apps, Queue: b.Queue, Users: b.Store,
+	b.Moves = migration.New(job.Runner{
+		Config: b.RecomputeConfig, Jobs: b.Jobs(migration.Collection), Apps: b.Apps, Queue: b.Queue, Users: b.Store,
 		Settle: 2 * ttl, Now: b.Now, Log: b.Log,
 	}, b.Apps, b.Store)
 	fresh, err := enrich.New(b.Store, b.Apps)

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/affinityengine/affinity/shared/emulator/gcloudtest"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 )
 
 func TestMemory(t *testing.T) {

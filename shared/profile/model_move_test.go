@@ -14,7 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/migrate"
+	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -22,7 +22,7 @@ import (
 
 // moves is what a world knows of the moves of its app's log.
 type moves struct {
-	mover *migrate.Mover
+	mover *migration.Mover
 	tasks []queue.Task // in the queue, in order
 	names map[string]bool
 	// configs are all that the app's configuration has ever been; a cached read may
@@ -37,7 +37,7 @@ type moves struct {
 
 func (w *world) newMoves() {
 	w.names = map[string]bool{}
-	w.mover = migrate.New(job.Runner{
+	w.mover = migration.New(job.Runner{
 		Config: job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.NewMemory(), Apps: w.apps, Queue: w, Users: w.store,
 		Every: -1, Now: func() time.Time { return time.UnixMilli(w.clock.Load()) }, Log: slog.New(slog.DiscardHandler),
 	}, w.apps, w.store)
@@ -132,12 +132,12 @@ func (w *world) move(give bool) {
 	w.take(st, rapid.SampledFrom(steps).Draw(w.t, "step of the move"))
 }
 
-func (w *world) take(st migrate.Status, step string) {
+func (w *world) take(st migration.Status, step string) {
 	var err error
 	switch step {
 	case "start":
 		_, err = w.mover.Begin(ctx, w.appID, st.Log.Read.Other())
-		var late *migrate.OutOfOrder
+		var late *migration.OutOfOrder
 		if errors.As(err, &late) && strings.Contains(late.Message, "left over") {
 			_, err = w.mover.Drop(ctx, w.appID, st.Log.Read.Other())
 		}
@@ -215,7 +215,7 @@ func (w *world) finishMove() {
 }
 
 // bothAlike holds a verified move to its word.
-func (w *world) bothAlike(st migrate.Status) {
+func (w *world) bothAlike(st migration.Status) {
 	from, to := w.rows(st.Move.From), w.rows(st.Move.To)
 	if !slices.Equal(from, to) {
 		w.t.Fatalf("the logs are verified and differ:\n%q\n%q", from, to)

@@ -6,7 +6,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/emulator/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/migrate"
+	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -162,7 +162,7 @@ func (m *moving) begin(ctx context.Context) error {
 		return err
 	}
 	m.queue = &tasks{}
-	m.mover = migrate.New(job.Runner{
+	m.mover = migration.New(job.Runner{
 		// As many shards as there are lanes for.
 		Config: job.Config{ShardUsers: max(1, (m.d.users+moveShards-1)/moveShards), Budget: time.Minute, Attempts: 1},
 		Jobs:   job.NewMemory(), Apps: apps, Queue: m.queue, Users: m.c.store,
@@ -197,9 +197,9 @@ func (m *moving) verify(ctx context.Context) error {
 }
 
 // carryOut works on what the job of the move has ordered, until it is done.
-func (m *moving) carryOut(ctx context.Context) (migrate.Status, error) {
+func (m *moving) carryOut(ctx context.Context) (migration.Status, error) {
 	if err := m.queue.work(ctx, m.mover.Runner); err != nil {
-		return migrate.Status{}, err
+		return migration.Status{}, err
 	}
 	s, err := m.mover.Status(ctx, appID)
 	if err == nil && s.Job.State != job.Done {

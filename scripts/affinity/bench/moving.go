@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/migrate"
+	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -29,7 +29,7 @@ const (
 type moving struct {
 	c     *client
 	d     *dataset
-	mover *migrate.Mover
+	mover *migration.Mover
 	queue *tasks
 }
 

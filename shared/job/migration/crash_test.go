@@ -1,0 +1,125 @@
+package migration_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// every makes the tests longer that disturb one call in turn: go test ./shared/job/migration -every 1
+var every = flag.Int64("every", 64, "TestCrashes has one call of so many fail, TestHappenings one of a third of that disturbed")
+
+// scripts are ways through a move; "undo" is the rollback of a cutover.
+var scripts = map[string][]string{
+	"undone and over": {"start", "backfill", "verify", "cutover", "undo", "verify", "cutover", "drop"},
+	"given up":        {"start", "backfill", "rollback"},
+}
+
+// faulty counts calls, and has one of them fail.
+type faulty struct {
+	calls atomic.Int64
+	at    int64
+	how   string
+}
+
+func (f *faulty) gate(ctx context.Context, _ string) jobtest.Fault {
+	if gone := alive(ctx); gone != jobtest.None {
+		return gone
+	}
+	if f.calls.Add(1) != f.at {
+		return jobtest.None
+	}
+	switch f.how {
+	case "fails before":
+		return jobtest.FailBefore
+	case "fails after":
+		return jobtest.FailAfter
+	}
+	return dies(ctx)
+}
+
+// TestCrashes has every call there is fail in turn, in three ways: before it is
+// made, after it, or with the end of its process. Doing the step again and the task
+// again comes to the same end each time.
+func TestCrashes(t *testing.T) {
+	t.Parallel()
+	g := &gate{}
+	s, client := storetest.NewWithClient(t, g.dial()...)
+	run := func(t *testing.T, script []string, f *faulty) {
+		w := newWorldOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 2, Budget: usual.Budget, Attempts: 3})
+		w.clear(t)
+		w.apply(history(t, users[:3], 2)...)
+		w.Gate = f.gate
+		for _, step := range script {
+			w.insist(t, step)
+		}
+		w.Gate = nil
+		end := w.status()
+		if end.Moving() {
+			t.Fatalf("the move is not over: %+v", end)
+		}
+		w.wantRows(end.Log.Read, 0)
+		w.wantEmpty(end.Log.Read.Other())
+		if jobs, err := w.Jobs.Unfinished(t.Context(), jobtest.App); err != nil || len(jobs) > 0 {
+			t.Errorf("jobs that have not ended: %+v, error %v", jobs, err)
+		}
+	}
+	for name, script := range scripts {
+		t.Run(name, func(t *testing.T) {
+			count := &faulty{}
+			run(t, script, count)
+			calls := count.calls.Load()
+			for _, how := range []string{"fails before", "fails after", "ends the process"} {
+				for at := 1 + rand.Int64N(*every); at <= calls; at += *every {
+					t.Run(fmt.Sprintf("call %d %s", at, how), func(t *testing.T) { run(t, script, &faulty{at: at, how: how}) })
+				}
+			}
+		})
+	}
+}
+
+// insist takes a step until it is done.
+func (w *world) insist(t *testing.T, step string) {
+	t.Helper()
+	for range 5 {
+		if done := w.attempt(t, step); done {
+			return
+		}
+	}
+	t.Fatalf("%s is not done after 5 attempts: %+v", step, w.app().Move)
+}
+
+// attempt takes a step in a process that may die, then whatever tasks there are in
+// processes that may, and tells whether it is done.
+func (w *world) attempt(t *testing.T, step string) bool {
+	t.Helper()
+	if step != "undo" || w.app().Move.Phase == config.CutOver { // taken again it would be another step
+		_, err := w.step(begin(t.Context()), step, schema.Wide)
+		if err != nil {
+			return false
+		}
+	}
+	for n := 0; len(w.Waiting()) > 0; n++ {
+		if n == 100 {
+			t.Fatalf("%s: tasks without end", step)
+		}
+		_, _ = w.Deliver(begin(t.Context()), w.Waiting()[0]) // an error has it come again
+	}
+	open := w.Gate
+	w.Gate = nil
+	defer func() { w.Gate = open }()
+	st := w.status()
+	if !st.Working() {
+		w.wantDone(st)
+	}
+	return !st.Working()
+}

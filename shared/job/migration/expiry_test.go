@@ -1,0 +1,150 @@
+package migration_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/job/migration"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// expire lets so much time go by and removes all jobs, as TTL does with those that
+// have ended.
+func (w *world) expire(after time.Duration) {
+	w.t.Helper()
+	w.clock.mu.Lock()
+	w.clock.now = w.clock.now.Add(after)
+	w.clock.mu.Unlock()
+	w.LoseTasks() // the queue has long forgotten their names
+	w.World.Jobs = job.NewMemory()
+	parts := w.Parts(usual)
+	parts.Users, parts.Now = w.store, w.clock.read
+	w.mover = migration.New(parts, gatedApps{w.Apps, w}, w.store)
+	w.mover.Patience(0, 0)
+	w.Runner = w.mover.Runner
+}
+
+// aged is a world whose log lies in narrow, without a retention, after some steps.
+func aged(t *testing.T, steps ...string) *world {
+	t.Helper()
+	w := newWorld(t, schema.Narrow, usual)
+	if err := w.Apps.SetRetention(t.Context(), jobtest.App, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.apply(history(t, users[:4], 2)...)
+	w.does(schema.Wide, steps...)
+	return w
+}
+
+func (w *world) wantNext(moving bool, want ...string) {
+	w.t.Helper()
+	if s := w.status(); s.Moving() != moving || !slices.Equal(s.Next, want) {
+		w.t.Errorf("moving: %v, next are %q, want %q; job %+v", s.Moving(), s.Next, want, s.Job)
+	}
+}
+
+// A move that is over stays so when its last job has expired, and another may begin.
+func TestExpiredAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for end, way := range map[string][]string{
+		"drop":     {"start", "backfill", "verify", "cutover", "drop"},
+		"rollback": {"start", "backfill", "rollback"},
+	} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			w := aged(t, way...)
+			w.expire(job.Kept)
+			w.wantNext(false, "start")
+			if s := w.status(); s.Job != nil || s.Working() {
+				t.Errorf("its job is %+v", s.Job)
+			}
+			lies := w.app().Log.Read
+			w.moves(lies.Other())
+			w.wantRows(lies.Other(), 0)
+			w.wantEmpty(lies)
+		})
+	}
+}
+
+// A last job that is not there is one that was never made where the move is too
+// young for it to have expired, where the step was taken just now, and where there
+// is something to remove: then the step again makes it.
+func TestNotExpiredAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		way  []string
+		last string
+		age  time.Duration
+		make func(*testing.T, *world)
+	}{
+		"a young move": {[]string{"start", "rollback"}, "rollback", job.Kept - 25*time.Hour, func(*testing.T, *world) {}},
+		"just now":     {[]string{"start", "rollback"}, "rollback", job.Kept, func(_ *testing.T, w *world) { w.Clock = time.Now }},
+		"a drop that failed": {steps[:4], "drop", job.Kept, func(t *testing.T, w *world) {
+			w.failing(t, "MutateRows", "drop")
+		}},
+		"a rollback that failed": {steps[:2], "rollback", job.Kept, func(t *testing.T, w *world) {
+			w.failing(t, "MutateRows", "rollback")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := aged(t, c.way...)
+			c.make(t, w)
+			w.expire(c.age)
+			w.wantNext(true, c.last)
+			w.Clock = func() time.Time { return time.Now().Add(time.Hour) }
+			if name == "just now" {
+				w.wantNext(false, "start")
+				return
+			}
+			w.wantDone(w.does(schema.Wide, c.last))
+			w.wantNext(false, "start")
+			lies := w.app().Log.Read
+			w.wantRows(lies, 0)
+			w.wantEmpty(lies.Other())
+		})
+	}
+}
+
+// A move that has waited so long that nobody knows any more what its backfill has
+// copied copies again before anything is read or removed.
+func TestExpiredBackfill(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		way     []string
+		next    []string
+		refused string
+		again   []string
+		then    []string // next after the first of again
+	}{
+		"copied":     {steps[:2], []string{"backfill", "rollback"}, "verify", steps[1:5], []string{"verify", "backfill", "rollback"}},
+		"verified":   {steps[:3], []string{"verify", "rollback"}, "cutover", append([]string{"verify"}, steps[1:5]...), []string{"backfill", "verify", "rollback"}},
+		"cut over":   {steps[:4], []string{"rollback"}, "drop", append([]string{"rollback"}, steps[2:5]...), []string{"verify", "backfill", "rollback"}},
+		"both again": {steps[:4], []string{"rollback"}, "drop", append([]string{"rollback"}, steps[1:5]...), []string{"verify", "backfill", "rollback"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := aged(t, c.way...)
+			w.expire(job.Kept)
+			w.wantNext(true, c.next...)
+			w.refuses(t, c.refused, schema.Wide)
+			if c.refused == "drop" {
+				if _, err := w.step(t.Context(), "drop", schema.Wide); err == nil || !strings.Contains(err.Error(), "not known any more") {
+					t.Errorf("drop: %v", err)
+				}
+			}
+			w.wantDone(w.does(schema.Wide, c.again[0]))
+			w.wantNext(true, c.then...)
+			for _, step := range c.again[1:] {
+				w.wantDone(w.does(schema.Wide, step))
+			}
+			w.wantNext(false, "start")
+			w.wantRows(schema.Wide, 0)
+			w.wantEmpty(schema.Narrow)
+		})
+	}
+}

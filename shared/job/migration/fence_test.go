@@ -1,0 +1,93 @@
+package migration_test
+
+import (
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/job/migration"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// A worker that was admitted to a task and has slept since, for as long as it may
+// take, changes nothing that its move has nothing to do with any more.
+func TestWorkersThatWakeLate(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name          string
+		before, after func(w *world) // the worker falls asleep, and wakes
+	}{
+		{"verification after the drop",
+			func(w *world) { w.does(schema.Wide, "start", "backfill", "verify") },
+			func(w *world) { w.does(schema.Wide, "cutover", "drop") }},
+		{"verification in a move back",
+			func(w *world) { w.does(schema.Wide, "start", "backfill", "verify") },
+			func(w *world) {
+				w.does(schema.Wide, "cutover", "drop")
+				w.does(schema.Narrow, "start", "backfill", "verify", "cutover")
+			}},
+		{"drop after a move back",
+			func(w *world) { w.does(schema.Wide, "start", "backfill", "verify", "cutover", "drop") },
+			func(w *world) { w.does(schema.Narrow, "start", "backfill", "verify", "cutover", "drop") }},
+		{"removal of a move given up, in the next move",
+			func(w *world) { w.does(schema.Wide, "start", "backfill", "rollback") },
+			func(w *world) { w.does(schema.Wide, "start", "backfill", "verify", "cutover") }},
+		{"backfill of a move given up, in the next move",
+			func(w *world) { w.does(schema.Wide, "start", "backfill") },
+			func(w *world) {
+				w.does(schema.Wide, "rollback")
+				w.does(schema.Wide, "start", "backfill", "verify", "cutover")
+			}},
+		{"backfill after the drop of what it copied to",
+			func(w *world) { w.does(schema.Wide, "start", "backfill") },
+			func(w *world) { w.does(schema.Wide, "rollback") }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, schema.Narrow, usual)
+			w.apply(history(t, users, 4)...)
+			test.before(w)
+			app := w.app()
+			j, err := w.mover.Jobs.Job(t.Context(), jobtest.App, app.Move.Job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.after(w)
+			rows := map[schema.Name]map[string]string{}
+			for _, n := range schema.Names {
+				rows[n] = w.rowsIn(jobtest.App, n)
+			}
+			_, err = w.mover.Work.Sweep(t.Context(), j, app, job.Shard{State: job.ShardOpen}, w.clock.read().Add(time.Hour),
+				func(job.Progress) error { return nil })
+			if err != nil && !errors.Is(err, job.ErrEnded) {
+				t.Error(err)
+			}
+			for _, n := range schema.Names {
+				if got := w.rowsIn(jobtest.App, n); !maps.Equal(got, rows[n]) {
+					t.Errorf("%s had %d rows, and has %d, or others", n, len(rows[n]), len(got))
+				}
+			}
+		})
+	}
+}
+
+// Whoever asks twice to undo a cutover has not asked to give the move up.
+func TestRollbackTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, schema.Narrow, usual)
+	w.apply(history(t, users, 1)...)
+	w.does(schema.Wide, "start", "backfill", "verify", "cutover")
+	w.Clock = time.Now
+	if _, err := w.step(t.Context(), "rollback", schema.Wide); err != nil {
+		t.Fatal(err)
+	}
+	var refused *migration.OutOfOrder
+	if _, err := w.step(t.Context(), "rollback", schema.Wide); !errors.As(err, &refused) {
+		t.Errorf("at once: %v, want it refused", err)
+	}
+	w.Clock = func() time.Time { return time.Now().Add(time.Hour) }
+	w.wantDone(w.does(schema.Wide, "rollback"))
+	w.wantEmpty(schema.Wide)
+}

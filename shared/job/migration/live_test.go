@@ -1,0 +1,215 @@
+package migration_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// during carries out all tasks, and does something else before one of the requests
+// of a kind to Bigtable that they make. It tells whether there was such a request.
+func (w *world) during(kind string, request int64, do func()) bool {
+	w.t.Helper()
+	var n atomic.Int64
+	arrived, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	w.Gate = func(ctx context.Context, what string) jobtest.Fault {
+		if ctx.Value(processKey{}) != nil && strings.Contains(what, "Row") && strings.Contains(what, kind) && n.Add(1) == request {
+			close(arrived)
+			<-goOn
+		}
+		return jobtest.None
+	}
+	go func() {
+		defer close(ended)
+		for left := w.Waiting(); len(left) > 0; left = w.Waiting() {
+			_, _ = w.Deliver(begin(w.t.Context()), left[0])
+		}
+	}()
+	came := false
+	select {
+	case <-arrived:
+		came = true
+		do()
+		close(goOn)
+		<-ended
+	case <-ended:
+	}
+	w.Gate = nil
+	return came
+}
+
+// with is an event as it is logged again, with other filters.
+func with(e store.LogEvent, counts ...affinity.Count) store.LogEvent {
+	e.Counts = counts
+	e.Original = append([]byte(nil), strings.Replace(string(e.Original), `,"event"`, fmt.Sprintf(`,"unknownObjects":%d,"event"`, 1+len(counts)), 1)...)
+	return e
+}
+
+// rewrites of an event: other values, other facets, fewer of them, and none.
+var rewrites = [][]affinity.Count{
+	{{Facet: "color", Value: "other", N: 2}},
+	{{Facet: "brand", Value: "new", N: 1}, {Facet: "size", Value: "L", N: 1}},
+	{},
+	{{Facet: "color", Value: "c0", N: 1}, {Facet: "z", Value: "z", N: 3}},
+}
+
+// A row that is written anew is as it was written last in both schemas, however
+// many copies of it come before and after.
+func TestRewritesWin(t *testing.T) {
+	t.Parallel()
+	for _, lies := range schema.Names {
+		t.Run("from "+string(lies), func(t *testing.T) {
+			w := newWorld(t, lies, usual)
+			events := history(t, users[:3], 2)
+			w.apply(events...)
+			w.does(lies.Other(), "start")
+			for _, counts := range rewrites {
+				for range 2 {
+					w.apply(with(events[0], counts...))
+					w.wantDone(w.does(lies.Other(), "backfill"))
+					w.wantBoth()
+				}
+			}
+			w.wantDone(w.does(lies.Other(), "verify", "cutover"))
+			w.wantExact(t, "rewrites")
+		})
+	}
+}
+
+// happenings are what may come in the way of a step.
+var happenings = map[string]func(*testing.T, *world, store.LogEvent){
+	"rewrite":  func(_ *testing.T, w *world, e store.LogEvent) { w.apply(with(e, rewrites[1]...)) },
+	"deletion": func(_ *testing.T, w *world, e store.LogEvent) { w.forget(e.User) },
+	"another user": func(t *testing.T, w *world, _ store.LogEvent) {
+		w.apply(plain(t, "a+new", 5, "new"), plain(t, "zzz", 5, "new"))
+	},
+	"event of a deleted user": func(t *testing.T, w *world, e store.LogEvent) {
+		w.forget(e.User)
+		if o, err := w.engine.Apply(t.Context(), w.app(), []store.LogEvent{with(e, rewrites[0]...)}); err != nil || o.Deleted != 1 {
+			t.Errorf("%+v, error %v: want the event gone", o, err)
+		}
+	},
+}
+
+// TestHappenings has something happen before each write, and before some of all
+// requests, that a backfill or a verification makes, both of logs that are alike and
+// of logs that differ: both logs hold what there is afterwards, and the verification
+// that follows passes.
+func TestHappenings(t *testing.T) {
+	t.Parallel()
+	g := &gate{}
+	s, client := storetest.NewWithClient(t, g.dial()...)
+	stride := max(1, *every/3)
+	for name, happens := range happenings {
+		for _, lies := range schema.Names {
+			for _, step := range []string{"backfill", "verify", "verify of logs that differ"} {
+				t.Run(fmt.Sprintf("%s/%s from %s", name, step, lies), func(t *testing.T) {
+					each := func(kind string, first, stride int64) {
+						for at, came := first, true; came; at += stride {
+							w := newWorldOn(t, s, client, g, lies, usual)
+							w.clear(t)
+							if came = w.happen(t, happens, lies.Other(), step, kind, at); t.Failed() {
+								t.Fatalf("before request %d, %s", at, kind)
+							}
+						}
+					}
+					each("Mutate", 1, 1)
+					each("", 1+rand.Int64N(stride), stride)
+				})
+			}
+		}
+	}
+}
+
+func (w *world) happen(t *testing.T, happens func(*testing.T, *world, store.LogEvent), to schema.Name, step, kind string, at int64) bool {
+	t.Helper()
+	events := history(t, users[:3], 2)
+	w.apply(events...)
+	w.does(to, "start")
+	order, _, differ := strings.Cut(step, " ")
+	if order == "verify" {
+		w.does(to, "backfill")
+	}
+	if differ {
+		w.put(to, with(events[0], rewrites[0]...))
+	}
+	w.orders(t, order, to)
+	came := w.during(kind, at, func() { happens(t, w, events[0]) })
+	if !differ {
+		w.wantDone(w.status())
+	}
+	w.wantBoth()
+	w.wantDone(w.does(to, "verify"))
+	w.wantBoth()
+	return came
+}
+
+// An event that lies in one schema for a while, because it is just being written,
+// is no fault if it comes to the other before the last look.
+func TestEventOnItsWay(t *testing.T) {
+	t.Parallel()
+	g := &gate{}
+	s, client := storetest.NewWithClient(t, g.dial()...)
+	for _, first := range schema.Names {
+		t.Run("in "+string(first), func(t *testing.T) {
+			passed := int64(0)
+			for at, came := int64(1), true; came; at++ {
+				w := newWorldOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 100, Budget: usual.Budget, Attempts: 3})
+				w.clear(t)
+				w.mover.Patience(0, 0, 0)
+				w.apply(history(t, users[:3], 2)...)
+				w.does(schema.Wide, "start", "backfill")
+				e := plain(t, "a", 30, "on its way")
+				w.put(first, e)
+				w.events[place(e)] = e
+				w.orders(t, "verify", schema.Wide)
+				came = w.during("", at, func() { w.put(first.Other(), e) })
+				if s := w.status(); s.Job.State != job.Done || s.Job.Totals.Faulty > 0 {
+					continue
+				}
+				if passed++; passed != at {
+					t.Fatalf("it passes where the event comes before request %d, and not before all that are before that", at)
+				}
+				w.wantBoth()
+			}
+			// The users, the two logs, and three requests for each look but the last.
+			if passed < 3+2*3 {
+				t.Errorf("it passes only where the event is there before request %d", passed)
+			}
+		})
+	}
+}
+
+// Who began with the configuration of before a step writes what is to be written
+// now.
+func TestWriterOfBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, schema.Narrow, usual)
+	w.apply(history(t, users[:3], 2)...)
+	before := w.app()
+	w.does(schema.Wide, "start", "backfill")
+	late := plain(t, "a", 40, "late")
+	if _, err := w.engine.Apply(t.Context(), before, []store.LogEvent{late}); err != nil {
+		t.Fatal(err)
+	}
+	w.events[place(late)] = late
+	w.wantBoth()
+	w.wantDone(w.does(schema.Wide, "verify", "cutover", "drop"))
+	later := plain(t, "a", 41, "later")
+	if _, err := w.engine.Apply(t.Context(), before, []store.LogEvent{later}); err != nil {
+		t.Fatal(err)
+	}
+	w.events[place(later)] = later
+	w.wantRows(schema.Wide, 0)
+	w.wantExact(t, "late writers")
+}

@@ -1,0 +1,195 @@
+package migration_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/job/migration"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// tables of the schemas.
+const (
+	wideTable   = store.TableEvents
+	narrowTable = store.TableEventsNarrow
+)
+
+// TestOneHugeUser moves a user of very many events in tasks whose time is over after
+// their first checkpoint: each goes on inside him where the last one stopped, and
+// reads little more than it has work for.
+func TestOneHugeUser(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, schema.Wide, job.Config{ShardUsers: 1, Budget: time.Second, Attempts: 3})
+	w.apply(history(t, []string{"b", "d"}, 3)...)
+	w.apply(slices.Collect(minutely(t, "c", huge))...)
+	w.hurried(2 * time.Second)
+	if _, err := w.mover.Begin(t.Context(), jobtest.App, schema.Narrow); err != nil {
+		t.Fatal(err)
+	}
+
+	// The first copy is held up while the log is read: as far ahead as that goes.
+	var read atomic.Int64
+	var first, allRead sync.Once
+	all, ahead := make(chan struct{}), int64(0)
+	w.gate.watch(func(rows, _ map[string]int) {
+		if read.Store(int64(rows[wideTable])); rows[wideTable] >= huge {
+			allRead.Do(func() { close(all) })
+		}
+	})
+	var cursors []string
+	w.Gate = func(_ context.Context, what string) jobtest.Fault {
+		if s, err := w.World.Jobs.Shard(t.Context(), jobtest.App, w.app().Move.Job, 1); what == "update shard" && err == nil {
+			cursors = append(cursors, s.Next)
+		}
+		if what == "MutateRows" && read.Load() >= migration.BatchRows {
+			first.Do(func() {
+				select {
+				case <-all:
+				case <-time.After(200 * time.Millisecond):
+				}
+				ahead = read.Load()
+			})
+		}
+		return jobtest.None
+	}
+	s := w.does(schema.Narrow, "backfill")
+	w.Gate = nil
+	w.gate.watch(nil)
+	w.wantDone(s)
+	if s.Job.Totals.Events != huge+6 || s.Job.Totals.Changed != huge+6 || s.Job.Totals.Visited != 3 || s.Job.Totals.PlannedUsers != 3 {
+		t.Errorf("the backfill counts %+v", s.Job.Totals)
+	}
+	if places := slices.Compact(cursors); len(places) <= huge/migration.BatchRows || !slices.IsSorted(places) {
+		t.Errorf("the checkpoints of the user are %q", places)
+	}
+	if most := int64(5 * migration.BatchRows); ahead > most+100 {
+		t.Errorf("%d rows were read while the first were copied, want %d at most", ahead, most)
+	}
+
+	apart := 0
+	w.gate.watch(func(read, _ map[string]int) {
+		apart = max(apart, read[wideTable]-read[narrowTable], read[narrowTable]-read[wideTable])
+	})
+	s = w.does(schema.Narrow, "verify")
+	w.gate.watch(nil)
+	w.wantDone(s)
+	if s.Job.Totals.Events < huge+6 || s.Job.Totals.Visited != 3 || s.Job.Totals.Users != 3 || apart > 3_000 {
+		t.Errorf("the verification counts %+v; one log was read %d rows ahead of the other", s.Job.Totals, apart)
+	}
+	if shard, err := w.World.Jobs.Shard(t.Context(), jobtest.App, s.Job.ID, 1); err != nil || shard.Step < huge/migration.CheckRows {
+		t.Errorf("the verification of the user took %d tasks, error %v", shard.Step+1, err)
+	}
+
+	s = w.does(schema.Narrow, "cutover", "drop")
+	w.wantDone(s)
+	if s.Job.Totals.Events != huge+6 || s.Job.Totals.Changed != huge+6 {
+		t.Errorf("the drop counts %+v", s.Job.Totals)
+	}
+	w.wantEmpty(schema.Wide)
+	w.wantRows(schema.Narrow, 0)
+}
+
+// minutely are events of a user, one a minute.
+func minutely(t *testing.T, user string, n int) func(func(store.LogEvent) bool) {
+	e := plain(t, user, 0, "red")
+	return func(yield func(store.LogEvent) bool) {
+		for i := range n {
+			e.Time -= time.Minute.Milliseconds()
+			e.ID = fmt.Sprintf("id%09d", i)
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// TestRate has the lanes of a backfill share its rate.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, schema.Wide, usual)
+	j := job.Job{App: jobtest.App, ID: "backfill-x", Kind: "backfill", State: job.Planning, StartedAt: jobtest.Noon, Lanes: migration.Lanes}
+	if err := w.World.Jobs.Create(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	limit := func(rate int) (float64, int) {
+		j.Rate = rate
+		l, err := w.mover.Limiter(t.Context(), j, w.app())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(l.Limit()), l.Burst()
+	}
+	for n := range 9 {
+		if err := w.World.Jobs.CreateShard(t.Context(), jobtest.App, j.ID, job.Shard{N: n, From: fmt.Sprint(n), State: job.ShardOpen}); err != nil {
+			t.Fatal(err)
+		}
+		lanes := min(n+1, migration.Lanes)
+		for _, rate := range []int{1, 3, 100, 3_999, 10_000, 1_000_000} {
+			share, burst := limit(rate)
+			if total := share * float64(lanes); total > float64(rate)+1e-6 || total < float64(rate)*0.999 {
+				t.Errorf("%d shards of %d rows a second each, of %d", lanes, int(share), rate)
+			}
+			if burst < 1 || burst > migration.BatchRows || burst > 1 && float64(burst) > share {
+				t.Errorf("rate %d: bursts of %d", rate, burst)
+			}
+		}
+	}
+	if share, burst := limit(0); share < 1e300 || burst != migration.BatchRows {
+		t.Errorf("without a rate: %g rows a second in bursts of %d", share, burst)
+	}
+}
+
+// A backfill with a rate waits for it: in a second it begins what a second is worth.
+func TestRateIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, schema.Narrow, usual)
+	w.apply(slices.Collect(minutely(t, "c", 250))...)
+	w.does(schema.Wide, "start")
+	most := 0
+	last := 0
+	w.gate.watch(func(_, written map[string]int) { most, last = max(most, written[wideTable]-last), written[wideTable] })
+	began := time.Now()
+	if _, err := w.mover.Backfill(t.Context(), jobtest.App, 200); err != nil {
+		t.Fatal(err)
+	}
+	w.Drain()
+	w.gate.watch(nil)
+	if took := time.Since(began); took < 200*time.Millisecond {
+		t.Errorf("250 rows took %v, at 200 a second after the first 200", took)
+	}
+	if most != 200 {
+		t.Errorf("the largest batch has %d rows, want 200", most)
+	}
+	w.wantBoth()
+	if s := w.status(); s.Job.Rate != 200 || s.Move.Rate != 200 {
+		t.Errorf("the rate is %d, of the move %d", s.Job.Rate, s.Move.Rate)
+	}
+}
+
+// Few of many shards have tasks at a time, in every step that has any.
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, schema.Narrow, job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 3})
+	w.apply(history(t, users, 2)...)
+	most := 0
+	var serial sync.Mutex // requests to Bigtable come side by side
+	w.Gate = func(context.Context, string) jobtest.Fault {
+		serial.Lock()
+		defer serial.Unlock()
+		most = max(most, len(w.Waiting()))
+		return jobtest.None
+	}
+	w.moves(schema.Wide)
+	if most != migration.Lanes {
+		t.Errorf("%d tasks were in the queue at a time, want %d", most, migration.Lanes)
+	}
+	w.wantRows(schema.Wide, 0)
+}

@@ -1,0 +1,53 @@
+package migration
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// decoder turns rows of either schema into events. It is not safe for concurrent
+// use.
+type decoder struct{ rows *store.LogDecoder }
+
+func newDecoder() *decoder { return &decoder{store.NewLogDecoder()} }
+
+// event decodes a row with all that the other schema needs of it. An error says
+// why the row is none of the log's.
+func (d *decoder) event(e store.Entry) (store.LogEvent, error) {
+	if e.Fault != nil {
+		return store.LogEvent{}, e.Fault
+	}
+	ev, err := d.rows.Event(e.LogRow)
+	if err != nil {
+		return store.LogEvent{}, err
+	}
+	row := store.LogEvent{User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original}
+	if row.Type == "" {
+		// A wide row without filters says what it is in the original only.
+		if row.Type, row.Name, err = kind(e.Original); err != nil {
+			return row, fmt.Errorf("row %q has no filters, and its original is damaged: %w", e.Key(), err)
+		}
+	}
+	if !slices.Contains(schema.Narrow.Families(), string(row.Type)) {
+		return row, fmt.Errorf("row %q: event type %q does not exist", e.Key(), row.Type)
+	}
+	return row, nil
+}
+
+func kind(original []byte) (event.Type, string, error) {
+	if len(original) == 0 {
+		return "", "", errors.New("it is empty")
+	}
+	o, err := enrich.ReadOriginal(original)
+	if err != nil {
+		return "", "", err
+	}
+	logged, err := o.Logged("", 0, "")
+	return logged.Event.Type, logged.Event.Name, err
+}

@@ -1,0 +1,309 @@
+package migration_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/job/migration"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// world is the world of package jobtest with a log that can be moved: the real
+// store on a Bigtable in this process, and the app, whose users are those of the
+// store. Every call to the configuration, the jobs, the queue and Bigtable goes
+// through its gate.
+type world struct {
+	*jobtest.World
+	t      *testing.T
+	store  *store.Store
+	client *bigtable.Client
+	mover  *migration.Mover
+	engine *profile.Engine
+	// events are those that exist, by their places.
+	events map[string]store.LogEvent
+	clock  *clock
+	gate   *gate
+}
+
+// usual cuts work up so that every app here has several shards, which have all the
+// time they need.
+var usual = job.Config{ShardUsers: 3, Budget: time.Minute, Attempts: 3}
+
+// newWorld makes a world whose log lies in one schema.
+func newWorld(t *testing.T, lies schema.Name, cfg job.Config) *world {
+	t.Helper()
+	g := &gate{}
+	s, client := storetest.NewWithClient(t, g.dial()...)
+	return newWorldOn(t, s, client, g, lies, cfg)
+}
+
+func newWorldOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate, lies schema.Name, cfg job.Config) *world {
+	t.Helper()
+	inner := jobtest.New(t, 0, cfg)
+	w := &world{World: inner, t: t, store: s, client: client, events: map[string]store.LogEvent{}, clock: &clock{now: jobtest.Noon}, gate: g}
+	g.set(w)
+	parts := inner.Parts(cfg)
+	parts.Users, parts.Now = s, w.clock.read
+	w.mover = migration.New(parts, gatedApps{w.Apps, w}, s)
+	w.mover.Patience(0, 0)
+	inner.Runner = w.mover.Runner
+	w.engine = profile.New(s, w.Apps, w.Apps, w.clock.read, slog.New(slog.DiscardHandler))
+	w.setLog(func(l *schema.Layout) { *l = schema.Of(lies) })
+	return w
+}
+
+// clear removes all that other worlds on the same store have left of the app.
+func (w *world) clear(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{wideTable, narrowTable, store.TableUsers, store.TableHistories} {
+		table := w.client.Open(name)
+		var keys []string
+		var gone []*bigtable.Mutation
+		err := table.ReadRows(t.Context(), bigtable.PrefixRange(jobtest.App+","), func(r bigtable.Row) bool {
+			m := bigtable.NewMutation()
+			m.DeleteRow()
+			keys, gone = append(keys, r.Key()), append(gone, m)
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if errs, err := table.ApplyBulk(t.Context(), keys, gone); err != nil || errs != nil {
+			t.Fatal(err, errs)
+		}
+	}
+}
+
+// clock is the engine's. Every look at it may take some time.
+type clock struct {
+	mu   sync.Mutex
+	now  time.Time
+	look time.Duration
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(c.look)
+	return c.now
+}
+
+// hurried has every look at the clock take a time.
+func (w *world) hurried(look time.Duration) {
+	w.clock.mu.Lock()
+	defer w.clock.mu.Unlock()
+	w.clock.look = look
+}
+
+func (w *world) app() config.App {
+	w.t.Helper()
+	app, err := w.Apps.App(w.t.Context(), jobtest.App)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return app
+}
+
+// setLog changes how the log lies, without a move.
+func (w *world) setLog(change func(*schema.Layout)) {
+	w.t.Helper()
+	if _, err := w.Apps.UpdateLog(w.t.Context(), jobtest.App, func(a *config.App) error { change(&a.Log); return nil }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// apply has the engine take events.
+func (w *world) apply(events ...store.LogEvent) {
+	w.t.Helper()
+	if _, err := w.engine.Import(w.t.Context(), w.app(), events); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range events {
+		w.events[place(e)] = e
+	}
+}
+
+// put writes events to one schema alone, as no engine does.
+func (w *world) put(n schema.Name, events ...store.LogEvent) {
+	w.t.Helper()
+	if err := w.store.Log(jobtest.App, schema.Of(n)).Append(w.t.Context(), events); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// take removes the row of an event from one schema alone.
+func (w *world) take(n schema.Name, e store.LogEvent) {
+	w.t.Helper()
+	if err := w.store.Log(jobtest.App, schema.Of(n)).DeleteEntries(w.t.Context(), n, []string{key(e)}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// forget deletes a user and purges what was of him.
+func (w *world) forget(user string) {
+	w.t.Helper()
+	until, err := w.engine.Delete(w.t.Context(), jobtest.App, user)
+	if err == nil {
+		_, err = w.engine.Purge(w.t.Context(), jobtest.App, user, until)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for k, e := range w.events {
+		if e.User == user && e.Time <= until.UnixMilli() {
+			delete(w.events, k)
+		}
+	}
+}
+
+const keyTime = "2006-01-02T15:04:05.000Z"
+
+// key is the key of an event's row in either schema.
+func key(e store.LogEvent) string { return jobtest.App + "," + place(e) }
+
+func place(e store.LogEvent) string {
+	return e.User + "," + time.UnixMilli(e.Time).UTC().Format(keyTime) + "," + e.ID
+}
+
+// steps are all there are, in the order of a move to a schema. A drop is of the
+// schema that the last move has left.
+var steps = []string{"start", "backfill", "verify", "cutover", "drop", "rollback"}
+
+// step takes one.
+func (w *world) step(ctx context.Context, name string, to schema.Name) (migration.Status, error) {
+	switch name {
+	case "start":
+		return w.mover.Begin(ctx, jobtest.App, to)
+	case "backfill":
+		return w.mover.Backfill(ctx, jobtest.App, 0)
+	case "verify":
+		return w.mover.Verify(ctx, jobtest.App)
+	case "cutover":
+		return w.mover.Cutover(ctx, jobtest.App)
+	case "drop":
+		return w.mover.Drop(ctx, jobtest.App, to.Other())
+	}
+	return w.mover.Rollback(ctx, jobtest.App)
+}
+
+// does takes steps of a move to a schema, each with all that it begins.
+func (w *world) does(to schema.Name, names ...string) migration.Status {
+	w.t.Helper()
+	for _, name := range names {
+		if _, err := w.step(w.t.Context(), name, to); err != nil {
+			w.t.Fatalf("%s: %v", name, err)
+		}
+		w.Drain()
+	}
+	return w.status()
+}
+
+// moves does all of a move, and checks after every step that its job is done.
+func (w *world) moves(to schema.Name) {
+	w.t.Helper()
+	for _, name := range steps[:5] {
+		w.wantDone(w.does(to, name))
+	}
+}
+
+func (w *world) wantDone(s migration.Status) {
+	w.t.Helper()
+	if s.Job != nil && (s.Job.State != job.Done || s.Job.Totals.Faulty > 0) {
+		w.t.Fatalf("%s is %s, error %q, faults %q", s.Job.ID, s.Job.State, s.Job.Error, s.Faults)
+	}
+}
+
+func (w *world) status() migration.Status {
+	w.t.Helper()
+	s, err := w.mover.Status(w.t.Context(), jobtest.App)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// rowsIn are the rows of one schema, by their places, as texts. Of a wide row without
+// filters only the original tells type and name.
+func (w *world) rowsIn(app string, n schema.Name) map[string]string {
+	w.t.Helper()
+	rows := map[string]string{}
+	err := w.store.Log(app, schema.Of(n)).Scan(w.t.Context(), n, store.Stretch{}, 0, func(e store.Entry) error {
+		ev, err := e.Event()
+		if err != nil {
+			return err
+		}
+		at := store.LogEvent{User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original}
+		rows[place(at)] = rowText(at)
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rows
+}
+
+func rowText(e store.LogEvent) string {
+	counts := slices.Clone(e.Counts)
+	slices.SortFunc(counts, func(a, b affinity.Count) int {
+		return cmp.Or(cmp.Compare(a.Facet, b.Facet), cmp.Compare(a.Value, b.Value), cmp.Compare(a.N, b.N))
+	})
+	return fmt.Sprintf("%s %q %+v %s", e.Type, e.Name, counts, e.Original)
+}
+
+// wantRows checks that one schema holds the events that exist, those since a time,
+// and nothing else.
+func (w *world) wantRows(n schema.Name, since int64) {
+	w.t.Helper()
+	want := map[string]string{}
+	for k, e := range w.events {
+		if n == schema.Wide && len(e.Counts) == 0 {
+			e.Type, e.Name = "", ""
+		}
+		if e.Time >= since {
+			want[k] = rowText(e)
+		}
+	}
+	got, faults := w.rowsIn(jobtest.App, n), []string{}
+	for k, text := range want {
+		if got[k] != text {
+			faults = append(faults, fmt.Sprintf("%s: got %q, want %q", k, got[k], text))
+		}
+		delete(got, k)
+	}
+	for k := range got {
+		faults = append(faults, k+" should not be there")
+	}
+	if len(faults) > 0 {
+		w.t.Fatalf("%s holds other rows than there are events, %d faults:\n%s", n, len(faults), strings.Join(faults[:min(len(faults), 5)], "\n"))
+	}
+}
+
+// wantBoth checks that the schemas of a move hold the same.
+func (w *world) wantBoth() {
+	w.t.Helper()
+	w.wantRows(schema.Narrow, 0)
+	w.wantRows(schema.Wide, 0)
+}
+
+func (w *world) wantEmpty(n schema.Name) {
+	w.t.Helper()
+	if rows := w.rowsIn(jobtest.App, n); len(rows) > 0 {
+		w.t.Errorf("%d rows are left in %s: %.300s", len(rows), n, fmt.Sprint(rows))
+	}
+}

@@ -1,0 +1,248 @@
+package recompute_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/job/recompute"
+)
+
+// TestSupersession starts jobs one after the other: "manual", "strategy" for the
+// active one, "next" for a new one, "night" for the round of the day and "tomorrow"
+// for that of the next.
+func TestSupersession(t *testing.T) {
+	for starts, want := range map[string]string{
+		"strategy manual":          "manual:planning strategy-1:superseded",
+		"manual manual":            "manual:planning manual:superseded",
+		"strategy next":            "strategy-2:planning strategy-1:superseded",
+		"manual next":              "strategy-2:planning manual:superseded",
+		"strategy manual next":     "strategy-2:planning manual:superseded strategy-1:superseded",
+		"strategy manual strategy": "manual:planning strategy-1:superseded",
+		"night strategy":           "strategy-1:planning nightly-2026-11-20:superseded",
+		"night manual":             "manual:planning nightly-2026-11-20:superseded",
+		"night tomorrow":           "nightly-2026-11-21:planning nightly-2026-11-20:superseded",
+		"night night":              "nightly-2026-11-20:planning",
+		"strategy night":           "strategy-1:planning",
+		"manual tomorrow":          "manual:planning",
+	} {
+		t.Run(starts, func(t *testing.T) {
+			w := newWorld(t, 3, roomy)
+			for _, what := range strings.Fields(starts) {
+				w.Now = w.Now.Add(time.Second)
+				w.start(what)
+			}
+			jobs, err := w.runner.List(t.Context(), jobtest.App, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, j := range jobs {
+				id := j.ID
+				if j.Trigger == recompute.ByHand {
+					id = "manual"
+				}
+				got = append(got, id+":"+string(j.State))
+				if j.State == job.Superseded && !strings.Contains(j.Error, "takes its place") {
+					t.Errorf("%s does not say by what: %q", j.ID, j.Error)
+				}
+			}
+			if got := strings.Join(got, " "); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			w.Drain()
+			jobs, err = w.runner.List(t.Context(), jobtest.App, 100)
+			if err != nil || jobs[0].State != job.Done {
+				t.Errorf("the one that stays is %s in the end, error %v", jobs[0].State, err)
+			}
+		})
+	}
+}
+
+func (w *world) start(what string) {
+	w.T.Helper()
+	var err error
+	switch what {
+	case "manual":
+		_, err = w.runner.StartManual(w.T.Context(), jobtest.App, false)
+	case "next":
+		w.SetStrategy(2)
+		fallthrough
+	case "strategy":
+		_, err = w.runner.StartStrategy(w.T.Context(), jobtest.App)
+	case "tomorrow":
+		w.Now = w.Now.Add(24 * time.Hour)
+		fallthrough
+	case "night":
+		_, _, err = w.runner.Nightly(w.T.Context(), []string{jobtest.App}, time.Hour)
+	}
+	if err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Of jobs that are started at the same time one stays, whoever comes first to
+// each step.
+func TestStartedAtTheSameTime(t *testing.T) {
+	for _, first := range []string{"manual", "strategy", "night"} {
+		for _, second := range []string{"manual", "strategy", "next"} {
+			calls := 1
+			for at := 0; at < calls; at++ {
+				w := newWorld(t, 3, roomy)
+				calls = 0
+				w.Gate = func(context.Context, string) jobtest.Fault {
+					if calls++; calls-1 == at {
+						gate := w.Gate
+						w.Gate = nil
+						w.Now = w.Now.Add(-time.Second) // by another machine's clock
+						w.start(second)
+						w.Now = w.Now.Add(time.Second)
+						w.Gate = gate
+					}
+					return jobtest.None
+				}
+				w.start(first)
+				w.Gate = nil
+				w.Drain()
+				jobs, err := w.runner.List(t.Context(), jobtest.App, 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				done := 0
+				for _, j := range jobs {
+					switch j.State {
+					case job.Done:
+						if done++; j.Trigger == recompute.ByNight {
+							t.Errorf("%s, with %s at call %d: the nightly one stays", first, second, at)
+						}
+					case job.Superseded:
+					default:
+						t.Errorf("%s, with %s at call %d: %s is %s", first, second, at, j.ID, j.State)
+					}
+				}
+				if done != 1 {
+					t.Errorf("%s, with %s at call %d: %d of %d jobs are done, want one", first, second, at, done, len(jobs))
+				}
+			}
+		}
+	}
+}
+
+// A job whose strategy is no longer the active one ends at its next task.
+func TestNewerStrategyInTheConfiguration(t *testing.T) {
+	for after := range 3 {
+		w := started(t, 10, roomy)
+		for range after {
+			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.SetStrategy(2)
+		w.Drain()
+		w.WantState("strategy-1", job.Superseded, "strategy version 2 has taken the place of 1")
+	}
+}
+
+func TestOnlyStale(t *testing.T) {
+	w := newWorld(t, 7, roomy)
+	w.Users["b"].Version, w.Users["c"].Version = 1, 1
+	j, err := w.runner.StartManual(t.Context(), jobtest.App, true)
+	if err != nil || !strings.HasPrefix(j.ID, "manual-20261120T120000Z-") {
+		t.Fatalf("started %q, error %v", j.ID, err)
+	}
+	w.Drain()
+	j = w.WantState(j.ID, job.Done, "")
+	want := job.Totals{Shards: 3, Done: 3, PlannedUsers: 7, Visited: 7, Users: 6, Events: 7*1000 + 21 - 2001 - 2, Changed: 5}
+	if diff := cmp.Diff(want, j.Totals); diff != "" {
+		t.Errorf("totals (-want +got):\n%s", diff)
+	}
+}
+
+func TestNightly(t *testing.T) {
+	w := newWorld(t, 3, roomy)
+	for _, id := range []string{"zoo", "bar", "cafe"} {
+		if err := w.Apps.CreateApp(t.Context(), config.App{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := []string{"bar", "cafe", jobtest.App, "zoo"}
+	var creations atomic.Int64
+	w.Gate = func(_ context.Context, what string) jobtest.Fault {
+		if what == "create" && creations.Add(1) == 2 {
+			return jobtest.FailBefore
+		}
+		return jobtest.None
+	}
+	started, left, err := w.runner.Nightly(t.Context(), all, 2*time.Hour)
+	if started != 3 || left != 1 || !errors.Is(err, jobtest.ErrFault) {
+		t.Errorf("with a fault: %d started, %d left out, error %v", started, left, err)
+	}
+	for range 2 {
+		if started, left, err = w.runner.Nightly(t.Context(), all, 2*time.Hour); started != 4 || left != 0 || err != nil {
+			t.Errorf("again: %d started, %d left out, error %v; want all four", started, left, err)
+		}
+	}
+	got := map[string]time.Duration{}
+	for _, k := range w.Tasks {
+		plan, err := job.DecodePlan(k.Body)
+		if err != nil || plan.Job != "nightly-2026-11-20" {
+			t.Errorf("task %s, error %v", k.Body, err)
+		}
+		got[plan.App] = k.Delay
+	}
+	want := map[string]time.Duration{"bar": 0, "cafe": 30 * time.Minute, "shop": time.Hour, "zoo": 90 * time.Minute}
+	if diff := cmp.Diff(want, got); diff != "" || len(w.Tasks) != 4 {
+		t.Errorf("%d tasks, begun after (-want +got):\n%s", len(w.Tasks), diff)
+	}
+	w.Drain()
+	j := w.WantDone("nightly-2026-11-20")
+	if !j.OnlyStale || !j.Maintain || j.Trigger != recompute.ByNight {
+		t.Errorf("got %+v, want it to maintain and leave alone what is current", j)
+	}
+}
+
+// Tasks that were lost, with a queue that was emptied, are ordered again by the
+// nightly round.
+func TestNightlyResumesWhatWasLost(t *testing.T) {
+	for after := range 6 {
+		w := started(t, 10, roomy)
+		for range after {
+			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.LoseTasks()
+		w.start("night")
+		w.Drain()
+		w.WantDone("strategy-1")
+	}
+}
+
+// The same where nothing is left but to see that all is done.
+func TestNightlyFinishesWhatIsDone(t *testing.T) {
+	w := started(t, 3, roomy)
+	w.Gate = func(_ context.Context, what string) jobtest.Fault {
+		if what == "totals" {
+			return jobtest.FailBefore
+		}
+		return jobtest.None
+	}
+	for range 2 {
+		_, _ = w.Deliver(t.Context(), w.Waiting()[0])
+	}
+	w.LoseTasks()
+	w.Gate = nil
+	if j := w.Find("strategy-1"); j.State != job.Running || j.Totals.Done != 1 {
+		t.Fatalf("got %+v, want it running with its shard done", j)
+	}
+	w.start("night")
+	w.WantDone("strategy-1")
+}

@@ -1,0 +1,141 @@
+package recompute_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/profile"
+)
+
+// world is one of jobs, with an engine that computes its users.
+type world struct {
+	*jobtest.World
+	runner *recompute.Runner
+}
+
+// Roomy and tight ways to cut the work up.
+var (
+	roomy = job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 8}
+	tight = job.Config{ShardUsers: 3, Budget: 2 * time.Second, Attempts: 8}
+)
+
+func newWorld(t jobtest.T, users int, cfg job.Config) *world {
+	w := &world{World: jobtest.New(t, users, cfg)}
+	w.runner = recompute.New(w.Parts(cfg), gatedEngine{w})
+	w.Runner = w.runner.Runner
+	return w
+}
+
+// started is a world with a job for its strategy.
+func started(t jobtest.T, users int, cfg job.Config) *world {
+	t.Helper()
+	w := newWorld(t, users, cfg)
+	if _, err := w.runner.StartStrategy(t.Context(), jobtest.App); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// gatedEngine computes as the world works.
+type gatedEngine struct{ *world }
+
+func (w gatedEngine) Recompute(ctx context.Context, a config.App, part profile.Part, o profile.RecomputeOptions,
+	progress func(profile.Progress) error) (profile.Progress, error) {
+	did := job.Progress{Next: part.From}
+	for !did.Done && (did.Next == part.From || w.Now.Before(o.Until)) {
+		step := func() error { return w.Step(a.StrategyVersion, part.To, o.OnlyStale, &did) }
+		if err := w.Call(ctx, "engine", step); err != nil {
+			return computed(did), err
+		}
+		if err := progress(computed(did)); err != nil {
+			return computed(did), err
+		}
+	}
+	return computed(did), nil
+}
+
+func computed(p job.Progress) profile.Progress {
+	return profile.Progress{Next: p.Next, Done: p.Done, Users: p.Visited, Known: p.Users, Events: p.Events, Written: p.Changed}
+}
+
+func (w gatedEngine) Verify(ctx context.Context, a config.App, part profile.Part) (stale int64, err error) {
+	err = w.Call(ctx, "verify", func() error {
+		stale = w.Stale(a.StrategyVersion, part.From, part.To)
+		return nil
+	})
+	return stale, err
+}
+
+// A job has every user computed and counts what the engine says of them, however
+// it is cut up, and whoever was overwritten meanwhile is computed again.
+func TestRecompute(t *testing.T) {
+	for relapses, stale := range map[int]int64{0: 0, 1: 0, 3: 0, 4: 1} {
+		for name, cfg := range map[string]job.Config{"roomy": roomy, "tight": tight} {
+			t.Run(fmt.Sprint(relapses, name), func(t *testing.T) {
+				w := started(t, 10, cfg)
+				for _, k := range w.Tasks {
+					if k.Path != "/recompute/plan" || !strings.HasSuffix(k.Name, "-recompute-plan-shop-strategy-1-0") {
+						t.Errorf("task %s of %s", k.Name, k.Path)
+					}
+				}
+				w.Users["e"].Relapses = relapses
+				w.Drain()
+				if stale == 0 {
+					w.WantDone("strategy-1")
+					return
+				}
+				j := w.WantState("strategy-1", job.Failed, "1 users still carry another strategy version or retention after 3 passes more")
+				if j.Totals.Stale != stale || j.Totals.Visited != 10 || j.Totals.Changed != 10 {
+					t.Errorf("got %+v, want %d stale users", j.Totals, stale)
+				}
+			})
+		}
+	}
+}
+
+// Only the first pass of a job that maintains does so, and computes who is current.
+func TestWhatAPassAsksOfTheEngine(t *testing.T) {
+	for name, c := range map[string]struct {
+		job  job.Job
+		pass int
+		want profile.RecomputeOptions
+	}{
+		"all":                    {job.Job{}, 0, profile.RecomputeOptions{}},
+		"all, again":             {job.Job{}, 1, profile.RecomputeOptions{OnlyStale: true}},
+		"only stale":             {job.Job{OnlyStale: true}, 0, profile.RecomputeOptions{OnlyStale: true}},
+		"with maintenance":       {job.Job{Maintain: true}, 0, profile.RecomputeOptions{Maintain: true}},
+		"with maintenance again": {job.Job{Maintain: true}, 2, profile.RecomputeOptions{OnlyStale: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.want.Until = jobtest.Noon
+			shard := job.Shard{From: "a", Next: "c", To: "f", Pass: c.pass}
+			e := &askedEngine{}
+			if _, err := (recompute.Work{Engine: e}).Sweep(t.Context(), c.job, config.App{}, shard, jobtest.Noon, nil); err != nil {
+				t.Fatal(err)
+			}
+			if e.o != c.want || e.part != (profile.Part{From: "c", To: "f"}) {
+				t.Errorf("asked for %+v of %+v, want %+v from c to f", e.o, e.part, c.want)
+			}
+		})
+	}
+}
+
+// askedEngine keeps what it was asked for.
+type askedEngine struct {
+	recompute.Engine
+	part profile.Part
+	o    profile.RecomputeOptions
+}
+
+func (e *askedEngine) Recompute(_ context.Context, _ config.App, part profile.Part, o profile.RecomputeOptions,
+	_ func(profile.Progress) error) (profile.Progress, error) {
+	e.part, e.o = part, o
+	return profile.Progress{Done: true}, nil
+}

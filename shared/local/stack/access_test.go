@@ -1,0 +1,135 @@
+package stack_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+const (
+	addOne    = `{"requests":[{"action":"addObject","body":{"objectID":"1"}}]}`
+	removeOne = `{"requests":[{"action":"deleteObject","body":{"objectID":"1"}}]}`
+)
+
+// routes are all public ones, each with the rights that open it.
+var routes = []struct {
+	method, path, body string
+	opens              []string
+}{
+	{"POST", "/1/events", `{"events":[]}`, []string{auth.Search}},
+	{"GET", "/1/events/refused", "", []string{auth.Recommendation}},
+	{"POST", "/1/events/import", "", []string{auth.Admin}},
+	{"GET", "/1/profiles/u", "", []string{auth.Recommendation}},
+	{"POST", "/1/profiles/batch", `{"userTokens":["u"]}`, []string{auth.Recommendation}},
+	{"GET", "/1/profiles/personalization/u", "", []string{auth.Recommendation}},
+	{"DELETE", "/1/profiles/u", "", []string{auth.Recommendation, auth.DeleteObject}},
+	{"DELETE", "/1/usertokens/u", "", []string{auth.DeleteObject}},
+	{"GET", "/1/strategies/personalization", "", []string{auth.Recommendation}},
+	{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
+	{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`, []string{auth.Recommendation}},
+	{"GET", "/1/explain/u", "", []string{auth.Recommendation}},
+	{"POST", "/1/audits", "", []string{auth.Admin}},
+	{"POST", "/1/recomputes", "", []string{auth.Admin}},
+	{"GET", "/1/recomputes", "", []string{auth.Admin}},
+	{"GET", "/1/recomputes/strategy-1", "", []string{auth.Admin}},
+	{"POST", "/1/recomputes/strategy-1/cancel", "", []string{auth.Admin}},
+	{"DELETE", "/1/recomputes/strategy-1", "", []string{auth.Admin}},
+	{"POST", "/1/reenrich", "", []string{auth.Admin}},
+	{"GET", "/1/reenrich", "", []string{auth.Admin}},
+	{"GET", "/1/reenrich/reenrich-1", "", []string{auth.Admin}},
+	{"POST", "/1/reenrich/reenrich-1/cancel", "", []string{auth.Admin}},
+	{"GET", "/1/schema", "", []string{auth.Admin}},
+	{"POST", "/1/schema/start", `{"to":"narrow"}`, []string{auth.Admin}},
+	{"POST", "/1/schema/backfill", "", []string{auth.Admin}},
+	{"POST", "/1/schema/verify", "", []string{auth.Admin}},
+	{"POST", "/1/schema/cutover", "", []string{auth.Admin}},
+	{"POST", "/1/schema/rollback", "", []string{auth.Admin}},
+	{"POST", "/1/schema/drop", `{"schema":"wide"}`, []string{auth.Admin}},
+	{"POST", "/1/indexes/i/batch", addOne, []string{auth.AddObject}},
+	{"POST", "/1/indexes/i/batch", removeOne, []string{auth.DeleteObject}},
+	{"GET", "/1/indexes/i/1", "", []string{auth.AddObject}},
+	{"DELETE", "/1/indexes/i/1", "", []string{auth.DeleteObject}},
+	{"GET", "/1/indexes/i/settings", "", []string{auth.Settings}},
+	{"PUT", "/1/indexes/i/settings", `{"attributesForFaceting":[]}`, []string{auth.Settings}},
+	{"GET", "/1/indexes/i/task/1", "", []string{auth.AddObject, auth.DeleteObject, auth.Settings}},
+}
+
+// TestWhatAKeyOpens holds every public route to the table of functions/README.md.
+func TestWhatAKeyOpens(t *testing.T) {
+	s := start(t, stack.Options{})
+	for _, acl := range auth.All {
+		key := config.Key{Hash: auth.Hash("key-" + acl), ACL: []string{acl}}
+		if err := s.Backends.Apps.PutKey(t.Context(), "demo", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, route := range routes {
+		t.Run(route.method+" "+route.path, func(t *testing.T) {
+			for _, acl := range auth.All {
+				code, answer := callAs(t, s, "demo", "key-"+acl, route.method, route.path, route.body)
+				forbidden := code == http.StatusForbidden
+				if forbidden == slices.Contains(route.opens, acl) || code == http.StatusUnauthorized {
+					t.Errorf("a key with %s: %d %s", acl, code, answer)
+				}
+			}
+			for name, app := range map[string]string{"no credentials": "", "another app": "other"} {
+				if code, answer := callAs(t, s, app, "demokey", route.method, route.path, route.body); code != http.StatusUnauthorized {
+					t.Errorf("%s: %d %s, want 401", name, code, answer)
+				}
+			}
+		})
+	}
+}
+
+// A customer's host serves his app alone; any other host serves every app.
+func TestACustomersHostServesHisAppAlone(t *testing.T) {
+	s := start(t, stack.Options{
+		Apps:  []stack.App{{ID: "demo", Key: "demokey"}, {ID: "acme", Key: "acmekey"}},
+		Hosts: auth.Hosts{"api.acme.example": "acme"},
+	})
+	for _, route := range routes {
+		for _, test := range []struct {
+			host, app string
+			forbidden bool
+		}{
+			{"api.acme.example", "demo", true},
+			{"API.acme.example:443", "demo", true},
+			{"api.acme.example.", "demo", true},
+			{"api.acme.example", "acme", false},
+			{"api.example", "demo", false},
+			{"api.acme.example.org", "demo", false},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), route.method, s.URL+route.path, strings.NewReader(route.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = test.host
+			r.Header.Set("X-Algolia-Application-Id", test.app)
+			r.Header.Set("X-Algolia-API-Key", test.app+"key")
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := response.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			if (response.StatusCode == http.StatusForbidden) != test.forbidden || response.StatusCode == http.StatusUnauthorized {
+				t.Errorf("%s %s at %s as %s: %d", route.method, route.path, test.host, test.app, response.StatusCode)
+			}
+		}
+	}
+}
+
+func TestCredentialsInTheQuery(t *testing.T) {
+	s := start(t, stack.Options{})
+	code, answer := callAs(t, s, "", "", "POST", "/1/events?X-Algolia-Application-Id=demo&x-algolia-api-key=demokey&X-Algolia-Agent=insights-js%20(2.17.3)",
+		`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
+	if code != http.StatusOK || !strings.Contains(answer, `"message":"OK"`) {
+		t.Errorf("%d %s", code, answer)
+	}
+}

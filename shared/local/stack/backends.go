@@ -1,0 +1,184 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	cloudtasks "cloud.google.com/go/cloudtasks/apiv2"
+	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
+	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// local reaches a stand-in on loopback.
+func local(addr string) []option.ClientOption {
+	return []option.ClientOption{
+		option.WithEndpoint(addr), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())), option.WithGRPCConnectionPool(1),
+	}
+}
+
+func (s *Stack) openBigtable(ctx context.Context, o Options) error {
+	var opts []option.ClientOption
+	inProcess := !emulated("BIGTABLE_EMULATOR_HOST")
+	if inProcess {
+		server, err := emulator.StartBigtable(o.Bigtable...)
+		if err != nil {
+			return err
+		}
+		s.onClose(func() error { server.Close(); return nil })
+		opts = local(server.Addr)
+	}
+	admin, err := bigtable.NewAdminClient(ctx, Project, Instance, opts...)
+	if err != nil {
+		return fmt.Errorf("open Bigtable administration: %w", err)
+	}
+	if err := errors.Join(store.CreateTables(ctx, admin, inProcess), admin.Close()); err != nil {
+		return err
+	}
+	cfg := store.Config{
+		Project: Project, Instance: Instance, Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6, SelfCollect: inProcess,
+	}
+	if s.Backends.Store, err = store.Open(ctx, cfg, opts...); err != nil {
+		return err
+	}
+	s.onClose(s.Backends.Store.Close)
+	return nil
+}
+
+func (s *Stack) openConfig(ctx context.Context) error {
+	if !emulated("FIRESTORE_EMULATOR_HOST") {
+		s.Backends.Jobs = job.NewMemories()
+		// A Bigtable emulator may hold what an earlier process computed.
+		s.Backends.Apps = config.NewMemory()
+		if emulated("BIGTABLE_EMULATOR_HOST") {
+			s.Backends.Apps = config.NewMemoryAfter(time.Now().UnixMilli())
+		}
+		return nil
+	}
+	client, err := firestore.NewClient(ctx, Project)
+	if err != nil {
+		return fmt.Errorf("open Firestore: %w", err)
+	}
+	s.onClose(client.Close)
+	s.Backends.Apps = config.NewFirestore(client)
+	s.Backends.Jobs = func(collection string) job.Jobs { return job.NewFirestore(client, collection) }
+	return nil
+}
+
+// messaging is Pub/Sub as the stack reaches it.
+type messaging struct {
+	client *pubsub.Client
+	addr   string
+}
+
+func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
+	addr := os.Getenv("PUBSUB_EMULATOR_HOST")
+	var opts []option.ClientOption
+	if addr == "" {
+		server, err := emulator.StartPubSub()
+		if err != nil {
+			return messaging{}, err
+		}
+		s.onClose(func() error { server.Close(); return nil })
+		s.pubsub, addr, opts = server, server.Addr, local(server.Addr)
+	}
+	client, err := pubsub.NewClient(ctx, Project, opts...)
+	if err != nil {
+		return messaging{}, fmt.Errorf("open Pub/Sub: %w", err)
+	}
+	s.onClose(client.Close)
+	for topic, subscription := range map[string]string{EventsTopic: EventsSubscription, DeadLetterTopic: DeadLetters} {
+		if err := createTopic(ctx, client, topic, subscription); err != nil {
+			return messaging{}, err
+		}
+	}
+	cfg := bus.Config{Project: Project, Events: EventsTopic, DeadLetters: DeadLetterTopic}
+	if s.Backends.Bus, err = bus.Open(ctx, cfg, opts...); err != nil {
+		return messaging{}, err
+	}
+	s.onClose(s.Backends.Bus.Close)
+	return messaging{client, addr}, nil
+}
+
+func createTopic(ctx context.Context, client *pubsub.Client, topic, subscription string) error {
+	_, err := client.TopicAdminClient.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(topic)})
+	if err != nil && status.Code(err) != codes.AlreadyExists {
+		return fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	_, err = client.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
+		Name: subscriptionName(subscription), Topic: topicName(topic), AckDeadlineSeconds: 10,
+	})
+	if err != nil && status.Code(err) != codes.AlreadyExists {
+		return fmt.Errorf("create subscription %s: %w", subscription, err)
+	}
+	return nil
+}
+
+func topicName(topic string) string { return "projects/" + Project + "/topics/" + topic }
+
+func subscriptionName(subscription string) string {
+	return "projects/" + Project + "/subscriptions/" + subscription
+}
+
+func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, header http.Header, log *slog.Logger) error {
+	// Without the end of ctx: what was pulled is delivered before Close returns.
+	bridge, err := emulator.StartBridge(context.WithoutCancel(ctx), m.client, emulator.BridgeConfig{
+		Subscription: subscriptionName(EventsSubscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(DeadLetterTopic),
+		// More than process allows: it buries with a reason, this without.
+		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: 80, Unary: s.pubsub == nil, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	s.bridge = bridge
+	s.onClose(func() error { bridge.Close(); return nil })
+	return nil
+}
+
+func (s *Stack) openTasks(ctx context.Context, workerURL string, header http.Header) error {
+	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{
+		Name: tasksQueue,
+		// Each shard of a recompute may use several cores: a few fill a machine.
+		RateLimits: &cloudtaskspb.RateLimits{MaxConcurrentDispatches: 4},
+		// More attempts than the worker allows itself, and no long waits: what fails
+		// on one machine is not a service that must come to rest.
+		RetryConfig: &cloudtaskspb.RetryConfig{
+			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond), MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
+		},
+	}}, Log: s.Backends.Log})
+	if err != nil {
+		return err
+	}
+	s.tasks = server
+	s.onClose(func() error { server.Close(); return nil })
+	client, err := cloudtasks.NewClient(ctx, local(server.Addr)...)
+	if err != nil {
+		return fmt.Errorf("open Cloud Tasks: %w", err)
+	}
+	s.onClose(client.Close)
+	s.Backends.Queue = queue.New(client, queue.Config{
+		Queue: tasksQueue, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
+	})
+	return nil
+}

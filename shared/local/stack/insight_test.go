@@ -1,0 +1,180 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/audit"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// setUp gives an engine a strategy with half-lives and an alias, and a user with
+// some events.
+func setUp(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	if code, answer := call(t, s, "POST", "/1/strategies/personalization", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],
+		"facetsScoring":[{"facetName":"color","score":7},{"facetName":"brand","score":5}],"personalizationImpact":50,"halfLives":[1,30],
+		"aliases":{"color":{"Rouge":"Red"}}}`); code != 200 {
+		t.Fatalf("%d %s", code, answer)
+	}
+	var events []string
+	for i, color := range []string{"Red", "Rouge", "Blue", "Red", "Red", "Rouge", "Red"} {
+		events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","timestamp":%d,"filters":["color:%s","brand:A&B"]}`,
+			s.Backends.Now().Add(-time.Duration(i)*31*time.Hour).UnixMilli(), color))
+	}
+	if code, answer := call(t, s, "POST", "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`); code != 200 {
+		t.Fatalf("%d %s", code, answer)
+	}
+	idle(t, s)
+}
+
+func getJSON(t *testing.T, s *stack.Stack, path string, v any) {
+	t.Helper()
+	code, answer := call(t, s, "GET", path, "")
+	if code != 200 {
+		t.Fatalf("GET %s: %d %s", path, code, answer)
+	}
+	if err := json.Unmarshal([]byte(answer), v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a score is made of adds up to it, bit for bit, and it is the score of the
+// profile, decayed from when that was read to when it was explained.
+func TestAnExplanationAddsUpToTheProfile(t *testing.T) {
+	s := start(t, stack.Options{RetentionDays: 90})
+	setUp(t, s)
+	var profile struct {
+		AsOf       time.Time
+		Affinities []struct {
+			Facet, Value string
+			Score        float64
+			Scores       map[string]float64
+		}
+	}
+	getJSON(t, s, "/1/profiles/u", &profile)
+	if len(profile.Affinities) != 3 {
+		t.Fatalf("%+v", profile)
+	}
+	for _, a := range profile.Affinities {
+		for _, limit := range []int{1, 3, 1000} {
+			var x struct {
+				AsOf          time.Time
+				Score         float64
+				Scores        map[string]float64
+				Contributions []struct {
+					Events        int
+					Contribution  float64
+					Contributions map[string]float64
+				}
+			}
+			query := url.Values{"facet": {a.Facet}, "value": {a.Value}, "limit": {fmt.Sprint(limit)}}
+			getJSON(t, s, "/1/explain/u?"+query.Encode(), &x)
+			sum, sums := 0.0, map[string]float64{}
+			for _, c := range x.Contributions {
+				sum += c.Contribution
+				for days, part := range c.Contributions {
+					sums[days] += part
+				}
+			}
+			if sum != x.Score || !maps.Equal(sums, x.Scores) || len(x.Contributions) > limit+1 {
+				t.Errorf("%s:%s, limit %d: %v and %v add up to %v and %v", a.Facet, a.Value, limit, x.Score, x.Scores, sum, sums)
+			}
+			for days, half := range map[string]float64{"1": 1, "30": 30} {
+				want := a.Scores[days] * math.Exp2(-x.AsOf.Sub(profile.AsOf).Hours()/24/half)
+				if got := x.Scores[days]; math.Abs(got-want) > 1e-9*want {
+					t.Errorf("%s:%s under %s days: explained %v, in the profile %v", a.Facet, a.Value, days, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A profile that was changed behind the engine's back is named by an audit, and
+// counted by the one of the night.
+func TestAnAuditNamesAWrongProfile(t *testing.T) {
+	t.Parallel() // it waits until the difference has stood for some seconds
+	s := start(t, stack.Options{RetentionDays: 90})
+	setUp(t, s)
+	ctx, b := t.Context(), s.Backends
+	row, err := b.Store.ReadUser(ctx, "demo", "u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := affinity.ParseProfile(row.Profile, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Affinities = slices.DeleteFunc(p.Affinities, func(a affinity.Affinity) bool { return a.Value == "Red" })
+	err = b.Store.WriteProfiles(ctx, "demo", []store.ProfileWrite{{User: "u", Row: row, Value: p.AppendBinary(nil), Version: row.Version}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, answer := call(t, s, "POST", "/1/audits", `{"sample":10}`)
+	var report struct {
+		Sampled, Compared, Stored, Differing int
+		Differences                          []struct {
+			UserToken, Which, What, Facet, Value string
+			Want, Got                            *float64
+		}
+	}
+	if err := json.Unmarshal([]byte(answer), &report); err != nil || code != 200 {
+		t.Fatalf("%d %s", code, answer)
+	}
+	if report.Compared != 1 || report.Stored != 1 || report.Differing != 1 || len(report.Differences) != 1 {
+		t.Fatalf("%s", answer)
+	}
+	d := report.Differences[0]
+	if d.UserToken != "u" || d.Which != "stored" || d.What != "missing" || d.Facet != "color" || d.Value != "Red" || d.Want == nil || d.Got != nil {
+		t.Errorf("%s", answer)
+	}
+	for _, app := range []string{"demo", "none"} {
+		task, err := audit.Task(app, "2026-11-20", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Queue.Create(ctx, task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle(t, s)
+	// One user and one difference by the request, the same by the task.
+	scraped := httptest.NewRecorder()
+	b.Metrics.Handler().ServeHTTP(scraped, httptest.NewRequest("GET", "/metrics", nil))
+	for _, line := range []string{"affinity_audit_users_total 2\n", "affinity_audit_differences_total 2\n"} {
+		if !strings.Contains(scraped.Body.String(), line) {
+			t.Errorf("metrics do not say %q", line)
+		}
+	}
+}
+
+// The nightly round audits every app, once a day.
+func TestProfilesAreAuditedEveryNight(t *testing.T) {
+	s := start(t, stack.Options{RetentionDays: 90})
+	setUp(t, s)
+	functions := worker.New(s.Backends)
+	for range 2 {
+		w := httptest.NewRecorder()
+		functions.ServeHTTP(w, httptest.NewRequest("POST", "/nightly", strings.NewReader(`{"spread":"0s"}`)))
+		if w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		idle(t, s)
+		w = httptest.NewRecorder()
+		functions.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		if !strings.Contains(w.Body.String(), "\naffinity_audit_users_total 1\n") {
+			t.Errorf("want the one user there is to be audited, once a day:\n%s", w.Body)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package stack_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// watch sees every request to Bigtable: its method, its table and the app profile
+// that it names.
+type watch struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (w *watch) options() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			w.note(info.FullMethod, req)
+			return handle(ctx, req)
+		}),
+		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			return handle(srv, &watched{stream, w, info.FullMethod})
+		}),
+	}
+}
+
+type watched struct {
+	grpc.ServerStream
+	w      *watch
+	method string
+}
+
+func (s *watched) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil {
+		s.w.note(s.method, m)
+	}
+	return err
+}
+
+func (w *watch) note(method string, req any) {
+	r, ok := req.(interface {
+		GetAppProfileId() string
+		GetTableName() string
+	})
+	if !ok || !strings.HasPrefix(method, "/google.bigtable.v2.") {
+		return // administration, and the client's own questions
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	table := r.GetTableName()
+	w.seen[fmt.Sprint(r.GetAppProfileId(), ": ", method[strings.LastIndexByte(method, '/')+1:], " ", table[strings.LastIndexByte(table, '/')+1:])] = true
+}
+
+// take returns what was seen since, by app profile.
+func (w *watch) take(profile string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var of []string
+	for line := range w.seen {
+		if rest, ok := strings.CutPrefix(line, profile+": "); ok {
+			of = append(of, rest)
+			delete(w.seen, line)
+		}
+	}
+	slices.Sort(of)
+	return of
+}
+
+// What only answers with stored profiles is apart from all that computes or
+// writes: every request names its app profile, by code path.
+func TestEveryRequestNamesItsAppProfile(t *testing.T) {
+	w := &watch{seen: map[string]bool{}}
+	s := start(t, stack.Options{AppProfile: "processing", ServingAppProfile: "serving", Bigtable: w.options(), ConfigTTL: time.Millisecond, RetentionDays: 90})
+	ask := func(method, path, body string) func() {
+		return func() {
+			t.Helper()
+			if code, answer := call(t, s, method, path, body); code/100 != 2 {
+				t.Errorf("%s %s: %d %s", method, path, code, answer)
+			}
+			idle(t, s)
+			idle(t, s) // tasks send messages, too
+		}
+	}
+	order := func(path, body string) func() {
+		return func() {
+			t.Helper()
+			answer := httptest.NewRecorder()
+			worker.New(s.Backends).ServeHTTP(answer, httptest.NewRequest("POST", path, strings.NewReader(body)))
+			if answer.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+			}
+			idle(t, s)
+		}
+	}
+	move := func(step, body string) func() {
+		return func() {
+			t.Helper()
+			ask("POST", "/1/schema/"+step, body)()
+			settledSchema(t, s)
+		}
+	}
+	ask("POST", "/1/strategies/personalization", seenStrategy)()
+	event := func(user string) string {
+		return `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"` + user + `","objectIDs":["1"]}]}`
+	}
+	const row = "ReadRows users"
+	for _, path := range []struct {
+		name    string
+		do      func()
+		serving []string // all else is on the other
+		least   string   // that must be seen there
+	}{
+		{"ingest and process", ask("POST", "/1/events", event("u")), nil, "MutateRow events"},
+		{"refused", ask("GET", "/1/events/refused", ""), nil, "ReadRows refused"},
+		{"stored read", ask("GET", "/1/profiles/u", ""), []string{row}, ""},
+		{"stored reads of many", ask("POST", "/1/profiles/batch", `{"userTokens":["u"]}`), []string{row}, ""},
+		{"Algolia's form", ask("GET", "/1/profiles/personalization/u", ""), []string{row}, ""},
+		{"import", ask("POST", "/1/events/import", `{"eventType":"view","eventName":"Seen","index":"i","userToken":"v","objectIDs":["1"]}`), nil, "MutateRow events"},
+		{"computing read", ask("GET", "/1/profiles/v", ""), []string{row}, "MutateRow users"},
+		{"explain", ask("GET", "/1/explain/u", ""), nil, "ReadRows events"},
+		{"preview", ask("POST", "/1/strategies/personalization/preview", `{"strategy":`+seenStrategy+`}`), nil, "ReadRows events"},
+		{"audit", ask("POST", "/1/audits", ""), nil, "ReadRows events"},
+		{"catalog", ask("POST", "/1/indexes/i/batch", `{"requests":[{"action":"addObject","body":{"objectID":"1","color":"Red"}}]}`), nil, "MutateRow objects"},
+		{"reenrich", ask("POST", "/1/reenrich", ""), nil, "MutateRow events"},
+		{"recompute", ask("POST", "/1/recomputes", ""), nil, "ReadRows users"},
+		{"night", order("/nightly", `{"spread":"0s"}`), nil, "ReadRows users"},
+		{"start of a move", move("start", `{"to":"narrow"}`), nil, "ReadRows events_narrow"},
+		{"backfill", move("backfill", ""), nil, "MutateRow events_narrow"},
+		{"verify", move("verify", ""), nil, "ReadRows events_narrow"},
+		{"cutover", move("cutover", ""), nil, ""},
+		{"drop", move("drop", `{"schema":"wide"}`), nil, "ReadRows events"},
+		{"deletion and purge", ask("DELETE", "/1/usertokens/u", ""), nil, "CheckAndMutateRow users"},
+	} {
+		t.Run(path.name, func(t *testing.T) {
+			w.take("serving")
+			w.take("processing")
+			path.do()
+			if got := w.take("serving"); !slices.Equal(got, path.serving) {
+				t.Errorf("on serving %q, want %q", got, path.serving)
+			}
+			all := w.take("processing")
+			if path.least != "" && !slices.ContainsFunc(all, func(line string) bool { return sameWork(line, path.least) }) {
+				t.Errorf("on processing %q, want %s among it", all, path.least)
+			}
+			if path.serving != nil && path.least == "" && len(all) > 0 {
+				t.Errorf("a stored read asks the writers' cluster: %q", all)
+			}
+			if other := w.take(""); len(other) > 0 {
+				t.Errorf("requests of another app profile, or of none: %q", other)
+			}
+		})
+	}
+}
+
+// sameWork tells whether a request is the one that is wanted, or does it to many
+// rows.
+func sameWork(line, want string) bool {
+	return line == want || strings.Replace(line, "MutateRows", "MutateRow", 1) == want
+}

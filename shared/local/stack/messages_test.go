@@ -1,0 +1,227 @@
+package stack_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/affinityengine/affinity/functions/ingest"
+	"github.com/affinityengine/affinity/functions/process"
+	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const seenStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
+	"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`
+
+// messaging is a client of the engine's Pub/Sub.
+func messaging(t *testing.T, s *stack.Stack) *pubsub.Client {
+	t.Helper()
+	var local struct{ Pubsub, Project string }
+	code, answer := call(t, s, "GET", "/local", "")
+	if code != http.StatusOK || json.Unmarshal([]byte(answer), &local) != nil {
+		t.Fatalf("GET /local: %d %s", code, answer)
+	}
+	client, err := pubsub.NewClient(t.Context(), local.Project, option.WithEndpoint(local.Pubsub), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+func publish(t *testing.T, client *pubsub.Client, data string) {
+	t.Helper()
+	topic := client.Publisher(stack.EventsTopic)
+	defer topic.Stop()
+	if _, err := topic.Publish(t.Context(), &pubsub.Message{Data: []byte(data)}).Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deadLetters takes what is in the dead-letter subscription now.
+func deadLetters(t *testing.T, client *pubsub.Client, n int) map[string]string {
+	t.Helper()
+	reasons := map[string]string{}
+	for len(reasons) < n {
+		resp, err := client.SubscriptionAdminClient.Pull(t.Context(), &pubsubpb.PullRequest{
+			Subscription: "projects/" + stack.Project + "/subscriptions/" + stack.DeadLetters, MaxMessages: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range resp.ReceivedMessages {
+			reasons[string(m.Message.Data)] = m.Message.Attributes[bus.AttrReason]
+		}
+	}
+	return reasons
+}
+
+func TestMessagesThatCanNeverBeAppliedAreBuriedWithTheirReason(t *testing.T) {
+	s := start(t, stack.Options{})
+	client := messaging(t, s)
+	want := map[string]string{
+		"garbage": "decode message",
+		`{"app":"nowhere","receivedAt":1700000000000,"request":1,"resolved":true}` + "\n" + `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["a:b"]}]}`: `app "nowhere" does not exist`,
+		`{"app":"demo","receivedAt":1700000000000,"request":1,"resolved":true}` + "\n" + `{"events":[{}]}`:                                                                                       "EventName is required",
+	}
+	for data := range want {
+		publish(t, client, data)
+	}
+	got := deadLetters(t, client, len(want))
+	for data, reason := range want {
+		if !strings.Contains(got[data], reason) {
+			t.Errorf("%s is buried for %q, want %q", data, got[data], reason)
+		}
+	}
+	if code, _ := call(t, s, "GET", "/healthz", ""); code != http.StatusOK {
+		t.Error("the engine died of it")
+	}
+}
+
+func TestProcessResolvesWhatIngestCouldNot(t *testing.T) {
+	s := start(t, stack.Options{})
+	for path, body := range map[string]string{
+		"/1/strategies/personalization": seenStrategy,
+		"/1/indexes/i/batch":            `{"requests":[{"action":"addObject","body":{"objectID":"1","color":"Red"}}]}`,
+	} {
+		if code, answer := call(t, s, "POST", path, body); code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, code, answer)
+		}
+	}
+	// The same functions, with a catalog that cannot be read.
+	blind := *s.Backends
+	var err error
+	if blind.Enricher, err = enrich.New(unreadable{}, s.Backends.Config); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("POST", "/1/events", strings.NewReader(
+		`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"]}]}`))
+	r.Header.Set("X-Algolia-Application-Id", "demo")
+	r.Header.Set("X-Algolia-API-Key", "demokey")
+	w := httptest.NewRecorder()
+	ingest.New(&blind).ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%d %s: events are accepted without a catalog", w.Code, w.Body)
+	}
+	idle(t, s)
+	if code, answer := call(t, s, "GET", "/1/profiles/u", ""); code != http.StatusOK || !strings.Contains(answer, `"value":"Red"`) {
+		t.Errorf("%d %s, want the object's color", code, answer)
+	}
+}
+
+type unreadable struct{}
+
+var errUnreadable = errors.New("the catalog cannot be read")
+
+func (unreadable) ReadFilters(context.Context, string, []store.ObjectRef) (map[store.ObjectRef]store.ObjectFilters, error) {
+	return nil, errUnreadable
+}
+
+func (unreadable) ReadRecords(context.Context, string, []store.ObjectRef) (map[store.ObjectRef][]byte, error) {
+	return nil, errUnreadable
+}
+
+func TestProcessTriesAgainAndAtLastBuries(t *testing.T) {
+	s := start(t, stack.Options{})
+	broken := *s.Backends
+	broken.Config = failing{s.Backends.Config}
+	h := process.New(&broken)
+	push := func(attempt string) int {
+		data := base64.StdEncoding.EncodeToString([]byte(`{"app":"demo","receivedAt":1700000000000,"resolved":true}` + "\n" +
+			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["a:b"]}]}`))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(
+			`{"message":{"data":"`+data+`","messageId":"7"},"subscription":"s","deliveryAttempt":`+attempt+`}`)))
+		return w.Code
+	}
+	if code := push("19"); code < 500 {
+		t.Errorf("attempt 19 is answered with %d: it must come again", code)
+	}
+	if code := push("20"); code != http.StatusNoContent {
+		t.Errorf("attempt 20 is answered with %d: it must end", code)
+	}
+	for _, reason := range deadLetters(t, messaging(t, s), 1) {
+		if !strings.Contains(reason, "configuration is away") {
+			t.Errorf("buried for %q, want the last failure", reason)
+		}
+	}
+}
+
+type failing struct{ config.Store }
+
+func (failing) App(context.Context, string) (config.App, error) {
+	return config.App{}, errors.New("configuration is away")
+}
+
+func TestMalformedPushesAndTasks(t *testing.T) {
+	s := start(t, stack.Options{})
+	for _, test := range []struct {
+		name, path, body string
+		handler          http.Handler
+		status           int
+	}{
+		{"push that is no JSON", "/", "garbage", process.New(s.Backends), 400},
+		{"push without a message", "/", `{"subscription":"s"}`, process.New(s.Backends), 400},
+		{"push whose data is no base64", "/", `{"message":{"data":"%","messageId":"1"}}`, process.New(s.Backends), 400},
+		{"empty push", "/", "", process.New(s.Backends), 400},
+		// A task that cannot be read is done with: it would come again for ever.
+		{"task that is no JSON", "/purge", "garbage", worker.New(s.Backends), 200},
+		{"task for a malformed user", "/purge", `{"app":"demo","userToken":"a,b","deletedUntil":1}`, worker.New(s.Backends), 200},
+		{"task for nobody", "/purge", `{"app":"demo","userToken":"nobody","deletedUntil":1}`, worker.New(s.Backends), 200},
+		{"unknown task", "/explode", `{}`, worker.New(s.Backends), 404},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			test.handler.ServeHTTP(w, httptest.NewRequest("POST", test.path, strings.NewReader(test.body)))
+			if w.Code != test.status || !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%d %s, want %d in JSON", w.Code, w.Body, test.status)
+			}
+		})
+	}
+}
+
+func TestAForgedPurgeTakesNothing(t *testing.T) {
+	s := start(t, stack.Options{})
+	call(t, s, "POST", "/1/strategies/personalization", seenStrategy)
+	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
+	idle(t, s)
+	w := httptest.NewRecorder()
+	worker.New(s.Backends).ServeHTTP(w, httptest.NewRequest("POST", "/purge", strings.NewReader(`{"app":"demo","userToken":"u","deletedUntil":9999999999999}`)))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"purged":0`) {
+		t.Errorf("%d %s, want nothing purged of a user who was not deleted", w.Code, w.Body)
+	}
+}
+
+func TestPurgeRemovesWhatWasDeleted(t *testing.T) {
+	s := start(t, stack.Options{})
+	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
+	idle(t, s)
+	if code, answer := call(t, s, "DELETE", "/1/profiles/u", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+	idle(t, s) // the task is done
+	until := s.Backends.Now()
+	if n, err := s.Backends.Profiles.Purge(t.Context(), "demo", "u", until); err != nil || n != 0 {
+		t.Errorf("%d events left to purge, %v; want the task to have removed them", n, err)
+	}
+}

@@ -1,0 +1,352 @@
+package stack_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/functions/process"
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// late is an engine whose re-enrichments publish to nowhere, and which has seen
+// one event of two objects of which the catalog knows none.
+type late struct {
+	t    *testing.T
+	s    *stack.Stack
+	sent *recorder
+	// first is the message that the event came in.
+	first bus.Message
+}
+
+func newLate(t *testing.T) *late {
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
+	l := &late{t: t, s: s, sent: record(s, nil)}
+	ok(t, s, "/1/strategies/personalization", lateStrategy)
+	l.first = bus.Message{App: "demo", ReceivedAt: s.Backends.Now().UnixMilli() - 600_000, Request: 7, Resolved: true,
+		Body: []byte(`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1","2"]}]}`)}
+	l.push(l.first)
+	l.wants("")
+	return l
+}
+
+// reenriched is what a re-enrichment publishes now.
+func (l *late) reenriched() bus.Message {
+	l.t.Helper()
+	r := reenrichAll(l.t, l.s, "")
+	sent := l.sent.take()
+	if r.State != "done" || len(sent) != 1 {
+		l.t.Fatalf("%+v has published %d messages, want one", r, len(sent))
+	}
+	return sent[0]
+}
+
+func (l *late) push(m bus.Message) {
+	l.t.Helper()
+	if code := l.pushTo(l.s.Backends, m, 1); code != http.StatusNoContent {
+		l.t.Fatalf("a message of kind %q is answered with %d", m.Kind, code)
+	}
+}
+
+// pushTo delivers a message to a process function.
+func (l *late) pushTo(b *backend.Backends, m bus.Message, attempt int) int {
+	l.t.Helper()
+	data, err := m.Encode()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	process.New(b).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(fmt.Sprintf(
+		`{"message":{"data":%q,"messageId":"7"},"subscription":"s","deliveryAttempt":%d}`, base64.StdEncoding.EncodeToString(data), attempt))))
+	return w.Code
+}
+
+// wants compares the colors of the profile, served and computed by the formula
+// from the log.
+func (l *late) wants(colors string) {
+	l.t.Helper()
+	var p struct {
+		Affinities []struct{ Facet, Value string }
+	}
+	code, answer := call(l.t, l.s, "GET", "/1/profiles/u", "")
+	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != http.StatusOK && code != http.StatusNotFound {
+		l.t.Fatalf("%d %s", code, answer)
+	}
+	var got []string
+	for _, a := range p.Affinities {
+		if a.Facet == "color" {
+			got = append(got, a.Value)
+		}
+	}
+	slices.Sort(got)
+	if strings.Join(got, " ") != colors {
+		l.t.Errorf("served %v, want %q", got, colors)
+	}
+	got = nil
+	for _, row := range l.log() {
+		e, err := row.Event()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for _, c := range e.Counts {
+			if c.Facet == "color" {
+				got = append(got, c.Value)
+			}
+		}
+	}
+	slices.Sort(got)
+	if strings.Join(got, " ") != colors {
+		l.t.Errorf("in the log are %v, want %q", got, colors)
+	}
+}
+
+// log are the rows of the user's log.
+func (l *late) log() []store.LogRow {
+	l.t.Helper()
+	app, err := l.s.Backends.Apps.App(l.t.Context(), "demo")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var rows []store.LogRow
+	err = l.s.Backends.Store.Log("demo", app.Log).Read(l.t.Context(), []store.Span{{User: "u", To: history.End}}, func(_ string, row store.LogRow) error {
+		rows = append(rows, row)
+		return nil
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return rows
+}
+
+func TestReenrichedMessagesInAnyOrder(t *testing.T) {
+	l := newLate(t)
+	save(t, l.s, "i", object("i", "1"))
+	one := l.reenriched()
+	save(t, l.s, "i", object("i", "2"))
+	both := l.reenriched()
+
+	l.push(one)
+	l.wants("ci1")
+	l.push(one)
+	l.wants("ci1")
+	l.push(both)
+	l.wants("ci1 ci2")
+	for _, m := range []bus.Message{both, one, l.first, one, both} {
+		l.push(m)
+		l.wants("ci1 ci2")
+	}
+	if n := len(l.log()); n != 1 {
+		t.Errorf("the log has %d rows, want the one there was", n)
+	}
+	for _, line := range []string{`affinity_events_total{outcome="superseded"} 3`, `affinity_events_total{outcome="reenriched"} 5`, `affinity_events_total{outcome="applied"} 1`} {
+		if text := metrics(t, l.s); !strings.Contains(text, line) {
+			t.Errorf("metrics do not say %s:\n%s", line, text)
+		}
+	}
+}
+
+// The filters of a message are those that it carries, whatever becomes of the
+// catalog until it is applied.
+func TestReenrichedMessagesCarryTheirFilters(t *testing.T) {
+	l := newLate(t)
+	save(t, l.s, "i", object("i", "1"))
+	m := l.reenriched()
+	save(t, l.s, "i", `{"objectID":"1","color":"Other"}`)
+	for range 2 {
+		l.push(m)
+		l.wants("ci1")
+	}
+	if code, answer := call(t, l.s, "DELETE", "/1/indexes/i/1", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+	l.push(m)
+	l.wants("ci1")
+}
+
+// An event that was deleted between publish and apply stays deleted, whether its
+// row has been purged by then or not.
+func TestReenrichedEventsStayDeleted(t *testing.T) {
+	for name, purged := range map[string]bool{"before the purge": false, "after the purge": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLate(t)
+			save(t, l.s, "i", object("i", "1"))
+			m := l.reenriched()
+			if purged {
+				if code, answer := call(t, l.s, "DELETE", "/1/profiles/u", ""); code != http.StatusOK {
+					t.Fatalf("%d %s", code, answer)
+				}
+				idle(t, l.s)
+			} else if _, err := l.s.Backends.Profiles.Delete(t.Context(), "demo", "u"); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				l.push(m)
+				l.wants("")
+				if n := len(l.log()); n != 0 {
+					t.Errorf("%d rows are in the log of a user who was deleted", n)
+				}
+			}
+		})
+	}
+}
+
+// A row that is gone without its user being deleted, as by age, is not written anew.
+func TestReenrichedEventsThatAreGone(t *testing.T) {
+	l := newLate(t)
+	save(t, l.s, "i", object("i", "1"))
+	m := l.reenriched()
+	app, err := l.s.Backends.Apps.App(t.Context(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := l.log()[0]
+	if err := l.s.Backends.Store.Log("demo", app.Log).Delete(t.Context(), []store.LogEvent{{User: "u", Time: row.Time, ID: row.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	l.push(m)
+	if n := len(l.log()); n != 0 {
+		t.Errorf("%d rows are in the log, want none", n)
+	}
+}
+
+// An event that has left the window counts no more, and does no harm.
+func TestReenrichedEventsThatHaveLeftTheWindow(t *testing.T) {
+	l := newLate(t)
+	old := fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["2"],"timestamp":%d}`,
+		l.s.Backends.Now().Add(-60*day).UnixMilli())
+	ok(t, l.s, "/1/events/import", old)
+	save(t, l.s, "i", object("i", "1"), object("i", "2"))
+	m := l.reenriched()
+	if err := l.s.Backends.Apps.SetRetention(t.Context(), "demo", 30); err != nil {
+		t.Fatal(err)
+	}
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for { // until the cache of a millisecond has let go
+		app, err := l.s.Backends.Config.App(t.Context(), "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if app.RetentionDays == 30 {
+			break
+		}
+		<-poll.C
+	}
+	l.push(m)
+	if code, answer := call(t, l.s, "GET", "/1/profiles/u", ""); code != http.StatusOK || !strings.Contains(answer, `"value":"ci1","score":30}`) ||
+		!strings.Contains(answer, `"value":"ci2","score":30}`) {
+		t.Errorf("%d %s, want the recent event alone", code, answer)
+	}
+	// A re-enrichment does not look at it any more.
+	if r := reenrichAll(t, l.s, ""); r.Events != 1 {
+		t.Errorf("%+v, want one event in the window", r)
+	}
+}
+
+// failingRefresh is a configuration that is away when the log has been written.
+type failingRefresh struct{ config.Store }
+
+var errRefresh = errors.New("no refresh today")
+
+func (failingRefresh) App(context.Context, string) (config.App, error) {
+	return config.App{}, errRefresh
+}
+
+// A message that fails after the log was written comes again, is buried in the
+// end with its user's profile marked, and counts when it is replayed as it was.
+func TestReenrichedMessagesThatFail(t *testing.T) {
+	l := newLate(t)
+	save(t, l.s, "i", object("i", "1"))
+	m := l.reenriched()
+	broken := *l.s.Backends
+	broken.Profiles = profile.New(broken.Store, broken.Apps, failingRefresh{broken.Config}, broken.Now, broken.Log)
+	if code := l.pushTo(&broken, m, 19); code < 500 {
+		t.Errorf("attempt 19 is answered with %d: it must come again", code)
+	}
+	if code := l.pushTo(&broken, m, 20); code != http.StatusNoContent {
+		t.Errorf("attempt 20 is answered with %d: it must end", code)
+	}
+	l.wants("ci1") // what is in the log counts, whatever became of the message
+	buried := deadLetters(t, messaging(t, l.s), 1)
+	for data, reason := range buried {
+		got, err := bus.DecodeMessage([]byte(data))
+		if err != nil || !strings.Contains(reason, errRefresh.Error()) {
+			t.Fatalf("buried %q for %q, error %v", data, reason, err)
+		}
+		l.push(got)
+	}
+	l.wants("ci1")
+	if n := len(l.log()); n != 1 {
+		t.Errorf("the log has %d rows, want the one there was", n)
+	}
+}
+
+// The event's row in a block: applying the message uncovers it.
+func TestReenrichedEventsUncoverTheirBlocks(t *testing.T) {
+	l := newLate(t)
+	var old []string
+	for i := range 200 {
+		old = append(old, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["brand:b"],"timestamp":%d}`,
+			l.s.Backends.Now().Add(-time.Duration(i+1)*time.Hour).UnixMilli()))
+	}
+	ok(t, l.s, "/1/events/import", strings.Join(old, "\n"))
+	save(t, l.s, "i", object("i", "1"))
+	m := l.reenriched()
+	sh := &shopper{t: t, s: l.s, events: map[string][]lateEvent{"u": nil}}
+	sh.fold()
+	places, err := m.Logged()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := history.Pos{Time: places[0].Time, ID: places[0].ID}
+	if !l.covered(at) {
+		t.Fatalf("the event at %+v is not in a block: the test does not hold", at)
+	}
+	l.push(m)
+	if l.covered(at) {
+		t.Error("the event is in a block still, without its filters")
+	}
+	l.wants("ci1")
+	sh.fold()
+	if !l.covered(at) {
+		t.Error("the event is not packed again")
+	}
+	l.wants("ci1")
+	var p affinity.Profile
+	row, err := l.s.Backends.Store.ReadUser(t.Context(), "demo", "u")
+	if err == nil {
+		p, err = affinity.ParseProfile(row.Profile, 0)
+	}
+	if err != nil || p.LastEventAt != at.Time {
+		t.Errorf("stored %+v, error %v", p, err)
+	}
+}
+
+// covered tells whether a block holds the event at a place.
+func (l *late) covered(at history.Pos) bool {
+	l.t.Helper()
+	row, err := l.s.Backends.Store.ReadUser(l.t.Context(), "demo", "u")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	m, err := history.ParseManifest(row.Manifest)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.From.Compare(at) <= 0 && at.Compare(b.To) < 0 })
+}

@@ -1,0 +1,104 @@
+package stack_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// metrics says what an engine has counted.
+func metrics(t *testing.T, s *stack.Stack) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.Backends.Metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return w.Body.String()
+}
+
+func TestEventsWithUnknownObjectsAreCounted(t *testing.T) {
+	s := start(t, stack.Options{})
+	save(t, s, "i", `{"objectID":"1","color":"Red"}`)
+	event := func(user, objects string) string {
+		return `{"eventType":"view","eventName":"Seen","index":"i","userToken":"` + user + `","objectIDs":[` + objects + `]}`
+	}
+	ok(t, s, "/1/events", `{"events":[`+event("u", `"1"`)+`,`+event("u", `"1","2"`)+`,`+event("u", `"2","3"`)+`]}`)
+	ok(t, s, "/1/events/import", event("v", `"2"`)+"\n"+event("v", `"1"`))
+	idle(t, s)
+	if text := metrics(t, s); !strings.Contains(text, "\naffinity_events_with_unknown_objects_total 3\n") {
+		t.Errorf("want 3 events with unknown objects:\n%s", text)
+	}
+}
+
+func TestRequestsForReenrichments(t *testing.T) {
+	s := start(t, stack.Options{ConfigTTL: time.Hour}) // no job begins before the test is over
+	for body, want := range map[string]int{`{"dryRun":1}`: 422, `{"dry":true}`: 422, `[]`: 422, `null`: 422, `{`: 400} {
+		if code, answer := call(t, s, "POST", "/1/reenrich", body); code != want {
+			t.Errorf("%s: %d %s, want %d", body, code, answer, want)
+		}
+	}
+	code, answer := call(t, s, "POST", "/1/reenrich", `{"dryRun":true}`)
+	first := decodeReenriched(t, code, answer)
+	if first.State != "planning" || !first.DryRun {
+		t.Errorf("started %s", answer)
+	}
+	code, answer = call(t, s, "POST", "/1/reenrich", "")
+	if second := decodeReenriched(t, code, answer); second.ID != first.ID || !second.DryRun {
+		t.Errorf("a second start is answered with %s, want the one under way", answer)
+	}
+	if code, answer := callAs(t, s, "other", "otherkey", "GET", "/1/reenrich/"+first.ID, ""); code != http.StatusNotFound {
+		t.Errorf("another app's is answered with %d %s", code, answer)
+	}
+	if code, answer := callAs(t, s, "demo", "otherkey", "POST", "/1/reenrich", ""); code != http.StatusUnauthorized {
+		t.Errorf("another app's key is answered with %d %s", code, answer)
+	}
+	code, answer = call(t, s, "POST", "/1/reenrich/"+first.ID+"/cancel", "")
+	if r := decodeReenriched(t, code, answer); r.State != "cancelled" {
+		t.Errorf("cancelled: %s", answer)
+	}
+	for path, want := range map[string]int{"/1/reenrich/" + first.ID + "/cancel": 409, "/1/reenrich/reenrich-x/cancel": 404} {
+		if code, answer := call(t, s, "POST", path, ""); code != want {
+			t.Errorf("%s: %d %s, want %d", path, code, answer, want)
+		}
+	}
+	code, answer = call(t, s, "POST", "/1/reenrich", "")
+	second := decodeReenriched(t, code, answer)
+	var list struct{ Reenrichments []reenriched }
+	getJSON(t, s, "/1/reenrich", &list)
+	if l := list.Reenrichments; len(l) != 2 || l[0].ID != second.ID || l[1].ID != first.ID || l[0].DryRun {
+		t.Errorf("listed %+v, want %s and then %s", l, second.ID, first.ID)
+	}
+}
+
+// A row that cannot be read is left out, and told; the others are resolved.
+func TestRowsThatCannotBeReenriched(t *testing.T) {
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
+	ok(t, s, "/1/strategies/personalization", lateStrategy)
+	ok(t, s, "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"]}]}`)
+	idle(t, s)
+	app, err := s.Backends.Apps.App(t.Context(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := s.Backends.Now().Add(-time.Hour).UnixMilli()
+	var damaged []store.LogEvent
+	for i, original := range []string{`{`, `{"receivedAt":1,"index":"i","unknownObjects":1,"event":{"eventType":"seen"}}`, `{"unknownObjects":1}`} {
+		damaged = append(damaged, store.LogEvent{User: "u", Time: at, ID: fmt.Sprint("id", i), Type: "view", Name: "Seen", Original: []byte(original)})
+	}
+	if err := s.Backends.Store.Log("demo", app.Log).Append(t.Context(), damaged); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s, "i", object("i", "1"))
+	r := reenrichAll(t, s, "")
+	wantReenriched(t, r, 4, 1, 0)
+	if r.Faulty != 3 || len(r.Faults) != 3 || !strings.HasPrefix(r.Faults[0], "demo,u,") || !strings.Contains(r.Faults[0], ",id0: read the original") {
+		t.Errorf("got %+v, want three faults with their keys", r)
+	}
+	if code, answer := call(t, s, "GET", "/1/profiles/u", ""); code != http.StatusOK || !strings.Contains(answer, `"value":"ci1"`) {
+		t.Errorf("%d %s, want the object's color", code, answer)
+	}
+}

@@ -1,0 +1,369 @@
+package stack_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/reenrich"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+const lateStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3},{"eventName":"Opened","eventType":"click","score":7}],
+	"facetsScoring":[{"facetName":"color","score":10},{"facetName":"brand","score":4}],"personalizationImpact":50}`
+
+// reenriched is a re-enrichment as it is answered.
+type reenriched struct {
+	ID, State                                                         string
+	DryRun                                                            bool
+	Events, WithUnknownObjects, Resolved, StillUnknown, Faulty, Users int
+	PlannedUsers, VisitedUsers                                        int
+	Faults                                                            []string
+	Error                                                             string
+}
+
+func decodeReenriched(t *testing.T, code int, answer string) reenriched {
+	t.Helper()
+	var r reenriched
+	if err := json.Unmarshal([]byte(answer), &r); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+	return r
+}
+
+// reenrichAll runs a re-enrichment to its end, and waits until what it published
+// is applied.
+func reenrichAll(t *testing.T, s *stack.Stack, body string) reenriched {
+	t.Helper()
+	code, answer := call(t, s, "POST", "/1/reenrich", body)
+	id := decodeReenriched(t, code, answer).ID
+	deadline := time.After(time.Minute)
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		code, answer := call(t, s, "GET", "/1/reenrich/"+id, "")
+		r := decodeReenriched(t, code, answer)
+		if job.State(r.State).Ended() {
+			idle(t, s)
+			return r
+		}
+		select {
+		case <-poll.C:
+		case <-deadline:
+			t.Fatalf("the re-enrichment does not end: %s", answer)
+		}
+	}
+}
+
+// wantReenriched checks the counts of a re-enrichment that is done.
+func wantReenriched(t *testing.T, r reenriched, events, resolved, still int) {
+	t.Helper()
+	if r.State != "done" || r.Events != events || r.Resolved != resolved || r.StillUnknown != still || r.WithUnknownObjects != resolved+still {
+		t.Errorf("got %+v, want it done with %d events, %d resolved, %d still unknown", r, events, resolved, still)
+	}
+}
+
+// recorder keeps what a re-enrichment publishes. Without a bus it goes nowhere.
+type recorder struct {
+	bus  *bus.Bus
+	mu   sync.Mutex
+	sent []bus.Message
+}
+
+func (r *recorder) Publish(ctx context.Context, m bus.Message) error {
+	r.mu.Lock()
+	r.sent = append(r.sent, m)
+	r.mu.Unlock()
+	if r.bus == nil {
+		return nil
+	}
+	return r.bus.Publish(ctx, m)
+}
+
+// take returns what was published since it was asked last.
+func (r *recorder) take() []bus.Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sent := r.sent
+	r.sent = nil
+	return sent
+}
+
+// record has an engine's re-enrichments publish through a recorder.
+func record(s *stack.Stack, through *bus.Bus) *recorder {
+	r := &recorder{bus: through}
+	w := s.Backends.Reenrich.Work.(reenrich.Work)
+	w.Bus = r
+	s.Backends.Reenrich.Work = w
+	return r
+}
+
+// save stores objects of an index, ids with their attributes.
+func save(t *testing.T, s *stack.Stack, index string, objects ...string) {
+	t.Helper()
+	var requests []string
+	for _, o := range objects {
+		requests = append(requests, `{"action":"addObject","body":`+o+`}`)
+	}
+	if code, answer := call(t, s, "POST", "/1/indexes/"+index+"/batch", `{"requests":[`+strings.Join(requests, ",")+`]}`); code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+}
+
+func ok(t *testing.T, s *stack.Stack, path, body string) {
+	t.Helper()
+	if code, answer := call(t, s, "POST", path, body); code != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, code, answer)
+	}
+}
+
+// shopper sends events of some users and remembers them.
+type shopper struct {
+	t      *testing.T
+	s      *stack.Stack
+	events map[string][]lateEvent
+}
+
+type lateEvent struct {
+	typ, name, index string
+	objects          []string
+	filters          []string
+	time             int64 // 0: when it is received
+}
+
+func (e lateEvent) json(user string) string {
+	m := map[string]any{"eventType": e.typ, "eventName": e.name, "index": e.index, "userToken": user}
+	if e.time != 0 {
+		m["timestamp"] = e.time
+	}
+	if len(e.objects) > 0 {
+		m["objectIDs"] = e.objects
+	} else {
+		m["filters"] = e.filters
+	}
+	b, _ := json.Marshal(m)
+	return string(b)
+}
+
+// colors and brands of an object, from its name: those of one id differ between
+// indexes.
+func filtersOf(index, id string) [2]string {
+	return [2]string{"c" + index + id[len(id)-1:], "b" + id[len(id)-1:]}
+}
+
+func object(index, id string) string {
+	f := filtersOf(index, id)
+	return fmt.Sprintf(`{"objectID":%q,"color":%q,"brand":%q}`, id, f[0], f[1])
+}
+
+// reference is a user's profile by the formula, where some objects are known.
+func (sh *shopper) reference(user string, known func(id string) bool) map[string]float64 {
+	app, err := sh.s.Backends.Apps.App(sh.t.Context(), "demo")
+	if err != nil {
+		sh.t.Fatal(err)
+	}
+	var events []affinity.Event
+	for _, e := range sh.events[user] {
+		a := affinity.Event{Time: max(1, e.time), Type: event.Type(e.typ), Name: e.name}
+		for _, f := range e.filters {
+			facet, value, _ := strings.Cut(f, ":")
+			a.Counts = append(a.Counts, affinity.Count{Facet: facet, Value: value, N: 1})
+		}
+		for _, id := range e.objects {
+			if f := filtersOf(e.index, id); known(id) {
+				a.Counts = append(a.Counts, affinity.Count{Facet: "color", Value: f[0], N: 1}, affinity.Count{Facet: "brand", Value: f[1], N: 1})
+			}
+		}
+		events = append(events, a)
+	}
+	want := map[string]float64{}
+	for _, a := range affinity.Reference(events, app.Strategy, affinity.Window{Now: sh.s.Backends.Now().UnixMilli()}).Affinities {
+		want[a.Facet+":"+a.Value] = a.Scores[0]
+	}
+	return want
+}
+
+// wantProfiles compares every profile with its reference, exactly, and has them
+// audited.
+func (sh *shopper) wantProfiles(when string, known func(id string) bool) {
+	sh.t.Helper()
+	for user := range sh.events {
+		var p struct {
+			Affinities []struct {
+				Facet, Value string
+				Score        float64
+			}
+		}
+		getJSON(sh.t, sh.s, "/1/profiles/"+user+"?limit=1000", &p)
+		got := map[string]float64{}
+		for _, a := range p.Affinities {
+			got[a.Facet+":"+a.Value] = a.Score
+		}
+		if diff := cmp.Diff(sh.reference(user, known), got); diff != "" {
+			sh.t.Errorf("%s, profile of %s (-reference +served):\n%s", when, user, diff)
+		}
+	}
+	code, answer := call(sh.t, sh.s, "POST", "/1/audits", `{"sample":100}`)
+	var report struct{ Compared, Stored, Differing int }
+	if err := json.Unmarshal([]byte(answer), &report); err != nil || code != http.StatusOK || report.Compared != len(sh.events) || report.Differing != 0 {
+		sh.t.Errorf("%s, the audit says %d %s", when, code, answer)
+	}
+}
+
+// fold packs every user's log, and says whether each has blocks then.
+func (sh *shopper) fold() {
+	sh.t.Helper()
+	b := sh.s.Backends
+	app, err := b.Apps.App(sh.t.Context(), "demo")
+	if err != nil {
+		sh.t.Fatal(err)
+	}
+	for user := range sh.events {
+		if _, err := b.Profiles.Fold(sh.t.Context(), app, user); err != nil {
+			sh.t.Fatal(err)
+		}
+		row, err := b.Store.ReadUser(sh.t.Context(), "demo", user)
+		if err != nil {
+			sh.t.Fatal(err)
+		}
+		if m, err := history.ParseManifest(row.Manifest); err != nil || len(m.Blocks) == 0 {
+			sh.t.Errorf("%s has the manifest %+v, error %v; want blocks", user, m, err)
+		}
+	}
+}
+
+// Objects that come in three waves, the third never, while events of them are
+// sent, imported and folded between the first two: after each re-enrichment every
+// profile is what it would be had the objects been there.
+func TestACatalogThatComesLate(t *testing.T) {
+	for _, layout := range []schema.Name{schema.Wide, schema.Narrow} {
+		t.Run(string(layout), func(t *testing.T) { catalogThatComesLate(t, layout) })
+	}
+}
+
+func catalogThatComesLate(t *testing.T, layout schema.Name) {
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond, Layout: schema.Of(layout), Recompute: job.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3}})
+	sent := record(s, s.Backends.Bus)
+	ok(t, s, "/1/strategies/personalization", lateStrategy)
+	wave := func(n int) {
+		for _, index := range []string{"i", "j"} {
+			save(t, s, index, object(index, fmt.Sprint("wave", n, "-1")), object(index, fmt.Sprint("wave", n, "-2")))
+		}
+	}
+	until := func(n int) func(string) bool {
+		return func(id string) bool { return int(id[4]-'0') <= n }
+	}
+	wave(0)
+	sh := &shopper{t: t, s: s, events: map[string][]lateEvent{}}
+	all, unknown := sh.shop(rand.New(rand.NewPCG(1, uint64(len(layout)))))
+	idle(t, s)
+	sh.fold()
+	sh.wantProfiles("before any re-enrichment", until(0))
+
+	if r := reenrichAll(t, s, ""); len(sent.take()) != 0 {
+		t.Errorf("published where nothing was resolved: %+v", r)
+	} else {
+		wantReenriched(t, r, all, 0, unknown[0])
+	}
+	wave(1)
+	first := unknown[0] - unknown[1]
+	r := reenrichAll(t, s, `{"dryRun":true}`)
+	wantReenriched(t, r, all, first, unknown[1])
+	if !r.DryRun || len(sent.take()) != 0 {
+		t.Errorf("a dry run published: %+v", r)
+	}
+	sh.wantProfiles("after a dry run", until(0))
+	wantReenriched(t, reenrichAll(t, s, ""), all, first, unknown[1])
+	if len(sent.take()) == 0 {
+		t.Error("nothing was published")
+	}
+	sh.wantProfiles("after the second wave", until(1))
+
+	sh.fold()
+	// Those of only the second wave's objects are resolved, others still wait.
+	wantReenriched(t, reenrichAll(t, s, "{}"), all, 0, unknown[2])
+	if again := sent.take(); len(again) != 0 {
+		t.Errorf("published again: %+v", again)
+	}
+	sh.wantProfiles("after it was repeated", until(1))
+	wave(2)
+	wantReenriched(t, reenrichAll(t, s, ""), all, unknown[2], 0)
+	sh.wantProfiles("after the third wave", until(2))
+	sent.take()
+	wantReenriched(t, reenrichAll(t, s, ""), all, 0, 0)
+	if again := sent.take(); len(again) != 0 {
+		t.Errorf("published again: %+v", again)
+	}
+}
+
+// shop sends events of every kind. It returns how many there are, and of how many
+// none of the unknown objects comes with the first wave, or the second, and how
+// many have objects of the third.
+func (sh *shopper) shop(rnd *rand.Rand) (all int, unknown [3]int) {
+	sh.t.Helper()
+	now := sh.s.Backends.Now().UnixMilli()
+	var live, imported []string
+	for n := range 300 {
+		user := fmt.Sprint("u", rnd.IntN(5))
+		e := lateEvent{typ: "view", name: "Seen", index: string("ij"[rnd.IntN(2)])}
+		if rnd.IntN(3) == 0 {
+			e.typ, e.name = "click", "Opened"
+		}
+		waves := [3]bool{}
+		for range rnd.IntN(4) {
+			w := rnd.IntN(3)
+			if id := fmt.Sprintf("wave%d-%d", w, 1+rnd.IntN(2)); !slices.Contains(e.objects, id) {
+				e.objects = append(e.objects, id)
+				waves[w] = true
+			}
+		}
+		if len(e.objects) == 0 {
+			e.filters = []string{"color:ci1", "brand:own"}
+		}
+		if waves[1] || waves[2] {
+			unknown[0]++
+		}
+		if waves[2] {
+			unknown[2]++
+			if !waves[1] {
+				unknown[1]++
+			}
+		}
+		// Days ago, each a millisecond apart, so that no two are one event.
+		e.time = now - int64(1+rnd.IntN(20))*day.Milliseconds() - int64(n)
+		switch rnd.IntN(3) {
+		case 0:
+			e.time -= 40 * day.Milliseconds()
+			imported = append(imported, e.json(user))
+		case 1:
+			if rnd.IntN(4) == 0 {
+				e.time = 0
+			}
+			fallthrough
+		default:
+			live = append(live, e.json(user))
+		}
+		sh.events[user] = append(sh.events[user], e)
+		all++
+	}
+	for some := range slices.Chunk(live, 70) {
+		ok(sh.t, sh.s, "/1/events", `{"events":[`+strings.Join(some, ",")+`]}`)
+	}
+	ok(sh.t, sh.s, "/1/events/import", strings.Join(imported, "\n"))
+	return all, unknown
+}

@@ -1,0 +1,55 @@
+package stack_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// The round of the night is for every app, for one, or for all but some, which have
+// a schedule of their own.
+func TestWhomTheRoundIsFor(t *testing.T) {
+	for _, test := range []struct {
+		body  string
+		code  int
+		apps  string // that have a job afterwards
+		words string
+	}{
+		{``, 200, "a b c", `{"leftOut":0,"started":3}`},
+		{`{"spread":"0s"}`, 200, "a b c", ``},
+		{`{"app":"b"}`, 200, "b", `"started":1`},
+		{`{"except":["b","c"],"spread":"1h"}`, 200, "a", ``},
+		{`{"except":["gone"]}`, 200, "a b c", ``},
+		{`{"app":"d"}`, 404, "", `No app \"d\"`},
+		{`{"app":"a","except":["b"]}`, 422, "", `cannot both`},
+		{`{"apps":["a"]}`, 422, "", `unknown field`},
+		{`{"spread":"yes"}`, 422, "", `spread must be a duration`},
+		{`{`, 422, "", `must be empty`},
+	} {
+		t.Run(test.body, func(t *testing.T) {
+			s := start(t, stack.Options{Apps: []stack.App{{ID: "a", Key: "k"}, {ID: "b", Key: "k"}, {ID: "c", Key: "k"}}})
+			w := httptest.NewRecorder()
+			worker.New(s.Backends).ServeHTTP(w, httptest.NewRequest("POST", "/nightly", strings.NewReader(test.body)))
+			if w.Code != test.code || !strings.Contains(w.Body.String(), test.words) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			var has []string
+			for _, app := range []string{"a", "b", "c"} {
+				jobs, err := s.Backends.Jobs(recompute.Collection).List(t.Context(), app, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(jobs) == 1 {
+					has = append(has, app)
+				}
+			}
+			if got := strings.Join(has, " "); got != test.apps {
+				t.Errorf("jobs of %q, want of %q", got, test.apps)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/migration"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// TestSchemaScenarios runs dialogues like those of TestScenarios with an engine
+// whose apps begin narrow, and whose configuration is in force at once, but for
+// the file waiting, where it never is. Shards are of two users. Commands besides:
+//
+//	step NAME        a request to /1/schema/NAME with the body that follows; if it is
+//	                 taken, waits until the job has ended and the log lies everywhere
+//	                 as it should, and prints what GET /1/schema says then
+//	rows             how many rows the app has in each schema
+//	damage SCHEMA    puts a row of no event there
+//	mend SCHEMA      removes that row
+//
+// In answers, ids of moves and jobs are <move> and so on, and profiles do not say
+// where they come from: a recompute may have been there first.
+func TestSchemaScenarios(t *testing.T) {
+	datadriven.Walk(t, "testdata/schemas", func(t *testing.T, path string) {
+		o := stack.Options{
+			Now: noon, RetentionDays: 90, Layout: schema.Of(schema.Narrow),
+			ConfigTTL: time.Millisecond, Recompute: job.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3},
+		}
+		if filepath.Base(path) == "waiting" {
+			o.ConfigTTL = time.Hour
+		}
+		s := start(t, o)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "http":
+				return stableMove(scenarioHTTP(t, s, d))
+			case "idle":
+				idle(t, s)
+				return ""
+			case "profile":
+				return sourceMark.ReplaceAllString(scenarioProfile(t, s, d), ",")
+			case "step":
+				code, answer := call(t, s, "POST", "/1/schema/"+d.CmdArgs[0].Key, d.Input)
+				if code == http.StatusOK {
+					answer = settledSchema(t, s)
+				}
+				return fmt.Sprintf("%d %s\n", code, stableMove(answer))
+			case "rows":
+				return fmt.Sprintf("narrow %d, wide %d\n", rows(t, s, schema.Narrow), rows(t, s, schema.Wide))
+			case "damage", "mend":
+				damage(t, s, schema.Name(d.CmdArgs[0].Key), d.Cmd == "damage")
+				return ""
+			}
+			d.Fatalf(t, "unknown command %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+// settledSchema is what GET /1/schema says once the log is at rest.
+func settledSchema(t *testing.T, s *stack.Stack) string {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		code, answer := call(t, s, "GET", "/1/schema", "")
+		var got struct {
+			SettlesInMs int
+			Move        struct{ Job *struct{ State job.State } }
+		}
+		if err := json.Unmarshal([]byte(answer), &got); code != http.StatusOK || err != nil {
+			t.Fatalf("%d %s %v", code, answer, err)
+		}
+		if got.SettlesInMs == 0 && (got.Move.Job == nil || got.Move.Job.State.Ended()) {
+			return answer
+		}
+		select {
+		case <-poll.C:
+		case <-deadline:
+			t.Fatalf("the log does not come to rest: %s", answer)
+		}
+	}
+}
+
+// rows counts the rows of the app demo in a schema.
+func rows(t *testing.T, s *stack.Stack, n schema.Name) int {
+	t.Helper()
+	count := 0
+	err := s.Backends.Store.Log("demo", schema.Of(n)).Scan(t.Context(), n, store.Stretch{}, 0, func(store.Entry) error {
+		count++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+// damage puts a row into one schema that is no event in either, since all it has
+// is an original that is cut short; or it removes that row.
+func damage(t *testing.T, s *stack.Stack, n schema.Name, put bool) {
+	t.Helper()
+	log := s.Backends.Store.Log("demo", schema.Of(n))
+	change := log.Append
+	if !put {
+		change = log.Delete
+	}
+	row := store.LogEvent{User: "ann", Time: noon.Add(-day).UnixMilli(), ID: "broken", Type: "m", Name: "z", Original: []byte(`{"event":{`)}
+	if err := change(t.Context(), []store.LogEvent{row}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	moveMark   = regexp.MustCompile(`(move|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]{6}`)
+	settleMark = regexp.MustCompile(`"settlesInMs":\d+`)
+	sourceMark = regexp.MustCompile(`, (stored|computed),`)
+)
+
+func stableMove(answer string) string {
+	return settleMark.ReplaceAllString(stable(moveMark.ReplaceAllString(answer, "<$1>")), `"settlesInMs":<n>`)
+}
+
+// Of steps that are taken at once one is taken, and whoever took it in vain is
+// told so or gets the same answer.
+func TestSchemaStepsAtOnce(t *testing.T) {
+	s := start(t, stack.Options{Layout: schema.Of(schema.Narrow), ConfigTTL: time.Hour})
+	for _, step := range []struct{ name, body string }{{"start", `{"to":"wide"}`}, {"backfill", ""}, {"rollback", ""}} {
+		const clients = 8
+		var wg sync.WaitGroup
+		codes := make([]int, clients)
+		for i := range clients {
+			wg.Go(func() { codes[i], _ = call(t, s, "POST", "/1/schema/"+step.name, step.body) })
+		}
+		wg.Wait()
+		taken := 0
+		for _, code := range codes {
+			if code == http.StatusOK {
+				taken++
+			} else if code != http.StatusConflict {
+				t.Errorf("%s: answered %d", step.name, code)
+			}
+		}
+		if taken == 0 {
+			t.Errorf("%s: nobody's was taken: %v", step.name, codes)
+		}
+	}
+	jobs, err := s.Backends.Jobs(migration.Collection).List(t.Context(), "demo", 10)
+	if err != nil || len(jobs) != 2 || jobs[0].State.Ended() || jobs[1].State != job.Superseded {
+		t.Errorf("jobs are %+v (%v), want the backfill superseded by the removal", jobs, err)
+	}
+}

@@ -1,0 +1,246 @@
+// Package stack runs the whole engine in one process: every function as it is
+// deployed, over in-process stand-ins for Bigtable, Pub/Sub, Cloud Tasks and
+// Firestore, or over the official emulators where their environment variables
+// are set. It plays Cloud Scheduler too. Development, demonstrations and
+// end-to-end tests use it.
+//
+// Public functions listen on one address. Private functions listen on another,
+// on loopback, behind a random token that only the stand-ins know. With the
+// stand-ins everything lives in memory and ends with the process.
+package stack
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// Names of what the local stack makes, in the emulators too.
+const (
+	Project            = "affinity-local"
+	Instance           = "local"
+	EventsTopic        = bus.EventsTopic
+	EventsSubscription = bus.EventsSubscription
+	DeadLetterTopic    = bus.DeadLetterTopic
+	DeadLetters        = bus.DeadLetterSubscription
+	tasksQueue         = "projects/" + Project + "/locations/local/queues/" + queue.ID
+)
+
+// App is an app that exists from the start, with a key that holds every ACL.
+type App struct{ ID, Key string }
+
+// Options say what to start.
+type Options struct {
+	// Addr is where the public functions listen. Empty: a free port of loopback.
+	Addr string
+	Apps []App
+	// Now is where the engine's clock starts. Zero: the real time.
+	Now time.Time
+	// RetentionDays of the apps, 0 for no limit.
+	RetentionDays int
+	// Layout is how the log of an app that is made here lies. Zero: schema.Default().
+	// One that an emulator holds already keeps its own.
+	Layout schema.Layout
+	// AppProfile and ServingAppProfile are as store.Config has them; Bigtable makes
+	// the in-process stand-in tell of its requests.
+	AppProfile, ServingAppProfile string
+	Bigtable                      []grpc.ServerOption
+	// Hosts are customers' hosts, each with the one app that it serves.
+	Hosts auth.Hosts
+	// ConfigTTL is how long functions go without asking for the configuration
+	// again; twice that long a recompute waits before it begins. Zero: config.TTL.
+	ConfigTTL time.Duration
+	// Recompute says how work over all users is cut up. Zero: as the environment does.
+	Recompute job.Config
+	// Log takes what functions log. Nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// Stack is a running engine.
+type Stack struct {
+	// URL is the base of the public functions.
+	URL string
+	// Backends are what the functions work on, for tests.
+	Backends *backend.Backends
+
+	pubsub  *emulator.PubSub // nil where an official emulator runs
+	bridge  *emulator.Bridge
+	tasks   *emulator.Tasks
+	closers []func() error // in the order of making; closed in reverse
+}
+
+// Start starts an engine. It is ready when Start returns.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	s := &Stack{}
+	if err := s.start(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("start local stack: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Stack) start(ctx context.Context, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Recompute == (job.Config{}) {
+		if err := env.Parse(&o.Recompute); err != nil {
+			return err
+		}
+	}
+	if err := o.Recompute.Validate(); err != nil {
+		return err
+	}
+	b := &backend.Backends{Log: o.Log, Now: clock(o.Now), ConfigTTL: o.ConfigTTL, RecomputeConfig: o.Recompute, Hosts: o.Hosts}
+	s.Backends = b
+	token := rand.Text()
+	// Bound first, so that what calls the private functions knows where they are.
+	private, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for private functions: %w", err)
+	}
+	privateURL := "http://" + private.Addr().String()
+	authorization := http.Header{"Authorization": {"Bearer " + token}}
+
+	pubsub, err := s.open(ctx, o, privateURL+workerPath, authorization)
+	if err != nil {
+		return errors.Join(err, private.Close())
+	}
+	s.serve(private, guard(token, privateFunctions(b)))
+	if err := s.startBridge(ctx, pubsub, privateURL+processPath, authorization, o.Log); err != nil {
+		return err
+	}
+	if emulated("FIRESTORE_EMULATOR_HOST") {
+		// Jobs of an earlier process are there still, but not their tasks.
+		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Moves.Resume(ctx)); err != nil {
+			return err
+		}
+	}
+	s.startScheduler(privateURL+workerPath+"/nightly", authorization)
+	public, err := net.Listen("tcp", address(o.Addr))
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", o.Addr, err)
+	}
+	s.URL = "http://" + public.Addr().String()
+	s.serve(public, publicFunctions(b, pubsub.addr))
+	return nil
+}
+
+// open makes what the functions work on.
+func (s *Stack) open(ctx context.Context, o Options, workerURL string, header http.Header) (messaging, error) {
+	if err := s.openBigtable(ctx, o); err != nil {
+		return messaging{}, err
+	}
+	if err := s.openConfig(ctx); err != nil {
+		return messaging{}, err
+	}
+	pubsub, err := s.openPubSub(ctx)
+	if err != nil {
+		return messaging{}, err
+	}
+	if err := s.openTasks(ctx, workerURL, header); err != nil {
+		return messaging{}, err
+	}
+	if err := s.Backends.Assemble(); err != nil {
+		return messaging{}, err
+	}
+	return pubsub, createApps(ctx, s.Backends.Apps, o)
+}
+
+// Idle waits until every accepted event is in its user's profile and every task
+// that is due is done. On the official Pub/Sub emulator, which cannot be asked,
+// it knows only of the events that have come out of it.
+func (s *Stack) Idle(ctx context.Context) error {
+	messages := s.bridge.Idle
+	if s.pubsub != nil {
+		messages = func(ctx context.Context) error { return s.pubsub.Idle(ctx, subscriptionName(EventsSubscription)) }
+	}
+	if err := messages(ctx); err != nil {
+		return fmt.Errorf("wait for messages: %w", err)
+	}
+	if err := s.tasks.Idle(ctx); err != nil {
+		return fmt.Errorf("wait for tasks: %w", err)
+	}
+	return nil
+}
+
+// Close ends the engine: what was begun is finished first.
+func (s *Stack) Close() error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i]())
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+func (s *Stack) onClose(f func() error) { s.closers = append(s.closers, f) }
+
+func address(addr string) string {
+	if addr == "" {
+		return "127.0.0.1:0"
+	}
+	return addr
+}
+
+func clock(start time.Time) func() time.Time {
+	if start.IsZero() {
+		return time.Now
+	}
+	began := time.Now()
+	return func() time.Time { return start.Add(time.Since(began)) }
+}
+
+// createApps makes the apps and their keys. In an emulator that outlived the
+// process they are there already, and their log lies as it lies.
+func createApps(ctx context.Context, apps config.Store, o Options) error {
+	for _, a := range o.Apps {
+		err := apps.CreateApp(ctx, config.App{ID: a.ID, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
+		if errors.Is(err, config.ErrExists) {
+			err = apps.SetRetention(ctx, a.ID, o.RetentionDays)
+		}
+		if err != nil {
+			return fmt.Errorf("create app %s: %w", a.ID, err)
+		}
+		key := config.Key{Hash: auth.Hash(a.Key), ACL: auth.All, CreatedAt: time.Now()}
+		if err := apps.PutKey(ctx, a.ID, key); err != nil {
+			return fmt.Errorf("create key of app %s: %w", a.ID, err)
+		}
+	}
+	return nil
+}
+
+// emulated tells whether an official emulator is named in the environment.
+func emulated(variable string) bool { return os.Getenv(variable) != "" }
+
+func (s *Stack) serve(l net.Listener, h http.Handler) {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	s.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err := server.Shutdown(ctx)
+		if served := <-done; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		return err
+	})
+}

@@ -1,0 +1,74 @@
+package stack_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+const day = 24 * time.Hour
+
+// start starts an engine with the app demo, and one more.
+func start(tb testing.TB, o stack.Options) *stack.Stack {
+	tb.Helper()
+	if o.Apps == nil {
+		o.Apps = []stack.App{{ID: "demo", Key: "demokey"}, {ID: "other", Key: "otherkey"}}
+	}
+	if testing.Verbose() {
+		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	s, err := stack.Start(context.Background(), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+func idle(tb testing.TB, s *stack.Stack) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.Idle(ctx); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// call sends a request with the app's credentials and returns the answer.
+func call(tb testing.TB, s *stack.Stack, method, path, body string) (int, string) {
+	tb.Helper()
+	return callAs(tb, s, "demo", "demokey", method, path, body)
+}
+
+func callAs(tb testing.TB, s *stack.Stack, app, key, method, path, body string) (int, string) {
+	tb.Helper()
+	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if app != "" {
+		req.Header.Set("X-Algolia-Application-Id", app)
+		req.Header.Set("X-Algolia-API-Key", key)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return res.StatusCode, strings.TrimSpace(string(answer))
+}

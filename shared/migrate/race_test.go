@@ -1,6 +1,0 @@
-//go:build race
-
-package migrate_test
-
-// huge is how many events one user has: few where the race detector makes each dear.
-const huge = 5_500
