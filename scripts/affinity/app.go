@@ -16,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -32,7 +33,7 @@ func openFirestore(ctx context.Context, project, database string) (configStore, 
 		return configStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (gcloud auth application-default login gives credentials)",
 			database, project, err)
 	}
-	return configStore{Store: config.NewFirestore(client), close: client.Close}, nil
+	return configStore{Store: configdb.New(client), close: client.Close}, nil
 }
 
 // appTool is what the commands under `app` share.

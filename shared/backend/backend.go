@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
@@ -110,7 +111,7 @@ func open(ctx context.Context, need Need, log *slog.Logger) (*Backends, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open Firestore of %s: %w", cfg.Firestore.Project, err)
 	}
-	b.Apps = config.NewFirestore(client)
+	b.Apps = configdb.New(client)
 	b.Jobs = func(collection string) job.Jobs { return job.NewFirestore(client, collection) }
 	if b.Store, err = store.Open(ctx, cfg.Store); err != nil {
 		return nil, errors.Join(err, client.Close())

@@ -58,12 +58,27 @@ func (w *watched) SetStrategy(ctx context.Context, appID string, s strategy.Stra
 	return version, changed, err
 }
 
+func wantError(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", what, err, want)
+	}
+}
+
+// create adds an app with a retention of 90 days.
+func create(t *testing.T, s config.Store) {
+	t.Helper()
+	if err := s.CreateApp(t.Context(), config.App{ID: "shop", RetentionDays: 90}); err != nil {
+		t.Fatalf("create app: %v", err)
+	}
+}
+
 // newWatched returns a cache, what it caches, and its clock. There is one app,
 // with a retention of 90 days.
 func newWatched(t *testing.T) (config.Store, *watched, *clock) {
 	t.Helper()
 	inner, at := &watched{Store: config.NewMemory()}, new(clock)
-	create(t, inner, "shop")
+	create(t, inner)
 	return config.NewCachedAt(inner, config.TTL, at.now), inner, at
 }
 
@@ -108,7 +123,7 @@ func TestCachedAbsence(t *testing.T) {
 	inner, at := &watched{Store: config.NewMemory()}, new(clock)
 	s := config.NewCachedAt(inner, config.TTL, at.now)
 	wantRetention(t, "first read", s, -1, inner, 1)
-	create(t, inner, "shop")
+	create(t, inner)
 	at.forward(config.TTL - 1)
 	wantRetention(t, "just before the TTL", s, -1, inner, 1)
 	at.forward(1)
@@ -215,7 +230,7 @@ func TestCachedFailedChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	inner.failing.Store(true)
-	_, _, err := s.SetStrategy(t.Context(), "shop", scores(1))
+	_, _, err := s.SetStrategy(t.Context(), "shop", strategy.Strategy{PersonalizationImpact: 70})
 	wantError(t, "set strategy", err, errBackend)
 	inner.failing.Store(false)
 	app, err := s.App(t.Context(), "shop")

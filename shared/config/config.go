@@ -2,36 +2,19 @@
 // retention and strategy, the keys that open them, every strategy an app ever
 // had, and the settings of its indexes.
 //
-// It is separate because all of it is small, is read by every request, and must
-// change at one instant for the whole system, which the tables of events and
-// profiles do not offer. It lies in Firestore:
+// It is separate because the configuration is small, every request reads it, and
+// a change must take effect at one instant for the whole system. The tables of
+// events and profiles do not offer that.
 //
-//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt,
-//	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
-//	apps/{app}/keys/{hash}           hash, acl, createdAt
-//	apps/{app}/strategies/{version}  version, strategy, createdAt
-//	apps/{app}/indexes/{index}       index, attributesForFaceting, version
-//
-// A key is kept as the hex SHA-256 of itself only. A strategy is one string of
-// JSON: as a map each of its aliases would be indexed, and names that are no
-// field paths would have to be escaped. strategyVersion is 0 and strategy empty
-// until one is set; versions count from 1, all are kept and none is used twice.
-// An app without log is older than the narrow schema, so its log is the default
-// one; it has move once its log was moved for the first time.
-// Document ids are the names themselves, escaped where Firestore would refuse
-// them, so every document also holds its name. The fields strategy and
-// attributesForFaceting are never queried and need no index.
-//
-// There are three stores: Firestore, memory for the local stack and tests, and
-// a cache around either.
+// A Store reads and changes the configuration itself. There are two: configdb
+// keeps it in Firestore, NewMemory in memory for the local stack and for tests.
+// Package configtest tests both.
 package config
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/catalog"
@@ -137,64 +120,3 @@ var (
 // ValidAppID says whether s has the form of an app id: 1 to 64 of [A-Za-z0-9_-].
 // Such an id may stand in a row key as it is.
 func ValidAppID(s string) bool { return appIDForm.MatchString(s) }
-
-// prepared returns a new app as it is stored.
-func (a App) prepared() (App, error) {
-	if !ValidAppID(a.ID) {
-		return App{}, fmt.Errorf("app id %q: want 1 to 64 letters, digits, _ or -", a.ID)
-	}
-	if err := checkRetention(a.RetentionDays); err != nil {
-		return App{}, err
-	}
-	if a.Log.Equal(schema.Layout{}) {
-		a.Log = schema.Default()
-	}
-	if err := checkLog(a.Log); err != nil {
-		return App{}, fmt.Errorf("app %q: %w", a.ID, err)
-	}
-	return App{ID: a.ID, RetentionDays: a.RetentionDays, Log: copied(a.Log), CreatedAt: stamp(a.CreatedAt), ChangedAt: stamp(time.Time{})}, nil
-}
-
-func checkRetention(days int) error {
-	if days < 0 {
-		return fmt.Errorf("retention of %d days: want 0 (no limit) or more", days)
-	}
-	return nil
-}
-
-// prepared returns a key as it is stored. Anything but a hash is refused: it
-// might be a key that somebody forgot to hash.
-func (k Key) prepared() (Key, error) {
-	if !hashForm.MatchString(k.Hash) {
-		return Key{}, errors.New("the hash of the key is not a SHA-256 in lower-case hex")
-	}
-	return Key{Hash: k.Hash, ACL: slices.Clone(k.ACL), CreatedAt: stamp(k.CreatedAt)}, nil
-}
-
-// stamp is a time as every store can hold it.
-func stamp(t time.Time) time.Time {
-	if t.IsZero() {
-		t = time.Now()
-	}
-	return t.UTC().Truncate(time.Microsecond)
-}
-
-// next returns the app with s as its active strategy, and whether that is a
-// change.
-func (a App) next(s strategy.Strategy) (App, bool) {
-	if a.StrategyVersion > 0 && a.Strategy.Equal(s) {
-		return a, false
-	}
-	a.Strategy = s
-	a.StrategyVersion++
-	a.ChangedAt = stamp(time.Time{})
-	return a, true
-}
-
-// nextSettings returns the settings that follow old, and whether they differ.
-func nextSettings(old catalog.Settings, attributesForFaceting []string) (catalog.Settings, bool) {
-	if old.Version > 0 && slices.Equal(old.AttributesForFaceting, attributesForFaceting) {
-		return old, false
-	}
-	return catalog.Settings{AttributesForFaceting: slices.Clone(attributesForFaceting), Version: old.Version + 1}, true
-}

@@ -1,9 +1,5 @@
 package config
 
-// What the tests of the cache need to see of it.
-var (
-	NewCachedAt = newCached
-	DocumentID  = documentID
-)
+var NewCachedAt = newCached
 
 const CachedKeys = cachedKeys

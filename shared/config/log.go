@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/schema"
@@ -41,54 +39,3 @@ const (
 	Dropping    Phase = "drop"
 	RollingBack Phase = "rollback"
 )
-
-// checkLog refuses a layout under which events could not be written or found.
-func checkLog(l schema.Layout) error {
-	if err := l.Validate(); err != nil {
-		return fmt.Errorf("log: %w", err)
-	}
-	return nil
-}
-
-// copied is a layout that shares no memory with l.
-func copied(l schema.Layout) schema.Layout {
-	l.Write = slices.Clone(l.Write)
-	return l
-}
-
-// withLog returns what the app becomes by a change of its log, if it may, and
-// whether that is another than it was. Of what change did only Log and Move are
-// taken.
-func (a App) withLog(change func(*App) error) (App, bool, error) {
-	draft := a
-	draft.Log = copied(a.Log) // change may work in place, and fail then
-	if err := change(&draft); err != nil {
-		return App{}, false, err
-	}
-	if err := checkLog(draft.Log); err != nil {
-		return App{}, false, err
-	}
-	to := a
-	to.Log, to.Move = copied(draft.Log), draft.Move.prepared()
-	to.Log.Generation = a.Log.Generation
-	if !sameSchemas(a.Log, to.Log) {
-		to.Log.Generation++
-		to.ChangedAt = stamp(time.Time{})
-	}
-	return to, !to.Log.Equal(a.Log) || to.Move != a.Move, nil
-}
-
-// sameSchemas tells whether two layouts differ in their encoding at most, which
-// is told apart when a value is read and so in force whenever it arrives.
-func sameSchemas(a, b schema.Layout) bool {
-	b.Encoding = a.Encoding
-	return a.Equal(b)
-}
-
-// prepared returns a move as it is stored.
-func (m Move) prepared() Move {
-	if m != (Move{}) {
-		m.StartedAt = stamp(m.StartedAt)
-	}
-	return m
-}

@@ -73,7 +73,7 @@ func (m *memory) Apps(ctx context.Context) ([]string, error) {
 }
 
 func (m *memory) CreateApp(ctx context.Context, app App) error {
-	app, err := app.prepared()
+	app, err := app.Prepare()
 	if err != nil {
 		return err
 	}
@@ -90,11 +90,11 @@ func (m *memory) CreateApp(ctx context.Context, app App) error {
 }
 
 func (m *memory) SetRetention(ctx context.Context, appID string, days int) error {
-	if err := checkRetention(days); err != nil {
+	if err := CheckRetention(days); err != nil {
 		return err
 	}
 	return m.with(ctx, appID, func(a *memoryApp) error {
-		a.RetentionDays, a.ChangedAt = days, stamp(time.Time{})
+		a.RetentionDays, a.ChangedAt = days, Stamp(time.Time{})
 		return nil
 	})
 }
@@ -102,7 +102,7 @@ func (m *memory) SetRetention(ctx context.Context, appID string, days int) error
 func (m *memory) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
 	var app App
 	err := m.with(ctx, appID, func(a *memoryApp) error {
-		to, _, err := a.withLog(change)
+		to, _, err := a.WithLog(change)
 		if err != nil {
 			return fmt.Errorf("change log of app %q: %w", appID, err)
 		}
@@ -134,7 +134,7 @@ func (m *memory) Keys(ctx context.Context, appID string) ([]Key, error) {
 }
 
 func (m *memory) PutKey(ctx context.Context, appID string, key Key) error {
-	key, err := key.prepared()
+	key, err := key.Prepare()
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (m *memory) DeleteKey(ctx context.Context, appID, hash string) error {
 
 func (m *memory) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error) {
 	err = m.with(ctx, appID, func(a *memoryApp) error {
-		if a.App, changed = a.next(s); changed {
+		if a.App, changed = a.WithStrategy(s); changed {
 			a.strategies = append(a.strategies, s)
 			a.StrategyVersion = m.after + int64(len(a.strategies))
 		}
@@ -193,7 +193,7 @@ func (m *memory) IndexSettings(ctx context.Context, appID, index string) (catalo
 func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
 	var version int64
 	err := m.with(ctx, appID, func(a *memoryApp) error {
-		settings, changed := nextSettings(a.indexes[index], attributesForFaceting)
+		settings, changed := NextSettings(a.indexes[index], attributesForFaceting)
 		if changed && settings.Version == 1 {
 			settings.Version += m.after
 		}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/config/configdb"
 )
 
 // maxAttempts bounds the tries of a change that others get in the way of.
@@ -36,7 +37,7 @@ func NewFirestore(client *firestore.Client, collection string) Jobs {
 }
 
 func (f *firestoreJobs) jobs(app string) *firestore.CollectionRef {
-	return config.AppDocument(f.client, app).Collection(f.collection)
+	return configdb.AppDocument(f.client, app).Collection(f.collection)
 }
 
 // jobRef is where a job lies; an id that no job can have is not found.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -81,7 +82,7 @@ func (s *Stack) openConfig(ctx context.Context) error {
 		return fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	s.Backends.Apps = config.NewFirestore(client)
+	s.Backends.Apps = configdb.New(client)
 	s.Backends.Jobs = func(collection string) job.Jobs { return job.NewFirestore(client, collection) }
 	return nil
 }

@@ -1,4 +1,4 @@
-package config
+package configdb
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -22,8 +23,8 @@ type (
 		StrategyVersion int64     `firestore:"strategyVersion"`
 		CreatedAt       time.Time `firestore:"createdAt"`
 		ChangedAt       time.Time `firestore:"changedAt"`
-		// Log is nil in a document that is older than the narrow schema, Move where
-		// the log was never moved.
+		// Log is nil in a document that is older than the narrow schema. Move is
+		// nil if the log was never migrated.
 		Log  *logDocument  `firestore:"log,omitempty"`
 		Move *moveDocument `firestore:"move,omitempty"`
 	}
@@ -35,15 +36,15 @@ type (
 		Generation int64 `firestore:"generation"`
 	}
 	moveDocument struct {
-		ID        string      `firestore:"id"`
-		From      schema.Name `firestore:"from"`
-		To        schema.Name `firestore:"to"`
-		Phase     Phase       `firestore:"phase"`
-		Job       string      `firestore:"job"`
-		Backfill  string      `firestore:"backfill"`
-		Rate      int         `firestore:"rate"`
-		Undone    bool        `firestore:"undone"`
-		StartedAt time.Time   `firestore:"startedAt"`
+		ID        string       `firestore:"id"`
+		From      schema.Name  `firestore:"from"`
+		To        schema.Name  `firestore:"to"`
+		Phase     config.Phase `firestore:"phase"`
+		Job       string       `firestore:"job"`
+		Backfill  string       `firestore:"backfill"`
+		Rate      int          `firestore:"rate"`
+		Undone    bool         `firestore:"undone"`
+		StartedAt time.Time    `firestore:"startedAt"`
 	}
 	keyDocument struct {
 		Hash      string    `firestore:"hash"`
@@ -62,19 +63,19 @@ type (
 	}
 )
 
-func (d appDocument) app() (App, error) {
-	a := App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion,
+func (d appDocument) app() (config.App, error) {
+	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion,
 		Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.Log != nil {
 		a.Log = schema.Layout(*d.Log)
 	}
-	// Whoever took an unknown layout for another would lose events.
-	if err := checkLog(a.Log); err != nil {
-		return App{}, fmt.Errorf("stored %w", err)
+	// Reading an unknown layout as another one would lose events.
+	if err := config.CheckLog(a.Log); err != nil {
+		return config.App{}, fmt.Errorf("stored %w", err)
 	}
 	if d.Move != nil {
 		d.Move.StartedAt = d.Move.StartedAt.UTC()
-		a.Move = Move(*d.Move)
+		a.Move = config.Move(*d.Move)
 	}
 	if d.StrategyVersion == 0 {
 		return a, nil
@@ -84,17 +85,17 @@ func (d appDocument) app() (App, error) {
 	return a, err
 }
 
-func (d keyDocument) key() Key {
+func (d keyDocument) key() config.Key {
 	d.CreatedAt = d.CreatedAt.UTC()
-	return Key(d)
+	return config.Key(d)
 }
 
 func (d indexDocument) settings() catalog.Settings {
 	return catalog.Settings{AttributesForFaceting: d.AttributesForFaceting, Version: d.Version}
 }
 
-// parseStrategy reads a stored strategy. It was checked when it was set, under
-// the limits of that day.
+// parseStrategy decodes a stored strategy. It was validated when it was set, under
+// the limits of that time.
 func parseStrategy(text string) (strategy.Strategy, error) {
 	var s strategy.Strategy
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -103,11 +104,11 @@ func parseStrategy(text string) (strategy.Strategy, error) {
 	return s, nil
 }
 
-// escaper keeps names in one piece that Firestore would take for paths.
+// escaper escapes slashes, which Firestore would read as path separators.
 var escaper = strings.NewReplacer("~", "~~", "/", "~s")
 
-// documentID is the id of the document of that name: the name itself, unless
-// Firestore refuses it as an id.
+// documentID returns the id of the document with that name: the name itself,
+// escaped if Firestore would refuse it as an id.
 func documentID(name string) string {
 	id := escaper.Replace(name)
 	if id == "" || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "__") {
@@ -116,12 +117,12 @@ func documentID(name string) string {
 	return id
 }
 
-// into decodes what a read returned.
+// into decodes the result of a read.
 func into(document any, snapshot *firestore.DocumentSnapshot, err error) error {
-	// A missing database answers NotFound too, but without a snapshot: that is a
-	// fault, and says nothing about the document.
+	// A missing database also answers NotFound, but without a snapshot. That is a
+	// fault and says nothing about the document.
 	if snapshot != nil && !snapshot.Exists() {
-		return ErrNotFound
+		return config.ErrNotFound
 	}
 	if err != nil {
 		return err

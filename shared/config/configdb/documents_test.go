@@ -1,4 +1,4 @@
-package config_test
+package configdb_test
 
 import (
 	"strings"
@@ -6,11 +6,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/config/configdb"
 )
 
-// Different names are different documents, none of which Firestore refuses: no
-// slash, not "." or "..", not __x__, 1 to 1,500 bytes.
+// Different names give different ids, and Firestore refuses none of them: an id
+// holds no slash, is not ".", ".." or __x__, and has 1 to 1,500 bytes.
 func TestDocumentIDs(t *testing.T) {
 	name := rapid.OneOf(
 		rapid.StringN(0, -1, 512),
@@ -18,9 +18,9 @@ func TestDocumentIDs(t *testing.T) {
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := name.Draw(t, "a"), name.Draw(t, "b")
-		id := config.DocumentID(a)
-		if (id == config.DocumentID(b)) != (a == b) {
-			t.Errorf("%q and %q: ids %q and %q", a, b, id, config.DocumentID(b))
+		id := configdb.DocumentID(a)
+		if (id == configdb.DocumentID(b)) != (a == b) {
+			t.Errorf("%q and %q: ids %q and %q", a, b, id, configdb.DocumentID(b))
 		}
 		if id == "" || len(id) > 1500 || strings.Contains(id, "/") || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "__") {
 			t.Errorf("%q: bad id %q", a, id)

@@ -1,13 +1,11 @@
-package config_test
+package configtest
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
-	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -223,54 +221,6 @@ func logsAtOnce(t *testing.T, app string, stores ...config.Store) {
 	if err != nil || len(got.Move.ID) != n || got.StrategyVersion != 1 || got.RetentionDays != 30 {
 		t.Errorf("got %d changes of the log, strategy version %d, retention %d, error %v; want %d, 1 and 30",
 			len(got.Move.ID), got.StrategyVersion, got.RetentionDays, err, n)
-	}
-}
-
-// A document that is older than the narrow schema is of an app with the default
-// log, before and after other changes; one of an unknown layout is a fault.
-func testFirestoreLogs(t *testing.T) {
-	client := firestoreClient(t, newProject())
-	store := config.NewFirestore(client)
-	document := client.Collection("apps").Doc("shop")
-	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
-	old := map[string]any{"id": "shop", "retentionDays": 30, "strategy": "", "strategyVersion": 0, "createdAt": at, "changedAt": at}
-	if _, err := document.Create(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
-	want := config.App{ID: "shop", RetentionDays: 30, Log: schema.Default(), CreatedAt: at, ChangedAt: at}
-	got, err := store.App(t.Context(), "shop")
-	read(t, "old document", got, err, want)
-	if got := updateLog(t, store, func(a *config.App) {}); !got.ChangedAt.Equal(at) {
-		t.Errorf("a change of nothing: changed at %v", got.ChangedAt)
-	}
-	updateLog(t, store, func(a *config.App) {
-		a.Log, a.Move = both, config.Move{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Dual, StartedAt: at}
-	})
-	snapshot, err := document.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := snapshot.Data()
-	delete(fields, "changedAt")
-	delete(old, "changedAt")
-	old["retentionDays"], old["strategyVersion"] = int64(30), int64(0) // as Firestore gives numbers back
-	old["log"] = map[string]any{"write": []any{"wide", "narrow"}, "read": "wide", "encoding": "json", "generation": int64(1)}
-	old["move"] = map[string]any{"id": "move-1", "from": "wide", "to": "narrow", "phase": "dual", "job": "", "backfill": "",
-		"rate": int64(0), "undone": false, "startedAt": at}
-	read(t, "fields", fields, nil, old)
-
-	if _, err := document.Update(t.Context(), []firestore.Update{{Path: "log.read", Value: "tall"}}); err != nil {
-		t.Fatal(err)
-	}
-	_, readErr := store.App(t.Context(), "shop")
-	_, changeErr := store.UpdateLog(t.Context(), "shop", func(a *config.App) error {
-		a.Log = schema.Default()
-		return nil
-	})
-	for name, err := range map[string]error{"App": readErr, "UpdateLog": changeErr} {
-		if err == nil || errors.Is(err, config.ErrNotFound) {
-			t.Errorf("%s of an unknown layout: got error %v, want one about the stored log", name, err)
-		}
 	}
 }
 

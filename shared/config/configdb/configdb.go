@@ -1,4 +1,26 @@
-package config
+// Package configdb keeps the configuration in Firestore: it is the config.Store
+// of a deployment. It is separate from package config so that the types of the
+// configuration can be used without linking Firestore.
+//
+// These are its documents and their fields:
+//
+//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt,
+//	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
+//	apps/{app}/keys/{hash}           hash, acl, createdAt
+//	apps/{app}/strategies/{version}  version, strategy, createdAt
+//	apps/{app}/indexes/{index}       index, attributesForFaceting, version
+//
+// A key is stored only as its hex SHA-256. A strategy is stored as one JSON
+// string: as a map, each of its aliases would be indexed, and names that are not
+// field paths would need escaping. strategyVersion is 0 and strategy is empty
+// until a strategy is set. Versions count from 1; all are kept and none is used
+// twice. An app without log is older than the narrow schema and has the default
+// layout. An app has move once its log has been migrated.
+//
+// A document's id is the name itself, escaped where Firestore would refuse it,
+// so every document also holds its name. The fields strategy and
+// attributesForFaceting are never queried and need no index.
+package configdb
 
 import (
 	"context"
@@ -15,61 +37,59 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// maxAttempts bounds the tries of a change that others get in the way of. The
-// client's own 5 are too few where many change one app at once.
+// maxAttempts is how often a change is tried while it conflicts with others. The
+// client's own 5 attempts are too few when many callers change one app at once.
 const maxAttempts = 20
 
-// firestoreStore keeps the configuration in Firestore.
-type firestoreStore struct {
+type store struct {
 	client *firestore.Client
 }
 
-var _ Store = (*firestoreStore)(nil)
-
-// NewFirestore returns the store that lies in the client's database. It keeps
-// nothing in memory and does not close the client.
-func NewFirestore(client *firestore.Client) Store {
-	return &firestoreStore{client}
+// New returns the Store that keeps the configuration in the client's database.
+// It caches nothing and does not close the client.
+func New(client *firestore.Client) config.Store {
+	return &store{client}
 }
 
-// AppDocument is where an app lies in the client's database, and under it what
-// other packages keep of the app. The id must be valid.
+// AppDocument returns the reference of an app's document. Other packages keep
+// their collections of the app below it. The id must be valid.
 func AppDocument(client *firestore.Client, appID string) *firestore.DocumentRef {
 	return client.Collection("apps").Doc(documentID(appID))
 }
 
-func (s *firestoreStore) appRef(appID string) *firestore.DocumentRef {
+func (s *store) appRef(appID string) *firestore.DocumentRef {
 	return AppDocument(s.client, appID)
 }
 
-func (s *firestoreStore) keyRef(appID, hash string) *firestore.DocumentRef {
+func (s *store) keyRef(appID, hash string) *firestore.DocumentRef {
 	return s.appRef(appID).Collection("keys").Doc(documentID(hash))
 }
 
-func (s *firestoreStore) strategyRef(appID string, version int64) *firestore.DocumentRef {
+func (s *store) strategyRef(appID string, version int64) *firestore.DocumentRef {
 	return s.appRef(appID).Collection("strategies").Doc(strconv.FormatInt(version, 10))
 }
 
-func (s *firestoreStore) indexRef(appID, index string) *firestore.DocumentRef {
+func (s *store) indexRef(appID, index string) *firestore.DocumentRef {
 	return s.appRef(appID).Collection("indexes").Doc(documentID(index))
 }
 
-// read decodes a document.
+// read reads a document and decodes it.
 func read(ctx context.Context, ref *firestore.DocumentRef, document any) error {
 	snapshot, err := ref.Get(ctx)
 	return into(document, snapshot, err)
 }
 
-// mustExist returns ErrNotFound without the app. Apps are never deleted, so it
-// holds for as long as it matters.
-func (s *firestoreStore) mustExist(ctx context.Context, appID string) error {
+// mustExist returns ErrNotFound if the app does not exist. Apps are never deleted,
+// so an app that exists stays.
+func (s *store) mustExist(ctx context.Context, appID string) error {
 	return read(ctx, s.appRef(appID), new(appDocument))
 }
 
-// named makes the plain error of a failed precondition a named one.
+// named replaces an error with that gRPC code by name.
 func named(err error, code codes.Code, name error) error {
 	if status.Code(err) == code {
 		return name
@@ -77,19 +97,19 @@ func named(err error, code codes.Code, name error) error {
 	return err
 }
 
-func (s *firestoreStore) App(ctx context.Context, appID string) (App, error) {
+func (s *store) App(ctx context.Context, appID string) (config.App, error) {
 	var d appDocument
 	if err := read(ctx, s.appRef(appID), &d); err != nil {
-		return App{}, fmt.Errorf("read app %q: %w", appID, err)
+		return config.App{}, fmt.Errorf("read app %q: %w", appID, err)
 	}
 	app, err := d.app()
 	if err != nil {
-		return App{}, fmt.Errorf("read app %q: %w", appID, err)
+		return config.App{}, fmt.Errorf("read app %q: %w", appID, err)
 	}
 	return app, nil
 }
 
-func (s *firestoreStore) Apps(ctx context.Context) ([]string, error) {
+func (s *store) Apps(ctx context.Context) ([]string, error) {
 	documents, err := s.client.Collection("apps").Select("id").Documents(ctx).GetAll()
 	if err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
@@ -106,67 +126,68 @@ func (s *firestoreStore) Apps(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-func (s *firestoreStore) CreateApp(ctx context.Context, app App) error {
-	app, err := app.prepared()
+func (s *store) CreateApp(ctx context.Context, app config.App) error {
+	app, err := app.Prepare()
 	if err != nil {
 		return fmt.Errorf("create app: %w", err)
 	}
 	layout := logDocument(app.Log)
 	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Log: &layout}
 	if _, err := s.appRef(app.ID).Create(ctx, d); err != nil {
-		return fmt.Errorf("create app %q: %w", app.ID, named(err, codes.AlreadyExists, ErrExists))
+		return fmt.Errorf("create app %q: %w", app.ID, named(err, codes.AlreadyExists, config.ErrExists))
 	}
 	return nil
 }
 
-func (s *firestoreStore) SetRetention(ctx context.Context, appID string, days int) error {
-	if err := checkRetention(days); err != nil {
+func (s *store) SetRetention(ctx context.Context, appID string, days int) error {
+	if err := config.CheckRetention(days); err != nil {
 		return err
 	}
 	if _, err := s.appRef(appID).Update(ctx, []firestore.Update{
 		{Path: "retentionDays", Value: days}, changedNow,
 	}); err != nil {
-		return fmt.Errorf("set retention of app %q: %w", appID, named(err, codes.NotFound, ErrNotFound))
+		return fmt.Errorf("set retention of app %q: %w", appID, named(err, codes.NotFound, config.ErrNotFound))
 	}
 	return nil
 }
 
-func (s *firestoreStore) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
-	var app App
+func (s *store) UpdateLog(ctx context.Context, appID string, change func(*config.App) error) (config.App, error) {
+	var app config.App
 	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
 	for attempt := 1; ; attempt++ {
-		var again bool
+		var conflict bool
 		var err error
-		if app, again, err = s.tryUpdateLog(ctx, appID, change); err == nil {
+		if app, conflict, err = s.tryUpdateLog(ctx, appID, change); err == nil {
 			return app, nil
 		}
-		if again && attempt < maxAttempts {
+		if conflict && attempt < maxAttempts {
 			err = gax.Sleep(ctx, backoff.Pause())
 		}
 		if err != nil {
-			return App{}, fmt.Errorf("change log of app %q: %w", appID, err)
+			return config.App{}, fmt.Errorf("change log of app %q: %w", appID, err)
 		}
 	}
 }
 
-// tryUpdateLog changes the log unless somebody changes the app meanwhile, and
-// says whether that is why it failed. It holds no lock, as trySetStrategy.
-func (s *firestoreStore) tryUpdateLog(ctx context.Context, appID string, change func(*App) error) (app App, again bool, err error) {
+// tryUpdateLog changes the log if no other caller changes the app at the same
+// time, and reports whether it failed because one did. It takes no lock, like
+// trySetStrategy.
+func (s *store) tryUpdateLog(ctx context.Context, appID string, change func(*config.App) error) (app config.App, conflict bool, err error) {
 	snapshot, err := s.appRef(appID).Get(ctx)
 	var d appDocument
 	if err := into(&d, snapshot, err); err != nil {
-		return App{}, false, err
+		return config.App{}, false, err
 	}
 	old, err := d.app()
 	if err != nil {
-		return App{}, false, err
+		return config.App{}, false, err
 	}
-	app, changed, err := old.withLog(change)
+	app, changed, err := old.WithLog(change)
 	if err != nil || !changed {
 		return app, false, err
 	}
 	var move any = moveDocument(app.Move)
-	if app.Move == (Move{}) {
+	if app.Move == (config.Move{}) {
 		move = firestore.Delete
 	}
 	updates := []firestore.Update{{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: move}}
@@ -174,26 +195,26 @@ func (s *firestoreStore) tryUpdateLog(ctx context.Context, appID string, change 
 		updates = append(updates, changedNow)
 	}
 	if _, err = s.appRef(appID).Update(ctx, updates, firestore.LastUpdateTime(snapshot.UpdateTime)); err != nil {
-		return App{}, overtaken(err), err
+		return config.App{}, overtaken(err), err
 	}
 	app, err = s.App(ctx, appID)
 	return app, false, err
 }
 
-// changedNow sets when the app was changed by Firestore's clock, at the moment when
-// it is: a writer that was held up would give a time that is past already, and what
-// waits for the change to be in force everywhere would not.
+// changedNow sets changedAt by Firestore's clock when the change is committed. A
+// slow writer's own time could be in the past by then, and a job that waits for
+// the change to propagate would start too early.
 var changedNow = firestore.Update{Path: "changedAt", Value: firestore.ServerTimestamp}
 
-func (s *firestoreStore) Key(ctx context.Context, appID, hash string) (Key, error) {
+func (s *store) Key(ctx context.Context, appID, hash string) (config.Key, error) {
 	var d keyDocument
 	if err := read(ctx, s.keyRef(appID, hash), &d); err != nil {
-		return Key{}, fmt.Errorf("read key %q of app %q: %w", hash, appID, err)
+		return config.Key{}, fmt.Errorf("read key %q of app %q: %w", hash, appID, err)
 	}
 	return d.key(), nil
 }
 
-func (s *firestoreStore) Keys(ctx context.Context, appID string) ([]Key, error) {
+func (s *store) Keys(ctx context.Context, appID string) ([]config.Key, error) {
 	if err := s.mustExist(ctx, appID); err != nil {
 		return nil, fmt.Errorf("list keys of app %q: %w", appID, err)
 	}
@@ -201,7 +222,7 @@ func (s *firestoreStore) Keys(ctx context.Context, appID string) ([]Key, error) 
 	if err != nil {
 		return nil, fmt.Errorf("list keys of app %q: %w", appID, err)
 	}
-	var keys []Key
+	var keys []config.Key
 	for _, document := range documents {
 		var d keyDocument
 		if err := document.DataTo(&d); err != nil {
@@ -212,8 +233,8 @@ func (s *firestoreStore) Keys(ctx context.Context, appID string) ([]Key, error) 
 	return keys, nil
 }
 
-func (s *firestoreStore) PutKey(ctx context.Context, appID string, key Key) error {
-	key, err := key.prepared()
+func (s *store) PutKey(ctx context.Context, appID string, key config.Key) error {
+	key, err := key.Prepare()
 	if err != nil {
 		return fmt.Errorf("put key of app %q: %w", appID, err)
 	}
@@ -226,14 +247,14 @@ func (s *firestoreStore) PutKey(ctx context.Context, appID string, key Key) erro
 	return nil
 }
 
-func (s *firestoreStore) DeleteKey(ctx context.Context, appID, hash string) error {
+func (s *store) DeleteKey(ctx context.Context, appID, hash string) error {
 	if _, err := s.keyRef(appID, hash).Delete(ctx, firestore.Exists); err != nil {
-		return fmt.Errorf("delete key %q of app %q: %w", hash, appID, named(err, codes.NotFound, ErrNotFound))
+		return fmt.Errorf("delete key %q of app %q: %w", hash, appID, named(err, codes.NotFound, config.ErrNotFound))
 	}
 	return nil
 }
 
-func (s *firestoreStore) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (version int64, changed bool, err error) {
+func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (version int64, changed bool, err error) {
 	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
 	for range maxAttempts {
 		version, changed, err = s.trySetStrategy(ctx, appID, active)
@@ -250,10 +271,10 @@ func (s *firestoreStore) SetStrategy(ctx context.Context, appID string, active s
 	return version, changed, nil
 }
 
-// trySetStrategy changes the strategy unless somebody changes the app meanwhile.
-// A transaction that reads the app would hold a lock on it: then others wait for
-// seconds where here they only try again.
-func (s *firestoreStore) trySetStrategy(ctx context.Context, appID string, active strategy.Strategy) (int64, bool, error) {
+// trySetStrategy changes the strategy if no other caller changes the app at the
+// same time. A transaction that reads the app would lock it, and the others would
+// wait for seconds; without a lock they only try again.
+func (s *store) trySetStrategy(ctx context.Context, appID string, active strategy.Strategy) (int64, bool, error) {
 	snapshot, err := s.appRef(appID).Get(ctx)
 	var d appDocument
 	if err := into(&d, snapshot, err); err != nil {
@@ -263,7 +284,7 @@ func (s *firestoreStore) trySetStrategy(ctx context.Context, appID string, activ
 	if err != nil {
 		return 0, false, err
 	}
-	app, changed := app.next(active)
+	app, changed := app.WithStrategy(active)
 	if !changed {
 		return app.StrategyVersion, false, nil
 	}
@@ -271,9 +292,9 @@ func (s *firestoreStore) trySetStrategy(ctx context.Context, appID string, activ
 	if err != nil {
 		return 0, false, err
 	}
-	kept := strategyDocument{Version: app.StrategyVersion, Strategy: string(text), CreatedAt: stamp(time.Time{})}
+	kept := strategyDocument{Version: app.StrategyVersion, Strategy: string(text), CreatedAt: config.Stamp(time.Time{})}
 	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		// Create, not Set: no version is given away twice.
+		// Create, not Set: no version is used twice.
 		if err := tx.Create(s.strategyRef(appID, kept.Version), kept); err != nil {
 			return err
 		}
@@ -286,7 +307,7 @@ func (s *firestoreStore) trySetStrategy(ctx context.Context, appID string, activ
 	return kept.Version, true, err
 }
 
-// overtaken tells whether a change failed because somebody else's came first.
+// overtaken reports whether a change failed because another one came first.
 func overtaken(err error) bool {
 	switch status.Code(err) {
 	case codes.Aborted, codes.AlreadyExists, codes.FailedPrecondition:
@@ -295,7 +316,7 @@ func overtaken(err error) bool {
 	return false
 }
 
-func (s *firestoreStore) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
+func (s *store) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
 	var d strategyDocument
 	err := read(ctx, s.strategyRef(appID, version), &d)
 	if err != nil {
@@ -308,7 +329,7 @@ func (s *firestoreStore) StrategyVersion(ctx context.Context, appID string, vers
 	return kept, nil
 }
 
-func (s *firestoreStore) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
+func (s *store) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
 	var d indexDocument
 	if err := read(ctx, s.indexRef(appID, index), &d); err != nil {
 		return catalog.Settings{}, fmt.Errorf("read settings of index %q of app %q: %w", index, appID, err)
@@ -316,7 +337,7 @@ func (s *firestoreStore) IndexSettings(ctx context.Context, appID, index string)
 	return d.settings(), nil
 }
 
-func (s *firestoreStore) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
+func (s *store) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
 	if err := s.mustExist(ctx, appID); err != nil {
 		return 0, fmt.Errorf("set settings of index %q of app %q: %w", index, appID, err)
 	}
@@ -325,10 +346,10 @@ func (s *firestoreStore) SetIndexSettings(ctx context.Context, appID, index stri
 	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		var d indexDocument
 		snapshot, err := tx.Get(ref)
-		if err := into(&d, snapshot, err); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := into(&d, snapshot, err); err != nil && !errors.Is(err, config.ErrNotFound) {
 			return err
 		}
-		settings, changed := nextSettings(d.settings(), attributesForFaceting)
+		settings, changed := config.NextSettings(d.settings(), attributesForFaceting)
 		version = settings.Version
 		if !changed {
 			return nil

@@ -1,0 +1,3 @@
+package configdb
+
+var DocumentID = documentID

@@ -1,0 +1,327 @@
+// Package configtest checks an implementation of config.Store against what the
+// interface promises. Every Store passes the same tests.
+package configtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// Run tests a Store. open returns an empty one.
+func Run(t *testing.T, open func(*testing.T) config.Store) {
+	tests := []struct {
+		name string
+		run  func(*testing.T, config.Store)
+	}{
+		{"Apps", testApps},
+		{"AppsRefused", testAppsRefused},
+		{"Retention", testRetention},
+		{"ChangedAt", testChangedAt},
+		{"LogOfNewApps", testLogOfNewApps},
+		{"UpdateLog", testUpdateLog},
+		{"UpdateLogRefused", testUpdateLogRefused},
+		{"Generation", testGeneration},
+		{"UpdateLogOnly", testUpdateLogOnly},
+		{"LogChangedAt", testLogChangedAt},
+		{"LogAtOnce", testLogAtOnce},
+		{"Keys", testKeys},
+		{"KeysOfApps", testKeysOfApps},
+		{"KeysRefused", testKeysRefused},
+		{"Strategies", testStrategies},
+		{"StrategyForms", testStrategyForms},
+		{"StrategiesAtOnce", testStrategiesAtOnce},
+		{"ChangesAtOnce", testChangesAtOnce},
+		{"IndexSettings", testIndexSettings},
+		{"IndexNames", testIndexNames},
+		{"Unknown", testUnknown},
+		{"Cancelled", testCancelled},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { tt.run(t, open(t)) })
+	}
+}
+
+// RunShared tests two Stores that share one empty database and no memory, as two
+// processes do.
+func RunShared(t *testing.T, one, two config.Store) {
+	create(t, one, "shop")
+	setAtOnce(t, "shop", one, two)
+	create(t, one, "moving")
+	logsAtOnce(t, "moving", one, two)
+	wantError(t, "create an app that the other created", two.CreateApp(t.Context(), config.App{ID: "shop"}), config.ErrExists)
+}
+
+// scores is a strategy that differs from that of every other n.
+func scores(n int) strategy.Strategy {
+	return strategy.Strategy{
+		EventsScoring:         []strategy.EventScore{{EventName: "Viewed", EventType: event.View, Score: n}},
+		FacetsScoring:         []strategy.FacetScore{{FacetName: "brand", Score: 50}},
+		PersonalizationImpact: 70,
+	}
+}
+
+// hash is a well-formed hash, the same for the same letter.
+func hash(letter string) string { return strings.Repeat(letter, 64) }
+
+// create adds an app with a retention of 90 days.
+func create(t *testing.T, s config.Store, id string) {
+	t.Helper()
+	if err := s.CreateApp(t.Context(), config.App{ID: id, RetentionDays: 90}); err != nil {
+		t.Fatalf("create app %q: %v", id, err)
+	}
+}
+
+// setStrategy makes strategy n active and checks the outcome.
+func setStrategy(t *testing.T, s config.Store, app string, set strategy.Strategy, wantVersion int64, wantChanged bool) {
+	t.Helper()
+	version, changed, err := s.SetStrategy(t.Context(), app, set)
+	if err != nil || version != wantVersion || changed != wantChanged {
+		t.Fatalf("set strategy: got version %d, changed %v, error %v; want version %d, changed %v",
+			version, changed, err, wantVersion, wantChanged)
+	}
+}
+
+// read checks what a read returned.
+func read[T any](t *testing.T, what string, got T, err error, want T) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("read %s: %v", what, err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func wantError(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", what, err, want)
+	}
+}
+
+func testKeys(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	keys, err := s.Keys(t.Context(), "shop")
+	read(t, "no keys", keys, err, nil)
+
+	created := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
+	a := config.Key{Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created}
+	b := config.Key{Hash: hash("b"), CreatedAt: created}
+	for _, key := range []config.Key{b, a} {
+		// A look before it exists must not hide it once it does.
+		_, err := s.Key(t.Context(), "shop", key.Hash)
+		wantError(t, "a key to come", err, config.ErrNotFound)
+		if err := s.PutKey(t.Context(), "shop", key); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Key(t.Context(), "shop", key.Hash)
+		read(t, "key", got, err, key)
+	}
+	keys, err = s.Keys(t.Context(), "shop")
+	read(t, "keys", keys, err, []config.Key{a, b})
+
+	a.ACL = []string{"admin", "search"}
+	if err := s.PutKey(t.Context(), "shop", a); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Key(t.Context(), "shop", a.Hash)
+	read(t, "replaced key", got, err, a)
+
+	if err := s.DeleteKey(t.Context(), "shop", a.Hash); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Key(t.Context(), "shop", a.Hash)
+	wantError(t, "deleted key", err, config.ErrNotFound)
+	wantError(t, "delete it again", s.DeleteKey(t.Context(), "shop", a.Hash), config.ErrNotFound)
+	keys, err = s.Keys(t.Context(), "shop")
+	read(t, "keys left", keys, err, []config.Key{b})
+}
+
+// A key opens the app it was made for and no other.
+func testKeysOfApps(t *testing.T, s config.Store) {
+	create(t, s, "one")
+	create(t, s, "two")
+	if err := s.PutKey(t.Context(), "one", config.Key{Hash: hash("a")}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Key(t.Context(), "two", hash("a"))
+	wantError(t, "key of another app", err, config.ErrNotFound)
+	keys, err := s.Keys(t.Context(), "two")
+	read(t, "keys of the other app", keys, err, nil)
+	wantError(t, "delete it there", s.DeleteKey(t.Context(), "two", hash("a")), config.ErrNotFound)
+	if _, err := s.Key(t.Context(), "one", hash("a")); err != nil {
+		t.Errorf("key of its own app: %v", err)
+	}
+}
+
+func testKeysRefused(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	for _, bad := range []string{"", "demokey", hash("A"), hash("a") + "0", hash("g"), strings.Repeat("a/", 32)} {
+		if err := s.PutKey(t.Context(), "shop", config.Key{Hash: bad}); err == nil {
+			t.Errorf("put key with hash %q: it was accepted", bad)
+		}
+		_, err := s.Key(t.Context(), "shop", bad)
+		wantError(t, fmt.Sprintf("key %q", bad), err, config.ErrNotFound)
+	}
+	keys, err := s.Keys(t.Context(), "shop")
+	read(t, "keys", keys, err, nil)
+}
+
+func testStrategies(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	_, err := s.StrategyVersion(t.Context(), "shop", 1)
+	wantError(t, "a version to come", err, config.ErrNotFound)
+
+	setStrategy(t, s, "shop", scores(1), 1, true)
+	setStrategy(t, s, "shop", scores(1), 1, false)
+	setStrategy(t, s, "shop", scores(2), 2, true)
+	setStrategy(t, s, "shop", scores(1), 3, true)
+
+	app, err := s.App(t.Context(), "shop")
+	if err != nil || app.StrategyVersion != 3 || !app.Strategy.Equal(scores(1)) || app.RetentionDays != 90 {
+		t.Errorf("got %+v, error %v; want strategy 1 as version 3", app, err)
+	}
+	for version, want := range map[int64]strategy.Strategy{1: scores(1), 2: scores(2), 3: scores(1)} {
+		got, err := s.StrategyVersion(t.Context(), "shop", version)
+		read(t, fmt.Sprintf("version %d", version), got, err, want)
+	}
+	for _, version := range []int64{-1, 0, 4} {
+		_, err := s.StrategyVersion(t.Context(), "shop", version)
+		wantError(t, fmt.Sprintf("version %d", version), err, config.ErrNotFound)
+	}
+}
+
+// Every strategy comes back as it was set, also one that sets nothing and one
+// that is as large as they come.
+func testStrategyForms(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	full := scores(3)
+	full.HalfLives = []int{30, 7}
+	full.Aliases = map[string]map[string]string{"a.b/c`": {"": "x", "é\n\"": "y"}, "colour": {"grey": "gray"}}
+	large := scores(4)
+	large.Aliases = map[string]map[string]string{"brand": {}}
+	for i := range 5000 {
+		large.Aliases["brand"][fmt.Sprintf("%040d", i)] = fmt.Sprintf("brand %034d", i)
+	}
+	for i, set := range []strategy.Strategy{{}, full, large, scores(0)} {
+		version := int64(i + 1)
+		setStrategy(t, s, "shop", set, version, true)
+		setStrategy(t, s, "shop", set, version, false)
+		app, err := s.App(t.Context(), "shop")
+		read(t, "active strategy", app.Strategy, err, set)
+		kept, err := s.StrategyVersion(t.Context(), "shop", version)
+		read(t, "kept strategy", kept, err, set)
+	}
+}
+
+func testIndexSettings(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	create(t, s, "other")
+	_, err := s.IndexSettings(t.Context(), "shop", "products")
+	wantError(t, "settings to come", err, config.ErrNotFound)
+	steps := []struct {
+		attributes []string
+		want       int64
+	}{
+		{nil, 1}, // declaring nothing is a setting too
+		{[]string{}, 1},
+		{[]string{"brand", "searchable(colour)"}, 2},
+		{[]string{"brand", "searchable(colour)"}, 2},
+		{[]string{"searchable(colour)", "brand"}, 3},
+		{nil, 4},
+	}
+	for i, step := range steps {
+		version, err := s.SetIndexSettings(t.Context(), "shop", "products", step.attributes)
+		if err != nil || version != step.want {
+			t.Fatalf("step %d: got version %d, error %v; want %d", i, version, err, step.want)
+		}
+		got, err := s.IndexSettings(t.Context(), "shop", "products")
+		read(t, fmt.Sprintf("settings after step %d", i), got, err,
+			catalog.Settings{AttributesForFaceting: step.attributes, Version: step.want})
+	}
+	_, err = s.IndexSettings(t.Context(), "other", "products")
+	wantError(t, "the same index of another app", err, config.ErrNotFound)
+}
+
+// Every valid name is an index of its own.
+func testIndexNames(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	names := []string{"a/b", "a~sb", "a~b", "a~~b", ".", "..", "~p.", "__x__", "~p__x__", "é ü/%2F", "\x00\n",
+		strings.Repeat("/", 512), strings.Repeat("~", 512), strings.Repeat("x", 512)}
+	for i, name := range names {
+		version, err := s.SetIndexSettings(t.Context(), "shop", name, []string{fmt.Sprint(i)})
+		if err != nil || version != 1 {
+			t.Fatalf("set %.20q: got version %d, error %v; want 1", name, version, err)
+		}
+	}
+	for i, name := range names {
+		got, err := s.IndexSettings(t.Context(), "shop", name)
+		read(t, name, got, err, catalog.Settings{AttributesForFaceting: []string{fmt.Sprint(i)}, Version: 1})
+	}
+}
+
+// Nothing can be read of, or added to, an app that is not there.
+func testUnknown(t *testing.T, s config.Store) {
+	ctx := t.Context()
+	calls := map[string]func() error{
+		"App":          func() error { _, err := s.App(ctx, "shop"); return err },
+		"SetRetention": func() error { return s.SetRetention(ctx, "shop", 1) },
+		"UpdateLog": func() error {
+			_, err := s.UpdateLog(ctx, "shop", func(*config.App) error { return nil })
+			return err
+		},
+		"Key":             func() error { _, err := s.Key(ctx, "shop", hash("a")); return err },
+		"Keys":            func() error { _, err := s.Keys(ctx, "shop"); return err },
+		"PutKey":          func() error { return s.PutKey(ctx, "shop", config.Key{Hash: hash("a")}) },
+		"DeleteKey":       func() error { return s.DeleteKey(ctx, "shop", hash("a")) },
+		"SetStrategy":     func() error { _, _, err := s.SetStrategy(ctx, "shop", scores(1)); return err },
+		"StrategyVersion": func() error { _, err := s.StrategyVersion(ctx, "shop", 1); return err },
+		"IndexSettings":   func() error { _, err := s.IndexSettings(ctx, "shop", "products"); return err },
+		"SetIndexSettings": func() error {
+			_, err := s.SetIndexSettings(ctx, "shop", "products", nil)
+			return err
+		},
+	}
+	for name, call := range calls {
+		wantError(t, name, call(), config.ErrNotFound)
+	}
+	// Having been asked for it does not hide it once it exists.
+	create(t, s, "shop")
+	if _, err := s.App(ctx, "shop"); err != nil {
+		t.Errorf("app once created: %v", err)
+	}
+}
+
+// A caller that has gone is told so, and nothing is taken for missing.
+func testCancelled(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, readErr := s.App(ctx, "shop")
+	_, listErr := s.Apps(ctx)
+	_, _, strategyErr := s.SetStrategy(ctx, "shop", scores(1))
+	_, logErr := s.UpdateLog(ctx, "shop", func(a *config.App) error { a.Log = both; return nil })
+	createErr := s.CreateApp(ctx, config.App{ID: "other"})
+	for name, err := range map[string]error{"App": readErr, "Apps": listErr, "SetStrategy": strategyErr, "UpdateLog": logErr, "CreateApp": createErr} {
+		if err == nil || errors.Is(err, config.ErrNotFound) || errors.Is(err, config.ErrExists) {
+			t.Errorf("%s: got error %v, want that of the context", name, err)
+		}
+	}
+	app, err := s.App(t.Context(), "shop")
+	if err != nil || app.StrategyVersion != 0 || !app.Log.Equal(schema.Default()) {
+		t.Errorf("afterwards: got %+v, error %v; want the app as it was made", app, err)
+	}
+}

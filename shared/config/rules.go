@@ -1,0 +1,130 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// The rules below are the same for every Store. A Store calls them before it
+// writes; nothing else needs them.
+
+// Prepare checks a new app and returns it as a Store writes it.
+func (a App) Prepare() (App, error) {
+	if !ValidAppID(a.ID) {
+		return App{}, fmt.Errorf("app id %q: want 1 to 64 letters, digits, _ or -", a.ID)
+	}
+	if err := CheckRetention(a.RetentionDays); err != nil {
+		return App{}, err
+	}
+	if a.Log.Equal(schema.Layout{}) {
+		a.Log = schema.Default()
+	}
+	if err := CheckLog(a.Log); err != nil {
+		return App{}, fmt.Errorf("app %q: %w", a.ID, err)
+	}
+	return App{ID: a.ID, RetentionDays: a.RetentionDays, Log: cloneLayout(a.Log), CreatedAt: Stamp(a.CreatedAt), ChangedAt: Stamp(time.Time{})}, nil
+}
+
+// WithStrategy returns the app with s as its active strategy, and reports
+// whether that changes the app.
+func (a App) WithStrategy(s strategy.Strategy) (App, bool) {
+	if a.StrategyVersion > 0 && a.Strategy.Equal(s) {
+		return a, false
+	}
+	a.Strategy = s
+	a.StrategyVersion++
+	a.ChangedAt = Stamp(time.Time{})
+	return a, true
+}
+
+// WithLog returns the app that a change of its log leads to, and reports whether
+// it differs from a. Only Log and Move are taken from what change does.
+func (a App) WithLog(change func(*App) error) (App, bool, error) {
+	draft := a
+	draft.Log = cloneLayout(a.Log) // change may edit it in place and then fail
+	if err := change(&draft); err != nil {
+		return App{}, false, err
+	}
+	if err := CheckLog(draft.Log); err != nil {
+		return App{}, false, err
+	}
+	to := a
+	to.Log, to.Move = cloneLayout(draft.Log), draft.Move.prepare()
+	to.Log.Generation = a.Log.Generation
+	if !sameSchemas(a.Log, to.Log) {
+		to.Log.Generation++
+		to.ChangedAt = Stamp(time.Time{})
+	}
+	return to, !to.Log.Equal(a.Log) || to.Move != a.Move, nil
+}
+
+// sameSchemas reports whether two layouts differ in their encoding at most.
+// Readers recognize the encoding value by value, so a new encoding needs no time
+// to propagate.
+func sameSchemas(a, b schema.Layout) bool {
+	b.Encoding = a.Encoding
+	return a.Equal(b)
+}
+
+// prepare returns a migration as a Store writes it.
+func (m Move) prepare() Move {
+	if m != (Move{}) {
+		m.StartedAt = Stamp(m.StartedAt)
+	}
+	return m
+}
+
+// Prepare checks a key and returns it as a Store writes it. Hash must be a hash:
+// anything else might be a key that the caller forgot to hash.
+func (k Key) Prepare() (Key, error) {
+	if !hashForm.MatchString(k.Hash) {
+		return Key{}, errors.New("the hash of the key is not a SHA-256 in lower-case hex")
+	}
+	return Key{Hash: k.Hash, ACL: slices.Clone(k.ACL), CreatedAt: Stamp(k.CreatedAt)}, nil
+}
+
+// NextSettings returns the settings that follow old, and reports whether they
+// differ from old.
+func NextSettings(old catalog.Settings, attributesForFaceting []string) (catalog.Settings, bool) {
+	if old.Version > 0 && slices.Equal(old.AttributesForFaceting, attributesForFaceting) {
+		return old, false
+	}
+	return catalog.Settings{AttributesForFaceting: slices.Clone(attributesForFaceting), Version: old.Version + 1}, true
+}
+
+// CheckRetention refuses a negative number of days.
+func CheckRetention(days int) error {
+	if days < 0 {
+		return fmt.Errorf("retention of %d days: want 0 (no limit) or more", days)
+	}
+	return nil
+}
+
+// CheckLog refuses a layout under which events could not be written or found.
+func CheckLog(l schema.Layout) error {
+	if err := l.Validate(); err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	return nil
+}
+
+// Stamp returns t, or the current time if t is zero, in UTC and to the
+// microsecond, which every Store can hold.
+func Stamp(t time.Time) time.Time {
+	if t.IsZero() {
+		t = time.Now()
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// cloneLayout returns a layout that shares no memory with l.
+func cloneLayout(l schema.Layout) schema.Layout {
+	l.Write = slices.Clone(l.Write)
+	return l
+}
