@@ -54,11 +54,11 @@ func (p process) known(ctx context.Context, app config.App, events map[enrich.Pl
 	if len(events) == 0 {
 		return nil, nil
 	}
-	spans := make([]store.Span, 0, len(events))
+	spans := make([]store.UserRange, 0, len(events))
 	for at := range events {
-		spans = append(spans, store.Span{User: at.User, From: history.Pos{Time: at.Time, ID: at.ID}, To: history.Pos{Time: at.Time, ID: at.ID + "\x00"}})
+		spans = append(spans, store.UserRange{User: at.User, From: history.Pos{Time: at.Time, ID: at.ID}, To: history.Pos{Time: at.Time, ID: at.ID + "\x00"}})
 	}
-	slices.SortFunc(spans, func(a, b store.Span) int {
+	slices.SortFunc(spans, func(a, b store.UserRange) int {
 		if c := store.UserOrder(a.User, b.User); c != 0 {
 			return c
 		}
@@ -79,7 +79,7 @@ func (p process) known(ctx context.Context, app config.App, events map[enrich.Pl
 	}
 	now, err := p.Config.App(ctx, app.ID)
 	if err == nil && now.Log.Generation > app.Log.Generation {
-		err = profile.ErrMoved // what is not there may be elsewhere
+		err = profile.ErrSchemaChanged // what is not there may be elsewhere
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for events in the log of %s: %w", app.ID, err)

@@ -43,7 +43,7 @@ func (p profiles) explain(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("explain profile: %w", err)
 	}
 	x := explain.New(q)
-	err = p.Store.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.Span{{User: user, To: history.End}},
+	err = p.Store.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
 		func(_ string, row store.LogRow, original []byte) error {
 			e, err := row.Event()
 			if err == nil {
@@ -52,7 +52,7 @@ func (p profiles) explain(w http.ResponseWriter, r *http.Request) error {
 			return err
 		})
 	if err == nil {
-		err = p.Profiles.Unmoved(r.Context(), app)
+		err = p.Profiles.CheckSchema(r.Context(), app)
 	}
 	if err != nil {
 		return fmt.Errorf("explain profile: %w", err)

@@ -185,7 +185,7 @@ func TestSchemaMissingRow(t *testing.T) {
 	affinity(t, "", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, exitFine)
 	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, exitFine)
 	log, missing := s.Backends.Store.Log("demo", schema.Of(schema.Narrow)), ""
-	err := log.Scan(t.Context(), schema.Wide, store.Stretch{}, 0, func(e store.Entry) error {
+	err := log.Scan(t.Context(), schema.Wide, store.Range{}, 0, func(e store.Entry) error {
 		missing = e.Key()
 		return nil
 	})

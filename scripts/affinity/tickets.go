@@ -37,7 +37,7 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			n, err := s.RaiseTickets(cmd.Context(), args[0], ticketStep)
+			n, err := s.AdvanceTickets(cmd.Context(), args[0], ticketStep)
 			if err != nil {
 				return err
 			}

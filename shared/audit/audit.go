@@ -50,7 +50,7 @@ var pauses = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Secon
 type Store interface {
 	SampleUsers(ctx context.Context, app string, n, most int, rnd *rand.Rand) ([]string, error)
 	ReadUsers(ctx context.Context, app string, users []string) (map[string]store.User, error)
-	ReadLog(ctx context.Context, app string, l schema.Layout, spans []store.Span, fn func(user string, row store.LogRow) error) error
+	ReadLog(ctx context.Context, app string, l schema.Layout, spans []store.UserRange, fn func(user string, row store.LogRow) error) error
 	ReadBlocks(ctx context.Context, app string, names []store.BlockName, fn func(store.BlockName, []byte) error) error
 }
 

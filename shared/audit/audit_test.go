@@ -103,7 +103,7 @@ func of(user string, lines []string) []string {
 func TestWhichStoredProfilesAreServed(t *testing.T) {
 	b := newBench(t)
 	b.apply(bought("gone", b.clock-hour, "Red", "Acme"), bought("ahead", b.clock-hour, "Red", "Acme"))
-	b.must(b.store.RaiseTombstone(ctx, appID, "gone", b.clock))
+	b.must(b.store.AdvanceTombstone(ctx, appID, "gone", b.clock))
 	b.clock -= hour / 2
 	r := b.run("gone", "ahead")
 	if r.Stored != 1 || r.Differing != 0 || b.waits != 0 {
@@ -294,7 +294,7 @@ type stuck struct {
 	up   chan struct{}
 }
 
-func (s *stuck) ReadLog(ctx context.Context, app string, l schema.Layout, spans []store.Span, fn func(string, store.LogRow) error) error {
+func (s *stuck) ReadLog(ctx context.Context, app string, l schema.Layout, spans []store.UserRange, fn func(string, store.LogRow) error) error {
 	err := s.Store.ReadLog(ctx, app, l, spans, fn)
 	if s.read.Add(1) == 2 {
 		close(s.up)

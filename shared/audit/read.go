@@ -56,13 +56,13 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	if err != nil {
 		return nil, err
 	}
-	byUser, spans := make(map[string]*reading, len(users)), make([]store.Span, len(users))
+	byUser, spans := make(map[string]*reading, len(users)), make([]store.UserRange, len(users))
 	for i, user := range users {
 		if len(computed[user]) != 1 {
 			return nil, fmt.Errorf("no profile was computed for %s", user)
 		}
 		byUser[user] = r.begin(user, rows[user], computed[user][0], earlier)
-		spans[i] = store.Span{User: user, To: history.End}
+		spans[i] = store.UserRange{User: user, To: history.End}
 	}
 	if err := r.checkHistories(ctx, byUser); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 
 // readLog gives each event to its user's reading. Users come one after the other:
 // whose log is over is compared, so that the events of one are held at a time.
-func (r *run) readLog(ctx context.Context, l schema.Layout, spans []store.Span, byUser map[string]*reading) error {
+func (r *run) readLog(ctx context.Context, l schema.Layout, spans []store.UserRange, byUser map[string]*reading) error {
 	var current *reading
 	return r.store.ReadLog(ctx, r.app.ID, l, spans, func(user string, row store.LogRow) error {
 		if current == nil || current.user != user {

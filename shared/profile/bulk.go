@@ -62,7 +62,7 @@ type group struct {
 }
 
 // next reads the rows of the next group.
-func (b *bulk) next(ctx context.Context, part Part) (*group, error) {
+func (b *bulk) next(ctx context.Context, part store.Range) (*group, error) {
 	gr := &group{byUser: make(map[string]*work, bulkUsers), last: true, first: part.From, end: part.To, done: make(chan struct{})}
 	parts := store.UserState
 	if b.options.OnlyStale {
@@ -157,14 +157,14 @@ func (b *bulk) profiles(ctx context.Context, gr *group) error {
 	defer b.scratch.Put(s)
 	o := &output{bulk: b, gr: gr, scratch: s}
 	var names []store.BlockName
-	var spans []store.Span
+	var spans []store.UserRange
 	for _, w := range gr.works {
 		if !w.stale && !b.options.Maintain {
 			continue
 		}
 		blocks, gaps := w.parts()
 		for _, g := range gaps {
-			spans = append(spans, store.Span{User: w.user, From: g.From, To: g.To})
+			spans = append(spans, store.UserRange{User: w.user, From: g.From, To: g.To})
 		}
 		for i := 0; w.stale && i < len(blocks); i++ {
 			w.await(blocks[i].ID)

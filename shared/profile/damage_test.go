@@ -107,7 +107,7 @@ func TestTrimmingForgetsNothing(t *testing.T) {
 	lazy := s.engine()
 	lazy.Lazy()
 	old := s.manifest()
-	_, err := lazy.Recompute(ctx, s.app(), profile.Part{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
+	_, err := lazy.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
 	if m := s.manifest(); err != nil || len(old.Blocks) != 2 || len(m.Blocks) != 1 {
 		t.Fatalf("%+v became %+v, %v; want the older of two blocks to be gone", old, m, err)
 	}
@@ -145,7 +145,7 @@ func TestAHistoryThatCannotBeFolded(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := s.folding(1)
-	p, err := e.Recompute(ctx, s.app(), profile.Part{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
+	p, err := e.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
 	if err != nil || p.Written != 2 || p.Folded != 1 || e.Counters().FoldFaults.Load() != 1 {
 		t.Errorf("%+v, %v, %d faults; want two profiles, and one of two histories folded", p, err, e.Counters().FoldFaults.Load())
 	}

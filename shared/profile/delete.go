@@ -12,7 +12,7 @@ import (
 // returns the time until which events are deleted; Purge then removes them.
 func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, error) {
 	until := e.now().Truncate(time.Millisecond)
-	if err := e.store.RaiseTombstone(ctx, appID, user, until.UnixMilli()); err != nil {
+	if err := e.store.AdvanceTombstone(ctx, appID, user, until.UnixMilli()); err != nil {
 		return time.Time{}, err
 	}
 	row, err := e.store.TakeTicket(ctx, appID, user)

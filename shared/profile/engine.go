@@ -261,7 +261,7 @@ func (e *Engine) refresh(ctx context.Context, app config.App, works []*work, eve
 			for i, w := range chunk {
 				writes[i] = write(w, app, w.scorer.AppendProfile(nil, app.StrategyVersion))
 			}
-			if err := e.Unmoved(ctx, app); err != nil {
+			if err := e.CheckSchema(ctx, app); err != nil {
 				return err
 			}
 			if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {

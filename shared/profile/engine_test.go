@@ -227,7 +227,7 @@ func TestADeletionCutShortIsInForce(t *testing.T) {
 	b := newBench(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	// The process dies after the first of a deletion's three writes.
-	if err := b.store.RaiseTombstone(ctx, appID, "u", b.clock); err != nil {
+	if err := b.store.AdvanceTombstone(ctx, appID, "u", b.clock); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.read("u"); r.Known {
@@ -366,7 +366,7 @@ func TestAManifestOfANewerVersionIsNotIgnored(t *testing.T) {
 }
 
 func (b *bench) recompute(o profile.RecomputeOptions) error {
-	_, err := b.eng.Recompute(ctx, b.app(), profile.Part{}, o, func(profile.Progress) error { return nil })
+	_, err := b.eng.Recompute(ctx, b.app(), store.Range{}, o, func(profile.Progress) error { return nil })
 	return err
 }
 

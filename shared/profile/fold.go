@@ -123,7 +123,7 @@ func (e *Engine) foldRows(ctx context.Context, app config.App, w *work) (bool, e
 		next.Complete = w.row.Ticket
 	}
 	next.Version = version(w.row.Ticket, committed)
-	if err := e.Unmoved(ctx, app); err != nil {
+	if err := e.CheckSchema(ctx, app); err != nil {
 		return false, err
 	}
 	done, err := e.store.CommitFold(ctx, app.ID, w.user, w.row.Ticket, next.AppendBinary(nil))
@@ -237,7 +237,7 @@ func (e *Engine) foldOnce(ctx context.Context, app config.App, user string, most
 		next.Complete = row.Ticket
 	}
 	next.Version = version(row.Ticket, committed)
-	if err := e.Unmoved(ctx, app); err != nil {
+	if err := e.CheckSchema(ctx, app); err != nil {
 		return nothing, err
 	}
 	done, err := e.store.SwapManifest(ctx, app.ID, user, open.Version, next.AppendBinary(nil))
@@ -282,9 +282,9 @@ const (
 // pack feeds the events of the gaps before a place to the packer. It tells how
 // it ended, and the place of the first event that it did not take.
 func (e *Engine) pack(ctx context.Context, app config.App, p *packer, gaps []history.Range, until history.Pos, most int) (ending, history.Pos, error) {
-	spans := make([]store.Span, len(gaps))
+	spans := make([]store.UserRange, len(gaps))
 	for i, g := range gaps {
-		spans[i] = store.Span{User: p.w.user, From: g.From, To: g.To}
+		spans[i] = store.UserRange{User: p.w.user, From: g.From, To: g.To}
 	}
 	how, rest := complete, history.End
 	err := e.logOf(app).Read(ctx, spans, func(_ string, row store.LogRow) error {

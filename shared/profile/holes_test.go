@@ -348,7 +348,7 @@ func TestASweepAndAFold(t *testing.T) {
 			w := s.leads("sweep", func(ctx context.Context) error {
 				e := s.engine()
 				e.Lazy() // which leaves the fold to the other
-				_, err := e.Recompute(ctx, app, profile.Part{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
+				_, err := e.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
 				return err
 			})
 			s.passes(w, 2) // rows; blocks

@@ -21,7 +21,7 @@ func (w *world) exact(when string) {
 		w.t.Fatal(err)
 	}
 	var events []affinity.Event
-	err = w.store.Log(w.appID, app.Log).Read(ctx, []store.Span{{User: "u", To: history.End}}, func(_ string, r store.LogRow) error {
+	err = w.store.Log(w.appID, app.Log).Read(ctx, []store.UserRange{{User: "u", To: history.End}}, func(_ string, r store.LogRow) error {
 		e, err := r.Event()
 		e.Counts = slices.Clone(e.Counts)
 		events = append(events, e)

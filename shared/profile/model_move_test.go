@@ -234,7 +234,7 @@ func (w *world) rows(n schema.Name) []string {
 	}
 	l := schema.Layout{Write: schema.Names, Read: n, Encoding: schema.JSON}
 	var rows []string
-	err = w.store.Log(w.appID, l).Read(ctx, []store.Span{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
+	err = w.store.Log(w.appID, l).Read(ctx, []store.UserRange{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
 		func(_ string, r store.LogRow) error {
 			e, err := r.Event()
 			text, encodeErr := json.Marshal(e)

@@ -198,7 +198,7 @@ func (w *world) step() {
 }
 
 func (w *world) round(ctx context.Context, app config.App, o profile.RecomputeOptions) error {
-	_, err := w.process().Recompute(ctx, app, profile.Part{}, o, func(profile.Progress) error { return nil })
+	_, err := w.process().Recompute(ctx, app, store.Range{}, o, func(profile.Progress) error { return nil })
 	return err
 }
 
@@ -277,7 +277,7 @@ func (w *world) awaits(a *actor) bool {
 		return true
 	case <-a.ended:
 		// The errors of the test's own doing, even those of answers lost too often.
-		if c := grpcCode(a.err); a.err != nil && !errors.Is(a.err, profile.ErrMoved) && c != codes.FailedPrecondition && c != codes.Unavailable {
+		if c := grpcCode(a.err); a.err != nil && !errors.Is(a.err, profile.ErrSchemaChanged) && c != codes.FailedPrecondition && c != codes.Unavailable {
 			w.t.Fatalf("%s: %v", a.name, a.err)
 		}
 		return false
@@ -318,7 +318,7 @@ func (w *world) finish() {
 		}
 		w.exact("after a nightly round")
 	}
-	if stale, err := w.engine.Verify(ctx, w.app(), profile.Part{}); stale > 0 || err != nil {
+	if stale, err := w.engine.Verify(ctx, w.app(), store.Range{}); stale > 0 || err != nil {
 		w.t.Fatalf("%d profiles are stale after the nightly round, %v", stale, err)
 	}
 	w.swept()

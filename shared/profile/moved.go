@@ -21,10 +21,10 @@ import (
 // it, whether they have. Without them a step would have to wait for the slowest
 // process that began before it.
 
-// ErrMoved means that the schemas of the log have changed since it was read: what
+// ErrSchemaChanged means that the schemas of the log have changed since it was read: what
 // was computed from it must be computed again. It is as transient as a fault of a
 // backend.
-var ErrMoved = status.Error(codes.Aborted, "the app's log has moved to another schema meanwhile; try again")
+var ErrSchemaChanged = status.Error(codes.Aborted, "the app's log has moved to another schema meanwhile; try again")
 
 // logOf is the log of an app as its configuration has it.
 func (e *Engine) logOf(app config.App) store.Log { return e.store.Log(app.ID, app.Log) }
@@ -52,17 +52,17 @@ func (e *Engine) appendLog(ctx context.Context, app config.App, events []store.L
 	return app, fmt.Errorf("append to log of %s: its schemas changed %d times meanwhile", app.ID, maxLayouts)
 }
 
-// Unmoved returns ErrMoved if the schemas of the app's log have changed since app
+// CheckSchema returns ErrSchemaChanged if the schemas of the app's log have changed since app
 // was read: what was read of the log under it may not be all, even where the
 // schemas are the same again. It is asked after the reading, and before anything
 // comes of it.
-func (e *Engine) Unmoved(ctx context.Context, app config.App) error {
+func (e *Engine) CheckSchema(ctx context.Context, app config.App) error {
 	now, err := e.cached(ctx, app.ID)
 	if err != nil {
 		return fmt.Errorf("read configuration of %s: %w", app.ID, err)
 	}
 	if now.Log.Generation > app.Log.Generation {
-		return fmt.Errorf("use what was read of %s, %s: %w", app.ID, app.Log.Read, ErrMoved)
+		return fmt.Errorf("use what was read of %s, %s: %w", app.ID, app.Log.Read, ErrSchemaChanged)
 	}
 	return nil
 }
@@ -74,13 +74,13 @@ func (e *Engine) wherever(ctx context.Context, app config.App, do func(config.Ap
 		if err := do(app); err != nil {
 			return app, err
 		}
-		err := e.Unmoved(ctx, app)
-		if !errors.Is(err, ErrMoved) {
+		err := e.CheckSchema(ctx, app)
+		if !errors.Is(err, ErrSchemaChanged) {
 			return app, err
 		}
 		if app, err = e.fresh(ctx, app.ID); err != nil {
 			return app, fmt.Errorf("read configuration of %s: %w", app.ID, err)
 		}
 	}
-	return app, fmt.Errorf("read log of %s, %d times: %w", app.ID, maxLayouts, ErrMoved)
+	return app, fmt.Errorf("read log of %s, %d times: %w", app.ID, maxLayouts, ErrSchemaChanged)
 }

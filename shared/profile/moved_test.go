@@ -77,7 +77,7 @@ func TestEventsAreWrittenWhereverTheyAreToBeWhenTheyAre(t *testing.T) {
 			}
 			for _, n := range schema.Names {
 				rows := 0
-				err := b.store.Log(appID, schema.Of(n)).Read(ctx, []store.Span{{User: "u", To: history.End}}, func(string, store.LogRow) error {
+				err := b.store.Log(appID, schema.Of(n)).Read(ctx, []store.UserRange{{User: "u", To: history.End}}, func(string, store.LogRow) error {
 					rows++
 					return nil
 				})
@@ -106,7 +106,7 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 		do    func(s side) error
 	}{
 		{"recompute", 0, true, func(s side) error {
-			_, err := s.engine.Recompute(ctx, s.was, profile.Part{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+			_, err := s.engine.Recompute(ctx, s.was, store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
 			return err
 		}},
 		{"read", 0, false, func(s side) error {
@@ -165,7 +165,7 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 			e := b.engineOf(v)
 			e.Tighten(1, 100, 100, 100, time.Minute)
 			err := test.do(side{b, was, is, v, e})
-			if errors.Is(err, profile.ErrMoved) != test.moved || err != nil && !test.moved {
+			if errors.Is(err, profile.ErrSchemaChanged) != test.moved || err != nil && !test.moved {
 				t.Errorf("%v, want told %t", err, test.moved)
 			}
 			if v.calls <= test.old {
@@ -206,10 +206,10 @@ func TestSchemasThatAreTheSameAgainAreOthers(t *testing.T) {
 	if r := b.read("u"); red(r) != 30 {
 		t.Errorf("color:Red is %v, want 30: the event was acknowledged", red(r))
 	}
-	if err := e.Unmoved(ctx, was); !errors.Is(err, profile.ErrMoved) {
+	if err := e.CheckSchema(ctx, was); !errors.Is(err, profile.ErrSchemaChanged) {
 		t.Errorf("%v, want that the log has moved", err)
 	}
-	if err := e.Unmoved(ctx, is); err != nil {
+	if err := e.CheckSchema(ctx, is); err != nil {
 		t.Error(err)
 	}
 }
@@ -225,7 +225,7 @@ func TestACacheMayBeOlderThanARequest(t *testing.T) {
 	if _, err := e.Apply(ctx, is, []store.LogEvent{bought("u", b.clock)}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := e.Recompute(ctx, is, profile.Part{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+	_, err := e.Recompute(ctx, is, store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
 	if err != nil {
 		t.Error(err)
 	}

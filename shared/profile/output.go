@@ -130,7 +130,7 @@ func (o *output) finish(ctx context.Context) error {
 	if len(o.writes) == 0 {
 		return nil
 	}
-	if err := o.e.Unmoved(ctx, o.app); err != nil {
+	if err := o.e.CheckSchema(ctx, o.app); err != nil {
 		return err
 	}
 	if err := o.e.store.WriteProfiles(ctx, o.app.ID, o.writes); err != nil {

@@ -9,10 +9,6 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Part is a stretch of an app's users in the order of their rows: From and all
-// that follow, up to but not To. Empty means open.
-type Part struct{ From, To string }
-
 // RecomputeOptions say what a recompute does with each user.
 type RecomputeOptions struct {
 	// OnlyStale leaves profiles alone that can be served as they are.
@@ -52,7 +48,7 @@ func (p *Progress) add(q Progress) {
 // later. Memory is bounded by some hundred users' profiles. progress is called
 // after each group of users, in order; an error of it ends the recompute. At
 // least one group is done, whatever Until says.
-func (e *Engine) Recompute(ctx context.Context, app config.App, part Part, o RecomputeOptions, progress func(Progress) error) (Progress, error) {
+func (e *Engine) Recompute(ctx context.Context, app config.App, part store.Range, o RecomputeOptions, progress func(Progress) error) (Progress, error) {
 	b := newBulk(e, app, o)
 	ctx, stop := context.WithCancel(ctx)
 	defer b.running.Wait()
@@ -61,7 +57,7 @@ func (e *Engine) Recompute(ctx context.Context, app config.App, part Part, o Rec
 	var groups []*group // under way, in order
 	for {
 		for more && len(groups) < b.depth && (from == part.From || o.Until.IsZero() || e.now().Before(o.Until)) {
-			gr, err := b.next(ctx, Part{from, part.To})
+			gr, err := b.next(ctx, store.Range{From: from, To: part.To})
 			if err != nil {
 				return total, err
 			}
@@ -89,7 +85,7 @@ func (e *Engine) Recompute(ctx context.Context, app config.App, part Part, o Rec
 // Verify counts the users of a part whose stored profile is of another strategy
 // version or retention than the app's. Users without a stored profile, or with
 // one that is to be computed when read, do not count.
-func (e *Engine) Verify(ctx context.Context, app config.App, part Part) (int64, error) {
+func (e *Engine) Verify(ctx context.Context, app config.App, part store.Range) (int64, error) {
 	var stale int64
 	err := e.store.ScanUsers(ctx, app.ID, part.From, part.To, 0, store.UserSummary, func(_ string, row store.User) error {
 		if len(row.Summary) == 0 {

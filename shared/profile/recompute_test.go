@@ -36,13 +36,13 @@ func TestRecompute(t *testing.T) {
 	const users = 700
 	b := newBench(t, 90, plain)
 	crowd(t, b, users)
-	if stale, err := b.eng.Verify(ctx, b.app(), profile.Part{}); err != nil || stale != 0 {
+	if stale, err := b.eng.Verify(ctx, b.app(), store.Range{}); err != nil || stale != 0 {
 		t.Errorf("%d stale, %v: profiles that are computed when read are not", stale, err)
 	}
 	b.delete("u0001")
 	b.clock++
 	var steps []profile.Progress
-	p, err := b.eng.Recompute(ctx, b.app(), profile.Part{}, profile.RecomputeOptions{}, func(p profile.Progress) error {
+	p, err := b.eng.Recompute(ctx, b.app(), store.Range{}, profile.RecomputeOptions{}, func(p profile.Progress) error {
 		steps = append(steps, p)
 		return nil
 	})
@@ -72,13 +72,13 @@ func TestRecompute(t *testing.T) {
 	twice := plain
 	twice.FacetsScoring = []strategy.FacetScore{{FacetName: "color", Score: 6}}
 	b.setStrategy(twice)
-	if stale, err := b.eng.Verify(ctx, b.app(), profile.Part{}); err != nil || stale != users {
+	if stale, err := b.eng.Verify(ctx, b.app(), store.Range{}); err != nil || stale != users {
 		t.Errorf("%d stale, %v; want all", stale, err)
 	}
 	for i := range 10 {
 		b.read(fmt.Sprintf("u%04d", i)) // which stores them under the new strategy
 	}
-	p, err = b.eng.Recompute(ctx, b.app(), profile.Part{}, profile.RecomputeOptions{OnlyStale: true}, func(profile.Progress) error { return nil })
+	p, err = b.eng.Recompute(ctx, b.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true}, func(profile.Progress) error { return nil })
 	if err != nil || p.Written != users-10 || p.Users != users || p.Known != users-1 {
 		t.Errorf("%+v, %v; want all but ten to be written", p, err)
 	}
@@ -90,7 +90,7 @@ func TestARecomputeGoesOnWhereItStopped(t *testing.T) {
 	b := newBench(t, 90, plain)
 	crowd(t, b, users)
 	seen, calls := int64(0), 0
-	for part := (profile.Part{To: "u0550"}); ; calls++ {
+	for part := (store.Range{To: "u0550"}); ; calls++ {
 		// Time is up from the beginning: one group is done all the same.
 		p, err := b.eng.Recompute(ctx, b.app(), part, profile.RecomputeOptions{Until: time.UnixMilli(b.clock)}, func(profile.Progress) error { return nil })
 		if err != nil {
@@ -106,11 +106,11 @@ func TestARecomputeGoesOnWhereItStopped(t *testing.T) {
 		t.Errorf("%d profiles in %d calls, want 550 in 3", seen, calls+1)
 	}
 	stop := errors.New("cancelled")
-	p, err := b.eng.Recompute(ctx, b.app(), profile.Part{}, profile.RecomputeOptions{}, func(profile.Progress) error { return stop })
+	p, err := b.eng.Recompute(ctx, b.app(), store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return stop })
 	if !errors.Is(err, stop) || p.Done || p.Users != 256 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err := b.eng.Recompute(ctx, b.app(), profile.Part{From: "v"}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil }); err != nil || !p.Done || p.Users != 0 {
+	if p, err := b.eng.Recompute(ctx, b.app(), store.Range{From: "v"}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil }); err != nil || !p.Done || p.Users != 0 {
 		t.Errorf("a part without users: %+v, %v", p, err)
 	}
 }

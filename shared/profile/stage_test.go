@@ -98,7 +98,7 @@ func (s *stage) reads() *actor {
 func (s *stage) recomputes() *actor {
 	app := s.app()
 	return s.leads("recompute", func(ctx context.Context) error {
-		_, err := s.calm().Recompute(ctx, app, profile.Part{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+		_, err := s.calm().Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
 		return err
 	})
 }
@@ -167,7 +167,7 @@ func (s *stage) fold() {
 
 func (s *stage) round(o profile.RecomputeOptions) {
 	s.t.Helper()
-	if _, err := s.calm().Recompute(ctx, s.app(), profile.Part{}, o, func(profile.Progress) error { return nil }); err != nil {
+	if _, err := s.calm().Recompute(ctx, s.app(), store.Range{}, o, func(profile.Progress) error { return nil }); err != nil {
 		s.t.Fatal(err)
 	}
 }

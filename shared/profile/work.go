@@ -161,7 +161,7 @@ type reading struct {
 	keep  bool
 	works map[string]*work
 	names []store.BlockName
-	spans []store.Span
+	spans []store.UserRange
 	outer map[string]*affinity.Scorer // of the log, where a user has blocks too
 	// kept rows, and their bytes.
 	kept, keptBytes int
@@ -202,7 +202,7 @@ func (r *reading) plan(w *work) {
 	r.works[w.user] = w
 	blocks, gaps := w.parts()
 	for _, g := range gaps {
-		r.spans = append(r.spans, store.Span{User: w.user, From: g.From, To: g.To})
+		r.spans = append(r.spans, store.UserRange{User: w.user, From: g.From, To: g.To})
 	}
 	for _, b := range blocks {
 		w.missing[b.ID] = true
@@ -260,7 +260,7 @@ func (r *reading) log(ctx context.Context) error {
 	log := r.e.logOf(r.app)
 	read := log.Read
 	if !r.keep {
-		read = func(ctx context.Context, spans []store.Span, fn func(string, store.LogRow) error) error {
+		read = func(ctx context.Context, spans []store.UserRange, fn func(string, store.LogRow) error) error {
 			return log.ReadFor(ctx, spans, r.c, fn)
 		}
 	}

@@ -59,9 +59,9 @@ func BenchmarkScoreLog(b *testing.B) {
 	if err := s.Log(app, schema.Default()).Append(context.Background(), benchLog(users, events)); err != nil {
 		b.Fatal(err)
 	}
-	var spans []store.Span
+	var ranges []store.UserRange
 	for u := range users {
-		spans = append(spans, store.Span{User: fmt.Sprint("user", u), To: history.End})
+		ranges = append(ranges, store.UserRange{User: fmt.Sprint("user", u), To: history.End})
 	}
 	for _, n := range []int{0, 1, 3, 12, 24, 99} {
 		c, w := benchStrategy(min(n, 3), min((n+2)/3, 8)), affinity.Window{Now: 2_000_000_000_000}
@@ -70,7 +70,7 @@ func BenchmarkScoreLog(b *testing.B) {
 		}
 		b.Run(fmt.Sprint("columns=", n), func(b *testing.B) {
 			for range b.N {
-				if _, err := s.Log(app, schema.Default()).Score(context.Background(), spans, c, func(string) *affinity.Scorer {
+				if _, err := s.Log(app, schema.Default()).Score(context.Background(), ranges, c, func(string) *affinity.Scorer {
 					return affinity.NewScorer(c, w)
 				}); err != nil {
 					b.Fatal(err)

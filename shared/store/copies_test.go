@@ -23,7 +23,7 @@ import (
 func entries(t *testing.T, l store.Log, n schema.Name) []string {
 	t.Helper()
 	var all []string
-	err := l.Scan(context.Background(), n, store.Stretch{}, 0, func(e store.Entry) error {
+	err := l.Scan(context.Background(), n, store.Range{}, 0, func(e store.Entry) error {
 		ev, err := e.Event()
 		slices.SortFunc(ev.Counts, func(a, b affinity.Count) int { return strings.Compare(a.Facet+a.Value, b.Facet+b.Value) })
 		all = append(all, fmt.Sprint(e.User, " ", e.Pos, " ", ev.Counts, " ", string(e.Original)))
@@ -159,7 +159,7 @@ func testStretches(t *testing.T, s bench) {
 	if err := other.Append(ctx, events[:1]); err != nil {
 		t.Fatal(err)
 	}
-	scan := func(part store.Stretch, since int64) (got []string, places []string) {
+	scan := func(part store.Range, since int64) (got []string, places []string) {
 		err := s.log().Scan(ctx, s.layout.Read, part, since, func(e store.Entry) error {
 			got, places = append(got, fmt.Sprint(e.User, e.Time)), append(places, e.After())
 			return nil
@@ -169,30 +169,30 @@ func testStretches(t *testing.T, s bench) {
 		}
 		return got, places
 	}
-	all, places := scan(store.Stretch{}, 0)
+	all, places := scan(store.Range{}, 0)
 	if len(all) != len(events) {
 		t.Fatalf("%q", all)
 	}
 	for i, place := range places {
-		if got, _ := scan(store.Stretch{From: place}, 0); !slices.Equal(got, all[i+1:]) {
+		if got, _ := scan(store.Range{From: place}, 0); !slices.Equal(got, all[i+1:]) {
 			t.Errorf("after %q: %q, want %q", place, got, all[i+1:])
 		}
-		if got, _ := scan(store.Stretch{To: place}, 0); !slices.Equal(got, all[:i+1]) {
+		if got, _ := scan(store.Range{To: place}, 0); !slices.Equal(got, all[:i+1]) {
 			t.Errorf("before %q: %q, want %q", place, got, all[:i+1])
 		}
 	}
 	// In the order of keys, in which + comes before the comma.
-	if got, want := first(scan(store.Stretch{From: "u", To: "v"}, 0)), []string{"u1000", "u2000", "u3000", "u01000", "u02000", "u03000"}; !slices.Equal(got, want) {
+	if got, want := first(scan(store.Range{From: "u", To: "v"}, 0)), []string{"u1000", "u2000", "u3000", "u01000", "u02000", "u03000"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := first(scan(store.Stretch{From: "v"}, 2000)), []string{"v2000", "v3000"}; !slices.Equal(got, want) {
+	if got, want := first(scan(store.Range{From: "v"}, 2000)), []string{"v2000", "v3000"}; !slices.Equal(got, want) {
 		t.Errorf("since: %q, want %q", got, want)
 	}
-	if got, _ := scan(store.Stretch{From: "v", To: "u"}, 0); len(got) != 0 {
+	if got, _ := scan(store.Range{From: "v", To: "u"}, 0); len(got) != 0 {
 		t.Errorf("an empty stretch holds %q", got)
 	}
-	rows, err := s.log().Drop(ctx, s.layout.Read, store.Stretch{From: "u0"}, func() error { return nil }, func(string, int64) error { return nil })
-	if got, _ := scan(store.Stretch{}, 0); rows != 6 || err != nil || !slices.Equal(got, all[:6]) {
+	rows, err := s.log().Drop(ctx, s.layout.Read, store.Range{From: "u0"}, func() error { return nil }, func(string, int64) error { return nil })
+	if got, _ := scan(store.Range{}, 0); rows != 6 || err != nil || !slices.Equal(got, all[:6]) {
 		t.Errorf("dropped %d, %v, left %q", rows, err, got)
 	}
 	if got := entries(t, other, s.layout.Read); len(got) != 1 {

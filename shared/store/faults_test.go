@@ -111,7 +111,7 @@ func TestForeignRows(t *testing.T) {
 	put(store.TableEvents, "e", "view,Seen,color", "counts,u,2020-01-01T00:00:00.000Z,id", []byte{9})
 	put(store.TableEvents, "m", "event", "times,u,2020-01-01,id", nil)
 	put(store.TableUsers, "u", "c", "counters,u,", []byte("short"))
-	all := []store.Span{{User: "u", To: history.End}}
+	all := []store.UserRange{{User: "u", To: history.End}}
 	for app, read := range map[string]func(app string) error{
 		"keys":    func(app string) error { return s.ScanBlocks(ctx, app, "", "", ignore) },
 		"tickets": func(app string) error { return s.ScanBlockKeys(ctx, app, "", "", keys) },
@@ -141,7 +141,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 			return s.ForgetUser(context.Background(), app, "u", n, manifest(n))
 		},
 		"tombstones": func(s *store.Store, _ store.User, n int64) error {
-			return s.RaiseTombstone(context.Background(), app, "u", n)
+			return s.AdvanceTombstone(context.Background(), app, "u", n)
 		},
 		"swaps": func(s *store.Store, _ store.User, n int64) error {
 			_, err := s.SwapManifest(context.Background(), app, "u", n-2, manifest(n-1))
@@ -151,7 +151,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, client := storetest.NewWithClient(t)
 			ctx, b := context.Background(), bench{Store: s, client: client, collects: true}
-			if err := s.RaiseTombstone(ctx, app, "u", 1); err != nil {
+			if err := s.AdvanceTombstone(ctx, app, "u", 1); err != nil {
 				t.Fatal(err)
 			}
 			ticket(t, b, "u")

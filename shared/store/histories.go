@@ -86,7 +86,7 @@ func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, f
 // by a manifest or not, as one stream in the order of their keys: by user, then
 // ticket, then number. Empty means open. fn is as with ReadBlocks.
 func (s *Store) ScanBlocks(ctx context.Context, app, from, to string, fn func(BlockName, []byte) error) error {
-	if err := s.readBlocks(ctx, userRange(app, from, to), parseBlockKey, fn); err != nil {
+	if err := s.readBlocks(ctx, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
 		return fmt.Errorf("read blocks of %s: %w", app, err)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (s *Store) readBlocks(ctx context.Context, rows bigtable.RowSet, nameOf fun
 
 // ScanBlockKeys does what ScanBlocks does without their values being sent.
 func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
-	err := s.readBlocks(ctx, userRange(app, from, to), parseBlockKey, func(name BlockName, _ []byte) error { return fn(name) }, keysOnly)
+	err := s.readBlocks(ctx, usersBetween(app, from, to), parseBlockKey, func(name BlockName, _ []byte) error { return fn(name) }, keysOnly)
 	if err != nil {
 		return fmt.Errorf("list blocks of %s: %w", app, err)
 	}

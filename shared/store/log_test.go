@@ -31,7 +31,7 @@ func score(t *testing.T, s bench, st strategy.Strategy, user string, now int64) 
 	t.Helper()
 	c, w := affinity.Compile(st), affinity.Window{Now: now}
 	sc := affinity.NewScorer(c, w)
-	_, err := s.log().Score(context.Background(), []store.Span{{User: user, From: history.Pos{Time: w.From()}, To: history.End}}, c,
+	_, err := s.log().Score(context.Background(), []store.UserRange{{User: user, From: history.Pos{Time: w.From()}, To: history.End}}, c,
 		func(string) *affinity.Scorer { return sc })
 	if err != nil {
 		t.Fatal(err)

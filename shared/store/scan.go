@@ -13,14 +13,6 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Span is a range of one user's log, from From up to, but not including, To;
-// history.End is after every event. One that ends where it begins, or before, is
-// empty. A user may have several.
-type Span struct {
-	User     string
-	From, To history.Pos
-}
-
 // Sink gives the scorer that a user's events go to.
 type Sink func(user string) *affinity.Scorer
 
@@ -31,43 +23,43 @@ const (
 	branchBytes    = 16
 )
 
-// Read reads the events of the spans whole, without their originals. Spans that
+// Read reads the events of the ranges whole, without their originals. Spans that
 // are in the order of the log, users in UserOrder, are read in that order. An
 // error of fn ends the reading and is returned.
-func (l Log) Read(ctx context.Context, spans []Span, fn func(user string, row LogRow) error) error {
-	return l.read(ctx, spans, wholeEvents(l.layout.Read), func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
+func (l Log) Read(ctx context.Context, ranges []UserRange, fn func(user string, row LogRow) error) error {
+	return l.read(ctx, ranges, wholeEvents(l.layout.Read), func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
 }
 
 // ReadLog is Read of an app's log, for those who need nothing else of it.
-func (s *Store) ReadLog(ctx context.Context, app string, l schema.Layout, spans []Span, fn func(user string, row LogRow) error) error {
-	return s.Log(app, l).Read(ctx, spans, fn)
+func (s *Store) ReadLog(ctx context.Context, app string, l schema.Layout, ranges []UserRange, fn func(user string, row LogRow) error) error {
+	return s.Log(app, l).Read(ctx, ranges, fn)
 }
 
-// ReadFor reads the events of the spans with those filters that a strategy
+// ReadFor reads the events of the ranges with those filters that a strategy
 // scores: what else they have does not travel, as far as the schema can tell.
-func (l Log) ReadFor(ctx context.Context, spans []Span, c *affinity.Compiled, fn func(user string, row LogRow) error) error {
+func (l Log) ReadFor(ctx context.Context, ranges []UserRange, c *affinity.Compiled, fn func(user string, row LogRow) error) error {
 	filter := wholeEvents(l.layout.Read)
 	if l.layout.Read == schema.Wide {
 		filter = l.s.strategyFilter(c)
 	}
-	return l.read(ctx, spans, filter, func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
+	return l.read(ctx, ranges, filter, func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
 }
 
-// ReadOriginals reads the events of the spans whole, each with the event as it
+// ReadOriginals reads the events of the ranges whole, each with the event as it
 // was sent.
-func (l Log) ReadOriginals(ctx context.Context, spans []Span, fn func(user string, row LogRow, original []byte) error) error {
-	return l.read(ctx, spans, bigtable.LatestNFilter(1), func(user string, row LogRow, all bigtable.Row) error {
+func (l Log) ReadOriginals(ctx context.Context, ranges []UserRange, fn func(user string, row LogRow, original []byte) error) error {
+	return l.read(ctx, ranges, bigtable.LatestNFilter(1), func(user string, row LogRow, all bigtable.Row) error {
 		return fn(user, row, original(all))
 	})
 }
 
-// Score reads the events of the spans, as far as the strategy scores them, and
+// Score reads the events of the ranges, as far as the strategy scores them, and
 // adds them to their users' scorers. It returns how many there were, those
 // included that lie outside a scorer's window or score nothing.
-func (l Log) Score(ctx context.Context, spans []Span, c *affinity.Compiled, scorer Sink) (int, error) {
+func (l Log) Score(ctx context.Context, ranges []UserRange, c *affinity.Compiled, scorer Sink) (int, error) {
 	n, user, ls := 0, "", NewLogScorer(c)
 	var current *affinity.Scorer
-	err := l.ReadFor(ctx, spans, c, func(u string, row LogRow) error {
+	err := l.ReadFor(ctx, ranges, c, func(u string, row LogRow) error {
 		if current == nil || u != user {
 			user, current = u, scorer(u)
 		}
@@ -77,19 +69,19 @@ func (l Log) Score(ctx context.Context, spans []Span, c *affinity.Compiled, scor
 	return n, err
 }
 
-func (l Log) read(ctx context.Context, spans []Span, filter bigtable.Filter, fn func(string, LogRow, bigtable.Row) error) error {
-	for len(spans) > 0 {
-		var ranges bigtable.RowRangeList
-		for size := 0; len(spans) > 0 && size < maxReadBytes; spans = spans[1:] {
-			// Bigtable refuses a request for one empty range in it.
-			if from, to := spanKeys(l.app, spans[0]); from < to {
-				ranges, size = append(ranges, bigtable.NewRange(from, to)), size+len(from)+len(to)+16
+func (l Log) read(ctx context.Context, ranges []UserRange, filter bigtable.Filter, fn func(string, LogRow, bigtable.Row) error) error {
+	for len(ranges) > 0 {
+		var rows bigtable.RowRangeList
+		for size := 0; len(ranges) > 0 && size < maxReadBytes; ranges = ranges[1:] {
+			// Bigtable refuses a request that holds an empty range.
+			if from, to := ranges[0].keys(l.app); from < to {
+				rows, size = append(rows, bigtable.NewRange(from, to)), size+len(from)+len(to)+16
 			}
 		}
-		if len(ranges) == 0 {
+		if len(rows) == 0 {
 			return nil
 		}
-		if err := l.readRows(ctx, l.layout.Read, ranges, filter, fn); err != nil {
+		if err := l.readRows(ctx, l.layout.Read, rows, filter, fn); err != nil {
 			return fmt.Errorf("read log of %s, %s: %w", l.app, l.layout.Read, err)
 		}
 	}
@@ -113,20 +105,6 @@ func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, 
 		return failed == nil
 	}, bigtable.RowFilter(filter))
 	return errors.Join(err, failed)
-}
-
-// spanKeys are the keys that a span begins with and ends before.
-func spanKeys(app string, sp Span) (from, to string) {
-	key := func(p history.Pos) string {
-		switch { // no event is outside of what a key can say
-		case p.Time < 0:
-			return userKey(app, sp.User)
-		case p.Time > maxTime:
-			return prefixEnd(userKey(app, sp.User))
-		}
-		return logKey(app, sp.User, p.Time, p.ID)
-	}
-	return key(sp.From), key(sp.To)
 }
 
 // present makes every event visible, whatever its filters: its original as an
@@ -169,10 +147,4 @@ func (s *Store) strategyFilter(c *affinity.Compiled) bigtable.Filter {
 		return wholeEvents(schema.Wide)
 	}
 	return bigtable.InterleaveFilters(branches...)
-}
-
-// prefixEnd is the first key after all keys that begin with prefix; prefix ends
-// in a comma here.
-func prefixEnd(prefix string) string {
-	return prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)
 }

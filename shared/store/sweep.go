@@ -16,21 +16,6 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Stretch is a part of an app's log in the order of its keys, from one place up
-// to another. A place is a user token, where his log begins, or Entry.After.
-// Empty is an open end.
-type Stretch struct{ From, To string }
-
-// Within is the user within whose log the stretch begins; empty if it begins with
-// a user, or with the first.
-func (s Stretch) Within() string {
-	user, _, within := strings.Cut(s.From, ",")
-	if !within {
-		return ""
-	}
-	return user
-}
-
 // Entry is a row of the log with all that it holds.
 type Entry struct {
 	User string
@@ -49,38 +34,12 @@ func (e Entry) After() string {
 	return place + "\x00"
 }
 
-// escapedPlace begins a place that is escaped. No token holds it.
-const escapedPlace = "%"
-
 // Key is the key of the entry's row.
 func (e Entry) Key() string { return e.key }
 
 // Compare tells which of two entries of an app comes first in the log, in
 // whatever schemas they lie.
 func (e Entry) Compare(o Entry) int { return strings.Compare(e.key, o.key) }
-
-// placeKey is the key that begins at a place. Tokens hold no comma, and what
-// follows them does.
-func placeKey(app, place string) string {
-	if escaped, ok := strings.CutPrefix(place, escapedPlace); ok {
-		if plain, err := url.QueryUnescape(escaped); err == nil {
-			return app + "," + plain
-		}
-	}
-	if place == "" || strings.Contains(place, ",") {
-		return app + "," + place
-	}
-	return userKey(app, place)
-}
-
-// stretch is the range of keys, and whether there is any.
-func (l Log) stretch(s Stretch) (bigtable.RowRange, bool) {
-	from, to := placeKey(l.app, s.From), prefixEnd(l.app+",")
-	if s.To != "" {
-		to = placeKey(l.app, s.To)
-	}
-	return bigtable.NewRange(from, to), from < to
-}
 
 // sinceFilter passes cells of events not before a time. Copies are a millisecond
 // older than their events.
@@ -91,20 +50,20 @@ func sinceFilter(since int64) bigtable.Filter {
 	return bigtable.TimestampRangeFilter(time.UnixMilli(since-1), time.Time{})
 }
 
-// Scan reads all of one schema's rows in a stretch, of events not before a time
+// Scan reads all of one schema's rows in a range, of events not before a time
 // (ms), in order and whole. An error of fn ends the reading and is returned.
-func (l Log) Scan(ctx context.Context, n schema.Name, part Stretch, since int64, fn func(Entry) error) error {
-	return l.scanStretch(ctx, n, part, sinceFilter(since), since, fn)
+func (l Log) Scan(ctx context.Context, n schema.Name, r Range, since int64, fn func(Entry) error) error {
+	return l.scanRange(ctx, n, r, sinceFilter(since), since, fn)
 }
 
 // ScanOriginals is Scan of the schema that is read, with the events as they were
 // sent and without their filters.
-func (l Log) ScanOriginals(ctx context.Context, part Stretch, since int64, fn func(Entry) error) error {
-	return l.scanStretch(ctx, l.layout.Read, part, bigtable.ChainFilters(family(familyOriginal), sinceFilter(since)), since, fn)
+func (l Log) ScanOriginals(ctx context.Context, r Range, since int64, fn func(Entry) error) error {
+	return l.scanRange(ctx, l.layout.Read, r, bigtable.ChainFilters(family(familyOriginal), sinceFilter(since)), since, fn)
 }
 
-func (l Log) scanStretch(ctx context.Context, n schema.Name, part Stretch, filter bigtable.Filter, since int64, fn func(Entry) error) error {
-	rows, any := l.stretch(part)
+func (l Log) scanRange(ctx context.Context, n schema.Name, r Range, filter bigtable.Filter, since int64, fn func(Entry) error) error {
+	rows, any := r.keys(l.app)
 	if !any {
 		return nil
 	}
@@ -146,7 +105,7 @@ func (l Log) scan(ctx context.Context, n schema.Name, rows bigtable.RowSet, filt
 // Empty tells whether an app has no row in a schema.
 func (l Log) Empty(ctx context.Context, n schema.Name) (bool, error) {
 	empty := true
-	rows, _ := l.stretch(Stretch{})
+	rows, _ := Range{}.keys(l.app)
 	err := l.s.logs[n].ReadRows(ctx, rows, func(bigtable.Row) bool {
 		empty = false
 		return false
@@ -157,10 +116,10 @@ func (l Log) Empty(ctx context.Context, n schema.Name) (bool, error) {
 	return empty, nil
 }
 
-// Drop removes all of one schema's rows in a stretch. Before every so many it asks
+// Drop removes all of one schema's rows in a range. Before every so many it asks
 // whether it may, and after them it tells how many there were so far and the place
 // behind them. An error of either ends it and is returned.
-func (l Log) Drop(ctx context.Context, n schema.Name, part Stretch, may func() error, progress func(after string, rows int64) error) (int64, error) {
+func (l Log) Drop(ctx context.Context, n schema.Name, r Range, may func() error, progress func(after string, rows int64) error) (int64, error) {
 	var rows int64
 	keys := make([]string, 0, bulkRows)
 	flush := func() error {
@@ -178,7 +137,7 @@ func (l Log) Drop(ctx context.Context, n schema.Name, part Stretch, may func() e
 		keys = keys[:0]
 		return progress(after, rows)
 	}
-	keysOf, any := l.stretch(part)
+	keysOf, any := r.keys(l.app)
 	if !any {
 		return 0, nil
 	}

@@ -95,7 +95,7 @@ func TestOnlyWhatIsAskedForIsSent(t *testing.T) {
 			return s.ScanUsers(ctx, app, "", "", 0, parts, func(string, store.User) error { return nil })
 		}
 	}
-	spans, c := []store.Span{{User: "u", To: history.End}}, affinity.Compile(clicks)
+	ranges, c := []store.UserRange{{User: "u", To: history.End}}, affinity.Compile(clicks)
 	ignore := func(string, store.LogRow) error { return nil }
 	for _, call := range []struct {
 		name string
@@ -114,10 +114,10 @@ func TestOnlyWhatIsAskedForIsSent(t *testing.T) {
 		}},
 		{"ScanBlockKeys", 0, func() error { return s.ScanBlockKeys(ctx, app, "", "", func(store.BlockName) error { return nil }) }},
 		{"ListBlocks", 0, func() error { _, err := s.ListBlocks(ctx, app, "u"); return err }},
-		{"ReadLog", 30_000, func() error { return s.Log(app, schema.Default()).Read(ctx, spans, ignore) }},
-		{"ReadLogFor", 10_000, func() error { return s.Log(app, schema.Default()).ReadFor(ctx, spans, c, ignore) }},
+		{"ReadLog", 30_000, func() error { return s.Log(app, schema.Default()).Read(ctx, ranges, ignore) }},
+		{"ReadLogFor", 10_000, func() error { return s.Log(app, schema.Default()).ReadFor(ctx, ranges, c, ignore) }},
 		{"ReadOriginals", 30_000 + original, func() error {
-			return s.Log(app, schema.Default()).ReadOriginals(ctx, spans, func(string, store.LogRow, []byte) error { return nil })
+			return s.Log(app, schema.Default()).ReadOriginals(ctx, ranges, func(string, store.LogRow, []byte) error { return nil })
 		}},
 	} {
 		requests, _, received := tr.of(t, call.do)
@@ -157,12 +157,12 @@ func TestRequestsStayWithinLimits(t *testing.T) {
 	}
 	var users []string
 	var names []store.BlockName
-	var spans []store.Span
+	var ranges []store.UserRange
 	for i := range 6000 {
 		user := fmt.Sprintf("user-%s-%d", strings.Repeat("x", 80), i)
 		users = append(users, user)
 		names = append(names, store.BlockName{User: user})
-		spans = append(spans, store.Span{User: user, To: history.End})
+		ranges = append(ranges, store.UserRange{User: user, To: history.End})
 	}
 	for _, call := range []struct {
 		name  string
@@ -175,7 +175,7 @@ func TestRequestsStayWithinLimits(t *testing.T) {
 		}},
 		{"ReadUsers", 512 << 10, func() error { _, err := s.ReadUsers(ctx, app, users); return err }},
 		{"ReadLog", 512 << 10, func() error {
-			return s.Log(app, schema.Default()).Read(ctx, spans, func(string, store.LogRow) error { return nil })
+			return s.Log(app, schema.Default()).Read(ctx, ranges, func(string, store.LogRow) error { return nil })
 		}},
 	} {
 		requests, largest, _ := tr.of(t, call.do)
@@ -187,7 +187,7 @@ func TestRequestsStayWithinLimits(t *testing.T) {
 		func() error { return s.ReadBlocks(ctx, app, nil, nil) },
 		func() error { return s.WriteBlocks(ctx, app, "u", nil) },
 		func() error { return s.DeleteBlocks(ctx, app, "u", nil) },
-		func() error { return s.Log(app, schema.Default()).Read(ctx, []store.Span{{User: "u"}}, nil) },
+		func() error { return s.Log(app, schema.Default()).Read(ctx, []store.UserRange{{User: "u"}}, nil) },
 		func() error { return s.ScanBlocks(ctx, app, "v", "u", nil) },
 		func() error { return s.ScanUserKeys(ctx, app, "u", "u", nil) },
 	} {

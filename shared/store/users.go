@@ -234,10 +234,10 @@ func setProfile(m *bigtable.Mutation, at bigtable.Timestamp, value, summary []by
 
 func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// RaiseTombstone marks a user's events up to a time as deleted, unless a later
+// AdvanceTombstone marks a user's events up to a time as deleted, unless a later
 // deletion already does. A conditional write, because the cell's own time cannot
 // order deletions: every ticket rewrites the cell.
-func (s *Store) RaiseTombstone(ctx context.Context, app, user string, until int64) error {
+func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until int64) error {
 	covered := latest(columnDeleted, bigEndian(until), nil)
 	raise := s.replace(columnDeleted, bigEndian(until))
 	err := retryAtomic(ctx, func() error {

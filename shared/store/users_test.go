@@ -83,7 +83,7 @@ func testTombstones(t *testing.T, s bench) {
 	ctx := context.Background()
 	raise := func(until int64) {
 		t.Helper()
-		if err := s.RaiseTombstone(ctx, app, "u", until); err != nil {
+		if err := s.AdvanceTombstone(ctx, app, "u", until); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ func testForgetting(t *testing.T, s bench) {
 func TestSupersededCellsAreDropped(t *testing.T) {
 	plain, client := storetest.NewWithClient(t)
 	s, ctx := bench{Store: plain, client: client, collects: true}, context.Background()
-	if err := s.RaiseTombstone(ctx, app, "u", 77); err != nil {
+	if err := s.AdvanceTombstone(ctx, app, "u", 77); err != nil {
 		t.Fatal(err)
 	}
 	var row store.User

@@ -13,19 +13,6 @@ import (
 // UserOrder compares users as the keys of their rows do.
 func UserOrder(a, b string) int { return strings.Compare(a+",", b+",") }
 
-// userRange are the rows of the users from one up to but not another; empty
-// means open.
-func userRange(app, from, to string) bigtable.RowRange {
-	first, end := app+",", prefixEnd(app+",")
-	if from != "" {
-		first = userKey(app, from)
-	}
-	if to != "" {
-		end = userKey(app, to)
-	}
-	return bigtable.NewRange(first, end)
-}
-
 // ScanUsers reads the rows of the users from one up to but not another, in the
 // order of their keys; empty means open. limit bounds how many, 0 does not. Rows
 // are streamed, and may be kept; an error of fn ends the reading and is returned.
@@ -35,7 +22,7 @@ func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, 
 		opts = append(opts, bigtable.LimitRows(int64(limit)))
 	}
 	var failed error
-	err := s.users.ReadRows(ctx, userRange(app, from, to), func(r bigtable.Row) bool {
+	err := s.users.ReadRows(ctx, usersBetween(app, from, to), func(r bigtable.Row) bool {
 		var row User
 		if row, failed = parseUser(r); failed == nil {
 			failed = fn(userOf(r.Key()), row)
@@ -56,7 +43,7 @@ func userOf(key string) string {
 // ScanUserKeys does what ScanUsers does for users alone: of each row one empty
 // cell is sent. The user may be kept.
 func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
-	if err := s.scanUserKeys(ctx, userRange(app, from, to), fn); err != nil {
+	if err := s.scanUserKeys(ctx, usersBetween(app, from, to), fn); err != nil {
 		return fmt.Errorf("list users of %s: %w", app, err)
 	}
 	return nil
@@ -99,7 +86,7 @@ func (s *Store) SampleUsers(ctx context.Context, app string, n, most int, rnd *r
 	if err != nil {
 		return nil, fmt.Errorf("sample users of %s: %w", app, err)
 	}
-	all := userRange(app, "", "")
+	all := usersBetween(app, "", "")
 	starts := []string{app + ","}
 	for _, cut := range cuts {
 		if all.Contains(cut) { // a cut need not be the key of a row

@@ -118,7 +118,7 @@ type historyReader struct {
 	app      config.App
 	compiled *affinity.Compiled
 	engine   *profile.Engine
-	tails    []store.Span // by user: what lies outside his blocks
+	tails    []store.UserRange // by user: what lies outside his blocks
 }
 
 func newHistoryReader(c *client, d *dataset, tail int) *historyReader {
@@ -130,7 +130,7 @@ func newHistoryReader(c *client, d *dataset, tail int) *historyReader {
 	}
 	for i := 0; tail > 0 && i < d.users; i++ {
 		first := d.events(i, nil)[d.shape.events-tail]
-		r.tails = append(r.tails, store.Span{User: d.user(i), From: history.Pos{Time: first.Time, ID: first.ID}, To: history.End})
+		r.tails = append(r.tails, store.UserRange{User: d.user(i), From: history.Pos{Time: first.Time, ID: first.ID}, To: history.End})
 	}
 	return r
 }
@@ -161,7 +161,7 @@ func (r *historyReader) floor(ctx context.Context) error {
 func (r *historyReader) recompute(ctx context.Context, t *target) error {
 	app := r.app
 	app.StrategyVersion = t.version
-	did, err := r.engine.Recompute(ctx, app, profile.Part{}, profile.RecomputeOptions{Discard: !t.writes},
+	did, err := r.engine.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{Discard: !t.writes},
 		func(profile.Progress) error { return nil })
 	switch {
 	case err != nil:

@@ -57,10 +57,10 @@ type logReader struct {
 	compiled *affinity.Compiled
 }
 
-func (r *logReader) spans(sp span) []store.Span {
-	spans := make([]store.Span, 0, sp.to-sp.from)
+func (r *logReader) spans(sp span) []store.UserRange {
+	spans := make([]store.UserRange, 0, sp.to-sp.from)
 	for i := sp.from; i < sp.to; i++ {
-		spans = append(spans, store.Span{User: r.d.user(i), From: history.Pos{Time: window.From()}, To: history.End})
+		spans = append(spans, store.UserRange{User: r.d.user(i), From: history.Pos{Time: window.From()}, To: history.End})
 	}
 	return spans
 }

@@ -176,7 +176,7 @@ const (
 func (m *moving) transform(ctx context.Context) (float64, error) {
 	var entries []store.Entry
 	enough := errors.New("enough")
-	err := m.c.store.Log(appID, published).Scan(ctx, schema.Narrow, store.Stretch{}, 0, func(e store.Entry) error {
+	err := m.c.store.Log(appID, published).Scan(ctx, schema.Narrow, store.Range{}, 0, func(e store.Entry) error {
 		if entries = append(entries, e); len(entries) == transformed {
 			return enough
 		}

@@ -94,7 +94,7 @@ func (w *world) neighbour(t *testing.T, app string) {
 // folds puts what there is much of into blocks of histories.
 func (w *world) folds(t *testing.T) {
 	t.Helper()
-	if _, err := w.engine.Recompute(t.Context(), w.app(), profile.Part{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil }); err != nil {
+	if _, err := w.engine.Recompute(t.Context(), w.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if blocks, err := w.store.ListBlocks(t.Context(), jobtest.App, "folded"); err != nil || len(blocks) == 0 {

@@ -62,7 +62,7 @@ func (v *verification) profile(ctx context.Context, c *affinity.Compiled, user s
 	scores := map[schema.Name]affinity.Profile{}
 	for _, n := range []schema.Name{v.from, v.to} {
 		scorer := affinity.NewScorer(c, window)
-		spans := []store.Span{{User: user, From: history.Pos{Time: max(window.From(), v.since)}, To: history.Pos{Time: window.Now + 1}}}
+		spans := []store.UserRange{{User: user, From: history.Pos{Time: max(window.From(), v.since)}, To: history.Pos{Time: window.Now + 1}}}
 		l := v.store.Log(v.app.ID, schema.Layout{Write: v.app.Log.Write, Read: n, Encoding: v.app.Log.Encoding})
 		if _, err := l.Score(ctx, spans, c, func(string) *affinity.Scorer { return scorer }); err != nil {
 			if fault(err) {

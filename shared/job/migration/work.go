@@ -41,7 +41,7 @@ func (w *work) Sweep(ctx context.Context, j job.Job, app config.App, s job.Shard
 	}
 	sw := &sweep{
 		work: w, job: j, app: app, log: w.store.Log(app.ID, app.Log), from: from, to: from.Other(), since: j.SinceMillis(),
-		part: store.Stretch{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
+		part: store.Range{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
 	}
 	switch j.Kind {
 	case kindBackfill:
@@ -73,7 +73,7 @@ type sweep struct {
 	log      store.Log
 	from, to schema.Name
 	since    int64
-	part     store.Stretch
+	part     store.Range
 	until    time.Time
 	progress func(job.Progress) error
 	result   job.Progress

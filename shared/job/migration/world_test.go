@@ -243,7 +243,7 @@ func (w *world) status() migration.Status {
 func (w *world) rowsIn(app string, n schema.Name) map[string]string {
 	w.t.Helper()
 	rows := map[string]string{}
-	err := w.store.Log(app, schema.Of(n)).Scan(w.t.Context(), n, store.Stretch{}, 0, func(e store.Entry) error {
+	err := w.store.Log(app, schema.Of(n)).Scan(w.t.Context(), n, store.Range{}, 0, func(e store.Entry) error {
 		ev, err := e.Event()
 		if err != nil {
 			return err

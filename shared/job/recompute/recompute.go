@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // Collection is where the jobs lie under an app.
@@ -32,9 +33,9 @@ const (
 
 // Engine computes and verifies the profiles of a range of users.
 type Engine interface {
-	Recompute(ctx context.Context, app config.App, part profile.Part, o profile.RecomputeOptions,
+	Recompute(ctx context.Context, app config.App, part store.Range, o profile.RecomputeOptions,
 		progress func(profile.Progress) error) (profile.Progress, error)
-	Verify(ctx context.Context, app config.App, part profile.Part) (stale int64, err error)
+	Verify(ctx context.Context, app config.App, part store.Range) (stale int64, err error)
 }
 
 var _ Engine = (*profile.Engine)(nil)
@@ -69,7 +70,7 @@ func (w Work) Sweep(ctx context.Context, j job.Job, app config.App, shard job.Sh
 	o := profile.RecomputeOptions{
 		OnlyStale: j.OnlyStale || shard.Pass > 0, Maintain: j.Maintain && shard.Pass == 0, Until: until,
 	}
-	p, err := w.Engine.Recompute(ctx, app, profile.Part{From: shard.Next, To: shard.To}, o, func(p profile.Progress) error {
+	p, err := w.Engine.Recompute(ctx, app, store.Range{From: shard.Next, To: shard.To}, o, func(p profile.Progress) error {
 		return progress(done(p))
 	})
 	return done(p), err
@@ -81,5 +82,5 @@ func done(p profile.Progress) job.Progress {
 
 // Verify counts the users who carry another strategy version or retention.
 func (w Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.Shard) (int64, error) {
-	return w.Engine.Verify(ctx, app, profile.Part{From: shard.From, To: shard.To})
+	return w.Engine.Verify(ctx, app, store.Range{From: shard.From, To: shard.To})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // world is one of jobs, with an engine that computes its users.
@@ -46,7 +47,7 @@ func started(t jobtest.T, users int, cfg job.Config) *world {
 // gatedEngine computes as the world works.
 type gatedEngine struct{ *world }
 
-func (w gatedEngine) Recompute(ctx context.Context, a config.App, part profile.Part, o profile.RecomputeOptions,
+func (w gatedEngine) Recompute(ctx context.Context, a config.App, part store.Range, o profile.RecomputeOptions,
 	progress func(profile.Progress) error) (profile.Progress, error) {
 	did := job.Progress{Next: part.From}
 	for !did.Done && (did.Next == part.From || w.Now.Before(o.Until)) {
@@ -65,7 +66,7 @@ func computed(p job.Progress) profile.Progress {
 	return profile.Progress{Next: p.Next, Done: p.Done, Users: p.Visited, Known: p.Users, Events: p.Events, Written: p.Changed}
 }
 
-func (w gatedEngine) Verify(ctx context.Context, a config.App, part profile.Part) (stale int64, err error) {
+func (w gatedEngine) Verify(ctx context.Context, a config.App, part store.Range) (stale int64, err error) {
 	err = w.Call(ctx, "verify", func() error {
 		stale = w.Stale(a.StrategyVersion, part.From, part.To)
 		return nil
@@ -120,7 +121,7 @@ func TestWhatAPassAsksOfTheEngine(t *testing.T) {
 			if _, err := (recompute.Work{Engine: e}).Sweep(t.Context(), c.job, config.App{}, shard, jobtest.Noon, nil); err != nil {
 				t.Fatal(err)
 			}
-			if e.o != c.want || e.part != (profile.Part{From: "c", To: "f"}) {
+			if e.o != c.want || e.part != (store.Range{From: "c", To: "f"}) {
 				t.Errorf("asked for %+v of %+v, want %+v from c to f", e.o, e.part, c.want)
 			}
 		})
@@ -130,11 +131,11 @@ func TestWhatAPassAsksOfTheEngine(t *testing.T) {
 // askedEngine keeps what it was asked for.
 type askedEngine struct {
 	recompute.Engine
-	part profile.Part
+	part store.Range
 	o    profile.RecomputeOptions
 }
 
-func (e *askedEngine) Recompute(_ context.Context, _ config.App, part profile.Part, o profile.RecomputeOptions,
+func (e *askedEngine) Recompute(_ context.Context, _ config.App, part store.Range, o profile.RecomputeOptions,
 	_ func(profile.Progress) error) (profile.Progress, error) {
 	e.part, e.o = part, o
 	return profile.Progress{Done: true}, nil

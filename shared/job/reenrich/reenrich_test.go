@@ -228,8 +228,8 @@ func TestSweepOfALogThatMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := w.work.Sweep(t.Context(), job.Job{App: app}, a, job.Shard{}, noon, func(job.Progress) error { return nil })
-	if !errors.Is(err, profile.ErrMoved) || p.Done {
-		t.Errorf("%+v, %v; want profile.ErrMoved", p, err)
+	if !errors.Is(err, profile.ErrSchemaChanged) || p.Done {
+		t.Errorf("%+v, %v; want profile.ErrSchemaChanged", p, err)
 	}
 }
 

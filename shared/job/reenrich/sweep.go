@@ -86,7 +86,7 @@ var errTime = errors.New("the time is over")
 func (w Work) Sweep(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	s := &sweep{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, p: job.Progress{Next: shard.Next}}
-	part := store.Stretch{From: shard.Next, To: shard.To}
+	part := store.Range{From: shard.Next, To: shard.To}
 	s.user = part.Within() // he was counted by whoever began his log
 	err := w.Store.Log(app.ID, app.Log).ScanOriginals(ctx, part, j.SinceMillis(), func(e store.Entry) error {
 		return s.row(ctx, e)
@@ -142,7 +142,7 @@ func (s *sweep) row(ctx context.Context, e store.Entry) error {
 func (s *sweep) unmoved(ctx context.Context) error {
 	now, err := s.Apps.App(ctx, s.app.ID)
 	if err == nil && now.Log.Generation != s.app.Log.Generation {
-		err = profile.ErrMoved
+		err = profile.ErrSchemaChanged
 	}
 	if err != nil {
 		return fmt.Errorf("go on with the log of %s, %s: %w", s.app.ID, s.app.Log.Read, err)

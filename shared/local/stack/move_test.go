@@ -353,7 +353,7 @@ func (l *load) wants(lies schema.Name, when string) {
 	}
 	got := map[string]int{}
 	log := l.stacks[0].Backends.Store.Log("demo", schema.Of(lies))
-	err := log.Scan(l.t.Context(), lies, store.Stretch{}, 0, func(r store.Entry) error {
+	err := log.Scan(l.t.Context(), lies, store.Range{}, 0, func(r store.Entry) error {
 		e, err := r.Event()
 		for _, c := range e.Counts {
 			if c.Facet == "color" {

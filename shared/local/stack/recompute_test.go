@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // TestRecomputeScenarios runs dialogues like those of TestScenarios with an engine
@@ -156,7 +157,7 @@ type brokenEngine struct{ recompute.Engine }
 
 var errBroken = errors.New("the engine is broken")
 
-func (brokenEngine) Recompute(context.Context, config.App, profile.Part, profile.RecomputeOptions,
+func (brokenEngine) Recompute(context.Context, config.App, store.Range, profile.RecomputeOptions,
 	func(profile.Progress) error) (profile.Progress, error) {
 	return profile.Progress{}, errBroken
 }

@@ -123,7 +123,7 @@ func (l *late) log() []store.LogRow {
 		l.t.Fatal(err)
 	}
 	var rows []store.LogRow
-	err = l.s.Backends.Store.Log("demo", app.Log).Read(l.t.Context(), []store.Span{{User: "u", To: history.End}}, func(_ string, row store.LogRow) error {
+	err = l.s.Backends.Store.Log("demo", app.Log).Read(l.t.Context(), []store.UserRange{{User: "u", To: history.End}}, func(_ string, row store.LogRow) error {
 		rows = append(rows, row)
 		return nil
 	})

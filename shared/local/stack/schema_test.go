@@ -101,7 +101,7 @@ func settledSchema(t *testing.T, s *stack.Stack) string {
 func rows(t *testing.T, s *stack.Stack, n schema.Name) int {
 	t.Helper()
 	count := 0
-	err := s.Backends.Store.Log("demo", schema.Of(n)).Scan(t.Context(), n, store.Stretch{}, 0, func(store.Entry) error {
+	err := s.Backends.Store.Log("demo", schema.Of(n)).Scan(t.Context(), n, store.Range{}, 0, func(store.Entry) error {
 		count++
 		return nil
 	})

@@ -11,11 +11,11 @@ import (
 // maxRaises are under way at once.
 const maxRaises = 64
 
-// RaiseTickets adds a step to the ticket counter of each user of an app, and
+// AdvanceTickets adds a step to the ticket counter of each user of an app, and
 // returns how many users there are. A cluster that takes the place of a lost one
 // may lack the newest tickets; drawn again, they would stand for two things. Doing
 // it twice raises twice, which does no harm.
-func (s *Store) RaiseTickets(ctx context.Context, app string, step int64) (int, error) {
+func (s *Store) AdvanceTickets(ctx context.Context, app string, step int64) (int, error) {
 	n := 0
 	g, raising := errgroup.WithContext(ctx)
 	g.SetLimit(maxRaises)

@@ -18,7 +18,7 @@ import (
 
 const lastMS = int64(253402300799999) // the end of the year 9999
 
-// testSpans holds Read to what spans mean, whatever they are.
+// testSpans holds Read to what ranges mean, whatever they are.
 func testSpans(t *testing.T, s bench) {
 	ctx, users := context.Background(), []string{"u+", "u", "u0"} // in the order of keys
 	times := []int64{0, 1, 2, lastMS}
@@ -43,19 +43,19 @@ func testSpans(t *testing.T, s bench) {
 		return rapid.SampledFrom([]history.Pos{p, p, p.Next(), history.End, {}}).Draw(t, "place")
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		spans := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) store.Span {
-			return store.Span{User: rapid.SampledFrom(users).Draw(t, "user"), From: place.Draw(t, "from"), To: place.Draw(t, "to")}
-		}), 0, 4).Draw(t, "spans")
+		ranges := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) store.UserRange {
+			return store.UserRange{User: rapid.SampledFrom(users).Draw(t, "user"), From: place.Draw(t, "from"), To: place.Draw(t, "to")}
+		}), 0, 4).Draw(t, "ranges")
 		var want, got []string
 		for _, e := range log {
 			at := history.Pos{Time: e.Time, ID: e.ID}
-			if slices.ContainsFunc(spans, func(sp store.Span) bool {
+			if slices.ContainsFunc(ranges, func(sp store.UserRange) bool {
 				return sp.User == e.User && sp.From.Compare(at) <= 0 && at.Compare(sp.To) < 0
 			}) {
 				want = append(want, fmt.Sprint(e.User, at))
 			}
 		}
-		err := s.log().Read(ctx, spans, func(user string, row store.LogRow) error {
+		err := s.log().Read(ctx, ranges, func(user string, row store.LogRow) error {
 			got = append(got, fmt.Sprint(user, row.Pos))
 			e, err := row.Event()
 			if len(e.Counts) != 1 || e.Counts[0].Value != user || e.Time != row.Time {
@@ -64,7 +64,7 @@ func testSpans(t *testing.T, s bench) {
 			return err
 		})
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("spans %+v: %q, %v; want %q", spans, got, err, want)
+			t.Fatalf("ranges %+v: %q, %v; want %q", ranges, got, err, want)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func three() []store.LogEvent {
 	return []store.LogEvent{plain, none, unscored}
 }
 
-var wholeLogs = []store.Span{{User: "u", To: history.End}, {User: "v", To: history.End}}
+var wholeLogs = []store.UserRange{{User: "u", To: history.End}, {User: "v", To: history.End}}
 
 // decoded are rows, kept until the reading was over, as events.
 func decoded(t *testing.T, rows []store.LogRow) []affinity.Event {

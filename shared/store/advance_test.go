@@ -18,7 +18,7 @@ func TestRaiseTickets(t *testing.T) {
 			}
 		}
 	}
-	if n, err := s.RaiseTickets(ctx, "shop", step); n != 2 || err != nil {
+	if n, err := s.AdvanceTickets(ctx, "shop", step); n != 2 || err != nil {
 		t.Fatalf("raised %d, %v; want 2", n, err)
 	}
 	for id, want := range map[string]int64{"shop": step + 2, "shop2": 2} {
@@ -28,7 +28,7 @@ func TestRaiseTickets(t *testing.T) {
 			}
 		}
 	}
-	if n, err := s.RaiseTickets(ctx, "none", step); n != 0 || err != nil {
+	if n, err := s.AdvanceTickets(ctx, "none", step); n != 0 || err != nil {
 		t.Errorf("an app without users: %d, %v", n, err)
 	}
 }
