@@ -1,14 +1,18 @@
-// Package affinity turns a user's events into his profile. A profile is a pure function: each filter (a facet and a
-// value) scores
+// Package affinity computes a user's profile from their events. A profile is a
+// pure function: at time T, each filter (a facet and a value) scores
 //
 //	score(filter, h, T) = sum over the events with T - retention < time <= T that are not deleted
 //	                      of eventScore x facetScore x count x 2^-((T - time)/h)
 //
-// for a half-life of h days; without half-lives nothing ages and the score is the plain sum. Reference is that
-// formula written down; Scorer is the same function made fast, to be fed from whatever holds the events; tests hold
-// the two together. The package is separate from those who read events and those who keep profiles so that every
-// way to a profile ends in one place. It does no I/O: events live in the log, profiles beside the user's ticket, in
-// the form that AppendBinary writes.
+// for a half-life of h days. Without half-lives, events do not age and the
+// score is the plain sum.
+//
+// Reference computes the formula as it reads. Scorer computes the same function
+// fast, and any reader of events can feed it; tests compare the two. Every path
+// to a profile, streaming, batch or on read, ends in this package.
+//
+// The package does no I/O. Events live in the log. Profiles live in the user
+// row, beside the user's ticket, in the form that AppendBinary writes.
 package affinity
 
 import (
@@ -19,7 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Event is what scoring needs to know of an event.
+// Event holds the parts of an event that scoring needs.
 type Event struct {
 	Time   int64 // ms since the epoch
 	Type   event.Type
@@ -27,44 +31,49 @@ type Event struct {
 	Counts []Count
 }
 
-// Count says how many objects of an event carry a filter, as sent: before any alias.
+// Count is the number of an event's objects that carry a filter. The filter is
+// as the client sent it: aliases are not applied yet.
 type Count struct {
 	Facet, Value string
 	N            int // 0 or less adds nothing
 }
 
-// Affinity is one filter of a profile with what it scores: one score per half-life of the profile, in its order, or
-// one plain sum. Scores are never negative, and at least one of them is above zero.
+// Affinity is one filter of a profile with its scores: one for each half-life
+// of the profile, in the profile's order, or one plain sum. Scores are never
+// negative, and at least one of them is above zero.
 type Affinity struct {
 	Facet, Value string
 	Scores       []float64
 }
 
-// Profile is what one user likes as of Anchor. Profiles are values: nothing changes one in place, so copies may share
-// their lists.
+// Profile holds the affinities of one user as of Anchor. Profiles are
+// immutable, so copies may share their slices.
 type Profile struct {
-	// StrategyVersion is what the profile was computed under. Whoever computes it fills it in: scoring itself knows a
-	// strategy and not its version.
+	// StrategyVersion is the version of the strategy that the profile was
+	// computed under. The caller sets it: a Scorer knows the strategy but not
+	// its version.
 	StrategyVersion int64
 	RetentionDays   int // of the window it was computed over; 0 = no limit
-	// DeletedUntil of that window, ms: with another tombstone it is another profile.
+	// DeletedUntil is the tombstone of that window, in ms. After another
+	// deletion the profile is no longer valid.
 	DeletedUntil int64
 
 	Anchor      int64 // ms: the T of the formula
 	LastEventAt int64 // ms: the latest event in the window, scored or not; 0 unless Known
 	Known       bool  // there is an event in the window
 
-	// Until, in ms, ends the time in which the profile follows from its own scores: as long as max(now, Anchor) < Until
-	// no event that counts has left the window and none that was ahead of Anchor has entered it. From then on it must
-	// be computed anew from the events. math.MaxInt64 when that never happens.
+	// Until, in ms, is when the profile must be recomputed from the events.
+	// While max(now, Anchor) < Until, decay alone brings the profile up to
+	// date: no counted event has left the window, and no event later than
+	// Anchor has entered it. It is math.MaxInt64 if the profile never expires.
 	Until int64
 
 	HalfLives  []int      // days; empty: the scores are plain sums
 	Affinities []Affinity // by first score descending, then facet, then value
-	Total      int        // affinities of the whole profile; more than len(Affinities) if only some were decoded
+	Total      int        // affinities of the whole profile; exceeds len(Affinities) if only some were decoded
 }
 
-// filter is the key under which scores add up.
+// filter is the key under which Reference adds up scores.
 type filter struct{ facet, value string }
 
 // byRank orders affinities as profiles list them.
@@ -82,7 +91,8 @@ func byName(a, b Affinity) int {
 	return strings.Compare(a.Value, b.Value)
 }
 
-// nothing reports whether all scores are zero, be it by underflow: such an affinity is not listed.
-func nothing(scores []float64) bool {
+// allZero reports whether all scores are zero, possibly by underflow. A profile
+// does not list such an affinity.
+func allZero(scores []float64) bool {
 	return !slices.ContainsFunc(scores, func(s float64) bool { return s > 0 })
 }

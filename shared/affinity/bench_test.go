@@ -16,7 +16,8 @@ const (
 	window = 90
 )
 
-// benchStrategy scores three kinds of events and three of the eight facets of benchEvents.
+// benchStrategy scores three kinds of events and three of the eight facets of
+// benchEvents.
 func benchStrategy(halfLives ...int) strategy.Strategy {
 	return strategy.Strategy{
 		EventsScoring: []strategy.EventScore{
@@ -29,7 +30,8 @@ func benchStrategy(halfLives ...int) strategy.Strategy {
 	}
 }
 
-// benchEvents are a user's 1,000 events, each with 12 counts over 8 facets of 150 values: some 434 of them score.
+// benchEvents are a user's 1,000 events, each with 12 counts over 8 facets of
+// 150 values: some 434 of them score.
 func benchEvents() []affinity.Event {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := benchStrategy()
@@ -67,8 +69,9 @@ func BenchmarkScorer(b *testing.B) {
 	}
 }
 
-// BenchmarkScorerSections is what a reader of cells does: sections resolved before, values as bytes, and only those
-// counts handed over that the strategy selects.
+// BenchmarkScorerSections is what a reader of cells does: sections resolved
+// before, values as bytes, and only those counts handed over that the strategy
+// selects.
 func BenchmarkScorerSections(b *testing.B) {
 	type add struct {
 		section affinity.Section
@@ -104,7 +107,8 @@ func BenchmarkScorerSections(b *testing.B) {
 	}
 }
 
-// BenchmarkUser is the whole of one user's computation: 1,000 events into a profile, from nothing.
+// BenchmarkUser is the whole of one user's computation: 1,000 events into a
+// profile, from nothing.
 func BenchmarkUser(b *testing.B) {
 	events := benchEvents()
 	c := affinity.Compile(benchStrategy(30))

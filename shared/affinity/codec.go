@@ -8,12 +8,13 @@ import (
 	"math"
 )
 
-// The stored form of a profile. Integers are varints as in encoding/binary, signed ones zigzag; text is its length
-// in bytes, unsigned, then the bytes. k is the number of half-lives, or 1 where there is none.
+// The stored form of a profile. Integers are varints as in encoding/binary, the
+// signed ones zigzag. A text is its length in bytes, unsigned, then the bytes.
+// k is the number of half-lives, or 1 without half-lives.
 //
 //	offset  size
 //	0       1     format: 2
-//	1       4     CRC-32C of all that follows, little-endian
+//	1       4     CRC-32C of all bytes that follow, little-endian
 //	5       var   StrategyVersion, RetentionDays, Anchor, DeletedUntil, LastEventAt, Until: signed
 //	        1     flags: bit 0 is Known, the others are 0
 //	        var   number of half-lives, then each: unsigned
@@ -23,8 +24,9 @@ import (
 //	              var   value: text
 //	              8 k   scores: IEEE 754, little-endian
 //
-// An affinity with one score takes 10 bytes and its value. The order is kept so that a reader of the best few need not
-// decode the rest. This is stored data: another layout is another format byte.
+// An affinity with one score takes 10 bytes plus its value. Affinities are in
+// the profile's order, so a reader of the best few does not decode the rest.
+// This is stored data: a new layout needs a new format byte.
 const (
 	format     = 2
 	headerSize = 5
@@ -42,7 +44,8 @@ func (p Profile) AppendBinary(dst []byte) []byte {
 	return dst
 }
 
-// appendHeader appends all that comes before the facets; the checksum is left open.
+// appendHeader appends everything before the facets. It leaves the checksum
+// zero.
 func (p Profile) appendHeader(dst []byte) []byte {
 	dst = append(dst, format, 0, 0, 0, 0)
 	for _, n := range []int64{p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until} {
@@ -88,9 +91,10 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ParseProfile reads what AppendBinary wrote. With limit > 0 only the first limit affinities are decoded, and Total
-// says how many there are. The profile shares no memory with b. An error means that b is damaged or of a format this
-// version does not know; a profile can always be computed again.
+// ParseProfile parses what AppendBinary wrote. With limit > 0 it decodes only
+// the first limit affinities; Total counts all of them. The profile shares no
+// memory with b. An error means that b is damaged or has an unknown format; the
+// caller can then compute the profile from the log.
 func ParseProfile(b []byte, limit int) (Profile, error) {
 	p, err := parseProfile(b, limit)
 	if err != nil {
@@ -123,10 +127,11 @@ func parseProfile(b []byte, limit int) (Profile, error) {
 	return p, nil
 }
 
-// reader takes stored bytes apart. What does not fit makes it damaged, and from then on it reads zeros.
+// reader parses stored bytes. After the first value that does not fit, damaged
+// is set and every read returns zero.
 type reader struct {
 	b       []byte
-	next    int // place in b
+	next    int // offset in b
 	damaged bool
 }
 
@@ -150,7 +155,7 @@ func (r *reader) header() Profile {
 	return p
 }
 
-// affinities reads the affinities of p, as many as asked for.
+// affinities reads the affinities of p, at most limit of them if limit > 0.
 func (r *reader) affinities(p *Profile, facets []string, limit int) {
 	k := max(1, len(p.HalfLives))
 	p.Total = r.size(2 + 8*k)
@@ -163,7 +168,7 @@ func (r *reader) affinities(p *Profile, facets []string, limit int) {
 	}
 	p.Affinities = make([]Affinity, n)
 	scores := make([]float64, n*k)
-	start, stretch := r.next, r.ahead(n, k) // values are parts of one string
+	start, text := r.next, r.peek(n, k) // all values share one string
 	for i := range p.Affinities {
 		a := &p.Affinities[i]
 		place := r.unsigned()
@@ -173,7 +178,7 @@ func (r *reader) affinities(p *Profile, facets []string, limit int) {
 			return
 		}
 		a.Facet = facets[place]
-		a.Value = stretch[r.next-value-start : r.next-start]
+		a.Value = text[r.next-value-start : r.next-start]
 		a.Scores, scores = scores[:k:k], scores[k:]
 		for j := range a.Scores {
 			a.Scores[j] = r.score()
@@ -181,8 +186,8 @@ func (r *reader) affinities(p *Profile, facets []string, limit int) {
 	}
 }
 
-// ahead returns the stretch that the next n affinities take, without taking it.
-func (r *reader) ahead(n, k int) string {
+// peek returns the bytes of the next n affinities without consuming them.
+func (r *reader) peek(n, k int) string {
 	copied := *r
 	for range n {
 		copied.unsigned()
@@ -205,8 +210,9 @@ func (r *reader) score() float64 {
 	return score
 }
 
-// size reads how many items of at least this many bytes follow. No more can be than there are bytes, which bounds
-// what is allocated for them.
+// size reads the number of items that follow, each of at least this many bytes.
+// The number cannot exceed what the remaining bytes can hold, which bounds the
+// memory allocated for the items.
 func (r *reader) size(each int) int {
 	n := r.unsigned()
 	if n > uint64((len(r.b)-r.next)/each) {
@@ -247,7 +253,8 @@ func (r *reader) signed() int64 {
 	return n
 }
 
-// passed moves past a varint, whose size is 0 or less if there is none.
+// passed advances past a varint of this size. A size of 0 or less means that
+// the bytes are not a varint.
 func (r *reader) passed(size int) bool {
 	if size <= 0 || r.damaged {
 		r.damaged = true

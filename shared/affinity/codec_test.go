@@ -15,13 +15,13 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-func TestStoredProfileIsReadBack(t *testing.T) {
+func TestProfileRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
 		before := []byte("kept")
 		b := p.AppendBinary(slices.Clone(before))
 		if string(b[:4]) != "kept" {
-			t.Fatal("what was there before is overwritten")
+			t.Fatal("AppendBinary overwrote dst")
 		}
 		limit := rapid.IntRange(-1, 25).Draw(t, "limit")
 		got, err := affinity.ParseProfile(b[4:], limit)
@@ -39,7 +39,7 @@ func TestStoredProfileIsReadBack(t *testing.T) {
 	})
 }
 
-func TestComputedProfileIsReadBack(t *testing.T) {
+func TestComputedProfileRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		p := score(drawEvents(t, w), s, w)
@@ -53,7 +53,7 @@ func TestComputedProfileIsReadBack(t *testing.T) {
 	})
 }
 
-func TestStoredProfileIsSmall(t *testing.T) {
+func TestStoredProfileSize(t *testing.T) {
 	p := benchProfile(30)
 	b := p.AppendBinary(nil)
 	values := 0
@@ -65,23 +65,23 @@ func TestStoredProfileIsSmall(t *testing.T) {
 	}
 }
 
-func TestDamageIsNoticed(t *testing.T) {
+func TestParseProfileDetectsDamage(t *testing.T) {
 	b := score(benchEvents()[:3], benchStrategy(30, 7), affinity.Window{Now: now}).AppendBinary(nil)
 	for n := range b {
 		if _, err := affinity.ParseProfile(b[:n], 1); err == nil {
-			t.Errorf("cut to %d of %d bytes it can still be read", n, len(b))
+			t.Errorf("parsed without error when cut to %d of %d bytes", n, len(b))
 		}
 		for bit := range 8 {
 			damaged := slices.Clone(b)
 			damaged[n] ^= 1 << bit
 			if _, err := affinity.ParseProfile(damaged, 1); err == nil {
-				t.Errorf("with bit %d of byte %d turned over it can still be read", bit, n)
+				t.Errorf("parsed without error with bit %d of byte %d flipped", bit, n)
 			}
 		}
 	}
 }
 
-func TestParseProfileSaysWhy(t *testing.T) {
+func TestParseProfileErrors(t *testing.T) {
 	one := affinity.Profile{Affinities: []affinity.Affinity{{Facet: "f", Value: "v", Scores: []float64{1}}}}
 	scored := func(score float64) []byte {
 		p := one
@@ -100,7 +100,8 @@ func TestParseProfileSaysWhy(t *testing.T) {
 		"a negative score":   {scored(-1), "damaged, though its checksum matches"},
 		"an infinite score":  {scored(math.Inf(1)), "damaged, though its checksum matches"},
 		"a score of nothing": {scored(math.NaN()), "damaged, though its checksum matches"},
-		// Six numbers, flags and no half-life, then more facets or affinities than there is room for.
+		// Six numbers, flags and no half-life, then more facets or affinities
+		// than there is room for.
 		"countless facets":     {seal(append(make([]byte, 13), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
 		"countless affinities": {seal(append(make([]byte, 14), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
 		"a facet not there":    {seal(append(make([]byte, 14), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)), "damaged"},
@@ -128,7 +129,7 @@ func FuzzParseProfile(f *testing.F) {
 	f.Add(score(benchEvents()[:2], benchStrategy(30, 7), affinity.Window{Now: now, RetentionDays: 90}).AppendBinary(nil), 0)
 	f.Fuzz(func(t *testing.T, b []byte, limit int) {
 		if _, err := affinity.ParseProfile(b, limit); err == nil && len(b) < 5 {
-			t.Error("read from less than a header")
+			t.Error("parsed less than a header")
 		}
 		if len(b) < 5 {
 			return
@@ -143,7 +144,7 @@ func FuzzParseProfile(f *testing.F) {
 		p.Total = len(p.Affinities)
 		again, err := affinity.ParseProfile(p.AppendBinary(nil), 0)
 		if diff := cmp.Diff(p, again, cmpopts.EquateEmpty()); err != nil || diff != "" {
-			t.Errorf("not read back: %v\n%s", err, diff)
+			t.Errorf("round trip: error %v\n%s", err, diff)
 		}
 	})
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// vanishing is where float64 begins to lose digits: scores below it are as good as zero, and may be listed or not.
+// vanishing is where float64 begins to lose digits: scores below it are as good
+// as zero, and may be listed or not.
 const vanishing = 1e-290
 
-// differ says in what two profiles differ by more than a relative error, "" if in nothing. It also holds both to the
-// rules every profile keeps.
+// differ says in what two profiles differ by more than a relative error, "" if
+// in nothing. It also holds both to the rules every profile keeps.
 func differ(got, want affinity.Profile, tolerance float64) string {
 	for _, p := range []affinity.Profile{got, want} {
 		if fault := malformed(p); fault != "" {

@@ -6,10 +6,11 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// Pair is one kind of event that scores.
+// Pair is a kind of event that scores: a type and a name.
 type Pair struct{ Type, Name string }
 
-// Compiled is a strategy made ready for scoring. It never changes, so that all scorers of an app may share it.
+// Compiled is a strategy prepared for scoring. It is immutable: all scorers of
+// an app may share it.
 type Compiled struct {
 	pairs     []Pair // with points, in the strategy's order
 	facets    []string
@@ -53,8 +54,9 @@ func Compile(s strategy.Strategy) *Compiled {
 	return c
 }
 
-// Pairs returns the kinds of events that score, in the strategy's order. With Facets they are all that needs to be
-// read to score a user, apart from the times of his other events.
+// Pairs returns the kinds of events that score, in the strategy's order. To
+// score a user, a reader needs these events with their values of Facets, and
+// only the times of the user's other events.
 func (c *Compiled) Pairs() []Pair { return slices.Clone(c.pairs) }
 
 // Facets returns the facets that score, in the strategy's order.

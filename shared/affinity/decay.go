@@ -2,7 +2,7 @@ package affinity
 
 import "math"
 
-const steps = 256 // of a half-life, of which fractions holds what is left after each
+const steps = 256 // per half-life; fractions holds 2^-(i/steps)
 
 var fractions = func() (f [steps]float64) {
 	for i := range f {
@@ -11,10 +11,12 @@ var fractions = func() (f [steps]float64) {
 	return f
 }()
 
-// halved returns 2^-x for x >= 0, within a relative error of 1e-15, in a fraction of the time of math.Exp2: by whole
-// halvings, a table for the next 8 bits, and the beginning of a series for the rest, which is below 1/512.
-func halved(x float64) float64 {
-	if !(x < 1000) { // towards where floats lose digits
+// exp2Neg returns 2^-x for x >= 0 with a relative error below 1e-15, in a
+// fraction of the time of math.Exp2. It splits x into whole halvings, a table
+// lookup for the next 8 bits, and a short Taylor series for the rest, which is
+// at most 1/512.
+func exp2Neg(x float64) float64 {
+	if !(x < 1000) { // near the subnormals, where the exponent trick fails
 		return math.Exp2(-x)
 	}
 	n := int(x*steps + 0.5)

@@ -6,8 +6,9 @@ import (
 	"math"
 )
 
-// AppendProfile appends the stored form of the profile of the events so far, under a strategy version, to dst: what
-// AppendBinary of Profile appends, without making the profile.
+// AppendProfile appends to dst the stored form of the profile of the events so
+// far, with this strategy version. The bytes equal those of Profile and
+// AppendBinary; AppendProfile only avoids building the Profile.
 func (sc *Scorer) AppendProfile(dst []byte, version int64) []byte {
 	start := len(dst)
 	p := sc.Outline()
@@ -32,7 +33,8 @@ func (sc *Scorer) appendRanks(dst []byte, ranks []ranked) []byte {
 	return dst
 }
 
-// appendFacets appends the list of facets in the order of their first filters, and leaves in places where each is.
+// appendFacets appends the list of facets in the order of their best filters,
+// and stores each facet's index in that list in sc.places.
 func (sc *Scorer) appendFacets(dst []byte, ranks []ranked) []byte {
 	if sc.places == nil {
 		sc.places = make([]int32, len(sc.tables))

@@ -12,8 +12,9 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// A small world, so that random events and strategies meet: event names a and b score at times, c never does; facets
-// f0 to f3 at times, f4 never; values v0 to v2 may be aliases of v3 and of "merged", which no event carries.
+// A small world, so that random events and strategies meet: event names a and b
+// score at times, c never does; facets f0 to f3 at times, f4 never; values v0
+// to v2 may be aliases of v3 and of "merged", which no event carries.
 var (
 	types      = []event.Type{event.View, event.Click, event.Conversion}
 	eventNames = []string{"a", "b", "c"}
@@ -43,7 +44,7 @@ func drawStrategy(t *rapid.T) strategy.Strategy {
 		s.Aliases[facet] = rapid.MapOfN(rapid.SampledFrom(values[:3]), to, 0, 3).Draw(t, "aliases")
 	}
 	if err := s.Validate(); err != nil {
-		t.Fatalf("the generator makes strategies that are not valid: %v", err)
+		t.Fatalf("the generator made an invalid strategy: %v", err)
 	}
 	return s
 }
@@ -59,7 +60,8 @@ func drawWindow(t *rapid.T) affinity.Window {
 	return w
 }
 
-// drawTime draws times all over, and often those next to which the window begins or ends.
+// drawTime draws times all over, and often those next to which the window
+// begins or ends.
 func drawTime(t *rapid.T, w affinity.Window) int64 {
 	edges := []int64{w.Now, w.From()}
 	if w.RetentionDays == 0 && w.DeletedUntil == 0 {

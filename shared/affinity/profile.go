@@ -7,8 +7,9 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// At returns the profile as of max(now, Anchor), in ms: decayed, plain sums as they are. What has decayed to zero
-// under every half-life is dropped. Whether the profile still holds at that time is for the caller to see: Until.
+// At returns the profile decayed to max(now, Anchor), in ms. Plain sums do not
+// change. At drops affinities that have decayed to zero under every half-life.
+// The caller checks with Until that the profile is still valid at that time.
 func (p Profile) At(now int64) Profile {
 	if now <= p.Anchor {
 		return p
@@ -28,8 +29,9 @@ func (p Profile) At(now int64) Profile {
 	return p
 }
 
-// decay multiplies all scores, each by the factor of its half-life. That keeps the order, but for scores so close
-// that rounding makes them equal, or so small that they vanish: those go by name.
+// decay multiplies each score by the factor of its half-life. The order stays
+// the same, except where rounding makes two scores equal or zero: then names
+// decide.
 func decay(affinities []Affinity, factors []float64) []Affinity {
 	k := len(factors)
 	decayed := make([]Affinity, 0, len(affinities))
@@ -41,7 +43,7 @@ func decay(affinities []Affinity, factors []float64) []Affinity {
 		}
 		end := len(memory)
 		a.Scores = memory[end-k : end : end]
-		if nothing(a.Scores) {
+		if allZero(a.Scores) {
 			continue
 		}
 		if n := len(decayed); n > 0 && a.Scores[0] == decayed[n-1].Scores[0] && byName(a, decayed[n-1]) < 0 {
@@ -55,10 +57,12 @@ func decay(affinities []Affinity, factors []float64) []Affinity {
 	return decayed
 }
 
-// Scaled returns facet -> value -> 1..20, the form of Algolia's profiles. Their consumers apply the weight of the
-// facet themselves, so it is taken out first; what is left is scaled so that the highest of the profile is 20. Facets
-// that s does not score are left out, and so is what the first half-life has decayed to zero. The profile must be a
-// whole one; s is the strategy it was computed under. The map is never nil.
+// Scaled returns facet -> value -> 1..20, the form of Algolia's profiles.
+// Clients of that form apply the facet's weight themselves, so Scaled divides
+// it out and scales the rest so that the highest score of the profile is 20. It
+// leaves out facets that s does not score, and values that have decayed to zero
+// under the first half-life. p must hold all of its affinities, and s must be
+// the strategy it was computed under. The map is never nil.
 func (p Profile) Scaled(s strategy.Strategy) map[string]map[string]int {
 	weights := make(map[string]float64, len(s.FacetsScoring))
 	for _, f := range s.FacetsScoring {

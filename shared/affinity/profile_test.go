@@ -65,14 +65,14 @@ func TestAt(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if cmp.Diff(nil, test.profile) != before {
-				t.Error("the profile itself has changed")
+				t.Error("At changed the profile it was called on")
 			}
 		})
 	}
 }
 
-// TestAtOfAPart: a profile of which only the best were decoded keeps its total.
-func TestAtOfAPart(t *testing.T) {
+// TestAtPartialProfile: a profile of which only the best were decoded keeps its total.
+func TestAtPartialProfile(t *testing.T) {
 	b := profileOf([]int{1}, one("f", "a", 4), one("f", "b", 2), one("f", "c", 1)).AppendBinary(nil)
 	p, err := affinity.ParseProfile(b, 1)
 	if err != nil {
@@ -124,7 +124,7 @@ func TestScaled(t *testing.T) {
 	}
 }
 
-func TestCompiledNamesWhatScores(t *testing.T) {
+func TestCompiledPairsAndFacets(t *testing.T) {
 	c := affinity.Compile(strategy.Strategy{
 		EventsScoring: []strategy.EventScore{
 			{EventName: "b", EventType: "view", Score: 1}, {EventName: "none", EventType: "view", Score: 0}, {EventName: "a", EventType: "click", Score: 2},
@@ -155,9 +155,9 @@ func TestCompiledNamesWhatScores(t *testing.T) {
 	}
 }
 
-// TestSectionsAreShared: a section may be kept for all scorers of a compiled strategy, and a scorer goes on after it
-// has given a profile.
-func TestSectionsAreShared(t *testing.T) {
+// TestSectionsOutliveScorers: a section may be kept for all scorers of a compiled
+// strategy, and a scorer goes on after it has given a profile.
+func TestSectionsOutliveScorers(t *testing.T) {
 	c := affinity.Compile(benchStrategy())
 	first := affinity.NewScorer(c, affinity.Window{Now: now})
 	sec := first.Section("view", "Product viewed", "facet1")

@@ -22,7 +22,8 @@ func score(events []affinity.Event, s strategy.Strategy, w affinity.Window) affi
 	return sc.Profile()
 }
 
-// scoreSections does the same the way a reader of cells does: facet by facet, values as bytes that are used again.
+// scoreSections does the same the way a reader of cells does: facet by facet,
+// values as bytes that are used again.
 func scoreSections(events []affinity.Event, s strategy.Strategy, w affinity.Window) affinity.Profile {
 	sc := affinity.NewScorer(affinity.Compile(s), w)
 	var buffer []byte
@@ -36,7 +37,7 @@ func scoreSections(events []affinity.Event, s strategy.Strategy, w affinity.Wind
 	return sc.Profile()
 }
 
-func TestScorerIsTheFormula(t *testing.T) {
+func TestScorerEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		events := drawEvents(t, w)
@@ -50,7 +51,7 @@ func TestScorerIsTheFormula(t *testing.T) {
 	})
 }
 
-func TestOrderOfEventsDoesNotMatter(t *testing.T) {
+func TestEventOrderIsIrrelevant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		events := drawEvents(t, w)
@@ -61,7 +62,7 @@ func TestOrderOfEventsDoesNotMatter(t *testing.T) {
 	})
 }
 
-func TestDeletedEventsNeverWere(t *testing.T) {
+func TestDeletedEventsDoNotCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		events := drawEvents(t, w)
@@ -76,7 +77,7 @@ func TestDeletedEventsNeverWere(t *testing.T) {
 	})
 }
 
-func TestMergingByAliasIsRenaming(t *testing.T) {
+func TestAliasEqualsRenaming(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		events := drawEvents(t, w)
@@ -110,13 +111,13 @@ func TestDecayComposes(t *testing.T) {
 	})
 }
 
-func TestStoredProfileHoldsUntil(t *testing.T) {
+func TestStoredProfileIsValidUntil(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		events := drawEvents(t, w)
 		p := score(events, s, w)
 		if p.Until <= w.Now {
-			t.Fatalf("computed at %d, but holds only until %d", w.Now, p.Until)
+			t.Fatalf("computed at %d, but valid only until %d", w.Now, p.Until)
 		}
 		last := min(p.Until-1, w.Now+500*dayMS)
 		later := w
@@ -127,7 +128,8 @@ func TestStoredProfileHoldsUntil(t *testing.T) {
 	})
 }
 
-// TestUntilIsExact holds Until to the events themselves: up to the ms before it the same ones count, and at it others.
+// TestUntilIsExact holds Until to the events themselves: up to the ms before it
+// the same ones count, and at it others.
 func TestUntilIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
@@ -137,22 +139,23 @@ func TestUntilIsExact(t *testing.T) {
 		if p.Until == math.MaxInt64 {
 			w.Now += 10_000 * dayMS
 			if later := counting(events, s, w); later != first {
-				t.Fatalf("holds for ever, but %s becomes %s", first, later)
+				t.Fatalf("valid forever, but %s becomes %s", first, later)
 			}
 			return
 		}
 		w.Now = p.Until - 1
 		if before := counting(events, s, w); before != first {
-			t.Fatalf("holds until %d, but before that %s becomes %s", p.Until, first, before)
+			t.Fatalf("valid until %d, but before that %s becomes %s", p.Until, first, before)
 		}
 		w.Now = p.Until
 		if at := counting(events, s, w); at == first {
-			t.Fatalf("ends at %d, but %s still holds then", p.Until, first)
+			t.Fatalf("invalid from %d on, but %s is still right then", p.Until, first)
 		}
 	})
 }
 
-// counting says which events score in a window, and which is the last of all in it.
+// counting says which events score in a window, and which is the last of all in
+// it.
 func counting(events []affinity.Event, s strategy.Strategy, w affinity.Window) string {
 	var scored []int
 	known, last := false, int64(0)
@@ -220,8 +223,9 @@ func TestScaledIsProportional(t *testing.T) {
 	})
 }
 
-// TestManyEvents adds up as many events as rounding could be felt with, upwards and downwards.
-func TestManyEvents(t *testing.T) {
+// TestRoundingOfManyEvents adds up as many events as rounding could be felt with, upwards
+// and downwards.
+func TestRoundingOfManyEvents(t *testing.T) {
 	s := strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "a", EventType: types[0], Score: 7}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "f0", Score: 3}},
@@ -240,7 +244,7 @@ func TestManyEvents(t *testing.T) {
 	}
 }
 
-func TestKnownValuesTakeNoMemory(t *testing.T) {
+func TestKnownValuesDoNotAllocate(t *testing.T) {
 	s, events := benchStrategy(7, 30), benchEvents()
 	s.Aliases = map[string]map[string]string{"facet1": {events[0].Counts[1].Value: "another value"}}
 	sc := affinity.NewScorer(affinity.Compile(s), affinity.Window{Now: now, RetentionDays: window})
@@ -253,6 +257,6 @@ func TestKnownValuesTakeNoMemory(t *testing.T) {
 		sc.Begin(now)
 		sc.Add(sc.Section("view", "Product viewed", "facet1"), value, 1)
 	}); n != 0 {
-		t.Errorf("%v allocations an event", n)
+		t.Errorf("%v allocations per event", n)
 	}
 }

@@ -7,28 +7,30 @@ import (
 	"strings"
 )
 
-// ranked is a filter on its way into a profile. It is smaller than an Affinity, which makes sorting twice as fast.
+// ranked is a filter while the profile is sorted. It is smaller than an
+// Affinity, which makes sorting twice as fast.
 type ranked struct {
-	first       float64 // its first score
+	first       float64 // the filter's first score
 	facet, slot int32
 }
 
-// ranks returns what scores in the order of a profile: that of byRank. It holds until the next call.
+// ranks returns the filters that score, in the order of byRank. The slice is
+// valid until the next call.
 func (sc *Scorer) ranks() []ranked {
 	ranks := sc.order[:0]
 	for facet := range sc.tables {
 		for _, slot := range sc.tables[facet].touched {
-			if sums := sc.sumsAt(int32(facet), slot); sums[0] > 0 || !nothing(sums) {
+			if sums := sc.sumsAt(int32(facet), slot); sums[0] > 0 || !allZero(sums) {
 				ranks = append(ranks, ranked{sums[0], int32(facet), slot})
 			}
 		}
 	}
 	sc.order = ranks
-	if len(ranks) < fewRanked {
+	if len(ranks) < minBucketSort {
 		slices.SortFunc(ranks, sc.compare)
 		return ranks
 	}
-	return sc.sortSpread(ranks)
+	return sc.bucketSort(ranks)
 }
 
 func (sc *Scorer) compare(a, b ranked) int {
@@ -46,14 +48,15 @@ func (sc *Scorer) compare(a, b ranked) int {
 }
 
 const (
-	fewRanked  = 24 // below, sorting by comparison is as fast
-	maxBuckets = 1 << 10
+	minBucketSort = 24 // below it, sorting by comparison is as fast
+	maxBuckets    = 1 << 10
 )
 
-// sortSpread sorts by first throwing everything into buckets of scores, from high to low, about one each, and then
-// sorting within those. The bits of a positive float are in its order, and about as far apart as its logarithm, over
-// which scores spread well; if they do not, buckets are large and all is as slow as plain sorting.
-func (sc *Scorer) sortSpread(ranks []ranked) []ranked {
+// bucketSort distributes the filters over buckets of scores, from high to low,
+// about one filter a bucket, and then sorts each bucket. The bits of positive
+// floats order like the floats and are spaced like their logarithms, over which
+// scores spread evenly. If they do not, bucketSort is as slow as a plain sort.
+func (sc *Scorer) bucketSort(ranks []ranked) []ranked {
 	low, high := uint64(math.MaxUint64), uint64(0)
 	for i := range ranks {
 		b := math.Float64bits(ranks[i].first)

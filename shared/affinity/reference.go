@@ -7,10 +7,11 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// Reference computes a profile from all events of a user the plain way. It is the judge of every other way, so it is
-// written to be read beside the formula, not to be fast. The order of the events does not matter.
+// Reference computes a profile from all events of a user, in any order. Tests
+// and audits compare every other computation with it, so it follows the formula
+// line by line and is not optimized.
 func Reference(events []Event, s strategy.Strategy, w Window) Profile {
-	halfLives := []float64{math.Inf(1)} // nothing ages: the plain sum
+	halfLives := []float64{math.Inf(1)} // events do not age: the plain sum
 	if len(s.HalfLives) > 0 {
 		halfLives = nil
 	}
@@ -47,7 +48,7 @@ func Reference(events []Event, s strategy.Strategy, w Window) Profile {
 		p.Until = min(p.Until, w.leaves(p.LastEventAt))
 	}
 	for f, sums := range scores {
-		if !nothing(sums) {
+		if !allZero(sums) {
 			p.Affinities = append(p.Affinities, Affinity{Facet: f.facet, Value: f.value, Scores: sums})
 		}
 	}

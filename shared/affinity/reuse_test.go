@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-func TestScorerIsOfOneUserAtATime(t *testing.T) {
+func TestResetForgetsTheUser(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStrategy(t)
 		c := affinity.Compile(s)
@@ -29,7 +29,7 @@ func TestScorerIsOfOneUserAtATime(t *testing.T) {
 			}
 			p := sc.Profile()
 			if diff := cmp.Diff(fresh.Profile(), p); diff != "" {
-				t.Fatalf("(-fresh +used again):\n%s", diff)
+				t.Fatalf("(-new scorer +reused scorer):\n%s", diff)
 			}
 			earlier = append(earlier, p)
 			q, err := affinity.ParseProfile(p.AppendBinary(nil), 0)
@@ -46,7 +46,7 @@ func TestScorerIsOfOneUserAtATime(t *testing.T) {
 	})
 }
 
-func TestMergedIsAddedTogether(t *testing.T) {
+func TestMergeEqualsAdding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		c := affinity.Compile(s)
@@ -65,12 +65,12 @@ func TestMergedIsAddedTogether(t *testing.T) {
 			t.Fatal(fault)
 		}
 		if diff := cmp.Diff(before, b.Profile()); diff != "" {
-			t.Fatalf("what was merged has changed:\n%s", diff)
+			t.Fatalf("Merge changed its argument:\n%s", diff)
 		}
 	})
 }
 
-func TestAppendProfileIsTheStoredProfile(t *testing.T) {
+func TestAppendProfileEqualsAppendBinary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		sc := affinity.NewScorer(affinity.Compile(s), w)
@@ -89,7 +89,8 @@ func TestAppendProfileIsTheStoredProfile(t *testing.T) {
 	})
 }
 
-// drawCrowd draws one event of many values, whose scores are often equal, or all in one decade, or far apart.
+// drawCrowd draws one event of many values, whose scores are often equal, or
+// all in one decade, or far apart.
 func drawCrowd(t *rapid.T, s strategy.Strategy, w affinity.Window) []affinity.Event {
 	most := rapid.SampledFrom([]int{1, 3, 100, math.MaxInt}).Draw(t, "most")
 	var events []affinity.Event
@@ -104,8 +105,9 @@ func drawCrowd(t *rapid.T, s strategy.Strategy, w affinity.Window) []affinity.Ev
 	return events
 }
 
-// TestManyAreInOrder gives profiles so many affinities that they are sorted the fast way.
-func TestManyAreInOrder(t *testing.T) {
+// TestBucketSortOrder gives profiles so many affinities that they are sorted the
+// fast way.
+func TestBucketSortOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := strategy.Strategy{EventsScoring: []strategy.EventScore{{EventName: "a", EventType: types[0], Score: 7}}}
 		for i, facet := range facets {
@@ -114,7 +116,8 @@ func TestManyAreInOrder(t *testing.T) {
 		s.HalfLives = rapid.SampledFrom([][]int{nil, {1}, {1, 3650}}).Draw(t, "half-lives")
 		w := affinity.Window{Now: now}
 		events := drawCrowd(t, s, w)
-		// So old that nothing, or next to nothing, is left under the first half-life.
+		// So old that nothing, or next to nothing, is left under the first
+		// half-life.
 		for _, days := range []int64{1000, 1070, 1090, 2000} {
 			events = append(events, affinity.Event{Time: now - days*dayMS, Type: types[0], Name: "a",
 				Counts: []affinity.Count{{Facet: "f0", Value: fmt.Sprint("old ", days), N: 1}}})
@@ -125,8 +128,8 @@ func TestManyAreInOrder(t *testing.T) {
 	})
 }
 
-// TestRunsAreTheFormula hands over events by value in place of values by event.
-func TestRunsAreTheFormula(t *testing.T) {
+// TestRunsEqualReference hands over events by value in place of values by event.
+func TestRunsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
 		c := affinity.Compile(s)
@@ -165,7 +168,7 @@ func TestRunsAreTheFormula(t *testing.T) {
 	})
 }
 
-func TestUsersOfOneVocabularyTakeNoMemory(t *testing.T) {
+func TestSharedVocabularyDoesNotAllocate(t *testing.T) {
 	events := benchEvents()
 	w := affinity.Window{Now: now, RetentionDays: window}
 	sc := affinity.NewScorer(affinity.Compile(benchStrategy(30)), w)
@@ -179,12 +182,13 @@ func TestUsersOfOneVocabularyTakeNoMemory(t *testing.T) {
 	}
 	user()
 	if n := testing.AllocsPerRun(5, user); n != 0 {
-		t.Errorf("%v allocations a user", n)
+		t.Errorf("%v allocations per user", n)
 	}
 }
 
-// TestUsersDoNotMix scores users who share values, kinds and facets one after the other, and merges two of them.
-func TestUsersDoNotMix(t *testing.T) {
+// TestUsersAreIndependent scores users who share values, kinds and facets one after
+// the other, and merges two of them.
+func TestUsersAreIndependent(t *testing.T) {
 	all := benchEvents()
 	s := benchStrategy(7, 30)
 	s.Aliases = map[string]map[string]string{"facet1": {"value number 1": "value number 2", "value number 3": "merged"}}

@@ -19,8 +19,8 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// TestScenarios plays the stories in testdata/scenarios. Each has these commands, of which the later ones use what the earlier
-// ones left:
+// TestScenarios plays the stories in testdata/scenarios. Each has these
+// commands, of which the later ones use what the earlier ones left:
 //
 //	strategy                       lines "event <type> <name> <points>", "facet <name> <weight>",
 //	                               "half-lives <days> ...", "alias <facet> <from> <to>"
@@ -92,7 +92,7 @@ func (st *story) compute(t *testing.T, d *datadriven.TestData) (string, error) {
 	}
 	st.profile = sc.Profile()
 	if fault := differ(st.profile, affinity.Reference(st.events, st.strategy, w), 1e-9); fault != "" {
-		return "", fmt.Errorf("scorer and formula disagree: %s", fault)
+		return "", fmt.Errorf("Scorer and Reference differ: %s", fault)
 	}
 	return format(st.profile), nil
 }

@@ -2,45 +2,47 @@ package affinity
 
 import "math"
 
-// Scorer adds up one user's events, in any order, then those of the next user: see Reset. It holds one sum per filter
-// and half-life, however many the events. A scorer is not safe for concurrent use.
+// Scorer adds up the events of one user, in any order; Reset prepares it for
+// the next user. Its memory is one sum per filter and half-life, however many
+// events it adds. A Scorer is not safe for concurrent use.
 //
-// All terms are positive, so that rounding cannot grow by cancellation: n terms are within n x 1.1e-16 of the exact
-// sum in the worst case, a few millions still within 1e-9.
+// All terms are positive, so rounding errors do not grow by cancellation: the
+// sum of n terms has a relative error of at most n x 1.1e-16. A few million
+// terms stay within 1e-9.
 type Scorer struct {
 	c      *Compiled
 	window Window
-	user   uint32  // another for each user since values were last forgotten; never 0
+	user   uint32  // number of the user since the tables were last cleared; never 0
 	tables []table // by facet index
-	names  arena   // of their values
+	names  arena   // the text of their values
 	text   []byte  // scratch: a value
 
-	// The event begun last.
+	// The current event: the last one that Begin started.
 	time    int64
 	inside  bool
 	factors []float64 // 2^-(age/h) by half-life, once aged is true
 	aged    bool
 
 	known, scored  bool
-	latest, oldest int64 // latest event; oldest scored event
-	upcoming       int64 // when the first event that is ahead of the window enters it
+	latest, oldest int64 // time of the latest event, and of the oldest that scores
+	upcoming       int64 // time of the first event later than the window
 
-	// Scratch of a profile.
+	// Scratch space for building a profile.
 	order, spare   []ranked
 	places, listed []int32 // of facets
 }
 
-// Section is a facet of a kind of event with its weight. It holds for every scorer of the same Compiled, and may be
-// kept for as long.
+// Section is a facet of a kind of event, with its weight. It is valid for every
+// scorer of the same Compiled.
 type Section struct {
 	weight float64
 	facet  int32
 }
 
-// OK reports whether anything of this section scores.
+// OK reports whether the section scores.
 func (s Section) OK() bool { return s.weight > 0 }
 
-// NewScorer returns a scorer of no events.
+// NewScorer returns a scorer without events.
 func NewScorer(c *Compiled, w Window) *Scorer {
 	return &Scorer{
 		c:        c,
@@ -52,15 +54,15 @@ func NewScorer(c *Compiled, w Window) *Scorer {
 	}
 }
 
-// What a scorer remembers from user to user at most.
+// Bounds of what a scorer keeps between users.
 const (
 	maxKept      = 1 << 16 // values, over all facets
-	maxKeptBytes = 4 << 20 // of values
+	maxKeptBytes = 4 << 20 // bytes of values
 )
 
-// Reset makes the scorer one of no events and of another window, as NewScorer would. It keeps the memory, and up to
-// some bound the values it has seen: users of one app share most of them, and need not be entered for each anew.
-// Profiles made before stay as they are.
+// Reset empties the scorer and sets another window. It keeps the memory and, up
+// to maxKept and maxKeptBytes, the values it has seen: users of one app share
+// most of them. Profiles built before are not affected.
 func (sc *Scorer) Reset(w Window) {
 	kept := 0
 	for i := range sc.tables {
@@ -79,11 +81,13 @@ func (sc *Scorer) Reset(w Window) {
 	sc.upcoming = math.MaxInt64
 }
 
-// Compiled returns what the scorer scores by.
+// Compiled returns the compiled strategy of the scorer.
 func (sc *Scorer) Compiled() *Compiled { return sc.c }
 
-// Begin starts an event of this time (ms). It returns false if the event is outside the window: then nothing of it
-// counts. Every event of the user is to be begun, scored or not, those ahead of the window too.
+// Begin starts an event with this time (ms). It returns false if the event is
+// outside the window: then none of its values count. The caller must call Begin
+// for every event of the user, including events that do not score and events
+// later than the window.
 func (sc *Scorer) Begin(time int64) bool {
 	sc.time, sc.aged = time, false
 	sc.inside = sc.window.Contains(time)
@@ -91,18 +95,18 @@ func (sc *Scorer) Begin(time int64) bool {
 		sc.upcoming = min(sc.upcoming, sc.window.enters(time))
 		return false
 	}
-	sc.knows(time)
+	sc.noteEvent(time)
 	return true
 }
 
-// knows takes note of an event inside the window.
-func (sc *Scorer) knows(time int64) {
+// noteEvent records an event inside the window.
+func (sc *Scorer) noteEvent(time int64) {
 	if !sc.known || time > sc.latest {
 		sc.known, sc.latest = true, time
 	}
 }
 
-// Section returns the section of a facet in events of a type and name.
+// Section returns the section of a facet for events of a type and name.
 func (sc *Scorer) Section(typ, name, facet string) Section {
 	return sc.c.section(sc.c.points[Pair{Type: typ, Name: name}], facet)
 }
@@ -114,7 +118,8 @@ func (c *Compiled) section(points float64, facet string) Section {
 	return Section{}
 }
 
-// Add counts a value, as sent, n times for the event begun last. It does not keep the bytes of value.
+// Add counts a value, as the client sent it, n times for the current event. It
+// does not keep the bytes of value.
 func (sc *Scorer) Add(sec Section, value []byte, n int) {
 	if !sc.inside || !sec.OK() || n <= 0 {
 		return
@@ -122,7 +127,7 @@ func (sc *Scorer) Add(sec Section, value []byte, n int) {
 	sc.count(sec, sc.lookup(sec.facet, value, 0, len(value)), n)
 }
 
-// AddEvent begins e and adds all its counts. It keeps no memory of e.
+// AddEvent begins e and adds all its counts. It does not keep the memory of e.
 func (sc *Scorer) AddEvent(e Event) {
 	if !sc.Begin(e.Time) {
 		return
@@ -141,10 +146,10 @@ func (sc *Scorer) AddEvent(e Event) {
 	}
 }
 
-// count adds n to an entry for the event begun last, which is inside the window.
+// count adds n to an entry for the current event, which is inside the window.
 func (sc *Scorer) count(sec Section, at int32, n int) {
 	if !sc.aged {
-		sc.begunScores()
+		sc.beginScoring()
 	}
 	weight := sec.weight * float64(n)
 	sums := sc.sums(sec.facet, sc.resolve(sec.facet, at))
@@ -153,31 +158,33 @@ func (sc *Scorer) count(sec Section, at int32, n int) {
 	}
 }
 
-// begunScores takes note of the event begun last as one that scores, and works out how much it has decayed: once per
-// event, and not at all for those that score nothing.
-func (sc *Scorer) begunScores() {
+// beginScoring records that the current event scores, and computes its decay
+// factors. It runs once per event, and not for events that do not score.
+func (sc *Scorer) beginScoring() {
 	sc.aged = true
 	ms := age(sc.window.Now, sc.time)
 	for i, perMS := range sc.c.perMS {
-		sc.factors[i] = halved(ms * perMS)
+		sc.factors[i] = exp2Neg(ms * perMS)
 	}
 	sc.Scored(sc.time)
 }
 
-// Scored takes note of an event inside the window as one that scores, whatever its scores have decayed to.
+// Scored records that an event inside the window scores, even if its scores
+// have decayed to zero.
 func (sc *Scorer) Scored(time int64) {
 	if !sc.scored || time < sc.oldest {
 		sc.scored, sc.oldest = true, time
 	}
 }
 
-// Merge adds the events of another scorer, of the same Compiled and the same window. What is merged counts as if it
-// had been added here; o stays as it is.
+// Merge adds the events of another scorer, which must have the same Compiled
+// and the same window. It does not change o.
 func (sc *Scorer) Merge(o *Scorer) {
 	for facet := range o.tables {
 		from := &o.tables[facet]
 		for _, slot := range from.touched {
-			// A slot is what aliases have led to: they do not apply again.
+			// Slots are values after aliasing. An alias is one step, so it does
+			// not apply again.
 			sums := sc.sums(int32(facet), sc.lookupString(int32(facet), from.entries[slot].name))
 			for i, sum := range o.sumsAt(int32(facet), slot) {
 				sums[i] += sum
@@ -185,7 +192,7 @@ func (sc *Scorer) Merge(o *Scorer) {
 		}
 	}
 	if o.known {
-		sc.knows(o.latest)
+		sc.noteEvent(o.latest)
 	}
 	if o.scored {
 		sc.Scored(o.oldest)
@@ -193,7 +200,7 @@ func (sc *Scorer) Merge(o *Scorer) {
 	sc.upcoming = min(sc.upcoming, o.upcoming)
 }
 
-// Profile returns the profile of the events so far. The scorer may go on.
+// Profile returns the profile of the events so far. More events may follow.
 func (sc *Scorer) Profile() Profile {
 	p := sc.Outline()
 	p.Affinities = sc.affinities()
@@ -201,7 +208,7 @@ func (sc *Scorer) Profile() Profile {
 	return p
 }
 
-// Outline returns the profile of the events so far without its affinities.
+// Outline returns the profile of the events so far, without affinities.
 func (sc *Scorer) Outline() Profile {
 	return Profile{
 		RetentionDays: sc.window.RetentionDays,

@@ -8,33 +8,39 @@ import (
 	"strings"
 )
 
-// table holds the sums of one facet, and the values it has seen: of this user and, since entering a value costs more
-// than finding it, of the users before. It is a hash table of its own because most values are so short that they can
-// be hashed and compared as two words, and because forgetting a user must not cost more than he did.
+// table holds the sums of one facet by value. It keeps the values of earlier
+// users too, because inserting a value costs more than finding it.
 //
-// Every value is an entry, as sent. The entry of a value without an alias is also a slot, that is: it has sums.
+// It is a hash table of its own for two reasons. Most values are so short that
+// they can be hashed and compared as two words. And clearing the sums of a user
+// must not cost more than adding them did.
+//
+// Every value, as the client sent it, has an entry. An entry is also a slot,
+// with sums, unless an alias maps its value to another one.
 type table struct {
 	index   []uint64 // open addressing, a power of two: upper half of the hash, then entry + 1; 0 is free
 	entries []entry
 	sums    []float64 // by entry, then half-life
-	touched []int32   // entries that are slots of this user
+	touched []int32   // entries that are slots of the current user
 }
 
 type entry struct {
 	head words // of name
 	name string
-	slot int32  // the entry it counts as; unresolved until it is needed
-	user uint32 // whose slot it was last, as Scorer numbers users; 0: nobody's
+	slot int32  // the entry whose sums it adds to; unresolved until first used
+	user uint32 // the last user whose slot it was, as numbered by Scorer; 0: none
 }
 
 const unresolved = -1
 
-// words are the first 16 bytes of a value, filled up with zeros. An array would not be kept in registers.
+// words are the first 16 bytes of a value, padded with zeros. The compiler
+// would not keep an array in registers.
 type words struct{ first, second uint64 }
 
 const inWords = 16
 
-// readWords reads the words of b[start:end]. What follows in b may be read too, which is faster, but does not matter.
+// readWords reads the words of b[start:end]. It may also load the bytes behind
+// end, which is faster, and masks them out.
 func readWords(b []byte, start, end int) words {
 	if start+inWords > len(b) {
 		return shortWords(b[start:end])
@@ -47,8 +53,8 @@ func readWords(b []byte, start, end int) words {
 	}
 }
 
-// shortWords reads the words of a value of at most 16 bytes with nothing after it: from both ends, so that the two
-// parts overlap.
+// shortWords reads the words of a value of at most 16 bytes at the end of a
+// buffer. It loads from both ends of the value, so the two loads may overlap.
 func shortWords(b []byte) (w words) {
 	switch n := len(b); {
 	case n >= 8:
@@ -64,13 +70,13 @@ func shortWords(b []byte) (w words) {
 	return w
 }
 
-// Seeds keep senders from choosing values whose hashes meet.
+// Random seeds keep clients from choosing values whose hashes collide.
 var (
 	seed         = maphash.MakeSeed()
 	seed0, seed1 = rand.Uint64(), rand.Uint64()
 )
 
-// hash returns the hash of a value of n bytes that are all in its words.
+// hash returns the hash of a value of n <= 16 bytes.
 func (w words) hash(n int) uint64 {
 	high, low := bits.Mul64(w.first^seed0, w.second^seed1^uint64(n))
 	return high ^ low
@@ -83,7 +89,7 @@ func hash(head words, value []byte) uint64 {
 	return maphash.Bytes(seed, value)
 }
 
-// place puts an entry into the index, where it is not yet.
+// place inserts an entry that is not in the index.
 func (t *table) place(hash uint64, at int32) {
 	mask := uint64(len(t.index) - 1)
 	i := hash & mask
@@ -93,7 +99,7 @@ func (t *table) place(hash uint64, at int32) {
 	t.index[i] = hash>>32<<32 | uint64(uint32(at+1))
 }
 
-// grow makes room in the index for one entry more.
+// grow makes room in the index for one more entry.
 func (t *table) grow() {
 	if 2*(len(t.entries)+1) <= len(t.index) {
 		return
@@ -105,7 +111,8 @@ func (t *table) grow() {
 	}
 }
 
-// lookup returns the entry of b[start:end], which it makes if there is none.
+// lookup returns the entry of the value b[start:end]. It adds the entry if the
+// value is new.
 func (sc *Scorer) lookup(facet int32, b []byte, start, end int) int32 {
 	t, n := &sc.tables[facet], end-start
 	head := readWords(b, start, end)
@@ -134,7 +141,7 @@ func (sc *Scorer) lookupString(facet int32, value string) int32 {
 	return sc.lookup(facet, sc.text, 0, len(value))
 }
 
-// enter makes an entry for a value that has none. It keeps no memory of value.
+// enter adds an entry for a new value. It does not keep the memory of value.
 func (sc *Scorer) enter(facet int32, hash uint64, head words, value []byte) int32 {
 	t := &sc.tables[facet]
 	t.grow()
@@ -151,7 +158,8 @@ func (sc *Scorer) enter(facet int32, hash uint64, head words, value []byte) int3
 	return at
 }
 
-// resolve returns the slot of an entry: itself, or under an alias the entry of the value it counts as.
+// resolve returns the slot of an entry: the entry itself or, under an alias,
+// the entry of the alias's target.
 func (sc *Scorer) resolve(facet, at int32) int32 {
 	if slot := sc.tables[facet].entries[at].slot; slot != unresolved {
 		return slot
@@ -159,15 +167,15 @@ func (sc *Scorer) resolve(facet, at int32) int32 {
 	return sc.follow(facet, at)
 }
 
-// follow finds out the slot of an entry under an alias.
+// follow looks up the slot of an entry that has an alias, and remembers it.
 func (sc *Scorer) follow(facet, at int32) int32 {
 	slot := sc.lookupString(facet, sc.c.aliases[facet][sc.tables[facet].entries[at].name])
-	sc.tables[facet].entries[at].slot = slot // not before: the entries may have moved
+	sc.tables[facet].entries[at].slot = slot // indexed only now: lookupString may move the entries
 	return slot
 }
 
-// sums returns the sums of a slot, by half-life, which are from now on those of this user. They hold until the next
-// entry is made.
+// sums returns the sums of a slot, by half-life, and makes the slot one of the
+// current user. The slice is valid until the next entry is added.
 func (sc *Scorer) sums(facet, slot int32) []float64 {
 	t := &sc.tables[facet]
 	sums := sc.sumsAt(facet, slot)
@@ -179,13 +187,14 @@ func (sc *Scorer) sums(facet, slot int32) []float64 {
 	return sums
 }
 
-// sumsAt returns the sums of a slot that is this user's.
+// sumsAt returns the sums of a slot of the current user.
 func (sc *Scorer) sumsAt(facet, slot int32) []float64 {
 	k := len(sc.factors)
 	return sc.tables[facet].sums[int(slot)*k : (int(slot)+1)*k]
 }
 
-// arena keeps texts in common pieces of memory, which is cheaper than one for each.
+// arena stores many short strings in shared pieces of memory, which is cheaper
+// than one allocation for each.
 type arena struct {
 	piece *strings.Builder
 	size  int // bytes kept

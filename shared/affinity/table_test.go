@@ -12,13 +12,13 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-func TestHalvedIsAPowerOfTwo(t *testing.T) {
-	if halved(0) != 1 || halved(1) != 0.5 || halved(1000) != math.Exp2(-1000) || halved(math.Inf(1)) != 0 {
+func TestExp2Neg(t *testing.T) {
+	if exp2Neg(0) != 1 || exp2Neg(1) != 0.5 || exp2Neg(1000) != math.Exp2(-1000) || exp2Neg(math.Inf(1)) != 0 {
 		t.Error("whole halvings are not exact")
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.OneOf(rapid.Float64Range(0, 1), rapid.Float64Range(0, 20), rapid.Float64Range(0, 1100)).Draw(t, "x")
-		if got, want := halved(x), math.Exp2(-x); math.Abs(got-want) > 1e-15*want {
+		if got, want := exp2Neg(x), math.Exp2(-x); math.Abs(got-want) > 1e-15*want {
 			t.Fatalf("2^-%v is %v, want %v", x, got, want)
 		}
 	})
@@ -37,8 +37,9 @@ var oneFacet = Compile(strategy.Strategy{
 	FacetsScoring: []strategy.FacetScore{{FacetName: "f", Score: 1}},
 })
 
-// TestScorerRemembersOnlySoMuch gives users values that nobody had before, many or long, and then none.
-func TestScorerRemembersOnlySoMuch(t *testing.T) {
+// TestScorerBoundsWhatItKeeps gives users values that nobody had before, many
+// or long, and then none.
+func TestScorerBoundsWhatItKeeps(t *testing.T) {
 	const each = 9_000
 	for name, value := range map[string]string{"many": "", "long": strings.Repeat("x", 2_000)} {
 		t.Run(name, func(t *testing.T) {
@@ -54,21 +55,21 @@ func TestScorerRemembersOnlySoMuch(t *testing.T) {
 				t.Errorf("%d affinities, want %d", n, each)
 			}
 			if n := len(sc.tables[0].entries); n > maxKept+each {
-				t.Errorf("%d values are kept", n)
+				t.Errorf("%d values kept", n)
 			}
 			if n := sc.names.size; n > maxKeptBytes+each*2_020 {
-				t.Errorf("%d bytes of values are kept", n)
+				t.Errorf("%d bytes of values kept", n)
 			}
 			sc.Reset(w)
 			if n := len(sc.Profile().Affinities); n != 0 {
-				t.Errorf("a user of no events has %d affinities", n)
+				t.Errorf("a user without events has %d affinities", n)
 			}
 		})
 	}
 }
 
-// TestUsersAreNumberedAnew has the numbers of users go round.
-func TestUsersAreNumberedAnew(t *testing.T) {
+// TestUserNumberWrapsAround has the numbers of users go round.
+func TestUserNumberWrapsAround(t *testing.T) {
 	w := Window{Now: 1}
 	sc := NewScorer(oneFacet, w)
 	sc.AddEvent(oneEvent("first"))
@@ -81,7 +82,7 @@ func TestUsersAreNumberedAnew(t *testing.T) {
 	}
 }
 
-func TestArenaKeepsCopies(t *testing.T) {
+func TestArenaCopies(t *testing.T) {
 	var a arena
 	var kept, want []string
 	for i := range 3_000 {
@@ -96,25 +97,26 @@ func TestArenaKeepsCopies(t *testing.T) {
 		}
 	}
 	if a.size != len(strings.Join(want, "")) {
-		t.Errorf("%d bytes are counted", a.size)
+		t.Errorf("counted %d bytes", a.size)
 	}
 }
 
-// TestAlikeValuesAreApart has values whose hashes meet, as any may, and that differ only in their ends or lengths.
-func TestAlikeValuesAreApart(t *testing.T) {
+// TestCollidingValuesAreDistinct has values whose hashes meet, as any may, and that
+// differ only in their ends or lengths.
+func TestCollidingValuesAreDistinct(t *testing.T) {
 	for _, pair := range [][2]string{{"v", "v\x00"}, {"sixteen letters, a", "sixteen letters, b"}, {"sixteen letters.", "sixteen letters.."}} {
 		sc := NewScorer(oneFacet, Window{Now: 1})
 		a, b := []byte(pair[0]), []byte(pair[1])
 		head := readWords(b, 0, len(b))
 		first := sc.enter(0, hash(head, b), readWords(a, 0, len(a)), a)
 		if got := sc.lookup(0, b, 0, len(b)); got == first {
-			t.Errorf("%q is taken for %q", b, a)
+			t.Errorf("%q found as %q", b, a)
 		}
 	}
 }
 
-// TestWordsEndWithTheValue reads values with and without something after them.
-func TestWordsEndWithTheValue(t *testing.T) {
+// TestWordsStopAtTheEnd reads values with and without something after them.
+func TestWordsStopAtTheEnd(t *testing.T) {
 	b := []byte("0123456789abcdefghijklmnopqrstuvwxyz")
 	for start := range b {
 		for end := start; end <= len(b); end++ {

@@ -4,19 +4,21 @@ import "math"
 
 const day = 24 * 60 * 60 * 1000 // ms
 
-// Window says which events count: those with Now - retention < time <= Now that are not deleted.
+// Window selects the events that count: those with
+// Now - retention < time <= Now that are not deleted.
 type Window struct {
 	Now           int64 // ms: the T of the formula
 	RetentionDays int   // 0 = no limit
 	DeletedUntil  int64 // ms: events up to and including it are deleted; 0 = none
 }
 
-// Contains reports whether an event of time t (ms) counts.
+// Contains reports whether an event at time t (ms) counts.
 func (w Window) Contains(t int64) bool {
 	return w.oldest() <= t && t <= w.Now && !w.deleted(t)
 }
 
-// From returns the first ms that can be inside, or math.MinInt64 where the window has no beginning.
+// From returns the first ms inside the window, or math.MinInt64 if the window
+// has no start.
 func (w Window) From() int64 {
 	from := w.oldest()
 	if w.DeletedUntil != 0 {
@@ -25,8 +27,8 @@ func (w Window) From() int64 {
 	return from
 }
 
-// leaves returns the first Now (ms) whose window no longer contains time t, because t is too old; math.MaxInt64 if
-// there is none.
+// leaves returns the first Now (ms) at which time t is too old for the window,
+// or math.MaxInt64 if t never is.
 func (w Window) leaves(t int64) int64 {
 	if r := w.retention(); r < math.MaxInt64 && t <= math.MaxInt64-r {
 		return t + r
@@ -34,8 +36,9 @@ func (w Window) leaves(t int64) int64 {
 	return math.MaxInt64
 }
 
-// enters returns the first Now (ms) whose window contains time t, which is ahead of Now; math.MaxInt64 if there is
-// none. Clocks that disagree make such events.
+// enters returns the first Now (ms) at which the window contains time t, if t
+// is later than Now. Otherwise, or if t is deleted, it returns math.MaxInt64.
+// Clock skew between servers produces such events.
 func (w Window) enters(t int64) int64 {
 	if t <= w.Now || w.deleted(t) {
 		return math.MaxInt64
@@ -47,7 +50,7 @@ func (w Window) deleted(t int64) bool {
 	return w.DeletedUntil != 0 && t <= w.DeletedUntil
 }
 
-// oldest returns the first ms that the retention lets in.
+// oldest returns the first ms inside the retention.
 func (w Window) oldest() int64 {
 	if r := w.retention(); r < math.MaxInt64 && w.Now >= math.MinInt64+r {
 		return w.Now - r + 1
@@ -63,7 +66,7 @@ func (w Window) retention() int64 {
 	return int64(w.RetentionDays) * day
 }
 
-// age returns now - t in ms, where now >= t; it cannot overflow.
+// age returns now - t in ms. It requires now >= t and cannot overflow.
 func age(now, t int64) float64 {
 	return float64(uint64(now) - uint64(t))
 }

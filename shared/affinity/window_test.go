@@ -10,7 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// windows are what TestWindow looks at, each with its first ms and times on either side of its ends.
+// windows are what TestWindow looks at, each with its first ms and times on
+// either side of its ends.
 var windows = map[string]struct {
 	window  affinity.Window
 	from    int64
@@ -92,8 +93,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestAnyTime holds scorer and formula together where sums of times overflow.
-func TestAnyTime(t *testing.T) {
+// TestExtremeTimes holds scorer and formula together where sums of times overflow.
+func TestExtremeTimes(t *testing.T) {
 	extreme := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 0, -1, 1}))
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStrategy(t)
@@ -126,7 +127,7 @@ func TestAnyTime(t *testing.T) {
 			}
 		}
 		if p.Until <= w.Now && w.Now < math.MaxInt64 {
-			t.Fatalf("computed at %d, but holds only until %d", w.Now, p.Until)
+			t.Fatalf("computed at %d, but valid only until %d", w.Now, p.Until)
 		}
 		if fault := malformed(p.At(extreme.Draw(t, "later"))); fault != "" {
 			t.Fatal(fault)

@@ -19,7 +19,8 @@ const (
 	dayMS = int64(24 * 60 * 60 * 1000)
 )
 
-// benchStrategy scores ten kinds of events and three of the eight facets of a crowd.
+// benchStrategy scores ten kinds of events and three of the eight facets of a
+// crowd.
 func benchStrategy(halfLives ...int) strategy.Strategy {
 	s := strategy.Strategy{HalfLives: halfLives}
 	for i := range 10 {
@@ -49,7 +50,8 @@ func zipf(r *rand.Rand) func() int {
 	}
 }
 
-// crowd makes users of events over 90 days, each with one or two values of every facet from a vocabulary of 100.
+// crowd makes users of events over 90 days, each with one or two values of
+// every facet from a vocabulary of 100.
 func crowd(users, events int) [][]affinity.Event {
 	r := rand.New(rand.NewPCG(42, 1))
 	value := zipf(r)
@@ -105,7 +107,8 @@ func perCore(b *testing.B, events int, before time.Duration) {
 	b.ReportMetric(float64(events)/(cpu()-before).Seconds(), "events/s")
 }
 
-// BenchmarkScore is what a recompute does with the bytes of blocks: user after user into one scorer.
+// BenchmarkScore is what a recompute does with the bytes of blocks: user after
+// user into one scorer.
 func BenchmarkScore(b *testing.B) {
 	for _, halfLives := range [][]int{{30}, {7, 30, 180}, nil} {
 		for _, n := range []int{300, 500} {
@@ -136,7 +139,8 @@ func BenchmarkScore(b *testing.B) {
 	}
 }
 
-// BenchmarkRecomputeUser is all that a recompute does for a user between the bytes of blocks and those of the profile.
+// BenchmarkRecomputeUser is all that a recompute does for a user between the
+// bytes of blocks and those of the profile.
 func BenchmarkRecomputeUser(b *testing.B) {
 	for _, n := range []int{300, 500} {
 		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
@@ -194,7 +198,8 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkBuildOne is a block by a builder of its own, as a refresh may build one.
+// BenchmarkBuildOne is a block by a builder of its own, as a refresh may build
+// one.
 func BenchmarkBuildOne(b *testing.B) {
 	events := crowd(1, 40)[0]
 	b.ReportAllocs()

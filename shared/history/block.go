@@ -8,12 +8,14 @@ import (
 	"math"
 )
 
-// The stored form of a block. Integers are unsigned varints as in encoding/binary, unless said otherwise; text is its
-// length in bytes, then the bytes. An event is known by its ordinal: its place in the order of the block, from 0.
+// The stored form of a block. Integers are unsigned varints as in
+// encoding/binary unless marked. A text is its length in bytes, then the bytes.
+// An event is identified by its ordinal: its index in the order of the block,
+// from 0.
 //
 //	offset  size
 //	0       1     format: 1
-//	1       4     CRC-32C of all that follows, little-endian
+//	1       4     CRC-32C of all bytes that follow, little-endian
 //	5       var   time of the first event in ms: a signed varint
 //	        var   time from the first event to the last, in ms
 //	        var   number of events
@@ -22,25 +24,29 @@ import (
 //	        var   number of facets, then of each:
 //	              var   name: text
 //	              var   length of its section in bytes
-//	        var   length in bytes of the times, then for each event but the first:
-//	              var   time since the event before it
-//	        var   for each event: the place of its kind in the list above; of up to 128 kinds always one byte
-//	        var   the sections of the facets, in the order of the list above, each to its length, for each value:
+//	        var   length in bytes of the times, then for each event except the first:
+//	              var   time since the previous event
+//	        var   for each event: index of its kind in the list above; always one byte if there are up to 128 kinds
+//	        var   the sections of the facets, in the order of the list above. For each value:
 //	              var   value: text
-//	              var   2 x number of postings, + 1 if a count among them is not 1
+//	              var   2 x number of postings, + 1 if any count is not 1
 //	              var   the postings, in order of ordinals:
-//	                    where all counts are 1: distance of the ordinal from the one before it (from 0)
-//	                    otherwise 2 x that distance, and then + 1 and followed by the count if that is not 1
+//	                    if all counts are 1: difference from the previous ordinal (from 0)
+//	                    otherwise: 2 x that difference, + 1 and followed by the count if the count is not 1
 //
-// An event that counts nothing is in no posting. Sections that a strategy does not score are skipped, and whoever
-// finds all events outside the window skips the rest. This is stored data: another layout is another format byte.
+// An event without filters is in no posting. A reader skips the sections of
+// facets that the strategy does not score, and everything behind the times if
+// no event is inside the window. This is stored data: a new layout needs a new
+// format byte.
 const (
 	blockFormat = 1
 	blockHeader = 5
-	shortKinds  = 128 // so many, at most, have places of one byte
+	shortKinds  = 128 // up to this many kinds have one-byte indexes
 )
 
-// Check reports whether a block is as it was written: nil, ErrNewer for another format, or how it is damaged.
+// Check verifies the format and the checksum of a block. It returns nil,
+// ErrNewer for an unknown format, or an error that says how the block is
+// damaged.
 func Check(block []byte) error {
 	switch {
 	case len(block) > 0 && block[0] > blockFormat:
@@ -53,19 +59,19 @@ func Check(block []byte) error {
 	return nil
 }
 
-// frame is a block taken apart as far as it says by itself where its parts are.
+// frame holds the parts of a block whose positions the block states.
 type frame struct {
 	first  int64 // ms
 	span   uint64
 	events int
 	kinds  []byte
-	facets cursor // at the first of the list
-	listed int    // how many there are
+	facets cursor // at the first facet of the list
+	listed int    // number of facets
 	times  []byte
 	rest   []byte // kinds of events, then sections
 }
 
-// open takes a checked block apart.
+// open splits a checked block into its parts.
 func open(block []byte) (frame, bool) {
 	c := cursor{b: block, next: blockHeader}
 	f := frame{first: c.signed(), span: c.unsigned(), events: c.size(1), kinds: c.text()}
@@ -80,13 +86,13 @@ func open(block []byte) (frame, bool) {
 		return frame{}, false
 	}
 	f.rest = block[c.next:]
-	// So many events that there is a byte for the kind of each; times that are numbers.
+	// At least one byte for the kind of each event; times that do not overflow.
 	ok := f.events <= len(f.rest) && (f.events > 0 || f.span == 0) &&
 		f.span <= math.MaxInt64 && f.first <= math.MaxInt64-int64(f.span)
 	return f, ok
 }
 
-// readTimes reads the times of the events into times, which has room for as many.
+// readTimes decodes the times of the events into times, which has their length.
 func (f *frame) readTimes(times []int64) bool {
 	if f.events == 0 {
 		return len(f.times) == 0

@@ -33,7 +33,8 @@ func unpack(block []byte) ([]affinity.Event, error) {
 	return events, nil
 }
 
-// tidy returns events as blocks hold them: without counts of nothing, and those of an event in one order.
+// tidy returns events as blocks hold them: without counts of nothing, and those
+// of an event in one order.
 func tidy(events []affinity.Event) []affinity.Event {
 	tidied := slices.Clone(events)
 	for i := range tidied {
@@ -50,7 +51,7 @@ func sameEvent(a, b affinity.Event) bool {
 	return a.Time == b.Time && a.Type == b.Type && a.Name == b.Name && slices.Equal(a.Counts, b.Counts)
 }
 
-func TestEventsAreReadBack(t *testing.T) {
+func TestBlockRoundTrip(t *testing.T) {
 	for name, draw := range map[string]func(t *rapid.T) []affinity.Event{
 		"small": func(t *rapid.T) []affinity.Event { return drawLog(t, drawWindow(t)) },
 		"wide":  func(t *rapid.T) []affinity.Event { return drawWide(t, 250) },
@@ -79,7 +80,7 @@ func TestEventsAreReadBack(t *testing.T) {
 	}
 }
 
-func TestReadingMayStop(t *testing.T) {
+func TestEventsStopsEarly(t *testing.T) {
 	b := history.NewBuilder()
 	for i := range 3 {
 		b.Add(affinity.Event{Time: int64(i)})
@@ -95,7 +96,7 @@ func TestReadingMayStop(t *testing.T) {
 	}
 }
 
-func TestBuilderKeepsToItsBounds(t *testing.T) {
+func TestBlockSizeAndSpanBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := history.NewBuilder()
 		text := strings.Repeat("x", rapid.IntRange(1, 60_000).Draw(t, "text"))
@@ -126,8 +127,9 @@ func TestBuilderKeepsToItsBounds(t *testing.T) {
 	})
 }
 
-// TestWhatGrowsKeepsToTheBound fills blocks with what takes most room beside what it says.
-func TestWhatGrowsKeepsToTheBound(t *testing.T) {
+// TestBoundHoldsForGrowingParts fills blocks with what takes most room beside
+// what it says.
+func TestBoundHoldsForGrowingParts(t *testing.T) {
 	one := func(c affinity.Count) []affinity.Count { return []affinity.Count{c} }
 	tests := map[string]func(i int) affinity.Event{
 		"counts": func(i int) affinity.Event {
@@ -144,7 +146,8 @@ func TestWhatGrowsKeepsToTheBound(t *testing.T) {
 			return affinity.Event{Time: now, Counts: one(affinity.Count{Facet: fmt.Sprint(i), N: 1})}
 		},
 		"kinds": func(i int) affinity.Event { return affinity.Event{Time: now, Name: fmt.Sprint(i)} },
-		// The last of many kinds takes two bytes an event, whenever the others came.
+		// The last of many kinds takes two bytes an event, whenever the others
+		// came.
 		"kinds that come late": func(i int) affinity.Event {
 			if i < 510_000 {
 				return affinity.Event{Time: now, Name: "~"}
@@ -177,7 +180,7 @@ func TestWhatGrowsKeepsToTheBound(t *testing.T) {
 	}
 }
 
-func TestBuilderRefusesWhatDoesNotFit(t *testing.T) {
+func TestAddRefusesWhatDoesNotFit(t *testing.T) {
 	b := history.NewBuilder()
 	large := []affinity.Count{{Facet: "f", Value: strings.Repeat("x", history.SmallBytes), N: 1}}
 	for _, e := range []affinity.Event{{Time: now}, {Time: now, Counts: large}, {Time: now + history.MaxSpan}} {
@@ -208,7 +211,7 @@ func TestBuilderRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestBuilderKeepsNoMemoryOfEvents(t *testing.T) {
+func TestBuilderCopiesEvents(t *testing.T) {
 	b := history.NewBuilder()
 	buffer := []byte("view name facet value")
 	e := affinity.Event{Type: event.Type(buffer[:4]), Name: string(buffer[5:9])}
@@ -247,7 +250,7 @@ func sampleStrategy() strategy.Strategy {
 	return s
 }
 
-func TestDamageOfABlockIsNoticed(t *testing.T) {
+func TestBlockDamageIsDetected(t *testing.T) {
 	block, c := sampleBlock(), affinity.Compile(sampleStrategy())
 	r := history.NewReader(c)
 	readable := func(b []byte) bool {
@@ -269,11 +272,13 @@ func TestDamageOfABlockIsNoticed(t *testing.T) {
 	}
 }
 
-func TestBlocksSayWhatIsWrong(t *testing.T) {
+func TestBlockErrors(t *testing.T) {
 	whole := sampleBlock()
-	// After the header: two events 2 ms apart, one kind, one facet "f", one time, two kinds of events, one section.
+	// After the header: two events 2 ms apart, one kind, one facet "f", one
+	// time, two kinds of events, one section.
 	body := func(parts ...byte) []byte { return sealBlock(append(make([]byte, 5), parts...)) }
-	// Six events, each 2^62 ms after the one before it: 2^62 after the first in all, if that goes round.
+	// Six events, each 2^62 ms after the one before it: 2^62 after the first in
+	// all, if that goes round.
 	far := []byte{128, 128, 128, 128, 128, 128, 128, 128, 64}
 	round := body(slices.Concat([]byte{0}, far, []byte{6, 3, 0, 1, 'a', 0, 45}, far, far, far, far, far, make([]byte, 6))...)
 	tests := map[string]struct {
@@ -321,15 +326,17 @@ func TestBlocksSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// sealBlock makes the first bytes of b right, so that what follows them is read.
+// sealBlock makes the first bytes of b right, so that what follows them is
+// read.
 func sealBlock(b []byte) []byte {
 	b[0] = 1
 	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[5:], crc32.MakeTable(crc32.Castagnoli)))
 	return b
 }
 
-// TestTimesFarApartAreRead reads what no builder writes, but the format has room for.
-func TestTimesFarApartAreRead(t *testing.T) {
+// TestDistantTimes reads what no builder writes, but the format has
+// room for.
+func TestDistantTimes(t *testing.T) {
 	far := []byte{128, 128, 128, 128, 128, 128, 128, 128, 64} // 2^62
 	block := sealBlock(slices.Concat(make([]byte, 6), far, []byte{3, 2, 0, 0, 0, 10, 0}, far, make([]byte, 3)))
 	events, err := unpack(block)

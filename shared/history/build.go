@@ -9,7 +9,8 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// AppendBlock appends the block of the events to dst. After that the builder is empty.
+// AppendBlock appends to dst the block of the events added so far, and empties
+// the builder.
 func (b *Builder) AppendBlock(dst []byte) []byte {
 	start := len(dst)
 	dst = append(dst, blockFormat, 0, 0, 0, 0)
@@ -41,8 +42,9 @@ func (b *Builder) AppendBlock(dst []byte) []byte {
 	return dst
 }
 
-// appendNames appends the kinds of events, and leaves in places where each of them is. They are sorted, so that blocks
-// of the same kinds have the same bytes for them, which a reader need not take apart again.
+// appendNames appends the kinds of events and stores the index of each in
+// b.places. The kinds are sorted, so blocks with the same kinds have the same
+// bytes for them, and a reader decodes those bytes only once.
 func (b *Builder) appendNames(dst []byte) []byte {
 	order := make([]uint32, len(b.names))
 	for i := range order {
@@ -100,13 +102,13 @@ func (b *Builder) appendPostings(dst []byte, v *valueList) []byte {
 	}
 }
 
-// empty makes the builder one of no events. Of its memory it keeps what blocks of MaxBytes commonly take; a single
-// event may have taken any.
+// empty removes all events from the builder. It keeps the memory that a block
+// of MaxBytes commonly needs: a single large event may have grown it further.
 func (b *Builder) empty() {
 	b.first, b.newest, b.size = 0, 0, roomHeader
 	b.times, b.text, b.scratch = kept(b.times, MaxBytes), kept(b.text, MaxBytes), kept(b.scratch, MaxBytes)
 	b.kinds, b.postings, b.values = kept(b.kinds, MaxBytes/4), kept(b.postings, MaxBytes), kept(b.values, MaxBytes/16)
-	if len(b.index) > 1<<12 { // clearing it would cost small blocks more than making it again costs large ones
+	if len(b.index) > 1<<12 { // clearing it costs a small block more than allocating it costs a large one
 		b.index = nil
 	}
 	clear(b.index)
@@ -122,9 +124,9 @@ func (b *Builder) empty() {
 	b.facets = b.facets[:0]
 }
 
-// kept returns s empty, without its memory if that is for more than a number of items.
-func kept[T any](s []T, most int) []T {
-	if cap(s) > most {
+// kept returns s emptied. It drops the memory if the capacity exceeds maxCap.
+func kept[T any](s []T, maxCap int) []T {
+	if cap(s) > maxCap {
 		return nil
 	}
 	return s[:0]

@@ -11,23 +11,26 @@ import (
 )
 
 const (
-	// MaxBytes is how large a block is at most, unless a single event is larger.
+	// MaxBytes bounds the size of a block, unless a single event is larger.
 	MaxBytes = 1 << 20
-	// MaxSpan is how far apart in time, in ms, the events of a block are at most that is not small.
+	// MaxSpan bounds the time in ms between the first and the last event of a
+	// block that is larger than SmallBytes.
 	MaxSpan = 30 * 24 * 60 * 60 * 1000
-	// SmallBytes is what a small block takes at most. A user who does little has one such block and not one for each
-	// month: for him a row costs more than what is in it.
+	// SmallBytes bounds the size of a block that may span more than MaxSpan. A
+	// user with few events then has one block instead of one for each month:
+	// reading a row costs more than decoding so few events.
 	SmallBytes = 64 << 10
 )
 
-// Builder packs events into blocks, one after the other. It takes some times the memory of a block, which it uses
-// again for the next one. A builder is not safe for concurrent use.
+// Builder packs events into blocks, one block at a time. It uses a few times
+// the memory of a block and reuses it for the next one. A Builder is not safe
+// for concurrent use.
 type Builder struct {
 	first, newest int64
-	size          int // that the block has at most, apart from the kinds of events
+	size          int // upper bound of the block's size, without the kinds of its events
 
 	times  []byte   // as stored
-	kinds  []uint32 // by event: place in names
+	kinds  []uint32 // by event: index in names
 	names  []affinity.Pair
 	byName map[affinity.Pair]uint32
 
@@ -35,7 +38,7 @@ type Builder struct {
 	byFacet map[string]uint32
 
 	values   []valueList
-	index    []uint32 // of values: open addressing, a power of two; place + 1, 0 is free
+	index    []uint32 // of values: open addressing, a power of two; index + 1, 0 is free
 	text     []byte   // the values themselves
 	postings []posting
 
@@ -44,7 +47,8 @@ type Builder struct {
 	places  []uint32
 }
 
-// Lists are chains of places. The place 0 ends one: what is there begins a chain, and follows nothing.
+// Lists are linked by indexes. Index 0 ends a list: the item with index 0 is
+// always the first of its list, so no item links to it.
 
 type facetList struct {
 	name        string
@@ -68,7 +72,7 @@ type posting struct {
 	count   int
 }
 
-// NewBuilder returns a builder of no events.
+// NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
 	return &Builder{size: roomHeader, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}}
 }
@@ -76,17 +80,19 @@ func NewBuilder() *Builder {
 // Len returns the number of events in the builder.
 func (b *Builder) Len() int { return len(b.kinds) }
 
-// Newest returns the time of the latest event in ms; 0 if there is none.
+// Newest returns the time of the latest event in ms, or 0 if the builder is
+// empty.
 func (b *Builder) Newest() int64 { return b.newest }
 
-// Add adds an event that is not earlier than the one before it. It returns false, and adds nothing, if the event does
-// not go into this block any more: the block would become too large or too long, or the event is out of order. An
-// empty builder takes any event. Counts of 0 or less are left out. It keeps no memory of e.
+// Add adds the next event in order of time. It returns false and adds nothing
+// if the event does not fit: the block would become too large or span too much
+// time, or the event is earlier than the previous one. An empty builder takes
+// any event. Add ignores counts of 0 or less. It does not keep the memory of e.
 func (b *Builder) Add(e affinity.Event) bool {
 	if len(b.kinds) == 0 {
 		b.first = e.Time
 	} else {
-		if e.Time < b.newest || b.bound()+most(e) > b.room(e.Time) {
+		if e.Time < b.newest || b.maxSize()+maxAdded(e) > b.limit(e.Time) {
 			return false
 		}
 		before := len(b.times)
@@ -104,15 +110,16 @@ func (b *Builder) Add(e affinity.Event) bool {
 	return true
 }
 
-// room is what the block may take with an event of a time.
-func (b *Builder) room(time int64) int {
+// limit returns the largest size that the block may have with an event at time.
+func (b *Builder) limit(time int64) int {
 	if uint64(time)-uint64(b.first) > MaxSpan {
 		return SmallBytes
 	}
 	return MaxBytes
 }
 
-// What a block takes at most, apart from texts: once, and for each of what it holds.
+// Upper bounds of the bytes of a block apart from texts: of the header, and of
+// each event, name and count.
 const (
 	roomHeader = 64
 	roomEvent  = 16
@@ -120,13 +127,15 @@ const (
 	roomCount  = 32
 )
 
-// bound is what the block takes at most, be there one more kind of events or not.
-func (b *Builder) bound() int {
+// maxSize returns an upper bound of the block's size, allowing for one more
+// kind of events.
+func (b *Builder) maxSize() int {
 	return b.size + (len(b.kinds)+1)*uvarintLen(uint64(len(b.names)))
 }
 
-// most is what an event adds to a block at most: all that it names may be new.
-func most(e affinity.Event) int {
+// maxAdded returns an upper bound of the bytes that an event adds to a block.
+// Its kind, facets and values may all be new.
+func maxAdded(e affinity.Event) int {
 	n := roomEvent + roomName + len(e.Type) + len(e.Name)
 	for i := range e.Counts {
 		n += roomName + roomCount + len(e.Counts[i].Facet) + len(e.Counts[i].Value)
@@ -136,7 +145,7 @@ func most(e affinity.Event) int {
 
 func uvarintLen(n uint64) int { return (bits.Len64(n|1) + 6) / 7 }
 
-// kind returns the place of a kind of events.
+// kind returns the index of a kind of events, which it adds if it is new.
 func (b *Builder) kind(typ event.Type, name string) uint32 {
 	place, ok := b.byName[affinity.Pair{Type: string(typ), Name: name}]
 	if !ok {
@@ -149,7 +158,7 @@ func (b *Builder) kind(typ event.Type, name string) uint32 {
 	return place
 }
 
-// facet returns the place of a facet.
+// facet returns the index of a facet, which it adds if it is new.
 func (b *Builder) facet(name string) uint32 {
 	place, ok := b.byFacet[name]
 	if !ok {
@@ -162,10 +171,10 @@ func (b *Builder) facet(name string) uint32 {
 	return place
 }
 
-// seed keeps senders from choosing values whose hashes meet.
+// A random seed keeps clients from choosing values whose hashes collide.
 var seed = maphash.MakeSeed()
 
-// value returns the place of a value of a facet.
+// value returns the index of a value of a facet, which it adds if it is new.
 func (b *Builder) value(facet uint32, name string) uint32 {
 	if 2*len(b.values) >= len(b.index) {
 		b.grow()

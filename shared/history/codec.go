@@ -7,33 +7,36 @@ import (
 	"hash/crc32"
 )
 
-// The stored form of a manifest. Integers are varints as in encoding/binary, signed ones zigzag; text is its length in
-// bytes, unsigned, then the bytes. A place is its time, as the signed difference from the place written before it
-// (from 0 for the first), then its id: text.
+// The stored form of a manifest. Integers are varints as in encoding/binary,
+// the signed ones zigzag. A text is its length in bytes, unsigned, then the
+// bytes. A position is its time, as the signed difference from the previous
+// position (from 0 for the first), then its id as a text.
 //
 //	offset  size
 //	0       1     format: 1
 //	1       8     Version, big-endian
-//	9       4     CRC-32C of all but itself, little-endian
+//	9       4     CRC-32C of all bytes except these four, little-endian
 //	13      var   Complete: signed
-//	        1     flags: bit 0 says that there is an announcement, the others are 0
-//	        var   the announcement, if there is one: From, To, then Ticket: signed
+//	        1     flags: bit 0 is set if an announcement follows, the others are 0
+//	        var   the announcement, if any: From, To, then Ticket: signed
 //	        var   number of blocks, unsigned, then each of them:
-//	              1     flags: bit 0 says that From is the To of the block before; the others are 0
+//	              1     flags: bit 0 is set if From is the previous block's To; the others are 0
 //	              var   From, unless bit 0 is set; To
-//	              var   Ticket, as the difference from that of the block before: signed
+//	              var   Ticket, as the difference from the previous block's: signed
 //	              var   N: unsigned
 //	              var   Newest, as the difference from the time of To: signed
 //	              var   Events, Bytes: unsigned
 //
-// A block takes 30 bytes next to another one, and 45 elsewhere. This is stored data: another layout is another format
-// byte, but the first nine bytes stay: by them the store tells whether a manifest is still the one that was read.
+// An entry takes 30 bytes next to another block, and 45 otherwise. This is
+// stored data: a new layout needs a new format byte. The first nine bytes must
+// not change: the store compares them to see whether a manifest has changed.
 const (
 	manifestFormat = 1
-	// PrefixSize is how many bytes at the beginning of a stored manifest say its format and version.
+	// PrefixSize is the number of leading bytes of a stored manifest that hold
+	// its format and version.
 	PrefixSize     = 9
 	manifestHeader = PrefixSize + 4
-	minBlock       = 8 // bytes that a block takes at least
+	minBlock       = 8 // minimum bytes of an entry
 
 	flagAnnounced = 1
 	flagAdjacent  = 1
@@ -48,11 +51,11 @@ func (m Manifest) AppendBinary(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(m.Version))
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.AppendVarint(dst, m.Complete)
-	w := placeWriter{dst: dst}
+	w := posWriter{dst: dst}
 	if a := m.Announced; a != nil {
 		w.dst = append(w.dst, flagAnnounced)
-		w.place(a.From)
-		w.place(a.To)
+		w.pos(a.From)
+		w.pos(a.To)
 		w.dst = binary.AppendVarint(w.dst, a.Ticket)
 	} else {
 		w.dst = append(w.dst, 0)
@@ -63,24 +66,26 @@ func (m Manifest) AppendBinary(dst []byte) []byte {
 	return dst
 }
 
-// manifestSum is the checksum of a stored manifest, all of it but the checksum.
+// manifestSum returns the checksum of a stored manifest, which covers all bytes
+// except the checksum.
 func manifestSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:PrefixSize], castagnoli), castagnoli, b[manifestHeader:])
 }
 
-// placeWriter writes places, each by its distance from the one before. Distances wrap round, so that all can be written.
-type placeWriter struct {
+// posWriter writes positions, each as the difference from the previous one.
+// Differences wrap around, so every position can be written.
+type posWriter struct {
 	dst  []byte
 	last int64
 }
 
-func (w *placeWriter) place(p Pos) {
+func (w *posWriter) pos(p Pos) {
 	w.dst = binary.AppendVarint(w.dst, p.Time-w.last)
 	w.dst = appendText(w.dst, p.ID)
 	w.last = p.Time
 }
 
-func (w *placeWriter) blocks(blocks []Block) {
+func (w *posWriter) blocks(blocks []Block) {
 	w.dst = binary.AppendUvarint(w.dst, uint64(len(blocks)))
 	var before Block
 	for i, b := range blocks {
@@ -88,9 +93,9 @@ func (w *placeWriter) blocks(blocks []Block) {
 			w.dst = append(w.dst, flagAdjacent)
 		} else {
 			w.dst = append(w.dst, 0)
-			w.place(b.From)
+			w.pos(b.From)
 		}
-		w.place(b.To)
+		w.pos(b.To)
 		w.dst = binary.AppendVarint(w.dst, b.ID.Ticket-before.ID.Ticket)
 		w.dst = binary.AppendUvarint(w.dst, uint64(b.ID.N))
 		w.dst = binary.AppendVarint(w.dst, b.Newest-b.To.Time)
@@ -104,8 +109,10 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ParseManifest reads what AppendBinary wrote; nothing stored is the zero manifest. It shares no memory with b. The
-// error is ErrNewer for another format; any other means that b is damaged, and the log is to be read in its place.
+// ParseManifest parses what AppendBinary wrote. An empty b is the zero
+// manifest. The manifest shares no memory with b. The error is ErrNewer for an
+// unknown format. Any other error means that b is damaged and the caller must
+// read the log instead.
 func ParseManifest(b []byte) (Manifest, error) {
 	if len(b) == 0 {
 		return Manifest{}, nil
@@ -127,12 +134,12 @@ func parseManifest(b []byte) (Manifest, error) {
 	if manifestSum(b) != binary.LittleEndian.Uint32(b[PrefixSize:]) {
 		return Manifest{}, errors.New("checksum does not match")
 	}
-	r := placeReader{cursor: cursor{b: b, next: manifestHeader}, text: string(b)}
+	r := posReader{cursor: cursor{b: b, next: manifestHeader}, text: string(b)}
 	m := Manifest{Version: int64(binary.BigEndian.Uint64(b[1:])), Complete: r.signed()}
 	switch r.byte() {
 	case 0:
 	case flagAnnounced:
-		m.Announced = &Announcement{Range: Range{From: r.place(), To: r.place()}, Ticket: r.signed()}
+		m.Announced = &Announcement{Range: Range{From: r.pos(), To: r.pos()}, Ticket: r.signed()}
 		if !m.Announced.valid() {
 			return Manifest{}, errDamaged
 		}
@@ -148,20 +155,20 @@ func parseManifest(b []byte) (Manifest, error) {
 
 func (r Range) valid() bool { return r.From.Compare(r.To) < 0 }
 
-// placeReader reads what placeWriter wrote. Ids are parts of one string.
-type placeReader struct {
+// posReader reads what posWriter wrote. All ids share one string.
+type posReader struct {
 	cursor
 	text string
 	last int64
 }
 
-func (r *placeReader) place() Pos {
+func (r *posReader) pos() Pos {
 	r.last += r.signed()
 	n := len(r.cursor.text())
 	return Pos{Time: r.last, ID: r.text[r.next-n : r.next]}
 }
 
-func (r *placeReader) blocks() []Block {
+func (r *posReader) blocks() []Block {
 	n := r.size(minBlock)
 	if n == 0 {
 		return nil
@@ -172,13 +179,13 @@ func (r *placeReader) blocks() []Block {
 		b := &blocks[i]
 		switch flags := r.byte(); {
 		case flags == 0:
-			b.From = r.place()
+			b.From = r.pos()
 		case flags == flagAdjacent && i > 0:
 			b.From = before.To
 		default:
 			r.damaged = true
 		}
-		b.To = r.place()
+		b.To = r.pos()
 		b.ID = BlockID{Ticket: before.ID.Ticket + r.signed(), N: r.number()}
 		b.Newest = b.To.Time + r.signed()
 		b.Events, b.Bytes = r.number(), r.number()

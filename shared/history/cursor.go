@@ -6,15 +6,17 @@ import (
 	"math/bits"
 )
 
-// cursor takes stored bytes apart. What does not fit makes it damaged, and from then on it reads zeros.
+// cursor parses stored bytes. After the first value that does not fit, damaged
+// is set and every read returns zero.
 type cursor struct {
 	b       []byte
-	next    int // place in b
+	next    int // offset in b
 	damaged bool
 }
 
-// size reads how many items of at least this many bytes follow. No more can be than there are bytes, which bounds
-// what is allocated for them.
+// size reads the number of items that follow, each of at least this many bytes.
+// The number cannot exceed what the remaining bytes can hold, which bounds the
+// memory allocated for the items.
 func (c *cursor) size(each int) int {
 	n := c.unsigned()
 	if n > uint64((len(c.b)-c.next)/each) {
@@ -24,7 +26,7 @@ func (c *cursor) size(each int) int {
 	return int(n)
 }
 
-// number reads what is counted.
+// number reads a count that no bytes bound.
 func (c *cursor) number() int {
 	n := c.unsigned()
 	if n > math.MaxInt {
@@ -68,7 +70,8 @@ func (c *cursor) signed() int64 {
 	return int64(n>>1) ^ -int64(n&1) // zigzag
 }
 
-// uvarint reads a varint at p, and returns where the next byte is: beyond the end if there is no varint at p.
+// uvarint reads a varint at p and returns the offset behind it. The offset is
+// beyond the end of b if p does not hold a varint.
 func uvarint(b []byte, p int) (uint64, int) {
 	if p < len(b) && b[p] < 0x80 { // one byte: nearly always
 		return uint64(b[p]), p + 1
@@ -87,15 +90,15 @@ func longUvarint(b []byte, p int) (uint64, int) {
 	return n, p + size
 }
 
-// wordUvarint is uvarint without a branch on the length: for varints of up to 8 bytes, of which there are 8 at p. It
-// returns p if there is a longer one.
+// wordUvarint is uvarint without a branch on the length. It requires 8 bytes at
+// p and reads varints of up to 8 bytes. For a longer one it returns p.
 func wordUvarint(b []byte, p int) (uint64, int) {
 	x := binary.LittleEndian.Uint64(b[p:])
 	ends := ^x & 0x8080808080808080 // the highest bit of each byte that ends a varint
 	if ends == 0 {
 		return 0, p
 	}
-	x &= ends ^ (ends - 1) // the bytes of the first
+	x &= ends ^ (ends - 1) // the bytes of the first varint
 	x = x&0x007f007f007f007f | x&0x7f007f007f007f00>>1
 	x = x&0x00003fff00003fff | x&0x3fff00003fff0000>>2
 	x = x&0x000000000fffffff | x&0x0fffffff00000000>>4

@@ -14,8 +14,9 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// crowded makes worlds in which nearly everything scores and meets, unlike those that rapid draws: some hundred events
-// a user, few values, windows that cut through blocks.
+// crowded makes worlds in which nearly everything scores and meets, unlike
+// those that rapid draws: some hundred events a user, few values, windows that
+// cut through blocks.
 type crowded struct{ *rand.Rand }
 
 // texts are values whose words, lengths or both are alike.
@@ -83,7 +84,8 @@ func (r crowded) log() []affinity.Event {
 	return events
 }
 
-// add adds a log to scorers, parts of it in blocks and parts loose, and returns how many events that were.
+// add adds a log to scorers, parts of it in blocks and parts loose, and returns
+// how many events that were.
 func (r crowded) add(t *testing.T, b *history.Builder, reader *history.Reader, events []affinity.Event, scorers ...*affinity.Scorer) int {
 	n := 0
 	for rest := events; len(rest) > 0; {
@@ -108,7 +110,7 @@ func (r crowded) add(t *testing.T, b *history.Builder, reader *history.Reader, e
 	return n
 }
 
-func TestCrowdedBlocksAreTheFormula(t *testing.T) {
+func TestDenseBlocksEqualReference(t *testing.T) {
 	b := history.NewBuilder()
 	listed, cut := 0, 0
 	for seed := range uint64(150) {
@@ -143,8 +145,9 @@ func TestCrowdedBlocksAreTheFormula(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfTheBlockBefore scores blocks that are cut by the window after one that is not, and is as long.
-func TestNothingIsLeftOfTheBlockBefore(t *testing.T) {
+// TestReaderForgetsPreviousBlock scores blocks that are cut by the window
+// after one that is not, and is as long.
+func TestReaderForgetsPreviousBlock(t *testing.T) {
 	w := affinity.Window{Now: now, RetentionDays: 20}
 	s := sampleStrategy()
 	at := func(days ...int64) []affinity.Event {
@@ -173,8 +176,9 @@ func TestNothingIsLeftOfTheBlockBefore(t *testing.T) {
 	}
 }
 
-// TestKindsOfOneLengthDiffer scores blocks whose kinds differ, though they take the same bytes.
-func TestKindsOfOneLengthDiffer(t *testing.T) {
+// TestKindsOfEqualLength scores blocks whose kinds differ, though they take
+// the same bytes.
+func TestKindsOfEqualLength(t *testing.T) {
 	s, w := sampleStrategy(), affinity.Window{Now: now}
 	c := affinity.Compile(s)
 	r, sc := history.NewReader(c), affinity.NewScorer(c, w)

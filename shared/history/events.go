@@ -8,9 +8,11 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Events returns all events of a block, in order. Their counts are in the order of the block, whatever it was when
-// they were added. If the block is damaged, or of another format (ErrNewer), there is one error in place of the first
-// event, and nothing else. Events share one copy of the block's texts and not the block; they may be kept.
+// Events iterates over the events of a block, in order. The counts of an event
+// are in the order of the block, not in the order in which they were added. If
+// the block is damaged or has an unknown format (ErrNewer), Events yields one
+// error and stops. The events share one copy of the block's texts, not the
+// block itself, so the caller may keep them.
 func Events(block []byte) iter.Seq2[affinity.Event, error] {
 	return func(yield func(affinity.Event, error) bool) {
 		u, err := unpack(block)
@@ -28,19 +30,20 @@ func Events(block []byte) iter.Seq2[affinity.Event, error] {
 	}
 }
 
-// unpacked is a block turned back from lists of events by value into lists of counts by event.
+// unpacked is a block transposed: lists of counts by event instead of lists of
+// events by value.
 type unpacked struct {
 	text   string
 	times  []int64
-	kinds  []uint32 // by event: of names
+	kinds  []uint32 // by event: index in names
 	names  []affinity.Pair
-	values []affinity.Count // of no count
-	starts []uint32         // in cells, by event and at the end
+	values []affinity.Count // with N unset
+	starts []uint32         // offsets in cells by event, then the end
 	cells  []cell
 	slab   []affinity.Count
 }
 
-// cell is a posting on the side of its event.
+// cell is a posting as its event holds it.
 type cell struct {
 	value uint32
 	count int
@@ -55,7 +58,7 @@ func unpack(block []byte) (*unpacked, error) {
 		return nil, errDamaged
 	}
 	u := &unpacked{text: string(block), times: make([]int64, f.events)}
-	at := len(block) - len(f.rest) // of what is read next
+	at := len(block) - len(f.rest) // offset of the kinds
 	if !f.readTimes(u.times) || !u.readNames(f.kinds) {
 		return nil, errDamaged
 	}
@@ -85,7 +88,8 @@ func (u *unpacked) readNames(kinds []byte) bool {
 	return !c.damaged
 }
 
-// readSections reads all postings twice: first to see how many each event has, then to put them there.
+// readSections reads all postings twice: first to count those of each event,
+// then to store them.
 func (u *unpacked) readSections(f frame, c cursor) bool {
 	u.starts = make([]uint32, f.events+1)
 	ends := u.starts[1:]
@@ -95,7 +99,7 @@ func (u *unpacked) readSections(f frame, c cursor) bool {
 	}
 	total := uint32(0)
 	for i, n := range ends {
-		ends[i] = total // where the event's begin, which moves to where they end
+		ends[i] = total // the start of the event's cells; it advances to their end
 		total += n
 	}
 	u.cells = make([]cell, total)
@@ -106,8 +110,8 @@ func (u *unpacked) readSections(f frame, c cursor) bool {
 	})
 }
 
-// eachPosting calls fn for all postings of the sections that begin at c, which it moves to their end, and leaves the
-// values in u.
+// eachPosting calls fn for every posting of the sections at c and advances c to
+// their end. It appends the values to u.values.
 func (u *unpacked) eachPosting(f frame, c *cursor, fn func(value uint32, ordinal, count int)) bool {
 	list := f.facets
 	for range f.listed {
@@ -153,8 +157,8 @@ func (u *unpacked) readPostings(c *cursor, fn func(value uint32, ordinal, count 
 	}
 }
 
-// counts returns the counts of an event. They are cut from memory that events share, so that few of them are few
-// allocations.
+// counts returns the counts of event i, cut from a slab that events share to
+// save allocations.
 func (u *unpacked) counts(i int) []affinity.Count {
 	cells := u.cells[u.starts[i]:u.starts[i+1]]
 	n := len(cells)

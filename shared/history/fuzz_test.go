@@ -29,7 +29,8 @@ func FuzzBlock(f *testing.F) {
 	})
 }
 
-// checkBlock holds whatever has a right checksum to this: what can be read event by event scores the same as they do.
+// checkBlock holds whatever has a right checksum to this: what can be read
+// event by event scores the same as they do.
 func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 	events, unpacked := unpack(block)
 	counts := 0

@@ -13,8 +13,9 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// A small world, so that random events and strategies meet: event names a and b score at times, c never does; facets
-// f0 to f2 at times, f3 never; values v0 to v2 may be aliases of v3 and of "merged", which no event carries.
+// A small world, so that random events and strategies meet: event names a and b
+// score at times, c never does; facets f0 to f2 at times, f3 never; values v0
+// to v2 may be aliases of v3 and of "merged", which no event carries.
 var (
 	types      = []event.Type{event.View, event.Click, event.Conversion}
 	eventNames = []string{"a", "b", "c"}
@@ -60,7 +61,8 @@ func drawWindow(t *rapid.T) affinity.Window {
 	return w
 }
 
-// drawTime draws times all over, and often those next to which the window begins or ends.
+// drawTime draws times all over, and often those next to which the window
+// begins or ends.
 func drawTime(t *rapid.T, w affinity.Window) int64 {
 	edges := []int64{w.Now, max(w.From(), 0)}
 	return rapid.OneOf(
@@ -98,7 +100,8 @@ func byTime(a, b affinity.Event) int {
 	return history.Pos{Time: a.Time}.Compare(history.Pos{Time: b.Time})
 }
 
-// drawWide draws events with more kinds, facets, values and texts than a byte can count, but no more than n each.
+// drawWide draws events with more kinds, facets, values and texts than a byte
+// can count, but no more than n each.
 func drawWide(t *rapid.T, n int) []affinity.Event {
 	text := func(kind string, n int) string {
 		return fmt.Sprintf("%s%0*d", kind, rapid.SampledFrom([]int{1, 1, 1, 150}).Draw(t, "width"), rapid.IntRange(0, n).Draw(t, kind))

@@ -8,36 +8,39 @@ import (
 // BlockID names a block of a user.
 type BlockID struct {
 	Ticket int64 // of the fold that wrote it
-	N      int   // its number within the fold
+	N      int   // number of the block within the fold
 }
 
-// Block is what a manifest says of a block: it holds every event of a range of the log.
+// Block is a manifest's entry for one block, which holds every event of its
+// range of the log.
 type Block struct {
 	Range
 	ID     BlockID
-	Newest int64 // ms: its latest event
+	Newest int64 // time of its latest event, in ms
 	Events int
 	Bytes  int // as stored
 }
 
-// Announcement is a fold under way: it has said what it is going to cover, and commits only if the manifest's version
-// is still the one it left.
+// Announcement records that a fold is running: it names the range that the fold
+// will cover. The fold commits only if the manifest still has the version that
+// the announcement gave it.
 type Announcement struct {
 	Range
 	Ticket int64 // of the fold
 }
 
-// Manifest says which ranges of a user's log are in which blocks. Manifests are values: nothing changes one in place,
-// so copies may share their lists.
+// Manifest lists the blocks of a user and the ranges of the log that they
+// cover. Manifests are immutable, so copies may share their slices.
 type Manifest struct {
-	Version int64 // another with each change of the manifest; whoever changes it sets it
-	// Complete is a ticket at which nothing of the log was outside the blocks, from the first of them on; 0: unknown.
+	Version int64 // unique to each change of the manifest; the caller sets it
+	// Complete is a ticket at which no event of the log, from the first block
+	// on, was outside the blocks. 0 means unknown.
 	Complete  int64
-	Announced *Announcement // nil: none
-	Blocks    []Block       // in order, disjoint, none of them empty
+	Announced *Announcement // nil without a running fold
+	Blocks    []Block       // sorted, disjoint and not empty
 }
 
-// Covering returns the block whose range holds a place.
+// Covering returns the block whose range contains a position.
 func (m Manifest) Covering(p Pos) (Block, bool) {
 	i := m.after(p)
 	if i < len(m.Blocks) && m.Blocks[i].From.Compare(p) <= 0 {
@@ -46,12 +49,13 @@ func (m Manifest) Covering(p Pos) (Block, bool) {
 	return Block{}, false
 }
 
-// after returns the number of the first block that ends after p.
+// after returns the index of the first block that ends after p.
 func (m Manifest) after(p Pos) int {
 	return sort.Search(len(m.Blocks), func(i int) bool { return m.Blocks[i].To.Compare(p) > 0 })
 }
 
-// Gaps returns what no block covers of the log from a place on, in order. The last of them ends at End.
+// Gaps returns the ranges of the log from a position on that no block covers,
+// in order. The last one ends at End.
 func (m Manifest) Gaps(from Pos) []Range {
 	var gaps []Range
 	for _, b := range m.Blocks[m.after(from):] {
@@ -66,8 +70,8 @@ func (m Manifest) Gaps(from Pos) []Range {
 	return gaps
 }
 
-// Without returns the manifest without some blocks. If any goes, the copy is complete at no ticket, and what was
-// announced is not any more.
+// Without returns the manifest without the blocks for which drop returns true.
+// If it drops any, it also clears Complete and Announced.
 func (m Manifest) Without(drop func(Block) bool) Manifest {
 	left := make([]Block, 0, len(m.Blocks))
 	for _, b := range m.Blocks {
@@ -82,7 +86,8 @@ func (m Manifest) Without(drop func(Block) bool) Manifest {
 	return m
 }
 
-// With returns the manifest with blocks added, each in the place of those that it overlaps.
+// With returns the manifest with blocks added. Each replaces the blocks that it
+// overlaps.
 func (m Manifest) With(blocks ...Block) Manifest {
 	m.Blocks = slices.Clone(m.Blocks)
 	for _, b := range blocks {

@@ -16,7 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/history"
 )
 
-func TestPlacesAreOrdered(t *testing.T) {
+func TestPosOrder(t *testing.T) {
 	ordered := []history.Pos{{Time: math.MinInt64}, {}, {ID: "a"}, {ID: "a\x00"}, {ID: "ab"}, {Time: 1}, history.End}
 	for i, p := range ordered {
 		for j, q := range ordered {
@@ -30,10 +30,11 @@ func TestPlacesAreOrdered(t *testing.T) {
 	}
 }
 
-// holds tells whether a place is in a range, told without what the package has for it.
+// holds tells whether a place is in a range, told without what the package has
+// for it.
 func holds(r history.Range, p history.Pos) bool { return r.From.Compare(p) <= 0 && p.Compare(r.To) < 0 }
 
-func TestManifestIsAMapOfTheLog(t *testing.T) {
+func TestManifestCoverage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawManifest(t)
 		for i, b := range m.Blocks {
@@ -62,7 +63,7 @@ func TestManifestIsAMapOfTheLog(t *testing.T) {
 	})
 }
 
-func TestBlocksReplaceThoseTheyOverlap(t *testing.T) {
+func TestWithReplacesOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, add := drawManifest(t), drawBlock(t)
 		before := slices.Clone(m.Blocks)
@@ -87,7 +88,7 @@ func TestBlocksReplaceThoseTheyOverlap(t *testing.T) {
 	})
 }
 
-func TestBlocksDropOut(t *testing.T) {
+func TestWithout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawManifest(t)
 		before, p := slices.Clone(m.Blocks), drawPos(t, "place")
@@ -110,7 +111,7 @@ func TestBlocksDropOut(t *testing.T) {
 	})
 }
 
-func TestManifestIsReadBack(t *testing.T) {
+func TestManifestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawManifest(t)
 		b := m.AppendBinary([]byte("kept"))
@@ -132,7 +133,7 @@ func TestManifestIsReadBack(t *testing.T) {
 	})
 }
 
-func TestNoManifestIsAnEmptyOne(t *testing.T) {
+func TestEmptyManifest(t *testing.T) {
 	m, err := history.ParseManifest(nil)
 	if diff := cmp.Diff(history.Manifest{}, m); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
@@ -154,14 +155,14 @@ func foldedManifest() history.Manifest {
 	return m
 }
 
-func TestStoredManifestIsSmall(t *testing.T) {
+func TestStoredManifestSize(t *testing.T) {
 	m := foldedManifest()
 	if got, most := len(m.AppendBinary(nil)), 60+45*len(m.Blocks); got > most {
 		t.Errorf("%d blocks take %d bytes, want at most %d", len(m.Blocks), got, most)
 	}
 }
 
-func TestDamageOfAManifestIsNoticed(t *testing.T) {
+func TestManifestDamageIsDetected(t *testing.T) {
 	b := foldedManifest().AppendBinary(nil)
 	for n := range b {
 		if _, err := history.ParseManifest(b[:n]); err == nil && n > 0 {
@@ -177,7 +178,7 @@ func TestDamageOfAManifestIsNoticed(t *testing.T) {
 	}
 }
 
-func TestParseManifestSaysWhy(t *testing.T) {
+func TestParseManifestErrors(t *testing.T) {
 	at := func(ms int64) history.Pos { return history.Pos{Time: ms} }
 	block := func(from, to int64) history.Block {
 		return history.Block{Range: history.Range{From: at(from), To: at(to)}}
@@ -214,7 +215,8 @@ func TestParseManifestSaysWhy(t *testing.T) {
 	}
 }
 
-// sealManifest makes the format and the checksum of b right, so that what follows them is read.
+// sealManifest makes the format and the checksum of b right, so that what
+// follows them is read.
 func sealManifest(b []byte) []byte {
 	b[0] = 1
 	table := crc32.MakeTable(crc32.Castagnoli)

@@ -9,26 +9,27 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// Reader scores blocks, of any number of users. It holds scratch memory that grows to some times the largest block. A
-// reader is not safe for concurrent use.
+// Reader scores the blocks of any number of users. Its scratch memory grows to
+// a few times the largest block. A Reader is not safe for concurrent use.
 type Reader struct {
 	c *affinity.Compiled
 	k int // scores of an affinity
 
-	names  []byte    // kinds of events, as the last block had them
-	points []float64 // by kind: what it scores
+	names  []byte    // kinds of events, as stored in the last block
+	points []float64 // by kind: its event score
 
-	// Of the events of a block, by ordinal.
+	// By ordinal of the block's events:
 	times   []int64
-	scored  []float64   // points, 0 outside the window
-	weights [][]float64 // by score: points, decayed
+	scored  []float64   // points; 0 outside the window
+	weights [][]float64 // by score: decayed points
 
 	ordinals []uint32 // of one value
 	counts   []float64
 	totals   []float64
 
-	// The oldest event that scores: an ordinal, or the number of events while there is none. Below seek there may be an
-	// older one; below any there is none that could score.
+	// oldest is the ordinal of the oldest event found to score, or the number
+	// of events if none was found. Only ordinals in [any, seek) may still hold
+	// an older one.
 	oldest, seek, any int
 }
 
@@ -38,11 +39,12 @@ func NewReader(c *affinity.Compiled) *Reader {
 	return &Reader{c: c, k: k, weights: make([][]float64, k), totals: make([]float64, k)}
 }
 
-var errStrategy = errors.New("the scorer is of another strategy than the reader")
+var errStrategy = errors.New("the scorer and the reader have different strategies")
 
-// Score adds all events of a block to a scorer of the reader's strategy, and returns how many the block holds, in the
-// window or not. An error means that the block is damaged, or of another format: ErrNewer. Part of it may have been
-// added then, so that the scorer is of no use any more.
+// Score adds all events of a block to a scorer with the reader's strategy. It
+// returns the number of events in the block, inside the window or not. An error
+// means that the block is damaged or has an unknown format (ErrNewer). The
+// scorer may then hold part of the block and must be discarded.
 func (r *Reader) Score(block []byte, sc *affinity.Scorer) (events int, err error) {
 	if sc.Compiled() != r.c {
 		return 0, errStrategy
@@ -99,7 +101,7 @@ func (r *Reader) score(block []byte, sc *affinity.Scorer, events *int) bool {
 	return true
 }
 
-// resize returns s at a length, whatever it holds.
+// resize returns s with length n. Its contents are undefined.
 func resize[T any](s []T, n int) []T {
 	if n <= cap(s) {
 		return s[:n]
@@ -107,7 +109,7 @@ func resize[T any](s []T, n int) []T {
 	return make([]T, n, n+n/4)
 }
 
-// readNames finds out what each kind of events scores.
+// readNames looks up the event score of each kind of events.
 func (r *Reader) readNames(kinds []byte) bool {
 	if r.points != nil && bytes.Equal(kinds, r.names) {
 		return true
@@ -125,7 +127,8 @@ func (r *Reader) readNames(kinds []byte) bool {
 	return !c.damaged
 }
 
-// readKinds finds out what each event scores, and returns what follows their kinds.
+// readKinds looks up the score of each event and returns the bytes behind the
+// kinds.
 func (r *Reader) readKinds(b []byte, n int) (sections []byte, ok bool) {
 	r.scored = resize(r.scored, n)
 	if len(r.points) <= shortKinds {
@@ -148,7 +151,7 @@ func (r *Reader) readKinds(b []byte, n int) (sections []byte, ok bool) {
 	return b[p:], true
 }
 
-// sections scores the sections of those facets that score.
+// sections scores the sections of the facets that the strategy scores.
 func (r *Reader) sections(f *frame, b []byte, sc *affinity.Scorer) bool {
 	c := f.facets
 	for range f.listed {
@@ -189,13 +192,14 @@ func (r *Reader) section(b []byte, facet int, sc *affinity.Scorer) bool {
 	return true
 }
 
-// total sums the weights of n events whose counts are 1, where there is one score.
+// total sums the weights of n events whose counts are all 1, for a strategy
+// with one score.
 func (r *Reader) total(b []byte, p, n int) (int, bool) {
 	weights, ordinal, total := r.weights[0], uint64(0), 0.0
 	start := p
 	for range n {
 		var since uint64
-		if p < len(b) && b[p] < 0x80 { // uvarint, for speed
+		if p < len(b) && b[p] < 0x80 { // uvarint, inlined for speed
 			since = uint64(b[p])
 			p++
 		} else {
@@ -214,7 +218,8 @@ func (r *Reader) total(b []byte, p, n int) (int, bool) {
 	return p, true
 }
 
-// seekOldest looks through n postings whose counts are 1 for the first event that scores.
+// seekOldest searches n postings, whose counts are all 1, for the first event
+// that scores.
 func (r *Reader) seekOldest(b []byte, p, n int) {
 	ordinal := uint64(0)
 	for range n {
@@ -224,21 +229,21 @@ func (r *Reader) seekOldest(b []byte, p, n int) {
 			return
 		}
 		if r.scored[ordinal] > 0 {
-			r.found(int(ordinal))
+			r.noteOldest(int(ordinal))
 			return
 		}
 	}
 }
 
-// found takes note of an event that scores, older than any before.
-func (r *Reader) found(ordinal int) {
+// noteOldest records an event that scores and is older than any found before.
+func (r *Reader) noteOldest(ordinal int) {
 	r.oldest, r.seek = ordinal, ordinal
 	if ordinal <= r.any {
 		r.seek = 0
 	}
 }
 
-// eachTotal sums weight x count of n events under each score.
+// eachTotal sums weight x count of n events for each score.
 func (r *Reader) eachTotal(b []byte, p, n int, mixed bool) (int, bool) {
 	r.ordinals, r.counts = resize(r.ordinals, n), resize(r.counts, n)
 	ordinal, events := uint64(0), uint64(len(r.scored))
@@ -259,7 +264,7 @@ func (r *Reader) eachTotal(b []byte, p, n int, mixed bool) (int, bool) {
 		}
 		r.ordinals[i], r.counts[i] = uint32(ordinal), float64(count)
 		if int(ordinal) < r.seek && r.scored[ordinal] > 0 {
-			r.found(int(ordinal))
+			r.noteOldest(int(ordinal))
 		}
 	}
 	for k, weights := range r.weights {
@@ -272,5 +277,6 @@ func (r *Reader) eachTotal(b []byte, p, n int, mixed bool) (int, bool) {
 	return p, true
 }
 
-// countable reports whether a count is one that an event can have.
+// countable reports whether a stored count is in the range of an event's
+// counts.
 func countable(count uint64) bool { return count-1 < 1<<63-1 }

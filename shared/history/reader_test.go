@@ -12,10 +12,12 @@ import (
 	"github.com/affinityengine/affinity/shared/history"
 )
 
-// vanishing is where float64 begins to lose digits: scores below it are as good as zero, and may be listed or not.
+// vanishing is where float64 begins to lose digits: scores below it are as good
+// as zero, and may be listed or not.
 const vanishing = 1e-290
 
-// differ says in what two profiles differ by more than a relative error of 1e-9, "" if in nothing.
+// differ says in what two profiles differ by more than a relative error of
+// 1e-9, "" if in nothing.
 func differ(got, want affinity.Profile) string {
 	facts := func(p affinity.Profile) string {
 		return fmt.Sprintf("anchor %d, known %v, last %d, until %d, half-lives %v, retention %d",
@@ -52,9 +54,9 @@ func scores(p affinity.Profile) map[string][]float64 {
 	return m
 }
 
-// TestBlocksAndLogAreTheFormula scores users one after the other, with the same reader and scorer, from their events
-// partly in blocks and partly loose.
-func TestBlocksAndLogAreTheFormula(t *testing.T) {
+// TestBlocksAndLogEqualReference scores users one after the other, with the same
+// reader and scorer, from their events partly in blocks and partly loose.
+func TestBlocksAndLogEqualReference(t *testing.T) {
 	b := history.NewBuilder()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStrategy(t)
@@ -96,8 +98,9 @@ func TestBlocksAndLogAreTheFormula(t *testing.T) {
 	})
 }
 
-// TestWideBlocksAreTheFormula does the same with blocks that have many kinds, facets and values, all at once.
-func TestWideBlocksAreTheFormula(t *testing.T) {
+// TestWideBlocksEqualReference does the same with blocks that have many kinds,
+// facets and values, all at once.
+func TestWideBlocksEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := drawWide(t, 250)
 		s := sampleStrategy()
@@ -121,8 +124,9 @@ func TestWideBlocksAreTheFormula(t *testing.T) {
 	})
 }
 
-// TestOldestIsFoundAmongAll has the oldest event that scores last in the block's order of values.
-func TestOldestIsFoundAmongAll(t *testing.T) {
+// TestOldestScoredEvent has the oldest event that scores last in the
+// block's order of values.
+func TestOldestScoredEvent(t *testing.T) {
 	s, w := sampleStrategy(), affinity.Window{Now: now, RetentionDays: 30}
 	count := func(facet, value string) []affinity.Count {
 		return []affinity.Count{{Facet: facet, Value: value, N: 1}}
@@ -149,14 +153,14 @@ func TestOldestIsFoundAmongAll(t *testing.T) {
 	}
 }
 
-func TestReaderAndScorerAreOfOneStrategy(t *testing.T) {
+func TestScoreRefusesAnotherStrategy(t *testing.T) {
 	c, other := affinity.Compile(sampleStrategy()), affinity.Compile(sampleStrategy())
 	if _, err := history.NewReader(c).Score(sampleBlock(), affinity.NewScorer(other, benchWindow)); err == nil {
 		t.Error("a block is scored under two strategies")
 	}
 }
 
-func TestScoringTakesNoMemory(t *testing.T) {
+func TestScoringDoesNotAllocate(t *testing.T) {
 	blocks, _ := packAll(crowd(3, 300))
 	for _, halfLives := range [][]int{nil, {30}, {30, 7}} {
 		c := affinity.Compile(benchStrategy(halfLives...))
@@ -180,8 +184,8 @@ func TestScoringTakesNoMemory(t *testing.T) {
 	}
 }
 
-// TestBlocksAreSmall holds blocks to what reading them was planned to cost.
-func TestBlocksAreSmall(t *testing.T) {
+// TestBlockSize holds blocks to what reading them was planned to cost.
+func TestBlockSize(t *testing.T) {
 	logs := crowd(10, 500)
 	_, size := packAll(logs)
 	if each := size / (len(logs) * 500); each > 65 {
