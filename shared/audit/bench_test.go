@@ -58,7 +58,7 @@ func newBench(t *testing.T) *bench {
 	if _, _, err := b.apps.SetStrategy(ctx, appID, decaying); err != nil {
 		t.Fatal(err)
 	}
-	b.eng = profile.New(b.store, b.apps, b.apps, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
+	b.eng = profile.New(b.store, b.apps, config.NewCached(b.apps, 0), func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
 	b.audit = audit.New(b.store, b.eng, b.apps)
 	b.onWait(func() {})
 	return b

@@ -52,15 +52,15 @@ var (
 
 // Authenticator checks credentials. It is safe for concurrent use.
 type Authenticator struct {
-	store config.Store
-	hosts Hosts
+	config *config.Cached
+	hosts  Hosts
 }
 
-// New returns an Authenticator that asks the store twice for each request: it
-// should be a cached one. A key is then good, or not, for as long as the cache
-// keeps what it knew of it. hosts are those of customers, if there are any.
-func New(store config.Store, hosts Hosts) *Authenticator {
-	return &Authenticator{store, hosts}
+// New returns an Authenticator. It reads the app and the key from the cache for
+// each request, so a new or deleted key takes up to one TTL to have an effect.
+// hosts are the customers' own; nil if there are none.
+func New(c *config.Cached, hosts Hosts) *Authenticator {
+	return &Authenticator{c, hosts}
 }
 
 // AppAt is App for a request to a host, which a customer may have for his app
@@ -87,8 +87,8 @@ func (a *Authenticator) App(ctx context.Context, appID, key string, anyOf ...str
 	var kept config.Key
 	var keyErr error
 	var lookup sync.WaitGroup
-	lookup.Go(func() { kept, keyErr = a.store.Key(ctx, appID, hash) })
-	app, appErr := a.store.App(ctx, appID)
+	lookup.Go(func() { kept, keyErr = a.config.Key(ctx, appID, hash) })
+	app, appErr := a.config.App(ctx, appID)
 	lookup.Wait()
 	if err := errors.Join(appErr, keyErr); errors.Is(err, config.ErrNotFound) {
 		return config.App{}, ErrCredentials

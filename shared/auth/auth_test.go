@@ -63,7 +63,7 @@ func TestApp(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := auth.New(newStore(t), nil).App(t.Context(), tt.app, tt.key, tt.anyOf...)
+			got, err := auth.New(config.NewCached(newStore(t), 0), nil).App(t.Context(), tt.app, tt.key, tt.anyOf...)
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
 			}
@@ -79,7 +79,7 @@ func TestApp(t *testing.T) {
 
 // From outside, an app that exists must look like one that does not.
 func TestAppTellsNothingOfOthers(t *testing.T) {
-	a := auth.New(newStore(t), nil)
+	a := auth.New(config.NewCached(newStore(t), 0), nil)
 	_, wrongKey := a.App(t.Context(), "shop", "x", auth.Search)
 	_, unknownApp := a.App(t.Context(), "nobody", "x", auth.Search)
 	if wrongKey == nil || unknownApp == nil || wrongKey.Error() != unknownApp.Error() {
@@ -90,7 +90,7 @@ func TestAppTellsNothingOfOthers(t *testing.T) {
 // A key is good for as long as it is there.
 func TestAppFollowsTheStore(t *testing.T) {
 	store := newStore(t)
-	a := auth.New(store, nil)
+	a := auth.New(config.NewCached(store, 0), nil)
 	check := func(when string, want error) {
 		t.Helper()
 		if _, err := a.App(t.Context(), "shop", "search", auth.Settings); !errors.Is(err, want) {
@@ -140,7 +140,7 @@ func TestAppPassesFaultsOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store.Store = newStore(t)
-			_, err := auth.New(store, nil).App(t.Context(), "shop", "search", auth.Search)
+			_, err := auth.New(config.NewCached(store, 0), nil).App(t.Context(), "shop", "search", auth.Search)
 			if !errors.Is(err, errBackend) || errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrForbidden) {
 				t.Errorf("got error %v, want the store's and no judgement", err)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
 )
 
 func TestHostsAreReadAsTheDeploymentGivesThem(t *testing.T) {
@@ -30,7 +31,7 @@ func TestHostsAreReadAsTheDeploymentGivesThem(t *testing.T) {
 
 // A wrong key says nothing of whose host it is.
 func TestAWrongKeyIsOneAtAnyHost(t *testing.T) {
-	a := auth.New(newStore(t), auth.Hosts{"zoo.example": "zoo"})
+	a := auth.New(config.NewCached(newStore(t), 0), auth.Hosts{"zoo.example": "zoo"})
 	for _, test := range []struct {
 		host, app, key string
 		want           error

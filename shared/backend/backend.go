@@ -38,12 +38,13 @@ type Backends struct {
 	Now     func() time.Time
 	Store   *store.Store
 	// Apps is the configuration itself, Config a cache of it.
-	Apps, Config config.Store
-	Auth         *auth.Authenticator
-	Bus          *bus.Bus
-	Queue        queue.Queue
-	Enricher     *enrich.Enricher
-	Profiles     *profile.Engine
+	Apps     config.Store
+	Config   *config.Cached
+	Auth     *auth.Authenticator
+	Bus      *bus.Bus
+	Queue    queue.Queue
+	Enricher *enrich.Enricher
+	Profiles *profile.Engine
 	// Jobs gives the jobs of a collection.
 	Jobs      func(collection string) job.Jobs
 	Recompute *recompute.Runner
@@ -145,7 +146,7 @@ func (b *Backends) Assemble() error {
 		Config: b.RecomputeConfig, Jobs: b.Jobs(migration.Collection), Apps: b.Apps, Queue: b.Queue, Users: b.Store,
 		Settle: 2 * ttl, Now: b.Now, Log: b.Log,
 	}, b.Apps, b.Store)
-	fresh, err := enrich.New(b.Store, b.Apps)
+	fresh, err := enrich.NewFresh(b.Store, b.Apps)
 	if err != nil {
 		return err
 	}

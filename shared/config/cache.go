@@ -9,12 +9,12 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// fetchTimeout ends a read that the backend leaves hanging. It outlives the
-// request that began it, since others may wait for the same one.
+// fetchTimeout ends a read that the backend does not answer. A read continues
+// when the request that began it ends, since other requests may wait for it.
 const fetchTimeout = 10 * time.Second
 
-// cache keeps what reads returned, a fixed number of answers at most, those in
-// use the longest.
+// cache keeps the answers of reads, up to a fixed number. It evicts the least
+// recently used one.
 type cache[K comparable, V any] struct {
 	ttl     time.Duration
 	now     func() time.Time
@@ -22,23 +22,26 @@ type cache[K comparable, V any] struct {
 	answers *simplelru.LRU[K, *answer[V]]
 }
 
-// answer is what one read returned, or will return.
+// answer is the result of one read, which may still be running.
 type answer[V any] struct {
 	began time.Time
-	done  chan struct{} // closed once the rest is there
+	done  chan struct{} // closed when value and err are set
 	value V
 	err   error // nil or ErrNotFound, unless the read failed
 }
 
 func newCache[K comparable, V any](size int, ttl time.Duration, now func() time.Time) *cache[K, V] {
-	// The one error there is says that the size is not positive.
+	// NewLRU fails only if the size is not positive.
 	answers, _ := simplelru.NewLRU[K, *answer[V]](size, nil)
 	return &cache[K, V]{ttl: ttl, now: now, answers: answers}
 }
 
-// get returns the answer of a read that began less than the TTL ago, if need be
-// of one that is still under way, and otherwise of a new one.
+// get returns the answer of a read that began less than the TTL ago, waiting for
+// it if it is still running. Otherwise it starts a new read.
 func (c *cache[K, V]) get(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
+	if c.ttl <= 0 {
+		return read(ctx)
+	}
 	a := c.answer(ctx, key, read)
 	select {
 	case <-a.done:
@@ -67,13 +70,13 @@ func (c *cache[K, V]) fetch(ctx context.Context, key K, a *answer[V], read func(
 	defer cancel()
 	a.value, a.err = read(ctx)
 	if a.err != nil && !errors.Is(a.err, ErrNotFound) {
-		// Before anybody sees the error: whoever tries again must read again.
+		// Forget it before a caller sees the error: a retry must read again.
 		c.forget(key, a)
 	}
 	close(a.done)
 }
 
-// forget drops the answer, unless a later one has taken its place.
+// forget drops the answer, unless a later one has replaced it.
 func (c *cache[K, V]) forget(key K, a *answer[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +85,8 @@ func (c *cache[K, V]) forget(key K, a *answer[V]) {
 	}
 }
 
-// evict makes the next get read, also where a read is under way: that one may
-// have seen what was there before.
+// evict makes the next get start a new read. A read that is running may have seen
+// the state before the change.
 func (c *cache[K, V]) evict(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// TTL is how long functions go without asking Firestore again. A change is in
-// force for every request that begins this long after it; the price is one read
-// of each document in that time, per process that uses it.
+// TTL is how long a function may use what it read from Firestore. Every request
+// that begins this long after a change sees the change. In return, a process
+// reads each document it uses at most once in that time.
 const TTL = 5 * time.Second
 
-// How many answers a cache keeps. Strategies can have half a megabyte, so few of
-// the old ones are kept: only recomputes ask for them. Unknown apps and keys take
-// up room as well: guessing keys must cost the guesser, not Firestore.
+// The number of answers that a Cached keeps. A strategy can take half a megabyte,
+// so few old ones are kept; only recomputes ask for them. Unknown apps and keys
+// are kept too: someone who guesses keys must not reach Firestore every time.
 const (
 	cachedApps       = 1_000
 	cachedKeys       = 10_000
@@ -23,9 +23,15 @@ const (
 	cachedStrategies = 100
 )
 
-// cached answers from memory what it was asked shortly before.
-type cached struct {
-	Store      // Apps and Keys, which operators ask for, are never cached
+// Cached is the configuration as it was at most one TTL ago. It reads from memory
+// what it has read from its Store within that time.
+//
+// It is deliberately not a Store, since it lacks Apps and Keys: code that takes a
+// Store gets the current configuration, code that takes a *Cached gets one that
+// may be old, and passing the wrong one does not compile. It is safe for
+// concurrent use.
+type Cached struct {
+	store      Store
 	apps       *cache[string, App]
 	keys       *cache[keyID, Key]
 	strategies *cache[strategyID, strategy.Strategy]
@@ -41,21 +47,20 @@ type (
 	}
 )
 
-var _ Store = (*cached)(nil)
-
-// NewCached returns a store that answers App, Key, StrategyVersion and
-// IndexSettings from reads of the inner store that began less than ttl ago, the
-// answer ErrNotFound included. The time counts from before such a read began, so
-// a read here that begins ttl or more after a change sees it. Reads of the same
-// at once are one. Errors are passed on and not kept. Changes made through it are
-// seen through it at once. How much it keeps is bounded.
-func NewCached(inner Store, ttl time.Duration) Store {
-	return newCached(inner, ttl, time.Now)
+// NewCached returns a cache of store. A ttl of 0 caches nothing.
+//
+// App, Key, StrategyVersion and IndexSettings return the result of a read that
+// began less than ttl ago, ErrNotFound included. A call that begins ttl or more
+// after a change sees that change. Concurrent calls for the same thing share one
+// read. Other errors are returned and not cached. A change made through the
+// Cached is visible through it at once. The memory it uses is bounded.
+func NewCached(store Store, ttl time.Duration) *Cached {
+	return newCached(store, ttl, time.Now)
 }
 
-func newCached(inner Store, ttl time.Duration, now func() time.Time) Store {
-	return &cached{
-		Store:      inner,
+func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
+	return &Cached{
+		store:      store,
 		apps:       newCache[string, App](cachedApps, ttl, now),
 		keys:       newCache[keyID, Key](cachedKeys, ttl, now),
 		strategies: newCache[strategyID, strategy.Strategy](cachedStrategies, ttl, now),
@@ -63,67 +68,78 @@ func newCached(inner Store, ttl time.Duration, now func() time.Time) Store {
 	}
 }
 
-func (c *cached) App(ctx context.Context, appID string) (App, error) {
+// App returns an app, or ErrNotFound.
+func (c *Cached) App(ctx context.Context, appID string) (App, error) {
 	return c.apps.get(ctx, appID, func(ctx context.Context) (App, error) {
-		return c.Store.App(ctx, appID)
+		return c.store.App(ctx, appID)
 	})
 }
 
-func (c *cached) Key(ctx context.Context, appID, hash string) (Key, error) {
+// Key returns the key with that hash, or ErrNotFound.
+func (c *Cached) Key(ctx context.Context, appID, hash string) (Key, error) {
 	return c.keys.get(ctx, keyID{appID, hash}, func(ctx context.Context) (Key, error) {
-		return c.Store.Key(ctx, appID, hash)
+		return c.store.Key(ctx, appID, hash)
 	})
 }
 
-func (c *cached) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
+// StrategyVersion returns the strategy of that version, or ErrNotFound.
+func (c *Cached) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
 	return c.strategies.get(ctx, strategyID{appID, version}, func(ctx context.Context) (strategy.Strategy, error) {
-		return c.Store.StrategyVersion(ctx, appID, version)
+		return c.store.StrategyVersion(ctx, appID, version)
 	})
 }
 
-func (c *cached) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
+// IndexSettings returns the settings of an index, or ErrNotFound.
+func (c *Cached) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
 	return c.indexes.get(ctx, indexID{appID, index}, func(ctx context.Context) (catalog.Settings, error) {
-		return c.Store.IndexSettings(ctx, appID, index)
+		return c.store.IndexSettings(ctx, appID, index)
 	})
 }
 
-// The changes evict once they are made, whatever came of them: one that failed
-// may have been made all the same.
+// A change evicts what it concerns even if it failed: it may have been made all
+// the same.
 
-func (c *cached) CreateApp(ctx context.Context, app App) error {
+// CreateApp is CreateApp of the Store.
+func (c *Cached) CreateApp(ctx context.Context, app App) error {
 	defer c.apps.evict(app.ID)
-	return c.Store.CreateApp(ctx, app)
+	return c.store.CreateApp(ctx, app)
 }
 
-func (c *cached) SetRetention(ctx context.Context, appID string, days int) error {
+// SetRetention is SetRetention of the Store.
+func (c *Cached) SetRetention(ctx context.Context, appID string, days int) error {
 	defer c.apps.evict(appID)
-	return c.Store.SetRetention(ctx, appID, days)
+	return c.store.SetRetention(ctx, appID, days)
 }
 
-func (c *cached) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
+// UpdateLog is UpdateLog of the Store.
+func (c *Cached) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
 	defer c.apps.evict(appID)
-	return c.Store.UpdateLog(ctx, appID, change)
+	return c.store.UpdateLog(ctx, appID, change)
 }
 
-func (c *cached) PutKey(ctx context.Context, appID string, key Key) error {
+// PutKey is PutKey of the Store.
+func (c *Cached) PutKey(ctx context.Context, appID string, key Key) error {
 	defer c.keys.evict(keyID{appID, key.Hash})
-	return c.Store.PutKey(ctx, appID, key)
+	return c.store.PutKey(ctx, appID, key)
 }
 
-func (c *cached) DeleteKey(ctx context.Context, appID, hash string) error {
+// DeleteKey is DeleteKey of the Store.
+func (c *Cached) DeleteKey(ctx context.Context, appID, hash string) error {
 	defer c.keys.evict(keyID{appID, hash})
-	return c.Store.DeleteKey(ctx, appID, hash)
+	return c.store.DeleteKey(ctx, appID, hash)
 }
 
-func (c *cached) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error) {
+// SetStrategy is SetStrategy of the Store.
+func (c *Cached) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error) {
 	defer func() {
 		c.apps.evict(appID)
 		c.strategies.evict(strategyID{appID, version})
 	}()
-	return c.Store.SetStrategy(ctx, appID, s)
+	return c.store.SetStrategy(ctx, appID, s)
 }
 
-func (c *cached) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
+// SetIndexSettings is SetIndexSettings of the Store.
+func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
 	defer c.indexes.evict(indexID{appID, index})
-	return c.Store.SetIndexSettings(ctx, appID, index, attributesForFaceting)
+	return c.store.SetIndexSettings(ctx, appID, index, attributesForFaceting)
 }

@@ -75,7 +75,7 @@ func create(t *testing.T, s config.Store) {
 
 // newWatched returns a cache, what it caches, and its clock. There is one app,
 // with a retention of 90 days.
-func newWatched(t *testing.T) (config.Store, *watched, *clock) {
+func newWatched(t *testing.T) (*config.Cached, *watched, *clock) {
 	t.Helper()
 	inner, at := &watched{Store: config.NewMemory()}, new(clock)
 	create(t, inner)
@@ -83,7 +83,7 @@ func newWatched(t *testing.T) (config.Store, *watched, *clock) {
 }
 
 // retention is what a store says of the app, -1 if it is not found.
-func retention(t *testing.T, s config.Store) int {
+func retention(t *testing.T, s *config.Cached) int {
 	t.Helper()
 	app, err := s.App(t.Context(), "shop")
 	switch {
@@ -96,7 +96,7 @@ func retention(t *testing.T, s config.Store) int {
 }
 
 // wantRetention checks it, and how often the inner store was read in all.
-func wantRetention(t *testing.T, when string, s config.Store, want int, w *watched, wantReads int64) {
+func wantRetention(t *testing.T, when string, s *config.Cached, want int, w *watched, wantReads int64) {
 	t.Helper()
 	if got := retention(t, s); got != want {
 		t.Errorf("%s: got retention %d, want %d", when, got, want)

@@ -12,5 +12,5 @@ func TestMemory(t *testing.T) {
 }
 
 func TestCachedMemory(t *testing.T) {
-	configtest.Run(t, func(*testing.T) config.Store { return config.NewCached(config.NewMemory(), config.TTL) })
+	configtest.Run(t, func(*testing.T) config.Store { return configtest.Cached(config.NewMemory()) })
 }

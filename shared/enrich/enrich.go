@@ -43,7 +43,7 @@ type Catalog interface {
 // Enricher resolves objects. Safe for concurrent use.
 type Enricher struct {
 	objects  Catalog
-	settings config.Store
+	settings settings
 	cache    *lru.Cache[cacheKey, cached]
 }
 
@@ -58,13 +58,24 @@ type cached struct {
 	readAt  time.Time
 }
 
-// New makes an Enricher; settings should be the cached configuration.
-func New(objects Catalog, settings config.Store) (*Enricher, error) {
+// settings reads the settings of an index.
+type settings interface {
+	IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error)
+}
+
+// New returns an Enricher for live events: it reads index settings from the cache.
+func New(objects Catalog, c *config.Cached) (*Enricher, error) { return newEnricher(objects, c) }
+
+// NewFresh returns an Enricher for a job that must see every change of the index
+// settings made before it began.
+func NewFresh(objects Catalog, s config.Store) (*Enricher, error) { return newEnricher(objects, s) }
+
+func newEnricher(objects Catalog, s settings) (*Enricher, error) {
 	cache, err := lru.New[cacheKey, cached](cacheSize)
 	if err != nil {
 		return nil, fmt.Errorf("make object cache: %w", err)
 	}
-	return &Enricher{objects: objects, settings: settings, cache: cache}, nil
+	return &Enricher{objects: objects, settings: s, cache: cache}, nil
 }
 
 // Resolve reads the filters of every object that the events name: one read for

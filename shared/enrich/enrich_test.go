@@ -39,7 +39,7 @@ func TestResolve(t *testing.T) {
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)
 	}
-	e, err := enrich.New(s, settings)
+	e, err := enrich.New(s, config.NewCached(settings, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestUnknownObjectsAreTold(t *testing.T) {
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)
 	}
-	e, err := enrich.New(s, settings)
+	e, err := enrich.New(s, config.NewCached(settings, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ type Engine struct {
 // New makes an Engine. apps is the configuration itself, not a cache of it: it
 // is asked only when something shows that a cached one is out of date. cached is
 // the cache that the requests' configuration comes from.
-func New(s *store.Store, apps, cached config.Store, now func() time.Time, log *slog.Logger) *Engine {
+func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time, log *slog.Logger) *Engine {
 	return &Engine{store: s, fresh: apps.App, cached: cached.App, now: now, log: log, turns: turns{byUser: map[string]*queue{}}, limits: usual}
 }
 

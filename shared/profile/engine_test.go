@@ -64,7 +64,7 @@ func newBench(t *testing.T, retentionDays int, st strategy.Strategy) *bench {
 }
 
 func (b *bench) engine() *profile.Engine {
-	return profile.New(b.store, b.apps, b.apps, func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
+	return profile.New(b.store, b.apps, config.NewCached(b.apps, 0), func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
 }
 
 func (b *bench) setStrategy(st strategy.Strategy) {

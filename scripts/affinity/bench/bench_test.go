@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
@@ -183,7 +184,7 @@ func TestHistoriesAreWhatFoldsLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := benchApp(d)
-	engine := profile.New(folded.store, still(app), still(app), func() time.Time { return instant }, slog.New(slog.DiscardHandler))
+	engine := profile.New(folded.store, still(app), config.NewCached(still(app), time.Hour), func() time.Time { return instant }, slog.New(slog.DiscardHandler))
 	if _, err := engine.Import(ctx, app, logEvents(d.user(0), d.events(0, nil))); err != nil {
 		t.Fatal(err)
 	}

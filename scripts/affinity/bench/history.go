@@ -126,7 +126,7 @@ func newHistoryReader(c *client, d *dataset, tail int) *historyReader {
 	now := func() time.Time { return instant }
 	r := &historyReader{
 		c: c, d: d, app: app, compiled: affinity.Compile(d.strategy),
-		engine: profile.New(c.whole, still(app), still(app), now, slog.New(slog.DiscardHandler)),
+		engine: profile.New(c.whole, still(app), config.NewCached(still(app), time.Hour), now, slog.New(slog.DiscardHandler)),
 	}
 	for i := 0; tail > 0 && i < d.users; i++ {
 		first := d.events(i, nil)[d.shape.events-tail]

@@ -27,7 +27,7 @@ func TestFirestore(t *testing.T) {
 	}
 	t.Run("Plain", func(t *testing.T) { configtest.Run(t, open) })
 	t.Run("Cached", func(t *testing.T) {
-		configtest.Run(t, func(t *testing.T) config.Store { return config.NewCached(open(t), config.TTL) })
+		configtest.Run(t, func(t *testing.T) config.Store { return configtest.Cached(open(t)) })
 	})
 	t.Run("Processes", func(t *testing.T) {
 		project := newProject()

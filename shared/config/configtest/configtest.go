@@ -20,6 +20,24 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
+// cached is a Cached with the two methods of a Store that it lacks.
+type cached struct {
+	*config.Cached
+	store config.Store
+}
+
+// Cached returns a Store that reads through a cache of store, so that a Cached can
+// be tested like a Store.
+func Cached(store config.Store) config.Store {
+	return cached{config.NewCached(store, config.TTL), store}
+}
+
+func (c cached) Apps(ctx context.Context) ([]string, error) { return c.store.Apps(ctx) }
+
+func (c cached) Keys(ctx context.Context, appID string) ([]config.Key, error) {
+	return c.store.Keys(ctx, appID)
+}
+
 // Run tests a Store. open returns an empty one.
 func Run(t *testing.T, open func(*testing.T) config.Store) {
 	tests := []struct {

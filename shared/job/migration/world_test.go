@@ -63,7 +63,7 @@ func newWorldOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate, 
 	w.mover = migration.New(parts, gatedApps{w.Apps, w}, s)
 	w.mover.Patience(0, 0)
 	inner.Runner = w.mover.Runner
-	w.engine = profile.New(s, w.Apps, w.Apps, w.clock.read, slog.New(slog.DiscardHandler))
+	w.engine = profile.New(s, w.Apps, config.NewCached(w.Apps, 0), w.clock.read, slog.New(slog.DiscardHandler))
 	w.setLog(func(l *schema.Layout) { *l = schema.Of(lies) })
 	return w
 }

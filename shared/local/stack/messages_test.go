@@ -144,7 +144,7 @@ func (unreadable) ReadRecords(context.Context, string, []store.ObjectRef) (map[s
 func TestProcessTriesAgainAndAtLastBuries(t *testing.T) {
 	s := start(t, stack.Options{})
 	broken := *s.Backends
-	broken.Config = failing{s.Backends.Config}
+	broken.Config = config.NewCached(failing{s.Backends.Apps}, 0)
 	h := process.New(&broken)
 	push := func(attempt string) int {
 		data := base64.StdEncoding.EncodeToString([]byte(`{"app":"demo","receivedAt":1700000000000,"resolved":true}` + "\n" +

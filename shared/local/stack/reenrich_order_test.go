@@ -274,7 +274,7 @@ func TestReenrichedMessagesThatFail(t *testing.T) {
 	save(t, l.s, "i", object("i", "1"))
 	m := l.reenriched()
 	broken := *l.s.Backends
-	broken.Profiles = profile.New(broken.Store, broken.Apps, failingRefresh{broken.Config}, broken.Now, broken.Log)
+	broken.Profiles = profile.New(broken.Store, broken.Apps, config.NewCached(failingRefresh{broken.Apps}, 0), broken.Now, broken.Log)
 	if code := l.pushTo(&broken, m, 19); code < 500 {
 		t.Errorf("attempt 19 is answered with %d: it must come again", code)
 	}
