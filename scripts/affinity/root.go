@@ -95,13 +95,16 @@ func (t *tool) rootCommand() *cobra.Command {
 			return nil
 		},
 	}
+	root.Version = version()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of this tool")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
 	flags.StringVar(&t.url, "url", "http://127.0.0.1:8080", "where the engine answers")
 	flags.StringVar(&t.app, "app", "demo", "app id")
 	flags.StringVar(&t.key, "key", "demokey", "key of the app")
 	root.AddCommand(t.upCommand(), t.demoCommand(), t.importCommand(), t.profileCommand(), t.strategyCommand(),
-		t.appCommand(), t.replayCommand(), t.loadCommand(), t.recomputeCommand(), t.reenrichCommand(), t.schemaCommand(), t.explainCommand(), t.auditCommand(), t.benchCommand())
+		t.appCommand(), t.replayCommand(), t.loadCommand(), t.recomputeCommand(), t.reenrichCommand(), t.schemaCommand(), t.explainCommand(), t.auditCommand(), t.benchCommand(), t.versionCommand())
 	return root
 }
 

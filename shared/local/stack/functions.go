@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
@@ -28,7 +29,7 @@ const (
 func publicFunctions(b *backend.Backends, pubsubAddr string) http.Handler {
 	own := httpapi.NewRouter(b.Log)
 	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
-		return httpapi.WriteMessage(w, http.StatusOK, "OK")
+		return httpapi.WriteJSON(w, http.StatusOK, api.Health{Status: http.StatusOK, Message: "OK", Version: api.Version})
 	})
 	own.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, map[string]string{

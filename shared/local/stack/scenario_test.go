@@ -24,8 +24,8 @@ import (
 //	profile USER [path suffix]         prints a profile, an affinity a line
 //
 // In bodies and paths <now>, <now-2h> and <now+10d> stand for milliseconds, and
-// <a*500> for 500 times the letter a; in answers, times are <time> and what
-// differs between runs is <n>.
+// <a*500> for 500 times the letter a; in answers, times are <time>, the
+// engine's version is <version>, and what differs between runs is <n>.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -91,10 +91,11 @@ func scenarioProfile(t *testing.T, s *stack.Stack, d *datadriven.TestData) strin
 }
 
 var (
-	nowMark    = regexp.MustCompile(`<now([+-]\d+[smhd])?>`)
-	repeatMark = regexp.MustCompile(`<(.)\*(\d+)>`)
-	timeMark   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	numberMark = regexp.MustCompile(`"(taskID|sequence|timestamp|ageDays)":[\d.e+-]+`)
+	nowMark     = regexp.MustCompile(`<now([+-]\d+[smhd])?>`)
+	repeatMark  = regexp.MustCompile(`<(.)\*(\d+)>`)
+	timeMark    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	versionMark = regexp.MustCompile(`"version":"[^"]+"`)
+	numberMark  = regexp.MustCompile(`"(taskID|sequence|timestamp|ageDays)":[\d.e+-]+`)
 )
 
 // expand writes times as milliseconds of the engine's clock as it started.
@@ -117,6 +118,7 @@ func expand(s *stack.Stack, text string) string {
 
 func stable(answer string) string {
 	answer = timeMark.ReplaceAllString(answer, "<time>")
+	answer = versionMark.ReplaceAllString(answer, `"version":"<version>"`)
 	answer = numberMark.ReplaceAllString(answer, `"$1":<n>`)
 	return regexp.MustCompile(`a{100,}`).ReplaceAllString(answer, "<aaa>")
 }

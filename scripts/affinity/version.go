@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+func (t *tool) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this tool",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(t.out, version())
+			return err
+		},
+	}
+}
+
+// version describes this program in one line.
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	return describe(info)
+}
+
+// describe names the version, the commit if the build recorded it, Go's version
+// and the platform. `go run` records no commit.
+func describe(info *debug.BuildInfo) string {
+	line := "affinity " + api.Version
+	if commit := commit(info); commit != "" {
+		line += " (" + commit + ")"
+	}
+	return fmt.Sprintf("%s %s %s/%s", line, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// commit returns the short hash of the commit that the program was built from,
+// or "". A build of changed sources says so.
+func commit(info *debug.BuildInfo) string {
+	if info == nil {
+		return ""
+	}
+	var hash, changed string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			hash = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = ", modified"
+		}
+	}
+	if hash == "" {
+		return ""
+	}
+	return "commit " + hash + changed
+}
