@@ -16,7 +16,7 @@ module "bigtable" {
   clients = local.members
   grants  = local.table_grants
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.project]
 }
 
 module "firestore" {
@@ -33,7 +33,7 @@ module "firestore" {
   viewers = local.viewers
   users   = local.users
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.project]
 }
 
 module "events" {
@@ -50,7 +50,7 @@ module "events" {
   publishers = local.publishers
   buriers    = local.buriers
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.project]
 }
 
 module "tasks" {
@@ -72,5 +72,5 @@ module "tasks" {
 
   enqueuers = local.enqueuers
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.project]
 }

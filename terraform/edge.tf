@@ -14,7 +14,7 @@ module "edge" {
     services   = { for key, d in local.deployed : d.of => module.function[key].name if d.customer == name }
   } }
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.project]
 }
 
 module "monitoring" {
@@ -29,5 +29,5 @@ module "monitoring" {
   bigtable_instance        = module.bigtable.instance
   security_policy          = one(module.edge[*].security_policy)
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.project]
 }

@@ -86,5 +86,5 @@ module "function" {
   ingress  = local.functions[each.value.of].kind == "public" ? "ALLOW_INTERNAL_AND_GCLB" : "ALLOW_INTERNAL_ONLY"
   invokers = var.paused && each.value.of == "imports" ? {} : local.invokers[local.functions[each.value.of].kind]
 
-  depends_on = [google_project_iam_member.build, google_project_service.this]
+  depends_on = [google_project_iam_member.build, terraform_data.project]
 }

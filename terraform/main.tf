@@ -1,5 +1,5 @@
-# What everything else stands on: the services of the project, the bucket of the
-# functions' source, and the account that builds them.
+# What everything else needs: the project's services, the bucket of the functions'
+# source, and the account that builds the functions.
 
 data "google_project" "this" {
   project_id = var.project_id
@@ -26,10 +26,32 @@ resource "google_project_service" "this" {
     "storage.googleapis.com",
   ])
 
+  project = var.project_id
   service = each.key
 
-  # Others in the project may use it too.
+  # Other software in the project may use the service too.
   disable_on_destroy = false
+
+  # These resources record the project of the state: they keep the project that
+  # they were created in, whatever project_id says now. terraform_data.project
+  # compares the two.
+  lifecycle {
+    ignore_changes = [project]
+  }
+}
+
+# One state belongs to one project. With another project's variables, the plan
+# would move, replace and destroy what the state holds. This check stops that plan;
+# every other resource depends on it, so a plan with -target is stopped too.
+resource "terraform_data" "project" {
+  input = var.project_id
+
+  lifecycle {
+    precondition {
+      condition     = alltrue([for s in values(google_project_service.this) : s.project == var.project_id])
+      error_message = "This state belongs to project ${join(", ", setsubtract([for s in values(google_project_service.this) : s.project], [var.project_id]))}, but project_id is ${var.project_id}. Nothing was changed. Use the state of ${var.project_id}: run `terraform init -reconfigure -backend-config=environments/ENV.backend` with the backend file of that environment, then plan again with its tfvars file. See \"One state for each project\" in terraform/README.md."
+    }
+  }
 }
 
 resource "google_storage_bucket" "source" {
@@ -52,14 +74,14 @@ resource "google_storage_bucket" "source" {
     }
   }
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.project]
 }
 
 resource "google_service_account" "build" {
   account_id   = "fn-build"
   display_name = "Cloud Build building functions"
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.project]
 }
 
 # What Google names for building functions under an account of one's own. The

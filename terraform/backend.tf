@@ -1,0 +1,5 @@
+# Each environment has a state of its own, in a bucket of its own project.
+# environments/*.backend says which; see "One state for each project" in README.md.
+terraform {
+  backend "gcs" {}
+}
