@@ -9,7 +9,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// typicalBatch is 100 events of about 180 bytes as JavaScript clients send them.
+// typicalBatch is 100 events of about 180 bytes as JavaScript clients send
+// them.
 func typicalBatch() []byte {
 	var b strings.Builder
 	b.WriteString(`{"events":[`)

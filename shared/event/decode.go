@@ -8,36 +8,36 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Rules are what an event is judged by besides its own content.
+// Rules are the inputs of validation besides the event itself.
 type Rules struct {
-	// Now is the time of receipt: the time of events that send none or a later
-	// one. It must be set.
+	// Now is the time of receipt. Events without a timestamp, or with a later
+	// one, get it as their time. It must be set.
 	Now time.Time
-	// MaxAge is how far before Now a timestamp may lie; 0 means any distance.
+	// MaxAge is how long before Now a timestamp may lie; 0 means no limit.
 	MaxAge time.Duration
-	// Index is the index of events that name none; if empty, naming one is
-	// required.
+	// Index is the index of events that do not name one. If it is empty, events
+	// must name one.
 	Index string
 	// Ordinal is the position in its request of the first event decoded. It
-	// tells apart equal events without a timestamp.
+	// distinguishes equal events without a timestamp.
 	Ordinal int
-	// Request tells apart requests that were received in the same millisecond: a
-	// random number, kept with the request. It goes into the ID of events whose
-	// time is that of receipt.
+	// Request is a random number, kept with the request. It distinguishes
+	// requests received in the same millisecond and is part of the ID of events
+	// whose time is the time of receipt.
 	Request uint64
-	// AnySize lifts the limit of MaxBody: the body was accepted before.
+	// AnySize lifts the limit of MaxBody, for a body that was accepted before.
 	AnySize bool
 }
 
-// DecodeBatch reads {"events":[...]}, 1 to 1,000 of them, all or none. Any
-// error is a *Refusal: of the body as a whole where it is too large, no JSON,
-// no batch or too many, and otherwise of its first bad event. The events' Raw
-// shares the body's memory.
+// DecodeBatch decodes {"events":[...]} with 1 to 1,000 events, all or none.
+// Every error is a *Refusal. It refuses the body as a whole if it is too large,
+// is not JSON, is not a batch or holds too many events; otherwise it refuses
+// the first bad event. The events' Raw shares the body's memory.
 func DecodeBatch(body []byte, r Rules) ([]Event, error) {
 	return decode(body, r, (*parser).batch)
 }
 
-// Decode reads one event. Any error is a *Refusal. The event's Raw shares
+// Decode decodes one event. Every error is a *Refusal. The event's Raw shares
 // raw's memory.
 func Decode(raw []byte, r Rules) (Event, error) {
 	events, err := decode(raw, r, func(p *parser) error { return p.event(0) })
@@ -47,7 +47,7 @@ func Decode(raw []byte, r Rules) (Event, error) {
 	return events[0], nil
 }
 
-// decode reads one JSON value by way of read and refuses anything after it.
+// decode reads one JSON value with read and refuses any data behind it.
 func decode(body []byte, r Rules, read func(*parser) error) ([]Event, error) {
 	if len(body) > MaxBody && !r.AnySize {
 		return nil, &Refusal{Status: statusTooLarge, Message: msgTooLarge, Position: -1}
@@ -70,7 +70,7 @@ func decode(body []byte, r Rules, read func(*parser) error) ([]Event, error) {
 	return p.events, nil
 }
 
-// batch reads the envelope. Where "events" stands twice the last one counts.
+// batch reads the envelope. If "events" occurs twice, the last one counts.
 func (p *parser) batch() error {
 	switch p.dec.PeekKind() {
 	case jsontext.KindBeginObject:
@@ -101,7 +101,7 @@ func (p *parser) batchField(name string) error {
 	count := 0
 	err := p.array(func(p *parser) error {
 		if count == MaxBatch {
-			return refuseBody(msgTooManyEvents) // at once: the rest is not read
+			return refuseBody(msgTooManyEvents) // without reading the rest
 		}
 		count++
 		return p.event(count - 1)
@@ -112,8 +112,8 @@ func (p *parser) batchField(name string) error {
 	return err
 }
 
-// event reads one event and judges it. After the first bad one the rest are
-// only skipped over: the JSON may still break off or hold too many.
+// event reads and validates one event. After the first bad one it only skips
+// the rest, to see whether the JSON is complete and the batch not too large.
 func (p *parser) event(position int) error {
 	if p.refused != nil {
 		return p.dec.SkipValue()

@@ -7,20 +7,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// draft is an event as read, before it is judged. A field that was null or an
-// empty string is as absent as one that was never sent. Counts are of the lists
-// as sent; what is beyond a list's limit is not kept.
+// draft is an event that is decoded but not yet validated. A null or an empty
+// string equals an absent field. The counts are those of the lists as sent;
+// items beyond a list's limit are not kept.
 type draft struct {
 	Event
-	typeFault   string // the message of the first value of a wrong type
-	timestamp   string // a number's literal
+	typeFault   string // message about the first value with a wrong type
+	timestamp   string // the number's literal
 	rawFilters  []string
 	objectCount int
 	filterCount int
 	rest        details
 }
 
-// eventField reads the value of one member of an event.
+// eventField reads one field of an event.
 func (p *parser) eventField(name string) error {
 	d := &p.draft
 	switch name {
@@ -67,8 +67,8 @@ func (p *parser) timestamp() error {
 	return p.number(&p.draft.timestamp)
 }
 
-// stringList reads a list of objectIDs or filters into the parser's one slice
-// of strings and gives the event its part of it.
+// stringList reads a list of objectIDs or filters. All lists of a batch share
+// the parser's slice of strings.
 func (p *parser) stringList(dst *[]string, count *int) error {
 	start := len(p.strings)
 	*count = 0
@@ -92,7 +92,7 @@ func (p *parser) positions() error {
 	positions := &p.draft.rest.positions
 	*positions = nil
 	return p.array(func(p *parser) error {
-		if len(*positions) > maxTargets { // more than there can be objectIDs
+		if len(*positions) > maxTargets { // already more than objectIDs are allowed
 			return p.dec.SkipValue()
 		}
 		var literal string
@@ -147,7 +147,7 @@ func (p *parser) objectDataField(name string) error {
 	}
 }
 
-// integer reads a JSON number as a whole one; 1.7e12 is whole too.
+// integer parses a JSON number that is whole, 1.7e12 included.
 func integer(literal string) (int64, bool) {
 	if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
 		return n, true
@@ -159,7 +159,7 @@ func integer(literal string) (int64, bool) {
 	return int64(f), true
 }
 
-// float reads a JSON number; one beyond the range becomes an infinity.
+// float parses a JSON number. A number out of range becomes an infinity.
 func float(literal string) float64 {
 	f, _ := strconv.ParseFloat(literal, 64) // the only error for a JSON number is the range
 	return f

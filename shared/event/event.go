@@ -1,42 +1,41 @@
-// Package event holds what a user did: the event itself, the filters it may
-// name, how both are read from JSON, and the rules an event is accepted under.
+// Package event defines user events (view, click, conversion) and the filters
+// they name. It decodes both from JSON, validates them, and computes event IDs.
 //
-// It is separate because everything else speaks of events: ingestion decodes
-// them, the log keeps them under their ID, and scoring adds them up. All three
-// must agree on what one event is, so the rules and the ID stand here, with no
-// cloud library and no HTTP beside them. The package stores nothing: an event
-// lives in the log, one row each, keyed by app, user token, time and ID.
+// Ingestion decodes events, the log stores them under their IDs, and scoring
+// adds them up. All three must agree on what one event is, so the rules and the
+// ID are defined here. The package stores nothing: each event is a row of the
+// log, keyed by app, user token, time and ID.
 package event
 
 import "time"
 
-// Limits of one request and of one event. Those of the request, the ages and
-// the counts are the Insights API's own, which its clients batch by; the
-// lengths in bytes are ours, since the API publishes none, and keep a row key
-// and a column name well within what the log can hold.
+// Limits of one request and of one event. The Insights API sets the limits of
+// the request, the age and the counts; its clients size their batches by them.
+// The API publishes no lengths in bytes: ours keep row keys and column names
+// well within Bigtable's limits.
 const (
-	// MaxBatch is the most events one request may carry.
+	// MaxBatch is the largest number of events in one request.
 	MaxBatch = 1000
-	// MaxBody is the most bytes of JSON one request may carry.
+	// MaxBody is the largest body of one request, in bytes of JSON.
 	MaxBody = 2_000_000
-	// MaxEventAge is how far before receipt a sent timestamp may lie.
+	// MaxEventAge is how long before receipt a client's timestamp may lie.
 	MaxEventAge = 30 * 24 * time.Hour
 
 	maxTargets  = 20   // objectIDs, or filters, of one event
 	maxID       = 512  // bytes of an objectID or an index name
 	maxFilter   = 2048 // bytes of a filter, decoded
 	maxName     = 64   // characters of an event name
-	maxToken    = 129  // characters of a user token: the schema's bound, one above its message's
+	maxToken    = 129  // characters of a user token: Algolia's schema allows 129, its message says 128
 	maxQueryID  = 128  // characters of a query ID
-	maxValueLen = 16   // characters of a value sent as a string
+	maxValueLen = 16   // characters of a price sent as a string
 )
 
-// Type says what kind of act an event records.
+// Type is the kind of action that an event records.
 type Type string
 
 // The types of events. An InstantSearch event is telemetry of a search
-// interface: it is accepted like any other but says nothing about what the
-// user likes, and callers drop it.
+// interface. The engine accepts it because clients send it, and drops it: it
+// does not show what the user likes.
 const (
 	View          Type = "view"
 	Click         Type = "click"
@@ -44,22 +43,23 @@ const (
 	InstantSearch Type = "instantsearch"
 )
 
-// Event is one accepted act of a user. Its strings share memory with one
-// another and Raw shares it with the body it came from: whoever keeps a single
-// string for long clones it. Fields must not be changed before ID is taken.
+// Event is one accepted action of a user. Its strings share one copy of the
+// body, and Raw shares the memory of the body itself: a caller that keeps a
+// single string should clone it. Fields must not change before the last call of
+// ID.
 type Event struct {
 	Type                   Type
 	Subtype                string // "addToCart", "purchase" or none; conversions only
 	Name                   string
 	Index                  string // empty for InstantSearch only
 	UserToken              string
-	AuthenticatedUserToken string // empty where none was sent
-	QueryID                string // empty where none was sent
+	AuthenticatedUserToken string // empty if the client sent none
+	QueryID                string // empty if the client sent none
 
-	// Time is in milliseconds since the epoch: the client's timestamp, or the
-	// time of receipt where it sent none or a later one.
+	// Time is the client's timestamp in milliseconds since the epoch, or the
+	// time of receipt if the client sent none or a later one.
 	Time int64
-	// Received says that Time is the time of receipt.
+	// Received reports that Time is the time of receipt.
 	Received bool
 
 	ObjectIDs []string // distinct, in order of first mention
@@ -68,10 +68,11 @@ type Event struct {
 
 	ordinal int      // position in its request
 	request uint64   // which request
-	details *details // what only the ID reads; nil where nothing of it was sent
+	details *details // fields that only the ID reads; nil if the client sent none of them
 }
 
-// details is what an event says that neither scoring nor resolving asks for.
+// details holds the fields of an event that neither scoring nor the catalog
+// uses.
 type details struct {
 	positions  []int64
 	objectData []objectData
@@ -80,7 +81,7 @@ type details struct {
 	agentID    string
 }
 
-// objectData is what a purchase or an addition to a cart says of one object.
+// objectData describes one object of a purchase or of an addition to a cart.
 type objectData struct {
 	queryID  string
 	price    scalar
@@ -88,8 +89,8 @@ type objectData struct {
 	quantity scalar
 }
 
-// scalar is a JSON number or string, or neither: clients send prices as both
-// 9.5 and "9.50 EUR".
+// scalar is a JSON number, a string, or absent. Clients send prices as 9.5 and
+// as "9.50 EUR".
 type scalar struct {
 	kind   scalarKind
 	text   string  // of a string
@@ -98,14 +99,14 @@ type scalar struct {
 
 type scalarKind byte
 
-// The kinds of a scalar. They are hashed into IDs and never change.
+// The kinds of a scalar. They are hashed into IDs, so they must not change.
 const (
 	scalarAbsent scalarKind = 0
 	scalarNumber scalarKind = 1
 	scalarString scalarKind = 2
 )
 
-// tokenChars marks the bytes a user token may hold.
+// tokenChars marks the bytes that a user token may contain.
 var tokenChars = func() (set [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_=/+-") {
 		set[c] = true
@@ -113,8 +114,8 @@ var tokenChars = func() (set [256]bool) {
 	return set
 }()
 
-// ValidUserToken says whether s has the form of a user token: 1 to 129 of
-// [a-zA-Z0-9_=/+-]. Such a token may stand in a row key as it is.
+// ValidUserToken reports whether s is a well-formed user token: 1 to 129
+// characters of [a-zA-Z0-9_=/+-]. Such a token needs no escaping in a row key.
 func ValidUserToken(s string) bool {
 	if s == "" || len(s) > maxToken {
 		return false

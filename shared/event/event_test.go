@@ -78,7 +78,7 @@ func TestRefusalNamesTheEvent(t *testing.T) {
 }
 
 // What a client sent must never become the name of a counter.
-func TestMessagesHoldNothingTheClientSent(t *testing.T) {
+func TestMessagesQuoteNoClientData(t *testing.T) {
 	fields := []string{
 		`"eventType":"MARK"`, `"eventName":"MARKé"`, `"userToken":"MARK "`, `"queryID":"MARK"`,
 		`"authenticatedUserToken":"MARK "`, `"eventSubtype":"MARK"`, `"currency":"MARK"`, `"value":"MARK90123456789012"`,

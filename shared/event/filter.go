@@ -7,18 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// Operator stands between the facet and the value of a filter. It is the only
-// one so far: events name facet values, never ranges of numbers.
+// Operator separates the facet and the value of a filter. It is the only
+// operator so far: events name facet values, not ranges of numbers.
 const Operator = ":"
 
 // Filter is a facet with one of its values, such as brand:Apple.
 type Filter struct{ Facet, Value string }
 
-// ParseFilter reads a filter as clients send it. Some encode the whole of it,
-// colon included (brand%3AApple), some only its parts (discount:10%25), some
-// nothing: so it is percent-decoded once and then split at the first colon. One
-// that cannot be decoded to UTF-8 is taken as it stands. An error says that a
-// facet or value is missing or that the filter is longer than 2,048 bytes.
+// ParseFilter parses a filter as clients send it. Some clients percent-encode
+// the whole filter with its colon (brand%3AApple), some only its parts
+// (discount:10%25), and some nothing. So ParseFilter decodes the filter once
+// and then splits it at the first colon. It takes a filter that does not decode
+// to UTF-8 as it is. The error says that the facet or the value is missing, or
+// that the filter is longer than 2,048 bytes.
 func ParseFilter(s string) (Filter, error) {
 	f, fault := parseFilter(s)
 	if fault != "" {
@@ -27,7 +28,7 @@ func ParseFilter(s string) (Filter, error) {
 	return f, nil
 }
 
-// parseFilter answers with the message of the fault it found, if any.
+// parseFilter returns the filter, or the message of its fault.
 func parseFilter(s string) (f Filter, fault string) {
 	if strings.IndexByte(s, '%') >= 0 {
 		if decoded, err := url.PathUnescape(s); err == nil && utf8.ValidString(decoded) {

@@ -47,7 +47,7 @@ func TestFilterEncodingsAgree(t *testing.T) {
 }
 
 // The limit is on what is stored, not on how it was encoded.
-func TestFilterLengthIsOfTheDecodedText(t *testing.T) {
+func TestFilterLengthIsDecoded(t *testing.T) {
 	fits := "f:" + strings.Repeat("é", 1023)
 	if _, err := event.ParseFilter(encodeURIComponent(fits)); err != nil {
 		t.Errorf("a filter of %d bytes: %v", len(fits), err)

@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// The canonical form an ID is taken from. IDs are stored in row keys, so the
-// form never changes: to say more of an event, add a version for the events
-// that say it.
+// The version of the canonical form that IDs hash. IDs are stored in row keys,
+// so the form must not change: a new field of events needs a new version, used
+// only for events with that field.
 const canonicalVersion = 1
 
 const (
@@ -17,12 +17,14 @@ const (
 	timeReceived = 'R' // followed by the request and the position in it
 )
 
-// ID is 11 characters of base64url: 64 bits of a SHA-256 over all the event
-// says. Two events of equal content and equal client timestamp are one and
-// share their ID. Where the time is that of receipt the ID says which
-// request it came in and its position there instead, so that equal events stay
-// apart; the time itself stands beside the ID in the row key. How the JSON was
-// written does not matter: order, spaces, escapes, nulls and unknown fields.
+// ID returns the identity of the event within its user's log: 64 bits of a
+// SHA-256 over its content, as 11 characters of base64url.
+//
+// Two events with equal content and equal client timestamp are one event and
+// have the same ID. If the time is the time of receipt, the ID covers the
+// request and the event's position in it instead, so equal events stay
+// distinct; the row key holds the time beside the ID. The order of fields,
+// spaces, escapes, nulls and unknown fields of the JSON do not matter.
 func (e *Event) ID() string {
 	var space [512]byte // on the stack; enough for a typical event
 	sum := sha256.Sum256(e.appendCanonical(space[:0]))

@@ -144,7 +144,7 @@ func idOf(t *rapid.T, raw string) string {
 	return e.ID()
 }
 
-func TestIDIsOfTheContentNotTheJSON(t *testing.T) {
+func TestIDIgnoresJSONForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content := genContent().Draw(t, "content")
 		first := write(t, content)

@@ -7,27 +7,27 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// parser walks one body token by token. A value of the wrong type is noted and
-// skipped, so that the walk goes on to the end of the event; only JSON that
-// breaks off, or a batch too large to go on with, ends it with an error.
+// parser reads one body token by token. It records a value of the wrong type,
+// skips it, and continues to the end of the event. Only truncated JSON or a
+// batch that is too large stops it with an error.
 type parser struct {
 	dec     *jsontext.Decoder
 	body    []byte
-	text    string // the body again: strings are cut out of this one copy
+	text    string // a copy of body; all strings of the events are cut from it
 	rules   Rules
-	draft   draft    // the event being read
+	draft   draft    // the current event
 	strings []string // backs the events' lists of objectIDs
 	events  []Event
-	refused *Refusal // the first bad event, or the body's own fault
+	refused *Refusal // the first bad event, or the fault of the body
 }
 
-// typicalEvent is a guess at an event's size in bytes, to size the results by.
+// typicalEvent estimates an event's size in bytes, to preallocate the results.
 const typicalEvent = 150
 
 func newParser(body []byte, r Rules) *parser {
-	// Names may repeat (the last counts) and escapes may be half a surrogate
-	// pair, as JavaScript writes a string cut within a character. The body's
-	// bytes themselves were found to be UTF-8 before.
+	// Names may repeat (the last one counts). An escape may be half a surrogate
+	// pair: JavaScript writes that for a string cut within a character. The
+	// caller has checked that the bytes of the body are UTF-8.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	expected := min(len(body)/typicalEvent+1, MaxBatch)
@@ -37,14 +37,14 @@ func newParser(body []byte, r Rules) *parser {
 	}
 }
 
-// object walks the members of the object that comes next: field reads the
-// value of the member it is called with.
+// object reads the next value, an object. It calls field with the name of each
+// member, and field reads the member's value.
 func (p *parser) object(field func(p *parser, name string) error) error {
 	_, err := p.objectAt(field)
 	return err
 }
 
-// objectAt is object, and tells the offset the object begins at.
+// objectAt is object, and returns the offset at which the object starts.
 func (p *parser) objectAt(field func(p *parser, name string) error) (int64, error) {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return 0, err
@@ -63,7 +63,8 @@ func (p *parser) objectAt(field func(p *parser, name string) error) (int64, erro
 	return start, err
 }
 
-// array walks the elements of the array that comes next; null is an empty one.
+// array reads the next value, an array, and calls element for each element. It
+// treats null as an empty array.
 func (p *parser) array(element func(p *parser) error) error {
 	switch kind := p.dec.PeekKind(); kind {
 	case jsontext.KindBeginArray:
@@ -84,7 +85,7 @@ func (p *parser) array(element func(p *parser) error) error {
 	return err
 }
 
-// wrongType notes that want was expected and skips the value.
+// wrongType records that want was expected, and skips the value.
 func (p *parser) wrongType(want string, got jsontext.Kind) error {
 	if p.draft.typeFault == "" {
 		p.draft.typeFault = typeMessage(want, got)
@@ -92,7 +93,7 @@ func (p *parser) wrongType(want string, got jsontext.Kind) error {
 	return p.dec.SkipValue()
 }
 
-// optionalString reads a string into dst; null says no more than "" does.
+// optionalString reads a string into dst. It reads null as "".
 func (p *parser) optionalString(dst *string) error {
 	*dst = ""
 	if p.dec.PeekKind() == jsontext.KindNull {
@@ -124,7 +125,7 @@ func (p *parser) number(dst *string) error {
 	return err
 }
 
-// scalar reads a number or a string into dst; null and "" are neither.
+// scalar reads a number or a string into dst. null and "" leave it absent.
 func (p *parser) scalar(dst *scalar) error {
 	*dst = scalar{}
 	switch kind := p.dec.PeekKind(); kind {
@@ -150,20 +151,21 @@ func (p *parser) scalar(dst *scalar) error {
 	}
 }
 
-// source is the text of the value read last, cut out of the body's copy.
+// source returns the text of the value just read, cut from the copy of the
+// body.
 func (p *parser) source(v jsontext.Value) string {
 	end := int(p.dec.InputOffset())
 	return p.text[end-len(v) : end]
 }
 
-// unquote is the content of the string read last.
+// unquote returns the content of the string just read.
 func (p *parser) unquote(v jsontext.Value) string {
 	s := p.source(v)
 	if strings.IndexByte(s, '\\') < 0 {
 		return s[1 : len(s)-1]
 	}
-	// The only error left for a string the decoder took is half a surrogate
-	// pair, which becomes U+FFFD.
+	// The decoder accepted the string, so the only possible error is half a
+	// surrogate pair, which becomes U+FFFD.
 	plain, _ := jsontext.AppendUnquote(nil, v)
 	return string(plain)
 }

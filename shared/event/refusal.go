@@ -10,25 +10,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Statuses a refusal answers with, as numbers because this package knows no HTTP.
+// Statuses a refusal answers with, as numbers because this package knows no
+// HTTP.
 const (
 	statusBadRequest    = 400 // not JSON
 	statusTooLarge      = 413
 	statusUnprocessable = 422 // JSON, but against a rule
 )
 
-// Refusal says why a body or an event was not accepted. It is final: sending
-// the same again is refused again.
+// Refusal says why a body or an event was refused. It is permanent: the same
+// request will be refused again.
 type Refusal struct {
 	// Status is the HTTP status to answer: 400, 413 or 422.
 	Status int
-	// Message is for the client. It holds nothing the client sent.
+	// Message is for the client. It contains no data that the client sent.
 	Message string
-	// Position is the refused event's place in its batch, 0 for a single
-	// event, or -1 where the body as a whole is refused.
+	// Position is the index of the refused event in its batch, 0 for a single
+	// event, or -1 if the body as a whole is refused.
 	Position int
-	// Event is the refused event's JSON as sent, sharing the body's memory;
-	// nil where the body as a whole is refused.
+	// Event is the JSON of the refused event. It shares the body's memory and
+	// is nil if the body as a whole is refused.
 	Event []byte
 }
 
@@ -40,8 +41,8 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("event %d refused with status %d: %s", r.Position, r.Status, r.Message)
 }
 
-// Reason is the message without byte offsets: one of a small fixed set, fit to
-// count refusals by.
+// Reason returns the message without byte offsets. It is one of a small fixed
+// set, so refusals can be counted by it.
 func (r *Refusal) Reason() string {
 	if r.Status == statusBadRequest {
 		return msgBadRequest
@@ -49,8 +50,8 @@ func (r *Refusal) Reason() string {
 	return r.Message
 }
 
-// Messages the Insights API publishes, word for word: its users search the web
-// for them.
+// Messages that the Insights API publishes, word for word: developers search
+// the web for them.
 const (
 	msgTooLarge       = "Request Entity Too Large"
 	msgPayload        = "Invalid payload"
@@ -76,7 +77,7 @@ const (
 	tokenForm = "must contain only alphanumeric, equal, plus, slash, hyphen, or underscore characters, and be between 1 and 128 characters long"
 )
 
-// Messages for the rules whose texts the API does not publish.
+// Messages of rules for which the API publishes no text.
 const (
 	msgBadRequest       = "Bad Request"
 	msgAuthToken        = "AuthenticatedUserToken " + tokenForm
@@ -97,8 +98,8 @@ const (
 	msgAgentIDType      = "Only event of type instantsearch should specify the agentID attribute"
 )
 
-// typeMessage is the text for a JSON value of the wrong type. The API names the
-// path "events" for everything within an event, and so does this.
+// typeMessage returns the message about a JSON value of the wrong type. Like
+// the API, it names the path "events" for every field of an event.
 func typeMessage(want string, got jsontext.Kind) string {
 	return "Invalid type for field events: expected " + want + ", got " + kindName(got)
 }
@@ -124,14 +125,14 @@ func refuseBody(message string) *Refusal {
 	return &Refusal{Status: statusUnprocessable, Message: message, Position: -1}
 }
 
-// badRequest tells where JSON breaks off. The library's own text is not used:
-// it quotes what the client sent.
+// badRequest reports the offset at which the JSON is invalid. It does not use
+// the library's text, which quotes the client's data.
 func badRequest(what string, offset int64) *Refusal {
 	message := msgBadRequest + ": " + what + " at byte " + strconv.FormatInt(offset, 10)
 	return &Refusal{Status: statusBadRequest, Message: message, Position: -1}
 }
 
-// asRefusal turns an error met while reading size bytes of JSON into a Refusal.
+// asRefusal converts an error of reading size bytes of JSON to a Refusal.
 func asRefusal(err error, size int) *Refusal {
 	var refusal *Refusal
 	var syntax *jsontext.SyntacticError
@@ -147,7 +148,7 @@ func asRefusal(err error, size int) *Refusal {
 	}
 }
 
-// invalidUTF8 is the offset of the first byte that is not UTF-8.
+// invalidUTF8 returns the offset of the first byte that is not UTF-8.
 func invalidUTF8(body []byte) int64 {
 	at := 0
 	for at < len(body) {

@@ -98,7 +98,7 @@ func printBatch(t *testing.T, events []event.Event, err error) string {
 		return fmt.Sprintf("%d %s\n  event %d: %s\n", refusal.Status, refusal.Message, refusal.Position, shorten(string(refusal.Event)))
 	}
 	if err != nil {
-		t.Fatalf("an error that is no refusal: %v", err)
+		t.Fatalf("an error that is not a Refusal: %v", err)
 	}
 	if len(events) > 20 {
 		return fmt.Sprintf("%d events\n", len(events))

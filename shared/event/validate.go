@@ -7,15 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// checks are the rules of an event in the order their faults are reported in:
-// first those the Insights API publishes a message for, in its order. Each
-// answers with the message of the fault it found, if any.
+// checks are the rules of an event, in the order in which their faults are
+// reported: first those for which the Insights API publishes a message, in its
+// order. Each returns the message of its fault, or "".
 var checks = [...]func(*draft, *Rules) string{
 	checkName, checkType, checkIndex, checkTokens, checkTarget, checkPositions,
 	checkQueryID, checkTimestamp, checkSubtype, checkObjectData, checkRest,
 }
 
-// fault judges the draft, which becomes the event to return where it answers "".
+// fault validates the draft. It returns "" if the draft's Event is complete, or
+// the message of the first fault.
 func (d *draft) fault(r *Rules) string {
 	if d.typeFault != "" {
 		return d.typeFault
@@ -25,14 +26,15 @@ func (d *draft) fault(r *Rules) string {
 			return message
 		}
 	}
-	if d.rest.said() {
+	if d.rest.present() {
 		kept := d.rest
 		d.Event.details = &kept
 	}
 	return ""
 }
 
-func (d *details) said() bool {
+// present reports whether the client sent any of the fields.
+func (d *details) present() bool {
 	return len(d.positions) > 0 || len(d.objectData) > 0 ||
 		d.value.kind != scalarAbsent || d.currency != "" || d.agentID != ""
 }
@@ -108,7 +110,7 @@ func checkTarget(d *draft, _ *Rules) string {
 	return d.parseFilters()
 }
 
-// parseFilters fills Filters from what was sent, each once.
+// parseFilters parses the filters of the event and drops repeated ones.
 func (d *draft) parseFilters() string {
 	if d.filterCount == 0 {
 		return ""
@@ -126,7 +128,8 @@ func (d *draft) parseFilters() string {
 	return ""
 }
 
-// distinct removes repetitions in place. Lists are short: at most maxTargets.
+// distinct removes repeated strings in place. Lists have at most maxTargets
+// items.
 func distinct(list []string) []string {
 	kept := list[:0]
 	for _, s := range list {
@@ -165,8 +168,8 @@ func checkQueryID(d *draft, _ *Rules) string {
 	return ""
 }
 
-// validQueryID accepts the ID of a search, 32 hexadecimal digits in lower case,
-// or of a message in a conversation.
+// validQueryID accepts the ID of a search (32 lower-case hexadecimal digits)
+// and the ID of a message in a conversation.
 func validQueryID(s string) bool {
 	if message, ok := strings.CutPrefix(s, "message_"); ok {
 		return message != "" && len(s) <= maxQueryID &&
@@ -175,7 +178,7 @@ func validQueryID(s string) bool {
 	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// checkTimestamp settles the event's time.
+// checkTimestamp sets the event's time.
 func checkTimestamp(d *draft, r *Rules) string {
 	now := r.Now.UnixMilli()
 	if d.timestamp == "" {
@@ -208,7 +211,7 @@ func checkSubtype(d *draft, _ *Rules) string {
 	return ""
 }
 
-// checkObjectData does not ask for a subtype: clients that infer query IDs add
+// checkObjectData does not require a subtype: clients that infer query IDs add
 // objectData to conversions of every kind.
 func checkObjectData(d *draft, _ *Rules) string {
 	list := d.rest.objectData
@@ -227,7 +230,7 @@ func checkObjectData(d *draft, _ *Rules) string {
 	return ""
 }
 
-// checkRest leaves prices and discounts alone: clients send them as "8$" and "30%".
+// checkRest does not check prices and discounts: clients send "8$" and "30%".
 func checkRest(d *draft, _ *Rules) string {
 	c := d.rest.currency
 	switch {

@@ -15,7 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// wire is a strategy as sent. Pointers tell a missing (or null) field from a zero one.
+// wire is a strategy as clients send it. Pointers distinguish a missing or null
+// field from a zero.
 type wire struct {
 	EventsScoring         *[]wireEvent                  `json:"eventsScoring"`
 	FacetsScoring         *[]wireFacet                  `json:"facetsScoring"`
@@ -35,12 +36,14 @@ type wireFacet struct {
 	Score     *int    `json:"score"`
 }
 
-// Decode reads a strategy from its JSON: Algolia's three keys, all required, and the optional halfLives and aliases,
-// where null or empty is the same as absent. Anything else is refused: keys it does not know (names are case
-// sensitive), a key said twice, wrong types, whatever breaks a limit. Integers are written as such: 10.0 and 1e2
-// are refused like 1.5. The error is an *Invalid.
+// Decode decodes a strategy from JSON: Algolia's three keys, all required, and
+// the optional keys halfLives and aliases, for which null or empty equals
+// absent. It refuses unknown keys (names are case-sensitive), repeated keys,
+// wrong types and values beyond the limits. Integers must be written as
+// integers: it refuses 10.0 and 1e2 like 1.5. Every error is an *Invalid.
 func Decode(body []byte) (Strategy, error) {
-	// Syntax first: a body that is cut short is no JSON, whatever else is wrong with the part that arrived.
+	// Syntax first: a truncated body is invalid JSON, whatever else is wrong
+	// with it.
 	if err := checkSyntax(body); err != nil {
 		return Strategy{}, err
 	}
@@ -70,12 +73,13 @@ func checkSyntax(body []byte) error {
 	return &Invalid{Syntax: true, Message: fmt.Sprintf("the strategy is not valid JSON: %s", reason(err))}
 }
 
-// reason is what the JSON library found, without its own name before it.
+// reason returns the JSON library's message without the library's name.
 func reason(err error) string {
 	return strings.TrimPrefix(fmt.Sprint(err), "jsontext: ")
 }
 
-// explain turns the JSON library's error into words that name the field as the sender wrote it.
+// explain converts the JSON library's error to a message that names the field
+// as the client wrote it.
 func explain(err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) && syntax.Err == jsontext.ErrDuplicateName {
@@ -130,7 +134,8 @@ func got(err *json.SemanticError) string {
 	}
 }
 
-// strategy checks that what is required is there; the limits are for Validate.
+// strategy checks that the required fields are present. Validate checks the
+// limits.
 func (w *wire) strategy() (Strategy, error) {
 	var s Strategy
 	switch {
@@ -191,7 +196,8 @@ func (w *wire) optional(s Strategy) (Strategy, error) {
 
 func required(path string) error { return invalid("%s is required", path) }
 
-// fieldPath writes a JSON pointer the way people write paths: eventsScoring[2].score, aliases["color"]["Rouge"].
+// fieldPath formats a JSON pointer as a path: eventsScoring[2].score or
+// aliases["color"]["Rouge"].
 func fieldPath(p jsontext.Pointer) string {
 	var path strings.Builder
 	for token := range p.Tokens() {
@@ -212,7 +218,7 @@ func fieldPath(p jsontext.Pointer) string {
 	return path.String()
 }
 
-// aliasPath names a place in the aliases, whose keys may be any text.
+// aliasPath formats a path in the aliases, whose keys may be any text.
 func aliasPath(keys ...string) string {
 	path := "aliases"
 	for _, key := range keys {
@@ -223,13 +229,13 @@ func aliasPath(keys ...string) string {
 
 func quote(s string) string { return strconv.Quote(shorten(s)) }
 
-// shorten cuts what the sender wrote to a length fit for a message.
+// shorten truncates the client's text for use in a message.
 func shorten(s string) string {
-	const most = 100
-	if len(s) <= most {
+	const maxBytes = 100
+	if len(s) <= maxBytes {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
+	return strings.ToValidUTF8(s[:maxBytes], "") + "..."
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

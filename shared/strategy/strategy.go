@@ -1,9 +1,11 @@
-// Package strategy holds what an app sets to say which behaviour counts: points per event, weight per facet, and
-// optionally the half-lives under which scores decay and the aliases under which values merge. It is separate from
-// scoring because it is what people write, store and read back, in the words and the JSON of Algolia's
-// Personalization API; scoring compiles it into something faster. Its strict decoder lives here too, so that a
-// misspelt key is refused when it is sent rather than found in wrong profiles. Strategies are kept, version by
-// version, by the config package; nothing here does I/O.
+// Package strategy defines an app's strategy: a score for each kind of event, a
+// score for each facet, and optionally the half-lives by which scores decay and
+// the aliases that merge values.
+//
+// A strategy has the names and the JSON of Algolia's Personalization API. Its
+// decoder is strict: a misspelt key is refused when the client sends it,
+// instead of showing up as wrong profiles. Package affinity compiles a strategy
+// for scoring. The package does no I/O: package config stores every version.
 package strategy
 
 import (
@@ -14,37 +16,43 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// EventScore gives points to the events of one type and name. Both must match.
+// EventScore is the score of the events with one type and name. Both must
+// match.
 type EventScore struct {
 	EventName string     `json:"eventName"`
 	EventType event.Type `json:"eventType"`
-	Score     int        `json:"score"` // 0 to MaxScore; 0 scores nothing
+	Score     int        `json:"score"` // 0 to MaxScore; at 0 the events do not score
 }
 
-// FacetScore gives a weight to one facet.
+// FacetScore is the score of one facet: the weight of its values.
 type FacetScore struct {
 	FacetName string `json:"facetName"`
-	Score     int    `json:"score"` // 0 to MaxScore; 0 scores nothing
+	Score     int    `json:"score"` // 0 to MaxScore; at 0 the facet does not score
 }
 
-// Strategy says which events and facets score, and how scores age. The zero value is valid and scores nothing.
-// Strategies are values: nothing changes one in place, so copies may share their lists and maps.
+// Strategy defines which events and facets score, and how scores decay. The
+// zero value is valid and scores nothing. Strategies are immutable, so copies
+// may share their slices and maps.
 type Strategy struct {
 	EventsScoring []EventScore `json:"eventsScoring"`
 	FacetsScoring []FacetScore `json:"facetsScoring"`
 
-	// PersonalizationImpact is 0 to MaxImpact. Search engines read it back; scoring does not use it.
+	// PersonalizationImpact is 0 to MaxImpact. Search engines read it back;
+	// scoring does not use it.
 	PersonalizationImpact int `json:"personalizationImpact"`
 
-	// HalfLives are whole days, each giving every affinity one score of its own; the first is the one that
-	// ranks. With none of them a score is the plain sum, which never ages within the retention.
+	// HalfLives are in whole days. An affinity has one score for each of them,
+	// and the first one determines the order. Without half-lives a score is a
+	// plain sum, which does not decay.
 	HalfLives []int `json:"halfLives,omitempty"`
 
-	// Aliases merge values when scoring: facet -> value as sent -> value it counts as. One step only.
+	// Aliases merge values when scoring: facet -> value as sent -> value that
+	// it counts as. An alias is one step: its target has no alias.
 	Aliases map[string]map[string]string `json:"aliases,omitempty"`
 }
 
-// EventScore returns the points of an event of this type and name: 0 where the strategy does not name it.
+// EventScore returns the score of events with this type and name, or 0 if the
+// strategy does not name them.
 func (s Strategy) EventScore(typ event.Type, name string) int {
 	for _, e := range s.EventsScoring {
 		if e.EventType == typ && e.EventName == name {
@@ -54,7 +62,8 @@ func (s Strategy) EventScore(typ event.Type, name string) int {
 	return 0
 }
 
-// FacetScore returns the weight of a facet: 0 where the strategy does not name it.
+// FacetScore returns the score of a facet, or 0 if the strategy does not name
+// it.
 func (s Strategy) FacetScore(facet string) int {
 	for _, f := range s.FacetsScoring {
 		if f.FacetName == facet {
@@ -64,7 +73,8 @@ func (s Strategy) FacetScore(facet string) int {
 	return 0
 }
 
-// Alias returns the value that a facet's value counts as: itself where the strategy has no alias for it.
+// Alias returns the value that a facet's value counts as: the value itself if
+// it has no alias.
 func (s Strategy) Alias(facet, value string) string {
 	if to, ok := s.Aliases[facet][value]; ok {
 		return to
@@ -72,8 +82,9 @@ func (s Strategy) Alias(facet, value string) string {
 	return value
 }
 
-// Equal reports whether o would be read back exactly as s. The order of the lists counts: the first half-life is
-// the one that ranks, and a customer who reorders his lists gets them back as he set them. Nil and empty are the same.
+// Equal reports whether s and o encode to the same JSON. The order of the lists
+// matters: the first half-life determines the order of profiles, and customers
+// read their lists back in the order in which they set them. Nil equals empty.
 func (s Strategy) Equal(o Strategy) bool {
 	a, b := s.withoutEmpty(), o.withoutEmpty()
 	return a.PersonalizationImpact == b.PersonalizationImpact &&
@@ -83,14 +94,16 @@ func (s Strategy) Equal(o Strategy) bool {
 		maps.EqualFunc(a.Aliases, b.Aliases, maps.Equal)
 }
 
-// MarshalJSON writes Algolia's three keys always, lists as [] rather than null, and the two optional keys only
-// where they say something. Equal strategies give equal bytes.
+// MarshalJSON always writes Algolia's three keys, with empty lists as [], and
+// writes the two optional keys only if they are not empty. Equal strategies
+// encode to equal bytes.
 func (s Strategy) MarshalJSON() ([]byte, error) {
 	type plain Strategy // without this method
 	return json.Marshal(plain(s.withoutEmpty()))
 }
 
-// withoutEmpty returns s with its two lists never nil, and without half-lives or aliases that hold nothing.
+// withoutEmpty returns s with its two lists not nil, and without empty
+// half-lives or aliases.
 func (s Strategy) withoutEmpty() Strategy {
 	if s.EventsScoring == nil {
 		s.EventsScoring = []EventScore{}

@@ -42,7 +42,7 @@ func valid(t *rapid.T) strategy.Strategy {
 	return s
 }
 
-func TestWhatIsSetIsGivenBack(t *testing.T) {
+func TestJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := valid(t)
 		b, err := json.Marshal(s)

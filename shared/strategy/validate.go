@@ -9,27 +9,28 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Limits of a strategy. Algolia publishes none but that of the impact. Those on counts are generous beside the
-// "15 events and 15 facets" its dashboard speaks of, and bound what one event can cost; MaxName and MaxSize keep a
-// stored strategy, however it is written, well below the 1 MiB of a Firestore document.
+// Limits of a strategy. Algolia publishes only the limit of the impact. The
+// limits on counts bound what one event can cost and are well above the "15
+// events and 15 facets" of Algolia's dashboard. MaxName and MaxSize keep a
+// stored strategy well below 1 MiB, the limit of a Firestore document.
 const (
 	MaxEntries      = 100     // entries in eventsScoring, and in facetsScoring
-	MaxScore        = 100     // points of an event, weight of a facet
+	MaxScore        = 100     // score of an event, and of a facet
 	MaxImpact       = 100     // personalizationImpact
-	MaxHalfLives    = 5       // half-lives, each of them different
+	MaxHalfLives    = 5       // half-lives, which must differ
 	MaxHalfLifeDays = 3650    // ten years
 	MaxAliases      = 5_000   // pairs over all facets
 	MaxName         = 500     // bytes of a name or a value
 	MaxSize         = 500_000 // bytes of the whole strategy as JSON
 )
 
-// eventTypes are those that score. Algolia's instantsearch events carry nothing to score.
+// eventTypes are the types that score. Algolia's instantsearch events do not.
 var eventTypes = []event.Type{event.Click, event.Conversion, event.View}
 
-// Invalid says why a strategy was refused, in words for whoever sent it.
+// Invalid says why a strategy was refused.
 type Invalid struct {
-	Message string
-	Syntax  bool // the body is no JSON at all: 400 rather than 422
+	Message string // for the client
+	Syntax  bool   // the body is not JSON: status 400, otherwise 422
 }
 
 // Error returns the message.
@@ -39,7 +40,8 @@ func invalid(format string, args ...any) error {
 	return &Invalid{Message: fmt.Sprintf(format, args...)}
 }
 
-// Validate returns the first fault of s against the limits as an *Invalid, or nil.
+// Validate checks s against the limits. It returns the first fault as an
+// *Invalid, or nil.
 func (s Strategy) Validate() error {
 	checks := []func() error{s.checkEvents, s.checkFacets, s.checkImpact, s.checkHalfLives, s.checkAliases, s.checkSize}
 	for _, check := range checks {
@@ -128,7 +130,7 @@ func (s Strategy) checkAliases() error {
 	if total > MaxAliases {
 		return invalid("aliases must have at most %d pairs in all, got %d", MaxAliases, total)
 	}
-	// In key order, so that of several faults the same one is named every time.
+	// In key order, so that the same fault is reported every time.
 	for _, facet := range sortedKeys(s.Aliases) {
 		if err := checkName("a facet in aliases", facet); err != nil {
 			return err
@@ -140,7 +142,8 @@ func (s Strategy) checkAliases() error {
 	return nil
 }
 
-// checkFacetAliases refuses chains, and thereby cycles: a value that is renamed is nobody's new name.
+// checkFacetAliases refuses chains, and thereby cycles: the target of an alias
+// must not have an alias.
 func checkFacetAliases(facet string, pairs map[string]string) error {
 	of := aliasPath(facet)
 	for _, from := range sortedKeys(pairs) {
