@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -208,10 +209,10 @@ func TestImportOfRealDataGivesTheExpectedProfiles(t *testing.T) {
 		want := lines[realProfile](t, d.file("expected-profiles.sample.ndjson.gz"))
 		command := []string{"import", "--url", s.URL, "--index", "shop", "--objects", d.file("objects.ndjson.gz"),
 			"--strategy", d.file("strategy.json"), d.eventsFile(t, want)}
-		affinity(t, "", command...).wants(t, exitFine)
+		affinity(t, "", command...).wants(t, cli.ExitOK)
 		compare(t, s, want)
 		if d.name == "onlineretail" { // the smaller one, again: nothing may change
-			affinity(t, "", command...).wants(t, exitFine)
+			affinity(t, "", command...).wants(t, cli.ExitOK)
 			compare(t, s, want)
 		}
 	})
@@ -232,7 +233,7 @@ func TestRealDataSentAsEventsGivesTheExpectedProfiles(t *testing.T) {
 		s := startEngine(t, 90)
 		// An import of no events sets objects and strategy.
 		affinity(t, "", "import", "--url", s.URL, "--index", "shop", "--objects", d.file("objects.ndjson.gz"),
-			"--strategy", d.file("strategy.json"), "-").wants(t, exitFine)
+			"--strategy", d.file("strategy.json"), "-").wants(t, cli.ExitOK)
 		events := lines[realEvent](t, d.file("events.ndjson.gz"))
 		moved := moveIntoLastDays(events, s.Backends.Now(), 20)
 		want := lines[realProfile](t, d.file("expected-profiles.sample.ndjson.gz"))

@@ -14,6 +14,7 @@ import (
 	"cloud.google.com/go/firestore"
 	"github.com/spf13/cobra"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
@@ -44,14 +45,12 @@ type appTool struct {
 
 func (t *tool) appCommand() *cobra.Command {
 	a := &appTool{tool: t}
-	group := &cobra.Command{
+	group := cli.Group(&cobra.Command{
 		Use:   "app",
 		Short: "Make apps and their keys, in Firestore with your Google credentials",
 		Long: "Make apps and their keys, in Firestore with your Google credentials (gcloud auth application-default login).\n" +
 			"The local stack is not managed so: it takes its apps from `up --app ID:KEY`.",
-		Args: cobra.NoArgs,
-		RunE: needsSubcommand,
-	}
+	})
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", firestore.DefaultDatabaseID, "Firestore database")
@@ -66,7 +65,7 @@ func (a *appTool) with(ctx context.Context, do func(config.Store) error) (err er
 		project = "affinity-local"
 	}
 	if project == "" {
-		return usagef("apps lie in Firestore: give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; " +
+		return cli.Usagef("apps lie in Firestore: give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; " +
 			"the local stack takes its apps from `up --app ID:KEY`")
 	}
 	store, err := a.openConfig(ctx, project, a.database)
@@ -84,11 +83,11 @@ func (a *appTool) createCommand() *cobra.Command {
 		Short:   "Make an app and its first key",
 		Long:    "Make an app and its first key, which is printed once and kept nowhere.",
 		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			layout, err := log.layout()
 			if err := errors.Join(checkID(args[0]), checkACL(acl), checkDays(days), err); err != nil {
-				return usagef("%v", err)
+				return cli.Usagef("%v", err)
 			}
 			app := config.App{ID: args[0], RetentionDays: days, Log: layout}
 			return a.with(cmd.Context(), func(s config.Store) error { return a.create(cmd.Context(), s, app, acl) })
@@ -121,7 +120,7 @@ func (a *appTool) listCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the apps",
 		Example: "  affinity app list --project my-project",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), func(s config.Store) error { return a.list(cmd.Context(), s) })
 		},
@@ -155,15 +154,15 @@ func (a *appTool) retentionCommand() *cobra.Command {
 		Use:     "retention ID DAYS",
 		Short:   "Set how many days the events of an app count, 0 for no limit",
 		Example: "  affinity app retention shop 365 --project my-project",
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Args("ID", "DAYS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := args[0]
 			days, err := strconv.Atoi(args[1])
 			if err != nil {
-				return usagef("DAYS %q is no whole number", args[1])
+				return cli.Usagef("DAYS %q is no whole number", args[1])
 			}
 			if err := errors.Join(checkID(id), checkDays(days)); err != nil {
-				return usagef("%v", err)
+				return cli.Usagef("%v", err)
 			}
 			return a.with(cmd.Context(), func(s config.Store) error {
 				if err := s.SetRetention(cmd.Context(), id, days); err != nil {
@@ -178,17 +177,17 @@ func (a *appTool) retentionCommand() *cobra.Command {
 
 func (a *appTool) encodingCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "encoding ID json|compact",
+		Use:   "encoding ID ENCODING",
 		Short: "Set how the values of an app's events are written from now on",
 		Long: "Set how the values of an app's events are written from now on: json is legible in every tool, compact is smaller. Each value tells\n" +
 			"how it is to be read, so that this can change at any time and what was written before stays as it is.",
 		Example: "  affinity app encoding shop compact --project my-project",
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Args("ID", "ENCODING"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := args[0]
 			encoding, err := schema.ParseEncoding(args[1])
 			if err := errors.Join(checkID(id), err); err != nil {
-				return usagef("%v", err)
+				return cli.Usagef("%v", err)
 			}
 			return a.with(cmd.Context(), func(s config.Store) error {
 				app, err := s.UpdateLog(cmd.Context(), id, func(app *config.App) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -26,28 +27,28 @@ func TestAppCommands(t *testing.T) {
 		}, strings.Fields("app --project p "+line)...)
 	}
 
-	app("list").wants(t, exitFine, "there are no apps")
+	app("list").wants(t, cli.ExitOK, "there are no apps")
 	made := app("create shop --retention-days 30")
-	made.wants(t, exitFine, "events count for 30 days; wide, compact", "it is shown only now")
+	made.wants(t, cli.ExitOK, "events count for 30 days; wide, compact", "it is shown only now")
 	if project != "p" || database != "(default)" {
 		t.Errorf("opened database %q of project %q", database, project)
 	}
 	holds(t, store, made, auth.All...)
-	app("create shop").wants(t, exitFail, "app shop is there already")
-	app("list --database other").wants(t, exitFine, "shop  events count for 30 days  wide, compact  strategy version 0")
+	app("create shop").wants(t, cli.ExitFailed, "app shop is there already")
+	app("list --database other").wants(t, cli.ExitOK, "shop  events count for 30 days  wide, compact  strategy version 0")
 	if database != "other" {
 		t.Errorf("--database other opened %q", database)
 	}
 
-	app("retention shop 0").wants(t, exitFine, "app shop: events count for ever")
-	app("list").wants(t, exitFine, "shop  events count for ever")
+	app("retention shop 0").wants(t, cli.ExitOK, "app shop: events count for ever")
+	app("list").wants(t, cli.ExitOK, "shop  events count for ever")
 
 	added := app("key add shop --acl search,recommendation")
 	holds(t, store, added, auth.Search, auth.Recommendation)
 	hash := auth.Hash(strings.TrimSpace(added.out))
-	app("key list shop").wants(t, exitFine, hash+"  search,recommendation", auth.Hash(strings.TrimSpace(made.out)))
-	app("key remove shop "+hash).wants(t, exitFine, "refused within 5 s")
-	app("key remove shop "+hash).wants(t, exitFail, "has no key with the hash")
+	app("key list shop").wants(t, cli.ExitOK, hash+"  search,recommendation", auth.Hash(strings.TrimSpace(made.out)))
+	app("key remove shop "+hash).wants(t, cli.ExitOK, "refused within 5 s")
+	app("key remove shop "+hash).wants(t, cli.ExitFailed, "has no key with the hash")
 	if listed := app("key list shop"); strings.Contains(listed.out, hash) {
 		t.Errorf("the removed key is still listed:\n%s", listed.out)
 	}
@@ -64,9 +65,9 @@ func TestAppLayouts(t *testing.T) {
 			}
 		}, strings.Fields("app --project p "+line)...)
 	}
-	app("create legible --schema narrow").wants(t, exitFine, "app legible is made (events count for 90 days; narrow, json)")
-	app("create small --schema narrow --encoding compact").wants(t, exitFine, "narrow, compact")
-	app("encoding small json").wants(t, exitFine, "app small: narrow, json\n")
+	app("create legible --schema narrow").wants(t, cli.ExitOK, "app legible is made (events count for 90 days; narrow, json)")
+	app("create small --schema narrow --encoding compact").wants(t, cli.ExitOK, "narrow, compact")
+	app("encoding small json").wants(t, cli.ExitOK, "app small: narrow, json\n")
 
 	move := config.Move{ID: "move-1", From: schema.Narrow, To: schema.Wide, Phase: config.Dual, StartedAt: time.Unix(1, 0).UTC()}
 	if _, err := store.UpdateLog(t.Context(), "small", func(a *config.App) error {
@@ -75,8 +76,8 @@ func TestAppLayouts(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	app("encoding small compact").wants(t, exitFine, "app small: narrow (writes narrow and wide), compact\n")
-	app("list").wants(t, exitFine, "legible  events count for 90 days  narrow, json  ", "small  events count for 90 days  narrow (writes narrow and wide), compact  ")
+	app("encoding small compact").wants(t, cli.ExitOK, "app small: narrow (writes narrow and wide), compact\n")
+	app("list").wants(t, cli.ExitOK, "legible  events count for 90 days  narrow, json  ", "small  events count for 90 days  narrow (writes narrow and wide), compact  ")
 	if got, err := store.App(t.Context(), "small"); err != nil || got.Move != move {
 		t.Errorf("another encoding left the move %+v (%v), want %+v", got.Move, err, move)
 	}

@@ -10,22 +10,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 )
 
 func (a *appTool) keyCommand() *cobra.Command {
-	group := &cobra.Command{
+	group := cli.Group(&cobra.Command{
 		Use:   "key",
 		Short: "Add, list and remove the keys of an app",
-		Args:  cobra.NoArgs,
-		RunE:  needsSubcommand,
-	}
+	})
 	group.AddCommand(a.addKeyCommand(), &cobra.Command{
 		Use:     "list ID",
 		Short:   "List the keys of an app by their hashes",
 		Example: "  affinity app key list shop --project my-project",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withApp(cmd.Context(), args[0], func(s config.Store) error { return a.listKeys(cmd.Context(), s, args[0]) })
 		},
@@ -33,7 +32,7 @@ func (a *appTool) keyCommand() *cobra.Command {
 		Use:     "remove ID HASH",
 		Short:   "Remove a key: it is refused within 5 s",
 		Example: "  affinity app key remove shop 3f1c... --project my-project",
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Args("ID", "HASH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withApp(cmd.Context(), args[0], func(s config.Store) error { return a.removeKey(cmd.Context(), s, args[0], args[1]) })
 		},
@@ -49,10 +48,10 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 		Long: "Add a key to an app. It is printed once and kept nowhere. A key that stands in web pages gets search alone: it can send events\n" +
 			"and nothing else.",
 		Example: "  affinity app key add shop --acl search --project my-project",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkACL(acl); err != nil {
-				return usagef("%v", err)
+				return cli.Usagef("%v", err)
 			}
 			return a.withApp(cmd.Context(), args[0], func(s config.Store) error { return a.addKey(cmd.Context(), s, args[0], acl) })
 		},
@@ -64,7 +63,7 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 // withApp runs something on the store, for an app that is there.
 func (a *appTool) withApp(ctx context.Context, id string, do func(config.Store) error) error {
 	if err := checkID(id); err != nil {
-		return usagef("%v", err)
+		return cli.Usagef("%v", err)
 	}
 	return a.with(ctx, func(s config.Store) error {
 		if _, err := s.App(ctx, id); err != nil {
@@ -104,7 +103,7 @@ func (a *appTool) removeKey(ctx context.Context, s config.Store, id, hash string
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
 	}
 	if !slices.ContainsFunc(keys, func(k config.Key) bool { return k.Hash == hash }) {
-		return fmt.Errorf("app %s has no key with the hash %s (affinity app key list %s shows all)", id, printable(hash), id)
+		return fmt.Errorf("app %s has no key with the hash %s (affinity app key list %s shows all)", id, cli.Printable(hash), id)
 	}
 	if err := s.DeleteKey(ctx, id, hash); err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("remove a key of app %s: %w", id, err)

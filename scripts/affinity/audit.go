@@ -8,6 +8,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 const (
@@ -47,10 +49,10 @@ func (t *tool) auditCommand() *cobra.Command {
 		Long: "Compare profiles of a sample of users, stored and computed, with the formula over every event in the log. Prints a line a\n" +
 			"difference and exits 1 if there is any, else one line. The engine compares for a minute. The key needs the right admin.",
 		Example: "  affinity audit --sample 1000",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if sample < 1 || sample > maxAudited {
-				return usagef("--sample %d: must be from 1 to %d", sample, maxAudited)
+				return cli.Usagef("--sample %d: must be from 1 to %d", sample, maxAudited)
 			}
 			return t.runAudit(cmd.Context(), sample)
 		},
@@ -112,7 +114,7 @@ func (d auditDifference) String() string {
 	if d.HalfLife > 0 {
 		what += fmt.Sprintf(" (half-life %d)", d.HalfLife)
 	}
-	return printable(fmt.Sprintf("%s: %s: want %s, got %s", d.UserToken, what, orNothing(d.Want), orNothing(d.Got)))
+	return cli.Printable(fmt.Sprintf("%s: %s: want %s, got %s", d.UserToken, what, orNothing(d.Want), orNothing(d.Got)))
 }
 
 func orNothing(value json.RawMessage) string {

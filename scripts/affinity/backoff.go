@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // backoff says how to try again: waits that double from first to most, until total has gone by.
@@ -30,7 +32,7 @@ func (b backoff) retry(ctx context.Context, notice func(error, time.Duration), c
 			return fmt.Errorf("gave up after trying again for %s: %w", b.total, err)
 		}
 		notice(err, pause)
-		if err := sleep(ctx, pause); err != nil {
+		if err := cli.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

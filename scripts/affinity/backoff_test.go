@@ -3,6 +3,8 @@ package main
 import (
 	"net/http"
 	"testing"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // An engine that asks for more patience than there is gets no second request.
@@ -16,7 +18,7 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 		refuse(w, http.StatusTooManyRequests, "slow down")
 	}
 	engine.failures = append(engine.failures, busy, busy)
-	affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, exitFail, "gave up", "429 slow down")
+	affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, cli.ExitFailed, "gave up", "429 slow down")
 	if calls != 1 {
 		t.Errorf("%d requests, want 1", calls)
 	}

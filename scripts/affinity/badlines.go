@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"sync"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // badLinesShown is how many bad lines of an import are shown one by one.
@@ -20,7 +22,7 @@ func (b *badLines) add(m *meter, src *source, number int, reason string) {
 	defer b.mu.Unlock()
 	b.count++
 	if b.count <= badLinesShown {
-		m.say("%s:%d: %s", src.name, number, printable(reason))
+		m.say("%s:%d: %s", src.name, number, cli.Printable(reason))
 	}
 }
 
@@ -34,6 +36,9 @@ func (b *badLines) err() error {
 
 // badLinesError: the import went in, but for these many lines.
 type badLinesError struct{ count int }
+
+// ExitCode tells this end of a command apart from a failure.
+func (e badLinesError) ExitCode() int { return exitLines }
 
 func (e badLinesError) Error() string {
 	if e.count > badLinesShown {

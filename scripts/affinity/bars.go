@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rivo/uniseg"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // The columns of a profile, in characters.
@@ -22,11 +24,11 @@ const (
 // drawProfile writes a profile for people: a line of what it is, then a bar an affinity. halfLife picks the score, 0 the strategy's first.
 func drawProfile(out io.Writer, p profileAnswer, halfLife int, colors *palette) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s  last event %s%s  strategy version %d  %s\n", colors.bold(printable(p.UserToken)),
-		p.LastEventAt.UTC().Format(time.RFC3339), ago(p.AsOf.Sub(p.LastEventAt)), p.StrategyVersion, printable(p.Source))
+	fmt.Fprintf(&text, "%s  last event %s%s  strategy version %d  %s\n", colors.bold(cli.Printable(p.UserToken)),
+		p.LastEventAt.UTC().Format(time.RFC3339), ago(p.AsOf.Sub(p.LastEventAt)), p.StrategyVersion, cli.Printable(p.Source))
 	switch {
 	case len(p.Affinities) > 0:
-		drawBars(&text, p.Affinities, halfLife, width(out), colors)
+		drawBars(&text, p.Affinities, halfLife, cli.Width(out), colors)
 	case p.StrategyVersion == 0:
 		fmt.Fprintln(&text, "  no affinities: the app has no strategy yet (affinity strategy set FILE)")
 	default:
@@ -64,7 +66,7 @@ func (a affinityAnswer) under(halfLife int) float64 {
 
 // label is facet:value, cut to labelMost columns.
 func label(a affinityAnswer) string {
-	name := printable(a.Facet + ":" + a.Value)
+	name := cli.Printable(a.Facet + ":" + a.Value)
 	if uniseg.StringWidth(name) <= labelMost {
 		return name
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // requestTimeout is how long one request may take, the answer's body included: longer than any route of the engine is given.
@@ -30,10 +32,10 @@ type client struct {
 func (t *tool) client() (*client, error) {
 	u, err := url.Parse(t.url)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, usagef("--url %q is no http or https address", t.url)
+		return nil, cli.Usagef("--url %q is no http or https address", t.url)
 	}
 	if t.app == "" || t.key == "" {
-		return nil, usagef("--app and --key must not be empty")
+		return nil, cli.Usagef("--app and --key must not be empty")
 	}
 	return newClient(t.url, t.app, t.key), nil
 }
@@ -107,7 +109,7 @@ func (c *client) refused(method, path string, response *http.Response, body []by
 	if err := json.Unmarshal(body, &said); err != nil || said.Message == "" {
 		said.Message = http.StatusText(response.StatusCode)
 	}
-	e.Message = printable(said.Message)
+	e.Message = cli.Printable(said.Message)
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		e.retryAfter = time.Duration(seconds) * time.Second
 	}

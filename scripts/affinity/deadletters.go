@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/bus"
 )
 
@@ -237,6 +238,6 @@ func (d *deadLetters) print(mark string, m *pubsubpb.ReceivedMessage) error {
 	attempts := cmp.Or(attributes["deliveryAttempt"], attributes[deadLetterPrefix+"SourceDeliveryCount"], "-")
 	published := cmp.Or(attributes[deadLetterPrefix+"SourceTopicPublishTime"], m.Message.PublishTime.AsTime().Format(time.RFC3339))
 	return d.say("%s%s  app %s  attempts %s  published %s  %d bytes  %s", mark, m.Message.MessageId,
-		printable(cmp.Or(attributes[bus.AttrApp], "-")), printable(attempts), printable(published), len(m.Message.Data),
-		printable(cmp.Or(attributes[bus.AttrReason], "no reason given")))
+		cli.Printable(cmp.Or(attributes[bus.AttrApp], "-")), cli.Printable(attempts), cli.Printable(published), len(m.Message.Data),
+		cli.Printable(cmp.Or(attributes[bus.AttrReason], "no reason given")))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/shop"
 )
 
@@ -74,7 +75,7 @@ func (t *tool) demoCommand() *cobra.Command {
 		Long: "Start the engine, fill it with a simulated shop and a month of its visitors, show two of their profiles, change the\n" +
 			"strategy and show them again; then serve until Ctrl-C. It takes the flags of up.",
 		Example: "  affinity demo\n  affinity demo --seed 7 --once",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			up, err := t.upOptions(cmd, f)
 			if err != nil {
@@ -110,7 +111,7 @@ func (t *tool) newDemo(base string, up upOptions, o demoOptions) *demo {
 	}
 	return &demo{
 		t: t, c: newClient(base, up.Apps[0].ID, up.Apps[0].Key), shop: shop.New(o.seed), seed: o.seed, once: o.once,
-		now: now, colors: newPalette(colored(t.out)),
+		now: now, colors: newPalette(cli.Colored(t.out)),
 	}
 }
 

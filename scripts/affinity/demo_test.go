@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 func TestDemo(t *testing.T) {
@@ -13,7 +15,7 @@ func TestDemo(t *testing.T) {
 	r := affinityWith(t, t.Context(), "", func(tl *tool) {
 		tl.start = func(context.Context, upOptions) (runningStack, error) { return runningEngine{engine, &closed}, nil }
 	}, "demo", "--once")
-	r.wants(t, exitFine, "ready "+engine.URL, "days of history", "live: 84 events", "runs a lot, loves Stridewell", "strategy change:",
+	r.wants(t, cli.ExitOK, "ready "+engine.URL, "days of history", "live: 84 events", "runs a lot, loves Stridewell", "strategy change:",
 		"strategy version 1", "strategy version 2", "curl '"+engine.URL+"/1/profiles/you'")
 	if !closed {
 		t.Error("the stack was not closed")
@@ -46,7 +48,7 @@ func TestDemoOfAnEngineThatRefuses(t *testing.T) {
 	closed := false
 	affinityWith(t, t.Context(), "", func(tl *tool) {
 		tl.start = func(context.Context, upOptions) (runningStack, error) { return runningEngine{engine, &closed}, nil }
-	}, "demo").wants(t, exitFail, "set the demo's strategy")
+	}, "demo").wants(t, cli.ExitFailed, "set the demo's strategy")
 	if !closed {
 		t.Error("the stack was not closed")
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // explainAnswer is what GET /1/explain/{userToken} answers.
@@ -77,15 +79,15 @@ func (t *tool) explainCommand() *cobra.Command {
 		Long: "Say why the profile of a user token is as it is, or empty: what became of each of his events, and why. With --facet and --value,\n" +
 			"the events that this score is made of. The key needs the right recommendation.",
 		Example: "  affinity explain ann\n  affinity explain ann --facet color --value Red",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("USER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case args[0] == "":
-				return usagef("USER must not be empty")
+				return cli.Usagef("USER must not be empty")
 			case (o.facet == "") != (o.value == ""):
-				return usagef("--facet and --value must be given both, or neither")
+				return cli.Usagef("--facet and --value must be given both, or neither")
 			case o.limit < 1:
-				return usagef("--limit %d: must be 1 or more", o.limit)
+				return cli.Usagef("--limit %d: must be 1 or more", o.limit)
 			}
 			if o.json && !cmd.Flags().Changed("limit") {
 				o.limit = 0 // as many as the engine tells by itself
@@ -116,7 +118,7 @@ func (t *tool) explain(ctx context.Context, user string, o explainOptions) error
 	}
 	body, err := c.do(ctx, http.MethodGet, "/1/explain/"+url.PathEscape(user)+"?"+query.Encode(), nil)
 	if err != nil {
-		return fmt.Errorf("explain %s: %w", printable(user), err)
+		return fmt.Errorf("explain %s: %w", cli.Printable(user), err)
 	}
 	if o.json {
 		_, err := fmt.Fprintf(t.out, "%s\n", bytes.TrimSpace(body))
@@ -124,9 +126,9 @@ func (t *tool) explain(ctx context.Context, user string, o explainOptions) error
 	}
 	var x explainAnswer
 	if err := json.Unmarshal(body, &x); err != nil {
-		return fmt.Errorf("explain %s, whose explanation is not what an Affinity engine sends: %w", printable(user), err)
+		return fmt.Errorf("explain %s, whose explanation is not what an Affinity engine sends: %w", cli.Printable(user), err)
 	}
-	return drawExplanation(t.out, x, newPalette(colored(t.out)))
+	return drawExplanation(t.out, x, newPalette(cli.Colored(t.out)))
 }
 
 // drawExplanation writes an explanation for people.
@@ -136,9 +138,9 @@ func drawExplanation(out io.Writer, x explainAnswer, colors *palette) error {
 	if x.RetentionDays == 0 {
 		retention = "no retention limit"
 	}
-	fmt.Fprintf(&text, "%s  strategy version %d  %s  as of %s\n", colors.bold(printable(x.UserToken)), x.StrategyVersion, retention, second(x.AsOf))
+	fmt.Fprintf(&text, "%s  strategy version %d  %s  as of %s\n", colors.bold(cli.Printable(x.UserToken)), x.StrategyVersion, retention, second(x.AsOf))
 	for _, r := range x.Reasons {
-		fmt.Fprintf(&text, "  - %s\n", printable(r))
+		fmt.Fprintf(&text, "  - %s\n", cli.Printable(r))
 	}
 	if x.FirstEventAt != nil && x.LastEventAt != nil {
 		fmt.Fprintf(&text, "  %d events from %s to %s\n", x.Events["accepted"], second(*x.FirstEventAt), second(*x.LastEventAt))
@@ -158,7 +160,7 @@ func drawExplanation(out io.Writer, x explainAnswer, colors *palette) error {
 }
 
 func drawScore(text *bytes.Buffer, x explainAnswer, colors *palette) error {
-	fmt.Fprintf(text, "\n%s scores %s\n", colors.bold(printable(x.Facet+":"+x.Value)), number(*x.Score))
+	fmt.Fprintf(text, "\n%s scores %s\n", colors.bold(cli.Printable(x.Facet+":"+x.Value)), number(*x.Score))
 	if len(x.Contributions) == 0 {
 		return nil
 	}
@@ -169,7 +171,7 @@ func drawScore(text *bytes.Buffer, x explainAnswer, colors *palette) error {
 			fmt.Fprintf(table, "  %s\t%d events until %s\t\t\t\t\t%s\n", second(c.From), c.Events, second(c.To), number(c.Contribution))
 			continue
 		}
-		fmt.Fprintf(table, "  %s\t%s %s\t%s\t%d\t%d\t%.4g\t%s\n", second(c.Time), printable(c.Type), printable(strconv.Quote(c.Name)),
+		fmt.Fprintf(table, "  %s\t%s %s\t%s\t%d\t%d\t%.4g\t%s\n", second(c.Time), cli.Printable(c.Type), cli.Printable(strconv.Quote(c.Name)),
 			c.objects(), c.Weight, c.Count, c.Decay, number(c.Contribution))
 	}
 	return table.Flush()
@@ -184,7 +186,7 @@ func (c contributionAnswer) objects() string {
 	if len(c.Values) > 0 {
 		text += " (" + strings.Join(c.Values, ", ") + ")"
 	}
-	return printable(text)
+	return cli.Printable(text)
 }
 
 func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // defaultIndex is the index of objects and events where nothing names one.
@@ -29,7 +31,7 @@ func (t *tool) importCommand() *cobra.Command {
 			"The key needs the right admin for events, addObject for objects, recommendation for the strategy.",
 		Example: "  affinity import --strategy strategy.json --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  zcat 2026-*.gz | affinity import --index shoes -",
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args("EVENTS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.events = args[0]
 			return t.importAll(cmd.Context(), o)
@@ -51,10 +53,10 @@ func (t *tool) importAll(ctx context.Context, o importOptions) (err error) {
 		return err
 	}
 	if o.retryFor <= 0 {
-		return usagef("--retry-for %s: must be more than 0", o.retryFor)
+		return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
 	}
 	if o.objects == "-" && o.events == "-" {
-		return usagef("--objects and EVENTS cannot both be standard input")
+		return cli.Usagef("--objects and EVENTS cannot both be standard input")
 	}
 	strategy, objects, events, err := t.openAll(o)
 	if err != nil {
@@ -126,7 +128,7 @@ func (t *tool) indexFor(o importOptions, objects, events *source) string {
 		}
 	}
 	if objects != nil {
-		fmt.Fprintf(t.err, "objects go to the index %q (--index names another)\n", printable(index))
+		fmt.Fprintf(t.err, "objects go to the index %q (--index names another)\n", cli.Printable(index))
 	}
 	return index
 }

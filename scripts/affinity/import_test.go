@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // eventLine is a good event, different for each n.
@@ -87,7 +89,7 @@ func TestImportIndex(t *testing.T) {
 			t.Parallel()
 			engine := newFakeEngine(t)
 			args := append([]string{"import", "-", "--url", engine.URL, "--objects", file(t, "objects.ndjson", `{"objectID":"o1","brand":"x"}`)}, c.args...)
-			affinity(t, c.event, args...).wants(t, exitFine, "imported 1 events and 1 objects")
+			affinity(t, c.event, args...).wants(t, cli.ExitOK, "imported 1 events and 1 objects")
 			if len(engine.objects[c.want]) != 1 {
 				t.Errorf("objects lie in %v, want them in %q", engine.objects, c.want)
 			}
@@ -113,7 +115,7 @@ func TestImportTriesAgain(t *testing.T) {
 			engine := newFakeEngine(t)
 			engine.failures = failures
 			affinity(t, strings.Join(eventLines(4100), "\n"), "import", "--url", engine.URL, "-").
-				wants(t, exitFine, "imported 4100 events", "trying again in")
+				wants(t, cli.ExitOK, "imported 4100 events", "trying again in")
 			if len(engine.events) != 4100 {
 				t.Errorf("the engine holds %d events, want 4100", len(engine.events))
 			}
@@ -128,7 +130,7 @@ func TestImportGivesUp(t *testing.T) {
 		engine.failures = append(engine.failures, refusing(503))
 	}
 	affinity(t, eventLine(1), "import", "--url", engine.URL, "--retry-for", "20ms", "-").
-		wants(t, exitFail, "gave up after trying again for 20ms", "503", "run the same command again to resume")
+		wants(t, cli.ExitFailed, "gave up after trying again for 20ms", "503", "run the same command again to resume")
 }
 
 func TestImportRefused(t *testing.T) {
@@ -138,7 +140,7 @@ func TestImportRefused(t *testing.T) {
 			t.Parallel()
 			engine := newFakeEngine(t)
 			engine.failures = append(engine.failures, refusing(status))
-			affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, exitFail, advice)
+			affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, cli.ExitFailed, advice)
 		})
 	}
 }
@@ -147,7 +149,7 @@ func TestImportOfAStrangeAnswer(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	engine.failures = append(engine.failures, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
-	affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, exitFail, "not what an Affinity engine sends")
+	affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, cli.ExitFailed, "not what an Affinity engine sends")
 }
 
 func TestImportSplitsWhatIsTooLarge(t *testing.T) {
@@ -184,7 +186,7 @@ func TestImportOfADamagedFile(t *testing.T) {
 	engine := newFakeEngine(t)
 	whole := zipped(t, strings.Join(eventLines(20_000), "\n"))
 	path := write(t, "cut.gz", whole[:len(whole)/2])
-	affinity(t, "", "import", "--url", engine.URL, path).wants(t, exitFail, "is it damaged or cut short?", "events went in before that")
+	affinity(t, "", "import", "--url", engine.URL, path).wants(t, cli.ExitFailed, "is it damaged or cut short?", "events went in before that")
 	if len(engine.events) == 0 {
 		t.Error("nothing of the readable part went in")
 	}
@@ -194,12 +196,12 @@ func TestImportOfEventsWithoutTime(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	affinity(t, `{"userToken":"u","eventName":"n"}`, "import", "--url", engine.URL, "-").
-		wants(t, exitFine, "warning: 1 events had no usable timestamp", "counts them again")
+		wants(t, cli.ExitOK, "warning: 1 events had no usable timestamp", "counts them again")
 }
 
 func TestImportOfNothing(t *testing.T) {
 	t.Parallel()
-	affinity(t, "", "import", "--url", newFakeEngine(t).URL, "-").wants(t, exitFine, "imported 0 events")
+	affinity(t, "", "import", "--url", newFakeEngine(t).URL, "-").wants(t, cli.ExitOK, "imported 0 events")
 }
 
 func TestImportInterrupted(t *testing.T) {
@@ -211,7 +213,7 @@ func TestImportInterrupted(t *testing.T) {
 		stop()
 		refuse(w, 503, "busy")
 	})
-	affinityWith(t, ctx, eventLine(1), func(*tool) {}, "import", "--url", engine.URL, "-").wants(t, exitFail, "interrupted")
+	affinityWith(t, ctx, eventLine(1), func(*tool) {}, "import", "--url", engine.URL, "-").wants(t, cli.ExitFailed, "interrupted")
 }
 
 func TestImportObjects(t *testing.T) {
@@ -245,7 +247,7 @@ func TestImportObjectsFails(t *testing.T) {
 	engine := newFakeEngine(t)
 	engine.failures = append(engine.failures, refusing(403))
 	objects := file(t, "objects.ndjson", `{"objectID":"a"}`)
-	affinity(t, eventLine(1), "import", "--url", engine.URL, "--objects", objects, "-").wants(t, exitFail, "no events went in")
+	affinity(t, eventLine(1), "import", "--url", engine.URL, "--objects", objects, "-").wants(t, cli.ExitFailed, "no events went in")
 	if len(engine.events) > 0 {
 		t.Error("events went in although their objects did not")
 	}
@@ -262,7 +264,7 @@ func TestImportStrategy(t *testing.T) {
 			t.Parallel()
 			engine := newFakeEngine(t)
 			engine.failures = append(engine.failures, refusing(503))
-			affinity(t, eventLine(1), "import", "--url", engine.URL, "--strategy", file(t, "s.json", c.file), "-").wants(t, exitFine, c.says)
+			affinity(t, eventLine(1), "import", "--url", engine.URL, "--strategy", file(t, "s.json", c.file), "-").wants(t, cli.ExitOK, c.says)
 			var got map[string]json.RawMessage
 			if err := json.Unmarshal(engine.strategy, &got); err != nil || string(got["personalizationImpact"]) != c.want {
 				t.Errorf("the engine was given %s (%v), want an impact of %s", engine.strategy, err, c.want)
@@ -309,7 +311,7 @@ func TestImportEndsWhileItWaitsForInput(t *testing.T) {
 				}
 			}()
 			r := affinityWith(t, ctx, "", func(tl *tool) { tl.in = in }, "import", "--url", engine.URL, "-")
-			r.wants(t, exitFail)
+			r.wants(t, cli.ExitFailed)
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"net/url"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // The import route takes at most 5,000 lines and 8 MB a request; smaller chunks keep several requests in flight and the bar moving.
@@ -177,7 +179,7 @@ func (c *chunk) answered(body []byte, from, to int) error {
 	c.counts.Outside += answer.Outside
 	for _, r := range answer.Refused {
 		if r.Line < 1 || r.Line > to-from {
-			return fmt.Errorf("the engine refused line %d of %d sent: %s", r.Line, to-from, printable(r.Message))
+			return fmt.Errorf("the engine refused line %d of %d sent: %s", r.Line, to-from, cli.Printable(r.Message))
 		}
 		c.refused = append(c.refused, refusedLine{Line: c.numbers[from+r.Line-1], Message: r.Message})
 	}

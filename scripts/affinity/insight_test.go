@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // fixedAnswer is an engine that gives one answer to everything.
@@ -25,7 +27,7 @@ func TestInsightCommands(t *testing.T) {
 	t.Parallel()
 	s := startEngine(t, 90)
 	seen := `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":10}],"facetsScoring":[{"facetName":"color","score":3}],"personalizationImpact":50}`
-	affinity(t, seen, "strategy", "set", "-", "--url", s.URL).wants(t, exitFine)
+	affinity(t, seen, "strategy", "set", "-", "--url", s.URL).wants(t, cli.ExitOK)
 	event := func(user, name, filter string) map[string]any {
 		return map[string]any{"eventType": "view", "eventName": name, "index": "i", "userToken": user, "filters": []string{filter},
 			"timestamp": time.Now().Add(-time.Hour).UnixMilli()}
@@ -38,13 +40,13 @@ func TestInsightCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	affinity(t, "", "explain", "bob", "--url", s.URL).wants(t, exitFine,
+	affinity(t, "", "explain", "bob", "--url", s.URL).wants(t, cli.ExitOK,
 		"bob  strategy version 1  retention 90 days", `- 1 of 2 events is of types and names that the strategy does not score: view "Product Seen" (1)`,
 		"2 events from ", "2 not scored by the strategy")
-	affinity(t, "", "explain", "ann", "--facet", "color", "--value", "Red", "--url", s.URL).wants(t, exitFine,
+	affinity(t, "", "explain", "ann", "--facet", "color", "--value", "Red", "--url", s.URL).wants(t, cli.ExitOK,
 		"2 counted", "color:Red scores 30", "contribution", `view "Seen"`, "30      1      1      30\n")
 	r := affinity(t, "", "explain", "ann", "--json", "--url", s.URL)
-	r.wants(t, exitFine)
+	r.wants(t, cli.ExitOK)
 	var x explainAnswer
 	if err := json.Unmarshal([]byte(r.out), &x); err != nil || x.Events["counted"] != 2 {
 		t.Errorf("--json printed %q (%v)", r.out, err)
@@ -52,16 +54,16 @@ func TestInsightCommands(t *testing.T) {
 
 	more := `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1},{"eventName":"Product Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":3}]}`
-	affinity(t, more, "strategy", "preview", "-", "--url", s.URL).wants(t, exitFine,
+	affinity(t, more, "strategy", "preview", "-", "--url", s.URL).wants(t, cli.ExitOK,
 		"2 of 2 profiles would change (2 users sampled; version 1 is in force)", "rank correlation: 0.500 on average", "color, mean scores:\n",
 		"  Blue          15 -> 1.500       1 users\n  Red           15 -> 3           2 users\n",
 		"bob  rank correlation 0.000\n    before  nothing\n    after   color:Red 3\n")
 	r = affinity(t, more, "strategy", "preview", "-", "--sample", "1", "--json", "--url", s.URL)
-	r.wants(t, exitFine, `"sampled":1`)
-	affinity(t, `{"eventsScoring":1}`, "strategy", "preview", "-", "--url", s.URL).wants(t, exitFail, "preview the strategy", "422 eventsScoring must be a list")
+	r.wants(t, cli.ExitOK, `"sampled":1`)
+	affinity(t, `{"eventsScoring":1}`, "strategy", "preview", "-", "--url", s.URL).wants(t, cli.ExitFailed, "preview the strategy", "422 eventsScoring must be a list")
 
 	affinity(t, "", "audit", "--sample", "50", "--url", s.URL).
-		wants(t, exitFine, "no differences: 2 users compared with 4 events, 2 of them in their stored profiles too\n")
+		wants(t, cli.ExitOK, "no differences: 2 users compared with 4 events, 2 of them in their stored profiles too\n")
 }
 
 func TestDrawExplanationOfManyEvents(t *testing.T) {
@@ -70,7 +72,7 @@ func TestDrawExplanationOfManyEvents(t *testing.T) {
 		"events":{"accepted":12,"counted":11,"ahead":1},"firstEventAt":"2026-01-01T00:00:00.000Z","lastEventAt":"2026-11-20T13:00:00.000Z","reasons":["a\u001bb"],
 		"facet":"color","value":"Red","score":45.5,"contributions":[{"events":10,"from":"2026-01-01T00:00:00.000Z","to":"2026-02-01T00:00:00.000Z","contribution":15.5},
 		{"time":"2026-11-01T00:00:00.000Z","type":"view","name":"Seen","index":"products","objectIDs":["1","2"],"values":["Rouge"],"weight":30,"count":2,"decay":0.5,"contribution":30}]}`)
-	affinity(t, "", "explain", "u", "--facet", "color", "--value", "Red", "--url", engine).wants(t, exitFine,
+	affinity(t, "", "explain", "u", "--facet", "color", "--value", "Red", "--url", engine).wants(t, cli.ExitOK,
 		"no retention limit", "- a\uFFFDb\n", "12 events from 2026-01-01T00:00:00Z", "1 later than now", "color:Red scores 45.5",
 		"10 events until 2026-02-01T00:00:00Z", "products: 1, 2 (Rouge)", "0.5    30\n")
 }
@@ -82,7 +84,7 @@ func TestAnAuditThatFindsDifferencesFails(t *testing.T) {
 		{"userToken":"bob","which":"computed","what":"known","want":true,"got":false},
 		{"userToken":"bob","which":"history","what":"missing","value":"block 3,0"}]}`)
 	r := affinity(t, "", "audit", "--url", engine)
-	r.wants(t, exitFail, "the profiles of 2 users are not what the log says: 40 of 50 users compared before the time was up, with 400 events")
+	r.wants(t, cli.ExitFailed, "the profiles of 2 users are not what the log says: 40 of 50 users compared before the time was up, with 400 events")
 	want := "ann: stored score color:Red (half-life 30): want 35, got 30.25\nbob: computed known: want true, got false\n" +
 		"bob: history missing block 3,0: want nothing, got nothing\nand 3 more differences\n"
 	if r.out != want {
@@ -97,12 +99,12 @@ func TestInsightCommandsRefuseWrongUsage(t *testing.T) {
 		{"explain", "u", "--facet", "f"}, {"explain", "u", "--value", "v"}, {"explain", "u", "--facet", "f", "--value", "v", "--limit", "0"},
 		{"strategy", "preview"}, {"strategy", "preview", "f", "--sample", "1001"},
 	} {
-		affinity(t, "", args...).wants(t, exitUsage)
+		affinity(t, "", args...).wants(t, cli.ExitUsage)
 	}
 	engine := fixedAnswer(t, 200, "no JSON")
-	affinity(t, "", "audit", "--url", engine).wants(t, exitFail, "not what an Affinity engine sends")
-	affinity(t, "", "explain", "u", "--url", engine).wants(t, exitFail, "not what an Affinity engine sends")
-	affinity(t, "{}", "strategy", "preview", "-", "--url", engine).wants(t, exitFail, "not what an Affinity engine sends")
+	affinity(t, "", "audit", "--url", engine).wants(t, cli.ExitFailed, "not what an Affinity engine sends")
+	affinity(t, "", "explain", "u", "--url", engine).wants(t, cli.ExitFailed, "not what an Affinity engine sends")
+	affinity(t, "{}", "strategy", "preview", "-", "--url", engine).wants(t, cli.ExitFailed, "not what an Affinity engine sends")
 	refusing := fixedAnswer(t, 403, `{"status":403,"message":"Method not allowed with this API key"}`)
-	affinity(t, "", "audit", "--url", refusing).wants(t, exitFail, "give --key a key that has the right for this")
+	affinity(t, "", "audit", "--url", refusing).wants(t, cli.ExitFailed, "give --key a key that has the right for this")
 }

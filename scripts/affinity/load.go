@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // loadOptions say what to send.
@@ -36,7 +38,7 @@ func (t *tool) loadCommand() *cobra.Command {
 			"Lag is from the moment an event was due to be sent to the moment its user's profile shows it, for about ten events a second.\n" +
 			"Events are of the names and facets of the app's strategy, which is not changed. They stay in the app: measure with an app of its own.",
 		Example: "  affinity load --rate 500 --for 30s\n  affinity load --rate 2000 --batch 10 --reads 0 --for 1m --json",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("reads") {
 				o.reads = o.rate
@@ -61,17 +63,17 @@ func (t *tool) loadCommand() *cobra.Command {
 func (o loadOptions) check() error {
 	switch {
 	case !(o.rate > 0 && o.rate <= loadRateMost):
-		return usagef("--rate %v: must be more than 0 and at most %d events a second", o.rate, loadRateMost)
+		return cli.Usagef("--rate %v: must be more than 0 and at most %d events a second", o.rate, loadRateMost)
 	case !(o.reads >= 0 && o.reads <= loadRateMost):
-		return usagef("--reads %v: must be 0 to %d reads a second", o.reads, loadRateMost)
+		return cli.Usagef("--reads %v: must be 0 to %d reads a second", o.reads, loadRateMost)
 	case o.lasts <= 0:
-		return usagef("--for %s: must be more than 0, such as 30s", o.lasts)
+		return cli.Usagef("--for %s: must be more than 0, such as 30s", o.lasts)
 	case o.users < 1:
-		return usagef("--users %d: must be 1 or more", o.users)
+		return cli.Usagef("--users %d: must be 1 or more", o.users)
 	case o.batch < 1 || o.batch > loadBatchMost:
-		return usagef("--batch %d: must be 1 to %d", o.batch, loadBatchMost)
+		return cli.Usagef("--batch %d: must be 1 to %d", o.batch, loadBatchMost)
 	case o.index == "":
-		return usagef("--index must not be empty")
+		return cli.Usagef("--index must not be empty")
 	}
 	return nil
 }

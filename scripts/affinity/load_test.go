@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 const loadTestStrategy = `{"eventsScoring":[{"eventName":"Bought","eventType":"conversion","score":9}],
@@ -14,7 +16,7 @@ func TestLoad(t *testing.T) {
 	engine := newFakeEngine(t)
 	engine.strategy = json.RawMessage(loadTestStrategy)
 	r := affinity(t, "", "load", "--url", engine.URL, "--rate", "200", "--for", "250ms", "--batch", "5", "--reads", "40", "--users", "3", "--index", "shoes", "--json")
-	r.wants(t, exitFine)
+	r.wants(t, cli.ExitOK)
 	var report loadReport
 	if err := json.Unmarshal([]byte(r.out), &report); err != nil {
 		t.Fatalf("--json printed %q: %v", r.out, err)
@@ -43,7 +45,7 @@ func TestLoadWithoutStrategy(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	affinity(t, "", "load", "--url", engine.URL, "--rate", "50", "--for", "100ms").
-		wants(t, exitFine, "warning: the app has no strategy", "events  5 accepted", "lag     p50", "reads   p50")
+		wants(t, cli.ExitOK, "warning: the app has no strategy", "events  5 accepted", "lag     p50", "reads   p50")
 }
 
 func TestLoadRefused(t *testing.T) {
@@ -55,5 +57,5 @@ func TestLoadRefused(t *testing.T) {
 		engine.failures = append(engine.failures, refusing(429))
 	}
 	affinity(t, "", "load", "--url", engine.URL, "--rate", "50", "--for", "100ms", "--reads", "0").
-		wants(t, exitFail, "0 accepted", "5 refused", "no event was accepted", "429")
+		wants(t, cli.ExitFailed, "0 accepted", "5 refused", "no event was accepted", "429")
 }

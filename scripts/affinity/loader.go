@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 const (
@@ -106,7 +108,7 @@ func pace(ctx context.Context, rate float64, lasts time.Duration, call func(n in
 	for n := range int(math.Round(rate * lasts.Seconds())) {
 		due := begun.Add(time.Duration(float64(n) / rate * float64(time.Second)))
 		if wait := time.Until(due); wait > 0 {
-			if sleep(ctx, wait) != nil {
+			if cli.Sleep(ctx, wait) != nil {
 				return
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // plainEvery is how often progress is told where no bar can be drawn.
@@ -28,7 +30,7 @@ type meter struct {
 func newMeter(out io.Writer, what string, src *source) *meter {
 	now := time.Now()
 	m := &meter{out: out, what: what, src: src, begun: now, told: now}
-	if isTerminal(out) {
+	if cli.IsTerminal(out) {
 		m.bar = progressbar.NewOptions64(src.size, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(30),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription(what))
 	}

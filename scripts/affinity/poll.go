@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // Polls begin quickly, to see what takes milliseconds, and end up sparing the engine.
@@ -24,7 +26,7 @@ func poll(ctx context.Context, within time.Duration, ask func() (bool, error)) e
 		if time.Since(begun) > within {
 			return fmt.Errorf("not there after %s", within)
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := cli.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // maxPreviewed is the most users the engine previews a strategy for.
@@ -54,10 +56,10 @@ func (t *tool) previewCommand() *cobra.Command {
 		Long: "Show what a strategy from a JSON file, - for standard input, would change, and change nothing: how many profiles of a sample of\n" +
 			"users, by how much their order, and which values would rise and fall most.",
 		Example: "  affinity strategy preview strategy.json --sample 500",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.sample < 1 || o.sample > maxPreviewed {
-				return usagef("--sample %d: must be from 1 to %d", o.sample, maxPreviewed)
+				return cli.Usagef("--sample %d: must be from 1 to %d", o.sample, maxPreviewed)
 			}
 			return t.previewStrategy(cmd.Context(), args[0], o)
 		},
@@ -92,7 +94,7 @@ func (t *tool) previewStrategy(ctx context.Context, path string, o previewOption
 	if err := json.Unmarshal(body, &p); err != nil {
 		return fmt.Errorf("read the preview, which is not what an Affinity engine sends: %w", err)
 	}
-	return drawPreview(t.out, p, newPalette(colored(t.out)))
+	return drawPreview(t.out, p, newPalette(cli.Colored(t.out)))
 }
 
 // drawPreview writes a preview for people.
@@ -107,13 +109,13 @@ func drawPreview(out io.Writer, p previewAnswer, colors *palette) error {
 		fmt.Fprintf(&text, "rank correlation: %.3f on average, %.3f or less for a tenth of the users, %.3f at least; 1 is the same order\n", r.Mean, r.P10, r.Min)
 	}
 	for _, f := range p.Facets {
-		fmt.Fprintf(&text, "\n%s, mean scores:\n", printable(f.Facet))
+		fmt.Fprintf(&text, "\n%s, mean scores:\n", cli.Printable(f.Facet))
 		widest := 0
 		for _, m := range f.Movers {
-			widest = max(widest, len([]rune(printable(m.Value))))
+			widest = max(widest, len([]rune(cli.Printable(m.Value))))
 		}
 		for _, m := range f.Movers {
-			fmt.Fprintf(&text, "  %-*s  %*s -> %-*s  %d users\n", widest, printable(m.Value), scoreWide, number(m.Before), scoreWide, number(m.After), m.Users)
+			fmt.Fprintf(&text, "  %-*s  %*s -> %-*s  %d users\n", widest, cli.Printable(m.Value), scoreWide, number(m.Before), scoreWide, number(m.After), m.Users)
 		}
 	}
 	for i, e := range p.Examples {
@@ -121,7 +123,7 @@ func drawPreview(out io.Writer, p previewAnswer, colors *palette) error {
 			fmt.Fprintf(&text, "\nthe most changed:\n")
 		}
 		fmt.Fprintf(&text, "  %s  rank correlation %.3f\n    before  %s\n    after   %s\n",
-			colors.bold(printable(e.UserToken)), e.RankCorrelation, listAffinities(e.Before), listAffinities(e.After))
+			colors.bold(cli.Printable(e.UserToken)), e.RankCorrelation, listAffinities(e.Before), listAffinities(e.After))
 	}
 	_, err := out.Write(text.Bytes())
 	return err

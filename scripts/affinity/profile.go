@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // profileAnswer is what GET /1/profiles/{userToken} answers.
@@ -44,16 +46,16 @@ func (t *tool) profileCommand() *cobra.Command {
 		Short:   "Show what a user likes, the strongest first",
 		Long:    "Show the profile of a user token: each affinity with a bar as long as its score. The key needs the right recommendation.",
 		Example: "  affinity profile ann --limit 10\n  affinity profile ann --half-life 30 --json",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("USER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.limit < 1 {
-				return usagef("--limit %d: must be 1 or more", o.limit)
+				return cli.Usagef("--limit %d: must be 1 or more", o.limit)
 			}
 			if cmd.Flags().Changed("half-life") && o.halfLife < 1 {
-				return usagef("--half-life %d: must be 1 day or more", o.halfLife)
+				return cli.Usagef("--half-life %d: must be 1 day or more", o.halfLife)
 			}
 			if args[0] == "" {
-				return usagef("USER must not be empty")
+				return cli.Usagef("USER must not be empty")
 			}
 			return t.showProfile(cmd.Context(), args[0], o)
 		},
@@ -73,10 +75,10 @@ func (t *tool) showProfile(ctx context.Context, user string, o profileOptions) e
 	body, err := c.do(ctx, http.MethodGet, profilePath(user, o), nil)
 	if statusOf(err) == http.StatusNotFound {
 		return fmt.Errorf("no profile of %s in app %s: the engine holds no event of this user, or all of them have left the retention window or "+
-			"were deleted (%s)", printable(user), c.app, answerOf(err))
+			"were deleted (%s)", cli.Printable(user), c.app, answerOf(err))
 	}
 	if err != nil {
-		return fmt.Errorf("read the profile of %s: %w", printable(user), err)
+		return fmt.Errorf("read the profile of %s: %w", cli.Printable(user), err)
 	}
 	if o.json {
 		_, err := fmt.Fprintf(t.out, "%s\n", bytes.TrimSpace(body))
@@ -84,9 +86,9 @@ func (t *tool) showProfile(ctx context.Context, user string, o profileOptions) e
 	}
 	var p profileAnswer
 	if err := json.Unmarshal(body, &p); err != nil {
-		return fmt.Errorf("read the profile of %s, which is not what an Affinity engine sends: %w", printable(user), err)
+		return fmt.Errorf("read the profile of %s, which is not what an Affinity engine sends: %w", cli.Printable(user), err)
 	}
-	return drawProfile(t.out, p, o.halfLife, newPalette(colored(t.out)))
+	return drawProfile(t.out, p, o.halfLife, newPalette(cli.Colored(t.out)))
 }
 
 func profilePath(user string, o profileOptions) string {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // TestDrawProfile draws the answers in testdata/bars. Arguments: half-life=DAYS and color.
@@ -40,11 +42,11 @@ func TestProfileCommand(t *testing.T) {
 		engine.keep(event)
 	}
 	affinity(t, "", "profile", "a/b+c", "--url", engine.URL).
-		wants(t, exitFine, "strategy version 4", "last event 2020-09-13T12:26:40Z", "brand:Apple", "12\n", "brand:Sony", "6\n")
-	affinity(t, "", "profile", "a/b+c", "--limit", "1", "--url", engine.URL).wants(t, exitFine, "and 1 more (--limit 2 shows all)")
+		wants(t, cli.ExitOK, "strategy version 4", "last event 2020-09-13T12:26:40Z", "brand:Apple", "12\n", "brand:Sony", "6\n")
+	affinity(t, "", "profile", "a/b+c", "--limit", "1", "--url", engine.URL).wants(t, cli.ExitOK, "and 1 more (--limit 2 shows all)")
 
 	r := affinity(t, "", "profile", "a/b+c", "--json", "--url", engine.URL)
-	r.wants(t, exitFine)
+	r.wants(t, cli.ExitOK)
 	var raw profileAnswer
 	if err := json.Unmarshal([]byte(r.out), &raw); err != nil || raw.UserToken != "a/b+c" || len(raw.Affinities) != 2 {
 		t.Errorf("--json printed %q (%v), want the engine's answer", r.out, err)
@@ -55,9 +57,9 @@ func TestStrategyGetAndSet(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	strategy := `{"eventsScoring":[{"eventName":"n","eventType":"view","score":2}],"facetsScoring":[]}`
-	affinity(t, strategy, "strategy", "set", "-", "--url", engine.URL).wants(t, exitFine, "has no personalizationImpact: it is sent with 50")
-	affinity(t, "", "strategy", "get", "--url", engine.URL).wants(t, exitFine, `"eventName": "n"`, `"personalizationImpact": 50`)
+	affinity(t, strategy, "strategy", "set", "-", "--url", engine.URL).wants(t, cli.ExitOK, "has no personalizationImpact: it is sent with 50")
+	affinity(t, "", "strategy", "get", "--url", engine.URL).wants(t, cli.ExitOK, `"eventName": "n"`, `"personalizationImpact": 50`)
 
 	engine.failures = append(engine.failures, refusing(422))
-	affinity(t, strategy, "strategy", "set", "-", "--url", engine.URL).wants(t, exitFail, "set the strategy: POST", "422")
+	affinity(t, strategy, "strategy", "set", "-", "--url", engine.URL).wants(t, cli.ExitFailed, "set the strategy: POST", "422")
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 const recomputesPath = "/1/recomputes"
@@ -24,29 +26,27 @@ type recomputeAnswer struct {
 var errNoRecompute = errors.New("the app has had no recompute: `affinity recompute start` starts one")
 
 func (t *tool) recomputeCommand() *cobra.Command {
-	group := &cobra.Command{
+	group := cli.Group(&cobra.Command{
 		Use:   "recompute",
 		Short: "Store the profiles of all users anew: start, watch, cancel, list",
 		Long: "Store the profiles of all users anew. A new strategy starts a recompute by itself, and so does every night; reads are under\n" +
 			"the new strategy before it is done. The key needs the right admin.",
-		Args: cobra.NoArgs,
-		RunE: needsSubcommand,
-	}
+	})
 	group.AddCommand(t.recomputeStartCommand(), &cobra.Command{
 		Use:   "watch [ID]",
 		Short: "Follow a recompute, the newest unless one is named, to its end",
 		Long:  "Follow a recompute, the newest unless one is named, to its end: exit 0 when it is done, 1 when it failed, was superseded or cancelled.",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  cli.OptionalArg("ID"),
 		RunE:  t.onRecompute(t.watchRecompute),
 	}, &cobra.Command{
 		Use:   "cancel [ID]",
 		Short: "Cancel a recompute, the newest unless one is named",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  cli.OptionalArg("ID"),
 		RunE:  t.onRecompute(t.cancelRecompute),
 	}, &cobra.Command{
 		Use:   "list",
 		Short: "List the app's latest recomputes, the newest first",
-		Args:  cobra.NoArgs,
+		Args:  cli.Subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return t.listRecomputes(cmd.Context()) },
 	})
 	return group
@@ -58,7 +58,7 @@ func (t *tool) recomputeStartCommand() *cobra.Command {
 		Use:     "start",
 		Short:   "Start a recompute; it takes the place of one under way",
 		Example: "  affinity recompute start --watch\n  affinity recompute start --only-stale",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := t.client()
 			if err != nil {
@@ -91,7 +91,7 @@ func (t *tool) onRecompute(do func(context.Context, *client, string) error) func
 		}
 		if len(args) == 1 {
 			if args[0] == "" {
-				return usagef("ID must not be empty")
+				return cli.Usagef("ID must not be empty")
 			}
 			return do(cmd.Context(), c, args[0])
 		}
@@ -138,9 +138,9 @@ func listRecomputes(ctx context.Context, c *client) ([]recomputeAnswer, error) {
 func (t *tool) cancelRecompute(ctx context.Context, c *client, id string) error {
 	job, err := readRecompute(c.do(ctx, http.MethodPost, recomputesPath+"/"+url.PathEscape(id)+"/cancel", []byte("{}")))
 	if err != nil {
-		return fmt.Errorf("cancel recompute %s: %w", printable(id), err)
+		return fmt.Errorf("cancel recompute %s: %w", cli.Printable(id), err)
 	}
-	_, err = fmt.Fprintf(t.out, "recompute %s is %s\n", printable(job.ID), printable(job.State))
+	_, err = fmt.Fprintf(t.out, "recompute %s is %s\n", cli.Printable(job.ID), cli.Printable(job.State))
 	return err
 }
 
@@ -158,10 +158,10 @@ func (t *tool) listRecomputes(ctx context.Context) error {
 		if job.FinishedAt != nil {
 			took = "  took " + job.FinishedAt.Sub(job.StartedAt).Round(time.Second).String()
 		}
-		fmt.Fprintf(t.out, "%-32s  %-10s  strategy version %d  %d users, %d events  started %s%s\n", printable(job.ID), printable(job.State),
+		fmt.Fprintf(t.out, "%-32s  %-10s  strategy version %d  %d users, %d events  started %s%s\n", cli.Printable(job.ID), cli.Printable(job.State),
 			job.StrategyVersion, job.Users, job.Events, job.StartedAt.UTC().Format(time.RFC3339), took)
 		if job.Error != "" {
-			fmt.Fprintf(t.out, "    %s\n", printable(job.Error))
+			fmt.Fprintf(t.out, "    %s\n", cli.Printable(job.Error))
 		}
 	}
 	if len(jobs) == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -61,43 +62,43 @@ func TestRecomputeCommands(t *testing.T) {
 		wants      []string
 		requests   []string // none: not looked at
 	}{
-		"start": {"start", "", []string{recomputeJSON("manual-1", "planning", 0, 0, "")}, exitFine, []string{"manual-1"},
+		"start": {"start", "", []string{recomputeJSON("manual-1", "planning", 0, 0, "")}, cli.ExitOK, []string{"manual-1"},
 			[]string{`POST /1/recomputes {"onlyStale":false}`}},
-		"start only stale": {"start --only-stale", "", []string{recomputeJSON("manual-1", "planning", 0, 0, "")}, exitFine, []string{"manual-1"},
+		"start only stale": {"start --only-stale", "", []string{recomputeJSON("manual-1", "planning", 0, 0, "")}, cli.ExitOK, []string{"manual-1"},
 			[]string{`POST /1/recomputes {"onlyStale":true}`}},
-		"start and watch": {"start --watch", "", []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, exitFine,
+		"start and watch": {"start --watch", "", []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, cli.ExitOK,
 			[]string{"recompute strategy-3 is started", "strategy-3 is done"},
 			[]string{`POST /1/recomputes {"onlyStale":false}`, "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3"}},
-		"start refused": {"start", "", []string{"403"}, exitFail, []string{"403 said the engine", "--key a key that has the right"}, nil},
+		"start refused": {"start", "", []string{"403"}, cli.ExitFailed, []string{"403 said the engine", "--key a key that has the right"}, nil},
 
-		"watch the newest": {"watch", newest + "," + done, []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, exitFine,
+		"watch the newest": {"watch", newest + "," + done, []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, cli.ExitOK,
 			[]string{"waiting to begin", "running, 5 of 10 users", "recompute strategy-3 is done: 7 users, 9 events, 1 of 2 shards in 12.5 s"},
 			[]string{"GET /1/recomputes", "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3"}},
-		"watch one": {"watch a/b", "", []string{done}, exitFine, []string{"is done"}, []string{"GET /1/recomputes/a/b"}},
-		"watch one that fails": {"watch x", "", []string{newest, recomputeJSON("x", "failed", 10, 8, `,"error":"shard 3 is poisoned"`)}, exitFail,
+		"watch one": {"watch a/b", "", []string{done}, cli.ExitOK, []string{"is done"}, []string{"GET /1/recomputes/a/b"}},
+		"watch one that fails": {"watch x", "", []string{newest, recomputeJSON("x", "failed", 10, 8, `,"error":"shard 3 is poisoned"`)}, cli.ExitFailed,
 			[]string{"recompute x is failed", "shard 3 is poisoned"}, nil},
 		"watch one that is superseded": {"watch x", "", []string{recomputeJSON("x", "superseded", 0, 0, `,"error":"recompute y takes its place"`)},
-			exitFail, []string{"recompute x is superseded", "y takes its place"}, nil},
-		"watch one that is cancelled": {"watch x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, exitFail, []string{"recompute x is cancelled"}, nil},
-		"watch through an outage":     {"watch x", "", []string{newest, "503", "500", done}, exitFine, []string{"said the engine; trying again", "is done"}, nil},
-		"watch one that is not there": {"watch x", "", []string{"404"}, exitFail, []string{"watch recompute x", "404 said the engine"}, nil},
-		"watch what is no job":        {"watch x", "", []string{"{}"}, exitFail, []string{"is not what an Affinity engine says"}, nil},
-		"watch where there is none":   {"watch", "", nil, exitFail, []string{"has had no recompute", "affinity recompute start"}, nil},
+			cli.ExitFailed, []string{"recompute x is superseded", "y takes its place"}, nil},
+		"watch one that is cancelled": {"watch x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, cli.ExitFailed, []string{"recompute x is cancelled"}, nil},
+		"watch through an outage":     {"watch x", "", []string{newest, "503", "500", done}, cli.ExitOK, []string{"said the engine; trying again", "is done"}, nil},
+		"watch one that is not there": {"watch x", "", []string{"404"}, cli.ExitFailed, []string{"watch recompute x", "404 said the engine"}, nil},
+		"watch what is no job":        {"watch x", "", []string{"{}"}, cli.ExitFailed, []string{"is not what an Affinity engine says"}, nil},
+		"watch where there is none":   {"watch", "", nil, cli.ExitFailed, []string{"has had no recompute", "affinity recompute start"}, nil},
 
-		"cancel the newest": {"cancel", newest, []string{recomputeJSON("strategy-3", "cancelled", 0, 0, "")}, exitFine,
+		"cancel the newest": {"cancel", newest, []string{recomputeJSON("strategy-3", "cancelled", 0, 0, "")}, cli.ExitOK,
 			[]string{"recompute strategy-3 is cancelled"}, []string{"GET /1/recomputes", "POST /1/recomputes/strategy-3/cancel {}"}},
-		"cancel one": {"cancel x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, exitFine, []string{"x is cancelled"},
+		"cancel one": {"cancel x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, cli.ExitOK, []string{"x is cancelled"},
 			[]string{"POST /1/recomputes/x/cancel {}"}},
-		"cancel one that has ended":  {"cancel x", "", []string{"409"}, exitFail, []string{"cancel recompute x", "409 said the engine"}, nil},
-		"cancel where there is none": {"cancel", "", nil, exitFail, []string{"has had no recompute"}, nil},
+		"cancel one that has ended":  {"cancel x", "", []string{"409"}, cli.ExitFailed, []string{"cancel recompute x", "409 said the engine"}, nil},
+		"cancel where there is none": {"cancel", "", nil, cli.ExitFailed, []string{"has had no recompute"}, nil},
 
-		"list": {"list", newest + "," + recomputeJSON("nightly-2026-11-21", "failed", 0, 0, `,"finishedAt":"2026-11-21T10:01:02Z","error":"why\u001b[2J"`), nil, exitFine,
+		"list": {"list", newest + "," + recomputeJSON("nightly-2026-11-21", "failed", 0, 0, `,"finishedAt":"2026-11-21T10:01:02Z","error":"why\u001b[2J"`), nil, cli.ExitOK,
 			[]string{"strategy-3 ", "running", "strategy version 3", "7 users, 9 events", "started 2026-11-21T10:00:00Z", "took 1m2s", "why\ufffd[2J"}, nil},
-		"list of none": {"list", "", nil, exitFine, []string{"has had no recompute"}, nil},
+		"list of none": {"list", "", nil, cli.ExitOK, []string{"has had no recompute"}, nil},
 
-		"alone":          {"", "", nil, exitUsage, []string{"needs a command"}, nil},
-		"watch two":      {"watch a b", "", nil, exitUsage, []string{"accepts at most 1 arg"}, nil},
-		"start with one": {"start a", "", nil, exitUsage, []string{"unknown command"}, nil},
+		"alone":          {"", "", nil, cli.ExitUsage, []string{"needs a command"}, nil},
+		"watch two":      {"watch a b", "", nil, cli.ExitUsage, []string{"accepts at most 1 arg"}, nil},
+		"start with one": {"start a", "", nil, cli.ExitUsage, []string{"unknown command"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -158,9 +159,9 @@ func TestRecomputeOnAnEngine(t *testing.T) {
 	}
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
-	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, exitFine)
-	affinity(t, "", "recompute", "watch", "--url", s.URL).wants(t, exitFine, "recompute strategy-1 is done: 3 users, 3 events, 1 of 1 shards")
-	affinity(t, "", "recompute", "start", "--only-stale", "--watch", "--url", s.URL).wants(t, exitFine, "is done: 3 users, 0 events")
-	affinity(t, "", "recompute", "cancel", "--url", s.URL).wants(t, exitFail, "409", "it cannot be cancelled any more")
-	affinity(t, "", "recompute", "list", "--url", s.URL).wants(t, exitFine, "strategy-1 ", "manual-")
+	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)
+	affinity(t, "", "recompute", "watch", "--url", s.URL).wants(t, cli.ExitOK, "recompute strategy-1 is done: 3 users, 3 events, 1 of 1 shards")
+	affinity(t, "", "recompute", "start", "--only-stale", "--watch", "--url", s.URL).wants(t, cli.ExitOK, "is done: 3 users, 0 events")
+	affinity(t, "", "recompute", "cancel", "--url", s.URL).wants(t, cli.ExitFailed, "409", "it cannot be cancelled any more")
+	affinity(t, "", "recompute", "list", "--url", s.URL).wants(t, cli.ExitOK, "strategy-1 ", "manual-")
 }

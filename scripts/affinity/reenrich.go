@@ -9,6 +9,8 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 const reenrichPath = "/1/reenrich"
@@ -33,7 +35,7 @@ func (t *tool) reenrichCommand() *cobra.Command {
 			"knows more now get the filters that their objects have now, and profiles follow within seconds. An app has one under way at a\n" +
 			"time: a second start follows the first. Exit 1 if rows of the log could not be read. The key needs the right admin.",
 		Example: "  affinity reenrich --dry-run\n  affinity reenrich",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := t.client()
 			if err != nil {
@@ -46,7 +48,7 @@ func (t *tool) reenrichCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a re-enrichment that is under way",
-		Args:  cobra.ExactArgs(1),
+		Args:  cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.client()
 			if err != nil {
@@ -72,16 +74,16 @@ func (t *tool) reenrich(ctx context.Context, c *client, dryRun bool) error {
 		if job.DryRun {
 			is = "is a dry run"
 		}
-		return fmt.Errorf("re-enrichment %s is under way and %s: wait for its end, or `affinity reenrich cancel %s`", printable(job.ID), is, printable(job.ID))
+		return fmt.Errorf("re-enrichment %s is under way and %s: wait for its end, or `affinity reenrich cancel %s`", cli.Printable(job.ID), is, cli.Printable(job.ID))
 	}
-	fmt.Fprintf(t.err, "re-enrichment %s is under way\n", printable(job.ID))
+	fmt.Fprintf(t.err, "re-enrichment %s is under way\n", cli.Printable(job.ID))
 	id := job.ID
 	err = t.watchJob(ctx, func() (_ jobAnswer, err error) {
 		job, err = readReenrich(c.do(ctx, http.MethodGet, reenrichPath+"/"+url.PathEscape(id), nil))
 		return job.jobAnswer, err
 	})
 	if err != nil {
-		return fmt.Errorf("watch re-enrichment %s: %w", printable(id), err)
+		return fmt.Errorf("watch re-enrichment %s: %w", cli.Printable(id), err)
 	}
 	return t.reenrichEnded(job)
 }
@@ -92,14 +94,14 @@ func (t *tool) reenrichEnded(job reenrichAnswer) error {
 		resolved = "would be resolved now"
 	}
 	for _, fault := range job.Faults {
-		fmt.Fprintln(t.err, printable(fault))
+		fmt.Fprintln(t.err, cli.Printable(fault))
 	}
 	_, err := fmt.Fprintf(t.out, "%d events looked at, %d with unknown objects: %d %s, %d still unknown\n",
 		job.Events, job.WithUnknownObjects, job.Resolved, resolved, job.StillUnknown)
 	if job.State != "done" {
-		text := fmt.Sprintf("re-enrichment %s is %s", printable(job.ID), printable(job.State))
+		text := fmt.Sprintf("re-enrichment %s is %s", cli.Printable(job.ID), cli.Printable(job.State))
 		if job.Error != "" {
-			text += ": " + printable(job.Error)
+			text += ": " + cli.Printable(job.Error)
 		}
 		err = errors.Join(err, errors.New(text))
 	}
@@ -112,9 +114,9 @@ func (t *tool) reenrichEnded(job reenrichAnswer) error {
 func (t *tool) cancelReenrich(ctx context.Context, c *client, id string) error {
 	job, err := readReenrich(c.do(ctx, http.MethodPost, reenrichPath+"/"+url.PathEscape(id)+"/cancel", []byte("{}")))
 	if err != nil {
-		return fmt.Errorf("cancel re-enrichment %s: %w", printable(id), err)
+		return fmt.Errorf("cancel re-enrichment %s: %w", cli.Printable(id), err)
 	}
-	_, err = fmt.Fprintf(t.out, "re-enrichment %s is %s\n", printable(job.ID), printable(job.State))
+	_, err = fmt.Fprintf(t.out, "re-enrichment %s is %s\n", cli.Printable(job.ID), cli.Printable(job.State))
 	return err
 }
 

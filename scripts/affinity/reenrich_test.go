@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -34,28 +35,28 @@ func TestReenrichCommands(t *testing.T) {
 		wants    []string
 		requests []string // none: not looked at
 	}{
-		"to its end": {"", []string{planning, planning, running, done}, exitFine,
+		"to its end": {"", []string{planning, planning, running, done}, cli.ExitOK,
 			[]string{"re-enrichment reenrich-1 is under way", "waiting to begin", "running, 5 of 10 users",
 				"900 events looked at, 50 with unknown objects: 30 resolved now, 20 still unknown\n"},
 			[]string{start, get, get, get}},
-		"dry run": {"--dry-run", []string{reenrichJSON("done", true, 1, 1, "")}, exitFine,
+		"dry run": {"--dry-run", []string{reenrichJSON("done", true, 1, 1, "")}, cli.ExitOK,
 			[]string{"50 with unknown objects: 30 would be resolved now, 20 still unknown"}, []string{`POST /1/reenrich {"dryRun":true}`, get}},
-		"through an outage": {"", []string{planning, "503", "500", done}, exitFine, []string{"said the engine; trying again", "30 resolved now"}, nil},
-		"a dry run is under way": {"", []string{reenrichJSON("running", true, 1, 1, "")}, exitFail,
+		"through an outage": {"", []string{planning, "503", "500", done}, cli.ExitOK, []string{"said the engine; trying again", "30 resolved now"}, nil},
+		"a dry run is under way": {"", []string{reenrichJSON("running", true, 1, 1, "")}, cli.ExitFailed,
 			[]string{"reenrich-1 is under way and is a dry run", "affinity reenrich cancel reenrich-1"}, []string{start}},
-		"one that publishes is under way": {"--dry-run", []string{running}, exitFail, []string{"is under way and publishes"}, nil},
-		"rows that cannot be read": {"", []string{planning, strings.Replace(reenrichJSON("done", false, 1, 1, `,"faults":["demo,u,x: bad\u001b[2J"]`), `"faulty":0`, `"faulty":3`, 1)}, exitFail,
+		"one that publishes is under way": {"--dry-run", []string{running}, cli.ExitFailed, []string{"is under way and publishes"}, nil},
+		"rows that cannot be read": {"", []string{planning, strings.Replace(reenrichJSON("done", false, 1, 1, `,"faults":["demo,u,x: bad\u001b[2J"]`), `"faulty":0`, `"faulty":3`, 1)}, cli.ExitFailed,
 			[]string{"demo,u,x: bad\ufffd[2J", "30 resolved now", "rows of the log that cannot be read and were left out: 3"}, nil},
-		"one that fails": {"", []string{planning, reenrichJSON("failed", false, 1, 1, `,"error":"shard 3 is poisoned"`)}, exitFail,
+		"one that fails": {"", []string{planning, reenrichJSON("failed", false, 1, 1, `,"error":"shard 3 is poisoned"`)}, cli.ExitFailed,
 			[]string{"900 events looked at", "re-enrichment reenrich-1 is failed: shard 3 is poisoned"}, nil},
-		"one that is cancelled": {"", []string{planning, reenrichJSON("cancelled", false, 1, 1, "")}, exitFail, []string{"reenrich-1 is cancelled"}, nil},
-		"refused":               {"", []string{"403"}, exitFail, []string{"start a re-enrichment", "403 said the engine", "--key a key that has the right"}, nil},
-		"no job":                {"", []string{"{}"}, exitFail, []string{"is not what an Affinity engine says of a re-enrichment"}, nil},
-		"gone":                  {"", []string{planning, "404"}, exitFail, []string{"watch re-enrichment reenrich-1", "404 said the engine"}, nil},
-		"cancel":                {"cancel a/b", []string{reenrichJSON("cancelled", false, 1, 1, "")}, exitFine, []string{"reenrich-1 is cancelled"}, []string{"POST /1/reenrich/a/b/cancel {}"}},
-		"cancel what has ended": {"cancel x", []string{"409"}, exitFail, []string{"cancel re-enrichment x", "409 said the engine"}, nil},
-		"cancel nothing":        {"cancel", nil, exitUsage, []string{"accepts 1 arg(s)"}, nil},
-		"with an argument":      {"x", nil, exitUsage, []string{"unknown command"}, nil},
+		"one that is cancelled": {"", []string{planning, reenrichJSON("cancelled", false, 1, 1, "")}, cli.ExitFailed, []string{"reenrich-1 is cancelled"}, nil},
+		"refused":               {"", []string{"403"}, cli.ExitFailed, []string{"start a re-enrichment", "403 said the engine", "--key a key that has the right"}, nil},
+		"no job":                {"", []string{"{}"}, cli.ExitFailed, []string{"is not what an Affinity engine says of a re-enrichment"}, nil},
+		"gone":                  {"", []string{planning, "404"}, cli.ExitFailed, []string{"watch re-enrichment reenrich-1", "404 said the engine"}, nil},
+		"cancel":                {"cancel a/b", []string{reenrichJSON("cancelled", false, 1, 1, "")}, cli.ExitOK, []string{"reenrich-1 is cancelled"}, []string{"POST /1/reenrich/a/b/cancel {}"}},
+		"cancel what has ended": {"cancel x", []string{"409"}, cli.ExitFailed, []string{"cancel re-enrichment x", "409 said the engine"}, nil},
+		"cancel nothing":        {"cancel", nil, cli.ExitUsage, []string{"accepts 1 arg(s)"}, nil},
+		"with an argument":      {"x", nil, cli.ExitUsage, []string{"unknown command"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,22 +86,22 @@ func TestReenrichOnAnEngine(t *testing.T) {
 	}()
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
-	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, exitFine)
+	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)
 	now := s.Backends.Now().UnixMilli()
 	seen := fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","timestamp":%d,"objectIDs":["1","2"]}`, now-1000)
-	affinity(t, seen+"\n"+strings.Replace(seen, `"u"`, `"v"`, 1), "import", "-", "--url", s.URL).wants(t, exitFine)
-	affinity(t, "", "reenrich", "--url", s.URL).wants(t, exitFine, "2 events looked at, 2 with unknown objects: 0 resolved now, 2 still unknown\n")
+	affinity(t, seen+"\n"+strings.Replace(seen, `"u"`, `"v"`, 1), "import", "-", "--url", s.URL).wants(t, cli.ExitOK)
+	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitOK, "2 events looked at, 2 with unknown objects: 0 resolved now, 2 still unknown\n")
 	objects := file(t, "objects.ndjson", `{"objectID":"1","color":"Red"}`)
 	nothing := file(t, "events.ndjson")
-	affinity(t, "", "import", "--index", "i", "--objects", objects, nothing, "--url", s.URL).wants(t, exitFine)
-	affinity(t, "", "reenrich", "--dry-run", "--url", s.URL).wants(t, exitFine, "2 with unknown objects: 2 would be resolved now, 0 still unknown\n")
-	affinity(t, "", "reenrich", "--url", s.URL).wants(t, exitFine, "2 with unknown objects: 2 resolved now, 0 still unknown\n")
+	affinity(t, "", "import", "--index", "i", "--objects", objects, nothing, "--url", s.URL).wants(t, cli.ExitOK)
+	affinity(t, "", "reenrich", "--dry-run", "--url", s.URL).wants(t, cli.ExitOK, "2 with unknown objects: 2 would be resolved now, 0 still unknown\n")
+	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitOK, "2 with unknown objects: 2 resolved now, 0 still unknown\n")
 	if err := s.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want := []realProfile{{"u", now - 1000, map[string]map[string]float64{"color": {"Red": 1}}}, {"v", now - 1000, map[string]map[string]float64{"color": {"Red": 1}}}}
 	compare(t, s, want)
-	affinity(t, "", "reenrich", "--url", s.URL).wants(t, exitFine, "2 with unknown objects: 0 resolved now, 2 still unknown\n")
+	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitOK, "2 with unknown objects: 0 resolved now, 2 still unknown\n")
 
 	replayReenriched(t, s, seen, now)
 	want[0].Scores = map[string]map[string]float64{"color": {"Red": 1, "Blue": 1}}
@@ -110,7 +111,7 @@ func TestReenrichOnAnEngine(t *testing.T) {
 	if err := s.Backends.Store.Log("demo", layoutOf(t, s.Backends.Apps)).Append(t.Context(), []store.LogEvent{damaged}); err != nil {
 		t.Fatal(err)
 	}
-	affinity(t, "", "reenrich", "--url", s.URL).wants(t, exitFail, "demo,u,", ",damaged: ", "cannot be read and were left out: 1")
+	affinity(t, "", "reenrich", "--url", s.URL).wants(t, cli.ExitFailed, "demo,u,", ",damaged: ", "cannot be read and were left out: 1")
 }
 
 func layoutOf(t *testing.T, apps config.Store) schema.Layout {
@@ -143,7 +144,7 @@ func replayReenriched(t *testing.T, s *stack.Stack, seen string, now int64) {
 	if err := s.Backends.Bus.Bury(t.Context(), push, "a backend was away"); err != nil {
 		t.Fatal(err)
 	}
-	affinity(t, "", "replay", "--url", s.URL).wants(t, exitFine, "a backend was away")
+	affinity(t, "", "replay", "--url", s.URL).wants(t, cli.ExitOK, "a backend was away")
 	if err := s.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/bus"
 )
 
@@ -31,10 +32,10 @@ func (t *tool) replayCommand() *cobra.Command {
 			"subscription only once the topic has it; events count once, however often they are put back. Without --project and\n" +
 			"PUBSUB_EMULATOR_HOST it works on the local stack at --url.",
 		Example: "  affinity replay --dry-run\n  affinity replay --project my-project",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.topic == "" || o.subscription == "" {
-				return usagef("--topic and --dead-letter-subscription must not be empty")
+				return cli.Usagef("--topic and --dead-letter-subscription must not be empty")
 			}
 			return t.replay(cmd.Context(), cmd.Flags().Changed, o)
 		},

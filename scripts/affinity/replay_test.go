@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 const (
@@ -64,7 +66,7 @@ func TestReplay(t *testing.T) {
 	server.Publish(deadTopic, []byte("bare"), nil)
 
 	r := affinity(t, "", "replay", "--dry-run", "--url", engine.URL)
-	r.wants(t, exitFine, "121 dead letters, none was moved",
+	r.wants(t, cli.ExitOK, "121 dead letters, none was moved",
 		"app shop  attempts 7  published 2026-11-20T10:00:00Z  7 bytes  no JSON\ufffd[2J", "app -  attempts -", "4 bytes  no reason given")
 	if n := strings.Count(r.out, " bytes "); n != 121 {
 		t.Errorf("the dry run printed %d messages, want each of 121 once", n)
@@ -74,7 +76,7 @@ func TestReplay(t *testing.T) {
 	}
 
 	r = affinity(t, "", "replay", "--url", engine.URL)
-	r.wants(t, exitFine, "121 dead letters put back")
+	r.wants(t, cli.ExitOK, "121 dead letters put back")
 	if n := strings.Count(r.out, " bytes "); n != 121 {
 		t.Errorf("the run printed %d messages, want each of 121 once", n)
 	}
@@ -93,22 +95,22 @@ func TestReplay(t *testing.T) {
 		}
 	}
 
-	affinity(t, "", "replay", "--url", engine.URL).wants(t, exitFine, "no dead letters")
-	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, exitFine, "no dead letters")
+	affinity(t, "", "replay", "--url", engine.URL).wants(t, cli.ExitOK, "no dead letters")
+	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, cli.ExitOK, "no dead letters")
 }
 
 func TestReplayThatCannotPublish(t *testing.T) {
 	server, engine := newPubSub(t)
 	server.Publish(deadTopic, []byte("a"), nil)
 	affinity(t, "", "replay", "--topic", "nowhere", "--url", engine.URL).
-		wants(t, exitFail, "to projects/affinity-local/topics/nowhere", "0 dead letters were put back before that")
-	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, exitFine, "1 dead letters, none was moved")
+		wants(t, cli.ExitFailed, "to projects/affinity-local/topics/nowhere", "0 dead letters were put back before that")
+	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, cli.ExitOK, "1 dead letters, none was moved")
 }
 
 func TestReplayWithoutSubscription(t *testing.T) {
 	_, engine := newPubSub(t)
 	affinity(t, "", "replay", "--dead-letter-subscription", "nowhere", "--url", engine.URL).
-		wants(t, exitFail, "pull from projects/affinity-local/subscriptions/nowhere")
+		wants(t, cli.ExitFailed, "pull from projects/affinity-local/subscriptions/nowhere")
 }
 
 func TestReplayOnTheEmulator(t *testing.T) {
@@ -116,8 +118,8 @@ func TestReplayOnTheEmulator(t *testing.T) {
 	server.Publish(deadTopic, []byte("a"), nil)
 	t.Setenv("PUBSUB_EMULATOR_HOST", server.Addr)
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
-	affinity(t, "", "replay").wants(t, exitFine, "1 dead letters put back")
-	affinity(t, "", "replay", "--project", "other").wants(t, exitFail, "projects/other/subscriptions/events-dead-letter")
+	affinity(t, "", "replay").wants(t, cli.ExitOK, "1 dead letters put back")
+	affinity(t, "", "replay", "--project", "other").wants(t, cli.ExitFailed, "projects/other/subscriptions/events-dead-letter")
 }
 
 // A message that was put back by this very run and failed again is told and left.
@@ -139,7 +141,7 @@ func TestReplayLeavesWhatFailsAgain(t *testing.T) {
 	if got := published(server); len(got) != 1 || got["good"] == nil {
 		t.Errorf("on the topic is %v, want the good message alone", got)
 	}
-	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, exitFine, "1 dead letters, none was moved")
+	affinity(t, "", "replay", "--dry-run", "--url", engine.URL).wants(t, cli.ExitOK, "1 dead letters, none was moved")
 }
 
 // A message whose acknowledgement fails must not be put back twice by the next try of the same run.
@@ -162,7 +164,7 @@ func TestReplayInterrupted(t *testing.T) {
 	server.Publish(deadTopic, []byte("a"), nil)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	affinityWith(t, ctx, "", func(*tool) {}, "replay", "--url", engine.URL).wants(t, exitFail, "interrupted")
+	affinityWith(t, ctx, "", func(*tool) {}, "replay", "--url", engine.URL).wants(t, cli.ExitFailed, "interrupted")
 	if got := published(server); len(got) != 0 {
 		t.Errorf("on the topic is %v, want nothing", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -26,16 +27,17 @@ func TestExitCodes(t *testing.T) {
 		{"help", "--help", 0, "Run, feed, read and measure"},
 		{"help of a command", "import --help", 0, "Example"},
 		{"nothing", "", 2, "needs a command"},
-		{"unknown command", "improt", 2, `unknown command "improt"`},
+		{"unknown command", "improt", 2, `unknown command "improt" for "affinity" (did you mean import?)`},
 		{"unknown flag", "profile --colour u", 2, "unknown flag: --colour"},
 		{"unknown subcommand", "strategy put f", 2, `unknown command "put"`},
+		{"misspelled subcommand", "app key lst", 2, `unknown command "lst" for "affinity app key" (did you mean list?)`},
 		{"group alone", "strategy", 2, "needs a command"},
 		{"url of no engine", "profile u --url ftp://x", 2, "no http or https address"},
 		{"url without host", "strategy get --url http://", 2, "no http or https address"},
 		{"empty key", "profile u --key=", 2, "must not be empty"},
 
-		{"profile without user", "profile", 2, "accepts 1 arg(s), received 0"},
-		{"profile of two users", "profile a b", 2, "accepts 1 arg(s), received 2"},
+		{"profile without user", "profile", 2, "USER is missing: affinity profile USER"},
+		{"profile of two users", "profile a b", 2, `unexpected argument "b" after USER`},
 		{"profile limit 0", "profile u --limit 0", 2, "--limit 0: must be 1 or more"},
 		{"profile limit word", "profile u --limit many", 2, "invalid argument"},
 		{"profile half-life 0", "profile u --half-life 0", 2, "--half-life 0: must be 1 day or more"},
@@ -47,11 +49,11 @@ func TestExitCodes(t *testing.T) {
 		{"strategy get", "strategy get", 0, `"personalizationImpact": 0`},
 		{"strategy get with argument", "strategy get x", 2, "unknown command"},
 		{"strategy set", "strategy set STRATEGY", 0, "the strategy is set"},
-		{"strategy set without file", "strategy set", 2, "accepts 1 arg(s)"},
+		{"strategy set without file", "strategy set", 2, "FILE is missing: affinity strategy set FILE"},
 		{"strategy set missing file", "strategy set /nowhere.json", 1, "/nowhere.json"},
 		{"strategy set no JSON", "strategy set BROKEN", 1, "is no JSON object"},
 
-		{"import without events", "import", 2, "accepts 1 arg(s)"},
+		{"import without events", "import", 2, "EVENTS is missing: affinity import"},
 		{"import missing file", "import /nowhere.ndjson", 1, "/nowhere.ndjson"},
 		{"import both from stdin", "import --objects - -", 2, "cannot both be standard input"},
 		{"import retry for nothing", "import --retry-for 0s -", 2, "--retry-for"},
@@ -87,7 +89,7 @@ func TestExitCodes(t *testing.T) {
 		{"app create bad retention", "app create a --retention-days -3 --project p", 2, "retention of -3 days"},
 		{"app create bad schema", "app create a --schema tall --project p", 2, "there are narrow and wide"},
 		{"app create bad encoding", "app create a --encoding xml --project p", 2, "there are json and compact"},
-		{"app encoding without encoding", "app encoding a --project p", 2, "accepts 2 arg(s), received 1"},
+		{"app encoding without encoding", "app encoding a --project p", 2, "ENCODING is missing: affinity app encoding ID ENCODING"},
 		{"app encoding bad encoding", "app encoding a xml --project p", 2, "there are json and compact"},
 		{"app encoding of no app", "app encoding a json --project p", 1, "there is no such app"},
 		{"app key add without rights", "app key add a --project p", 2, "--acl must name"},
@@ -115,7 +117,7 @@ func TestExitCodes(t *testing.T) {
 func TestWrongUsageSaysWhereHelpIs(t *testing.T) {
 	t.Parallel()
 	r := affinity(t, "", "app", "key", "remove", "x")
-	r.wants(t, exitUsage, "Run 'affinity app key remove --help' for its usage.")
+	r.wants(t, cli.ExitUsage, "Run 'affinity app key remove --help' for its usage.")
 	if r.out != "" {
 		t.Errorf("wrong usage wrote to stdout: %q", r.out)
 	}
@@ -127,7 +129,7 @@ func TestNoEngine(t *testing.T) {
 	engine.Close()
 	for _, args := range [][]string{{"profile", "u"}, {"strategy", "get"}, {"load", "--rate", "1", "--for", "1s"}, {"import", "-"}} {
 		affinity(t, `{"userToken":"u","eventName":"n"}`, append(args, "--url", engine.URL)...).
-			wants(t, exitFail, "no engine answers at "+engine.URL, "go run ./scripts/affinity up")
+			wants(t, cli.ExitFailed, "no engine answers at "+engine.URL, "go run ./scripts/affinity up")
 	}
 }
 
@@ -135,7 +137,7 @@ func TestNoLocalStackToAsk(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
 	engine := newFakeEngine(t)
 	engine.Close()
-	affinity(t, "", "replay", "--url", engine.URL).wants(t, exitFail, "no engine answers at "+engine.URL)
+	affinity(t, "", "replay", "--url", engine.URL).wants(t, cli.ExitFailed, "no engine answers at "+engine.URL)
 }
 
 // runningEngine is a stack that is a fake engine.
@@ -180,7 +182,7 @@ func TestUp(t *testing.T) {
 			return runningEngine{engine, &closed}, nil
 		}
 	}, "up", "--addr", "0.0.0.0:0", "--app", "shop:key:with:colons", "--app=b_-2:k", "--now", "2019-05-28T00:00:00Z", "--retention-days", "0")
-	r.wants(t, exitFine)
+	r.wants(t, cli.ExitOK)
 	if got, want := out.text.String(), "ready "+engine.URL+"\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}
@@ -219,7 +221,7 @@ func TestUpLayout(t *testing.T) {
 				given = o
 				return nil, errors.New("enough")
 			}
-		}, strings.Fields(line)...).wants(t, exitFail, "enough")
+		}, strings.Fields(line)...).wants(t, cli.ExitFailed, "enough")
 		if !given.Layout.Equal(want) {
 			t.Errorf("%s: started with %+v, want %+v", line, given.Layout, want)
 		}
@@ -232,10 +234,10 @@ func TestUpThatCannotStart(t *testing.T) {
 		tl.start = func(context.Context, upOptions) (runningStack, error) {
 			return nil, errors.New("address already in use")
 		}
-	}, "up").wants(t, exitFail, "address already in use")
+	}, "up").wants(t, cli.ExitFailed, "address already in use")
 }
 
 // up names an app together with its key; whoever carries that over is told.
 func TestAnAppIsNamedByItsIDAlone(t *testing.T) {
-	affinity(t, "", "profile", "u", "--app", "demo:demokey").wants(t, exitUsage, "--app demo --key KEY")
+	affinity(t, "", "profile", "u", "--app", "demo:demokey").wants(t, cli.ExitUsage, "--app demo --key KEY")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/schema"
 )
@@ -29,7 +30,7 @@ type schemaStep struct {
 }
 
 func (t *tool) schemaCommand() *cobra.Command {
-	group := &cobra.Command{
+	group := cli.Group(&cobra.Command{
 		Use:   "schema",
 		Short: "Move the app's log from one schema to the other while it is in use",
 		Long: "Move the app's log between the schemas narrow and wide while it is in use. The steps, each after the one before:\n\n" +
@@ -42,13 +43,11 @@ func (t *tool) schemaCommand() *cobra.Command {
 			"Each command waits until its work is done and in force everywhere. Where it is interrupted the work goes on, and the\n" +
 			"same command goes on waiting for it. The key needs the right admin.",
 		Example: "  affinity schema status\n  affinity schema start --to wide --app shop --key s3cret",
-		Args:    cobra.NoArgs,
-		RunE:    needsSubcommand,
-	}
+	})
 	group.AddCommand(&cobra.Command{
 		Use:   "status",
 		Short: "Tell how the log lies, how far its move is, and what may come next",
-		Args:  cobra.NoArgs,
+		Args:  cli.Subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return t.schemaStatus(cmd.Context()) },
 	},
 		t.schemaNamed("start", "to", schema.Wide, "Write a second schema too: the beginning of a move"),
@@ -66,7 +65,7 @@ func (t *tool) schemaTaker(name, short string, step func(*cobra.Command) (schema
 	cmd := &cobra.Command{
 		Use:   name,
 		Short: short,
-		Args:  cobra.NoArgs,
+		Args:  cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := step(cmd)
 			if err != nil {
@@ -90,7 +89,7 @@ func (t *tool) schemaNamed(name, flag string, example schema.Name, short string)
 	cmd := t.schemaTaker(name, short, func(*cobra.Command) (schemaStep, error) {
 		n, err := schema.Parse(text)
 		if err != nil {
-			return schemaStep{}, usagef("--%s: %v", flag, err)
+			return schemaStep{}, cli.Usagef("--%s: %v", flag, err)
 		}
 		return schemaStep{name, fmt.Sprintf("%s --%s %s", name, flag, n), map[string]any{flag: n}}, nil
 	})
@@ -103,7 +102,7 @@ func (t *tool) schemaBackfill() *cobra.Command {
 	rate := 0
 	cmd := t.schemaTaker("backfill", "Copy what was written before the start to the new schema", func(cmd *cobra.Command) (schemaStep, error) {
 		if rate < 0 || rate > maxCopied {
-			return schemaStep{}, usagef("--rate %d: must be 0 (no limit) to %d rows a second", rate, maxCopied)
+			return schemaStep{}, cli.Usagef("--rate %d: must be 0 (no limit) to %d rows a second", rate, maxCopied)
 		}
 		if !cmd.Flags().Changed("rate") {
 			return schemaStep{"backfill", "backfill", struct{}{}}, nil
@@ -179,7 +178,7 @@ func (t *tool) awaitSchema(ctx context.Context, c *client, step schemaStep, a sc
 		if !told {
 			fmt.Fprintf(t.err, "%s\n", a.begun(step))
 		}
-		if err := sleep(ctx, min(left, cmp.Or(t.watchEvery, watchEvery))); err != nil {
+		if err := cli.Sleep(ctx, min(left, cmp.Or(t.watchEvery, watchEvery))); err != nil {
 			return a, err
 		}
 		if err := t.wait.retry(ctx, t.waiting, look); err != nil {
@@ -194,7 +193,7 @@ func (t *tool) awaitSchema(ctx context.Context, c *client, step schemaStep, a sc
 func (t *tool) schemaStepEnded(step schemaStep, a schemaAnswer) error {
 	if job := a.jobOf(step); job != nil {
 		for _, fault := range job.Faults {
-			fmt.Fprintln(t.err, "  "+printable(fault))
+			fmt.Fprintln(t.err, "  "+cli.Printable(fault))
 		}
 		if more := job.Faulty - int64(len(job.Faults)); more > 0 {
 			fmt.Fprintf(t.err, "  and %s more\n", grouped(more))

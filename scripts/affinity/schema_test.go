@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -47,8 +48,8 @@ func startNarrow(t *testing.T, ttl time.Duration) *stack.Stack {
 		events = append(events, fmt.Sprintf(`{"eventType":%q,"eventName":%q,"userToken":"u%d","timestamp":%d,"filters":["color:c%d","brand:Acme"]}`,
 			kind, name, i%schemaUsers, s.Backends.Now().Add(-time.Duration(i)*time.Hour).UnixMilli(), i%5))
 	}
-	affinity(t, schemaStrategy, "strategy", "set", "-", "--url", s.URL).wants(t, exitFine)
-	affinity(t, "", "import", "--index", "i", "--url", s.URL, file(t, "events.ndjson", events...)).wants(t, exitFine)
+	affinity(t, schemaStrategy, "strategy", "set", "-", "--url", s.URL).wants(t, cli.ExitOK)
+	affinity(t, "", "import", "--index", "i", "--url", s.URL, file(t, "events.ndjson", events...)).wants(t, cli.ExitOK)
 	return s
 }
 
@@ -59,7 +60,7 @@ func served(t *testing.T, s *stack.Stack) map[string][]affinityAnswer {
 	for i := range schemaUsers {
 		user := fmt.Sprint("u", i)
 		r := affinity(t, "", "profile", user, "--json", "--url", s.URL)
-		r.wants(t, exitFine)
+		r.wants(t, cli.ExitOK)
 		var p profileAnswer
 		if err := json.Unmarshal([]byte(r.out), &p); err != nil {
 			t.Fatal(err)
@@ -86,34 +87,34 @@ func TestSchemaJourney(t *testing.T) {
 		t.Fatal("u0 has no affinities: nothing is compared here")
 	}
 	for _, c := range []schemaStepTest{
-		{"status", exitFine, []string{"the log lies in narrow; narrow is written, values as json\n", "next: affinity schema start --to wide "}},
-		{"backfill", exitFail, []string{"schema backfill: No move is under way: `affinity schema start --to wide` comes first"}},
-		{"drop --schema narrow", exitFail, []string{"narrow is what is read"}},
+		{"status", cli.ExitOK, []string{"the log lies in narrow; narrow is written, values as json\n", "next: affinity schema start --to wide "}},
+		{"backfill", cli.ExitFailed, []string{"schema backfill: No move is under way: `affinity schema start --to wide` comes first"}},
+		{"drop --schema narrow", cli.ExitFailed, []string{"narrow is what is read"}},
 
-		{"start --to wide", exitFine, []string{"narrow and wide are written, narrow is read, everywhere\n", "next: affinity schema backfill "}},
-		{"start --to narrow", exitFail, []string{"A move from narrow to wide is under way"}},
-		{"verify", exitFail, []string{"`affinity schema backfill` comes first"}},
-		{"cutover", exitFail, []string{"Nothing is copied yet"}},
-		{"status", exitFine, []string{"narrow and wide are written", "from narrow to wide", "is at its dual", "next: affinity schema rollback "}},
+		{"start --to wide", cli.ExitOK, []string{"narrow and wide are written, narrow is read, everywhere\n", "next: affinity schema backfill "}},
+		{"start --to narrow", cli.ExitFailed, []string{"A move from narrow to wide is under way"}},
+		{"verify", cli.ExitFailed, []string{"`affinity schema backfill` comes first"}},
+		{"cutover", cli.ExitFailed, []string{"Nothing is copied yet"}},
+		{"status", cli.ExitOK, []string{"narrow and wide are written", "from narrow to wide", "is at its dual", "next: affinity schema rollback "}},
 
-		{"backfill --rate 0", exitFine, []string{"is done: 21 rows copied, 0 skipped in ", "next: affinity schema verify "}},
-		{"cutover", exitFail, []string{"`affinity schema verify` comes first"}},
-		{"verify", exitFine, []string{"is done: 21 rows are the same in narrow and wide in ", "next: affinity schema cutover "}},
-		{"status", exitFine, []string{"is at its verify", "7 of 7 users, 21 rows compared, 0 not the same, 0 of them mended\n"}},
-		{"cutover", exitFine, []string{"wide is read, narrow and wide are written, everywhere\n", "next: affinity schema drop --schema narrow "}},
-		{"rollback", exitFine, []string{"narrow is read again, narrow and wide are written, everywhere\n"}},
-		{"drop --schema wide", exitFail, []string{"A move to wide is under way"}},
-		{"verify", exitFine, []string{"21 rows are the same"}},
-		{"cutover", exitFine, []string{"wide is read"}},
-		{"cutover", exitFine, []string{"wide is read"}},
-		{"drop --schema wide", exitFail, []string{"wide is what is read"}},
-		{"drop --schema narrow", exitFine, []string{"narrow is dropped: 21 rows are removed in "}},
-		{"rollback", exitFail, []string{"No move is under way"}},
-		{"status", exitFine, []string{"the log lies in wide; wide is written, values as json\n", "is over since its drop", "21 rows removed", "next: affinity schema start --to narrow "}},
+		{"backfill --rate 0", cli.ExitOK, []string{"is done: 21 rows copied, 0 skipped in ", "next: affinity schema verify "}},
+		{"cutover", cli.ExitFailed, []string{"`affinity schema verify` comes first"}},
+		{"verify", cli.ExitOK, []string{"is done: 21 rows are the same in narrow and wide in ", "next: affinity schema cutover "}},
+		{"status", cli.ExitOK, []string{"is at its verify", "7 of 7 users, 21 rows compared, 0 not the same, 0 of them mended\n"}},
+		{"cutover", cli.ExitOK, []string{"wide is read, narrow and wide are written, everywhere\n", "next: affinity schema drop --schema narrow "}},
+		{"rollback", cli.ExitOK, []string{"narrow is read again, narrow and wide are written, everywhere\n"}},
+		{"drop --schema wide", cli.ExitFailed, []string{"A move to wide is under way"}},
+		{"verify", cli.ExitOK, []string{"21 rows are the same"}},
+		{"cutover", cli.ExitOK, []string{"wide is read"}},
+		{"cutover", cli.ExitOK, []string{"wide is read"}},
+		{"drop --schema wide", cli.ExitFailed, []string{"wide is what is read"}},
+		{"drop --schema narrow", cli.ExitOK, []string{"narrow is dropped: 21 rows are removed in "}},
+		{"rollback", cli.ExitFailed, []string{"No move is under way"}},
+		{"status", cli.ExitOK, []string{"the log lies in wide; wide is written, values as json\n", "is over since its drop", "21 rows removed", "next: affinity schema start --to narrow "}},
 
-		{"start --to narrow", exitFine, nil},
-		{"backfill", exitFine, []string{"21 rows copied"}},
-		{"rollback", exitFine, []string{"the move to narrow is given up: 21 rows of it are removed in "}},
+		{"start --to narrow", cli.ExitOK, nil},
+		{"backfill", cli.ExitOK, []string{"21 rows copied"}},
+		{"rollback", cli.ExitOK, []string{"the move to narrow is given up: 21 rows of it are removed in "}},
 	} {
 		args := append([]string{"schema"}, strings.Fields(c.args)...)
 		affinity(t, "", append(args, "--url", s.URL)...).wants(t, c.code, c.wants...)
@@ -140,7 +141,7 @@ func TestSchemaUsage(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
-			affinity(t, "", append([]string{"schema"}, strings.Fields(args)...)...).wants(t, exitUsage, wants)
+			affinity(t, "", append([]string{"schema"}, strings.Fields(args)...)...).wants(t, cli.ExitUsage, wants)
 		})
 	}
 }
@@ -159,12 +160,12 @@ func TestSchemaDamagedRow(t *testing.T) {
 	}
 	key := fmt.Sprintf("demo,u1,%s,broken", time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	for _, c := range []schemaStepTest{
-		{"start --to wide", exitFine, nil},
-		{"backfill", exitFail, []string{"is done: 21 rows copied, 1 skipped in ", key, "the move will not verify until they are mended or removed"}},
-		{"status", exitFine, []string{"21 rows copied, 1 skipped", key, "next: affinity schema verify "}},
-		{"verify", exitFail, []string{"is failed: 1 rows or profiles were not the same in narrow and wide, 0 of them are mended now", key}},
-		{"cutover", exitFail, []string{"The verification is failed: it must pass before reads change sides"}},
-		{"status", exitFine, []string{"22 rows compared, 1 not the same, 0 of them mended\n", key, "next: affinity schema backfill "}},
+		{"start --to wide", cli.ExitOK, nil},
+		{"backfill", cli.ExitFailed, []string{"is done: 21 rows copied, 1 skipped in ", key, "the move will not verify until they are mended or removed"}},
+		{"status", cli.ExitOK, []string{"21 rows copied, 1 skipped", key, "next: affinity schema verify "}},
+		{"verify", cli.ExitFailed, []string{"is failed: 1 rows or profiles were not the same in narrow and wide, 0 of them are mended now", key}},
+		{"cutover", cli.ExitFailed, []string{"The verification is failed: it must pass before reads change sides"}},
+		{"status", cli.ExitOK, []string{"22 rows compared, 1 not the same, 0 of them mended\n", key, "next: affinity schema backfill "}},
 	} {
 		args := append([]string{"schema"}, strings.Fields(c.args)...)
 		affinity(t, "", append(args, "--url", s.URL)...).wants(t, c.code, c.wants...)
@@ -172,9 +173,9 @@ func TestSchemaDamagedRow(t *testing.T) {
 	if err := log.Delete(t.Context(), broken); err != nil {
 		t.Fatal(err)
 	}
-	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, exitFine, "21 rows copied, 0 skipped")
-	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFine, "21 rows are the same")
-	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, exitFine)
+	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, cli.ExitOK, "21 rows copied, 0 skipped")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK, "21 rows are the same")
+	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitOK)
 }
 
 // TestSchemaMissingRow: what verification finds missing it mends, and passes only
@@ -182,8 +183,8 @@ func TestSchemaDamagedRow(t *testing.T) {
 func TestSchemaMissingRow(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, time.Millisecond)
-	affinity(t, "", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, exitFine)
-	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, exitFine)
+	affinity(t, "", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, cli.ExitOK)
+	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, cli.ExitOK)
 	log, missing := s.Backends.Store.Log("demo", schema.Of(schema.Narrow)), ""
 	err := log.Scan(t.Context(), schema.Wide, store.Range{}, 0, func(e store.Entry) error {
 		missing = e.Key()
@@ -192,10 +193,10 @@ func TestSchemaMissingRow(t *testing.T) {
 	if err := errors.Join(err, log.DeleteEntries(t.Context(), schema.Wide, []string{missing})); err != nil {
 		t.Fatal(err)
 	}
-	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFail, missing+": only in narrow, mended now",
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, missing+": only in narrow, mended now",
 		"1 rows or profiles were not the same in narrow and wide, 1 of them are mended now. `affinity schema verify` looks again")
-	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, exitFail, "it must pass before reads change sides")
-	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFine, "21 rows are the same")
+	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "it must pass before reads change sides")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK, "21 rows are the same")
 }
 
 // stopper ends a context as soon as a text is printed.
@@ -228,22 +229,22 @@ func interrupt(t *testing.T, text string, args ...string) ran {
 func TestSchemaInterrupted(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, 200*time.Millisecond)
-	interrupt(t, "in force everywhere in ", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, exitFail,
+	interrupt(t, "in force everywhere in ", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, cli.ExitFailed,
 		"interrupted: narrow and wide are written, narrow is read, which comes into force everywhere by itself: `affinity schema start --to wide` goes on")
-	interrupt(t, "waiting to begin", "schema", "backfill", "--rate", "5000", "--url", s.URL).wants(t, exitFail,
+	interrupt(t, "waiting to begin", "schema", "backfill", "--rate", "5000", "--url", s.URL).wants(t, cli.ExitFailed,
 		"at most 5,000 rows/s", "goes on by itself: `affinity schema backfill` goes on waiting for it")
-	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFail, "The backfill is planning: it must be done first")
-	affinity(t, "", "schema", "start", "--to", "narrow", "--url", s.URL).wants(t, exitFail, "A move from narrow to wide is under way (backfill)")
-	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, exitFine, "at most 5,000 rows/s", "21 rows copied")
-	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, exitFine)
-	interrupt(t, "in force everywhere in ", "schema", "cutover", "--url", s.URL).wants(t, exitFail, "`affinity schema cutover` goes on waiting")
-	interrupt(t, "in force everywhere in ", "schema", "rollback", "--url", s.URL).wants(t, exitFail, "`affinity schema status` tells when")
-	affinity(t, "", "schema", "status", "--url", s.URL).wants(t, exitFine, "the log lies in narrow", "in force everywhere in 0.")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, "The backfill is planning: it must be done first")
+	affinity(t, "", "schema", "start", "--to", "narrow", "--url", s.URL).wants(t, cli.ExitFailed, "A move from narrow to wide is under way (backfill)")
+	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, cli.ExitOK, "at most 5,000 rows/s", "21 rows copied")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK)
+	interrupt(t, "in force everywhere in ", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "`affinity schema cutover` goes on waiting")
+	interrupt(t, "in force everywhere in ", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitFailed, "`affinity schema status` tells when")
+	affinity(t, "", "schema", "status", "--url", s.URL).wants(t, cli.ExitOK, "the log lies in narrow", "in force everywhere in 0.")
 	// Again it would give the move up, which is not what whoever was interrupted means.
-	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, exitFail, "The cutover is undone, but not everywhere")
+	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitFailed, "The cutover is undone, but not everywhere")
 	settled(t, s)
-	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, exitFine, "is planning, in force everywhere in 0.", "`affinity schema status` tells how far it is")
-	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, exitFine, "the move to wide is given up: 21 rows")
+	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "is planning, in force everywhere in 0.", "`affinity schema status` tells how far it is")
+	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitOK, "the move to wide is given up: 21 rows")
 }
 
 // settled returns once the layout of the app is in force everywhere.
@@ -267,7 +268,7 @@ func settled(t *testing.T, s *stack.Stack) {
 func TestSchemaTakenFurther(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, time.Hour)
-	affinity(t, "", "schema", "start", "--to", "wide", "--no-wait", "--url", s.URL).wants(t, exitFine, "in force everywhere in 7")
+	affinity(t, "", "schema", "start", "--to", "wide", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "in force everywhere in 7")
 	ended := make(chan ran)
 	go func() { ended <- affinity(t, "", "schema", "backfill", "--url", s.URL) }()
 	// Until its job is there the other is not waiting yet.
@@ -277,9 +278,9 @@ func TestSchemaTakenFurther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, exitFine, "is planning")
+	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "is planning")
 	r := <-ended
-	r.wants(t, exitFail, "somebody else has taken the move further meanwhile")
+	r.wants(t, cli.ExitFailed, "somebody else has taken the move further meanwhile")
 }
 
 // TestSchemaAnswers tries what no engine in process says.
@@ -295,23 +296,23 @@ func TestSchemaAnswers(t *testing.T) {
 		wants        []string
 	}{
 		"many rows": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"done","rows":165474,"changed":165474,"faulty":0,
-			"faults":[],"startedAt":"2026-11-21T10:00:00.000Z","finishedAt":"2026-11-21T10:00:12.500Z"}`), exitFine,
+			"faults":[],"startedAt":"2026-11-21T10:00:00.000Z","finishedAt":"2026-11-21T10:00:12.500Z"}`), cli.ExitOK,
 			[]string{"backfill-1 is done: 165,474 rows copied, 0 skipped in 12.5 s\n"}},
 		"many faults": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"done","rows":9,"changed":7,"faulty":1002,
-			"faults":["row a\u001b","row b"]}`), exitFail, []string{"  row a\ufffd\n  row b\n  and 1,000 more\n", "7 rows copied, 1,002 skipped"}},
-		"a job that failed": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"failed","error":"the disk is full"}`), exitFail,
+			"faults":["row a\u001b","row b"]}`), cli.ExitFailed, []string{"  row a\ufffd\n  row b\n  and 1,000 more\n", "7 rows copied, 1,002 skipped"}},
+		"a job that failed": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"failed","error":"the disk is full"}`), cli.ExitFailed,
 			[]string{"backfill-1 is failed: the disk is full. Next may be `affinity schema backfill` or `affinity schema rollback`"}},
-		"a verification that broke": {"verify", answer("verify", `{"id":"verify-1","kind":"verify","state":"failed","error":"no table"}`), exitFail,
+		"a verification that broke": {"verify", answer("verify", `{"id":"verify-1","kind":"verify","state":"failed","error":"no table"}`), cli.ExitFailed,
 			[]string{"verify-1 is failed: no table"}},
-		"a step without a move":  {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, exitFail, []string{"names no move"}},
-		"no answer of an engine": {"status", `{}`, exitFail, []string{"is not what an Affinity engine says of the schema"}},
-		"a page":                 {"cutover", `<html>`, exitFail, []string{"is not what an Affinity engine says of the schema"}},
+		"a step without a move":  {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, cli.ExitFailed, []string{"names no move"}},
+		"no answer of an engine": {"status", `{}`, cli.ExitFailed, []string{"is not what an Affinity engine says of the schema"}},
+		"a page":                 {"cutover", `<html>`, cli.ExitFailed, []string{"is not what an Affinity engine says of the schema"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			affinity(t, "", "schema", c.args, "--url", fixedAnswer(t, 200, c.answer)).wants(t, c.code, c.wants...)
 		})
 	}
-	affinity(t, "", "schema", "status", "--url", fixedAnswer(t, 403, `{"message":"no"}`)).wants(t, exitFail, "--key a key that has the right")
-	affinity(t, "", "schema", "verify", "--url", fixedAnswer(t, 500, `{"message":"broken"}`)).wants(t, exitFail, "500 broken")
+	affinity(t, "", "schema", "status", "--url", fixedAnswer(t, 403, `{"message":"no"}`)).wants(t, cli.ExitFailed, "--key a key that has the right")
+	affinity(t, "", "schema", "verify", "--url", fixedAnswer(t, 500, `{"message":"broken"}`)).wants(t, cli.ExitFailed, "500 broken")
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // schemaAnswer is what the engine says of how an app's log lies.
@@ -96,7 +98,7 @@ func (a schemaAnswer) jobOf(step schemaStep) *moveJobAnswer {
 func (a schemaAnswer) begun(step schemaStep) string {
 	text := a.changed(step)
 	if job := a.jobOf(step); job != nil {
-		text = fmt.Sprintf("%s is %s", printable(job.ID), printable(job.State))
+		text = fmt.Sprintf("%s is %s", cli.Printable(job.ID), cli.Printable(job.State))
 		if job.Kind == "backfill" && job.Rate > 0 {
 			text += fmt.Sprintf(", at most %s rows/s", grouped(int64(job.Rate)))
 		}
@@ -111,20 +113,20 @@ func (a schemaAnswer) begun(step schemaStep) string {
 func (a schemaAnswer) changed(step schemaStep) string {
 	switch {
 	case step.name == "start":
-		return fmt.Sprintf("%s are written, %s is read", a.written(), printable(a.Read))
+		return fmt.Sprintf("%s are written, %s is read", a.written(), cli.Printable(a.Read))
 	case a.undone(step):
-		return fmt.Sprintf("%s is read again, %s are written", printable(a.Read), a.written())
+		return fmt.Sprintf("%s is read again, %s are written", cli.Printable(a.Read), a.written())
 	}
-	return fmt.Sprintf("%s is read, %s are written", printable(a.Read), a.written())
+	return fmt.Sprintf("%s is read, %s are written", cli.Printable(a.Read), a.written())
 }
 
-func (a schemaAnswer) written() string { return printable(strings.Join(a.Written, " and ")) }
+func (a schemaAnswer) written() string { return cli.Printable(strings.Join(a.Written, " and ")) }
 
 // interrupted says what becomes of a step that is not waited for any more.
 func (a schemaAnswer) interrupted(step schemaStep) string {
 	if job := a.working(); job != nil {
 		return fmt.Sprintf("%s goes on by itself: `affinity schema %s` goes on waiting for it, `affinity schema status` tells how far it is",
-			printable(job.ID), step.again)
+			cli.Printable(job.ID), step.again)
 	}
 	if a.undone(step) { // again it would give the move up
 		return fmt.Sprintf("%s comes into force everywhere by itself: `affinity schema status` tells when", a.changed(step))
@@ -138,15 +140,15 @@ func (a schemaAnswer) ended(step schemaStep) (string, error) {
 	if job == nil {
 		return a.changed(step) + ", everywhere", nil
 	}
-	from, to := printable(a.Move.From), printable(a.Move.To)
-	id := printable(job.ID)
+	from, to := cli.Printable(a.Move.From), cli.Printable(a.Move.To)
+	id := cli.Printable(job.ID)
 	switch {
 	case job.Kind == "verify" && job.Faulty > 0 && job.State == "failed":
 		return "", fmt.Errorf("%s is failed: %s rows or profiles were not the same in %s and %s, %s of them are mended now. `affinity schema verify` "+
 			"looks again, `affinity schema backfill` copies what is missing; rows that do not decode must be mended or removed first",
 			id, grouped(job.Faulty), from, to, grouped(job.Changed))
 	case job.State != "done":
-		return "", fmt.Errorf("%s is %s: %s%s", id, printable(job.State), printable(job.Error), a.mayCome())
+		return "", fmt.Errorf("%s is %s: %s%s", id, cli.Printable(job.State), cli.Printable(job.Error), a.mayCome())
 	case step.name == "rollback":
 		return fmt.Sprintf("the move to %s is given up: %s rows of it are removed%s", to, grouped(job.Changed), job.took()), nil
 	case step.name == "drop":
@@ -192,21 +194,21 @@ func (a schemaAnswer) commands() []nextCommand {
 			}
 			add("begins a move", "start --to %s", other)
 		case a.Move == nil:
-			add("", "%s", printable(next))
+			add("", "%s", cli.Printable(next))
 		case next == "backfill":
 			add("copies what was written before the start", "backfill")
 		case next == "verify":
 			add("compares both, row by row", "verify")
 		case next == "cutover":
-			add(fmt.Sprintf("has %s read", printable(a.Move.To)), "cutover")
+			add(fmt.Sprintf("has %s read", cli.Printable(a.Move.To)), "cutover")
 		case next == "drop":
-			add(fmt.Sprintf("removes %s: then there is no way back", printable(a.Move.From)), "drop --schema %s", printable(a.Move.From))
+			add(fmt.Sprintf("removes %s: then there is no way back", cli.Printable(a.Move.From)), "drop --schema %s", cli.Printable(a.Move.From))
 		case next == "rollback" && a.Move.Phase == "cutover":
-			add(fmt.Sprintf("has %s read again", printable(a.Move.From)), "rollback")
+			add(fmt.Sprintf("has %s read again", cli.Printable(a.Move.From)), "rollback")
 		case next == "rollback":
 			add("gives the move up and removes what it wrote", "rollback")
 		default:
-			add("", "%s", printable(next))
+			add("", "%s", cli.Printable(next))
 		}
 	}
 	return all
@@ -215,7 +217,7 @@ func (a schemaAnswer) commands() []nextCommand {
 // describe tells all of it in a few lines.
 func (a schemaAnswer) describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "the log lies in %s; %s written, values as %s\n", printable(a.Read), areWritten(a.Written), printable(a.Encoding))
+	fmt.Fprintf(&b, "the log lies in %s; %s written, values as %s\n", cli.Printable(a.Read), areWritten(a.Written), cli.Printable(a.Encoding))
 	if a.SettlesInMs > 0 {
 		fmt.Fprintf(&b, "in force everywhere in %.1f s\n", float64(a.SettlesInMs)/1000)
 	}
@@ -224,8 +226,8 @@ func (a schemaAnswer) describe() string {
 		if m.Moving {
 			is = "is at its"
 		}
-		fmt.Fprintf(&b, "%s from %s to %s, begun %s, %s %s\n", printable(m.ID), printable(m.From), printable(m.To),
-			m.StartedAt.UTC().Format(time.RFC3339), is, printable(m.Phase))
+		fmt.Fprintf(&b, "%s from %s to %s, begun %s, %s %s\n", cli.Printable(m.ID), cli.Printable(m.From), cli.Printable(m.To),
+			m.StartedAt.UTC().Format(time.RFC3339), is, cli.Printable(m.Phase))
 		if m.Job != nil {
 			b.WriteString(m.Job.describe())
 		}
@@ -238,15 +240,15 @@ func (a schemaAnswer) describe() string {
 
 func areWritten(names []string) string {
 	if len(names) == 1 {
-		return printable(names[0]) + " is"
+		return cli.Printable(names[0]) + " is"
 	}
-	return printable(strings.Join(names, " and ")) + " are"
+	return cli.Printable(strings.Join(names, " and ")) + " are"
 }
 
 // describe tells how far a job is, and what it found first.
 func (j moveJobAnswer) describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s is %s%s: ", printable(j.ID), printable(j.State), j.took())
+	fmt.Fprintf(&b, "%s is %s%s: ", cli.Printable(j.ID), cli.Printable(j.State), j.took())
 	switch j.Kind {
 	case "backfill":
 		fmt.Fprintf(&b, "%s of %s users, %s rows copied, %s skipped\n", grouped(j.Users), grouped(j.PlannedUsers), grouped(j.Changed), grouped(j.Faulty))
@@ -257,10 +259,10 @@ func (j moveJobAnswer) describe() string {
 		fmt.Fprintf(&b, "%s rows removed\n", grouped(j.Changed))
 	}
 	if j.Error != "" {
-		fmt.Fprintf(&b, "  %s\n", printable(j.Error))
+		fmt.Fprintf(&b, "  %s\n", cli.Printable(j.Error))
 	}
 	for _, fault := range j.Faults {
-		fmt.Fprintf(&b, "  %s\n", printable(fault))
+		fmt.Fprintf(&b, "  %s\n", cli.Printable(fault))
 	}
 	return b.String()
 }

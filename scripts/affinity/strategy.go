@@ -10,6 +10,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // defaultImpact is the personalizationImpact of a strategy file that has none: profiles do not depend on it, only how much those who
@@ -19,17 +21,15 @@ const defaultImpact = 50
 const strategyPath = "/1/strategies/personalization"
 
 func (t *tool) strategyCommand() *cobra.Command {
-	group := &cobra.Command{
+	group := cli.Group(&cobra.Command{
 		Use:   "strategy",
 		Short: "Get, try or set the strategy of an app: what each event and each facet counts",
-		Args:  cobra.NoArgs,
-		RunE:  needsSubcommand,
-	}
+	})
 	group.AddCommand(&cobra.Command{
 		Use:     "get",
 		Short:   "Print the strategy in force",
 		Example: "  affinity strategy get > strategy.json",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return t.getStrategy(cmd.Context()) },
 	}, &cobra.Command{
 		Use:   "set FILE",
@@ -37,7 +37,7 @@ func (t *tool) strategyCommand() *cobra.Command {
 		Long: "Set the strategy from a JSON file, - for standard input. Every read that begins 5 s later is under it.\n" +
 			"A file without personalizationImpact is sent with 50.",
 		Example: "  affinity strategy set strategy.json",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("FILE"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return t.setStrategyFile(cmd.Context(), args[0]) },
 	}, t.previewCommand())
 	return group

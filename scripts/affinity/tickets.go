@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -23,14 +24,14 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 		Long: "After the loss of a Bigtable cluster: raise the ticket counters of an app's users, so that none is drawn twice. The engine must be\n" +
 			"paused. terraform/README.md has the steps that come before and after.",
 		Example: "  affinity app raise-tickets shop --project my-project --instance affinity",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			cfg.Project = cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
 			if err := checkID(args[0]); err != nil {
-				return usagef("%v", err)
+				return cli.Usagef("%v", err)
 			}
 			if cfg.Project == "" {
-				return usagef("give --project, or set GOOGLE_CLOUD_PROJECT")
+				return cli.Usagef("give --project, or set GOOGLE_CLOUD_PROJECT")
 			}
 			s, err := store.Open(cmd.Context(), cfg)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/schema"
 )
@@ -77,7 +78,7 @@ func (t *tool) upCommand() *cobra.Command {
 			"the official emulators keep it. An app that is in the Firestore emulator already keeps the schema and encoding that it has; with\n" +
 			"a Bigtable emulator alone apps are made anew each time: give the --schema that their events lie in.",
 		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0\n  affinity up --schema narrow",
-		Args:    cobra.NoArgs,
+		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := t.upOptions(cmd, f)
 			if err != nil {
@@ -107,24 +108,24 @@ func (f *upFlags) add(cmd *cobra.Command) {
 // upOptions checks the flags.
 func (t *tool) upOptions(cmd *cobra.Command, f *upFlags) (upOptions, error) {
 	if cmd.Flags().Changed("url") || cmd.Flags().Changed("key") {
-		return upOptions{}, usagef("--url and --key name a running engine, but %s starts one: use --addr and --app ID:KEY", cmd.Name())
+		return upOptions{}, cli.Usagef("--url and --key name a running engine, but %s starts one: use --addr and --app ID:KEY", cmd.Name())
 	}
 	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays}
 	o.Log = slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	if o.Layout, err = f.layout(); err != nil {
-		return o, usagef("%v", err)
+		return o, cli.Usagef("%v", err)
 	}
 	if f.retentionDays < 0 || f.retentionDays > maxRetention {
-		return o, usagef("--retention-days %d: must be 0 (no limit) to %d", f.retentionDays, maxRetention)
+		return o, cli.Usagef("--retention-days %d: must be 0 (no limit) to %d", f.retentionDays, maxRetention)
 	}
 	if f.now != "" {
 		now, err := time.Parse(time.RFC3339, f.now)
 		if err != nil {
-			return o, usagef("--now %q is no time like 2026-11-21T12:00:00Z", f.now)
+			return o, cli.Usagef("--now %q is no time like 2026-11-21T12:00:00Z", f.now)
 		}
 		if now.Year() < 1971 || now.Year() > 9998 {
-			return o, usagef("--now %q: the year must be 1971 to 9998", f.now)
+			return o, cli.Usagef("--now %q: the year must be 1971 to 9998", f.now)
 		}
 		o.Now = now
 	}
@@ -142,11 +143,11 @@ func parseApp(text string) (upApp, error) {
 	id, key, ok := strings.Cut(text, ":")
 	switch {
 	case !ok:
-		return upApp{}, usagef("--app %q must be ID:KEY", text)
+		return upApp{}, cli.Usagef("--app %q must be ID:KEY", text)
 	case !auth.ValidAppID(id):
-		return upApp{}, usagef("--app %q: the id must be 1 to 64 letters, digits, - and _", text)
+		return upApp{}, cli.Usagef("--app %q: the id must be 1 to 64 letters, digits, - and _", text)
 	case key == "":
-		return upApp{}, usagef("--app %q: the key must not be empty", text)
+		return upApp{}, cli.Usagef("--app %q: the key must not be empty", text)
 	}
 	return upApp{ID: id, Key: key}, nil
 }
@@ -155,14 +156,14 @@ func parseApp(text string) (upApp, error) {
 func checkAddr(o upOptions) error {
 	host, _, err := net.SplitHostPort(o.Addr)
 	if err != nil {
-		return usagef("--addr %q must be host:port: %v", o.Addr, err)
+		return cli.Usagef("--addr %q must be host:port: %v", o.Addr, err)
 	}
 	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return nil
 	}
 	for _, app := range o.Apps {
 		if app.Key == demoKey {
-			return usagef("--addr %s can be reached from other machines, and everybody knows the key %s: give --app %s:KEY with a key of your own",
+			return cli.Usagef("--addr %s can be reached from other machines, and everybody knows the key %s: give --app %s:KEY with a key of your own",
 				o.Addr, demoKey, app.ID)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
 )
 
@@ -14,7 +15,7 @@ func (t *tool) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this tool",
-		Args:  cobra.NoArgs,
+		Args:  cli.Subcommand,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(t.out, version())
 			return err

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
 )
 
@@ -12,7 +13,7 @@ func TestVersionIsOneLine(t *testing.T) {
 	want := "affinity " + api.Version + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + "\n"
 	for _, args := range [][]string{{"--version"}, {"version"}} {
 		r := affinity(t, "", args...)
-		if r.code != exitFine || r.out != want || r.err != "" {
+		if r.code != cli.ExitOK || r.out != want || r.err != "" {
 			t.Errorf("affinity %s: exit code %d, stdout %q, stderr %q; want 0 and %q", args[0], r.code, r.out, r.err, want)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
 // watchEvery is how often the engine is asked how far a job is.
@@ -57,7 +59,7 @@ func (t *tool) watchJob(ctx context.Context, look func() (jobAnswer, error)) err
 			return err
 		}
 		w.show(time.Now(), job)
-		if err := sleep(ctx, cmp.Or(t.watchEvery, watchEvery)); err != nil {
+		if err := cli.Sleep(ctx, cmp.Or(t.watchEvery, watchEvery)); err != nil {
 			return err
 		}
 	}
@@ -72,20 +74,20 @@ func (t *tool) watchRecompute(ctx context.Context, c *client, id string) error {
 		return job.jobAnswer, err
 	})
 	if err != nil {
-		return fmt.Errorf("watch recompute %s: %w", printable(id), err)
+		return fmt.Errorf("watch recompute %s: %w", cli.Printable(id), err)
 	}
 	return t.recomputeEnded(job)
 }
 
 func (t *tool) recomputeEnded(job recomputeAnswer) error {
-	text := fmt.Sprintf("recompute %s is %s: %d users, %d events, %d of %d shards%s", printable(job.ID), printable(job.State), job.Users, job.Events,
+	text := fmt.Sprintf("recompute %s is %s: %d users, %d events, %d of %d shards%s", cli.Printable(job.ID), cli.Printable(job.State), job.Users, job.Events,
 		job.Shards.Done, job.Shards.Total, job.took())
 	if job.State == "done" {
 		_, err := fmt.Fprintln(t.out, text)
 		return err
 	}
 	if job.Error != "" {
-		text += ": " + printable(job.Error)
+		text += ": " + cli.Printable(job.Error)
 	}
 	return errors.New(text)
 }
@@ -103,7 +105,7 @@ type jobMeter struct {
 
 func newJobMeter(out io.Writer) *jobMeter {
 	m := &jobMeter{out: out}
-	if isTerminal(out) {
+	if cli.IsTerminal(out) {
 		m.bar = progressbar.NewOptions64(1, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(30),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false))
 	}
@@ -135,7 +137,7 @@ func (m *jobMeter) describe(now time.Time, job jobAnswer) string {
 		m.begun, m.first = now, job
 	}
 	seconds := now.Sub(m.begun).Seconds()
-	text := fmt.Sprintf("%s, %d of %d %s", printable(job.State), job.VisitedUsers, job.PlannedUsers, cmp.Or(job.parts, "users"))
+	text := fmt.Sprintf("%s, %d of %d %s", cli.Printable(job.State), job.VisitedUsers, job.PlannedUsers, cmp.Or(job.parts, "users"))
 	if seconds <= 0 {
 		return text
 	}

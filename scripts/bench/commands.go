@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"github.com/affinityengine/affinity/scripts/bench/measure"
+)
+
+// command is one measurement on the command line.
+type command struct {
+	name, short, long, example string
+	// define adds the flags and returns the measurement that they configure.
+	define func(*pflag.FlagSet) (measurement, *measure.Common)
+}
+
+type measurement func(context.Context, measure.Starter) (report, error)
+
+// of adapts a measurement's Run, whose report has a type of its own.
+func of[R report](o interface {
+	Run(context.Context, measure.Starter) (R, error)
+}) measurement {
+	return func(ctx context.Context, start measure.Starter) (report, error) { return o.Run(ctx, start) }
+}
+
+const repeatUsage = "runs of each measurement; the median counts"
+
+var commands = []command{{
+	name:  "recompute",
+	short: "Recompute all profiles from histories, from the log and from narrow rows",
+	long: "Make users with events, load them in the form that each reader reads, and recompute all profiles, once without\n" +
+		"and once with writing them. The floor receives the same rows and decodes nothing. Every profile is checked:\n" +
+		"a reader that computes a wrong one fails the command.\n" +
+		"  narrow       published schema: a row per event, one cell of JSON, encoding/json\n" +
+		"  narrow-fast  the same rows, read by the engine\n" +
+		"  wide         the engine's log, the server filters the columns\n" +
+		"  wide-client  the engine's log, whole rows, the client filters the columns\n" +
+		"  history      the engine's recompute: user rows, blocks, and events outside them",
+	example: "  affinity bench recompute\n" +
+		"  affinity bench recompute --users 2000 --events 500 --readers narrow,history --json",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Recompute{}
+		flags.IntVar(&o.Users, "users", 1000, "users")
+		flags.IntVar(&o.Events, "events", 300, "events per user, over 90 days")
+		flags.IntVar(&o.Facets, "facets", 8, "facets per event")
+		flags.IntVar(&o.Values, "values", 2, "maximum values per facet and event; the minimum is 1")
+		flags.IntVar(&o.Selected, "selected", 3, "facets that the strategy scores")
+		flags.StringSliceVar(&o.Readers, "readers", measure.Readers, "readers to measure")
+		flags.IntVar(&o.Tail, "tail", 0, "newest events of each user that are not folded yet")
+		flags.IntVar(&o.Repeat, "repeat", 3, repeatUsage)
+		flags.StringVar(&o.CPUProfile, "cpuprofile", "", "file for a CPU profile (pprof) of the last reader's recomputes")
+		return of(o), &o.Common
+	},
+}, {
+	name:  "schemas",
+	short: "Compare the schemas of the log, from few users with many events to many users with few",
+	long: "Make users with events, write them in each schema, and build all profiles from it. The profiles are then written\n" +
+		"once and checked against the formula. The report has time, bytes received, the client's processor time and\n" +
+		"memory, and the size of the tables.\n" +
+		"Schemas:\n" +
+		"  narrow-json, narrow-compact  one cell per event, received whole\n" +
+		"  wide-json, wide-compact      one cell per facet, the server filters the columns\n" +
+		"  wide-client                  the rows of wide-compact, whole, the client filters the columns\n" +
+		"  history                      the engine's packed histories, which exist beside either log\n" +
+		"Scenarios: few, some, many and most have 2, 25, 250 and 2500 users with a growing number of events; shape has a\n" +
+		"growing number of users with 500 events each. --out writes results.csv and a plot of each scenario,\n" +
+		"SCENARIO.svg, to a directory; without it no file is written. scripts/bench/SCHEMAS.md explains the results.",
+	example: "  affinity bench schemas --out bench-schemas\n" +
+		"  affinity bench schemas --scenarios shape --counts 10000 --repeat 1\n" +
+		"  affinity bench schemas --scenarios few,most --schemas narrow-json,history --scale 10",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Schemas{}
+		flags.StringSliceVar(&o.Scenarios, "scenarios", []string{"few", "some", "many", "most"}, "scenarios to measure")
+		flags.StringSliceVar(&o.Schemas, "schemas", measure.CompareSchemas, "schemas to measure")
+		flags.IntSliceVar(&o.Counts, "counts", []int{2500, 5000, 10000, 20000}, "events of all users together, ascending")
+		flags.IntVar(&o.Scale, "scale", 1, "factor for users and events")
+		flags.IntVar(&o.Facets, "facets", 8, "facets per event")
+		flags.IntVar(&o.Values, "values", 2, "maximum values per facet and event; the minimum is 1")
+		flags.IntVar(&o.Selected, "selected", 3, "facets that the strategy scores")
+		flags.IntVar(&o.Repeat, "repeat", 3, repeatUsage)
+		flags.StringVar(&o.Out, "out", "", "directory for results.csv and the plots; created if missing")
+		return of(o), &o.Common
+	},
+}, {
+	name:  "backfill",
+	short: "Measure how fast a migration copies a log from narrow to wide rows",
+	long: "Run the backfill of a migration from narrow to wide rows without a limit, and verify it. For comparison, read the\n" +
+		"narrow rows and then write prepared wide ones; and copy the narrow rows as they are, which writes less than a\n" +
+		"backfill. The report also has how many events per second one core converts in memory.",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Backfill{}
+		flags.IntVar(&o.Users, "users", 1000, "users")
+		flags.IntVar(&o.Events, "events", 100, "events per user, over 90 days")
+		flags.IntVar(&o.Repeat, "repeat", 3, repeatUsage)
+		return of(o), &o.Common
+	},
+}, {
+	name:  "heap",
+	short: "Measure the memory of one recompute of very many users",
+	long: "Recompute users with short histories in one call and write the profiles, first for a tenth of the users and then\n" +
+		"for all, and report the largest heap. A million users take some minutes, and 15 GB for the server.",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Heap{}
+		flags.IntVar(&o.Users, "users", 1_000_000, "users")
+		flags.IntVar(&o.Events, "events", 20, "events per user")
+		return of(o), &o.Common
+	},
+}, {
+	name:  "read",
+	short: "Measure a read that computes the profile",
+	long:  "Read profiles that must be computed from histories, one by one, and report the time beyond the reads of rows.",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Read{}
+		flags.IntVar(&o.Events, "events", 500, "events of each user read")
+		flags.IntVar(&o.Reads, "reads", 5000, "number of reads")
+		return of(o), &o.Common
+	},
+}}

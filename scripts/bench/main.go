@@ -1,0 +1,106 @@
+// Command bench measures the engine: recomputes, the schemas of the log, the
+// backfill of a migration, memory, and reads that compute. `affinity bench` runs
+// it. README.md and SCHEMAS.md explain the methods and hold results.
+//
+// It is separate from the affinity command because it links libraries for plots
+// and fonts, which an operator does not need. It keeps nothing: all data is made
+// from a seed and lives in an in-process Bigtable.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/bench/measure"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns the exit code of the process.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := cli.Group(&cobra.Command{
+		Use:         "bench",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "affinity bench"},
+		Short:       "Measure recomputes, schemas of the log and reads on this machine",
+		Long: "Measure the engine's own code on an in-process Bigtable. It runs in a process of its own, so that the\n" +
+			"measured processor time is the client's alone. No engine needs to run.\n" +
+			"scripts/bench/README.md explains the method.",
+	})
+	root.CompletionOptions.DisableDefaultCmd = true
+	for _, c := range commands {
+		root.AddCommand(c.cobra())
+	}
+	root.AddCommand(serveCommand())
+	return cli.Execute(ctx, root, args, stdin, stdout, stderr)
+}
+
+// report is the outcome of a measurement. --json prints it as it is.
+type report interface{ Print(io.Writer) error }
+
+// cobra makes the command: flags, measurement, report.
+func (c command) cobra() *cobra.Command {
+	cmd := &cobra.Command{Use: c.name, Short: c.short, Long: c.long, Example: c.example, Args: cli.Subcommand}
+	flags := cmd.Flags()
+	measurement, common := c.define(flags)
+	asJSON := flags.Bool("json", false, "print one JSON document")
+	flags.BoolVar(&common.InProcess, "in-process", false,
+		"run the server in this process; processor time and memory then include the server's")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		stderr := cmd.ErrOrStderr()
+		if cli.IsTerminal(stderr) {
+			common.Progress = func(line string) { fmt.Fprintln(stderr, line) }
+		}
+		start := measure.Starter(measure.InProcess)
+		if !common.InProcess {
+			start = startChild(stderr)
+		}
+		report, err := measurement(cmd.Context(), start)
+		var flag measure.FlagError
+		if errors.As(err, &flag) {
+			return cli.Usagef("%s", flag.Error())
+		}
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return cli.PrintJSON(cmd.OutOrStdout(), report)
+		}
+		return report.Print(cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+// serveCommand is the server process that the other commands start.
+func serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "serve",
+		Short:  "Serve a Bigtable on a free port of 127.0.0.1 until standard input ends",
+		Hidden: true,
+		Args:   cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return measure.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+func startChild(stderr io.Writer) measure.Starter {
+	return func(ctx context.Context) (measure.Server, error) {
+		name, err := os.Executable()
+		if err != nil {
+			return measure.Server{}, fmt.Errorf("find this program to start a server: %w", err)
+		}
+		return measure.Child(stderr, name, "serve")(ctx)
+	}
+}

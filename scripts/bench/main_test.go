@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/cli/clitest"
+	"github.com/affinityengine/affinity/scripts/bench/measure"
+)
+
+// TestMain lets the test binary be the server process that the commands start.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "serve" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// bench runs a command line in process.
+func bench(t *testing.T, args ...string) clitest.Result {
+	t.Helper()
+	return clitest.Run(t.Context(), run, "", args...)
+}
+
+// The whole command with all readers, the server in a process of its own.
+func TestRecompute(t *testing.T) {
+	t.Parallel()
+	const line = "recompute --users 20 --events 10 --facets 3 --values 2 --selected 2 --tail 2 --repeat 2 --json"
+	r := bench(t, strings.Fields(line)...)
+	r.Wants(t, cli.ExitOK)
+	if r.Err != "" {
+		t.Errorf("printed progress to stderr, which is not a terminal: %s", r.Err)
+	}
+	var document struct {
+		Machine map[string]any
+		Config  map[string]any
+		Results []map[string]any
+	}
+	decoder := json.NewDecoder(strings.NewReader(r.Out))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&document); err != nil {
+		t.Fatalf("%v in %s", err, r.Out)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		t.Errorf("more than one document: %v", err)
+	}
+	hasKeys(t, document.Machine, "cpus", "goVersion", "date")
+	hasKeys(t, document.Config, "users", "events", "facets", "values", "selected", "tail", "repeat", "workers", "inProcess")
+	var names []string
+	for i, result := range document.Results {
+		hasKeys(t, result, "reader", "writes", "eventsPerSecond", "seconds", "walls", "clientCPUSeconds", "bytesReceived", "allocations",
+			"peakHeapBytes", "floorSeconds", "floorCPUSeconds", "floorBytesReceived", "cpuToFloor", "speedupToNarrow", "cpuSpeedupToNarrow")
+		if result["writes"] != (i%2 == 1) {
+			t.Errorf("result %d: writes %v", i, result["writes"])
+		}
+		names = append(names, result["reader"].(string))
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(document.Results) != 10 || !slices.Equal(names, slices.Sorted(slices.Values(measure.Readers))) {
+		t.Errorf("%d results of %v", len(document.Results), names)
+	}
+}
+
+func hasKeys(t *testing.T, object map[string]any, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		if value, ok := object[key]; !ok || value == nil || value == 0.0 {
+			t.Errorf("%s is %v in %v", key, value, object)
+		}
+	}
+}
+
+// The whole comparison of schemas, the server in a process of its own.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "bench")
+	const line = "schemas --scenarios few,shape --counts 500,1000 --facets 3 --selected 1 --repeat 1 --json --out "
+	r := bench(t, strings.Fields(line+out)...)
+	r.Wants(t, cli.ExitOK)
+	var document struct {
+		Machine, Config map[string]any
+		Results         []map[string]any
+		Files           []string
+	}
+	decoder := json.NewDecoder(strings.NewReader(r.Out))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&document); err != nil {
+		t.Fatalf("%v in %s", err, r.Out)
+	}
+	hasKeys(t, document.Config, "scale", "facets", "values", "selected", "repeat", "workers", "inProcess")
+	for _, result := range document.Results {
+		hasKeys(t, result, "scenario", "users", "events", "schema", "seconds", "walls", "eventsPerSecond", "clientCPUSeconds", "bytesReceived",
+			"bytesPerEvent", "peakHeapBytes", "storedBytes", "storedPerEvent", "loadSeconds")
+	}
+	if len(document.Results) != 2*2*len(measure.CompareSchemas) {
+		t.Errorf("%d results", len(document.Results))
+	}
+	for i, name := range []string{"results.csv", "few.svg", "shape.svg"} {
+		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 || document.Files[i] != filepath.Join(out, name) {
+			t.Errorf("%s: %v; the report names %v", name, err, document.Files)
+		}
+	}
+}
+
+// Without --out the command prints a table and writes no file.
+func TestSchemasTable(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	bench(t, strings.Fields("schemas --scenarios few --schemas wide-json,history --counts 20 --repeat 1 --in-process")...).
+		Wants(t, cli.ExitOK, "bytes/event", "wide-json ", "history ", "the server shares the process")
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+func TestTables(t *testing.T) {
+	t.Parallel()
+	bench(t, strings.Fields("recompute --users 10 --events 5 --readers history,narrow --repeat 1 --in-process")...).
+		Wants(t, cli.ExitOK, "10 users x 5 events", "narrow ", "history ", "CPU/floor", "the server shares the process")
+	bench(t, strings.Fields("backfill --users 10 --events 5 --repeat 1")...).Wants(t, cli.ExitOK, "narrow rows copied as they are", "bar: 200000")
+	bench(t, strings.Fields("heap --users 30 --events 3 --in-process")...).Wants(t, cli.ExitOK, "peak heap MB", "the server shares")
+	bench(t, strings.Fields("read --events 20 --reads 10 --in-process")...).Wants(t, cli.ExitOK, "on top of its row reads", "the server shares")
+	for _, line := range []string{"backfill --users 10 --events 5 --repeat 1 --in-process --json", "heap --users 30 --events 3 --json", "read --events 20 --reads 10 --json"} {
+		var document map[string]any
+		if r := bench(t, strings.Fields(line)...); r.Code != cli.ExitOK || json.Unmarshal([]byte(r.Out), &document) != nil {
+			t.Errorf("%s: %+v", line, r)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"":                                       "needs a command",
+		"all":                                    "unknown command",
+		"recompute now":                          "unknown command",
+		"recompute --users 0":                    "--users 0",
+		"recompute --users many":                 "invalid argument",
+		"recompute --events -1":                  "--events -1",
+		"recompute --facets 0":                   "--facets 0",
+		"recompute --values 0":                   "--values 0",
+		"recompute --selected 9":                 "--selected 9",
+		"recompute --tail 301":                   "--tail 301",
+		"recompute --repeat 0":                   "--repeat 0",
+		"recompute --readers narrow,quick":       `--readers "quick"`,
+		"recompute --readers=":                   "--readers",
+		"recompute --readers narrow,wide,narrow": "named twice",
+		"schemas now":                            "unknown command",
+		"schemas --scenarios tiny":               `--scenarios "tiny"`,
+		"schemas --schemas narrow":               `--schemas "narrow"`,
+		"schemas --counts 5,x":                   "invalid argument",
+		"schemas --counts 1":                     "--counts 1",
+		"schemas --counts 5000,2500":             "--counts 2500",
+		"schemas --scale 0":                      "--scale 0",
+		"schemas --selected 9":                   "--selected 9",
+		"schemas --repeat 0":                     "--repeat 0",
+		"backfill --users 0":                     "--users 0",
+		"backfill --events 0":                    "--events 0",
+		"backfill --repeat 0":                    "--repeat 0",
+		"heap --users 0":                         "--users 0",
+		"heap --events 0":                        "--events 0",
+		"read --events 0":                        "--events 0",
+		"read --reads 0":                         "--reads 0",
+	} {
+		r := bench(t, strings.Fields(line)...)
+		r.Wants(t, cli.ExitUsage, want)
+		if r.Out != "" {
+			t.Errorf("%s wrote to stdout: %q", line, r.Out)
+		}
+	}
+}
+
+// The server ends when its standard input ends. Help does not list it.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	bench(t, "serve").Wants(t, cli.ExitOK, "127.0.0.1:")
+	if r := bench(t, "--help"); strings.Contains(r.Out, "serve") || !strings.Contains(r.Out, "recompute") {
+		t.Errorf("help of bench: %s", r.Out)
+	}
+}

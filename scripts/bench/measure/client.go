@@ -1,0 +1,85 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	instanceProject, instanceName = "bench", "bench"
+	maxMessage                    = 256 << 20
+)
+
+// client is all that speaks to a server, over one connection that counts what comes in.
+type client struct {
+	server  Server
+	conn    *grpc.ClientConn
+	traffic *traffic
+	admin   *bigtable.AdminClient
+	raw     *bigtable.Client
+	// store asks the server to sift columns, whole has it send all of them. Both
+	// write as they would to Bigtable.
+	store, whole *store.Store
+	version      int64 // of the strategy, one more with each recompute
+}
+
+// sifted is more columns than any strategy here names.
+const sifted = 1 << 20
+
+// openClient starts a server and makes the tables.
+func openClient(ctx context.Context, start Starter) (*client, error) {
+	server, err := start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{server: server, traffic: &traffic{}}
+	if err := c.open(ctx); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+func (c *client) open(ctx context.Context) (err error) {
+	c.conn, err = grpc.NewClient(c.server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(c.traffic),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", c.server.Addr, err)
+	}
+	opts := []option.ClientOption{option.WithGRPCConn(c.conn)}
+	if c.admin, err = bigtable.NewAdminClient(ctx, instanceProject, instanceName, opts...); err != nil {
+		return fmt.Errorf("open Bigtable administration: %w", err)
+	}
+	// Without policies: the server's collector would walk the tables while others are measured.
+	if err := store.CreateTables(ctx, c.admin, true); err != nil {
+		return err
+	}
+	c.raw, err = bigtable.NewClientWithConfig(ctx, instanceProject, instanceName,
+		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
+	if err != nil {
+		return fmt.Errorf("open Bigtable: %w", err)
+	}
+	cfg := store.Config{Project: instanceProject, Instance: instanceName}
+	if c.whole, err = store.Open(ctx, cfg, opts...); err != nil {
+		return err
+	}
+	cfg.FilterColumns = sifted
+	c.store, err = store.Open(ctx, cfg, opts...)
+	return err
+}
+
+// close ends the connection and the server. The clients share the connection and have nothing else to give back.
+func (c *client) close() error {
+	var err error
+	if c.conn != nil {
+		err = c.conn.Close()
+	}
+	return errors.Join(err, c.server.Close())
+}

@@ -1,0 +1,12 @@
+//go:build !unix
+
+package measure
+
+import (
+	"errors"
+	"time"
+)
+
+func cpuTime() (time.Duration, error) {
+	return 0, errors.New("the processor time of a process cannot be read on this system")
+}

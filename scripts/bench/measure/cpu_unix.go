@@ -1,0 +1,18 @@
+//go:build unix
+
+package measure
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// cpuTime is the processor time that this process has used, in user and system mode.
+func cpuTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("read the processor time: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}

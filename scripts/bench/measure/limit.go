@@ -1,0 +1,90 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/bigtable/bttest"
+	"google.golang.org/grpc"
+)
+
+// limited is a Bigtable that reads no further than a request's limit. The in-process one collects and sorts all rows of a range
+// before it sends the first: to walk a million users some hundred at a time, it would go through all that follow at every step.
+// So the ends of such ranges are moved to where the limit is reached. Only rows are known here that began with a row
+// transaction, as user rows do.
+type limited struct {
+	mu     sync.Mutex
+	keys   map[string][]string // by table
+	sorted map[string]bool
+}
+
+func startLimited() (*bttest.Server, error) {
+	l := &limited{keys: map[string][]string{}, sorted: map[string]bool{}}
+	s, err := bttest.NewServer("127.0.0.1:0", grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.UnaryInterceptor(l.unary), grpc.StreamInterceptor(l.stream))
+	if err != nil {
+		return nil, fmt.Errorf("start the Bigtable stand-in: %w", err)
+	}
+	return s, nil
+}
+
+// unary takes note of rows as they come to be.
+func (l *limited) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if r, ok := req.(*bigtablepb.ReadModifyWriteRowRequest); ok {
+		l.mu.Lock()
+		keys := l.keys[r.TableName]
+		n := len(keys)
+		l.keys[r.TableName] = append(keys, string(r.RowKey))
+		l.sorted[r.TableName] = n == 0 || l.sorted[r.TableName] && keys[n-1] < string(r.RowKey)
+		l.mu.Unlock()
+	}
+	return handle(ctx, req)
+}
+
+func (l *limited) stream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	return handle(srv, &limitedStream{s, l})
+}
+
+type limitedStream struct {
+	grpc.ServerStream
+	l *limited
+}
+
+// RecvMsg shortens the range of a request that has a limit.
+func (s *limitedStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	r, ok := m.(*bigtablepb.ReadRowsRequest)
+	if !ok || r.RowsLimit == 0 || len(r.GetRows().GetRowRanges()) != 1 || len(r.Rows.RowKeys) > 0 {
+		return nil
+	}
+	s.l.shorten(r.TableName, r.Rows.RowRanges[0], int(r.RowsLimit))
+	return nil
+}
+
+func (l *limited) shorten(table string, r *bigtablepb.RowRange, limit int) {
+	start, ok := r.StartKey.(*bigtablepb.RowRange_StartKeyClosed)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.sorted[table] {
+		slices.Sort(l.keys[table])
+		l.keys[table] = slices.Compact(l.keys[table])
+		l.sorted[table] = true
+	}
+	keys := l.keys[table]
+	from, _ := slices.BinarySearch(keys, string(start.StartKeyClosed))
+	if from+limit >= len(keys) {
+		return
+	}
+	end := keys[from+limit]
+	if was, ok := r.EndKey.(*bigtablepb.RowRange_EndKeyOpen); ok && string(was.EndKeyOpen) > end {
+		was.EndKeyOpen = []byte(end)
+	}
+}

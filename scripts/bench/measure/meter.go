@@ -1,0 +1,165 @@
+package measure
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"runtime/pprof"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/stats"
+)
+
+// taken is what a measurement has found.
+type taken struct {
+	seconds  float64
+	cpu      float64 // seconds, user and system, of this process
+	received int64   // bytes of gRPC messages
+	allocs   uint64
+	peakHeap uint64    // bytes of objects, garbage included that is not yet collected
+	walls    []float64 // of all measurements, of which this is the median
+}
+
+// short is a measurement that is preceded by one that does not count, until connection, caches and heap have settled.
+const short = 1.0 // seconds
+
+// repeat measures n times, and returns the measurement of the median wall time.
+func (c *client) repeat(n int, do func() error) (taken, error) {
+	first, err := c.measure(do)
+	if err != nil {
+		return taken{}, err
+	}
+	if first.seconds >= short {
+		return c.more(n, do, first)
+	}
+	return c.more(n, do)
+}
+
+// more goes on measuring until there are n measurements, and returns that of the median wall time.
+func (c *client) more(n int, do func() error, all ...taken) (taken, error) {
+	for len(all) < n {
+		t, err := c.measure(do)
+		if err != nil {
+			return taken{}, err
+		}
+		all = append(all, t)
+	}
+	return median(all), nil
+}
+
+// median is the measurement of the median wall time.
+func median(all []taken) taken {
+	var walls []float64
+	for _, t := range all {
+		walls = append(walls, t.seconds)
+	}
+	slices.SortFunc(all, func(a, b taken) int { return cmp.Compare(a.seconds, b.seconds) })
+	median := all[(len(all)-1)/2]
+	median.walls = walls
+	return median
+}
+
+func (c *client) measure(do func() error) (taken, error) {
+	runtime.GC()
+	heap := watchHeap()
+	received, allocs := c.traffic.received.Load(), allocations()
+	cpu, err := cpuTime()
+	if err != nil {
+		return taken{}, err
+	}
+	began := time.Now()
+	if err := do(); err != nil {
+		return taken{}, err
+	}
+	wall := time.Since(began)
+	after, err := cpuTime()
+	return taken{
+		seconds: wall.Seconds(), cpu: (after - cpu).Seconds(), received: c.traffic.received.Load() - received,
+		allocs: allocations() - allocs, peakHeap: heap.stop(),
+	}, err
+}
+
+// heapWatch looks at the heap now and then.
+type heapWatch struct {
+	peak       uint64
+	quit, done chan struct{}
+}
+
+const heapEvery = 10 * time.Millisecond
+
+func watchHeap() *heapWatch {
+	w := &heapWatch{peak: heapObjects(), quit: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		tick := time.NewTicker(heapEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				w.peak = max(w.peak, heapObjects())
+			case <-w.quit:
+				return
+			}
+		}
+	}()
+	return w
+}
+
+// stop returns the largest heap that was seen.
+func (w *heapWatch) stop() uint64 {
+	close(w.quit)
+	<-w.done
+	return max(w.peak, heapObjects())
+}
+
+func heapObjects() uint64 { return metric("/memory/classes/heap/objects:bytes") }
+
+func allocations() uint64 { return metric("/gc/heap/allocs:objects") }
+
+func metric(name string) uint64 {
+	s := []metrics.Sample{{Name: name}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// traffic counts the bytes of gRPC messages that come in.
+type traffic struct{ received atomic.Int64 }
+
+// HandleRPC counts.
+func (t *traffic) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if in, ok := s.(*stats.InPayload); ok {
+		t.received.Add(int64(in.WireLength))
+	}
+}
+
+// TagRPC does nothing.
+func (t *traffic) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn does nothing.
+func (t *traffic) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn does nothing.
+func (t *traffic) HandleConn(context.Context, stats.ConnStats) {}
+
+// profile begins a CPU profile of a reader, where one is wanted, and returns what ends it.
+func (o Recompute) profile(name string) (stop func() error, err error) {
+	if o.CPUProfile == "" || name != o.Readers[len(o.Readers)-1] {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(o.CPUProfile)
+	if err != nil {
+		return nil, fmt.Errorf("create the CPU profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, fmt.Errorf("begin the CPU profile: %w", err)
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}

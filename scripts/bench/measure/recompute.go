@@ -1,0 +1,203 @@
+// Package measure measures the engine: recomputes from histories against
+// recomputes from the log and from the published narrow rows, reads that compute
+// a profile, the memory of a recompute, the backfill of a migration, and the
+// schemas of the log.
+//
+// It is separate from the command so that tests can call each measurement. A
+// measurement makes a data set from a seed, starts an in-process Bigtable in a
+// process of its own (so that its CPU and memory are not counted), fills it, and
+// runs the engine's code against it, beside readers that exist for comparison
+// only. All data lives in that Bigtable and ends with it. ../README.md and
+// ../SCHEMAS.md explain the methods and hold results.
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// The readers that can be measured.
+const (
+	Narrow     = "narrow"      // published schema, encoding/json
+	NarrowFast = "narrow-fast" // the same rows, read by the engine
+	Wide       = "wide"        // the engine's log, sifted by the server
+	WideClient = "wide-client" // the engine's log, sifted by the client
+	History    = "history"     // the engine's recompute from histories
+)
+
+// Readers are all of them, in the order of the report.
+var Readers = []string{Narrow, NarrowFast, Wide, WideClient, History}
+
+// appID is the app that everything belongs to.
+const appID = "bench"
+
+// Recompute says what to recompute and how often.
+type Recompute struct {
+	Users, Events    int // events a user, over 90 days
+	Facets, Selected int // facets stored, and of those scored
+	Values           int // the most values of a facet in an event
+	Tail             int // newest events of each user outside his history
+	Repeat           int // measurements, of which the median counts
+	Readers          []string
+	CPUProfile       string // file for a CPU profile of the recomputes
+	Common
+}
+
+// Bounds of what can be asked for.
+const (
+	mostUsers  = 10_000_000 // what tokens have digits for
+	mostFacets = 100        // what a strategy takes
+	mostValues = 20
+)
+
+// A FlagError is a value that cannot be measured; it names the flag.
+type FlagError struct{ message string }
+
+// Error is the message.
+func (e FlagError) Error() string { return e.message }
+
+func flagf(format string, args ...any) error { return FlagError{fmt.Sprintf(format, args...)} }
+
+// Check returns a FlagError for what cannot be measured.
+func (o Recompute) Check() error {
+	switch {
+	case o.Users < 1 || o.Users > mostUsers:
+		return flagf("--users %d: must be 1 to %d", o.Users, mostUsers)
+	case o.Events < 1:
+		return flagf("--events %d: must be 1 or more", o.Events)
+	case o.Facets < 1 || o.Facets > mostFacets:
+		return flagf("--facets %d: must be 1 to %d", o.Facets, mostFacets)
+	case o.Values < 1 || o.Values > mostValues:
+		return flagf("--values %d: must be 1 to %d", o.Values, mostValues)
+	case o.Selected < 1 || o.Selected > o.Facets:
+		return flagf("--selected %d: must be 1 to the %d facets there are", o.Selected, o.Facets)
+	case o.Tail < 0 || o.Tail > o.Events:
+		return flagf("--tail %d: must be 0 to the %d events a user has", o.Tail, o.Events)
+	case o.Repeat < 1:
+		return flagf("--repeat %d: must be 1 or more", o.Repeat)
+	}
+	return checkNames("--readers", o.Readers, Readers)
+}
+
+func (o Recompute) shape() shape {
+	return shape{users: o.Users, events: o.Events, facets: o.Facets, selected: o.Selected, values: o.Values}
+}
+
+// reader is one way to recompute all profiles.
+type reader interface {
+	// floor receives what recompute does and decodes nothing of it.
+	floor(ctx context.Context) error
+	// recompute computes all profiles and hands them to the target.
+	recompute(ctx context.Context, t *target) error
+}
+
+// tables are what some readers read. tail is how many of a user's newest events are to lie outside his history.
+type tables struct {
+	readers []string
+	load    func(ctx context.Context, c *client, d *dataset, tail int) error
+	open    func(name string, c *client, d *dataset, tail int) reader
+}
+
+var layouts = []tables{
+	{[]string{Narrow, NarrowFast}, loadPublished, openPublished},
+	logTables(schema.Default(), Wide, WideClient),
+	historyTables,
+}
+
+// Run measures. An error may also mean that a reader computed other profiles than it ought to: then there is no report.
+func (o Recompute) Run(ctx context.Context, start Starter) (Report, error) {
+	if err := o.Check(); err != nil {
+		return Report{}, err
+	}
+	d := newDataset(o.shape())
+	o.progress("%d users of %d events: expected profiles", o.Users, o.Events)
+	judge, err := newJudge(ctx, d)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Machine: machine(), Config: o.config()}
+	for _, l := range layouts {
+		results, err := o.measureLayout(ctx, start, l, d, judge)
+		if err != nil {
+			return Report{}, err
+		}
+		report.Results = append(report.Results, results...)
+	}
+	report.compare()
+	return report, nil
+}
+
+// measureLayout loads some tables into a server of their own and runs the readers that read them.
+func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d *dataset, j *judge) (results []Result, err error) {
+	names := named(l.readers, o.Readers)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	c, err := openClient(ctx, start)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	o.progress("%s: loading", strings.Join(names, ", "))
+	began := time.Now()
+	if err := l.load(ctx, c, d, o.Tail); err != nil {
+		return nil, fmt.Errorf("load the tables of %s: %w", names[0], err)
+	}
+	load := time.Since(began)
+	for _, name := range names {
+		two, err := o.measureReader(ctx, name, l.open(name, c, d, o.Tail), c, d, j)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for i := range two {
+			two[i].LoadSeconds = load.Seconds()
+		}
+		results = append(results, two...)
+	}
+	return results, nil
+}
+
+// measureReader measures floor, recompute without and with writes, and checks what was written.
+func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *client, d *dataset, j *judge) ([]Result, error) {
+	o.progress("%s: floor", name)
+	floor, err := c.repeat(o.Repeat, func() error { return r.floor(ctx) })
+	if err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
+	}
+	stop, err := o.profile(name)
+	if err != nil {
+		return nil, err
+	}
+	var results []Result
+	for _, writes := range []bool{false, true} {
+		o.progress("%s: recompute, writes %t", name, writes)
+		taken, err := c.repeat(o.Repeat, func() error { return recompute(ctx, r, newTarget(c, writes), j) })
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("recompute: %w", err), stop())
+		}
+		results = append(results, o.result(name, writes, floor, taken))
+	}
+	if err := stop(); err != nil {
+		return nil, err
+	}
+	return results, j.stored(ctx, c, d)
+}
+
+// recompute computes all profiles, and holds their numbers to what they ought to be.
+func recompute(ctx context.Context, r reader, t *target, j *judge) error {
+	if err := r.recompute(ctx, t); err != nil {
+		return err
+	}
+	return j.total(t)
+}
+
+// machine says where and when.
+func machine() Machine {
+	return Machine{CPUs: runtime.NumCPU(), Processor: processor(), GoVersion: runtime.Version(), Date: time.Now().UTC().Format(time.DateOnly)}
+}
