@@ -12,6 +12,7 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/catalog"
@@ -61,7 +62,7 @@ func (h handlers) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, catalog.MaxBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxCatalogBody)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (h handlers) batch(w http.ResponseWriter, r *http.Request) error {
 			ids = append(ids, a.ObjectID)
 		}
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"taskID": taskID(h.Now()), "objectIDs": ids})
+	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now())})
 }
 
 // neededACLs is what a key must hold, all of it, for the actions of a batch.
@@ -110,7 +111,7 @@ func (h handlers) task(w http.ResponseWriter, r *http.Request) error {
 	if _, _, err := h.tenant(r, auth.AddObject, auth.DeleteObject, auth.Settings); err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"status": "published", "pendingTask": false})
+	return httpapi.WriteJSON(w, http.StatusOK, api.TaskAnswer{Status: "published"})
 }
 
 func (h handlers) settings(w http.ResponseWriter, r *http.Request) error {
@@ -122,9 +123,9 @@ func (h handlers) settings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	answer := map[string]any{}
+	var answer api.Settings
 	if s.Version > 0 {
-		answer["attributesForFaceting"] = append([]string{}, s.AttributesForFaceting...)
+		answer.AttributesForFaceting = append([]string{}, s.AttributesForFaceting...)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -134,7 +135,7 @@ func (h handlers) setSettings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, catalog.MaxBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxCatalogBody)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (h handlers) setSettings(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	now := h.Now()
-	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"taskID": taskID(now), "updatedAt": now.UTC().Format(time.RFC3339Nano)})
+	return httpapi.WriteJSON(w, http.StatusOK, api.SettingsAnswer{TaskID: taskID(now), UpdatedAt: now.UTC()})
 }
 
 func (h handlers) get(w http.ResponseWriter, r *http.Request) error {
@@ -184,7 +185,7 @@ func (h handlers) delete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	now := h.Now()
-	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"taskID": taskID(now), "deletedAt": now.UTC().Format(time.RFC3339Nano)})
+	return httpapi.WriteJSON(w, http.StatusOK, api.DeletedObject{TaskID: taskID(now), DeletedAt: now.UTC()})
 }
 
 func checkID(id string) error {

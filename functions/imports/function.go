@@ -17,17 +17,12 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
-)
-
-// Limits of one request. A client cuts a file into as many as it takes.
-const (
-	MaxLines = 5_000
-	MaxBody  = 8 << 20
 )
 
 func init() {
@@ -43,31 +38,12 @@ func New(b *backend.Backends) http.Handler {
 	return rt
 }
 
-// Refused is a line that was not taken, counted from 1.
-type Refused struct {
-	Line    int    `json:"line"`
-	Message string `json:"message"`
-}
-
-// Answer says what became of the lines of a request.
-type Answer struct {
-	Accepted int `json:"accepted"`
-	// Received counts accepted events that had no time of their own, or a later
-	// one than now: sent again they count again.
-	Received int `json:"received"`
-	// Deleted and OutsideRetention count accepted events that no profile counts:
-	// of a time their user is deleted until, or older than the app's retention.
-	Deleted          int       `json:"deleted"`
-	OutsideRetention int       `json:"outsideRetention"`
-	Refused          []Refused `json:"refused"`
-}
-
 func (im imports) run(w http.ResponseWriter, r *http.Request) error {
 	app, err := httpapi.Tenant(im.Auth, r, auth.Admin)
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, MaxBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxImportBody)
 	if err != nil {
 		return err
 	}
@@ -100,12 +76,12 @@ func (im imports) run(w http.ResponseWriter, r *http.Request) error {
 }
 
 // decode takes the lines apart; what is refused is told by line.
-func decode(body []byte, rules event.Rules) ([]event.Event, Answer, error) {
-	answer := Answer{Refused: []Refused{}}
+func decode(body []byte, rules event.Rules) ([]event.Event, api.ImportAnswer, error) {
+	answer := api.ImportAnswer{Refused: []api.RefusedLine{}}
 	var events []event.Event
 	for line := 1; len(body) > 0; line++ {
-		if line > MaxLines {
-			return nil, answer, httpapi.Errorf(http.StatusRequestEntityTooLarge, "Cannot process more than %d lines in a request", MaxLines)
+		if line > api.MaxImportLines {
+			return nil, answer, httpapi.Errorf(http.StatusRequestEntityTooLarge, "Cannot process more than %d lines in a request", api.MaxImportLines)
 		}
 		var raw []byte
 		raw, body, _ = bytes.Cut(body, []byte("\n"))
@@ -115,7 +91,7 @@ func decode(body []byte, rules event.Rules) ([]event.Event, Answer, error) {
 		rules.Ordinal = line - 1
 		e, err := event.Decode(raw, rules)
 		if err != nil {
-			answer.Refused = append(answer.Refused, Refused{line, message(err)})
+			answer.Refused = append(answer.Refused, api.RefusedLine{Line: line, Message: message(err)})
 			continue
 		}
 		answer.Accepted++

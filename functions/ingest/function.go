@@ -17,6 +17,7 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/bus"
@@ -49,11 +50,11 @@ func (in ingest) accept(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	received := in.Now()
-	body, err := httpapi.ReadBody(w, r, event.MaxBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxEventsBody)
 	if err != nil {
 		return in.refuse(r.Context(), app, received, err)
 	}
-	events, err := event.DecodeBatch(body, event.Rules{Now: received, MaxAge: event.MaxEventAge})
+	events, err := event.DecodeBatch(body, event.Rules{Now: received, MaxAge: api.MaxEventAge})
 	if err != nil {
 		return in.refuse(r.Context(), app, received, err)
 	}
@@ -128,8 +129,9 @@ func (in ingest) refused(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, struct {
-		Refused []store.Refused  `json:"refused"`
-		Counts  map[string]int64 `json:"counts"`
-	}{list, counts})
+	events := make([]api.RefusedEvent, len(list))
+	for i, refused := range list {
+		events[i] = api.RefusedEvent(refused)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, api.RefusedEvents{Refused: events, Counts: counts})
 }

@@ -7,20 +7,13 @@ import (
 	"strconv"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/explain"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/store"
-)
-
-// Contributions that are told one by one, beyond which the oldest are one sum:
-// where the request says nothing, and whatever it says, since they are held in
-// memory.
-const (
-	defaultContributions = 1000
-	maxContributions     = 10_000
 )
 
 // explain answers why a profile is as it is, or empty. It reads the user's whole
@@ -35,10 +28,10 @@ func (p profiles) explain(w http.ResponseWriter, r *http.Request) error {
 	if (q.Facet == "") != (q.Value == "") || query.Has("facet") != query.Has("value") || query.Has("facet") && q.Facet == "" {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "facet and value must be given both, and not be empty, or neither")
 	}
-	if q.Limit, err = positive(r, "limit", defaultContributions); err != nil {
+	if q.Limit, err = positive(r, "limit", api.DefaultContributions); err != nil {
 		return err
 	}
-	q.Limit = min(q.Limit, maxContributions)
+	q.Limit = min(q.Limit, api.MaxContributions)
 	if err := p.window(r.Context(), app, user, &q); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
@@ -89,90 +82,45 @@ func (p profiles) window(ctx context.Context, app config.App, user string, q *ex
 	return nil
 }
 
-type explanationView struct {
-	UserToken       string         `json:"userToken"`
-	AsOf            string         `json:"asOf"`
-	Known           bool           `json:"known"`
-	StrategyVersion int64          `json:"strategyVersion"`
-	RetentionDays   int            `json:"retentionDays"`
-	DeletedUntil    string         `json:"deletedUntil,omitempty"`
-	Events          explain.Events `json:"events"`
-	FirstEventAt    *string        `json:"firstEventAt"`
-	LastEventAt     *string        `json:"lastEventAt"`
-	Reasons         []string       `json:"reasons"`
-	*scoreView
-}
-
-type scoreView struct {
-	Facet         string             `json:"facet"`
-	Value         string             `json:"value"`
-	Score         float64            `json:"score"`
-	Scores        map[string]float64 `json:"scores,omitempty"`
-	Contributions []any              `json:"contributions"` // earlierView at first, if any, then contributionView
-}
-
-// earlierView sums up contributions that are too many to tell.
-type earlierView struct {
-	Events        int                `json:"events"`
-	From          string             `json:"from"`
-	To            string             `json:"to"`
-	Contribution  float64            `json:"contribution"`
-	Contributions map[string]float64 `json:"contributions,omitempty"`
-}
-
-type contributionView struct {
-	Time          string             `json:"time"`
-	Type          string             `json:"type"`
-	Name          string             `json:"name"`
-	Index         string             `json:"index"`
-	ObjectIDs     []string           `json:"objectIDs,omitempty"`
-	QueryID       string             `json:"queryID,omitempty"`
-	Values        []string           `json:"values,omitempty"`
-	EventScore    int                `json:"eventScore"`
-	FacetScore    int                `json:"facetScore"`
-	Weight        int                `json:"weight"`
-	Count         int                `json:"count"`
-	AgeDays       float64            `json:"ageDays"`
-	Decay         float64            `json:"decay"`
-	Contribution  float64            `json:"contribution"`
-	Contributions map[string]float64 `json:"contributions,omitempty"`
-}
-
-func renderExplanation(user string, q explain.Question, a explain.Answer) explanationView {
-	view := explanationView{
-		UserToken: user, AsOf: rfc3339(q.Window.Now), Known: a.Known, StrategyVersion: q.StrategyVersion,
-		RetentionDays: q.Window.RetentionDays, Events: a.Events, Reasons: a.Reasons,
+func renderExplanation(user string, q explain.Question, a explain.Answer) api.Explanation {
+	x := api.Explanation{
+		UserToken: user, AsOf: api.AtMillis(q.Window.Now), Known: a.Known, StrategyVersion: q.StrategyVersion,
+		RetentionDays: q.Window.RetentionDays, Events: api.ExplainedEvents(a.Events), Reasons: a.Reasons,
 	}
 	if q.Window.DeletedUntil != 0 {
-		view.DeletedUntil = rfc3339(q.Window.DeletedUntil)
+		until := api.AtMillis(q.Window.DeletedUntil)
+		x.DeletedUntil = &until
 	}
 	if a.Events.Accepted > 0 {
-		first, last := rfc3339(a.First), rfc3339(a.Last)
-		view.FirstEventAt, view.LastEventAt = &first, &last
+		first, last := api.AtMillis(a.First), api.AtMillis(a.Last)
+		x.FirstEventAt, x.LastEventAt = &first, &last
 	}
 	if a.Score != nil {
-		view.scoreView = renderScore(q, *a.Score)
+		x.ScoreExplanation = renderScore(q, *a.Score)
 	}
-	return view
+	return x
 }
 
-func renderScore(q explain.Question, s explain.Score) *scoreView {
+func renderScore(q explain.Question, s explain.Score) *api.ScoreExplanation {
 	days := q.Strategy.HalfLives
-	view := &scoreView{
-		Facet: q.Facet, Value: q.Value, Score: s.Scores[0], Scores: byHalfLife(days, s.Scores), Contributions: make([]any, len(s.Contributions)),
+	x := &api.ScoreExplanation{
+		Facet: q.Facet, Value: q.Value, Score: s.Scores[0], Scores: byHalfLife(days, s.Scores),
+		Contributions: make([]api.Contribution, len(s.Contributions)),
 	}
 	for i, c := range s.Contributions {
+		entry := api.Contribution{Contribution: c.Scores[0], Contributions: byHalfLife(days, c.Scores)}
 		if c.Events > 0 {
-			view.Contributions[i] = earlierView{c.Events, rfc3339(c.Time), rfc3339(c.Until), c.Scores[0], byHalfLife(days, c.Scores)}
-			continue
+			entry.EarlierEvents = &api.EarlierEvents{Events: c.Events, From: api.AtMillis(c.Time), To: api.AtMillis(c.Until)}
+		} else {
+			entry.ContributedEvent = &api.ContributedEvent{
+				Time: api.AtMillis(c.Time), Type: c.Type, Name: c.Name, Index: c.Index, ObjectIDs: c.ObjectIDs, QueryID: c.QueryID,
+				Values: c.Values, EventScore: c.EventScore, FacetScore: c.FacetScore, Weight: c.Weight(), Count: c.Count,
+				AgeDays: float64(c.Age) / (24 * 3_600_000), Decay: c.Decay,
+			}
 		}
-		view.Contributions[i] = contributionView{
-			Time: rfc3339(c.Time), Type: c.Type, Name: c.Name, Index: c.Index, ObjectIDs: c.ObjectIDs, QueryID: c.QueryID, Values: c.Values,
-			EventScore: c.EventScore, FacetScore: c.FacetScore, Weight: c.Weight(), Count: c.Count,
-			AgeDays: float64(c.Age) / (24 * 3_600_000), Decay: c.Decay, Contribution: c.Scores[0], Contributions: byHalfLife(days, c.Scores),
-		}
+		x.Contributions[i] = entry
 	}
-	return view
+	return x
 }
 
 // byHalfLife names scores by their half-lives; nil where there is none.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/config"
@@ -40,18 +41,12 @@ func New(b *backend.Backends) http.Handler {
 	return rt
 }
 
-const (
-	defaultLimit = 100
-	maxTokens    = 1000
-	maxBatchBody = 1 << 20
-)
-
 func (p profiles) get(w http.ResponseWriter, r *http.Request) error {
 	app, user, err := p.user(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
-	limit, err := positive(r, "limit", defaultLimit)
+	limit, err := positive(r, "limit", api.DefaultAffinities)
 	if err != nil {
 		return err
 	}
@@ -108,7 +103,7 @@ func (p profiles) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, maxBatchBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxProfilesBody)
 	if err != nil {
 		return err
 	}
@@ -120,10 +115,7 @@ func (p profiles) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read profiles: %w", err)
 	}
-	answer := struct {
-		Profiles []profileView `json:"profiles"`
-		NotFound []string      `json:"notFound"`
-	}{[]profileView{}, []string{}}
+	answer := api.Profiles{Profiles: []api.Profile{}, NotFound: []string{}}
 	for _, user := range users {
 		result := results[user]
 		if !result.Known {
@@ -142,17 +134,14 @@ func (p profiles) batch(w http.ResponseWriter, r *http.Request) error {
 // decodeBatch reads {"userTokens":[...],"limit":N}; tokens named twice are
 // answered once.
 func decodeBatch(body []byte) ([]string, int, error) {
-	var in struct {
-		UserTokens []string `json:"userTokens"`
-		Limit      *int     `json:"limit"`
-	}
+	var in api.ProfilesRequest
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, 0, httpapi.Errorf(http.StatusBadRequest, `Bad Request: want {"userTokens":["..."],"limit":N}`)
 	}
-	if len(in.UserTokens) == 0 || len(in.UserTokens) > maxTokens {
-		return nil, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", maxTokens)
+	if len(in.UserTokens) == 0 || len(in.UserTokens) > api.MaxProfiles {
+		return nil, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", api.MaxProfiles)
 	}
-	limit := defaultLimit
+	limit := api.DefaultAffinities
 	if in.Limit != nil {
 		limit = *in.Limit
 	}
@@ -184,11 +173,9 @@ func (p profiles) personalization(w http.ResponseWriter, r *http.Request) error 
 	if !result.Known {
 		return unknown(user)
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, struct {
-		UserToken   string                    `json:"userToken"`
-		LastEventAt string                    `json:"lastEventAt"`
-		Scores      map[string]map[string]int `json:"scores"`
-	}{user, rfc3339(result.LastEventAt), result.Scaled(result.App.Strategy)})
+	return httpapi.WriteJSON(w, http.StatusOK, api.PersonalizationProfile{
+		UserToken: user, LastEventAt: api.AtMillis(result.LastEventAt), Scores: result.Scaled(result.App.Strategy),
+	})
 }
 
 func (p profiles) deleteProfile(w http.ResponseWriter, r *http.Request) error {
@@ -196,10 +183,7 @@ func (p profiles) deleteProfile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, struct {
-		UserToken    string `json:"userToken"`
-		DeletedUntil string `json:"deletedUntil"`
-	}{user, rfc3339(until.UnixMilli())})
+	return httpapi.WriteJSON(w, http.StatusOK, api.DeletedUser{UserToken: user, DeletedUntil: api.At(until)})
 }
 
 func (p profiles) deleteUserToken(w http.ResponseWriter, r *http.Request) error {

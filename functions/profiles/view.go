@@ -5,39 +5,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/profile"
 )
 
-type profileView struct {
-	UserToken       string         `json:"userToken"`
-	LastEventAt     string         `json:"lastEventAt"`
-	AsOf            string         `json:"asOf"`
-	StrategyVersion int64          `json:"strategyVersion"`
-	Source          string         `json:"source"`
-	Total           int            `json:"total"`
-	Affinities      []affinityView `json:"affinities"`
-}
-
-type affinityView struct {
-	Facet    string             `json:"facet"`
-	Operator string             `json:"operator"`
-	Value    string             `json:"value"`
-	Score    float64            `json:"score"`
-	Scores   map[string]float64 `json:"scores,omitempty"`
-}
-
 // render is a profile as it is answered: at most limit affinities, `score` and
 // order by the half-life of that many days, or by the strategy's first.
-func render(user string, r profile.Result, limit, days int) (profileView, error) {
+func render(user string, r profile.Result, limit, days int) (api.Profile, error) {
 	at := 0
 	if days != 0 {
 		if at = slices.Index(r.HalfLives, days); at < 0 {
-			return profileView{}, httpapi.Errorf(http.StatusUnprocessableEntity,
+			return api.Profile{}, httpapi.Errorf(http.StatusUnprocessableEntity,
 				"halfLife must be one of the strategy's halfLives: %s", listDays(r.HalfLives))
 		}
 	}
@@ -53,23 +35,17 @@ func render(user string, r profile.Result, limit, days int) (profileView, error)
 		})
 	}
 	list := r.Affinities[:min(limit, len(r.Affinities))]
-	view := profileView{
-		UserToken: user, LastEventAt: rfc3339(r.LastEventAt), AsOf: rfc3339(r.Anchor),
-		StrategyVersion: r.StrategyVersion, Source: "computed", Total: r.Total,
-		Affinities: make([]affinityView, len(list)),
+	view := api.Profile{
+		UserToken: user, LastEventAt: api.AtMillis(r.LastEventAt), AsOf: api.AtMillis(r.Anchor),
+		StrategyVersion: r.StrategyVersion, Source: api.SourceComputed, Total: r.Total,
+		Affinities: make([]api.Affinity, len(list)),
 	}
 	if r.Stored {
-		view.Source = "stored"
+		view.Source = api.SourceStored
 	}
 	for i, a := range list {
-		view.Affinities[i] = affinityView{Facet: a.Facet, Operator: event.Operator, Value: a.Value, Score: a.Scores[at]}
-		if len(r.HalfLives) > 0 {
-			scores := make(map[string]float64, len(a.Scores))
-			for j, d := range r.HalfLives {
-				scores[strconv.Itoa(d)] = a.Scores[j]
-			}
-			view.Affinities[i].Scores = scores
-		}
+		view.Affinities[i] = api.Affinity{Facet: a.Facet, Operator: event.Operator, Value: a.Value,
+			Score: a.Scores[at], Scores: byHalfLife(r.HalfLives, a.Scores)}
 	}
 	return view, nil
 }
@@ -84,5 +60,3 @@ func listDays(days []int) string {
 	}
 	return strings.Join(text, ", ")
 }
-
-func rfc3339(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -8,16 +8,14 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
-const (
-	defaultAudited = 100
-	// auditTime is how long a request compares before it answers with what it has.
-	auditTime = time.Minute
-)
+// auditTime is how long a request compares before it answers with what it has.
+const auditTime = time.Minute
 
 // audit compares profiles of a sample of users with the log.
 func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
@@ -25,7 +23,7 @@ func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, maxBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
 	if err != nil {
 		return err
 	}
@@ -44,20 +42,51 @@ func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	report.Tell(ctx, rc.Log, rc.Metrics, app.ID)
-	return httpapi.WriteJSON(w, http.StatusOK, report)
+	answer, err := renderAudit(report)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+func renderAudit(r audit.Report) (api.Audit, error) {
+	a := api.Audit{
+		Sampled: r.Sampled, Compared: r.Compared, Stored: r.Stored, Events: r.Events, ByScorer: r.ByScorer,
+		Differing: r.Differing, Differences: make([]api.AuditDifference, len(r.Differences)), Omitted: r.Omitted,
+	}
+	for i, d := range r.Differences {
+		want, err := found(d.Want)
+		if err != nil {
+			return api.Audit{}, err
+		}
+		got, err := found(d.Got)
+		if err != nil {
+			return api.Audit{}, err
+		}
+		a.Differences[i] = api.AuditDifference{
+			UserToken: d.User, Which: d.Which, What: d.What, Facet: d.Facet, Value: d.Value, HalfLife: d.HalfLife, Want: want, Got: got,
+		}
+	}
+	return a, nil
+}
+
+// found is a side of a difference, nil if there is nothing.
+func found(v any) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return json.Marshal(v)
 }
 
 // decodeAudit reads {"sample":N} or nothing at all.
 func decodeAudit(body []byte) (int, error) {
 	if body = bytes.TrimSpace(body); len(body) == 0 {
-		return defaultAudited, nil
+		return api.DefaultAuditSample, nil
 	}
 	if !json.Valid(body) {
 		return 0, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
 	}
-	var order struct {
-		Sample *int `json:"sample"`
-	}
+	var order api.AuditRequest
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&order); err != nil || body[0] != '{' {
@@ -65,9 +94,9 @@ func decodeAudit(body []byte) (int, error) {
 	}
 	switch {
 	case order.Sample == nil:
-		return defaultAudited, nil
-	case *order.Sample < 1 || *order.Sample > audit.MaxSample:
-		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", audit.MaxSample)
+		return api.DefaultAuditSample, nil
+	case *order.Sample < 1 || *order.Sample > api.MaxAuditSample:
+		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxAuditSample)
 	}
 	return *order.Sample, nil
 }

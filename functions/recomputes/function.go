@@ -10,21 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
-)
-
-const (
-	// maxBody is more than any order needs.
-	maxBody = 10_000
-	// maxListed is how many jobs a list holds.
-	maxListed = 100
 )
 
 func init() {
@@ -48,62 +41,38 @@ func New(b *backend.Backends) http.Handler {
 	return rt
 }
 
-// view is a job as it is answered.
-type view struct {
-	ID              string    `json:"id"`
-	State           job.State `json:"state"`
-	StrategyVersion int64     `json:"strategyVersion"`
-	Shards          shards    `json:"shards"`
-	Users           int64     `json:"users"`
-	Events          int64     `json:"events"`
-	StartedAt       string    `json:"startedAt"`
-	FinishedAt      *string   `json:"finishedAt"`
-
-	Trigger       job.Trigger `json:"trigger"`
-	RetentionDays int         `json:"retentionDays"`
-	OnlyStale     bool        `json:"onlyStale"`
-	Maintain      bool        `json:"maintain"`
-	PlannedUsers  int64       `json:"plannedUsers"`
-	VisitedUsers  int64       `json:"visitedUsers"`
-	StaleUsers    int64       `json:"staleUsers"`
-	Error         string      `json:"error,omitempty"`
-}
-
-type shards struct {
-	Total  int `json:"total"`
-	Done   int `json:"done"`
-	Failed int `json:"failed"`
-}
-
-func render(j job.Job) view {
-	v := view{
-		ID: j.ID, State: j.State, StrategyVersion: j.StrategyVersion,
-		Shards: shards{j.Totals.Shards, j.Totals.Done, j.Totals.Failed},
-		Users:  j.Totals.Users, Events: j.Totals.Events, StartedAt: rfc3339(j.StartedAt),
-		Trigger: j.Trigger, RetentionDays: j.RetentionDays, OnlyStale: j.OnlyStale, Maintain: j.Maintain,
+func render(j job.Job) api.Recompute {
+	return api.Recompute{
+		ID: j.ID, State: api.JobState(j.State), StrategyVersion: j.StrategyVersion, Shards: shards(j),
+		Users: j.Totals.Users, Events: j.Totals.Events, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
+		Trigger: string(j.Trigger), RetentionDays: j.RetentionDays, OnlyStale: j.OnlyStale, Maintain: j.Maintain,
 		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: j.Totals.Visited, StaleUsers: j.Totals.Stale, Error: j.Error,
 	}
-	if !j.FinishedAt.IsZero() {
-		at := rfc3339(j.FinishedAt)
-		v.FinishedAt = &at
-	}
-	return v
 }
 
-func rfc3339(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func shards(j job.Job) api.Shards {
+	return api.Shards{Total: j.Totals.Shards, Done: j.Totals.Done, Failed: j.Totals.Failed}
+}
+
+// finished is when a job ended, nil if it has not.
+func finished(j job.Job) *api.Time {
+	if j.FinishedAt.IsZero() {
+		return nil
+	}
+	at := api.At(j.FinishedAt)
+	return &at
+}
 
 func (rc recomputes) start(w http.ResponseWriter, r *http.Request) error {
 	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, maxBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
 	if err != nil {
 		return err
 	}
-	var order struct {
-		OnlyStale bool `json:"onlyStale"`
-	}
+	var order api.RecomputeRequest
 	if err := decodeOrder(body, &order, "onlyStale"); err != nil {
 		return err
 	}
@@ -135,13 +104,11 @@ func (rc recomputes) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := rc.Recompute.List(r.Context(), app.ID, maxListed)
+	jobs, err := rc.Recompute.List(r.Context(), app.ID, api.MaxJobsListed)
 	if err != nil {
 		return fmt.Errorf("list recomputes: %w", err)
 	}
-	answer := struct {
-		Recomputes []view `json:"recomputes"`
-	}{make([]view, len(jobs))}
+	answer := api.Recomputes{Recomputes: make([]api.Recompute, len(jobs))}
 	for i, j := range jobs {
 		answer.Recomputes[i] = render(j)
 	}

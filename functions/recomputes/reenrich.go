@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
@@ -19,46 +20,14 @@ func (rc recomputes) mountReenrich(rt *httpapi.Router) {
 	rt.Handle("POST /1/reenrich/{id}/cancel", rc.cancelReenrich)
 }
 
-// reenrichView is a re-enrichment as it is answered.
-type reenrichView struct {
-	ID     string    `json:"id"`
-	State  job.State `json:"state"`
-	DryRun bool      `json:"dryRun"`
-	Shards shards    `json:"shards"`
-	Users  int64     `json:"users"` // with events in the window
-	// Events were looked at. WithUnknownObjects of them are Resolved, if one more of
-	// their objects is known now, or StillUnknown.
-	Events             int64 `json:"events"`
-	WithUnknownObjects int64 `json:"withUnknownObjects"`
-	Resolved           int64 `json:"resolved"`
-	StillUnknown       int64 `json:"stillUnknown"`
-	// Faulty rows cannot be read and were left out. Faults are the keys of some, in
-	// the answer of one re-enrichment.
-	Faulty     int64    `json:"faulty"`
-	Faults     []string `json:"faults,omitempty"`
-	StartedAt  string   `json:"startedAt"`
-	FinishedAt *string  `json:"finishedAt"`
-
-	RetentionDays int    `json:"retentionDays"`
-	PlannedUsers  int64  `json:"plannedUsers"`
-	VisitedUsers  int64  `json:"visitedUsers"`
-	Error         string `json:"error,omitempty"`
-}
-
-func renderReenrich(j job.Job) reenrichView {
-	v := reenrichView{
-		ID: j.ID, State: j.State, DryRun: j.Kind == reenrich.DryRun,
-		Shards: shards{j.Totals.Shards, j.Totals.Done, j.Totals.Failed},
-		Users:  j.Totals.Users, Events: j.Totals.Events,
+func renderReenrich(j job.Job) api.Reenrichment {
+	return api.Reenrichment{
+		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, Shards: shards(j),
+		Users: j.Totals.Users, Events: j.Totals.Events,
 		WithUnknownObjects: j.Totals.Changed + j.Totals.Left, Resolved: j.Totals.Changed, StillUnknown: j.Totals.Left,
-		Faulty: j.Totals.Faulty, StartedAt: rfc3339(j.StartedAt),
+		Faulty: j.Totals.Faulty, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
 		RetentionDays: j.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: j.Totals.Visited, Error: j.Error,
 	}
-	if !j.FinishedAt.IsZero() {
-		at := rfc3339(j.FinishedAt)
-		v.FinishedAt = &at
-	}
-	return v
 }
 
 // startReenrich answers with the job that it starts, or with the one under way.
@@ -67,13 +36,11 @@ func (rc recomputes) startReenrich(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, maxBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
 	if err != nil {
 		return err
 	}
-	var order struct {
-		DryRun bool `json:"dryRun"`
-	}
+	var order api.ReenrichRequest
 	if err := decodeOrder(body, &order, "dryRun"); err != nil {
 		return err
 	}
@@ -89,13 +56,11 @@ func (rc recomputes) listReenrich(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	jobs, err := rc.Reenrich.List(r.Context(), app.ID, maxListed)
+	jobs, err := rc.Reenrich.List(r.Context(), app.ID, api.MaxJobsListed)
 	if err != nil {
 		return fmt.Errorf("list re-enrichments: %w", err)
 	}
-	answer := struct {
-		Reenrichments []reenrichView `json:"reenrichments"`
-	}{make([]reenrichView, len(jobs))}
+	answer := api.Reenrichments{Reenrichments: make([]api.Reenrichment, len(jobs))}
 	for i, j := range jobs {
 		answer.Reenrichments[i] = renderReenrich(j)
 	}

@@ -8,16 +8,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
-	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/schema"
 )
-
-// maxRate is more rows a second than any instance takes.
-const maxRate = 1_000_000
 
 // mountSchema takes the requests that move the app's log between schemas. All
 // answer with how far the move is.
@@ -31,85 +28,38 @@ func (rc recomputes) mountSchema(rt *httpapi.Router) {
 	rt.Handle("POST /1/schema/drop", schemaStep(rc, decodeDropped, rc.Moves.Drop))
 }
 
-// schemaView is how an app's log lies, as it is answered.
-type schemaView struct {
-	Read     schema.Name     `json:"read"`
-	Written  []schema.Name   `json:"written"`
-	Encoding schema.Encoding `json:"encoding"`
-	Move     *moveView       `json:"move"`
-	// SettlesInMs is how long it is not in force everywhere yet.
-	SettlesInMs int64    `json:"settlesInMs"`
-	Next        []string `json:"next"`
-}
-
-// moveView is the last move of an app, under way or over.
-type moveView struct {
-	ID        string       `json:"id"`
-	From      schema.Name  `json:"from"`
-	To        schema.Name  `json:"to"`
-	Phase     config.Phase `json:"phase"`
-	StartedAt string       `json:"startedAt"`
-	Moving    bool         `json:"moving"`
-	Job       *moveJobView `json:"job"`
-}
-
-// moveJobView is the job of a move's phase.
-type moveJobView struct {
-	ID     string    `json:"id"`
-	Kind   string    `json:"kind"`
-	State  job.State `json:"state"`
-	Shards shards    `json:"shards"`
-	// Rate is how many rows a second a backfill copies at most, 0 for no limit.
-	Rate         *int  `json:"rate,omitempty"`
-	Users        int64 `json:"users"` // come to so far; a drop counts none
-	PlannedUsers int64 `json:"plannedUsers"`
-	// Rows were read; Changed of them were written or removed. Faulty ones could not
-	// be copied, or were not the same in both schemas: Faults are the first.
-	Rows       int64    `json:"rows"`
-	Changed    int64    `json:"changed"`
-	Faulty     int64    `json:"faulty"`
-	Faults     []string `json:"faults"`
-	StartedAt  string   `json:"startedAt"`
-	FinishedAt *string  `json:"finishedAt"`
-	Error      string   `json:"error,omitempty"`
-}
-
-func renderSchema(s migration.Status) schemaView {
-	v := schemaView{
-		Read: s.Log.Read, Encoding: s.Log.Encoding, Next: s.Next,
+func renderSchema(s migration.Status) api.Schema {
+	v := api.Schema{
+		Read: string(s.Log.Read), Encoding: string(s.Log.Encoding), Next: s.Next,
 		SettlesInMs: int64((s.Settles + time.Millisecond - 1) / time.Millisecond), // 0 only once it is in force
 	}
 	for _, n := range schema.Names {
 		if s.Log.Writes(n) {
-			v.Written = append(v.Written, n)
+			v.Written = append(v.Written, string(n))
 		}
 	}
 	if s.Move != (config.Move{}) {
-		v.Move = &moveView{
-			ID: s.Move.ID, From: s.Move.From, To: s.Move.To, Phase: s.Move.Phase, StartedAt: rfc3339(s.Move.StartedAt),
+		v.Move = &api.Migration{
+			ID: s.Move.ID, From: string(s.Move.From), To: string(s.Move.To), Phase: string(s.Move.Phase), StartedAt: api.At(s.Move.StartedAt),
 			Moving: s.Moving(), Job: renderMoveJob(s),
 		}
 	}
 	return v
 }
 
-func renderMoveJob(s migration.Status) *moveJobView {
+func renderMoveJob(s migration.Status) *api.MigrationJob {
 	if s.Job == nil {
 		return nil
 	}
 	j := s.Job
-	v := &moveJobView{
-		ID: j.ID, Kind: j.Kind, State: j.State, Shards: shards{j.Totals.Shards, j.Totals.Done, j.Totals.Failed},
+	v := &api.MigrationJob{
+		ID: j.ID, Kind: j.Kind, State: api.JobState(j.State), Shards: shards(*j),
 		Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers,
 		Rows: j.Totals.Events, Changed: j.Totals.Changed, Faulty: j.Totals.Faulty, Faults: append([]string{}, s.Faults...),
-		StartedAt: rfc3339(j.StartedAt), Error: j.Error,
+		StartedAt: api.At(j.StartedAt), FinishedAt: finished(*j), Error: j.Error,
 	}
 	if j.ID == s.Move.Backfill {
 		v.Rate = &j.Rate
-	}
-	if !j.FinishedAt.IsZero() {
-		at := rfc3339(j.FinishedAt)
-		v.FinishedAt = &at
 	}
 	return v
 }
@@ -133,7 +83,7 @@ func schemaStep[T any](rc recomputes, decode func([]byte) (T, error), take func(
 		if err != nil {
 			return err
 		}
-		body, err := httpapi.ReadBody(w, r, maxBody)
+		body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
 		if err != nil {
 			return err
 		}
@@ -160,9 +110,7 @@ func alone(take func(context.Context, string) (migration.Status, error)) func(co
 
 // decodeTo reads {"to":"wide"}.
 func decodeTo(body []byte) (schema.Name, error) {
-	var order struct {
-		To string `json:"to"`
-	}
+	var order api.SchemaStartRequest
 	err := decodeStep(body, &order, "an object of no other key than to, the schema to move to")
 	if err != nil {
 		return "", err
@@ -172,9 +120,7 @@ func decodeTo(body []byte) (schema.Name, error) {
 
 // decodeDropped reads {"schema":"narrow"}.
 func decodeDropped(body []byte) (schema.Name, error) {
-	var order struct {
-		Schema string `json:"schema"`
-	}
+	var order api.SchemaDropRequest
 	err := decodeStep(body, &order, "an object of no other key than schema, the one to be dropped")
 	if err != nil {
 		return "", err
@@ -192,17 +138,15 @@ func parseSchema(key, text string) (schema.Name, error) {
 
 // decodeRate reads {"rate":5000} or nothing at all.
 func decodeRate(body []byte) (int, error) {
-	var order struct {
-		Rate *int `json:"rate"`
-	}
+	var order api.SchemaBackfillRequest
 	err := decodeStep(body, &order, "empty or an object of no other key than rate, an integer")
 	switch {
 	case err != nil:
 		return 0, err
 	case order.Rate == nil:
-		return migration.DefaultRate, nil
-	case *order.Rate < 0 || *order.Rate > maxRate:
-		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "rate must be an integer from 0, no limit, to %d rows a second", maxRate)
+		return api.DefaultBackfillRate, nil
+	case *order.Rate < 0 || *order.Rate > api.MaxBackfillRate:
+		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "rate must be an integer from 0, no limit, to %d rows a second", api.MaxBackfillRate)
 	}
 	return *order.Rate, nil
 }

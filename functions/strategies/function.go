@@ -10,15 +10,12 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
-
-// maxBody leaves room for the most aliases a strategy may have and stays below
-// what a Firestore document holds, 1 MiB.
-const maxBody = 900_000
 
 func init() {
 	functions.HTTP("Strategies", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
@@ -53,7 +50,7 @@ func (s strategies) set(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, maxBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxStrategyBody)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -21,10 +22,6 @@ import (
 )
 
 const (
-	// maxPreviewBody is a strategy and the most user tokens.
-	maxPreviewBody = maxBody + 200_000
-	defaultSample  = 100
-	maxSample      = 1000
 	// maxSampledKeys are read at most to choose a sample from.
 	maxSampledKeys = 50_000
 	// previewChunk users are computed at a time.
@@ -37,7 +34,7 @@ func (s strategies) preview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, maxPreviewBody)
+	body, err := httpapi.ReadBody(w, r, api.MaxPreviewBody)
 	if err != nil {
 		return err
 	}
@@ -94,11 +91,7 @@ func decodePreview(body []byte) (previewOrder, error) {
 	if !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
 		return o, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
 	}
-	var in *struct {
-		Strategy   jsontext.Value `json:"strategy"`
-		Sample     *int           `json:"sample"`
-		UserTokens *[]string      `json:"userTokens"`
-	}
+	var in *api.PreviewRequest
 	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil || in == nil {
 		return o, httpapi.Errorf(http.StatusUnprocessableEntity,
 			`The body must be {"strategy":{...}} with "sample":N or "userTokens":["..."], and no other key`)
@@ -108,95 +101,54 @@ func decodePreview(body []byte) (previewOrder, error) {
 		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "strategy is required")
 	case in.Sample != nil && in.UserTokens != nil:
 		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "sample and userTokens must not be given both")
-	case in.Sample != nil && (*in.Sample < 1 || *in.Sample > maxSample):
-		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", maxSample)
-	case in.UserTokens != nil && (len(*in.UserTokens) < 1 || len(*in.UserTokens) > maxSample):
-		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", maxSample)
+	case in.Sample != nil && (*in.Sample < 1 || *in.Sample > api.MaxPreviewSample):
+		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxPreviewSample)
+	case in.UserTokens != nil && (len(in.UserTokens) < 1 || len(in.UserTokens) > api.MaxPreviewSample):
+		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", api.MaxPreviewSample)
 	}
-	o.sample = defaultSample
+	o.sample = api.DefaultPreviewSample
 	if in.Sample != nil {
 		o.sample = *in.Sample
 	}
 	if in.UserTokens != nil {
-		for _, user := range *in.UserTokens {
+		for _, user := range in.UserTokens {
 			if !event.ValidUserToken(user) {
 				return o, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens holds a malformed token: %q", user)
 			}
 		}
-		o.users = slices.Compact(slices.Sorted(slices.Values(*in.UserTokens)))
+		o.users = slices.Compact(slices.Sorted(slices.Values(in.UserTokens)))
 	}
 	var err error
 	o.strategy, err = strategy.Decode(in.Strategy)
 	return o, err
 }
 
-type previewView struct {
-	Sampled         int              `json:"sampled"`
-	Known           int              `json:"known"`
-	Changed         int              `json:"changed"`
-	Unchanged       int              `json:"unchanged"`
-	StrategyVersion int64            `json:"strategyVersion"`
-	RankCorrelation *correlationView `json:"rankCorrelation"` // null: no user is known
-	Facets          []facetView      `json:"facets"`
-	Examples        []exampleView    `json:"examples"`
-}
-
-type correlationView struct {
-	Mean float64 `json:"mean"`
-	Min  float64 `json:"min"`
-	P10  float64 `json:"p10"`
-}
-
-type facetView struct {
-	Facet  string      `json:"facet"`
-	Movers []moverView `json:"movers"`
-}
-
-type moverView struct {
-	Value  string  `json:"value"`
-	Before float64 `json:"before"`
-	After  float64 `json:"after"`
-	Users  int     `json:"users"`
-}
-
-type exampleView struct {
-	UserToken       string         `json:"userToken"`
-	RankCorrelation float64        `json:"rankCorrelation"`
-	Before          []affinityView `json:"before"`
-	After           []affinityView `json:"after"`
-}
-
-type affinityView struct {
-	Facet    string  `json:"facet"`
-	Operator string  `json:"operator"`
-	Value    string  `json:"value"`
-	Score    float64 `json:"score"`
-}
-
-func renderPreview(version int64, r preview.Report) previewView {
-	view := previewView{
+func renderPreview(version int64, r preview.Report) api.Preview {
+	view := api.Preview{
 		Sampled: r.Sampled, Known: r.Known, Changed: r.Changed, Unchanged: r.Unchanged, StrategyVersion: version,
-		Facets: make([]facetView, len(r.Facets)), Examples: make([]exampleView, len(r.Examples)),
+		Facets: make([]api.FacetPreview, len(r.Facets)), Examples: make([]api.PreviewExample, len(r.Examples)),
 	}
 	if c := r.Correlation; c != nil {
-		view.RankCorrelation = &correlationView{c.Mean, c.Min, c.P10}
+		view.RankCorrelation = &api.RankCorrelation{Mean: c.Mean, Min: c.Min, P10: c.P10}
 	}
 	for i, f := range r.Facets {
-		view.Facets[i] = facetView{f.Facet, make([]moverView, len(f.Movers))}
+		view.Facets[i] = api.FacetPreview{Facet: f.Facet, Movers: make([]api.Mover, len(f.Movers))}
 		for j, m := range f.Movers {
-			view.Facets[i].Movers[j] = moverView(m)
+			view.Facets[i].Movers[j] = api.Mover(m)
 		}
 	}
 	for i, e := range r.Examples {
-		view.Examples[i] = exampleView{e.User, e.RankCorrelation, affinities(e.Before), affinities(e.After)}
+		view.Examples[i] = api.PreviewExample{
+			UserToken: e.User, RankCorrelation: e.RankCorrelation, Before: affinities(e.Before), After: affinities(e.After),
+		}
 	}
 	return view
 }
 
-func affinities(list []affinity.Affinity) []affinityView {
-	views := make([]affinityView, len(list))
+func affinities(list []affinity.Affinity) []api.Affinity {
+	views := make([]api.Affinity, len(list))
 	for i, a := range list {
-		views[i] = affinityView{a.Facet, event.Operator, a.Value, a.Scores[0]}
+		views[i] = api.Affinity{Facet: a.Facet, Operator: event.Operator, Value: a.Value, Score: a.Scores[0]}
 	}
 	return views
 }

@@ -1,0 +1,108 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// TestRoundTrip decodes answers as the engine sends them and encodes them again:
+// no field may be lost, and none may be added.
+func TestRoundTrip(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		wire   string
+		answer any
+	}{
+		{"profile", `{"userToken":"ann","lastEventAt":"2026-11-21T19:33:10.000Z","asOf":"2026-11-21T19:33:10.394Z","strategyVersion":2,` +
+			`"source":"stored","total":1,"affinities":[{"facet":"color","operator":":","value":"Red","score":12.5,"scores":{"30":40,"7":12.5}}]}`, &api.Profile{}},
+		{"explanation without a score", `{"userToken":"ann","asOf":"2026-11-21T19:33:10.394Z","known":false,"strategyVersion":0,"retentionDays":90,` +
+			`"events":{"accepted":0,"deleted":0,"outsideWindow":0,"ahead":0,"notInStrategy":0,"withoutFilters":0,"counted":0,"withUnknownObjects":0},` +
+			`"firstEventAt":null,"lastEventAt":null,"reasons":["none"]}`, &api.Explanation{}},
+		{"score", `{"facet":"color","value":"Red","score":3,"contributions":[` +
+			`{"events":2,"from":"2026-11-20T00:00:00.000Z","to":"2026-11-20T00:00:01.000Z","contribution":2},` +
+			`{"time":"2026-11-21T00:00:00.000Z","type":"view","name":"Viewed","index":"","eventScore":1,"facetScore":1,"weight":1,"count":1,` +
+			`"ageDays":0.5,"decay":1,"contribution":1}]}`, &api.ScoreExplanation{}},
+		{"settings never set", `{}`, &api.Settings{}},
+		{"settings emptied", `{"attributesForFaceting":[]}`, &api.Settings{}},
+		{"deleted object", `{"deletedAt":"2026-11-21T19:33:10.123456789Z","taskID":7}`, &api.DeletedObject{}},
+		{"audit", `{"sampled":1,"compared":1,"stored":1,"events":3,"byScorer":0,"differing":1,"differences":[{"userToken":"ann","which":"stored",` +
+			`"what":"known","want":true,"got":false}]}`, &api.Audit{}},
+		{"schema", `{"read":"wide","written":["wide"],"encoding":"compact","move":null,"settlesInMs":0,"next":["start"]}`, &api.Schema{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if err := json.Unmarshal([]byte(test.wire), test.answer); err != nil {
+				t.Fatal(err)
+			}
+			again, err := json.Marshal(test.answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(again) != test.wire {
+				t.Errorf("decoded and encoded:\n%s\nwant:\n%s", again, test.wire)
+			}
+		})
+	}
+}
+
+func TestTime(t *testing.T) {
+	at := time.Date(2026, 11, 21, 20, 33, 10, 394_999_999, time.FixedZone("", 3600))
+	for _, got := range []api.Time{api.At(at), api.AtMillis(at.UnixMilli()), {Time: at}} {
+		text, err := json.Marshal(got)
+		if err != nil || string(text) != `"2026-11-21T19:33:10.394Z"` {
+			t.Errorf("%v is written as %s, %v", got, text, err)
+		}
+	}
+}
+
+// TestEventLimits sends events at each limit and one beyond it.
+func TestEventLimits(t *testing.T) {
+	list := func(n int, of string) []string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf("%s%d", of, i)
+		}
+		return all
+	}
+	for name, at := range map[string]func(e *api.Event, beyond int){
+		"event name": func(e *api.Event, beyond int) { e.EventName = strings.Repeat("n", api.MaxEventName+beyond) },
+		"user token": func(e *api.Event, beyond int) { e.UserToken = strings.Repeat("u", api.MaxUserToken+beyond) },
+		"index":      func(e *api.Event, beyond int) { e.Index = strings.Repeat("i", api.MaxEventObjectID+beyond) },
+		"objectIDs":  func(e *api.Event, beyond int) { e.ObjectIDs = list(api.MaxEventTargets+beyond, "o") },
+		"length of an ID": func(e *api.Event, beyond int) {
+			e.ObjectIDs = []string{strings.Repeat("o", api.MaxEventObjectID+beyond)}
+		},
+		"filters": func(e *api.Event, beyond int) { e.ObjectIDs, e.Filters = nil, list(api.MaxEventTargets+beyond, "f:") },
+		"length of filter": func(e *api.Event, beyond int) {
+			e.ObjectIDs, e.Filters = nil, []string{"f:" + strings.Repeat("v", api.MaxEventFilter-2+beyond)}
+		},
+		"value": func(e *api.Event, beyond int) { e.Value = strings.Repeat("9", api.MaxEventValue+beyond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for beyond, fits := range []bool{true, false} {
+				e := api.Event{EventType: api.EventConversion, EventName: "Bought", Index: "shoes", UserToken: "ann", ObjectIDs: []string{"1"}}
+				at(&e, beyond)
+				raw, err := json.Marshal(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := event.Decode(raw, event.Rules{Now: time.Now()}); (err == nil) != fits {
+					t.Errorf("%d beyond the limit: %v", beyond, err)
+				}
+			}
+		})
+	}
+}
+
+func TestErrorTemporary(t *testing.T) {
+	for status, want := range map[int]bool{400: false, 401: false, 404: false, 409: false, 422: false, 429: true, 500: true, 503: true} {
+		if err := (&api.Error{Status: status}); err.Temporary() != want {
+			t.Errorf("status %d is temporary: %v, want %v", status, err.Temporary(), want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package api
+
+import (
+	"fmt"
+	"time"
+)
+
+// Error is a refusal: the answer to every request that did not succeed.
+//
+//	400  the body is not JSON, or not of the form that the route asks for
+//	401  the app and the key do not belong together
+//	403  the key lacks the right that the route needs, or the host serves another app
+//	404  no such path, user, object or job
+//	405  the path does not take this method
+//	409  the step is not possible in the present state; the message says what is
+//	413  the body, or a part of it, is too large
+//	415  the Content-Encoding is neither gzip nor absent
+//	422  the body is JSON of the right form and breaks a rule
+//	500  a fault of the engine
+//	503  a backend is unavailable; the same request may succeed later
+//
+// Statuses from 400 to 499 are final: the same request is refused again. Clients
+// should also expect 429 from whatever stands before the engine.
+type Error struct {
+	Status  int    `json:"status"`  // the HTTP status
+	Message string `json:"message"` // fit to show to a person
+	// RetryAfter is how long the engine asks clients to wait before they try again,
+	// from the header Retry-After. 0 if it asks for nothing.
+	RetryAfter time.Duration `json:"-"`
+}
+
+// Error is the status and the message.
+func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Status, e.Message) }
+
+// Temporary reports whether the same request may succeed later: status 429, and
+// 500 and above.
+func (e *Error) Temporary() bool { return e.Status == 429 || e.Status >= 500 }

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// Limits of events: POST /1/events and the lines of POST /1/events/import.
+// Larger bodies and batches are refused with 413 and 422.
+const (
+	MaxEventsBody = event.MaxBody  // bytes of one request, before and after unpacking
+	MaxEvents     = event.MaxBatch // events of one request
+	// MaxEventAge is how old the timestamp of an event may be. Imports take any age.
+	MaxEventAge = event.MaxEventAge
+
+	MaxEventName     = 64   // visible ASCII characters and spaces of an eventName
+	MaxUserToken     = 129  // characters of a user token
+	MaxEventTargets  = 20   // objectIDs, or filters, of one event
+	MaxEventFilter   = 2048 // bytes of one filter, after percent-decoding
+	MaxEventValue    = 16   // characters of a value that is sent as a string
+	MaxEventObjectID = 512  // bytes of an objectID or an index name in an event
+)
+
+// Limits of one request to POST /1/events/import. Beyond them it is refused with
+// 413; a client cuts a file into as many requests as it takes.
+const (
+	MaxImportLines = 5_000
+	MaxImportBody  = 8 << 20 // bytes, before and after unpacking
+)
+
+// MaxRefusedEvents is how many refused events GET /1/events/refused lists: the
+// latest.
+const MaxRefusedEvents = 100
+
+// Limits of profiles.
+const (
+	DefaultAffinities    = 100     // affinities that a profile lists unless limit says otherwise
+	MaxProfiles          = 1000    // user tokens of one POST /1/profiles/batch
+	MaxProfilesBody      = 1 << 20 // bytes of its body
+	DefaultContributions = 1000    // contributions that GET /1/explain lists unless limit says otherwise
+	MaxContributions     = 10_000  // and at most: a higher limit is lowered to this one
+)
+
+// Limits of strategies. Package strategy has those of the fields.
+const (
+	// MaxStrategyBody is the most bytes of a strategy as it is sent. It leaves room
+	// for the most aliases that a strategy may have.
+	MaxStrategyBody = 900_000
+	// MaxPreviewBody is the most bytes of a preview: a strategy and the most user
+	// tokens.
+	MaxPreviewBody = MaxStrategyBody + 200_000
+
+	DefaultPreviewSample = 100  // users of a preview that names neither sample nor userTokens
+	MaxPreviewSample     = 1000 // users of a preview, sampled or named
+)
+
+// Limits of the catalog.
+const (
+	MaxCatalogBody    = catalog.MaxBody     // bytes of a batch, and of settings
+	MaxActions        = catalog.MaxActions  // actions of a batch
+	MaxRecord         = catalog.MaxRecord   // bytes of one record, without insignificant whitespace
+	MaxObjectID       = catalog.MaxObjectID // bytes
+	MaxIndex          = catalog.MaxIndex    // bytes of the name of an index
+	MaxFacet          = catalog.MaxFacet    // bytes of an entry of attributesForFaceting
+	MaxFacetsDeclared = catalog.MaxFacets   // entries of attributesForFaceting
+)
+
+// Limits of the routes that operators use.
+const (
+	MaxAdminBody       = 10_000 // bytes of the body of a recompute, re-enrichment, audit or schema step
+	MaxJobsListed      = 100    // jobs of a list: the newest
+	MaxFaults          = 20     // faults that the answer of one job names: the first
+	DefaultAuditSample = 100    // users of an audit unless sample says otherwise
+	MaxAuditSample     = 10_000 // users of an audit
+	MaxAuditReport     = 10_000 // differences that an audit names; further ones are counted
+
+	DefaultBackfillRate = 10_000    // rows a second of a backfill unless rate says otherwise
+	MaxBackfillRate     = 1_000_000 // rows a second: more than any instance takes
+)

@@ -1,0 +1,80 @@
+package api
+
+// JobState is how far a job is.
+type JobState string
+
+// A job is planning until its users are cut into shards, and running until all
+// shards have ended. The other states are final.
+const (
+	JobPlanning   JobState = "planning"
+	JobRunning    JobState = "running"
+	JobDone       JobState = "done"
+	JobFailed     JobState = "failed"     // Error says why
+	JobSuperseded JobState = "superseded" // a newer job or strategy took its place
+	JobCancelled  JobState = "cancelled"
+)
+
+// Ended reports whether the state is final.
+func (s JobState) Ended() bool { return s != JobPlanning && s != JobRunning }
+
+// Shards counts the parts of a job, each a range of users.
+type Shards struct {
+	Total  int `json:"total"` // 0 until the job is planned
+	Done   int `json:"done"`
+	Failed int `json:"failed"`
+}
+
+// The triggers of a recompute.
+const (
+	TriggerStrategy = "strategy" // a new strategy
+	TriggerManual   = "manual"   // POST /1/recomputes
+	TriggerNightly  = "nightly"
+)
+
+// RecomputeRequest is the body of POST /1/recomputes, which may be empty. A new
+// recompute supersedes one under way.
+type RecomputeRequest struct {
+	// OnlyStale leaves profiles alone that can be served as they are. Default: false.
+	OnlyStale bool `json:"onlyStale"`
+}
+
+// Recompute is a job that stores the profiles of all users again: the answer of
+// POST /1/recomputes, GET /1/recomputes/{id} and POST /1/recomputes/{id}/cancel.
+type Recompute struct {
+	ID    string   `json:"id"`
+	State JobState `json:"state"`
+	// StrategyVersion is the version of the strategy that profiles get.
+	StrategyVersion int64  `json:"strategyVersion"`
+	Shards          Shards `json:"shards"`
+	// Users counts users with an event within the retention, and Events the events
+	// that were read.
+	Users     int64 `json:"users"`
+	Events    int64 `json:"events"`
+	StartedAt Time  `json:"startedAt"`
+	// FinishedAt is null until the job has ended.
+	FinishedAt *Time `json:"finishedAt"`
+
+	// Trigger is TriggerStrategy, TriggerManual or TriggerNightly.
+	Trigger string `json:"trigger"`
+	// RetentionDays is the retention of the app when the job started; 0 is without
+	// limit.
+	RetentionDays int  `json:"retentionDays"`
+	OnlyStale     bool `json:"onlyStale"`
+	// Maintain is whether the job also maintains the users' histories.
+	Maintain bool `json:"maintain"`
+	// PlannedUsers is about how many users the job will visit, VisitedUsers how many
+	// it has visited. Users may come and go while it runs.
+	PlannedUsers int64 `json:"plannedUsers"`
+	VisitedUsers int64 `json:"visitedUsers"`
+	// StaleUsers counts users whose stored profile was not up to date at the last
+	// look.
+	StaleUsers int64 `json:"staleUsers"`
+	// Error says why the job did not get done; absent otherwise.
+	Error string `json:"error,omitempty"`
+}
+
+// Recomputes is the answer of GET /1/recomputes: the latest recomputes, the newest
+// first, at most MaxJobsListed.
+type Recomputes struct {
+	Recomputes []Recompute `json:"recomputes"`
+}

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// Strategy says which events and facets score, and how scores age: the answer of
+// GET /1/strategies/personalization and the body of POST, which answers with a
+// [Message]. A new strategy applies to every read that begins 5 s later or after;
+// stored profiles follow by a recompute.
+type Strategy = strategy.Strategy
+
+// EventScore gives points to the events of one type and name.
+type EventScore = strategy.EventScore
+
+// FacetScore gives a weight to one facet.
+type FacetScore = strategy.FacetScore
+
+// PreviewRequest is the body of POST /1/strategies/personalization/preview. It
+// changes nothing.
+type PreviewRequest struct {
+	// Strategy is the [Strategy] to try, as JSON. Required.
+	Strategy json.RawMessage `json:"strategy"`
+	// Sample is how many users to choose at random, 1 to MaxPreviewSample; absent:
+	// DefaultPreviewSample. Not together with UserTokens.
+	Sample *int `json:"sample,omitempty"`
+	// UserTokens are the users to compute, 1 to MaxPreviewSample.
+	UserTokens []string `json:"userTokens,omitempty"`
+}
+
+// Preview says what a strategy would change.
+type Preview struct {
+	// Sampled is how many users were looked at. Known of them have a profile, and
+	// these are Changed or Unchanged.
+	Sampled   int `json:"sampled"`
+	Known     int `json:"known"`
+	Changed   int `json:"changed"`
+	Unchanged int `json:"unchanged"`
+	// StrategyVersion is the version of the active strategy; 0 if none was ever set.
+	StrategyVersion int64 `json:"strategyVersion"`
+	// RankCorrelation is null if no user is known.
+	RankCorrelation *RankCorrelation `json:"rankCorrelation"`
+	// Facets are those whose scores change, the one that changes most first.
+	Facets []FacetPreview `json:"facets"`
+	// Examples are the five users whose order changes most.
+	Examples []PreviewExample `json:"examples"`
+}
+
+// RankCorrelation sums up Kendall's tau-b between the two orders of each known
+// user: 1 is the same order, -1 the reverse.
+type RankCorrelation struct {
+	Mean float64 `json:"mean"`
+	Min  float64 `json:"min"`
+	P10  float64 `json:"p10"` // a tenth of the users have this or less
+}
+
+// FacetPreview lists the five values of a facet whose mean scores change most.
+type FacetPreview struct {
+	Facet  string  `json:"facet"`
+	Movers []Mover `json:"movers"`
+}
+
+// Mover is a value whose mean score over the known users changes.
+type Mover struct {
+	Value  string  `json:"value"`
+	Before float64 `json:"before"` // under the active strategy
+	After  float64 `json:"after"`  // under the other
+	Users  int     `json:"users"`  // whose score of it changes
+}
+
+// PreviewExample is a user whose profile would change.
+type PreviewExample struct {
+	UserToken       string     `json:"userToken"`
+	RankCorrelation float64    `json:"rankCorrelation"` // between Before and After
+	Before          []Affinity `json:"before"`          // the first ten
+	After           []Affinity `json:"after"`           // the first ten
+}
