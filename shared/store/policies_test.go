@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +60,11 @@ func TestDeclaredPolicies(t *testing.T) {
 				days := rapid.OneOf(rapid.IntRange(-1, 40_000), rapid.Int()).Draw(t, "days")
 				switch got := f.Policy(days).(type) {
 				case bigtable.MaxVersionsGCPolicy:
-					if ofEvents(table.Name) || got != 1 {
+					want := bigtable.MaxVersionsGCPolicy(1)
+					if ofEvents(table.Name) {
+						want = math.MaxInt32 // no limit, or longer than a policy can say
+					}
+					if got != want || ofEvents(table.Name) && days > 0 && days < 100_000 {
 						t.Errorf("%s:%s, %d days: %v", table.Name, f.Name, days, got)
 					}
 				case bigtable.MaxAgeGCPolicy:
@@ -65,15 +72,37 @@ func TestDeclaredPolicies(t *testing.T) {
 					if !ofEvents(table.Name) || days <= 0 || age%day != 0 || int(age/day) != days+1 {
 						t.Errorf("%s:%s, %d days: %v", table.Name, f.Name, days, got)
 					}
-				case nil: // without limit, or longer than a policy can say
-					if !ofEvents(table.Name) || days > 0 && days < 100_000 {
-						t.Errorf("%s:%s, %d days: none", table.Name, f.Name, days)
-					}
 				default:
 					t.Errorf("%s:%s, %d days: %v is of another kind", table.Name, f.Name, days, got)
 				}
 			})
 		}
+	}
+}
+
+// Terraform's rules are those of Policy: the number of versions of the rule that
+// never fires, and the day more than the retention.
+func TestPolicyMatchesTerraform(t *testing.T) {
+	text, err := os.ReadFile("../../terraform/modules/bigtable/main.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := regexp.MustCompile(`(?s)  rules = \{\n(.*?)\n  \}\n`).FindStringSubmatch(string(text))
+	if rules == nil {
+		t.Fatal("terraform/modules/bigtable/main.tf has no rules in the form that this test reads")
+	}
+	events, others := store.Family{Collect: store.ByAge}, store.Family{Collect: store.ButNewest}
+	for _, want := range []string{
+		fmt.Sprintf("newest = { max_version = %d }", others.Policy(90)),
+		`age = { max_age = "${(var.longest_retention_days + 1) * 24}h" }`,
+		fmt.Sprintf("never = { max_version = %d }", events.Policy(0)),
+	} {
+		if got := strings.Join(strings.Fields(rules[1]), " "); !strings.Contains(got, want) {
+			t.Errorf("Terraform's rules are %s, want %s", got, want)
+		}
+	}
+	if got := time.Duration(events.Policy(90).(bigtable.MaxAgeGCPolicy)); got != (90+1)*24*time.Hour {
+		t.Errorf("90 days are kept for %s", got)
 	}
 }
 

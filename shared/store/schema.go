@@ -91,15 +91,21 @@ const (
 
 const day = 24 * time.Hour
 
-// Policy is the garbage collection of the family as it is deployed, where this is
-// the longest retention of all apps; 0 is without limit. nil: nothing is ever
-// dropped. A day more than the retention leaves room for clocks.
+// neverVersions is the number of versions in a policy that drops nothing, because
+// no cell has that many. Terraform has the same number.
+const neverVersions = math.MaxInt32
+
+// Policy returns the garbage collection of the family as Terraform deploys it.
+// longestRetentionDays is the longest retention of all apps; 0 means no limit.
+// The age is one day longer than the retention, because clocks differ. Without a
+// limit, or with one that no duration can express, the policy drops nothing. It is
+// not an empty policy: Bigtable may report an empty policy as none.
 func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 	if f.Collect == ButNewest {
 		return bigtable.MaxVersionsPolicy(1)
 	}
-	if longestRetentionDays <= 0 || longestRetentionDays >= int(math.MaxInt64/day) { // beyond all time there is
-		return nil
+	if longestRetentionDays <= 0 || longestRetentionDays >= int(math.MaxInt64/day) {
+		return bigtable.MaxVersionsPolicy(neverVersions)
 	}
 	return bigtable.MaxAgePolicy(time.Duration(longestRetentionDays+1) * day)
 }
@@ -135,10 +141,11 @@ func decodeTables(text string) ([]Table, error) {
 	return file.Tables, nil
 }
 
-// CreateTables makes what is missing of the schema, for stacks that Terraform
-// does not stand up. Families of events get no age here: collection follows the
-// wall clock and would eat imported history. With selfCollecting, for a store
-// whose Config says so, large tables get no policy at all.
+// CreateTables creates the missing tables and families, for a local stack or a
+// test. Families of events get no policy here: an age follows the wall clock and
+// would drop imported history, and any other policy makes the emulators scan the
+// log for nothing. With selfCollecting, for a store whose Config says so, large
+// tables get no policy at all.
 func CreateTables(ctx context.Context, admin *bigtable.AdminClient, selfCollecting bool) error {
 	tables, err := Tables()
 	if err != nil {
@@ -149,8 +156,8 @@ func CreateTables(ctx context.Context, admin *bigtable.AdminClient, selfCollecti
 			return fmt.Errorf("create table %s: %w", t.Name, err)
 		}
 		for _, f := range t.Families {
-			var family bigtable.Family // without a policy: an empty one would have the emulators walk the log in vain
-			if !selfCollecting || t.Name == TableRefused {
+			var family bigtable.Family
+			if f.Collect == ButNewest && (!selfCollecting || t.Name == TableRefused) {
 				family.GCPolicy = f.Policy(0)
 			}
 			err := admin.CreateColumnFamilyWithConfig(ctx, t.Name, f.Name, family)

@@ -39,29 +39,32 @@ locals {
     for f in t.families : "${t.name}/${f.name}" => { table = t.name, family = f.name, collect = f.collect }
   }]...)
 
-  # A day more than the retention leaves room for clocks.
+  # The age is one day longer than the retention, because clocks differ. Without a
+  # limit the rule is one that never fires, and not an empty one: if Bigtable
+  # reported an empty rule as no policy, each plan would create the policy again.
+  # shared/store has the same rules.
   rules = {
     newest = { max_version = 1 }
     age    = { max_age = "${(var.longest_retention_days + 1) * 24}h" }
+    never  = { max_version = 2147483647 }
   }
 }
 
-# A family that nothing is dropped of has a policy without rules, and not none:
-# a policy that is removed from here is abandoned, so that the one in Bigtable
-# would go on dropping. Abandoned it must be, since a replicated instance refuses
-# to have one removed.
+# Every family has a policy, even where nothing is dropped. Terraform abandons a
+# policy that it no longer has, because a replicated instance refuses to remove one,
+# and Bigtable would still apply it.
 resource "google_bigtable_gc_policy" "this" {
   for_each = local.families
 
   instance_name   = google_bigtable_instance.this.name
   table           = google_bigtable_table.this[each.value.table].name
   column_family   = each.value.family
-  gc_rules        = each.value.collect == "age" && var.longest_retention_days == 0 ? null : jsonencode({ rules = [local.rules[each.value.collect]] })
+  gc_rules        = jsonencode({ rules = [local.rules[each.value.collect == "age" && var.longest_retention_days == 0 ? "never" : each.value.collect]] })
   deletion_policy = "ABANDON"
 
-  # A longer age is one of the changes that a replicated instance warns of and
-  # refuses: until every cluster has it, one may have dropped what another still
-  # has. No app counts such events before its own retention is raised, which is
-  # done after the clusters agree.
+  # A replicated instance refuses a longer age unless warnings are ignored: until
+  # every cluster has the new age, one cluster may have dropped what another one
+  # still has. That does no harm: an app gets its longer retention only after the
+  # clusters have the same data (see the README of the deployment).
   ignore_warnings = each.value.collect == "age"
 }

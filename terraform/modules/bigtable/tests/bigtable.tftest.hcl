@@ -64,11 +64,11 @@ run "kept_for_ever" {
     longest_retention_days = 0
   }
 
-  # The policy must be there, and empty: if it were taken away, Bigtable would
-  # keep the one before.
+  # The policy must exist, because Bigtable would otherwise keep the previous one,
+  # and its rule must never fire.
   assert {
-    condition     = google_bigtable_gc_policy.this["events/e"].gc_rules == null && google_bigtable_gc_policy.this["users/u"].gc_rules != null
-    error_message = "Events of an app that keeps them for ever would go."
+    condition     = jsondecode(google_bigtable_gc_policy.this["events/e"].gc_rules) == { rules = [{ max_version = 2147483647 }] } && jsondecode(google_bigtable_gc_policy.this["users/u"].gc_rules) == { rules = [{ max_version = 1 }] }
+    error_message = "Bigtable would drop events of an app that keeps them for ever: ${google_bigtable_gc_policy.this["events/e"].gc_rules}"
   }
 }
 
