@@ -1,7 +1,8 @@
 module "bigtable" {
   source = "./modules/bigtable"
 
-  project_id = var.project_id
+  project_id    = var.project_id
+  instance_name = var.bigtable_instance
   clusters = { for id, c in var.clusters : id => {
     zone       = coalesce(c.zone, "${var.region}-b")
     min_nodes  = c.min_nodes
@@ -23,6 +24,7 @@ module "firestore" {
   source = "./modules/firestore"
 
   project_id             = var.project_id
+  database               = var.firestore_database
   location               = var.region
   point_in_time_recovery = var.point_in_time_recovery
   deletion_protection    = var.deletion_protection

@@ -27,6 +27,7 @@ module "monitoring" {
   dead_letter_subscription = local.deployment.topics.deadLetters.subscription
   queue                    = local.deployment.queue
   bigtable_instance        = module.bigtable.instance
+  firestore_database       = module.firestore.database
   security_policy          = one(module.edge[*].security_policy)
 
   depends_on = [terraform_data.project]

@@ -72,6 +72,20 @@ variable "primary_cluster" {
   }
 }
 
+variable "bigtable_instance" {
+  description = "Name of the Bigtable instance. Change it only to restore a backup, as README.md says: another name is another instance, without the data."
+  type        = string
+  default     = "affinity"
+  nullable    = false
+}
+
+variable "firestore_database" {
+  description = "Name of the Firestore database that holds the configuration. Change it only to restore a backup, as README.md says: another name is another database, without the data."
+  type        = string
+  default     = "affinity"
+  nullable    = false
+}
+
 variable "longest_retention_days" {
   description = "The longest retention of all apps in days. Bigtable drops events that are older by more than a day, so raise it before an app's. 0: some app keeps its events for ever."
   type        = number

@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/terraform"
 )
 
 // configStore is where apps and keys lie.
@@ -53,7 +54,7 @@ func (t *tool) appCommand() *cobra.Command {
 	})
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project (default: $GOOGLE_CLOUD_PROJECT)")
-	flags.StringVar(&a.database, "database", firestore.DefaultDatabaseID, "Firestore database")
+	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
 	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand())
 	return group
 }

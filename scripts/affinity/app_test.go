@@ -30,7 +30,7 @@ func TestAppCommands(t *testing.T) {
 	app("list").wants(t, cli.ExitOK, "there are no apps")
 	made := app("create shop --retention-days 30")
 	made.wants(t, cli.ExitOK, "events count for 30 days; wide, compact", "it is shown only now")
-	if project != "p" || database != "(default)" {
+	if project != "p" || database != "affinity" {
 		t.Errorf("opened database %q of project %q", database, project)
 	}
 	holds(t, store, made, auth.All...)

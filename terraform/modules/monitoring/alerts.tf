@@ -7,7 +7,7 @@ locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
   # Said by every runbook that asks the engine: where it is, and how to come by a key.
-  as_admin = "`--url https://HOST --app APP --key KEY`, where KEY is what `go run ./scripts/affinity app key add APP --acl admin,recommendation --project PROJECT --database affinity` prints; remove it afterwards: `go run ./scripts/affinity app key list APP --project PROJECT --database affinity` shows its HASH for `go run ./scripts/affinity app key remove APP HASH --project PROJECT --database affinity`"
+  as_admin = "`--url https://HOST --app APP --key KEY`, where KEY is what `go run ./scripts/affinity app key add APP --acl admin,recommendation --project PROJECT --database ${var.firestore_database}` prints; remove it afterwards: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database}` shows its HASH for `go run ./scripts/affinity app key remove APP HASH --project PROJECT --database ${var.firestore_database}`"
 
   # Alerts by metrics that Google keeps.
   measured = {

@@ -64,6 +64,13 @@ variable "queue" {
   nullable    = false
 }
 
+variable "firestore_database" {
+  description = "Firestore database that the commands of the runbooks name."
+  type        = string
+  default     = "affinity"
+  nullable    = false
+}
+
 variable "bigtable_instance" {
   description = "The Bigtable instance."
   type        = string
