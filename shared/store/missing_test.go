@@ -24,11 +24,11 @@ func TestWithoutTheNarrowTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(store.CreateTables(ctx, admin, true), admin.DeleteTable(ctx, store.TableEventsNarrow), admin.Close())
+	err = errors.Join(store.CreateTables(ctx, admin), admin.DeleteTable(ctx, store.TableEventsNarrow), admin.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(ctx, store.Config{Project: "p", Instance: "i", FilterColumns: 6, SelfCollect: true}, opts...)
+	s, err := store.Open(ctx, store.Config{Project: "p", Instance: "i", FilterColumns: 6}, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,11 +142,10 @@ func decodeTables(text string) ([]Table, error) {
 }
 
 // CreateTables creates the missing tables and families, for a local stack or a
-// test. Families of events get no policy here: an age follows the wall clock and
-// would drop imported history, and any other policy makes the emulators scan the
-// log for nothing. With selfCollecting, for a store whose Config says so, large
-// tables get no policy at all.
-func CreateTables(ctx context.Context, admin *bigtable.AdminClient, selfCollecting bool) error {
+// test; Terraform creates the deployed tables. Families of events get no policy
+// here: an age follows the wall clock and would drop imported history, and any
+// other policy makes an emulator scan the log for nothing.
+func CreateTables(ctx context.Context, admin *bigtable.AdminClient) error {
 	tables, err := Tables()
 	if err != nil {
 		return err
@@ -157,7 +156,7 @@ func CreateTables(ctx context.Context, admin *bigtable.AdminClient, selfCollecti
 		}
 		for _, f := range t.Families {
 			var family bigtable.Family
-			if f.Collect == ButNewest && (!selfCollecting || t.Name == TableRefused) {
+			if f.Collect == ButNewest {
 				family.GCPolicy = f.Policy(0)
 			}
 			err := admin.CreateColumnFamilyWithConfig(ctx, t.Name, f.Name, family)

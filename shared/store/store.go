@@ -24,15 +24,11 @@ type Config struct {
 	// ServingProfile may be multi-cluster: it only reads profiles that are stored.
 	// Empty means Profile.
 	ServingProfile string `env:"BIGTABLE_SERVING_APP_PROFILE"`
-	// FilterColumns is the most columns that Bigtable is asked to sift; a strategy
-	// that scores more has whole rows sent, as has one whose filter would be too
-	// large. The emulators copy a row once for every column, so that there a handful
-	// is best.
+	// FilterColumns is the largest number of columns that Bigtable is asked to
+	// filter by. For a strategy that scores more columns, or whose filter would be
+	// too large, Bigtable sends whole rows. The best value depends on the server: an
+	// emulator copies a row once for every column.
 	FilterColumns int `env:"BIGTABLE_FILTER_COLUMNS" envDefault:"150"`
-	// SelfCollect drops superseded cells of user rows with each profile that is
-	// written. Bigtable does that by itself; the in-process one walks all rows under
-	// a lock once a second, which every read then waits for.
-	SelfCollect bool
 }
 
 // Store is a handle on the tables, safe for concurrent use.
@@ -44,7 +40,6 @@ type Store struct {
 	objects, refused *bigtable.Table
 	separateServing  bool
 	filterColumns    int
-	selfCollect      bool
 }
 
 // Sizes of one MutateRows request: Bigtable takes 100,000 mutations of all rows
@@ -61,7 +56,7 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, serving: client, filterColumns: cfg.FilterColumns, selfCollect: cfg.SelfCollect}
+	s := &Store{client: client, serving: client, filterColumns: cfg.FilterColumns}
 	if cfg.ServingProfile != "" && cfg.ServingProfile != cfg.Profile {
 		s.separateServing = true
 		if s.serving, err = newClient(ctx, cfg, cfg.ServingProfile, opts); err != nil {

@@ -39,10 +39,6 @@ type User struct {
 	// there is a cell of what was read of the two. A ticket reads neither.
 	Profile, Summary []byte
 	HasProfile       bool
-
-	// since is a cell time that every cell of the state has or exceeds: what is
-	// older of the columns that only the server stamps is superseded.
-	since bigtable.Timestamp
 }
 
 // TakeTicket draws the user's next ticket and reads manifest, tombstone and
@@ -150,10 +146,7 @@ func parseUser(row bigtable.Row) (User, error) {
 		return 0, fmt.Errorf("user row %q column %q: %d bytes, want 8", row.Key(), item.Column, len(item.Value))
 	}
 	var err error
-	for i, item := range row[familyState] {
-		if i == 0 || item.Timestamp < u.since {
-			u.since = item.Timestamp
-		}
+	for _, item := range row[familyState] {
 		switch item.Column[len(familyState)+1:] {
 		case columnCounter:
 			u.Ticket, err = number(item)
@@ -199,12 +192,8 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 	b.again = true
 	for _, w := range writes {
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
-		setProfile(m, at, w.Value, w.Summary, s.selfCollect)
-		if s.selfCollect && w.Row.since > 0 { // an end of 0 would mean none
-			for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnVersion} {
-				m.DeleteTimestampRange(familyState, column, 0, w.Row.since)
-			}
-		}
+		m.Set(familyProfile, columnProfile, at, w.Value)
+		m.Set(familyProfile, columnSummary, at, w.Summary)
 		if w.Version != w.Row.Version {
 			// The server's time, like that of tickets; the write is then not retried by
 			// the client, but by whoever brought it here.
@@ -220,18 +209,6 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 	return nil
 }
 
-// setProfile sets a profile and its summary at a ticket's time and, if asked to,
-// drops older ones: after setting them, so that no column is ever without a cell
-// (see replace).
-func setProfile(m *bigtable.Mutation, at bigtable.Timestamp, value, summary []byte, dropOlder bool) {
-	m.Set(familyProfile, columnProfile, at, value)
-	m.Set(familyProfile, columnSummary, at, summary)
-	if dropOlder && at > 0 { // an end of 0 would mean none
-		m.DeleteTimestampRange(familyProfile, columnProfile, 0, at)
-		m.DeleteTimestampRange(familyProfile, columnSummary, 0, at)
-	}
-}
-
 func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
 // AdvanceTombstone marks a user's events up to a time as deleted, unless a later
@@ -239,9 +216,9 @@ func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint6
 // order deletions: every ticket rewrites the cell.
 func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until int64) error {
 	covered := latest(columnDeleted, bigEndian(until), nil)
-	raise := s.replace(columnDeleted, bigEndian(until))
+	advance := replace(columnDeleted, bigEndian(until))
 	err := retryAtomic(ctx, func() error {
-		return s.users.Apply(ctx, userKey(app, user), bigtable.NewCondMutation(covered, nil, raise))
+		return s.users.Apply(ctx, userKey(app, user), bigtable.NewCondMutation(covered, nil, advance))
 	})
 	if err != nil {
 		return fmt.Errorf("raise tombstone of %s,%s: %w", app, user, err)
@@ -255,8 +232,13 @@ func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until in
 // "compute", never an empty profile, which would hide events newer than the
 // tombstone.
 func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
-	m := s.replace(columnManifest, manifest)
-	setProfile(m, bigtable.Timestamp(ticket*microsPerTicket), nil, nil, true)
+	m, at := replace(columnManifest, manifest), bigtable.Timestamp(ticket*microsPerTicket)
+	for _, column := range []string{columnProfile, columnSummary} {
+		m.Set(familyProfile, column, at, nil)
+		if at > 0 { // a range that ends at 0 has no end
+			m.DeleteTimestampRange(familyProfile, column, 0, at)
+		}
+	}
 	// The client tries nothing again that is stamped by the server. Doing it twice
 	// is harmless: a manifest that names less is true.
 	err := retryAtomic(ctx, func() error { return s.users.Apply(ctx, userKey(app, user), m) })
@@ -266,16 +248,13 @@ func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, 
 	return nil
 }
 
-// replace sets a column of the state in the place of every version there is. The
-// time is the server's, like that of tickets; one whose clock is behind must not
-// leave the new cell below an older one, so those are deleted. The in-process
-// Bigtable has one clock, and a column without a cell is taken from under its
-// readers: there the new cell alone is set.
-func (s *Store) replace(column string, value []byte) *bigtable.Mutation {
+// replace returns a mutation that sets a state column and deletes every other
+// version of it. The new cell has the server's time, like the cells that a ticket
+// writes. A server whose clock is behind must not leave the new cell below an
+// older one, so the older ones are deleted.
+func replace(column string, value []byte) *bigtable.Mutation {
 	m := bigtable.NewMutation()
-	if !s.selfCollect {
-		m.DeleteCellsInColumn(familyState, column)
-	}
+	m.DeleteCellsInColumn(familyState, column)
 	m.Set(familyState, column, bigtable.ServerTime, value)
 	return m
 }
@@ -296,11 +275,11 @@ func (s *Store) SwapManifest(ctx context.Context, app, user string, was int64, n
 	var cond *bigtable.Mutation
 	if was == 0 {
 		// Absent or empty: no cell has a first byte.
-		cond = bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, s.replace(columnManifest, now))
+		cond = bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, replace(columnManifest, now))
 	} else {
 		prefix := history.Manifest{Version: was}.AppendBinary(nil)[:history.PrefixSize]
 		next := history.Manifest{Version: was + 1}.AppendBinary(nil)[:history.PrefixSize]
-		cond = bigtable.NewCondMutation(latest(columnManifest, prefix, next), s.replace(columnManifest, now), nil)
+		cond = bigtable.NewCondMutation(latest(columnManifest, prefix, next), replace(columnManifest, now), nil)
 	}
 	return s.swap(ctx, app, user, cond, was == 0)
 }
@@ -309,7 +288,7 @@ func (s *Store) SwapManifest(ctx context.Context, app, user string, was int64, n
 // False is as with SwapManifest.
 func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, now []byte) (bool, error) {
 	newest := latest(columnCounter, bigEndian(ticket), bigEndian(ticket+1))
-	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, s.replace(columnManifest, now), nil), false)
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, replace(columnManifest, now), nil), false)
 }
 
 // swap runs a conditional mutation and tells whether it was applied: when the

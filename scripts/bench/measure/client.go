@@ -57,8 +57,7 @@ func (c *client) open(ctx context.Context) (err error) {
 	if c.admin, err = bigtable.NewAdminClient(ctx, instanceProject, instanceName, opts...); err != nil {
 		return fmt.Errorf("open Bigtable administration: %w", err)
 	}
-	// Without policies: the server's collector would walk the tables while others are measured.
-	if err := store.CreateTables(ctx, c.admin, true); err != nil {
+	if err := c.createTables(ctx); err != nil {
 		return err
 	}
 	c.raw, err = bigtable.NewClientWithConfig(ctx, instanceProject, instanceName,
@@ -73,6 +72,25 @@ func (c *client) open(ctx context.Context) (err error) {
 	cfg.FilterColumns = sifted
 	c.store, err = store.Open(ctx, cfg, opts...)
 	return err
+}
+
+// createTables makes the tables without garbage collection, which would walk them during a measurement.
+func (c *client) createTables(ctx context.Context) error {
+	tables, err := store.Tables()
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if err := c.admin.CreateTable(ctx, t.Name); err != nil {
+			return fmt.Errorf("create table %s: %w", t.Name, err)
+		}
+		for _, f := range t.Families {
+			if err := c.admin.CreateColumnFamily(ctx, t.Name, f.Name); err != nil {
+				return fmt.Errorf("create family %s of table %s: %w", f.Name, t.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // close ends the connection and the server. The clients share the connection and have nothing else to give back.

@@ -2,42 +2,54 @@ package emulator
 
 import (
 	"fmt"
+	"slices"
 
 	"cloud.google.com/go/bigtable/bttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Bigtable is a Bigtable server in this process. It starts empty: making tables is the store's business, and there are
-// no instances to make. Its garbage collection follows the wall clock, so a family with an age loses old cells whatever
-// clock the caller uses.
+// Bigtable is a Bigtable server in this process. It starts without tables and
+// needs no instance.
 type Bigtable struct {
-	// Addr is the host:port the server listens on, for option.WithEndpoint or BIGTABLE_EMULATOR_HOST.
+	// Addr is the host:port the server listens on, for option.WithEndpoint or
+	// BIGTABLE_EMULATOR_HOST.
 	Addr   string
 	server *bttest.Server
 }
 
-// StartBigtable starts a server. Options add to its own, such as interceptors, which see every request. The error says
-// why no port of 127.0.0.1 could be had.
+// StartBigtable starts a server on a free port of 127.0.0.1. A family that keeps
+// one version is collected when it is written, not by a periodic walk over all
+// rows. A family with an age is collected by the wall clock, whatever clock the
+// caller uses. opts may hold interceptors, which see every request.
 func StartBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
+	v := &versions{single: map[familyName]bool{}}
+	return StartPlainBigtable(slices.Concat(opts, v.options())...)
+}
+
+// StartPlainBigtable starts a server that collects superseded cells as Google's
+// Bigtable does: some time after the write. About once a second it walks every
+// row under a lock that reads wait for.
+func StartPlainBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
 	server, err := bttest.NewServer("127.0.0.1:0", append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC))...)
 	if err != nil {
-		return nil, fmt.Errorf("start the Bigtable stand-in: %w", err)
+		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}
 	return &Bigtable{Addr: server.Addr, server: server}, nil
 }
 
-// Conn returns a connection for option.WithGRPCConn, which the caller closes. It takes rows as large as the server
-// sends, where a client's own default would refuse them.
+// Conn returns a connection for option.WithGRPCConn. The caller closes it. It
+// accepts rows as large as the server sends, which a client's default limit would
+// refuse.
 func (b *Bigtable) Conn() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(b.Addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxRPC), grpc.MaxCallSendMsgSize(maxRPC)))
 	if err != nil {
-		return nil, fmt.Errorf("connect to the Bigtable stand-in at %s: %w", b.Addr, err)
+		return nil, fmt.Errorf("connect to the Bigtable emulator at %s: %w", b.Addr, err)
 	}
 	return conn, nil
 }
 
-// Close stops the server and drops its data.
+// Close stops the server and discards its data.
 func (b *Bigtable) Close() { b.server.Close() }

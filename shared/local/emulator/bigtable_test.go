@@ -3,6 +3,8 @@ package emulator_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,4 +71,89 @@ func TestBigtable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of a family that keeps one version, superseded cells go with the next write,
+// and the newest cell of a column always stays.
+func TestBigtableKeepsOneVersion(t *testing.T) {
+	server, err := emulator.StartBigtable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	conn, err := server.Conn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	admin, err := bigtable.NewAdminClient(ctx, "p", "i", option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := bigtable.NewClientWithConfig(ctx, "p", "i", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "all"),
+		admin.CreateColumnFamilyWithConfig(ctx, "t", "one", bigtable.Family{GCPolicy: bigtable.MaxVersionsPolicy(1)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := client.Open("t")
+	set := func(family string, at bigtable.Timestamp, value string) *bigtable.Mutation {
+		m := bigtable.NewMutation()
+		m.Set(family, "q", at, []byte(value))
+		return m
+	}
+	expect := func(step, family string, want ...string) {
+		t.Helper()
+		row, err := table.ReadRow(ctx, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, cell := range row[family] {
+			got = append(got, string(cell.Value))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: family %q holds %q, want %q", step, family, got, want)
+		}
+	}
+	apply := func(m *bigtable.Mutation) {
+		t.Helper()
+		if err := table.Apply(ctx, "r", m); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for i, value := range []string{"a", "b"} {
+		apply(set("all", bigtable.Timestamp(1000*(i+1)), value))
+		apply(set("one", bigtable.Timestamp(1000*(i+1)), value))
+	}
+	expect("two writes", "all", "b", "a")
+	expect("two writes", "one", "b")
+
+	if errs, err := table.ApplyBulk(ctx, []string{"r"}, []*bigtable.Mutation{set("one", 3000, "c")}); errors.Join(append(errs, err)...) != nil {
+		t.Fatal(errs, err)
+	}
+	expect("a bulk write", "one", "c")
+
+	apply(set("one", 1000, "late"))
+	expect("a late write", "one", "c", "late")
+
+	replace := bigtable.NewMutation()
+	replace.DeleteCellsInColumn("one", "q")
+	replace.Set("one", "q", bigtable.ServerTime, []byte("d"))
+	apply(bigtable.NewCondMutation(bigtable.PassAllFilter(), replace, nil))
+	expect("a conditional write at the server's time", "one", "d", "c", "late")
+
+	add := bigtable.NewReadModifyWrite()
+	add.AppendValue("one", "q", []byte("e"))
+	row, err := table.ApplyReadModifyWrite(ctx, "r", add)
+	if err != nil || string(row["one"][0].Value) != "de" {
+		t.Fatalf("%v, %v; want de", row, err)
+	}
+	expect("a read-modify-write", "one", "de")
 }

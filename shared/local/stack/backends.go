@@ -54,11 +54,11 @@ func (s *Stack) openBigtable(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("open Bigtable administration: %w", err)
 	}
-	if err := errors.Join(store.CreateTables(ctx, admin, inProcess), admin.Close()); err != nil {
+	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
 		return err
 	}
 	cfg := store.Config{
-		Project: Project, Instance: Instance, Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6, SelfCollect: inProcess,
+		Project: Project, Instance: Instance, Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
 	}
 	if s.Backends.Store, err = store.Open(ctx, cfg, opts...); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package storetest gives tests a store of their own: the real client on an
-// in-process Bigtable, which holds the data in memory until the test ends, or on
-// an emulator that runs already.
+// Package storetest gives a test a store of its own: the real client on an
+// in-process Bigtable, which holds its data in memory until the test ends, or on
+// an emulator that already runs.
 package storetest
 
 import (
@@ -19,29 +19,45 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// FilterColumns suits the in-process Bigtable, which copies a row for every
-// column that it is asked to sift.
+// FilterColumns suits the in-process Bigtable, which copies a row once for every
+// column that it filters.
 const FilterColumns = 6
 
-// New starts a Bigtable, makes the tables and opens a store on them. dial adds
-// to how the client connects, to make it fail where a test wants it to.
+// New starts an in-process Bigtable, makes the tables and opens a store on them.
+// It collects superseded cells when they are written, so that reads never wait
+// for a collector. dial adds options to the store's connection, such as
+// interceptors that make it fail.
 func New(tb testing.TB, dial ...grpc.DialOption) *store.Store {
 	tb.Helper()
 	s, _ := NewWithClient(tb, dial...)
 	return s
 }
 
-// NewWithClient does what New does, and gives a client of the same Bigtable to
-// put there what no version of the store writes.
+// NewWithClient is New with a client of the same Bigtable, for cells that no
+// version of the store writes.
 func NewWithClient(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
-	return open(tb, Start(tb), true, dial)
+	return OpenAt(tb, started(tb, emulator.StartBigtable), dial...)
 }
 
-// Start starts a Bigtable without tables and returns its address, for OpenAt.
+// NewDeployed is NewWithClient on a Bigtable that receives every mutation as the
+// store sends it, and collects superseded cells some time later, as the deployed
+// one does.
+func NewDeployed(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
+	tb.Helper()
+	return OpenAt(tb, Start(tb), dial...)
+}
+
+// Start starts the Bigtable of NewDeployed without tables and returns its
+// address, for OpenAt.
 func Start(tb testing.TB) string {
 	tb.Helper()
-	server, err := emulator.StartBigtable()
+	return started(tb, emulator.StartPlainBigtable)
+}
+
+func started(tb testing.TB, start func(...grpc.ServerOption) (*emulator.Bigtable, error)) string {
+	tb.Helper()
+	server, err := start()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -49,15 +65,9 @@ func Start(tb testing.TB) string {
 	return server.Addr
 }
 
-// OpenAt opens a store as it is opened on Bigtable itself, where the server drops
-// superseded cells, on an emulator at an address: in an instance of its own, so
-// that tests may share the emulator.
+// OpenAt makes the tables in a new instance of the Bigtable emulator at addr and
+// opens a store on them. Tests may share one emulator.
 func OpenAt(tb testing.TB, addr string, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
-	tb.Helper()
-	return open(tb, addr, false, dial)
-}
-
-func open(tb testing.TB, addr string, selfCollect bool, dial []grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
 	const project = "test"
 	ctx, instance := context.Background(), "test-"+strings.ToLower(rand.Text())
@@ -67,7 +77,7 @@ func open(tb testing.TB, addr string, selfCollect bool, dial []grpc.DialOption) 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := errors.Join(store.CreateTables(ctx, admin, selfCollect), admin.Close()); err != nil {
+	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
 		tb.Fatal(err)
 	}
 	client, err := bigtable.NewClientWithConfig(ctx, project, instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
@@ -77,7 +87,7 @@ func open(tb testing.TB, addr string, selfCollect bool, dial []grpc.DialOption) 
 	for _, d := range dial {
 		opts = append(opts, option.WithGRPCDialOption(d))
 	}
-	s, err := store.Open(ctx, store.Config{Project: project, Instance: instance, FilterColumns: FilterColumns, SelfCollect: selfCollect}, opts...)
+	s, err := store.Open(ctx, store.Config{Project: project, Instance: instance, FilterColumns: FilterColumns}, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,0 +1,211 @@
+package profile_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// harness leads processes from request to request, in the order that a test
+// chooses.
+type harness struct{ *fixture }
+
+// opener opens a store on one kind of Bigtable.
+type opener func(testing.TB, ...grpc.DialOption) (*store.Store, *bigtable.Client)
+
+// onEveryBigtable runs a test on a Bigtable that drops superseded cells at once,
+// and on one that keeps them for a while, as the deployed one does.
+func onEveryBigtable(t *testing.T, test func(*testing.T, opener)) {
+	t.Run("in process", func(t *testing.T) { test(t, storetest.NewWithClient) })
+	t.Run("deployed", func(t *testing.T) { test(t, storetest.NewDeployed) })
+}
+
+// newHarness folds from two events outside the blocks on, when it is asked to.
+func newHarness(t *testing.T, open opener) *harness {
+	t.Helper()
+	return &harness{newFixtureOn(t, open, 90, plain, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))}
+}
+
+// clear empties the tables and begins with another engine.
+func (s *harness) clear() {
+	s.t.Helper()
+	for _, name := range []string{store.TableEvents, store.TableUsers, store.TableHistories} {
+		table := s.client.Open(name)
+		gone := bigtable.NewMutation()
+		gone.DeleteRow()
+		var keys []string
+		err := table.ReadRows(ctx, bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
+			keys = append(keys, r.Key())
+			return true
+		})
+		for _, key := range keys {
+			err = errors.Join(err, table.Apply(ctx, key, gone))
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.eng = s.engine()
+}
+
+// folding is an engine that folds with a refresh of so many loose events.
+func (s *harness) folding(events int) *profile.Engine {
+	e := s.engine()
+	e.Tighten(events, 100, 100, 100, time.Minute)
+	return e
+}
+
+// calm is an engine of another process that folds only when told to.
+func (s *harness) calm() *profile.Engine { return s.folding(1000) }
+
+// at is an event so many hours after the day before.
+func (s *harness) at(hours int64) store.LogEvent { return bought("u", s.clock-day+hours*hour) }
+
+// leads starts a process and stops it before its first request.
+func (s *harness) leads(name string, do func(context.Context) error) *actor {
+	a := newActor(name)
+	a.run(do)
+	s.next(a)
+	return a
+}
+
+func (s *harness) applies(e *profile.Engine, events ...store.LogEvent) *actor {
+	app := s.app()
+	return s.leads("message", func(ctx context.Context) error {
+		_, err := e.Apply(ctx, app, events)
+		return err
+	})
+}
+
+func (s *harness) folds() *actor {
+	app := s.app()
+	return s.leads("fold", func(ctx context.Context) error {
+		_, err := s.calm().Fold(ctx, app, "u")
+		return err
+	})
+}
+
+func (s *harness) reads() *actor {
+	app := s.app()
+	return s.leads("read", func(ctx context.Context) error {
+		_, err := s.calm().Read(ctx, app, "u", 0)
+		return err
+	})
+}
+
+func (s *harness) recomputes() *actor {
+	app := s.app()
+	return s.leads("recompute", func(ctx context.Context) error {
+		_, err := s.calm().Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+		return err
+	})
+}
+
+// next waits until an actor stands before a request, whose method it returns,
+// or has ended.
+func (s *harness) next(a *actor) {
+	select {
+	case a.before = <-a.arrived:
+	case <-a.ended:
+		a.before = ""
+	}
+}
+
+// passes lets an actor make so many requests.
+func (s *harness) passes(a *actor, requests int) {
+	s.t.Helper()
+	for range requests {
+		s.answers(a, proceed)
+	}
+}
+
+func (s *harness) answers(a *actor, v verdict) {
+	s.t.Helper()
+	if a.before == "" {
+		s.t.Fatalf("%s has ended with %v", a.name, a.err)
+	}
+	a.verdict <- v
+	s.next(a)
+}
+
+// reaches lets an actor go on until it stands before a request of this method.
+func (s *harness) reaches(a *actor, method string) {
+	s.t.Helper()
+	for a.before != method {
+		s.passes(a, 1)
+	}
+}
+
+// ends lets an actor come to its end.
+func (s *harness) ends(a *actor) {
+	s.t.Helper()
+	for a.before != "" {
+		s.passes(a, 1)
+	}
+	if a.err != nil {
+		s.t.Fatalf("%s: %v", a.name, a.err)
+	}
+}
+
+// dies ends an actor before its next request.
+func (s *harness) dies(a *actor) {
+	s.t.Helper()
+	for a.before != "" {
+		s.answers(a, crash)
+	}
+}
+
+// fold folds all that is old enough.
+func (s *harness) fold() {
+	s.t.Helper()
+	if done, err := s.calm().Fold(ctx, s.app(), "u"); !done || err != nil {
+		s.t.Fatalf("fold: %v, %v", done, err)
+	}
+}
+
+func (s *harness) round(o profile.RecomputeOptions) {
+	s.t.Helper()
+	if _, err := s.calm().Recompute(ctx, s.app(), store.Range{}, o, func(profile.Progress) error { return nil }); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// counts holds that every way to the profile counts so many events.
+func (s *harness) counts(events int) {
+	s.t.Helper()
+	want := 30 * float64(events)
+	sets, err := s.eng.Compute(ctx, s.app(), []string{"u"}, affinity.Compile(plain))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got := red(profile.Result{Profile: sets["u"][0]}); got != want {
+		s.t.Errorf("from blocks and log: %v, want %v", got, want)
+	}
+	r := s.read("u")
+	if red(r) != want {
+		s.t.Errorf("read (stored: %v): %v, want %v", r.Stored, red(r), want)
+	}
+}
+
+func (s *harness) manifest() history.Manifest {
+	s.t.Helper()
+	row, err := s.store.ReadUser(ctx, appID, "u")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m, err := history.ParseManifest(row.Manifest)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
