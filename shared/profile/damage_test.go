@@ -10,19 +10,20 @@ import (
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // A damaged or lost block is named and counted, the log read in its place, and
 // the next fold writes another, whoever finds it.
 func TestADamagedBlock(t *testing.T) {
-	finders := map[string]func(*stage){
-		"read":      func(s *stage) { s.read("u") },
-		"refresh":   func(s *stage) { s.apply(s.at(20)) },
-		"recompute": func(s *stage) { s.recomputeAll() },
+	finders := map[string]func(*harness){
+		"read":      func(s *harness) { s.read("u") },
+		"refresh":   func(s *harness) { s.apply(s.at(20)) },
+		"recompute": func(s *harness) { s.recomputeAll() },
 	}
 	for name, find := range finders {
 		for _, lost := range []bool{false, true} {
-			s := newStage(t)
+			s := newHarness(t, storetest.NewWithClient)
 			s.apply(s.at(1), s.at(5))
 			s.fold()
 			id := s.manifest().Blocks[0].ID
@@ -59,18 +60,18 @@ func TestADamagedBlock(t *testing.T) {
 // A damaged manifest names nothing: the log is read, and the next fold begins
 // anew.
 func TestADamagedManifest(t *testing.T) {
-	finders := map[string]func(*stage){
-		"read": func(s *stage) {
+	finders := map[string]func(*harness){
+		"read": func(s *harness) {
 			s.setStrategy(plainer)
 			s.setStrategy(plain)
 			s.read("u")
 		},
-		"refresh":   func(s *stage) { s.apply(s.at(5)) },
-		"recompute": func(s *stage) { s.recomputeAll() },
-		"fold":      func(s *stage) { s.fold() },
+		"refresh":   func(s *harness) { s.apply(s.at(5)) },
+		"recompute": func(s *harness) { s.recomputeAll() },
+		"fold":      func(s *harness) { s.fold() },
 	}
 	for name, find := range finders {
-		s := newStage(t)
+		s := newHarness(t, storetest.NewWithClient)
 		s.apply(s.at(1), s.at(5))
 		s.fold()
 		m := bigtable.NewMutation()
@@ -95,7 +96,7 @@ func TestADamagedManifest(t *testing.T) {
 
 // What lay outside the blocks before blocks are trimmed still lies there after.
 func TestTrimmingForgetsNothing(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t, storetest.NewWithClient)
 	for i := range int64(10) { // too many to be joined with one more
 		s.apply(bought("u", s.clock-89*day-i))
 	}
@@ -117,7 +118,7 @@ func TestTrimmingForgetsNothing(t *testing.T) {
 // A deletion that died after its tombstone, and a refresh that had its ticket
 // before it: what the refresh stores does not know of the deletion.
 func TestARefreshBeforeADeletionThatDied(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t, storetest.NewWithClient)
 	s.apply(s.at(1))
 	m := s.applies(s.calm(), bought("u", s.clock+2000)) // stamped by a clock that is ahead
 	s.reaches(m, "ReadRows")
@@ -134,7 +135,7 @@ func TestARefreshBeforeADeletionThatDied(t *testing.T) {
 
 // What cannot be folded keeps nobody's profile from being computed.
 func TestAHistoryThatCannotBeFolded(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t, storetest.NewWithClient)
 	other := s.at(1)
 	other.User = "z"
 	s.apply(s.at(1), s.at(5), other)

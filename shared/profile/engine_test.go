@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
@@ -41,8 +42,8 @@ var (
 	}
 )
 
-// bench is an engine over a store of its own, with a clock that the test moves.
-type bench struct {
+// fixture is an engine over a store of its own, with a clock that the test moves.
+type fixture struct {
 	t      *testing.T
 	store  *store.Store
 	client *bigtable.Client
@@ -51,10 +52,16 @@ type bench struct {
 	clock  int64
 }
 
-func newBench(t *testing.T, retentionDays int, st strategy.Strategy) *bench {
+func newFixture(t *testing.T, retentionDays int, st strategy.Strategy) *fixture {
 	t.Helper()
-	b := &bench{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
-	b.store, b.client = storetest.NewWithClient(t)
+	return newFixtureOn(t, storetest.NewWithClient, retentionDays, st)
+}
+
+// newFixtureOn opens the store on a Bigtable of the test's choice.
+func newFixtureOn(t *testing.T, open opener, retentionDays int, st strategy.Strategy, dial ...grpc.DialOption) *fixture {
+	t.Helper()
+	b := &fixture{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
+	b.store, b.client = open(t, dial...)
 	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retentionDays}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +70,18 @@ func newBench(t *testing.T, retentionDays int, st strategy.Strategy) *bench {
 	return b
 }
 
-func (b *bench) engine() *profile.Engine {
+func (b *fixture) engine() *profile.Engine {
 	return profile.New(b.store, b.apps, config.NewCached(b.apps, 0), func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
 }
 
-func (b *bench) setStrategy(st strategy.Strategy) {
+func (b *fixture) setStrategy(st strategy.Strategy) {
 	b.t.Helper()
 	if _, _, err := b.apps.SetStrategy(ctx, appID, st); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) app() config.App {
+func (b *fixture) app() config.App {
 	b.t.Helper()
 	app, err := b.apps.App(ctx, appID)
 	if err != nil {
@@ -83,7 +90,7 @@ func (b *bench) app() config.App {
 	return app
 }
 
-func (b *bench) apply(events ...store.LogEvent) profile.Outcome {
+func (b *fixture) apply(events ...store.LogEvent) profile.Outcome {
 	b.t.Helper()
 	outcome, err := b.eng.Apply(ctx, b.app(), events)
 	if err != nil {
@@ -92,7 +99,7 @@ func (b *bench) apply(events ...store.LogEvent) profile.Outcome {
 	return outcome
 }
 
-func (b *bench) read(user string) profile.Result {
+func (b *fixture) read(user string) profile.Result {
 	b.t.Helper()
 	r, err := b.eng.Read(ctx, b.app(), user, 0)
 	if err != nil {
@@ -101,7 +108,7 @@ func (b *bench) read(user string) profile.Result {
 	return r
 }
 
-func (b *bench) delete(user string) int64 {
+func (b *fixture) delete(user string) int64 {
 	b.t.Helper()
 	until, err := b.eng.Delete(ctx, appID, user)
 	if err != nil {
@@ -132,7 +139,7 @@ func red(r profile.Result) float64 {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
 
 func TestAnEventCountsInTheNextRead(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock-hour), bought("v", b.clock-hour), bought("u", b.clock))
 	r := b.read("u")
 	if red(r) != 60 || !r.Stored || r.LastEventAt != b.clock || r.StrategyVersion != 1 {
@@ -148,7 +155,7 @@ func TestAnEventCountsInTheNextRead(t *testing.T) {
 }
 
 func TestAStrategyIsInForceForTheNextRead(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	b.setStrategy(decaying)
 	if r := b.read("u"); red(r) != 35 || r.Stored || r.StrategyVersion != 2 {
@@ -164,7 +171,7 @@ func TestAStrategyIsInForceForTheNextRead(t *testing.T) {
 }
 
 func TestAnEventLeavesTheWindow(t *testing.T) {
-	b := newBench(t, 10, plain)
+	b := newFixture(t, 10, plain)
 	first := b.clock
 	b.apply(bought("u", first), logEvent("u", first+day, "Ignored", event.Click))
 	b.clock = first + 10*day - 1
@@ -182,7 +189,7 @@ func TestAnEventLeavesTheWindow(t *testing.T) {
 }
 
 func TestRetentionIsPartOfAProfile(t *testing.T) {
-	b := newBench(t, 1, plain)
+	b := newFixture(t, 1, plain)
 	b.apply(bought("u", b.clock-2*day), bought("u", b.clock))
 	if r := b.read("u"); red(r) != 30 {
 		t.Fatalf("within a day: %+v", r)
@@ -196,7 +203,7 @@ func TestRetentionIsPartOfAProfile(t *testing.T) {
 }
 
 func TestADeletionSticks(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock-hour))
 	until := b.delete("u")
 	if r := b.read("u"); r.Known {
@@ -224,7 +231,7 @@ func TestADeletionSticks(t *testing.T) {
 }
 
 func TestADeletionCutShortIsInForce(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	// The process dies after the first of a deletion's three writes.
 	if err := b.store.AdvanceTombstone(ctx, appID, "u", b.clock); err != nil {
@@ -241,7 +248,7 @@ func TestADeletionCutShortIsInForce(t *testing.T) {
 }
 
 func TestDeletingAUserWithNewerEvents(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.clock += 10
 	b.apply(bought("u", b.clock)) // stamped by a machine whose clock is ahead
 	b.clock -= 10
@@ -253,7 +260,7 @@ func TestDeletingAUserWithNewerEvents(t *testing.T) {
 }
 
 func TestImportedHistoryCounts(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	for i := range int64(3) {
 		if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("u", b.clock-i*day), bought("w", b.clock-i*day)}); err != nil {
@@ -273,7 +280,7 @@ func TestImportedHistoryCounts(t *testing.T) {
 // A message that is given up after its log was written: what is in the log
 // counts, though no refresh succeeded.
 func TestAnAbandonedMessageIsInNoStoredProfileUnseen(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	half := []store.LogEvent{bought("u", b.clock-1)}
 	if err := b.store.Log(appID, schema.Default()).Append(ctx, half); err != nil {
@@ -291,7 +298,7 @@ func TestAnAbandonedMessageIsInNoStoredProfileUnseen(t *testing.T) {
 }
 
 func TestAnEventLaterThanTheClockIsCountedWhenItsTimeComes(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	if err := b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
 		t.Fatal(err)
@@ -307,7 +314,7 @@ func TestAnEventLaterThanTheClockIsCountedWhenItsTimeComes(t *testing.T) {
 }
 
 func TestAStaleCacheDoesNotBringAnOldStrategyBack(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	stale := b.app()
 	b.setStrategy(decaying)
 	b.apply(bought("u", b.clock))
@@ -324,7 +331,7 @@ func TestAStaleCacheDoesNotBringAnOldStrategyBack(t *testing.T) {
 }
 
 func TestReadManyMixesStoredComputedAndUnknown(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	var users []string
 	for i := range 250 { // more than one chunk
 		user := fmt.Sprint("u", i)
@@ -350,7 +357,7 @@ func TestReadManyMixesStoredComputedAndUnknown(t *testing.T) {
 }
 
 func TestAManifestOfANewerVersionIsNotIgnored(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	m := bigtable.NewMutation()
 	m.Set("u", "m", bigtable.Now(), []byte("packed by a newer version"))
@@ -365,12 +372,12 @@ func TestAManifestOfANewerVersionIsNotIgnored(t *testing.T) {
 	}
 }
 
-func (b *bench) recompute(o profile.RecomputeOptions) error {
+func (b *fixture) recompute(o profile.RecomputeOptions) error {
 	_, err := b.eng.Recompute(ctx, b.app(), store.Range{}, o, func(profile.Progress) error { return nil })
 	return err
 }
 
-func (b *bench) recomputeAll() {
+func (b *fixture) recomputeAll() {
 	b.t.Helper()
 	if err := b.recompute(profile.RecomputeOptions{}); err != nil {
 		b.t.Fatal(err)

@@ -18,8 +18,12 @@ import (
 
 // A fold has read past an event that is then logged and acknowledged.
 func TestAFoldDoesNotCoverAnEventItHasNotRead(t *testing.T) {
+	onEveryBigtable(t, testAFoldDoesNotCoverAnEventItHasNotRead)
+}
+
+func testAFoldDoesNotCoverAnEventItHasNotRead(t *testing.T, open opener) {
 	t.Run("announced", func(t *testing.T) {
-		s := newStage(t)
+		s := newHarness(t, open)
 		s.apply(s.at(1), s.at(5))
 		f := s.folds()
 		s.reaches(f, "MutateRow") // blocks: it has read the log
@@ -28,7 +32,7 @@ func TestAFoldDoesNotCoverAnEventItHasNotRead(t *testing.T) {
 		s.counts(3)
 	})
 	t.Run("with a refresh", func(t *testing.T) {
-		s := newStage(t)
+		s := newHarness(t, open)
 		s.apply(s.at(1))
 		m := s.applies(s.folding(2), s.at(5))
 		s.reaches(m, "CheckAndMutateRow")
@@ -37,7 +41,7 @@ func TestAFoldDoesNotCoverAnEventItHasNotRead(t *testing.T) {
 		s.counts(3)
 	})
 	t.Run("announced after the event was logged", func(t *testing.T) {
-		s := newStage(t)
+		s := newHarness(t, open)
 		s.apply(s.at(1), s.at(5))
 		m := s.applies(s.calm(), s.at(3))
 		s.reaches(m, "ReadModifyWriteRow") // logged, without a ticket
@@ -50,7 +54,11 @@ func TestAFoldDoesNotCoverAnEventItHasNotRead(t *testing.T) {
 // An event of a covered range becomes visible with the uncovering, not when it
 // is logged: a ticket drawn before would let a read of the old manifest hide it.
 func TestTheTicketIsDrawnAfterTheUncovering(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testTheTicketIsDrawnAfterTheUncovering)
+}
+
+func testTheTicketIsDrawnAfterTheUncovering(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(5))
 	s.fold()
 	s.setStrategy(plainer)
@@ -67,7 +75,11 @@ func TestTheTicketIsDrawnAfterTheUncovering(t *testing.T) {
 // Ticket and manifest are of one instant: a duplicate that read the manifest
 // before the uncovering must not write above one who read it after.
 func TestTicketAndManifestAreOfOneInstant(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testTicketAndManifestAreOfOneInstant)
+}
+
+func testTicketAndManifestAreOfOneInstant(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(5))
 	s.fold()
 	first := s.applies(s.calm(), s.at(3))
@@ -86,8 +98,12 @@ func TestTicketAndManifestAreOfOneInstant(t *testing.T) {
 // Whoever computes reads the row first: an event logged after that has a later
 // ticket.
 func TestAReaderWritesAtTheTicketItFoundBeforeTheLog(t *testing.T) {
+	onEveryBigtable(t, testAReaderWritesAtTheTicketItFoundBeforeTheLog)
+}
+
+func testAReaderWritesAtTheTicketItFoundBeforeTheLog(t *testing.T, open opener) {
 	for _, requests := range []int{1, 2} {
-		s := newStage(t)
+		s := newHarness(t, open)
 		s.apply(s.at(1))
 		s.setStrategy(plainer)
 		s.setStrategy(plain)
@@ -99,9 +115,11 @@ func TestAReaderWritesAtTheTicketItFoundBeforeTheLog(t *testing.T) {
 	}
 }
 
-func TestABulkWriterHidesNoRefresh(t *testing.T) {
+func TestABulkWriterHidesNoRefresh(t *testing.T) { onEveryBigtable(t, testABulkWriterHidesNoRefresh) }
+
+func testABulkWriterHidesNoRefresh(t *testing.T, open opener) {
 	for requests := 1; requests <= 3; requests++ {
-		s := newStage(t)
+		s := newHarness(t, open)
 		s.apply(s.at(1), s.at(5))
 		s.fold()
 		b := s.recomputes()
@@ -114,8 +132,12 @@ func TestABulkWriterHidesNoRefresh(t *testing.T) {
 
 // Tombstone and counter are of one instant, too.
 func TestABulkWriterResurrectsNobody(t *testing.T) {
+	onEveryBigtable(t, testABulkWriterResurrectsNobody)
+}
+
+func testABulkWriterResurrectsNobody(t *testing.T, open opener) {
 	for requests := 1; requests <= 3; requests++ {
-		s := newStage(t)
+		s := newHarness(t, open)
 		s.apply(s.at(1), s.at(5))
 		s.fold()
 		b := s.recomputes()
@@ -127,7 +149,11 @@ func TestABulkWriterResurrectsNobody(t *testing.T) {
 }
 
 func TestARefreshUnderWayResurrectsNobody(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testARefreshUnderWayResurrectsNobody)
+}
+
+func testARefreshUnderWayResurrectsNobody(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1))
 	m := s.applies(s.calm(), s.at(2))
 	s.reaches(m, "MutateRow") // computed
@@ -137,8 +163,10 @@ func TestARefreshUnderWayResurrectsNobody(t *testing.T) {
 }
 
 // A deletion leaves a mark, not an empty profile.
-func TestADeletionHidesNoNewerEvent(t *testing.T) {
-	s := newStage(t)
+func TestADeletionHidesNoNewerEvent(t *testing.T) { onEveryBigtable(t, testADeletionHidesNoNewerEvent) }
+
+func testADeletionHidesNoNewerEvent(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	d := s.leads("delete", func(ctx context.Context) error {
 		_, err := s.calm().Delete(ctx, appID, "u")
 		return err
@@ -151,7 +179,11 @@ func TestADeletionHidesNoNewerEvent(t *testing.T) {
 
 // A block that is gone was replaced; it is not empty.
 func TestABlockThatWasReplacedIsNotEmpty(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testABlockThatWasReplacedIsNotEmpty)
+}
+
+func testABlockThatWasReplacedIsNotEmpty(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(5))
 	s.fold()
 	s.setStrategy(plainer)
@@ -170,8 +202,12 @@ func TestABlockThatWasReplacedIsNotEmpty(t *testing.T) {
 
 // The answer to a commit is lost: the blocks are named all the same.
 func TestAFoldWhoseAnswerIsLostKeepsItsBlocks(t *testing.T) {
+	onEveryBigtable(t, testAFoldWhoseAnswerIsLostKeepsItsBlocks)
+}
+
+func testAFoldWhoseAnswerIsLostKeepsItsBlocks(t *testing.T, open opener) {
 	for _, at := range []int{1, 2} { // the announcement, the commit
-		s := newStage(t)
+		s := newHarness(t, open)
 		s.apply(s.at(1), s.at(5))
 		f := s.folds()
 		for range at - 1 {
@@ -189,8 +225,10 @@ func TestAFoldWhoseAnswerIsLostKeepsItsBlocks(t *testing.T) {
 
 // Folding deletes nothing: a reader with an older manifest finds the events in
 // the log, and a late event has something to uncover.
-func TestAFoldLeavesTheLog(t *testing.T) {
-	s := newStage(t)
+func TestAFoldLeavesTheLog(t *testing.T) { onEveryBigtable(t, testAFoldLeavesTheLog) }
+
+func testAFoldLeavesTheLog(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(5))
 	s.setStrategy(plainer)
 	s.setStrategy(plain)
@@ -205,8 +243,10 @@ func TestAFoldLeavesTheLog(t *testing.T) {
 }
 
 // Tickets never begin again.
-func TestTicketsOutliveADeletion(t *testing.T) {
-	s := newStage(t)
+func TestTicketsOutliveADeletion(t *testing.T) { onEveryBigtable(t, testTicketsOutliveADeletion) }
+
+func testTicketsOutliveADeletion(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1))
 	s.apply(s.at(2))
 	until := s.delete("u")
@@ -222,7 +262,11 @@ func TestTicketsOutliveADeletion(t *testing.T) {
 // That a log row was there before does not make its event known: whoever wrote
 // it may have died before a fold had read past it.
 func TestADuplicateOfALostMessageIsNotSkipped(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testADuplicateOfALostMessageIsNotSkipped)
+}
+
+func testADuplicateOfALostMessageIsNotSkipped(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(5))
 	f := s.folds()
 	s.reaches(f, "MutateRow") // it has read the log
@@ -235,7 +279,11 @@ func TestADuplicateOfALostMessageIsNotSkipped(t *testing.T) {
 }
 
 func TestALateEventUncoversAndAnOldOneDoesNotCount(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testALateEventUncoversAndAnOldOneDoesNotCount)
+}
+
+func testALateEventUncoversAndAnOldOneDoesNotCount(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(5))
 	s.fold()
 	s.apply(s.at(3))
@@ -253,7 +301,11 @@ func TestALateEventUncoversAndAnOldOneDoesNotCount(t *testing.T) {
 // A second resolution of an event takes the place of the first, in the log and
 // in blocks.
 func TestASecondResolutionReplacesTheFirst(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testASecondResolutionReplacesTheFirst)
+}
+
+func testASecondResolutionReplacesTheFirst(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	e := s.at(3)
 	e.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}, {Facet: "brand", Value: "A", N: 1}}
 	s.apply(s.at(1), e, s.at(5))
@@ -270,7 +322,11 @@ func TestASecondResolutionReplacesTheFirst(t *testing.T) {
 
 // A block of which nothing counts any more may be gone.
 func TestALostBlockOutsideTheWindowIsNotMissed(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testALostBlockOutsideTheWindowIsNotMissed)
+}
+
+func testALostBlockOutsideTheWindowIsNotMissed(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1))
 	s.fold()
 	s.clock += 91 * day
@@ -287,9 +343,11 @@ func TestALostBlockOutsideTheWindowIsNotMissed(t *testing.T) {
 
 // A deletion meets a fold at each of its requests, and a fold that had its
 // ticket before the deletion must not commit what is deleted.
-func TestAFoldAndADeletion(t *testing.T) {
+func TestAFoldAndADeletion(t *testing.T) { onEveryBigtable(t, testAFoldAndADeletion) }
+
+func testAFoldAndADeletion(t *testing.T, open opener) {
 	for requests := range 6 {
-		s := newStage(t)
+		s := newHarness(t, open)
 		s.apply(s.at(1), s.at(5))
 		f := s.folds()
 		for range requests {
@@ -318,13 +376,15 @@ func TestAFoldAndADeletion(t *testing.T) {
 
 // A sweep meets a fold at each of its requests, and either ends first: the sweep
 // takes no block that is, or comes to be, named.
-func TestASweepAndAFold(t *testing.T) {
-	begins := map[string]func(*stage) *actor{
-		"announced": func(s *stage) *actor { return s.folds() },
+func TestASweepAndAFold(t *testing.T) { onEveryBigtable(t, testASweepAndAFold) }
+
+func testASweepAndAFold(t *testing.T, open opener) {
+	begins := map[string]func(*harness) *actor{
+		"announced": func(s *harness) *actor { return s.folds() },
 		// The event is old, and what is outside the blocks enough for a fold.
-		"with a refresh": func(s *stage) *actor { return s.applies(s.folding(2), s.at(6)) },
+		"with a refresh": func(s *harness) *actor { return s.applies(s.folding(2), s.at(6)) },
 	}
-	s := newStage(t)
+	s := newHarness(t, open)
 	for name, begin := range begins {
 		for variant := range 32 {
 			requests, sweepFirst, busy := variant/4, variant&1 != 0, variant&2 != 0
@@ -368,7 +428,11 @@ func TestASweepAndAFold(t *testing.T) {
 // A fold covers no more than it has announced: where a block holds young events,
 // the gap before it ends later than that.
 func TestAFoldCoversWhatItAnnouncedOnly(t *testing.T) {
-	s := newStage(t)
+	onEveryBigtable(t, testAFoldCoversWhatItAnnouncedOnly)
+}
+
+func testAFoldCoversWhatItAnnouncedOnly(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	e := s.engine()
 	e.Tighten(2, 100, 2, 100, time.Minute)
 	ago := func(seconds int64) store.LogEvent { return bought("u", s.clock-seconds*1000) }
@@ -391,8 +455,10 @@ func TestAFoldCoversWhatItAnnouncedOnly(t *testing.T) {
 
 // Folds beside the refreshes of several processes leave each other's
 // announcement alone, or none of them would ever commit.
-func TestFoldsOfManyProcesses(t *testing.T) {
-	s := newStage(t)
+func TestFoldsOfManyProcesses(t *testing.T) { onEveryBigtable(t, testFoldsOfManyProcesses) }
+
+func testFoldsOfManyProcesses(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(2), s.at(3), s.at(4))
 	app := s.app()
 	f := s.folds()
@@ -418,7 +484,11 @@ func TestFoldsOfManyProcesses(t *testing.T) {
 
 // A busy user is folded when enough of his events have settled, not with each.
 func TestABusyUserIsFoldedNowAndThen(t *testing.T) {
-	b := newBench(t, 90, plain)
+	onEveryBigtable(t, testABusyUserIsFoldedNowAndThen)
+}
+
+func testABusyUserIsFoldedNowAndThen(t *testing.T, open opener) {
+	b := newFixture(t, 90, plain)
 	b.eng.Tighten(20, 1000, 1000, 1000, 5*time.Second)
 	b.eng.Loosen(1000)
 	for range 100 { // ten a second: 50 at a time are too young
@@ -435,8 +505,10 @@ func TestABusyUserIsFoldedNowAndThen(t *testing.T) {
 
 // A small block is joined with what follows it whatever its age, but for what
 // counts no more.
-func TestSmallBlocksAreJoined(t *testing.T) {
-	s := newStage(t)
+func TestSmallBlocksAreJoined(t *testing.T) { onEveryBigtable(t, testSmallBlocksAreJoined) }
+
+func testSmallBlocksAreJoined(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(bought("u", s.clock-80*day), bought("u", s.clock-10*day))
 	s.fold()
 	s.apply(s.at(1))
@@ -467,8 +539,10 @@ var plainer = func() strategy.Strategy {
 }()
 
 // A hot user, with a message between any two requests of a fold, folds.
-func TestAHotUserFolds(t *testing.T) {
-	s := newStage(t)
+func TestAHotUserFolds(t *testing.T) { onEveryBigtable(t, testAHotUserFolds) }
+
+func testAHotUserFolds(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	s.apply(s.at(1), s.at(2), s.at(3))
 	f := s.folds()
 	n := 3

@@ -62,13 +62,22 @@ type message struct {
 }
 
 func TestModel(t *testing.T) {
-	s, client := storetest.NewWithClient(t, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))
+	type opened struct {
+		store  *store.Store
+		client *bigtable.Client
+	}
+	var stores []opened
+	for _, open := range []opener{storetest.NewWithClient, storetest.NewDeployed} {
+		s, client := open(t, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))
+		stores = append(stores, opened{s, client})
+	}
 	var histories atomic.Int64
 	if err := flag.Set("rapid.checks", fmt.Sprint(*campaign)); err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, s, client, fmt.Sprint("app", histories.Add(1)))
+		s := rapid.SampledFrom(stores).Draw(t, "store")
+		w := newWorld(t, s.store, s.client, fmt.Sprint("app", histories.Add(1)))
 		w.ahead()
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
 			w.step()

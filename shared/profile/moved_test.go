@@ -34,11 +34,11 @@ func (v *views) App(context.Context, string) (config.App, error) {
 	return app, nil
 }
 
-func (b *bench) engineOf(cache config.Store) *profile.Engine {
+func (b *fixture) engineOf(cache config.Store) *profile.Engine {
 	return profile.New(b.store, b.apps, config.NewCached(cache, 0), func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
 }
 
-func (b *bench) setLog(l schema.Layout) config.App {
+func (b *fixture) setLog(l schema.Layout) config.App {
 	b.t.Helper()
 	app, err := b.apps.UpdateLog(ctx, appID, func(a *config.App) error {
 		a.Log = l
@@ -69,7 +69,7 @@ func TestEventsAreWrittenWhereverTheyAreToBeWhenTheyAre(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, 90, plain)
+			b := newFixture(t, 90, plain)
 			was := b.setLog(wide)
 			is := b.setLog(both)
 			if err := do(b.engineOf(&views{apps: []config.App{is}}), was, []store.LogEvent{bought("u", b.clock)}); err != nil {
@@ -93,7 +93,7 @@ func TestEventsAreWrittenWhereverTheyAreToBeWhenTheyAre(t *testing.T) {
 // missing there.
 func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 	type side struct {
-		*bench
+		*fixture
 		was, is config.App
 		views   *views
 		engine  *profile.Engine
@@ -147,7 +147,7 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, 90, plain)
+			b := newFixture(t, 90, plain)
 			was := b.setLog(both)
 			lazy := b.engineOf(b.apps)
 			lazy.Lazy()
@@ -187,7 +187,7 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 
 // There and back again: what lay where it lies now was removed in between.
 func TestSchemasThatAreTheSameAgainAreOthers(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	was := b.setLog(wide)
 	b.setLog(both)
 	b.setLog(schema.Of(schema.Narrow))
@@ -216,7 +216,7 @@ func TestSchemasThatAreTheSameAgainAreOthers(t *testing.T) {
 
 // A process may know of a change that its cache does not know of yet.
 func TestACacheMayBeOlderThanARequest(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	old := b.setLog(both)
 	moved := both
 	moved.Read = schema.Narrow

@@ -9,12 +9,13 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // crowd imports the events of many users: i%4+1 events each, of which every
 // third user's are folded.
-func crowd(t *testing.T, b *bench, users int) {
+func crowd(t *testing.T, b *fixture, users int) {
 	t.Helper()
 	var events []store.LogEvent
 	for i := range users {
@@ -34,7 +35,7 @@ func crowd(t *testing.T, b *bench, users int) {
 
 func TestRecompute(t *testing.T) {
 	const users = 700
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	crowd(t, b, users)
 	if stale, err := b.eng.Verify(ctx, b.app(), store.Range{}); err != nil || stale != 0 {
 		t.Errorf("%d stale, %v: profiles that are computed when read are not", stale, err)
@@ -87,7 +88,7 @@ func TestRecompute(t *testing.T) {
 
 func TestARecomputeGoesOnWhereItStopped(t *testing.T) {
 	const users = 600
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	crowd(t, b, users)
 	seen, calls := int64(0), 0
 	for part := (store.Range{To: "u0550"}); ; calls++ {
@@ -116,7 +117,7 @@ func TestARecomputeGoesOnWhereItStopped(t *testing.T) {
 }
 
 func TestANightlyRound(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t, storetest.NewWithClient)
 	for i := range int64(10) {
 		s.apply(s.at(i))
 	}
@@ -148,7 +149,7 @@ func TestANightlyRound(t *testing.T) {
 // A fold of very many events goes on by parts, in blocks of bounded size.
 func TestAUserWithVeryManyEvents(t *testing.T) {
 	const events = 3_000
-	s := newStage(t)
+	s := newHarness(t, storetest.NewWithClient)
 	var all []store.LogEvent
 	for i := range int64(events) {
 		e := bought("u", s.clock-day+i/5) // several of one millisecond
@@ -184,7 +185,7 @@ func TestAUserWithVeryManyEvents(t *testing.T) {
 }
 
 func TestPurgingRemovesBlocks(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t, storetest.NewWithClient)
 	s.apply(s.at(1), s.at(5))
 	s.fold()
 	until := s.delete("u")
@@ -198,7 +199,7 @@ func TestPurgingRemovesBlocks(t *testing.T) {
 }
 
 func TestComputeUnderAnyStrategy(t *testing.T) {
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	crowd(t, b, 5)
 	got, err := b.eng.Compute(ctx, b.app(), []string{"u0003", "nobody"}, affinity.Compile(plain), affinity.Compile(decaying))
 	if err != nil {

@@ -46,7 +46,7 @@ func (r *requests) take() string {
 // writes the profile; a fold adds two, a late event two.
 func TestRequests(t *testing.T) {
 	var r requests
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.store = storetest.New(t,
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			r.add(method)

@@ -22,7 +22,7 @@ func TestMessagesOfOneUserShareRefreshes(t *testing.T) {
 	const senders, each = 40, 15
 	users := []string{"u", "v"}
 	var tickets atomic.Int64
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.store = storetest.New(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if method == "/google.bigtable.v2.Bigtable/ReadModifyWriteRow" {
@@ -74,7 +74,7 @@ func TestMessagesOfOneUserShareRefreshes(t *testing.T) {
 // acknowledged, and the next one must find nothing stuck.
 func TestAFailedRefreshFailsForAllThatShareIt(t *testing.T) {
 	var failing atomic.Bool
-	b := newBench(t, 90, plain)
+	b := newFixture(t, 90, plain)
 	b.store = storetest.New(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if failing.Load() && method == "/google.bigtable.v2.Bigtable/ReadModifyWriteRow" {
@@ -104,7 +104,7 @@ func TestAFailedRefreshFailsForAllThatShareIt(t *testing.T) {
 // A message that is given up while it waits to refresh for others takes none of
 // them along.
 func TestAMessageThatIsGivenUpTakesNobodyAlong(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t, storetest.NewWithClient)
 	e := s.calm()
 	m := s.applies(e, s.at(1))
 	s.reaches(m, "ReadModifyWriteRow") // its refresh runs

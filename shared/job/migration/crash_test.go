@@ -53,7 +53,7 @@ func (f *faulty) gate(ctx context.Context, _ string) jobtest.Fault {
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
-	s, client := storetest.NewWithClient(t, g.dial()...)
+	s, client := storetest.NewDeployed(t, g.dial()...)
 	run := func(t *testing.T, script []string, f *faulty) {
 		w := newWorldOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 2, Budget: usual.Budget, Attempts: 3})
 		w.clear(t)

@@ -108,7 +108,7 @@ var happenings = map[string]func(*testing.T, *world, store.LogEvent){
 func TestHappenings(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
-	s, client := storetest.NewWithClient(t, g.dial()...)
+	s, client := storetest.NewDeployed(t, g.dial()...)
 	stride := max(1, *every/3)
 	for name, happens := range happenings {
 		for _, lies := range schema.Names {

@@ -46,7 +46,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, clock: noon, store: storetest.New(t), apps: config.NewMemory(), known: bus.Objects{}, sent: map[string]int{}}
+	s, _ := storetest.NewDeployed(t)
+	w := &world{t: t, clock: noon, store: s, apps: config.NewMemory(), known: bus.Objects{}, sent: map[string]int{}}
 	if err := w.apps.CreateApp(t.Context(), config.App{ID: app, RetentionDays: 30}); err != nil {
 		t.Fatal(err)
 	}
