@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+func indexPath(index string) string { return "/1/indexes/" + url.PathEscape(index) }
+
+// Batch applies actions to an index in their order, all or none. The key needs
+// the right addObject to add and update, deleteObject to delete and clear.
+//
+// The request is repeated only if every object that it adds has an objectID.
+func (c *Client) Batch(ctx context.Context, index string, actions ...api.BatchAction) (api.BatchAnswer, error) {
+	when := always
+	if slices.ContainsFunc(actions, withoutID) {
+		when = never
+	}
+	var answer api.BatchAnswer
+	err := c.call(ctx, when, http.MethodPost, indexPath(index)+"/batch", api.BatchRequest{Requests: actions}, &answer)
+	return answer, err
+}
+
+// withoutID reports whether an action adds an object that the engine gives an id.
+func withoutID(a api.BatchAction) bool {
+	if a.Action != api.ActionAddObject || a.ObjectID != nil {
+		return false
+	}
+	var record struct {
+		ObjectID any `json:"objectID"`
+	}
+	return json.Unmarshal(a.Body, &record) == nil && record.ObjectID == nil
+}
+
+// Task returns that a task is finished: batches and settings apply before they are
+// answered. The key needs the right addObject, deleteObject or settings.
+func (c *Client) Task(ctx context.Context, index string, task int64) (api.TaskAnswer, error) {
+	var answer api.TaskAnswer
+	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/task/"+strconv.FormatInt(task, 10), nil, &answer)
+	return answer, err
+}
+
+// Object returns a record. One that is not there is an *api.Error with status 404.
+// The key needs the right addObject.
+func (c *Client) Object(ctx context.Context, index, objectID string) (json.RawMessage, error) {
+	var answer json.RawMessage
+	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/"+url.PathEscape(objectID), nil, &answer)
+	return answer, err
+}
+
+// DeleteObject removes a record, if it is there. The key needs the right
+// deleteObject.
+func (c *Client) DeleteObject(ctx context.Context, index, objectID string) (api.DeletedObject, error) {
+	var answer api.DeletedObject
+	err := c.call(ctx, always, http.MethodDelete, indexPath(index)+"/"+url.PathEscape(objectID), nil, &answer)
+	return answer, err
+}
+
+// Settings returns the settings of an index. The key needs the right settings.
+func (c *Client) Settings(ctx context.Context, index string) (api.Settings, error) {
+	var answer api.Settings
+	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/settings", nil, &answer)
+	return answer, err
+}
+
+// SetSettings sets the settings of an index. Events that come later get the
+// filters of the new settings. The key needs the right settings.
+func (c *Client) SetSettings(ctx context.Context, index string, s api.Settings) (api.SettingsAnswer, error) {
+	var answer api.SettingsAnswer
+	err := c.call(ctx, always, http.MethodPut, indexPath(index)+"/settings", s, &answer)
+	return answer, err
+}

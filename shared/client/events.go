@@ -1,0 +1,123 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// SendEvents sends 1 to api.MaxEvents events, all or none. They are in the
+// profiles of their users within seconds. The key needs the right search.
+//
+// Events with a timestamp count once, however often they are sent. If one has
+// none, the request is repeated only after the engine has said that it did not
+// take it.
+func (c *Client) SendEvents(ctx context.Context, events ...api.Event) error {
+	when := always
+	if slices.ContainsFunc(events, func(e api.Event) bool { return e.Timestamp == 0 }) {
+		when = refused
+	}
+	return c.call(ctx, when, http.MethodPost, "/1/events", api.EventsRequest{Events: events}, nil)
+}
+
+// RefusedEvents returns the latest refused events and the counts of all. The key
+// needs the right recommendation.
+func (c *Client) RefusedEvents(ctx context.Context) (api.RefusedEvents, error) {
+	var answer api.RefusedEvents
+	err := c.call(ctx, always, http.MethodGet, "/1/events/refused", nil, &answer)
+	return answer, err
+}
+
+// ImportEvents sends events of any age in one request, one JSON event a line, at
+// most api.MaxImportLines lines and api.MaxImportBody bytes. index is the index of
+// events that name none; it may be empty. The key needs the right admin.
+//
+// The request may be repeated, and then events without a timestamp count twice.
+func (c *Client) ImportEvents(ctx context.Context, index string, lines []byte) (api.ImportAnswer, error) {
+	path := "/1/events/import"
+	if index != "" {
+		path += "?" + url.Values{"index": {index}}.Encode()
+	}
+	var answer api.ImportAnswer
+	err := c.callRaw(ctx, always, http.MethodPost, path, lines, &answer)
+	return answer, err
+}
+
+// One request of ImportAll is well below the limits, so that its answer comes
+// soon.
+const (
+	chunkLines = 2000
+	chunkBytes = 4_000_000
+)
+
+// ImportAll reads events from r to its end, one JSON event a line, plain or gzip,
+// and imports them in as many requests as it takes, one after the other. The
+// answer sums up all of them: a refused line has its number in r. With an error,
+// the answer says what went in before; importing r again is harmless, since
+// events with a timestamp count once.
+func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.ImportAnswer, error) {
+	total := api.ImportAnswer{Refused: []api.RefusedLine{}}
+	lines, err := scan(r)
+	if err != nil {
+		return total, fmt.Errorf("read events: %w", err)
+	}
+	var chunk []byte
+	sent, read := 0, 0 // lines
+	flush := func() error {
+		answer, err := c.ImportEvents(ctx, index, chunk)
+		if err != nil {
+			return fmt.Errorf("import lines %d to %d: %w", sent+1, read, err)
+		}
+		total.Accepted += answer.Accepted
+		total.Received += answer.Received
+		total.Deleted += answer.Deleted
+		total.OutsideRetention += answer.OutsideRetention
+		for _, refused := range answer.Refused {
+			refused.Line += sent
+			total.Refused = append(total.Refused, refused)
+		}
+		chunk, sent = chunk[:0], read
+		return nil
+	}
+	for lines.Scan() {
+		if read-sent == chunkLines || len(chunk) > 0 && len(chunk)+len(lines.Bytes()) >= chunkBytes {
+			if err := flush(); err != nil {
+				return total, err
+			}
+		}
+		chunk = append(append(chunk, lines.Bytes()...), '\n')
+		read++
+	}
+	if read > sent {
+		if err := flush(); err != nil {
+			return total, err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return total, fmt.Errorf("read events beyond line %d: %w", read, err)
+	}
+	return total, nil
+}
+
+// scan reads lines of r, which it unpacks if it is gzip.
+func scan(r io.Reader) (*bufio.Scanner, error) {
+	in := bufio.NewReader(r)
+	if magic, err := in.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, err
+		}
+		in = bufio.NewReader(unpacked)
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, api.MaxImportBody-1)
+	return lines, nil
+}

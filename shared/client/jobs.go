@@ -1,0 +1,129 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+const (
+	recomputesPath = "/1/recomputes"
+	reenrichPath   = "/1/reenrich"
+	schemaPath     = "/1/schema"
+)
+
+// StartRecompute starts a recompute of all profiles. It supersedes one under way,
+// so the request is never repeated. This and the methods below need the right
+// admin.
+func (c *Client) StartRecompute(ctx context.Context, request api.RecomputeRequest) (api.Recompute, error) {
+	var answer api.Recompute
+	err := c.call(ctx, never, http.MethodPost, recomputesPath, request, &answer)
+	return answer, err
+}
+
+// Recomputes returns the latest recomputes, the newest first.
+func (c *Client) Recomputes(ctx context.Context) (api.Recomputes, error) {
+	var answer api.Recomputes
+	err := c.call(ctx, always, http.MethodGet, recomputesPath, nil, &answer)
+	return answer, err
+}
+
+// Recompute returns a recompute by its id.
+func (c *Client) Recompute(ctx context.Context, id string) (api.Recompute, error) {
+	var answer api.Recompute
+	err := c.call(ctx, always, http.MethodGet, recomputesPath+"/"+url.PathEscape(id), nil, &answer)
+	return answer, err
+}
+
+// CancelRecompute cancels a recompute. One that has ended is an *api.Error with
+// status 409, so the request is never repeated.
+func (c *Client) CancelRecompute(ctx context.Context, id string) (api.Recompute, error) {
+	var answer api.Recompute
+	err := c.call(ctx, never, http.MethodPost, recomputesPath+"/"+url.PathEscape(id)+"/cancel", nil, &answer)
+	return answer, err
+}
+
+// StartReenrichment starts a re-enrichment, or returns the one under way, whose
+// DryRun may be another.
+func (c *Client) StartReenrichment(ctx context.Context, request api.ReenrichRequest) (api.Reenrichment, error) {
+	var answer api.Reenrichment
+	err := c.call(ctx, always, http.MethodPost, reenrichPath, request, &answer)
+	return answer, err
+}
+
+// Reenrichments returns the latest re-enrichments, the newest first.
+func (c *Client) Reenrichments(ctx context.Context) (api.Reenrichments, error) {
+	var answer api.Reenrichments
+	err := c.call(ctx, always, http.MethodGet, reenrichPath, nil, &answer)
+	return answer, err
+}
+
+// Reenrichment returns a re-enrichment by its id, with the first of its faults.
+func (c *Client) Reenrichment(ctx context.Context, id string) (api.Reenrichment, error) {
+	var answer api.Reenrichment
+	err := c.call(ctx, always, http.MethodGet, reenrichPath+"/"+url.PathEscape(id), nil, &answer)
+	return answer, err
+}
+
+// CancelReenrichment cancels a re-enrichment. One that has ended is an *api.Error
+// with status 409, so the request is never repeated.
+func (c *Client) CancelReenrichment(ctx context.Context, id string) (api.Reenrichment, error) {
+	var answer api.Reenrichment
+	err := c.call(ctx, never, http.MethodPost, reenrichPath+"/"+url.PathEscape(id)+"/cancel", nil, &answer)
+	return answer, err
+}
+
+// Audit compares profiles of some users with the log. It takes up to a minute.
+func (c *Client) Audit(ctx context.Context, request api.AuditRequest) (api.Audit, error) {
+	var answer api.Audit
+	err := c.call(ctx, always, http.MethodPost, "/1/audits", request, &answer)
+	return answer, err
+}
+
+// Schema returns the schemas of the log, and how far its migration is.
+func (c *Client) Schema(ctx context.Context) (api.Schema, error) {
+	var answer api.Schema
+	err := c.call(ctx, always, http.MethodGet, schemaPath, nil, &answer)
+	return answer, err
+}
+
+// SchemaStart starts a migration of the log to another schema. This and the other
+// steps are never repeated; one that is not possible now is an *api.Error with
+// status 409.
+func (c *Client) SchemaStart(ctx context.Context, request api.SchemaStartRequest) (api.Schema, error) {
+	return c.schemaStep(ctx, api.StepStart, request)
+}
+
+// SchemaBackfill copies what was written before the start.
+func (c *Client) SchemaBackfill(ctx context.Context, request api.SchemaBackfillRequest) (api.Schema, error) {
+	return c.schemaStep(ctx, api.StepBackfill, request)
+}
+
+// SchemaVerify compares the two schemas row by row.
+func (c *Client) SchemaVerify(ctx context.Context) (api.Schema, error) {
+	return c.schemaStep(ctx, api.StepVerify, nil)
+}
+
+// SchemaCutover has the new schema read.
+func (c *Client) SchemaCutover(ctx context.Context) (api.Schema, error) {
+	return c.schemaStep(ctx, api.StepCutover, nil)
+}
+
+// SchemaRollback has the old schema read again; before the cutover it gives the
+// migration up.
+func (c *Client) SchemaRollback(ctx context.Context) (api.Schema, error) {
+	return c.schemaStep(ctx, api.StepRollback, nil)
+}
+
+// SchemaDrop removes the old schema.
+func (c *Client) SchemaDrop(ctx context.Context, request api.SchemaDropRequest) (api.Schema, error) {
+	return c.schemaStep(ctx, api.StepDrop, request)
+}
+
+func (c *Client) schemaStep(ctx context.Context, step string, request any) (api.Schema, error) {
+	var answer api.Schema
+	err := c.call(ctx, never, http.MethodPost, schemaPath+"/"+step, request, &answer)
+	return answer, err
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// Profile returns the profile of a user. A user without an event within the
+// retention is an *api.Error with status 404. The key needs the right
+// recommendation.
+func (c *Client) Profile(ctx context.Context, user string, q api.ProfileQuery) (api.Profile, error) {
+	query := url.Values{}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.HalfLife > 0 {
+		query.Set("halfLife", strconv.Itoa(q.HalfLife))
+	}
+	var answer api.Profile
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/profiles/"+url.PathEscape(user), query), nil, &answer)
+	return answer, err
+}
+
+// Profiles returns the profiles of many users in one request. The key needs the
+// right recommendation.
+func (c *Client) Profiles(ctx context.Context, request api.ProfilesRequest) (api.Profiles, error) {
+	var answer api.Profiles
+	err := c.call(ctx, always, http.MethodPost, "/1/profiles/batch", request, &answer)
+	return answer, err
+}
+
+// PersonalizationProfile returns the profile of a user in the form of Algolia's
+// Personalization API. The key needs the right recommendation.
+func (c *Client) PersonalizationProfile(ctx context.Context, user string) (api.PersonalizationProfile, error) {
+	var answer api.PersonalizationProfile
+	err := c.call(ctx, always, http.MethodGet, "/1/profiles/personalization/"+url.PathEscape(user), nil, &answer)
+	return answer, err
+}
+
+// DeleteProfile deletes a user: no event until now counts any more. The key needs
+// the right recommendation or deleteObject.
+func (c *Client) DeleteProfile(ctx context.Context, user string) (api.DeletedUser, error) {
+	var answer api.DeletedUser
+	err := c.call(ctx, always, http.MethodDelete, "/1/profiles/"+url.PathEscape(user), nil, &answer)
+	return answer, err
+}
+
+// DeleteUserToken does what DeleteProfile does, by the route of Algolia's Insights
+// API. The key needs the right deleteObject.
+func (c *Client) DeleteUserToken(ctx context.Context, user string) error {
+	return c.call(ctx, always, http.MethodDelete, "/1/usertokens/"+url.PathEscape(user), nil, nil)
+}
+
+// Explain says why a profile is as it is, or empty. The key needs the right
+// recommendation.
+func (c *Client) Explain(ctx context.Context, user string, q api.ExplainQuery) (api.Explanation, error) {
+	query := url.Values{}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Facet != "" || q.Value != "" {
+		query.Set("facet", q.Facet)
+		query.Set("value", q.Value)
+	}
+	var answer api.Explanation
+	err := c.call(ctx, always, http.MethodGet, withQuery("/1/explain/"+url.PathEscape(user), query), nil, &answer)
+	return answer, err
+}
+
+func withQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
