@@ -1,22 +1,33 @@
 locals {
-  # What an instance of each function is given, and how many there may be. None
-  # is kept warm: in production have var.functions say so.
+  # The size of an instance of each function, and the maximum number of instances.
+  # Together they fit the Cloud Run quota of a new project (var.run_quota). No
+  # instance is kept warm; in production set min_instances in var.functions.
   sizes = {
-    # Clients wait for these: much at once, little work each.
-    ingest   = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 10, timeout_seconds = 60 }
-    profiles = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 10, timeout_seconds = 60 }
-    catalog  = { cpu = "1", memory = "512Mi", concurrency = 40, max_instances = 5, timeout_seconds = 60 }
+    # Clients wait for these functions, which do little work for each of many requests.
+    ingest   = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 4, timeout_seconds = 60 }
+    profiles = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 4, timeout_seconds = 60 }
+    catalog  = { cpu = "1", memory = "512Mi", concurrency = 40, max_instances = 1, timeout_seconds = 60 }
 
-    # These read or write much for one request.
-    imports    = { cpu = "1", memory = "1Gi", concurrency = 8, max_instances = 4, timeout_seconds = 300 }
-    strategies = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 4, timeout_seconds = 120 }
-    recomputes = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 4, timeout_seconds = 120 }
+    # These functions read or write much data for one request.
+    imports    = { cpu = "1", memory = "1Gi", concurrency = 8, max_instances = 1, timeout_seconds = 300 }
+    strategies = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 1, timeout_seconds = 120 }
+    recomputes = { cpu = "1", memory = "1Gi", concurrency = 10, max_instances = 1, timeout_seconds = 120 }
 
-    # process shares refreshes between the messages of an instance, so that more
-    # at once cost less each; one may take minutes, and Pub/Sub waits no longer
-    # than ten. worker holds whole chunks of users; Cloud Tasks
-    # waits ten minutes for it.
-    process = { cpu = "1", memory = "1Gi", concurrency = 40, max_instances = 10, timeout_seconds = 540 }
-    worker  = { cpu = "1", memory = "2Gi", concurrency = 4, max_instances = 5, timeout_seconds = 600 }
+    # process shares refreshes between the messages of an instance, so more messages
+    # at once cost less each. A message can take minutes; Pub/Sub waits at most ten.
+    # worker holds whole chunks of users in memory; Cloud Tasks waits ten minutes.
+    process = { cpu = "1", memory = "1Gi", concurrency = 40, max_instances = 4, timeout_seconds = 540 }
+    worker  = { cpu = "1", memory = "2Gi", concurrency = 4, max_instances = 2, timeout_seconds = 600 }
+  }
+
+  # What each function can use at its maximum: vCPUs, and GiB of memory. A size that
+  # is not in this form counts as nothing here; modules/function refuses it.
+  run_maximum = { for key, s in local.size : key => {
+    cpu        = s.max_instances * try(tonumber(s.cpu), 0)
+    memory_gib = s.max_instances * try(tonumber(trimsuffix(s.memory, "Gi")), tonumber(trimsuffix(s.memory, "Mi")) / 1024, 0)
+  } }
+  run_total = {
+    cpu        = sum([for m in values(local.run_maximum) : m.cpu])
+    memory_gib = sum([for m in values(local.run_maximum) : m.memory_gib])
   }
 }

@@ -160,6 +160,21 @@ variable "functions" {
   }
 }
 
+variable "run_quota" {
+  description = "The project's Cloud Run quotas in the region: vCPUs, and GiB of memory (quotas CpuAllocPerProjectRegion and MemAllocPerProjectRegion). All functions at their maximum must fit. The default is what a new project has."
+  type = object({
+    cpu        = optional(number, 20)
+    memory_gib = optional(number, 40)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = local.run_total.cpu <= var.run_quota.cpu && local.run_total.memory_gib <= var.run_quota.memory_gib
+    error_message = "At their maximum the functions need ${local.run_total.cpu} vCPU and ${local.run_total.memory_gib} GiB, but Cloud Run's quota of this project in ${var.region} is ${var.run_quota.cpu} vCPU and ${var.run_quota.memory_gib} GiB (run_quota). Lower max_instances in functions or customers, or ask for more quota and then set run_quota: see \"Quotas to ask for before production\" in terraform/README.md. vCPU of each function: ${join(", ", [for key, m in local.run_maximum : "${key} ${m.cpu}"])}."
+  }
+}
+
 variable "nightly" {
   description = "When the nightly round begins for every app without a schedule of its own, and over how long it is spread."
   type = object({

@@ -8,6 +8,7 @@ variables {
   project_id   = "affinity-test"
   source_dir   = null
   default_host = "api.example.com"
+  run_quota    = { cpu = 100, memory_gib = 100 }
   customers = {
     acme = {
       host          = "acme.example.com"

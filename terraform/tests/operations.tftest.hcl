@@ -113,6 +113,7 @@ run "sizes" {
   command = plan
 
   variables {
+    run_quota = { cpu = 40, memory_gib = 60 }
     functions = {
       profiles = { min_instances = 2, memory = "1Gi" }
       worker   = { max_instances = 20 }
