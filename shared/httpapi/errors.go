@@ -71,6 +71,10 @@ func Transient(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true
 	}
+	var domain interface{ Transient() bool }
+	if errors.As(err, &domain) {
+		return domain.Transient()
+	}
 	var grpc interface{ GRPCStatus() *status.Status }
 	if !errors.As(err, &grpc) {
 		return false

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -21,10 +18,16 @@ import (
 // it, whether they have. Without them a step would have to wait for the slowest
 // process that began before it.
 
-// ErrSchemaChanged means that the schemas of the log have changed since it was read: what
-// was computed from it must be computed again. It is as transient as a fault of a
-// backend.
-var ErrSchemaChanged = status.Error(codes.Aborted, "the app's log has moved to another schema meanwhile; try again")
+// ErrSchemaChanged reports that the schemas of the log have changed since it was
+// read, so that whatever was computed from it must be computed again.
+var ErrSchemaChanged error = schemaChanged{}
+
+type schemaChanged struct{}
+
+func (schemaChanged) Error() string { return "the app's log has changed schema; try again" }
+
+// Transient reports that another attempt may succeed.
+func (schemaChanged) Transient() bool { return true }
 
 // logOf is the log of an app as its configuration has it.
 func (e *Engine) logOf(app config.App) store.Log { return e.store.Log(app.ID, app.Log) }
