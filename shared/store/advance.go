@@ -25,7 +25,7 @@ func (s *Store) AdvanceTickets(ctx context.Context, app string, step int64) (int
 			return retryAtomic(raising, func() error {
 				rmw := bigtable.NewReadModifyWrite()
 				rmw.Increment(familyState, columnCounter, step)
-				_, err := s.users.ApplyReadModifyWrite(raising, userKey(app, user), rmw)
+				_, err := s.tables.of(app, user).users.ApplyReadModifyWrite(raising, userKey(app, user), rmw)
 				return err
 			})
 		})

@@ -54,11 +54,11 @@ func parseBlockKey(key string) (BlockName, error) {
 // until a manifest names them, so that after an error they may be written again
 // or left.
 func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []BlockWrite) error {
-	b := newBulk(ctx, s.histories)
+	b := newBulk(ctx)
 	for _, w := range blocks {
 		m := bigtable.NewMutation()
 		m.Set(familyBlock, columnBlock, bigtable.Timestamp(max(w.Newest, 0)*1000), w.Value)
-		if err := b.add(blockKey(app, BlockName{user, w.ID}), m, len(w.Value)); err != nil {
+		if err := b.add(s.tables.of(app, user).blocks, blockKey(app, BlockName{user, w.ID}), m, len(w.Value)); err != nil {
 			return fmt.Errorf("write blocks of %s,%s: %w", app, user, err)
 		}
 	}
@@ -75,7 +75,7 @@ func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []Bloc
 func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
 	byKey := make(map[string]BlockName, len(names))
 	for _, keys := range keyChunks(names, func(n BlockName) string { return blockKey(app, n) }, byKey) {
-		if err := s.readBlocks(ctx, keys, func(key string) (BlockName, error) { return byKey[key], nil }, fn); err != nil {
+		if err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, keys, func(key string) (BlockName, error) { return byKey[key], nil }, fn); err != nil {
 			return fmt.Errorf("read %d blocks of %s: %w", len(names), app, err)
 		}
 	}
@@ -86,16 +86,16 @@ func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, f
 // by a manifest or not, as one stream in the order of their keys: by user, then
 // ticket, then number. Empty means open. fn is as with ReadBlocks.
 func (s *Store) ScanBlocks(ctx context.Context, app, from, to string, fn func(BlockName, []byte) error) error {
-	if err := s.readBlocks(ctx, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
+	if err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
 		return fmt.Errorf("read blocks of %s: %w", app, err)
 	}
 	return nil
 }
 
-func (s *Store) readBlocks(ctx context.Context, rows bigtable.RowSet, nameOf func(key string) (BlockName, error),
+func readBlocks(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet, nameOf func(key string) (BlockName, error),
 	fn func(BlockName, []byte) error, opts ...bigtable.ReadOption) error {
 	var failed error
-	err := s.histories.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+	err := table.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		var name BlockName
 		if name, failed = nameOf(r.Key()); failed != nil {
 			return false
@@ -111,7 +111,7 @@ func (s *Store) readBlocks(ctx context.Context, rows bigtable.RowSet, nameOf fun
 
 // ScanBlockKeys does what ScanBlocks does without their values being sent.
 func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
-	err := s.readBlocks(ctx, usersBetween(app, from, to), parseBlockKey, func(name BlockName, _ []byte) error { return fn(name) }, keysOnly)
+	err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, usersBetween(app, from, to), parseBlockKey, func(name BlockName, _ []byte) error { return fn(name) }, keysOnly)
 	if err != nil {
 		return fmt.Errorf("list blocks of %s: %w", app, err)
 	}
@@ -123,7 +123,7 @@ func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func
 func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.BlockID, error) {
 	var ids []history.BlockID
 	prefix := userKey(app, user)
-	err := s.readBlocks(ctx, bigtable.NewRange(prefix, prefixEnd(prefix)), parseBlockKey, func(name BlockName, _ []byte) error {
+	err := readBlocks(ctx, s.tables.of(app, user).blocks, bigtable.NewRange(prefix, prefixEnd(prefix)), parseBlockKey, func(name BlockName, _ []byte) error {
 		ids = append(ids, name.ID)
 		return nil
 	}, keysOnly)
@@ -135,11 +135,11 @@ func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.Blo
 
 // DeleteBlocks removes blocks of a user; ids that are not there are no error.
 func (s *Store) DeleteBlocks(ctx context.Context, app, user string, ids []history.BlockID) error {
-	b := newBulk(ctx, s.histories)
+	b := newBulk(ctx)
 	for _, id := range ids {
 		m := bigtable.NewMutation()
 		m.DeleteRow()
-		if err := b.add(blockKey(app, BlockName{user, id}), m, 0); err != nil {
+		if err := b.add(s.tables.of(app, user).blocks, blockKey(app, BlockName{user, id}), m, 0); err != nil {
 			return fmt.Errorf("delete blocks of %s,%s: %w", app, user, err)
 		}
 	}

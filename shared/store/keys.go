@@ -16,6 +16,13 @@ var maxTime = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC).UnixMilli()
 
 func userKey(app, user string) string { return app + "," + user + "," }
 
+// userOf returns the user in a key of the log, of a user row or of a block.
+func userOf(key string) string {
+	_, rest, _ := strings.Cut(key, ",")
+	user, _, _ := strings.Cut(rest, ",")
+	return user
+}
+
 func logKey(app, user string, ms int64, id string) string {
 	return string(appendLogTime(append(append(append(append(make([]byte, 0, len(app)+len(user)+len(timeLayout)+len(id)+3),
 		app...), ','), user...), ','), ms)) + "," + id

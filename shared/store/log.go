@@ -41,6 +41,11 @@ type LogEvent struct {
 
 const columnOriginal = "event"
 
+// table returns the table of a schema that holds a user's log.
+func (l Log) table(n schema.Name, user string) *bigtable.Table {
+	return l.s.tables.of(l.app, user).logs[n]
+}
+
 // Append writes events in every schema of the layout, the one that is read
 // first: whoever finds a row there and misses it elsewhere knows that it is on
 // its way. In the end the rows are the same in all of them, whoever else writes
@@ -123,14 +128,14 @@ const (
 // logWriter writes rows of one schema.
 type logWriter struct {
 	*bulk
-	app     string
+	log     Log
 	schema  schema.Name
 	encoder *schema.Encoder
 	cells   []schema.Cell
 }
 
 func (l Log) writer(ctx context.Context, n schema.Name) *logWriter {
-	return &logWriter{bulk: newBulk(ctx, l.s.logs[n]), app: l.app, schema: n, encoder: schema.NewEncoder(n, l.layout.Encoding)}
+	return &logWriter{bulk: newBulk(ctx), log: l, schema: n, encoder: schema.NewEncoder(n, l.layout.Encoding)}
 }
 
 // put writes a row with cells of a time, in place of what is there or beside it.
@@ -151,7 +156,7 @@ func (w *logWriter) put(e *LogEvent, cellTime int64, gone replaced) error {
 		m.Set(c.Family, c.Qualifier, ts, c.Value)
 		size += len(c.Qualifier) + len(c.Value)
 	}
-	return w.add(logKey(w.app, e.User, e.Time, e.ID), m, size)
+	return w.add(w.log.table(w.schema, e.User), logKey(w.log.app, e.User, e.Time, e.ID), m, size)
 }
 
 // Delete removes single events, by user, time and id, from every schema there is.
@@ -178,9 +183,9 @@ func there(err error) error {
 }
 
 func (l Log) deleteRows(ctx context.Context, n schema.Name, keys []string) error {
-	b := newBulk(ctx, l.s.logs[n])
+	b := newBulk(ctx)
 	for _, key := range keys {
-		if err := b.add(key, deletion(), 0); err != nil {
+		if err := b.add(l.table(n, userOf(key)), key, deletion(), 0); err != nil {
 			return fmt.Errorf("delete from log of %s, %s: %w", l.app, n, err)
 		}
 	}
@@ -204,7 +209,7 @@ func (s *Store) PurgeLog(ctx context.Context, app, user string, until int64) (in
 	end := string(appendLogTime([]byte(prefix), until+1))
 	most := 0
 	for _, n := range schema.Names {
-		count, err := s.Log(app, schema.Layout{}).deleteRange(ctx, n, prefix, end)
+		count, err := s.Log(app, schema.Layout{}).deleteRange(ctx, n, user, prefix, end)
 		most = max(most, count)
 		if err = there(err); err != nil {
 			return most, fmt.Errorf("purge log of %s, %s: %w", app, n, err)
@@ -213,13 +218,13 @@ func (s *Store) PurgeLog(ctx context.Context, app, user string, until int64) (in
 	return most, nil
 }
 
-// deleteRange removes the rows from one key up to another.
-func (l Log) deleteRange(ctx context.Context, n schema.Name, from, to string) (int, error) {
-	b, count := newBulk(ctx, l.s.logs[n]), 0
+// deleteRange removes the rows of a user from one key up to another.
+func (l Log) deleteRange(ctx context.Context, n schema.Name, user, from, to string) (int, error) {
+	b, table, count := newBulk(ctx), l.table(n, user), 0
 	var failed error
-	err := l.s.logs[n].ReadRows(ctx, bigtable.NewRange(from, to), func(r bigtable.Row) bool {
+	err := table.ReadRows(ctx, bigtable.NewRange(from, to), func(r bigtable.Row) bool {
 		count++
-		failed = b.add(r.Key(), deletion(), 0)
+		failed = b.add(table, r.Key(), deletion(), 0)
 		return failed == nil
 	}, keysOnly)
 	if err := errors.Join(err, failed); err != nil {

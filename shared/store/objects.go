@@ -58,7 +58,7 @@ func decodeFilters(b []byte) (ObjectFilters, error) {
 
 // PutObjects stores objects, replacing those of the same id.
 func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Object) error {
-	b := newBulk(ctx, s.objects)
+	b := newBulk(ctx)
 	for _, o := range objects {
 		filters, err := o.Filters.encode()
 		if err != nil {
@@ -68,7 +68,7 @@ func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Obj
 		m.DeleteCellsInFamily(familyObject)
 		m.Set(familyObject, columnRecord, bigtable.Now(), o.Record)
 		m.Set(familyObject, columnFilters, bigtable.Now(), filters)
-		if err := b.add(objectKey(app, index, o.ID), m, len(o.Record)+len(filters)); err != nil {
+		if err := b.add(s.tables.of(app, allUsers).objects, objectKey(app, index, o.ID), m, len(o.Record)+len(filters)); err != nil {
 			return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
 		}
 	}
@@ -80,11 +80,11 @@ func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Obj
 
 // DeleteObjects removes objects; ids that are not there are no error.
 func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []string) error {
-	b := newBulk(ctx, s.objects)
+	b := newBulk(ctx)
 	for _, id := range ids {
 		m := bigtable.NewMutation()
 		m.DeleteRow()
-		if err := b.add(objectKey(app, index, id), m, 0); err != nil {
+		if err := b.add(s.tables.of(app, allUsers).objects, objectKey(app, index, id), m, 0); err != nil {
 			return fmt.Errorf("delete objects of %s/%s: %w", app, index, err)
 		}
 	}
@@ -96,12 +96,12 @@ func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []stri
 
 // ClearIndex removes every object of an index.
 func (s *Store) ClearIndex(ctx context.Context, app, index string) error {
-	b := newBulk(ctx, s.objects)
+	b := newBulk(ctx)
 	var failed error
-	err := s.objects.ReadRows(ctx, bigtable.PrefixRange(indexPrefix(app, index)), func(r bigtable.Row) bool {
+	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, bigtable.PrefixRange(indexPrefix(app, index)), func(r bigtable.Row) bool {
 		m := bigtable.NewMutation()
 		m.DeleteRow()
-		failed = b.add(r.Key(), m, 0)
+		failed = b.add(s.tables.of(app, allUsers).objects, r.Key(), m, 0)
 		return failed == nil
 	}, keysOnly)
 	if err := errors.Join(err, failed, b.flush()); err != nil {
@@ -146,7 +146,7 @@ func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, c
 	byKey := make(map[string]ObjectRef, len(refs))
 	for _, keys := range keyChunks(refs, func(r ObjectRef) string { return objectKey(app, r.Index, r.ID) }, byKey) {
 		var failed error
-		err := s.objects.ReadRows(ctx, keys, func(r bigtable.Row) bool {
+		err := s.tables.of(app, allUsers).objects.ReadRows(ctx, keys, func(r bigtable.Row) bool {
 			for _, item := range r[familyObject] {
 				if failed = fn(byKey[r.Key()], item.Value); failed != nil {
 					failed = fmt.Errorf("row %q: %w", r.Key(), failed)

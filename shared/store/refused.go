@@ -41,7 +41,7 @@ func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused
 	for reason, n := range counts {
 		rmw.Increment(familyCounts, reason, n)
 	}
-	row, err := s.refused.ApplyReadModifyWrite(ctx, app+",", rmw)
+	row, err := s.tables.of(app, allUsers).refused.ApplyReadModifyWrite(ctx, app+",", rmw)
 	if err != nil {
 		return fmt.Errorf("count refused events of %s: %w", app, err)
 	}
@@ -57,7 +57,7 @@ func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused
 		m.DeleteCellsInColumn(familyRing, slot)
 		m.Set(familyRing, slot, bigtable.Now(), value)
 	}
-	if err := s.refused.Apply(ctx, app+",", m); err != nil {
+	if err := s.tables.of(app, allUsers).refused.Apply(ctx, app+",", m); err != nil {
 		return fmt.Errorf("record refused events of %s: %w", app, err)
 	}
 	return nil
@@ -68,7 +68,7 @@ var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))
 // ReadRefused reads the last refused events of an app, newest first, and how
 // many there were of each reason since the app exists.
 func (s *Store) ReadRefused(ctx context.Context, app string) ([]Refused, map[string]int64, error) {
-	row, err := s.refused.ReadRow(ctx, app+",", newestCells)
+	row, err := s.tables.of(app, allUsers).refused.ReadRow(ctx, app+",", newestCells)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read refused events of %s: %w", app, err)
 	}

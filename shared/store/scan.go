@@ -92,7 +92,7 @@ func (l Log) read(ctx context.Context, ranges []UserRange, filter bigtable.Filte
 func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, filter bigtable.Filter, fn func(string, LogRow, bigtable.Row) error) error {
 	user := ""
 	var failed error
-	err := l.s.logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
+	err := l.table(n, allUsers).ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		_, u, ms, id, err := parseLogKey(r.Key())
 		if err != nil {
 			failed = err

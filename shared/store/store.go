@@ -10,8 +10,6 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/affinityengine/affinity/shared/schema"
 )
 
 // Config names the Bigtable instance and the two ways into it.
@@ -33,13 +31,10 @@ type Config struct {
 
 // Store is a handle on the tables, safe for concurrent use.
 type Store struct {
-	client, serving  *bigtable.Client
-	logs             map[schema.Name]*bigtable.Table
-	users, stored    *bigtable.Table
-	histories        *bigtable.Table
-	objects, refused *bigtable.Table
-	separateServing  bool
-	filterColumns    int
+	client, serving *bigtable.Client
+	tables          tables
+	separateServing bool
+	filterColumns   int
 }
 
 // Sizes of one MutateRows request: Bigtable takes 100,000 mutations of all rows
@@ -63,11 +58,7 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 			return nil, errors.Join(err, client.Close())
 		}
 	}
-	s.logs = map[schema.Name]*bigtable.Table{schema.Narrow: client.Open(TableEventsNarrow), schema.Wide: client.Open(TableEvents)}
-	s.users = client.Open(TableUsers)
-	s.histories = client.Open(TableHistories)
-	s.objects, s.refused = client.Open(TableObjects), client.Open(TableRefused)
-	s.stored = s.serving.Open(TableUsers)
+	s.tables = openTables(client, s.serving)
 	return s, nil
 }
 
@@ -91,10 +82,10 @@ func (s *Store) Close() error {
 	return err
 }
 
-// bulk applies rows in requests of bounded size and fails if any row failed.
+// bulk writes rows in requests of bounded size and fails if any row failed.
 type bulk struct {
 	ctx   context.Context
-	table *bigtable.Table
+	table *bigtable.Table // of the rows that wait
 	keys  []string
 	muts  []*bigtable.Mutation
 	bytes int
@@ -103,11 +94,15 @@ type bulk struct {
 	again bool
 }
 
-func newBulk(ctx context.Context, table *bigtable.Table) *bulk {
-	return &bulk{ctx: ctx, table: table}
-}
+func newBulk(ctx context.Context) *bulk { return &bulk{ctx: ctx} }
 
-func (b *bulk) add(key string, m *bigtable.Mutation, size int) error {
+func (b *bulk) add(table *bigtable.Table, key string, m *bigtable.Mutation, size int) error {
+	if table != b.table {
+		if err := b.flush(); err != nil {
+			return err
+		}
+		b.table = table
+	}
 	b.keys, b.muts, b.bytes = append(b.keys, key), append(b.muts, m), b.bytes+size+len(key)
 	if len(b.keys) < bulkRows && b.bytes < bulkBytes {
 		return nil

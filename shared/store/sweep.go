@@ -83,7 +83,7 @@ func (l Log) Entries(ctx context.Context, n schema.Name, keys []string, fn func(
 func (l Log) scan(ctx context.Context, n schema.Name, rows bigtable.RowSet, filter bigtable.Filter, since int64, fn func(Entry) error) error {
 	user := ""
 	var failed error
-	err := l.s.logs[n].ReadRows(ctx, rows, func(r bigtable.Row) bool {
+	err := l.table(n, allUsers).ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		e := Entry{Original: original(r)}
 		_, u, ms, id, err := parseLogKey(r.Key())
 		if err == nil && ms < since {
@@ -106,7 +106,7 @@ func (l Log) scan(ctx context.Context, n schema.Name, rows bigtable.RowSet, filt
 func (l Log) Empty(ctx context.Context, n schema.Name) (bool, error) {
 	empty := true
 	rows, _ := Range{}.keys(l.app)
-	err := l.s.logs[n].ReadRows(ctx, rows, func(bigtable.Row) bool {
+	err := l.table(n, allUsers).ReadRows(ctx, rows, func(bigtable.Row) bool {
 		empty = false
 		return false
 	}, keysOnly, bigtable.LimitRows(1))
@@ -142,7 +142,7 @@ func (l Log) Drop(ctx context.Context, n schema.Name, r Range, may func() error,
 		return 0, nil
 	}
 	var failed error
-	err := l.s.logs[n].ReadRows(ctx, keysOf, func(r bigtable.Row) bool {
+	err := l.table(n, allUsers).ReadRows(ctx, keysOf, func(r bigtable.Row) bool {
 		if keys = append(keys, r.Key()); len(keys) == bulkRows {
 			failed = flush()
 		}

@@ -53,7 +53,7 @@ func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) 
 		rmw.AppendValue(familyState, columnManifest, nil)
 		rmw.AppendValue(familyState, columnDeleted, nil)
 		rmw.AppendValue(familyState, columnVersion, nil)
-		row, err = s.users.ApplyReadModifyWrite(ctx, userKey(app, user), rmw)
+		row, err = s.tables.of(app, user).users.ApplyReadModifyWrite(ctx, userKey(app, user), rmw)
 		return err
 	})
 	if err != nil {
@@ -88,13 +88,13 @@ var userFilters = func() (filters [3]bigtable.ReadOption) {
 
 // ReadUser reads a user row, for answering and for computing.
 func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
-	return readUser(ctx, s.users, app, user)
+	return readUser(ctx, s.tables.of(app, user).users, app, user)
 }
 
 // ReadServing reads a user row for answering only: it may come from a replica,
 // so nothing may be computed or written from it.
 func (s *Store) ReadServing(ctx context.Context, app, user string) (User, error) {
-	return readUser(ctx, s.stored, app, user)
+	return readUser(ctx, s.tables.of(app, user).serving, app, user)
 }
 
 // ServingIsAuthoritative says that ReadServing reads the same as ReadUser.
@@ -111,12 +111,12 @@ func readUser(ctx context.Context, table *bigtable.Table, app, user string) (Use
 // ReadUsers reads many user rows in one request. Users without a row are absent
 // from the answer.
 func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[string]User, error) {
-	return readUsers(ctx, s.users, app, users)
+	return readUsers(ctx, s.tables.of(app, allUsers).users, app, users)
 }
 
 // ReadManyServing is ReadUsers for answering only, as ReadServing is ReadUser.
 func (s *Store) ReadManyServing(ctx context.Context, app string, users []string) (map[string]User, error) {
-	return readUsers(ctx, s.stored, app, users)
+	return readUsers(ctx, s.tables.of(app, allUsers).serving, app, users)
 }
 
 func readUsers(ctx context.Context, table *bigtable.Table, app string, users []string) (map[string]User, error) {
@@ -188,7 +188,7 @@ type ProfileWrite struct {
 // WriteProfiles writes profiles at their tickets by plain mutations: a cell of a
 // lower ticket ends up below, however late it arrives.
 func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
-	b := newBulk(ctx, s.users)
+	b := newBulk(ctx)
 	b.again = true
 	for _, w := range writes {
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
@@ -199,7 +199,7 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 			// the client, but by whoever brought it here.
 			m.Set(familyState, columnVersion, bigtable.ServerTime, bigEndian(w.Version))
 		}
-		if err := b.add(userKey(app, w.User), m, len(w.Value)+len(w.Summary)); err != nil {
+		if err := b.add(s.tables.of(app, w.User).users, userKey(app, w.User), m, len(w.Value)+len(w.Summary)); err != nil {
 			return fmt.Errorf("write profiles of %s: %w", app, err)
 		}
 	}
@@ -218,7 +218,7 @@ func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until in
 	covered := latest(columnDeleted, bigEndian(until), nil)
 	advance := replace(columnDeleted, bigEndian(until))
 	err := retryAtomic(ctx, func() error {
-		return s.users.Apply(ctx, userKey(app, user), bigtable.NewCondMutation(covered, nil, advance))
+		return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), bigtable.NewCondMutation(covered, nil, advance))
 	})
 	if err != nil {
 		return fmt.Errorf("raise tombstone of %s,%s: %w", app, user, err)
@@ -241,7 +241,7 @@ func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, 
 	}
 	// The client tries nothing again that is stamped by the server. Doing it twice
 	// is harmless: a manifest that names less is true.
-	err := retryAtomic(ctx, func() error { return s.users.Apply(ctx, userKey(app, user), m) })
+	err := retryAtomic(ctx, func() error { return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m) })
 	if err != nil {
 		return fmt.Errorf("forget %s,%s at ticket %d: %w", app, user, ticket, err)
 	}
@@ -296,7 +296,7 @@ func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, 
 func (s *Store) swap(ctx context.Context, app, user string, cond *bigtable.Mutation, inverse bool) (bool, error) {
 	var matched bool
 	err := retryAtomic(ctx, func() error {
-		return s.users.Apply(ctx, userKey(app, user), cond, bigtable.GetCondMutationResult(&matched))
+		return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), cond, bigtable.GetCondMutationResult(&matched))
 	})
 	if err != nil {
 		return false, fmt.Errorf("change manifest of %s,%s: %w", app, user, err)

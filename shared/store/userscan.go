@@ -22,7 +22,7 @@ func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, 
 		opts = append(opts, bigtable.LimitRows(int64(limit)))
 	}
 	var failed error
-	err := s.users.ReadRows(ctx, usersBetween(app, from, to), func(r bigtable.Row) bool {
+	err := s.tables.of(app, allUsers).users.ReadRows(ctx, usersBetween(app, from, to), func(r bigtable.Row) bool {
 		var row User
 		if row, failed = parseUser(r); failed == nil {
 			failed = fn(userOf(r.Key()), row)
@@ -35,23 +35,18 @@ func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, 
 	return nil
 }
 
-// userOf is the user whose row has this key.
-func userOf(key string) string {
-	return strings.TrimSuffix(key[strings.IndexByte(key, ',')+1:], ",")
-}
-
 // ScanUserKeys does what ScanUsers does for users alone: of each row one empty
 // cell is sent. The user may be kept.
 func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
-	if err := s.scanUserKeys(ctx, usersBetween(app, from, to), fn); err != nil {
+	if err := s.scanUserKeys(ctx, app, usersBetween(app, from, to), fn); err != nil {
 		return fmt.Errorf("list users of %s: %w", app, err)
 	}
 	return nil
 }
 
-func (s *Store) scanUserKeys(ctx context.Context, rows bigtable.RowRange, fn func(user string) error, opts ...bigtable.ReadOption) error {
+func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowRange, fn func(user string) error, opts ...bigtable.ReadOption) error {
 	var failed error
-	err := s.users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+	err := s.tables.of(app, allUsers).users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		failed = fn(userOf(r.Key()))
 		return failed == nil
 	}, append(opts, keysOnly)...)
@@ -63,7 +58,7 @@ func (s *Store) scanUserKeys(ctx context.Context, rows bigtable.RowRange, fn fun
 func (s *Store) ScanTombstones(ctx context.Context, app, from, to string, fn func(user string, until int64) error) error {
 	var failed error
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
-	err := s.users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+	err := s.tables.of(app, allUsers).users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		var row User
 		if row, failed = parseUser(r); failed == nil && row.DeletedUntil != 0 {
 			failed = fn(userOf(r.Key()), row.DeletedUntil)
@@ -82,7 +77,7 @@ func (s *Store) ScanTombstones(ctx context.Context, app, from, to string, fn fun
 // at most that many users is sampled from whole, and one of at most n users is
 // the sample. The sample is in no order.
 func (s *Store) SampleUsers(ctx context.Context, app string, n, most int, rnd *rand.Rand) ([]string, error) {
-	cuts, err := s.users.SampleRowKeys(ctx)
+	cuts, err := s.tables.of(app, allUsers).users.SampleRowKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sample users of %s: %w", app, err)
 	}
@@ -99,7 +94,7 @@ func (s *Store) SampleUsers(ctx context.Context, app string, n, most int, rnd *r
 		if r.seen >= most {
 			break
 		}
-		if err := s.scanUserKeys(ctx, part, r.add, bigtable.LimitRows(int64(most-r.seen))); err != nil {
+		if err := s.scanUserKeys(ctx, app, part, r.add, bigtable.LimitRows(int64(most-r.seen))); err != nil {
 			return nil, fmt.Errorf("sample users of %s: %w", app, err)
 		}
 	}

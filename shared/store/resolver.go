@@ -1,0 +1,41 @@
+package store
+
+import (
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// tables finds the tables that hold a user of an app. Nothing else in this
+// package keeps a *bigtable.Table. Today one Bigtable instance holds all apps.
+type tables struct{ all *tableSet }
+
+// allUsers asks for the tables of all users of an app: for a request that covers
+// several users, and for rows that belong to no user.
+const allUsers = ""
+
+// of returns the tables that hold a user of an app.
+func (t tables) of(_, _ string) *tableSet { return t.all }
+
+// tableSet is one set of tables.
+type tableSet struct {
+	logs    map[schema.Name]*bigtable.Table
+	users   *bigtable.Table
+	serving *bigtable.Table // users, through the serving app profile
+	blocks  *bigtable.Table
+	objects *bigtable.Table
+	refused *bigtable.Table
+}
+
+func openTables(client, serving *bigtable.Client) tables {
+	return tables{&tableSet{
+		logs: map[schema.Name]*bigtable.Table{
+			schema.Narrow: client.Open(TableEventsNarrow), schema.Wide: client.Open(TableEvents),
+		},
+		users:   client.Open(TableUsers),
+		serving: serving.Open(TableUsers),
+		blocks:  client.Open(TableHistories),
+		objects: client.Open(TableObjects),
+		refused: client.Open(TableRefused),
+	}}
+}
