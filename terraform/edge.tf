@@ -20,7 +20,13 @@ module "edge" {
 module "monitoring" {
   source = "./modules/monitoring"
 
-  alert_email              = var.alert_email
+  alert_email = var.alert_email
+  budget = var.billing_account == null ? null : {
+    billing_account = var.billing_account
+    amount          = var.monthly_budget
+    project_id      = var.project_id
+    project_number  = data.google_project.this.number
+  }
   services                 = { for name in keys(local.functions) : name => [for key, d in local.deployed : module.function[key].name if d.of == name] }
   private_functions        = [for name, f in local.functions : name if f.kind != "public"]
   events_subscription      = local.deployment.topics.events.subscription

@@ -6,7 +6,7 @@ data "google_project" "this" {
 }
 
 resource "google_project_service" "this" {
-  for_each = toset([
+  for_each = toset(concat(var.billing_account == null ? [] : ["billingbudgets.googleapis.com"], [
     "artifactregistry.googleapis.com",
     "bigtable.googleapis.com",
     "bigtableadmin.googleapis.com",
@@ -24,7 +24,7 @@ resource "google_project_service" "this" {
     "pubsub.googleapis.com",
     "run.googleapis.com",
     "storage.googleapis.com",
-  ])
+  ]))
 
   project = var.project_id
   service = each.key

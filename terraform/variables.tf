@@ -210,7 +210,30 @@ variable "paused" {
 }
 
 variable "alert_email" {
-  description = "Who is told of alerts. Null: nobody, the alerts only stand in the console."
+  description = "Address that alerts and the budget write to. Null: alerts are shown in the console only."
   type        = string
   default     = null
+}
+
+variable "billing_account" {
+  description = "Billing account of the project, such as 012345-6789AB-CDEF01 (`gcloud billing projects describe PROJECT`). With it the project gets a budget that sends mail at 50, 90 and 100 percent of monthly_budget. It needs the role roles/billing.costsManager on the billing account. Null: no budget."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.billing_account == null || can(regex("^[0-9A-F]{6}(-[0-9A-F]{6}){2}$", var.billing_account))
+    error_message = "billing_account \"${coalesce(var.billing_account, "null")}\" must be three groups of six digits and letters A to F, such as 012345-6789AB-CDEF01."
+  }
+}
+
+variable "monthly_budget" {
+  description = "Budget of the project for a month, in the currency of the billing account. Nothing stops when it is spent."
+  type        = number
+  default     = 1000
+  nullable    = false
+
+  validation {
+    condition     = var.monthly_budget >= 1 && floor(var.monthly_budget) == var.monthly_budget
+    error_message = "monthly_budget ${var.monthly_budget} must be a whole number, 1 or more."
+  }
 }

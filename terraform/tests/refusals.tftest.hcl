@@ -168,3 +168,23 @@ run "environment_in_capitals" {
 
   expect_failures = [var.environment]
 }
+
+run "billing_account_by_name" {
+  command = plan
+
+  variables {
+    billing_account = "My Billing Account"
+  }
+
+  expect_failures = [var.billing_account]
+}
+
+run "budget_of_nothing" {
+  command = plan
+
+  variables {
+    monthly_budget = 0
+  }
+
+  expect_failures = [var.monthly_budget]
+}

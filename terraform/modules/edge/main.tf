@@ -101,9 +101,18 @@ resource "google_compute_url_map" "this" {
   }
 }
 
+# Without a policy Google's load balancer accepts TLS 1.0 and 1.1.
+resource "google_compute_ssl_policy" "this" {
+  name            = "${var.name_prefix}-tls"
+  description     = "TLS 1.2 and later, with modern ciphers."
+  profile         = "MODERN"
+  min_tls_version = "TLS_1_2"
+}
+
 resource "google_compute_target_https_proxy" "this" {
   name            = "${var.name_prefix}-https"
   url_map         = google_compute_url_map.this.id
+  ssl_policy      = google_compute_ssl_policy.this.id
   certificate_map = "//certificatemanager.googleapis.com/${google_certificate_manager_certificate_map.this.id}"
 }
 

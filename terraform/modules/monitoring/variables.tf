@@ -77,6 +77,17 @@ variable "bigtable_instance" {
   nullable    = false
 }
 
+variable "budget" {
+  description = "The budget of the project for a month: the billing account that pays, and an amount in the account's currency. Null: no budget."
+  type = object({
+    billing_account = string
+    amount          = number
+    project_id      = string
+    project_number  = string
+  })
+  default = null
+}
+
 variable "security_policy" {
   description = "The Cloud Armor policy, of which the dashboard shows what it refused. Null: there is none."
   type        = string

@@ -14,4 +14,10 @@ run "apply" {
     condition     = output.endpoint != null && length(output.dns_records) == 1 + length(var.customers)
     error_message = "The example does not come to an endpoint for each host."
   }
+
+  # What holds data in production can be restored, and somebody hears what it costs.
+  assert {
+    condition     = var.environment != "prod" || var.point_in_time_recovery && module.monitoring.budget != null
+    error_message = "The production example lacks point-in-time recovery or a budget."
+  }
 }

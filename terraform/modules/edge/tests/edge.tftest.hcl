@@ -56,6 +56,13 @@ run "every_host_has_a_rule_and_a_matcher" {
   }
 }
 
+run "tls" {
+  assert {
+    condition     = google_compute_target_https_proxy.this.ssl_policy == google_compute_ssl_policy.this.id && google_compute_ssl_policy.this.min_tls_version == "TLS_1_2" && google_compute_ssl_policy.this.profile == "MODERN"
+    error_message = "The load balancer accepts TLS below 1.2: ${jsonencode(google_compute_ssl_policy.this)}"
+  }
+}
+
 run "paths_go_to_their_functions" {
   # What the default host and the shared customer have alike.
   assert {

@@ -326,3 +326,49 @@ run "prefix_in_upper_case" {
   }
   expect_failures = [var.name_prefix]
 }
+
+run "budget" {
+  command = plan
+
+  variables {
+    budget = { billing_account = "012345-6789AB-CDEF01", amount = 2000, project_id = "p", project_number = "123456789012" }
+  }
+
+  assert {
+    condition     = google_billing_budget.this[0].billing_account == "012345-6789AB-CDEF01" && one(google_billing_budget.this[0].budget_filter).projects == toset(["projects/123456789012"]) && one(one(google_billing_budget.this[0].amount).specified_amount).units == "2000"
+    error_message = "The budget is not this project's: ${jsonencode(google_billing_budget.this[0])}"
+  }
+
+  assert {
+    condition     = [for r in google_billing_budget.this[0].threshold_rules : "${r.threshold_percent} ${r.spend_basis}"] == ["0.5 CURRENT_SPEND", "0.9 CURRENT_SPEND", "1 CURRENT_SPEND", "1 FORECASTED_SPEND"]
+    error_message = "The budget does not warn before it is spent: ${jsonencode(google_billing_budget.this[0].threshold_rules)}"
+  }
+
+  assert {
+    condition     = length(google_billing_budget.this[0].all_updates_rule) == 1
+    error_message = "The budget sends no mail to alert_email."
+  }
+}
+
+run "budget_without_reader" {
+  command = plan
+
+  variables {
+    alert_email = null
+    budget      = { billing_account = "012345-6789AB-CDEF01", amount = 2000, project_id = "p", project_number = "123456789012" }
+  }
+
+  assert {
+    condition     = length(google_billing_budget.this) == 1 && length(google_billing_budget.this[0].all_updates_rule) == 0
+    error_message = "Without alert_email the budget should write to the billing administrators alone."
+  }
+}
+
+run "no_budget" {
+  command = plan
+
+  assert {
+    condition     = length(google_billing_budget.this) == 0 && output.budget == null
+    error_message = "There is a budget without a billing account."
+  }
+}
