@@ -22,7 +22,7 @@ type plan struct {
 // apply carries out a batch in its order. Of two batches at once that change one
 // object the later write stays, whole.
 func (h handlers) apply(ctx context.Context, app, index string, actions []catalog.Action) error {
-	settings, err := h.Apps.IndexSettings(ctx, app, index)
+	settings, err := h.Config.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}

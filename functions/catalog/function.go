@@ -10,25 +10,18 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-func init() {
-	functions.HTTP("Catalog", backend.Function(backend.Need{}, New).ServeHTTP)
-}
-
-type handlers struct{ *backend.Backends }
+type handlers struct{ Backends }
 
 // New is the function over its backends.
-func New(b *backend.Backends) http.Handler {
+func New(b Backends) http.Handler {
 	h := handlers{b}
 	rt := httpapi.NewRouter(b.Log)
 	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
@@ -119,7 +112,7 @@ func (h handlers) settings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s, err := h.Apps.IndexSettings(r.Context(), app.ID, index)
+	s, err := h.Config.IndexSettings(r.Context(), app.ID, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings: %w", err)
 	}
@@ -144,7 +137,7 @@ func (h handlers) setSettings(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if given {
-		if _, err := h.Config.SetIndexSettings(r.Context(), app.ID, index, attributes); err != nil {
+		if _, err := h.CachedConfig.SetIndexSettings(r.Context(), app.ID, index, attributes); err != nil {
 			return fmt.Errorf("set settings: %w", err)
 		}
 	}

@@ -14,25 +14,18 @@ import (
 	"math/rand/v2"
 	"net/http"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
-func init() {
-	functions.HTTP("Imports", backend.Function(backend.Need{}, New).ServeHTTP)
-}
-
-type imports struct{ *backend.Backends }
+type imports struct{ Backends }
 
 // New is the function over its backends.
-func New(b *backend.Backends) http.Handler {
+func New(b Backends) http.Handler {
 	rt := httpapi.NewRouter(b.Log)
 	rt.Handle("POST /1/events/import", imports{b}.run)
 	return rt

@@ -15,11 +15,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -27,14 +24,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-func init() {
-	functions.HTTP("Ingest", backend.Function(backend.Need{Bus: true}, New).ServeHTTP)
-}
-
-type ingest struct{ *backend.Backends }
+type ingest struct{ Backends }
 
 // New is the function over its backends.
-func New(b *backend.Backends) http.Handler {
+func New(b Backends) http.Handler {
 	in := ingest{b}
 	rt := httpapi.NewRouter(b.Log)
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +

@@ -16,9 +16,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
@@ -34,14 +31,10 @@ import (
 // which knows no reasons, must allow more.
 const maxAttempts = 20
 
-func init() {
-	functions.HTTP("Process", backend.Function(backend.Need{Bus: true}, New).ServeHTTP)
-}
-
-type process struct{ *backend.Backends }
+type process struct{ Backends }
 
 // New is the function over its backends.
-func New(b *backend.Backends) http.Handler {
+func New(b Backends) http.Handler {
 	p := process{b}
 	rt := httpapi.NewRouter(b.Log)
 	rt.Handle("POST /", p.push)
@@ -122,7 +115,7 @@ func (p process) deliver(ctx context.Context, envelope bus.Push) error {
 	if err != nil {
 		return permanent{err}
 	}
-	app, err := p.Config.App(ctx, m.App)
+	app, err := p.CachedConfig.App(ctx, m.App)
 	if errors.Is(err, config.ErrNotFound) {
 		return permanent{fmt.Errorf("app %q does not exist", m.App)}
 	}

@@ -77,7 +77,7 @@ func (p process) known(ctx context.Context, app config.App, events map[enrich.Pl
 	if err != nil {
 		return nil, fmt.Errorf("look for events in the log of %s: %w", app.ID, err)
 	}
-	now, err := p.Config.App(ctx, app.ID)
+	now, err := p.CachedConfig.App(ctx, app.ID)
 	if err == nil && now.Log.Generation > app.Log.Generation {
 		err = profile.ErrSchemaChanged // what is not there may be elsewhere
 	}

@@ -62,7 +62,7 @@ func (p profiles) window(ctx context.Context, app config.App, user string, q *ex
 		return err
 	}
 	if row.Version > app.StrategyVersion {
-		if app, err = p.Apps.App(ctx, app.ID); err != nil {
+		if app, err = p.Config.App(ctx, app.ID); err != nil {
 			return fmt.Errorf("read configuration of %s: %w", app.ID, err)
 		}
 	}

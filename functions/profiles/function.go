@@ -11,25 +11,18 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/purge"
 )
 
-func init() {
-	functions.HTTP("Profiles", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
-}
-
-type profiles struct{ *backend.Backends }
+type profiles struct{ Backends }
 
 // New is the function over its backends.
-func New(b *backend.Backends) http.Handler {
+func New(b Backends) http.Handler {
 	p := profiles{b}
 	rt := httpapi.NewRouter(b.Log)
 	rt.Handle("GET /1/profiles/{userToken}", p.get)

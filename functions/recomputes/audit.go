@@ -32,12 +32,12 @@ func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// Past the cache, which may not know of a strategy that profiles are of already.
-	if app, err = rc.Apps.App(r.Context(), app.ID); err != nil {
+	if app, err = rc.Config.App(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	report, err := audit.New(rc.Store, rc.Profiles, rc.Apps).Sample(ctx, app, sample)
+	report, err := audit.New(rc.Store, rc.Profiles, rc.Config).Sample(ctx, app, sample)
 	if err != nil {
 		return err
 	}

@@ -11,23 +11,16 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-func init() {
-	functions.HTTP("Recomputes", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
-}
-
-type recomputes struct{ *backend.Backends }
+type recomputes struct{ Backends }
 
 // New is the function over its backends.
-func New(b *backend.Backends) http.Handler {
+func New(b Backends) http.Handler {
 	rc := recomputes{b}
 	rt := httpapi.NewRouter(b.Log)
 	rt.Handle("POST /1/recomputes", rc.start)

@@ -8,23 +8,16 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-func init() {
-	functions.HTTP("Strategies", backend.Function(backend.Need{Queue: true}, New).ServeHTTP)
-}
-
-type strategies struct{ *backend.Backends }
+type strategies struct{ Backends }
 
 // New is the function over its backends.
-func New(b *backend.Backends) http.Handler {
+func New(b Backends) http.Handler {
 	s := strategies{b}
 	rt := httpapi.NewRouter(b.Log)
 	rt.Handle("GET /1/strategies/personalization", s.get)
@@ -39,7 +32,7 @@ func (s strategies) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if app, err = s.Apps.App(r.Context(), app.ID); err != nil {
+	if app, err = s.Config.App(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("read strategy: %w", err)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, app.Strategy)
@@ -58,7 +51,7 @@ func (s strategies) set(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	version, changed, err := s.Config.SetStrategy(r.Context(), app.ID, wanted)
+	version, changed, err := s.CachedConfig.SetStrategy(r.Context(), app.ID, wanted)
 	if err != nil {
 		return fmt.Errorf("set strategy: %w", err)
 	}

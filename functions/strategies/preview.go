@@ -44,7 +44,7 @@ func (s strategies) preview(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	// Past the cache: what is compared with must be what is set.
-	if app, err = s.Apps.App(ctx, app.ID); err != nil {
+	if app, err = s.Config.App(ctx, app.ID); err != nil {
 		return fmt.Errorf("preview strategy: %w", err)
 	}
 	users := wanted.users

@@ -47,7 +47,7 @@ func (wk worker) audit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return wk.drop(w, r, err)
 	}
-	app, err := wk.Apps.App(r.Context(), order.App)
+	app, err := wk.Config.App(r.Context(), order.App)
 	if errors.Is(err, config.ErrNotFound) {
 		return wk.drop(w, r, err)
 	}
@@ -56,7 +56,7 @@ func (wk worker) audit(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	report, err := audit.New(wk.Store, wk.Profiles, wk.Apps).Sample(ctx, app, order.Sample)
+	report, err := audit.New(wk.Store, wk.Profiles, wk.Config).Sample(ctx, app, order.Sample)
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
 	"github.com/affinityengine/affinity/shared/audit"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/purge"
 )
@@ -21,14 +18,10 @@ import (
 // maxBody is what a task may carry.
 const maxBody = 100 << 10
 
-func init() {
-	functions.HTTP("Worker", backend.Function(backend.Need{Bus: true, Queue: true}, New).ServeHTTP)
-}
-
-type worker struct{ *backend.Backends }
+type worker struct{ Backends }
 
 // New is the function over its backends.
-func New(b *backend.Backends) http.Handler {
+func New(b Backends) http.Handler {
 	rt := httpapi.NewRouter(b.Log)
 	wk := worker{b}
 	rt.Handle("POST "+purge.Path, wk.purge)

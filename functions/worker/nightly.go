@@ -39,7 +39,7 @@ func (wk worker) nightly(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	apps, err := wk.Apps.Apps(r.Context())
+	apps, err := wk.Config.Apps(r.Context())
 	if err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}

@@ -129,7 +129,7 @@ func TestGoClient(t *testing.T) {
 	if err := s.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	app, err := s.Backends.Apps.App(t.Context(), "demo")
+	app, err := s.Backends.Config.App(t.Context(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,25 +147,3 @@ func TestReadBody(t *testing.T) {
 		}
 	}
 }
-
-func TestLazyStartsWithoutItsBackends(t *testing.T) {
-	ready := false
-	l := httpapi.NewLazy(quiet, func(context.Context) (http.Handler, error) {
-		if !ready {
-			return nil, errors.Join(errors.New("A is not set"), errors.New("B is not set"))
-		}
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), nil
-	})
-	get := func() *httptest.ResponseRecorder {
-		w := httptest.NewRecorder()
-		l.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-		return w
-	}
-	if w := get(); w.Code != 503 || !strings.Contains(w.Body.String(), "A is not set") || !strings.Contains(w.Body.String(), "B is not set") {
-		t.Errorf("%d %s, want 503 with all faults", w.Code, w.Body)
-	}
-	ready = true
-	if w := get(); w.Code != http.StatusTeapot {
-		t.Errorf("%d, want the function once its faults are mended", w.Code)
-	}
-}

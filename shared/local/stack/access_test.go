@@ -64,7 +64,7 @@ func TestWhatAKeyOpens(t *testing.T) {
 	s := start(t, stack.Options{})
 	for _, acl := range auth.All {
 		key := config.Key{Hash: auth.Hash("key-" + acl), ACL: []string{acl}}
-		if err := s.Backends.Apps.PutKey(t.Context(), "demo", key); err != nil {
+		if err := s.Backends.Config.PutKey(t.Context(), "demo", key); err != nil {
 			t.Fatal(err)
 		}
 	}

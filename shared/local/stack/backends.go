@@ -39,57 +39,58 @@ func local(addr string) []option.ClientOption {
 	}
 }
 
-func (s *Stack) openBigtable(ctx context.Context, o Options) error {
+func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, error) {
 	var opts []option.ClientOption
 	inProcess := !emulated("BIGTABLE_EMULATOR_HOST")
 	if inProcess {
 		server, err := emulator.StartBigtable(o.Bigtable...)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s.onClose(func() error { server.Close(); return nil })
 		opts = local(server.Addr)
 	}
 	admin, err := bigtable.NewAdminClient(ctx, Project, Instance, opts...)
 	if err != nil {
-		return fmt.Errorf("open Bigtable administration: %w", err)
+		return nil, fmt.Errorf("open Bigtable administration: %w", err)
 	}
 	if err := errors.Join(store.CreateTables(ctx, admin), admin.Close()); err != nil {
-		return err
+		return nil, err
 	}
 	cfg := store.Config{
 		Project: Project, Instance: Instance, Profile: o.AppProfile, ServingProfile: o.ServingAppProfile, FilterColumns: 6,
 	}
-	if s.Backends.Store, err = store.Open(ctx, cfg, opts...); err != nil {
-		return err
+	opened, err := store.Open(ctx, cfg, opts...)
+	if err != nil {
+		return nil, err
 	}
-	s.onClose(s.Backends.Store.Close)
-	return nil
+	s.onClose(opened.Close)
+	return opened, nil
 }
 
-func (s *Stack) openConfig(ctx context.Context) error {
+// jobStore returns the store of a collection's jobs.
+type jobStore func(collection string) job.Jobs
+
+func (s *Stack) openConfig(ctx context.Context) (config.Store, jobStore, error) {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
-		s.Backends.Jobs = job.NewMemories()
 		// A Bigtable emulator may hold what an earlier process computed.
-		s.Backends.Apps = config.NewMemory()
 		if emulated("BIGTABLE_EMULATOR_HOST") {
-			s.Backends.Apps = config.NewMemoryAfter(time.Now().UnixMilli())
+			return config.NewMemoryAfter(time.Now().UnixMilli()), job.NewMemories(), nil
 		}
-		return nil
+		return config.NewMemory(), job.NewMemories(), nil
 	}
 	client, err := firestore.NewClient(ctx, Project)
 	if err != nil {
-		return fmt.Errorf("open Firestore: %w", err)
+		return nil, nil, fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	s.Backends.Apps = configdb.New(client)
-	s.Backends.Jobs = func(collection string) job.Jobs { return job.NewFirestore(client, collection) }
-	return nil
+	return configdb.New(client), func(collection string) job.Jobs { return job.NewFirestore(client, collection) }, nil
 }
 
 // messaging is Pub/Sub as the stack reaches it.
 type messaging struct {
 	client *pubsub.Client
+	bus    *bus.Bus
 	addr   string
 }
 
@@ -115,11 +116,12 @@ func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
 		}
 	}
 	cfg := bus.Config{Project: Project, Events: EventsTopic, DeadLetters: DeadLetterTopic}
-	if s.Backends.Bus, err = bus.Open(ctx, cfg, opts...); err != nil {
+	opened, err := bus.Open(ctx, cfg, opts...)
+	if err != nil {
 		return messaging{}, err
 	}
-	s.onClose(s.Backends.Bus.Close)
-	return messaging{client, addr}, nil
+	s.onClose(opened.Close)
+	return messaging{client, opened, addr}, nil
 }
 
 func createTopic(ctx context.Context, client *pubsub.Client, topic, subscription string) error {
@@ -157,7 +159,7 @@ func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, h
 	return nil
 }
 
-func (s *Stack) openTasks(ctx context.Context, workerURL string, header http.Header) error {
+func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL string, header http.Header) (queue.Queue, error) {
 	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{
 		Name: tasksQueue,
 		// Each shard of a recompute may use several cores: a few fill a machine.
@@ -167,19 +169,18 @@ func (s *Stack) openTasks(ctx context.Context, workerURL string, header http.Hea
 		RetryConfig: &cloudtaskspb.RetryConfig{
 			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond), MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
 		},
-	}}, Log: s.Backends.Log})
+	}}, Log: log})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.tasks = server
 	s.onClose(func() error { server.Close(); return nil })
 	client, err := cloudtasks.NewClient(ctx, local(server.Addr)...)
 	if err != nil {
-		return fmt.Errorf("open Cloud Tasks: %w", err)
+		return nil, fmt.Errorf("open Cloud Tasks: %w", err)
 	}
 	s.onClose(client.Close)
-	s.Backends.Queue = queue.New(client, queue.Config{
+	return queue.New(client, queue.Config{
 		Queue: tasksQueue, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
-	})
-	return nil
+	}), nil
 }

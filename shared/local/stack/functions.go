@@ -14,7 +14,6 @@ import (
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
@@ -26,7 +25,7 @@ const (
 
 // publicFunctions sends a request to the function that a load balancer would,
 // by the beginning of its path.
-func publicFunctions(b *backend.Backends, pubsubAddr string) http.Handler {
+func publicFunctions(b *Backends, pubsubAddr string) http.Handler {
 	own := httpapi.NewRouter(b.Log)
 	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, api.Health{Status: http.StatusOK, Message: "OK", Version: api.Version})
@@ -37,25 +36,25 @@ func publicFunctions(b *backend.Backends, pubsubAddr string) http.Handler {
 		})
 	})
 	return prefixes{
-		{"/1/events/import", imports.New(b)},
-		{"/1/events", ingest.New(b)},
-		{"/1/profiles", profiles.New(b)},
-		{"/1/usertokens", profiles.New(b)},
-		{"/1/explain", profiles.New(b)},
-		{"/1/strategies", strategies.New(b)},
-		{"/1/indexes", catalog.New(b)},
-		{"/1/recomputes", recomputes.New(b)},
-		{"/1/reenrich", recomputes.New(b)},
-		{"/1/schema", recomputes.New(b)},
-		{"/1/audits", recomputes.New(b)},
+		{"/1/events/import", imports.New(b.ForImports())},
+		{"/1/events", ingest.New(b.ForIngest())},
+		{"/1/profiles", profiles.New(b.ForProfiles())},
+		{"/1/usertokens", profiles.New(b.ForProfiles())},
+		{"/1/explain", profiles.New(b.ForProfiles())},
+		{"/1/strategies", strategies.New(b.ForStrategies())},
+		{"/1/indexes", catalog.New(b.ForCatalog())},
+		{"/1/recomputes", recomputes.New(b.ForRecomputes())},
+		{"/1/reenrich", recomputes.New(b.ForRecomputes())},
+		{"/1/schema", recomputes.New(b.ForRecomputes())},
+		{"/1/audits", recomputes.New(b.ForRecomputes())},
 		{"", own},
 	}
 }
 
-func privateFunctions(b *backend.Backends) http.Handler {
+func privateFunctions(b *Backends) http.Handler {
 	return prefixes{
-		{processPath, http.StripPrefix(processPath, root(process.New(b)))},
-		{workerPath, http.StripPrefix(workerPath, worker.New(b))},
+		{processPath, http.StripPrefix(processPath, root(process.New(b.ForProcess())))},
+		{workerPath, http.StripPrefix(workerPath, worker.New(b.ForWorker()))},
 		{"", httpapi.NewRouter(b.Log)},
 	}
 }

@@ -163,7 +163,7 @@ func TestAnAuditNamesAWrongProfile(t *testing.T) {
 func TestProfilesAreAuditedEveryNight(t *testing.T) {
 	s := start(t, stack.Options{RetentionDays: 90})
 	setUp(t, s)
-	functions := worker.New(s.Backends)
+	functions := worker.New(s.Backends.ForWorker())
 	for range 2 {
 		w := httptest.NewRecorder()
 		functions.ServeHTTP(w, httptest.NewRequest("POST", "/nightly", strings.NewReader(`{"spread":"0s"}`)))

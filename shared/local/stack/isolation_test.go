@@ -98,7 +98,7 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 		return func() {
 			t.Helper()
 			answer := httptest.NewRecorder()
-			worker.New(s.Backends).ServeHTTP(answer, httptest.NewRequest("POST", path, strings.NewReader(body)))
+			worker.New(s.Backends.ForWorker()).ServeHTTP(answer, httptest.NewRequest("POST", path, strings.NewReader(body)))
 			if answer.Code != http.StatusOK {
 				t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
 			}

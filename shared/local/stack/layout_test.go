@@ -30,7 +30,7 @@ func TestLayoutThatIsThere(t *testing.T) {
 func wantLayout(t *testing.T, s *stack.Stack, want schema.Layout) {
 	t.Helper()
 	for _, id := range []string{"demo", "other"} {
-		app, err := s.Backends.Apps.App(t.Context(), id)
+		app, err := s.Backends.Config.App(t.Context(), id)
 		if err != nil || !app.Log.Equal(want) {
 			t.Errorf("app %s: got %+v, error %v; want %+v", id, app.Log, err, want)
 		}

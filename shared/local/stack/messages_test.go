@@ -111,7 +111,7 @@ func TestProcessResolvesWhatIngestCouldNot(t *testing.T) {
 	// The same functions, with a catalog that cannot be read.
 	blind := *s.Backends
 	var err error
-	if blind.Enricher, err = enrich.New(unreadable{}, s.Backends.Config); err != nil {
+	if blind.Enricher, err = enrich.New(unreadable{}, s.Backends.CachedConfig); err != nil {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequest("POST", "/1/events", strings.NewReader(
@@ -119,7 +119,7 @@ func TestProcessResolvesWhatIngestCouldNot(t *testing.T) {
 	r.Header.Set("X-Algolia-Application-Id", "demo")
 	r.Header.Set("X-Algolia-API-Key", "demokey")
 	w := httptest.NewRecorder()
-	ingest.New(&blind).ServeHTTP(w, r)
+	ingest.New(blind.ForIngest()).ServeHTTP(w, r)
 	if w.Code != http.StatusOK {
 		t.Fatalf("%d %s: events are accepted without a catalog", w.Code, w.Body)
 	}
@@ -144,8 +144,8 @@ func (unreadable) ReadRecords(context.Context, string, []store.ObjectRef) (map[s
 func TestProcessTriesAgainAndAtLastBuries(t *testing.T) {
 	s := start(t, stack.Options{})
 	broken := *s.Backends
-	broken.Config = config.NewCached(failing{s.Backends.Apps}, 0)
-	h := process.New(&broken)
+	broken.CachedConfig = config.NewCached(failing{s.Backends.Config}, 0)
+	h := process.New(broken.ForProcess())
 	push := func(attempt string) int {
 		data := base64.StdEncoding.EncodeToString([]byte(`{"app":"demo","receivedAt":1700000000000,"resolved":true}` + "\n" +
 			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["a:b"]}]}`))
@@ -180,15 +180,15 @@ func TestMalformedPushesAndTasks(t *testing.T) {
 		handler          http.Handler
 		status           int
 	}{
-		{"push that is no JSON", "/", "garbage", process.New(s.Backends), 400},
-		{"push without a message", "/", `{"subscription":"s"}`, process.New(s.Backends), 400},
-		{"push whose data is no base64", "/", `{"message":{"data":"%","messageId":"1"}}`, process.New(s.Backends), 400},
-		{"empty push", "/", "", process.New(s.Backends), 400},
+		{"push that is no JSON", "/", "garbage", process.New(s.Backends.ForProcess()), 400},
+		{"push without a message", "/", `{"subscription":"s"}`, process.New(s.Backends.ForProcess()), 400},
+		{"push whose data is no base64", "/", `{"message":{"data":"%","messageId":"1"}}`, process.New(s.Backends.ForProcess()), 400},
+		{"empty push", "/", "", process.New(s.Backends.ForProcess()), 400},
 		// A task that cannot be read is done with: it would come again for ever.
-		{"task that is no JSON", "/purge", "garbage", worker.New(s.Backends), 200},
-		{"task for a malformed user", "/purge", `{"app":"demo","userToken":"a,b","deletedUntil":1}`, worker.New(s.Backends), 200},
-		{"task for nobody", "/purge", `{"app":"demo","userToken":"nobody","deletedUntil":1}`, worker.New(s.Backends), 200},
-		{"unknown task", "/explode", `{}`, worker.New(s.Backends), 404},
+		{"task that is no JSON", "/purge", "garbage", worker.New(s.Backends.ForWorker()), 200},
+		{"task for a malformed user", "/purge", `{"app":"demo","userToken":"a,b","deletedUntil":1}`, worker.New(s.Backends.ForWorker()), 200},
+		{"task for nobody", "/purge", `{"app":"demo","userToken":"nobody","deletedUntil":1}`, worker.New(s.Backends.ForWorker()), 200},
+		{"unknown task", "/explode", `{}`, worker.New(s.Backends.ForWorker()), 404},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -206,7 +206,7 @@ func TestAForgedPurgeTakesNothing(t *testing.T) {
 	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
 	idle(t, s)
 	w := httptest.NewRecorder()
-	worker.New(s.Backends).ServeHTTP(w, httptest.NewRequest("POST", "/purge", strings.NewReader(`{"app":"demo","userToken":"u","deletedUntil":9999999999999}`)))
+	worker.New(s.Backends.ForWorker()).ServeHTTP(w, httptest.NewRequest("POST", "/purge", strings.NewReader(`{"app":"demo","userToken":"u","deletedUntil":9999999999999}`)))
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"purged":0`) {
 		t.Errorf("%d %s, want nothing purged of a user who was not deleted", w.Code, w.Body)
 	}

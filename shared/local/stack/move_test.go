@@ -320,11 +320,11 @@ func (l *load) audited(when string) {
 	l.t.Helper()
 	for _, s := range l.stacks {
 		b := s.Backends
-		app, err := b.Apps.App(l.t.Context(), "demo")
+		app, err := b.Config.App(l.t.Context(), "demo")
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		report, err := audit.New(b.Store, b.Profiles, b.Apps).Sample(l.t.Context(), app, 100)
+		report, err := audit.New(b.Store, b.Profiles, b.Config).Sample(l.t.Context(), app, 100)
 		if err != nil || report.Differing > 0 || report.Compared != 12 {
 			l.t.Fatalf("the audit %s: %+v, error %v", when, report, err)
 		}

@@ -60,7 +60,7 @@ func TestRecomputeScenarios(t *testing.T) {
 				return stableJob(waitForJob(t, s) + "\n")
 			case "worker":
 				w := httptest.NewRecorder()
-				worker.New(s.Backends).ServeHTTP(w, httptest.NewRequest(http.MethodPost, d.CmdArgs[0].Key, strings.NewReader(d.Input)))
+				worker.New(s.Backends.ForWorker()).ServeHTTP(w, httptest.NewRequest(http.MethodPost, d.CmdArgs[0].Key, strings.NewReader(d.Input)))
 				return stableJob(w.Body.String())
 			}
 			d.Fatalf(t, "unknown command %s", d.Cmd)
@@ -72,7 +72,7 @@ func TestRecomputeScenarios(t *testing.T) {
 // newest is the job that was started last; empty if there is none.
 func newest(t *testing.T, s *stack.Stack) job.Job {
 	t.Helper()
-	jobs, err := s.Backends.Jobs(recompute.Collection).List(t.Context(), "demo", 1)
+	jobs, err := s.Backends.JobStore(recompute.Collection).List(t.Context(), "demo", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
@@ -64,14 +63,14 @@ func (l *late) push(m bus.Message) {
 }
 
 // pushTo delivers a message to a process function.
-func (l *late) pushTo(b *backend.Backends, m bus.Message, attempt int) int {
+func (l *late) pushTo(b *stack.Backends, m bus.Message, attempt int) int {
 	l.t.Helper()
 	data, err := m.Encode()
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	process.New(b).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(fmt.Sprintf(
+	process.New(b.ForProcess()).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(fmt.Sprintf(
 		`{"message":{"data":%q,"messageId":"7"},"subscription":"s","deliveryAttempt":%d}`, base64.StdEncoding.EncodeToString(data), attempt))))
 	return w.Code
 }
@@ -118,7 +117,7 @@ func (l *late) wants(colors string) {
 // log are the rows of the user's log.
 func (l *late) log() []store.LogRow {
 	l.t.Helper()
-	app, err := l.s.Backends.Apps.App(l.t.Context(), "demo")
+	app, err := l.s.Backends.Config.App(l.t.Context(), "demo")
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -210,7 +209,7 @@ func TestReenrichedEventsThatAreGone(t *testing.T) {
 	l := newLate(t)
 	save(t, l.s, "i", object("i", "1"))
 	m := l.reenriched()
-	app, err := l.s.Backends.Apps.App(t.Context(), "demo")
+	app, err := l.s.Backends.Config.App(t.Context(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,13 +231,13 @@ func TestReenrichedEventsThatHaveLeftTheWindow(t *testing.T) {
 	ok(t, l.s, "/1/events/import", old)
 	save(t, l.s, "i", object("i", "1"), object("i", "2"))
 	m := l.reenriched()
-	if err := l.s.Backends.Apps.SetRetention(t.Context(), "demo", 30); err != nil {
+	if err := l.s.Backends.Config.SetRetention(t.Context(), "demo", 30); err != nil {
 		t.Fatal(err)
 	}
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
 	for { // until the cache of a millisecond has let go
-		app, err := l.s.Backends.Config.App(t.Context(), "demo")
+		app, err := l.s.Backends.CachedConfig.App(t.Context(), "demo")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +273,7 @@ func TestReenrichedMessagesThatFail(t *testing.T) {
 	save(t, l.s, "i", object("i", "1"))
 	m := l.reenriched()
 	broken := *l.s.Backends
-	broken.Profiles = profile.New(broken.Store, broken.Apps, config.NewCached(failingRefresh{broken.Apps}, 0), broken.Now, broken.Log)
+	broken.Profiles = profile.New(broken.Store, broken.Config, config.NewCached(failingRefresh{broken.Config}, 0), broken.Now, broken.Log)
 	if code := l.pushTo(&broken, m, 19); code < 500 {
 		t.Errorf("attempt 19 is answered with %d: it must come again", code)
 	}

@@ -80,7 +80,7 @@ func TestRowsThatCannotBeReenriched(t *testing.T) {
 	ok(t, s, "/1/strategies/personalization", lateStrategy)
 	ok(t, s, "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"]}]}`)
 	idle(t, s)
-	app, err := s.Backends.Apps.App(t.Context(), "demo")
+	app, err := s.Backends.Config.App(t.Context(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func object(index, id string) string {
 
 // reference is a user's profile by the formula, where some objects are known.
 func (sh *shopper) reference(user string, known func(id string) bool) map[string]float64 {
-	app, err := sh.s.Backends.Apps.App(sh.t.Context(), "demo")
+	app, err := sh.s.Backends.Config.App(sh.t.Context(), "demo")
 	if err != nil {
 		sh.t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func (sh *shopper) wantProfiles(when string, known func(id string) bool) {
 func (sh *shopper) fold() {
 	sh.t.Helper()
 	b := sh.s.Backends
-	app, err := b.Apps.App(sh.t.Context(), "demo")
+	app, err := b.Config.App(sh.t.Context(), "demo")
 	if err != nil {
 		sh.t.Fatal(err)
 	}

@@ -33,13 +33,13 @@ func TestWhomTheRoundIsFor(t *testing.T) {
 		t.Run(test.body, func(t *testing.T) {
 			s := start(t, stack.Options{Apps: []stack.App{{ID: "a", Key: "k"}, {ID: "b", Key: "k"}, {ID: "c", Key: "k"}}})
 			w := httptest.NewRecorder()
-			worker.New(s.Backends).ServeHTTP(w, httptest.NewRequest("POST", "/nightly", strings.NewReader(test.body)))
+			worker.New(s.Backends.ForWorker()).ServeHTTP(w, httptest.NewRequest("POST", "/nightly", strings.NewReader(test.body)))
 			if w.Code != test.code || !strings.Contains(w.Body.String(), test.words) {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
 			var has []string
 			for _, app := range []string{"a", "b", "c"} {
-				jobs, err := s.Backends.Jobs(recompute.Collection).List(t.Context(), app, 1)
+				jobs, err := s.Backends.JobStore(recompute.Collection).List(t.Context(), app, 1)
 				if err != nil {
 					t.Fatal(err)
 				}

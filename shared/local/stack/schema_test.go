@@ -160,7 +160,7 @@ func TestSchemaStepsAtOnce(t *testing.T) {
 			t.Errorf("%s: nobody's was taken: %v", step.name, codes)
 		}
 	}
-	jobs, err := s.Backends.Jobs(migration.Collection).List(t.Context(), "demo", 10)
+	jobs, err := s.Backends.JobStore(migration.Collection).List(t.Context(), "demo", 10)
 	if err != nil || len(jobs) != 2 || jobs[0].State.Ended() || jobs[1].State != job.Superseded {
 		t.Errorf("jobs are %+v (%v), want the backfill superseded by the removal", jobs, err)
 	}

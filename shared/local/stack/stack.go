@@ -10,6 +10,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -79,7 +80,7 @@ type Stack struct {
 	// URL is the base of the public functions.
 	URL string
 	// Backends are what the functions work on, for tests.
-	Backends *backend.Backends
+	Backends *Backends
 
 	pubsub  *emulator.PubSub // nil where an official emulator runs
 	bridge  *emulator.Bridge
@@ -108,8 +109,6 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := o.Recompute.Validate(); err != nil {
 		return err
 	}
-	b := &backend.Backends{Log: o.Log, Now: clock(o.Now), ConfigTTL: o.ConfigTTL, RecomputeConfig: o.Recompute, Hosts: o.Hosts}
-	s.Backends = b
 	token := rand.Text()
 	// Bound first, so that what calls the private functions knows where they are.
 	private, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,6 +122,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return errors.Join(err, private.Close())
 	}
+	b := s.Backends
 	s.serve(private, guard(token, privateFunctions(b)))
 	if err := s.startBridge(ctx, pubsub, privateURL+processPath, authorization, o.Log); err != nil {
 		return err
@@ -145,23 +145,27 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 
 // open makes what the functions work on.
 func (s *Stack) open(ctx context.Context, o Options, workerURL string, header http.Header) (messaging, error) {
-	if err := s.openBigtable(ctx, o); err != nil {
+	opened, err := s.openBigtable(ctx, o)
+	if err != nil {
 		return messaging{}, err
 	}
-	if err := s.openConfig(ctx); err != nil {
+	configuration, jobStore, err := s.openConfig(ctx)
+	if err != nil {
 		return messaging{}, err
 	}
 	pubsub, err := s.openPubSub(ctx)
 	if err != nil {
 		return messaging{}, err
 	}
-	if err := s.openTasks(ctx, workerURL, header); err != nil {
+	tasks, err := s.openTasks(ctx, o.Log, workerURL, header)
+	if err != nil {
 		return messaging{}, err
 	}
-	if err := s.Backends.Assemble(); err != nil {
+	base := backend.New(o.Log, clock(o.Now), opened, configuration, cmp.Or(o.ConfigTTL, config.TTL))
+	if s.Backends, err = newBackends(base, o, pubsub.bus, tasks, jobStore); err != nil {
 		return messaging{}, err
 	}
-	return pubsub, createApps(ctx, s.Backends.Apps, o)
+	return pubsub, createApps(ctx, configuration, o)
 }
 
 // Idle waits until every accepted event is in its user's profile and every task

@@ -1,4 +1,4 @@
-package backend_test
+package function_test
 
 import (
 	"encoding/json"
@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	// The program that is built needs it: so that go.mod names what it needs.
+	// The programs that these tests build need it in go.mod.
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 )
 
-// build makes the program of one function as it is deployed: its package and the
-// framework's server.
+// build builds one function as it is deployed: its package and the framework's
+// server.
 func build(tb testing.TB, function string) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -42,7 +42,7 @@ func main() { log.Fatal(funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT
 	if err != nil {
 		tb.Fatal(err)
 	}
-	// The file is laid over the module, which stays as it is.
+	// The overlay adds the file to the module without writing into it.
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "program", "main.go"): source}})
 	if err != nil {
 		tb.Fatal(err)
@@ -58,8 +58,8 @@ func main() { log.Fatal(funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT
 	return program
 }
 
-// firstAnswer starts a function and returns its first answer and how long after
-// the start it came.
+// firstAnswer starts a function, and returns its first answer and the time from
+// the start to that answer.
 func firstAnswer(tb testing.TB, program, target string, env ...string) (int, string, time.Duration) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,18 +98,18 @@ func firstAnswer(tb testing.TB, program, target string, env ...string) (int, str
 	return 0, "", 0
 }
 
-func TestAFunctionWithoutConfigurationStartsAndTellsAllFaults(t *testing.T) {
+func TestUnconfiguredFunctionListsAllFaults(t *testing.T) {
 	code, body, _ := firstAnswer(t, build(t, "ingest"), "Ingest", "PUBSUB_PROJECT=p")
 	if code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s, want 503", code, body)
 	}
 	for _, variable := range []string{"BIGTABLE_PROJECT", "BIGTABLE_INSTANCE", "FIRESTORE_PROJECT"} {
 		if !strings.Contains(body, variable) {
-			t.Errorf("%s does not tell that %s is missing", body, variable)
+			t.Errorf("%s does not say that %s is missing", body, variable)
 		}
 	}
 	if strings.Contains(body, "PUBSUB_PROJECT") {
-		t.Errorf("%s tells that what is set is missing", body)
+		t.Errorf("%s names a variable that is set", body)
 	}
 }
 

@@ -1,7 +1,6 @@
-package backend_test
+package function_test
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -17,13 +16,21 @@ import (
 	"github.com/caarlos0/env/v11"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/affinityengine/affinity/shared/backend"
+	_ "github.com/affinityengine/affinity/functions/catalog"
+	_ "github.com/affinityengine/affinity/functions/imports"
+	_ "github.com/affinityengine/affinity/functions/ingest"
+	_ "github.com/affinityengine/affinity/functions/process"
+	_ "github.com/affinityengine/affinity/functions/profiles"
+	_ "github.com/affinityengine/affinity/functions/recomputes"
+	_ "github.com/affinityengine/affinity/functions/strategies"
+	_ "github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/terraform"
 )
 
-// tuning are variables with a default that suits, so that the deployment sets none of them.
+// tuning are variables whose defaults suit the deployment, which does not set them.
 var tuning = []string{"BIGTABLE_FILTER_COLUMNS", "RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS"}
 
 const functionsDir = "../../functions"
@@ -37,46 +44,32 @@ func deployment(t *testing.T) terraform.Deployment {
 	return d
 }
 
-// registered is what the package of a function registers.
-type registered struct {
-	EntryPoint string
-	Need       backend.Need
-}
-
-// What functions.json says is deployed are the packages there are, each under the
-// name that it registers.
+// functions.json deploys every package under functions/, each under the entry
+// point that it registers.
 func TestDeployedFunctions(t *testing.T) {
-	want, got := map[string]string{}, map[string]string{}
-	for name, r := range packages(t) {
-		want[name] = r.EntryPoint
-	}
+	got := map[string]string{}
 	for _, fn := range deployment(t).Functions {
 		got[fn.Name] = fn.EntryPoint
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(entryPoints(t), got); diff != "" {
 		t.Errorf("entry points (-in the code +deployed):\n%s", diff)
 	}
 }
 
-// The deployment sets for each function the variables that it reads, and no others.
+// The deployment sets the variables that a function reads, and no others.
 func TestDeployedVariables(t *testing.T) {
-	shared := getenvs(t, dependencies(t)...)
-	code := packages(t)
+	code := entryPoints(t)
 	for _, fn := range deployment(t).Functions {
-		params, err := code[fn.Name].Need.Variables()
+		params, err := function.Variables(code[fn.Name])
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := append(getenvs(t, filepath.Join(functionsDir, fn.Name)), shared...)
+		want := getenvs(t, dependencies(t, fn.Name)...)
 		for _, p := range params {
-			switch {
-			case slices.Contains(tuning, p.Key):
-				if !p.HasDefaultValue || p.Required {
-					t.Errorf("%s has no default, and the deployment does not set it", p.Key)
-				}
-			case p.Key == "CUSTOMER_HOSTS" && fn.Kind != terraform.Public: // nobody comes to it by a customer's host
-			default:
+			if !slices.Contains(tuning, p.Key) {
 				want = append(want, p.Key)
+			} else if !p.HasDefaultValue || p.Required {
+				t.Errorf("%s has no default, and the deployment does not set it", p.Key)
 			}
 		}
 		slices.Sort(want)
@@ -122,8 +115,8 @@ func TestDeployedKinds(t *testing.T) {
 	}
 }
 
-// The topics, subscriptions and the queue are called in the code what they are
-// called where they are made.
+// The code uses the names of the topics, subscriptions and queue that Terraform
+// creates.
 func TestDeployedNames(t *testing.T) {
 	d := deployment(t)
 	want := terraform.Topics{
@@ -152,76 +145,40 @@ func TestDeployedNames(t *testing.T) {
 	}
 }
 
-// packages reads what each package of a function registers.
-func packages(t *testing.T) map[string]registered {
+// entryPoints are the entry points that the packages under functions/ register,
+// by the package's name.
+func entryPoints(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(functionsDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]registered{}
+	found := map[string]string{}
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			continue
 		}
-		var list []registered
-		calls(t, filepath.Join(functionsDir, entry.Name()), "functions", func(_ string, call *ast.CallExpr) {
-			r, err := registration(call)
-			if err != nil {
-				t.Fatalf("functions/%s: %v", entry.Name(), err)
+		var names []string
+		calls(t, filepath.Join(functionsDir, entry.Name()), "function", func(called string, call *ast.CallExpr) {
+			literal, ok := call.Args[0].(*ast.BasicLit)
+			if called != "Register" || !ok {
+				t.Fatalf(`functions/%s: want function.Register("Name", open)`, entry.Name())
 			}
-			list = append(list, r)
+			name, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, name)
 		})
-		if len(list) != 1 {
-			t.Fatalf("functions/%s registers %d functions, want one", entry.Name(), len(list))
+		if len(names) != 1 {
+			t.Fatalf("functions/%s registers %d functions, want one", entry.Name(), len(names))
 		}
-		found[entry.Name()] = list[0]
+		found[entry.Name()] = names[0]
 	}
 	return found
 }
 
-// registration reads functions.HTTP("Name", backend.Function(backend.Need{Bus: true}, New).ServeHTTP).
-func registration(call *ast.CallExpr) (registered, error) {
-	var r registered
-	bad := func(what string) (registered, error) {
-		return r, errors.New(what + ": want functions.HTTP(\"Name\", backend.Function(backend.Need{...}, New).ServeHTTP)")
-	}
-	name, ok := call.Args[0].(*ast.BasicLit)
-	if !ok || len(call.Args) != 2 {
-		return bad("no name")
-	}
-	var err error
-	if r.EntryPoint, err = strconv.Unquote(name.Value); err != nil {
-		return r, err
-	}
-	var need *ast.CompositeLit
-	ast.Inspect(call.Args[1], func(n ast.Node) bool {
-		if lit, ok := n.(*ast.CompositeLit); ok && need == nil {
-			need = lit
-		}
-		return true
-	})
-	if need == nil {
-		return bad("no need")
-	}
-	for _, e := range need.Elts {
-		kv, ok := e.(*ast.KeyValueExpr)
-		if !ok || fmt.Sprint(kv.Value) != "true" {
-			return bad("a need that is not true")
-		}
-		switch fmt.Sprint(kv.Key) {
-		case "Bus":
-			r.Need.Bus = true
-		case "Queue":
-			r.Need.Queue = true
-		default:
-			return bad("an unknown need")
-		}
-	}
-	return r, nil
-}
-
-// getenvs are the variables that the packages of some folders read by themselves.
+// getenvs are the variables that the packages in some folders read directly.
 func getenvs(t *testing.T, dirs ...string) []string {
 	t.Helper()
 	var names []string
@@ -232,7 +189,7 @@ func getenvs(t *testing.T, dirs ...string) []string {
 			}
 			literal, ok := call.Args[0].(*ast.BasicLit)
 			if !ok {
-				t.Fatalf("%s reads a variable whose name is no literal", dir)
+				t.Fatalf("%s reads a variable whose name is not a literal", dir)
 			}
 			variable, err := strconv.Unquote(literal.Value)
 			if err != nil {
@@ -244,7 +201,7 @@ func getenvs(t *testing.T, dirs ...string) []string {
 	return names
 }
 
-// calls finds all calls of functions of a package, by its name, in a folder.
+// calls passes each call of a function of package pkg in a folder to found.
 func calls(t *testing.T, dir, pkg string, found func(name string, call *ast.CallExpr)) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -272,10 +229,10 @@ func calls(t *testing.T, dir, pkg string, found func(name string, call *ast.Call
 	}
 }
 
-// dependencies are the folders of this module's packages that every function is made of.
-func dependencies(t *testing.T) []string {
+// dependencies are the folders of this module's packages that a function links.
+func dependencies(t *testing.T, name string) []string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", ".").Output()
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", filepath.Join(functionsDir, name)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

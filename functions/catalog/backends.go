@@ -1,0 +1,33 @@
+package catalog
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/function"
+)
+
+func init() { function.Register("Catalog", open) }
+
+// Settings are the variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+}
+
+// Backends are what the function works with.
+type Backends struct {
+	backend.Base
+	Auth *auth.Authenticator
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts)}), nil
+}

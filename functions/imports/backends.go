@@ -1,0 +1,42 @@
+package imports
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/profile"
+)
+
+func init() { function.Register("Imports", open) }
+
+// Settings are the variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+}
+
+// Backends are what the function works with.
+type Backends struct {
+	backend.Base
+	Auth     *auth.Authenticator
+	Enricher *enrich.Enricher
+	Profiles *profile.Engine
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	enricher, err := enrich.New(base.Store, base.CachedConfig)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Enricher: enricher, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
+}

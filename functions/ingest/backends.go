@@ -1,0 +1,47 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/function"
+)
+
+func init() { function.Register("Ingest", open) }
+
+// Settings are the variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Bus   bus.Config
+}
+
+// Backends are what the function works with.
+type Backends struct {
+	backend.Base
+	Auth     *auth.Authenticator
+	Bus      *bus.Bus
+	Enricher *enrich.Enricher
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	enricher, err := enrich.New(base.Store, base.CachedConfig)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	messages, err := bus.Open(ctx, s.Bus)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Bus: messages, Enricher: enricher}), nil
+}

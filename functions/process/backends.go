@@ -1,0 +1,48 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/profile"
+)
+
+func init() { function.Register("Process", open) }
+
+// Settings are the variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Bus bus.Config
+}
+
+// Backends are what the function works with.
+type Backends struct {
+	backend.Base
+	Bus      *bus.Bus
+	Enricher *enrich.Enricher
+	Profiles *profile.Engine
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	enricher, err := enrich.New(base.Store, base.CachedConfig)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	messages, err := bus.Open(ctx, s.Bus)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	profiles.Counters().Each(base.Metrics.Watch)
+	return New(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles}), nil
+}

@@ -1,0 +1,43 @@
+package profiles
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+func init() { function.Register("Profiles", open) }
+
+// Settings are the variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Queue queue.Config
+}
+
+// Backends are what the function works with.
+type Backends struct {
+	backend.Base
+	Auth     *auth.Authenticator
+	Queue    queue.Queue
+	Profiles *profile.Engine
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := queue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Queue: tasks, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
+}

@@ -1,0 +1,57 @@
+package recomputes
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/jobrunner"
+	"github.com/affinityengine/affinity/shared/backend/jobs"
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+func init() { function.Register("Recomputes", open) }
+
+// Settings are the variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Queue queue.Config
+	Jobs  job.Config
+}
+
+// Backends are what the function works with.
+type Backends struct {
+	backend.Base
+	jobs.Jobs
+	Auth     *auth.Authenticator
+	Profiles *profile.Engine
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := queue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	all, err := jobs.New(base, func(collection string) job.Runner {
+		return jobrunner.Open(base, tasks, s.Jobs, collection)
+	}, profiles, nil)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Hosts), Profiles: profiles}), nil
+}
+
+// Validate checks how jobs are cut up.
+func (s Settings) Validate() error { return s.Jobs.Validate() }

@@ -1,0 +1,54 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/jobrunner"
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+func init() { function.Register("Strategies", open) }
+
+// Settings are the variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Queue queue.Config
+	Jobs  job.Config
+}
+
+// Backends are what the function works with.
+type Backends struct {
+	backend.Base
+	Auth      *auth.Authenticator
+	Profiles  *profile.Engine
+	Recompute *recompute.Runner
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := queue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	runner := jobrunner.Open(base, tasks, s.Jobs, recompute.Collection)
+	return New(Backends{
+		Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Profiles: profiles, Recompute: recompute.New(runner, profiles),
+	}), nil
+}
+
+// Validate checks how jobs are cut up.
+func (s Settings) Validate() error { return s.Jobs.Validate() }

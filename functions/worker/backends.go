@@ -1,0 +1,62 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/jobrunner"
+	"github.com/affinityengine/affinity/shared/backend/jobs"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+func init() { function.Register("Worker", open) }
+
+// Settings are the variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Bus   bus.Config
+	Queue queue.Config
+	Jobs  job.Config
+}
+
+// Backends are what the function works with.
+type Backends struct {
+	backend.Base
+	jobs.Jobs
+	Queue    queue.Queue
+	Profiles *profile.Engine
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := bus.Open(ctx, s.Bus)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	tasks, err := queue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	profiles.Counters().Each(base.Metrics.Watch)
+	all, err := jobs.New(base, func(collection string) job.Runner {
+		return jobrunner.Open(base, tasks, s.Jobs, collection)
+	}, profiles, messages)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return New(Backends{Base: base, Jobs: all, Queue: tasks, Profiles: profiles}), nil
+}
+
+// Validate checks how jobs are cut up.
+func (s Settings) Validate() error { return s.Jobs.Validate() }

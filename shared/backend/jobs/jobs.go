@@ -1,0 +1,37 @@
+// Package jobs makes all kinds of jobs from a function's backends, for the
+// functions that serve all of them.
+package jobs
+
+import (
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/migration"
+	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/job/reenrich"
+	"github.com/affinityengine/affinity/shared/profile"
+)
+
+// Jobs are the runners of all kinds of jobs.
+type Jobs struct {
+	Recompute *recompute.Runner
+	Moves     *migration.Mover
+	Reenrich  *reenrich.Runner
+}
+
+// New returns the runners. runner returns the runner of the jobs in a collection.
+// publish may be nil in a function that starts jobs and does not run them.
+func New(b backend.Base, runner func(collection string) job.Runner, profiles *profile.Engine, publish *bus.Bus) (Jobs, error) {
+	catalog, err := enrich.NewFresh(b.Store, b.Config)
+	if err != nil {
+		return Jobs{}, err
+	}
+	return Jobs{
+		Recompute: recompute.New(runner(recompute.Collection), profiles),
+		Moves:     migration.New(runner(migration.Collection), b.Config, b.Store),
+		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
+			Store: b.Store, Catalog: catalog, Bus: publish, Apps: b.Config, Now: b.Now, Log: b.Log,
+		}),
+	}, nil
+}

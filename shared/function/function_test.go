@@ -1,0 +1,62 @@
+package function_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/function"
+)
+
+type settings struct {
+	Name string `env:"FUNCTION_TEST_NAME,required"`
+}
+
+var errSize = errors.New("SIZE is 0: want 1 or more")
+
+func (settings) Validate() error { return errSize }
+
+func get(h http.Handler) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	return w
+}
+
+// Missing variables and invalid ones are answered together.
+func TestUnconfiguredFunctionAnswers(t *testing.T) {
+	h := function.NewLazy(slog.New(slog.DiscardHandler), func(context.Context, *slog.Logger, settings) (http.Handler, error) {
+		t.Error("the function is opened without its settings")
+		return nil, nil
+	})
+	if w := get(h); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "FUNCTION_TEST_NAME") ||
+		!strings.Contains(w.Body.String(), errSize.Error()) || w.Header().Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("%d %s, want 503 with all faults", w.Code, w.Body)
+	}
+}
+
+// A function whose backends cannot be opened is opened again at the next request.
+func TestFunctionOpensWhenItCan(t *testing.T) {
+	ready, opened := false, 0
+	h := function.NewLazy(slog.New(slog.DiscardHandler), func(context.Context, *slog.Logger, struct{}) (http.Handler, error) {
+		if opened++; !ready {
+			return nil, errors.Join(errors.New("A is not set"), errors.New("B is not set"))
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), nil
+	})
+	if w := get(h); w.Code != 503 || !strings.Contains(w.Body.String(), "A is not set") || !strings.Contains(w.Body.String(), "B is not set") {
+		t.Errorf("%d %s, want 503 with all faults", w.Code, w.Body)
+	}
+	ready = true
+	for range 2 {
+		if w := get(h); w.Code != http.StatusTeapot {
+			t.Errorf("%d, want the function once it opens", w.Code)
+		}
+	}
+	if opened != 2 {
+		t.Errorf("opened %d times, want 2", opened)
+	}
+}

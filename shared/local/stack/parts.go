@@ -1,0 +1,90 @@
+package stack
+
+import (
+	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/ingest"
+	"github.com/affinityengine/affinity/functions/process"
+	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/functions/recomputes"
+	"github.com/affinityengine/affinity/functions/strategies"
+	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/jobrunner"
+	"github.com/affinityengine/affinity/shared/backend/jobs"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+// Backends are what all functions of the stack work with. The methods give each
+// function its part.
+type Backends struct {
+	backend.Base
+	jobs.Jobs
+	JobStore func(collection string) job.Jobs
+	Auth     *auth.Authenticator
+	Bus      *bus.Bus
+	Queue    queue.Queue
+	Enricher *enrich.Enricher
+	Profiles *profile.Engine
+}
+
+func newBackends(base backend.Base, o Options, messages *bus.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
+	b := &Backends{
+		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, o.Hosts), Bus: messages, Queue: tasks,
+		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
+	}
+	b.Profiles.Counters().Each(b.Metrics.Watch)
+	var err error
+	if b.Enricher, err = enrich.New(base.Store, base.CachedConfig); err != nil {
+		return nil, err
+	}
+	b.Jobs, err = jobs.New(base, func(collection string) job.Runner {
+		return jobrunner.New(base, tasks, o.Recompute, stores(collection))
+	}, b.Profiles, messages)
+	return b, err
+}
+
+// ForIngest is what ingest works with.
+func (b *Backends) ForIngest() ingest.Backends {
+	return ingest.Backends{Base: b.Base, Auth: b.Auth, Bus: b.Bus, Enricher: b.Enricher}
+}
+
+// ForImports is what imports works with.
+func (b *Backends) ForImports() imports.Backends {
+	return imports.Backends{Base: b.Base, Auth: b.Auth, Enricher: b.Enricher, Profiles: b.Profiles}
+}
+
+// ForCatalog is what catalog works with.
+func (b *Backends) ForCatalog() catalog.Backends {
+	return catalog.Backends{Base: b.Base, Auth: b.Auth}
+}
+
+// ForProfiles is what profiles works with.
+func (b *Backends) ForProfiles() profiles.Backends {
+	return profiles.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Profiles: b.Profiles}
+}
+
+// ForStrategies is what strategies works with.
+func (b *Backends) ForStrategies() strategies.Backends {
+	return strategies.Backends{Base: b.Base, Auth: b.Auth, Profiles: b.Profiles, Recompute: b.Recompute}
+}
+
+// ForRecomputes is what recomputes works with.
+func (b *Backends) ForRecomputes() recomputes.Backends {
+	return recomputes.Backends{Base: b.Base, Jobs: b.Jobs, Auth: b.Auth, Profiles: b.Profiles}
+}
+
+// ForProcess is what process works with.
+func (b *Backends) ForProcess() process.Backends {
+	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles}
+}
+
+// ForWorker is what worker works with.
+func (b *Backends) ForWorker() worker.Backends {
+	return worker.Backends{Base: b.Base, Jobs: b.Jobs, Queue: b.Queue, Profiles: b.Profiles}
+}
