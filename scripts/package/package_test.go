@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +106,49 @@ func TestZipsAreTheSameWhereverTheyAreMade(t *testing.T) {
 		}
 		if !bytes.Equal(again, zips[fn.Name]) {
 			t.Errorf("the zip of %s is another when it is made of itself", fn.Name)
+		}
+	}
+}
+
+// A change of a package changes the zips of the functions that link it, and so
+// only these are deployed again.
+func TestChangedZips(t *testing.T) {
+	functions, zips := packed(t)
+	for _, test := range []struct{ pkg, changed string }{
+		{"shared/job/migration", "recomputes worker"},
+		{"shared/job/recompute", "recomputes strategies worker"},
+		{"shared/explain", "profiles"},
+	} {
+		root := t.TempDir() // all zips together hold the sources of all functions
+		for _, fn := range functions {
+			if err := unpack(zips[fn.Name], root); err != nil {
+				t.Fatal(err)
+			}
+		}
+		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(test.pkg), "*.go"))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no Go files in %s: %v", test.pkg, err)
+		}
+		source, err := os.ReadFile(paths[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(paths[0], append(source, "\n// A comment.\n"...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var changed []string
+		for _, fn := range functions {
+			data, err := pack(t.Context(), root, fn.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(data, zips[fn.Name]) {
+				changed = append(changed, fn.Name)
+			}
+		}
+		slices.Sort(changed)
+		if got := strings.Join(changed, " "); got != test.changed {
+			t.Errorf("a comment in %s changes the zips of %s, want %s", test.pkg, got, test.changed)
 		}
 	}
 }

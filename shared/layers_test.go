@@ -1,0 +1,227 @@
+// Package shared holds no code. Its one test checks which package may import
+// which: the table below is the map of the engine, from the ground up.
+package shared_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// layers says what each package may import: packages of this module, and of the
+// libraries below those that lead out of the process. A package may import only
+// packages above its own line, so there are no cycles between layers either.
+var layers = []struct {
+	pkg, imports, libraries string
+}{
+	// Domain: what events, strategies and profiles are. Nothing here reaches a
+	// network, not even through another package.
+	{"terraform", "", ""}, // names and schemas that the deployment and the code share
+	{"shared/event", "", ""},
+	{"shared/strategy", "event", ""},
+	{"shared/catalog", "event", ""},
+	{"shared/affinity", "event strategy", ""},
+	{"shared/history", "affinity event", ""},
+	{"shared/schema", "affinity event", ""},
+	{"shared/explain", "affinity event schema strategy", ""},
+	{"shared/preview", "affinity", ""},
+	{"shared/api", "catalog event strategy", ""},
+	{"shared/config", "catalog schema strategy", ""},
+
+	// Edges: each leads to one service outside of the process.
+	{"shared/telemetry", "", "http"},
+	{"shared/auth", "config", ""},
+	{"shared/httpapi", "auth catalog config event strategy telemetry", "http grpc"},
+	{"shared/client", "api", "http"},
+	{"shared/config/configdb", "catalog config schema strategy", "firestore grpc"},
+	{"shared/bus", "event", "pubsub"},
+	{"shared/queue", "", "tasks grpc"},
+	{"shared/purge", "auth event queue", ""},
+
+	// Engine: it reaches Bigtable through store, and nothing else does.
+	{"shared/store", "affinity event history schema terraform", "bigtable grpc"},
+	{"shared/enrich", "affinity bus catalog config event schema store", ""},
+	{"shared/profile", "affinity config history store", ""},
+	{"shared/audit", "affinity config event history queue schema store telemetry", "grpc"},
+
+	// Jobs: work over all users of an app.
+	{"shared/job", "config config/configdb queue", "firestore grpc"},
+	{"shared/job/recompute", "config job profile store", ""},
+	{"shared/job/reenrich", "affinity bus config enrich event job profile store", ""},
+	{"shared/job/migration", "affinity config enrich event history job schema store", "grpc"},
+
+	// What functions are made of.
+	{"shared/function", "httpapi telemetry", "http"},
+	{"shared/backend", "config config/configdb store telemetry", "firestore"},
+	{"shared/backend/jobrunner", "backend job queue", ""},
+	{"shared/backend/jobs", "backend bus enrich job job/migration job/recompute job/reenrich profile", ""},
+
+	// Functions decode, call and encode. None reaches a service by itself.
+	{"functions/ingest", "api auth backend bus config enrich event function httpapi store", "http"},
+	{"functions/imports", "affinity api auth backend enrich event function httpapi profile", "http"},
+	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue store", "http"},
+	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue strategy", "http"},
+	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
+	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/reenrich profile queue schema", "http"},
+	{"functions/process", "backend bus config enrich event function history httpapi profile store", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus config function httpapi job profile purge queue", "http"},
+
+	// Never deployed: tests and the engine on one machine. Only the scripts may
+	// import these.
+	{"shared/local/emulator", "", anything},
+	{"shared/local/gcloudtest", "", anything},
+	{"shared/local/stack", anything, anything},
+	{"shared/store/storetest", "local/emulator store", anything},
+	{"shared/config/configtest", "catalog config event schema strategy", "grpc"},
+	{"shared/job/jobtest", "config event job queue strategy", ""},
+}
+
+// anything stands for imports that are not restricted.
+const anything = "*"
+
+// libraries lead out of the process.
+var libraries = map[string]string{
+	"bigtable":  "cloud.google.com/go/bigtable",
+	"firestore": "cloud.google.com/go/firestore",
+	"pubsub":    "cloud.google.com/go/pubsub",
+	"tasks":     "cloud.google.com/go/cloudtasks",
+	"grpc":      "google.golang.org/grpc",
+	"http":      "net/http",
+}
+
+// domain are the packages whose dependencies, too, stay within the process.
+var domain = []string{
+	"shared/event", "shared/strategy", "shared/catalog", "shared/affinity", "shared/history", "shared/schema",
+	"shared/explain", "shared/preview", "shared/api", "shared/config",
+}
+
+// links are the packages under shared/ that a function's zip holds. A function is
+// deployed again when one of them changes.
+var links = map[string]string{
+	"ingest":     "affinity api auth backend bus catalog config config/configdb enrich event function history httpapi schema store strategy telemetry",
+	"imports":    "affinity api auth backend bus catalog config config/configdb enrich event function history httpapi profile schema store strategy telemetry",
+	"profiles":   "affinity api auth backend catalog config config/configdb event explain function history httpapi profile purge queue schema store strategy telemetry",
+	"strategies": "affinity api auth backend backend/jobrunner catalog config config/configdb event function history httpapi job job/recompute preview profile queue schema store strategy telemetry",
+	"catalog":    "affinity api auth backend catalog config config/configdb event function history httpapi schema store strategy telemetry",
+	"process":    "affinity auth backend bus catalog config config/configdb enrich event function history httpapi profile schema store strategy telemetry",
+	"recomputes": "affinity api audit auth backend backend/jobrunner backend/jobs bus catalog config config/configdb enrich event function history httpapi job job/migration job/recompute job/reenrich profile queue schema store strategy telemetry",
+	"worker":     "affinity audit auth backend backend/jobrunner backend/jobs bus catalog config config/configdb enrich event function history httpapi job job/migration job/recompute job/reenrich profile purge queue schema store strategy telemetry",
+}
+
+const module = "github.com/affinityengine/affinity/"
+
+// listed is what go list says of a package; Deps are all packages that it links.
+type listed struct {
+	ImportPath    string
+	Imports, Deps []string
+}
+
+func list(t *testing.T) map[string]listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages := map[string]listed{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatalf("decode the output of go list: %v", err)
+		}
+		packages[strings.TrimPrefix(p.ImportPath, module)] = p
+	}
+}
+
+// library is the name of the library in the list above that a package is part of.
+func library(path string) string {
+	for name, prefix := range libraries {
+		if path == prefix || strings.HasPrefix(path, prefix+"/") {
+			return name
+		}
+	}
+	return ""
+}
+
+func TestLayers(t *testing.T) {
+	packages, seen := list(t), map[string]bool{}
+	for _, layer := range layers {
+		seen[layer.pkg] = true
+		p, ok := packages[layer.pkg]
+		if !ok {
+			t.Errorf("%s is in the table, but does not exist", layer.pkg)
+		}
+		for _, path := range p.Imports {
+			name, own := strings.CutPrefix(path, module)
+			switch {
+			case own && layer.imports != anything && !slices.Contains(strings.Fields(layer.imports), strings.TrimPrefix(name, "shared/")):
+				t.Errorf("%s must not import %s", layer.pkg, name)
+			case own && !seen[name]:
+				t.Errorf("%s imports %s, which is above it", layer.pkg, name)
+			case !own && library(path) != "" && layer.libraries != anything && !slices.Contains(strings.Fields(layer.libraries), library(path)):
+				t.Errorf("%s must not import %s", layer.pkg, path)
+			}
+		}
+	}
+	for name := range packages {
+		if !seen[name] && (strings.HasPrefix(name, "shared/") || strings.HasPrefix(name, "functions/")) {
+			t.Errorf("%s is not in the table", name)
+		}
+	}
+}
+
+func TestDomainStaysInProcess(t *testing.T) {
+	packages := list(t)
+	for _, name := range domain {
+		for _, path := range packages[name].Deps {
+			if library(path) != "" || strings.HasPrefix(path, "cloud.google.com/") {
+				t.Errorf("%s depends on %s", name, path)
+			}
+		}
+	}
+}
+
+func TestFunctionsLinkWhatTheyUse(t *testing.T) {
+	got := map[string]string{}
+	for name, p := range list(t) {
+		function, ok := strings.CutPrefix(name, "functions/")
+		if !ok {
+			continue
+		}
+		var linked []string
+		for _, path := range p.Deps {
+			if shared, ok := strings.CutPrefix(path, module+"shared/"); ok {
+				linked = append(linked, shared)
+			}
+		}
+		slices.Sort(linked)
+		got[function] = strings.Join(linked, " ")
+	}
+	if diff := cmp.Diff(links, got); diff != "" {
+		t.Errorf("packages under shared/ (-allowed +linked):\n%s", diff)
+	}
+}
+
+// Code that is only for one machine is in no function.
+func TestLocalIsNotDeployed(t *testing.T) {
+	for name, p := range list(t) {
+		if strings.HasPrefix(name, "scripts/") || strings.HasPrefix(name, "shared/local/") || name == "shared/store/storetest" {
+			continue
+		}
+		for _, path := range p.Deps {
+			if strings.HasPrefix(path, module+"shared/local/") || strings.HasPrefix(path, module+"scripts/") {
+				t.Errorf("%s depends on %s", name, strings.TrimPrefix(path, module))
+			}
+		}
+	}
+}
