@@ -42,7 +42,8 @@ var layers = []struct {
 	{"shared/client", "api", "http"},
 	{"shared/config/configdb", "catalog config schema strategy", "firestore grpc"},
 	{"shared/bus", "event", "pubsub"},
-	{"shared/queue", "", "tasks grpc"},
+	{"shared/queue", "", ""},
+	{"shared/queue/taskqueue", "queue", "tasks grpc"},
 	{"shared/purge", "auth event queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
@@ -52,7 +53,8 @@ var layers = []struct {
 	{"shared/audit", "affinity config event history queue schema store telemetry", "grpc"},
 
 	// Jobs: work over all users of an app.
-	{"shared/job", "config config/configdb queue", "firestore grpc"},
+	{"shared/job", "affinity config queue", ""},
+	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
 	{"shared/job/reenrich", "affinity bus config enrich event job profile store", ""},
 	{"shared/job/migration", "affinity config enrich event history job schema store", "grpc"},
@@ -60,18 +62,18 @@ var layers = []struct {
 	// What functions are made of.
 	{"shared/function", "httpapi telemetry", "http"},
 	{"shared/backend", "config config/configdb store telemetry", "firestore"},
-	{"shared/backend/jobrunner", "backend job queue", ""},
+	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
 	{"shared/backend/jobs", "backend bus enrich job job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "api auth backend bus config enrich event function httpapi store", "http"},
 	{"functions/imports", "affinity api auth backend enrich event function httpapi profile", "http"},
-	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue store", "http"},
-	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue strategy", "http"},
+	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store", "http"},
+	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/reenrich profile queue schema", "http"},
+	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/recompute job/reenrich profile queue queue/taskqueue schema", "http"},
 	{"functions/process", "backend bus config enrich event function history httpapi profile store", "http"},
-	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus config function httpapi job profile purge queue", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus config function httpapi job profile purge queue queue/taskqueue", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.
@@ -107,12 +109,12 @@ var domain = []string{
 var links = map[string]string{
 	"ingest":     "affinity api auth backend bus catalog config config/configdb enrich event function history httpapi schema store strategy telemetry",
 	"imports":    "affinity api auth backend bus catalog config config/configdb enrich event function history httpapi profile schema store strategy telemetry",
-	"profiles":   "affinity api auth backend catalog config config/configdb event explain function history httpapi profile purge queue schema store strategy telemetry",
-	"strategies": "affinity api auth backend backend/jobrunner catalog config config/configdb event function history httpapi job job/recompute preview profile queue schema store strategy telemetry",
+	"profiles":   "affinity api auth backend catalog config config/configdb event explain function history httpapi profile purge queue queue/taskqueue schema store strategy telemetry",
+	"strategies": "affinity api auth backend backend/jobrunner catalog config config/configdb event function history httpapi job job/jobdb job/recompute preview profile queue queue/taskqueue schema store strategy telemetry",
 	"catalog":    "affinity api auth backend catalog config config/configdb event function history httpapi schema store strategy telemetry",
 	"process":    "affinity auth backend bus catalog config config/configdb enrich event function history httpapi profile schema store strategy telemetry",
-	"recomputes": "affinity api audit auth backend backend/jobrunner backend/jobs bus catalog config config/configdb enrich event function history httpapi job job/migration job/recompute job/reenrich profile queue schema store strategy telemetry",
-	"worker":     "affinity audit auth backend backend/jobrunner backend/jobs bus catalog config config/configdb enrich event function history httpapi job job/migration job/recompute job/reenrich profile purge queue schema store strategy telemetry",
+	"recomputes": "affinity api audit auth backend backend/jobrunner backend/jobs bus catalog config config/configdb enrich event function history httpapi job job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store strategy telemetry",
+	"worker":     "affinity audit auth backend backend/jobrunner backend/jobs bus catalog config config/configdb enrich event function history httpapi job job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue schema store strategy telemetry",
 }
 
 const module = "github.com/affinityengine/affinity/"

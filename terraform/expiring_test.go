@@ -34,7 +34,7 @@ func TestExpiringMeetsTheCode(t *testing.T) {
 		}
 		told = append(told, name)
 	}
-	want := []string{migration.Collection, recompute.Collection, reenrich.Collection, "shards"}
+	want := []string{migration.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, "shards"}
 	if slices.Sort(told); !slices.Equal(told, want) {
 		t.Errorf("documents of %q expire, jobs and shards lie in %q", told, want)
 	}

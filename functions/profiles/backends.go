@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 func init() { function.Register("Profiles", open) }
@@ -19,7 +20,7 @@ func init() { function.Register("Profiles", open) }
 type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
-	Queue queue.Config
+	Queue taskqueue.Config
 }
 
 // Backends are what the function works with.
@@ -35,7 +36,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := queue.Open(ctx, s.Queue)
+	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}

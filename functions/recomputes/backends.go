@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 func init() { function.Register("Recomputes", open) }
@@ -22,7 +22,7 @@ func init() { function.Register("Recomputes", open) }
 type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
-	Queue queue.Config
+	Queue taskqueue.Config
 	Jobs  job.Config
 }
 
@@ -39,12 +39,12 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := queue.Open(ctx, s.Queue)
+	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
-	all, err := jobs.New(base, func(collection string) job.Runner {
+	all, err := jobs.New(base, func(collection job.Collection) job.Runner {
 		return jobrunner.Open(base, tasks, s.Jobs, collection)
 	}, profiles, nil)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/recompute"
 )
 
 type recomputes struct{ Backends }
@@ -35,11 +36,12 @@ func New(b Backends) http.Handler {
 }
 
 func render(j job.Job) api.Recompute {
+	p, c := job.ParamsOf[recompute.Params](j), recompute.CountsOf(j.Totals.Counts)
 	return api.Recompute{
-		ID: j.ID, State: api.JobState(j.State), StrategyVersion: j.StrategyVersion, Shards: shards(j),
-		Users: j.Totals.Users, Events: j.Totals.Events, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		Trigger: string(j.Trigger), RetentionDays: j.RetentionDays, OnlyStale: j.OnlyStale, Maintain: j.Maintain,
-		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: j.Totals.Visited, StaleUsers: j.Totals.Stale, Error: j.Error,
+		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: shards(j),
+		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
+		Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
+		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Error: j.Error,
 	}
 }
 

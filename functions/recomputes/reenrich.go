@@ -21,12 +21,13 @@ func (rc recomputes) mountReenrich(rt *httpapi.Router) {
 }
 
 func renderReenrich(j job.Job) api.Reenrichment {
+	p, c := job.ParamsOf[reenrich.Params](j), reenrich.CountsOf(j.Totals.Counts)
 	return api.Reenrichment{
 		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, Shards: shards(j),
-		Users: j.Totals.Users, Events: j.Totals.Events,
-		WithUnknownObjects: j.Totals.Changed + j.Totals.Left, Resolved: j.Totals.Changed, StillUnknown: j.Totals.Left,
-		Faulty: j.Totals.Faulty, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		RetentionDays: j.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: j.Totals.Visited, Error: j.Error,
+		Users: c.Users, Events: c.Events,
+		WithUnknownObjects: c.Resolved + c.StillUnknown, Resolved: c.Resolved, StillUnknown: c.StillUnknown,
+		Faulty: c.Unreadable, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
+		RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Error: j.Error,
 	}
 }
 

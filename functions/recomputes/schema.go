@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/schema"
 )
@@ -20,7 +21,7 @@ import (
 // answer with how far the move is.
 func (rc recomputes) mountSchema(rt *httpapi.Router) {
 	rt.Handle("GET /1/schema", rc.getSchema)
-	rt.Handle("POST /1/schema/start", schemaStep(rc, decodeTo, rc.Moves.Begin))
+	rt.Handle("POST /1/schema/start", schemaStep(rc, decodeTo, rc.Moves.Start))
 	rt.Handle("POST /1/schema/backfill", schemaStep(rc, decodeRate, rc.Moves.Backfill))
 	rt.Handle("POST /1/schema/verify", schemaStep(rc, decodeNothing, alone(rc.Moves.Verify)))
 	rt.Handle("POST /1/schema/cutover", schemaStep(rc, decodeNothing, alone(rc.Moves.Cutover)))
@@ -31,7 +32,7 @@ func (rc recomputes) mountSchema(rt *httpapi.Router) {
 func renderSchema(s migration.Status) api.Schema {
 	v := api.Schema{
 		Read: string(s.Log.Read), Encoding: string(s.Log.Encoding), Next: s.Next,
-		SettlesInMs: int64((s.Settles + time.Millisecond - 1) / time.Millisecond), // 0 only once it is in force
+		SettlesInMs: int64((s.Propagation + time.Millisecond - 1) / time.Millisecond), // 0 only once it is in force
 	}
 	for _, n := range schema.Names {
 		if s.Log.Writes(n) {
@@ -41,7 +42,7 @@ func renderSchema(s migration.Status) api.Schema {
 	if s.Move != (config.Move{}) {
 		v.Move = &api.Migration{
 			ID: s.Move.ID, From: string(s.Move.From), To: string(s.Move.To), Phase: string(s.Move.Phase), StartedAt: api.At(s.Move.StartedAt),
-			Moving: s.Moving(), Job: renderMoveJob(s),
+			Moving: s.Active(), Job: renderMoveJob(s),
 		}
 	}
 	return v
@@ -59,7 +60,8 @@ func renderMoveJob(s migration.Status) *api.MigrationJob {
 		StartedAt: api.At(j.StartedAt), FinishedAt: finished(*j), Error: j.Error,
 	}
 	if j.ID == s.Move.Backfill {
-		v.Rate = &j.Rate
+		rate := job.ParamsOf[migration.Params](*j).Rate
+		v.Rate = &rate
 	}
 	return v
 }

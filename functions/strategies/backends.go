@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 func init() { function.Register("Strategies", open) }
@@ -22,7 +22,7 @@ func init() { function.Register("Strategies", open) }
 type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
-	Queue queue.Config
+	Queue taskqueue.Config
 	Jobs  job.Config
 }
 
@@ -39,7 +39,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := queue.Open(ctx, s.Queue)
+	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 func init() { function.Register("Worker", open) }
@@ -22,7 +23,7 @@ func init() { function.Register("Worker", open) }
 type Settings struct {
 	backend.Settings
 	Bus   bus.Config
-	Queue queue.Config
+	Queue taskqueue.Config
 	Jobs  job.Config
 }
 
@@ -43,13 +44,13 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	tasks, err := queue.Open(ctx, s.Queue)
+	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.Counters().Each(base.Metrics.Watch)
-	all, err := jobs.New(base, func(collection string) job.Runner {
+	all, err := jobs.New(base, func(collection job.Collection) job.Runner {
 		return jobrunner.Open(base, tasks, s.Jobs, collection)
 	}, profiles, messages)
 	if err != nil {

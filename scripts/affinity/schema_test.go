@@ -193,7 +193,7 @@ func TestSchemaMissingRow(t *testing.T) {
 	if err := errors.Join(err, log.DeleteEntries(t.Context(), schema.Wide, []string{missing})); err != nil {
 		t.Fatal(err)
 	}
-	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, missing+": only in narrow, mended now",
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, missing+": only in narrow, now repaired",
 		"1 rows or profiles were not the same in narrow and wide, 1 of them are mended now. `affinity schema verify` looks again")
 	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "it must pass before reads change sides")
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK, "21 rows are the same")
@@ -257,7 +257,7 @@ func settled(t *testing.T, s *stack.Stack) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st.Settles == 0 {
+		if st.Propagation == 0 {
 			return
 		}
 		<-poll.C

@@ -87,7 +87,7 @@ func TestAFaultAtEveryCallToTheOtherEnds(t *testing.T) {
 }
 
 // untilStarted starts a job as somebody does who tries again until it is answered.
-func untilStarted(t *testing.T, w *jobtest.World, lanes int) {
+func untilStarted(t *testing.T, w *jobtest.Harness, lanes int) {
 	t.Helper()
 	for {
 		w.Now = w.Now.Add(time.Millisecond)

@@ -50,7 +50,7 @@ func TestInterleavings(t *testing.T) {
 
 // stage has deliveries run one call at a time, each when it is told to.
 type stage struct {
-	w         *jobtest.World
+	w         *jobtest.Harness
 	newcomers int
 	actors    []*actor
 	events    chan bool // the actor that was told to go on has come to its next call; false: to its end

@@ -12,7 +12,7 @@ import (
 )
 
 // open returns the numbers of the first open shards.
-func open(t *testing.T, w *jobtest.World, limit int) []int {
+func open(t *testing.T, w *jobtest.Harness, limit int) []int {
 	t.Helper()
 	shards, err := w.Jobs.ShardsIn(t.Context(), jobtest.App, "strategy-1", job.ShardOpen, limit)
 	if err != nil {
@@ -26,7 +26,7 @@ func open(t *testing.T, w *jobtest.World, limit int) []int {
 }
 
 // ordered returns the numbers of the shards whose tasks wait, in their order.
-func ordered(t *testing.T, w *jobtest.World) []int {
+func ordered(t *testing.T, w *jobtest.Harness) []int {
 	t.Helper()
 	numbers := []int{}
 	for _, k := range w.Waiting() {
@@ -88,9 +88,9 @@ func TestNoLanes(t *testing.T) {
 // Of a job whose tasks were lost those that are due are ordered again, and no more.
 func TestLanesAfterTheQueueWasLost(t *testing.T) {
 	for after := range 8 {
-		for name, resume := range map[string]func(*jobtest.World) error{
-			"resumed":       func(w *jobtest.World) error { return w.Runner.Resume(t.Context()) },
-			"started again": func(w *jobtest.World) error { _, err := w.Runner.Start(t.Context(), draft(0), time.Hour); return err },
+		for name, resume := range map[string]func(*jobtest.Harness) error{
+			"resumed":       func(w *jobtest.Harness) error { return w.Runner.Resume(t.Context()) },
+			"started again": func(w *jobtest.Harness) error { _, err := w.Runner.Start(t.Context(), draft(0), time.Hour); return err },
 		} {
 			w := startedIn(t, 2, 11, tight)
 			for range after {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// memory keeps the jobs of a process that lives alone.
+// memory keeps the jobs of one process.
 type memory struct {
 	mu   sync.Mutex
 	jobs map[jobKey]*memoryJob
@@ -23,26 +23,26 @@ type memoryJob struct {
 
 var _ Jobs = (*memory)(nil)
 
-// NewMemory returns a store that keeps everything in memory: it ends with the
+// NewMemory returns a store in memory, for the local stack and tests. It ends with the
 // process.
 func NewMemory() Jobs { return &memory{jobs: map[jobKey]*memoryJob{}} }
 
-// NewMemories returns what gives each collection a store of its own in memory, the
-// same one every time. It is safe for concurrent use.
-func NewMemories() func(collection string) Jobs {
+// NewMemories returns a function that returns the memory store of a collection, the
+// same one at every call. It is safe for concurrent use.
+func NewMemories() func(Collection) Jobs {
 	var mu sync.Mutex
 	stores := map[string]Jobs{}
-	return func(collection string) Jobs {
+	return func(c Collection) Jobs {
 		mu.Lock()
 		defer mu.Unlock()
-		if stores[collection] == nil {
-			stores[collection] = NewMemory()
+		if stores[c.Name] == nil {
+			stores[c.Name] = NewMemory()
 		}
-		return stores[collection]
+		return stores[c.Name]
 	}
 }
 
-// with calls f with a job, while nobody else reads or changes anything.
+// with calls f with a job, under the lock.
 func (m *memory) with(ctx context.Context, app, id string, f func(*memoryJob) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (m *memory) Create(ctx context.Context, job Job) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	job, err := job.prepared()
+	job, err := job.Prepared()
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (m *memory) all(ctx context.Context, app string, which func(Job) bool) ([]J
 func (m *memory) Update(ctx context.Context, app, id string, change func(*Job) error) (Job, error) {
 	var job Job
 	err := m.with(ctx, app, id, func(j *memoryJob) (err error) {
-		if job, err = j.Job.changed(change); err == nil {
+		if job, err = j.Job.Apply(change); err == nil {
 			j.Job = job
 		}
 		return err
@@ -124,7 +124,7 @@ func (m *memory) CreateShard(ctx context.Context, app, id string, shard Shard) e
 		if _, ok := j.shards[shard.N]; ok {
 			return fmt.Errorf("shard %d of job %s: %w", shard.N, id, ErrExists)
 		}
-		j.shards[shard.N] = shard.prepared()
+		j.shards[shard.N] = shard.Prepared()
 		return nil
 	})
 }
@@ -170,7 +170,7 @@ func (m *memory) ShardsIn(ctx context.Context, app, id string, state ShardState,
 	return shards[:min(limit, len(shards))], err
 }
 
-// each calls f with all shards of a job, none if there is no such job.
+// each calls f with all shards of a job. A job that does not exist has no shards.
 func (m *memory) each(ctx context.Context, app, id string, f func(Shard)) error {
 	err := m.with(ctx, app, id, func(j *memoryJob) error {
 		for _, shard := range j.shards {
@@ -191,7 +191,7 @@ func (m *memory) UpdateShard(ctx context.Context, app, id string, n int, change 
 		if err != nil {
 			return err
 		}
-		if shard, err = was.changed(change); err == nil {
+		if shard, err = was.Apply(change); err == nil {
 			j.shards[n] = shard
 		}
 		return err
@@ -206,7 +206,7 @@ func (m *memory) Faults(ctx context.Context, app, id string, limit int) ([]strin
 			faulty = append(faulty, shard)
 		}
 	})
-	return firstFaults(faulty, limit), err
+	return FirstFaults(faulty, limit), err
 }
 
 func (m *memory) Totals(ctx context.Context, app, id string) (Totals, error) {

@@ -11,10 +11,11 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// Plan carries out a plan task that has failed so many times: it cuts the app's
-// users into shards and orders a task for each, where the job has lanes once all
-// are planned. The shards that are written are its checkpoint. An error means that
-// the task must come again.
+// Plan runs a plan task, which has failed retries times before: it cuts the app's
+// users into shards and enqueues a task for each. If the job bounds its tasks in
+// flight, the first tasks are enqueued once all shards are planned. The stored
+// shards are the checkpoint of the planning. After an error the task must be
+// retried.
 func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, error) {
 	job, app, dropped, err := r.admit(ctx, t.App, t.Job)
 	if err != nil || dropped.Dropped != "" {
@@ -22,18 +23,18 @@ func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, er
 	}
 	switch {
 	case job.State != Planning:
-		// Who planned it may have gone before he saw that all of it was done.
+		// The task that ended the planning may have died before it called finish.
 		return r.drop(ctx, t.App, t.Job, "the job is planned"), r.finish(ctx, t.App, t.Job)
 	case t.Step == job.PlanStep-1:
-		// Who went on may have gone before he ordered the task that does.
-		return r.drop(ctx, t.App, t.Job, "step %d is over", t.Step), r.enqueuePlan(ctx, job, r.unsettled(app))
+		// The task of that step may have died before it enqueued the next one.
+		return r.drop(ctx, t.App, t.Job, "step %d is over", t.Step), r.enqueuePlanStep(ctx, job, r.unpropagated(app))
 	case t.Step != job.PlanStep:
-		return r.drop(ctx, t.App, t.Job, "step %d is not %d, which is in force", t.Step, job.PlanStep), nil
+		return r.drop(ctx, t.App, t.Job, "step %d is not %d, the current one", t.Step, job.PlanStep), nil
 	}
 	o, err := r.plan(ctx, job, app)
 	switch {
 	case errors.Is(err, errOvertaken), errors.Is(err, ErrEnded):
-		return r.Plan(ctx, t, retries) // things have changed, and it is told above what is left to do
+		return r.Plan(ctx, t, retries) // the job has changed: decide again what to do
 	case err == nil || retries+1 < r.Attempts:
 		return o, err
 	}
@@ -42,7 +43,7 @@ func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, er
 	return Outcome{Next: "the job has failed"}, err
 }
 
-// admit finds the job of a task and the app as it is now, or drops the task.
+// admit returns the job of a task and the current app, or drops the task.
 func (r *Runner) admit(ctx context.Context, appID, id string) (job Job, app config.App, dropped Outcome, err error) {
 	job, err = r.Jobs.Job(ctx, appID, id)
 	switch {
@@ -64,7 +65,7 @@ func (r *Runner) admit(ctx context.Context, appID, id string) (job Job, app conf
 }
 
 func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, error) {
-	if early := r.unsettled(app); early > 0 {
+	if early := r.unpropagated(app); early > 0 {
 		return r.planLater(ctx, job, early)
 	}
 	switch err := r.cutAll(ctx, job, r.Now().Add(r.Budget)); {
@@ -83,8 +84,8 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 	return Outcome{Next: "all shards are planned"}, r.finish(ctx, job.App, job.ID)
 }
 
-// planLater has another task go on with the planning. A crash between its two
-// steps is mended by the task that comes again.
+// planLater enqueues another task that continues the planning. If the process dies
+// between the two steps, the retried task repeats the second.
 func (r *Runner) planLater(ctx context.Context, job Job, delay time.Duration) (Outcome, error) {
 	later, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
 		if j.State != Planning || j.PlanStep != job.PlanStep {
@@ -94,21 +95,21 @@ func (r *Runner) planLater(ctx context.Context, job Job, delay time.Duration) (O
 		return nil
 	})
 	if err != nil {
-		return Outcome{}, fmt.Errorf("go on with the planning of %s: %w", job.ID, err)
+		return Outcome{}, fmt.Errorf("continue the planning of %s: %w", job.ID, err)
 	}
-	return Outcome{Next: fmt.Sprintf("plan step %d", later.PlanStep)}, r.enqueuePlan(ctx, later, delay)
+	return Outcome{Next: fmt.Sprintf("plan step %d", later.PlanStep)}, r.enqueuePlanStep(ctx, later, delay)
 }
 
 var (
 	// errBudget: the time of a task is over.
 	errBudget = errors.New("the time of the task is over")
-	// errOvertaken: another delivery of the same task was quicker.
-	errOvertaken = errors.New("another delivery of the task was quicker")
+	// errOvertaken: another delivery of the same task wrote first.
+	errOvertaken = errors.New("another delivery of the task wrote first")
 )
 
 // cutAll cuts all users that are not in a shard yet into shards, in key order
-// from where the last one ends. Where another delivery of the task cuts as well,
-// the shard of each number that is written first counts.
+// from where the last shard ends. If another delivery of the task cuts at the same
+// time, the shard of each number that is stored first counts.
 func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 	for {
 		c := cutter{r: r, job: job}
@@ -117,8 +118,8 @@ func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 		case err != nil:
 			return err
 		default:
-			// Who wrote it may have gone before he ordered its task.
-			if err := r.orderShard(ctx, job, last); err != nil || last.To == "" {
+			// The task that stored the shard may have died before it enqueued the shard's.
+			if err := r.enqueuePlanned(ctx, job, last); err != nil || last.To == "" {
 				return err
 			}
 			c.n, c.from = last.N+1, last.To
@@ -130,7 +131,7 @@ func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 	}
 }
 
-// cutter makes shards of a stream of users.
+// cutter cuts a stream of users into shards.
 type cutter struct {
 	r     *Runner
 	job   Job
@@ -142,7 +143,7 @@ type cutter struct {
 func (c *cutter) cutUsers(ctx context.Context, until time.Time) error {
 	err := c.r.Users.ScanUserKeys(ctx, c.job.App, c.from, "", func(user string) error {
 		if c.users == c.r.ShardUsers {
-			// The stream's memory may be used again for the next.
+			// The stream may reuse the memory of the token.
 			if err := c.cut(ctx, strings.Clone(user)); err != nil {
 				return err
 			}
@@ -162,11 +163,11 @@ func (c *cutter) cutUsers(ctx context.Context, until time.Time) error {
 	return c.cut(ctx, "")
 }
 
-// cut writes the shard that ends before a user and orders its task.
+// cut stores the shard that ends before the user to, and enqueues its task.
 func (c *cutter) cut(ctx context.Context, to string) error {
 	shard := Shard{N: c.n, From: c.from, To: to, State: ShardOpen, Next: c.from, PlannedUsers: int64(c.users)}
 	if c.users == 0 {
-		// Whoever comes from here on finds the new configuration.
+		// Users who are new from here on are computed under the new configuration.
 		shard.State, shard.ExpiresAt = ShardDone, c.r.expiry()
 	}
 	err := c.r.Jobs.CreateShard(ctx, c.job.App, c.job.ID, shard)
@@ -183,13 +184,13 @@ func (c *cutter) cut(ctx context.Context, to string) error {
 		return err
 	}
 	c.n, c.from, c.users = c.n+1, to, 0
-	return c.r.orderShard(ctx, c.job, shard)
+	return c.r.enqueuePlanned(ctx, c.job, shard)
 }
 
-// orderShard orders the task of a shard that was planned, unless it has to wait
-// for a lane.
-func (r *Runner) orderShard(ctx context.Context, job Job, s Shard) error {
-	if s.State != ShardOpen || job.Lanes > 0 {
+// enqueuePlanned enqueues the task of a shard that was planned, unless the job bounds
+// its tasks in flight: then finish does.
+func (r *Runner) enqueuePlanned(ctx context.Context, job Job, s Shard) error {
+	if s.State != ShardOpen || job.MaxInFlight > 0 {
 		return nil
 	}
 	return r.enqueueShard(ctx, job, s)

@@ -17,29 +17,30 @@ type Users interface {
 	ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error
 }
 
-// Apps is the configuration itself, not a cache of it.
+// Apps reads the configuration itself, not a cache of it.
 type Apps interface {
 	App(ctx context.Context, appID string) (config.App, error)
 	Apps(ctx context.Context) ([]string, error)
 }
 
-// Config says how the work is cut up.
+// Config is how jobs are cut into shards and tasks. It governs all jobs: recomputes,
+// re-enrichments and migrations. Its variables are named after the recompute, which
+// was the first of them, and deployments set them.
 type Config struct {
-	// ShardUsers is how many users a shard is planned for: enough that its tasks
-	// and documents cost little beside its work, few enough that all workers have
-	// some of it.
+	// ShardUsers is how many users a shard is planned for: enough that its tasks and
+	// documents cost little beside its work, few enough that all workers get some.
 	ShardUsers int `env:"RECOMPUTE_SHARD_USERS" envDefault:"5000"`
-	// Budget is how long a task works before another goes on. It and the users that
-	// are in work when it is over must fit in the 10 minutes after which Cloud Tasks
-	// takes a task for lost.
+	// Budget is how long a task works before it enqueues the next one. The budget and
+	// the users that are in work at its end must fit in the 10 minutes after which
+	// Cloud Tasks gives up on a task.
 	Budget time.Duration `env:"RECOMPUTE_BUDGET" envDefault:"4m"`
-	// Attempts is how often a task may fail before its shard, or the job that it
-	// plans, has failed. The queue must allow more.
+	// Attempts is how often a task may fail before its shard fails, or the job that
+	// it plans. The queue must allow more.
 	Attempts int `env:"RECOMPUTE_ATTEMPTS" envDefault:"8"`
 }
 
-// The bounds of a budget: a task must come to its first users, and have some
-// minutes for what it has begun.
+// The bounds of a budget: a task must reach its first users, and have some minutes
+// to finish what it has begun.
 const (
 	minBudget = time.Second
 	maxBudget = 8 * time.Minute
@@ -60,10 +61,10 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Runner starts jobs and carries out their tasks. Safe for concurrent use. The
-// parts must be set; those that only some functions need may be nil elsewhere.
+// Runner starts jobs and runs their tasks. It is safe for concurrent use. The parts
+// must be set, except for those that the function does not use.
 type Runner struct {
-	// Name is what its jobs are called, in paths, names of tasks, errors and log
+	// Name is what the jobs are called in paths, names of tasks, errors and log
 	// lines: lower-case letters.
 	Name string
 	Config
@@ -72,45 +73,45 @@ type Runner struct {
 	Queue queue.Queue
 	Users Users
 	Work  Work
-	// Stale says what it is that Verify counts, as in "3 Stale after 2 passes
-	// more". Empty: rows that are still not as they should be.
-	Stale string
-	// Settle is how long after a change of an app's configuration it is in force
-	// everywhere: twice the time that it is cached.
-	Settle time.Duration
+	// StaleText describes what Verify counts, as in "3 StaleText after 2 more
+	// passes". Empty: rows are still not as they should be.
+	StaleText string
+	// Propagation is how long a change of an app's configuration takes to reach every
+	// process: twice the time for which a process caches it.
+	Propagation time.Duration
 	// Now is the engine's clock.
 	Now func() time.Time
 	Log *slog.Logger
 
-	// Every is the least time between two checkpoints of a shard. Zero: a second,
-	// which is as often as Firestore likes a document to be written. Negative: all
-	// that a Work calls are written.
-	Every time.Duration
-	// Clock tells the real time, by which configurations come into force and what
-	// has ended expires. Nil: time.Now.
+	// CheckpointEvery is the least time between two checkpoints of a shard. Zero: a
+	// second, which is as often as Firestore likes a document to be written.
+	// Negative: every call of progress is stored.
+	CheckpointEvery time.Duration
+	// Clock is the real clock, by which configurations propagate and ended jobs
+	// expire. Nil: time.Now.
 	Clock func() time.Time
 }
 
 // New completes a runner.
 func New(r Runner) *Runner {
-	r.Every = cmp.Or(r.Every, time.Second)
-	r.Stale = cmp.Or(r.Stale, "rows are still not as they should be")
+	r.CheckpointEvery = cmp.Or(r.CheckpointEvery, time.Second)
+	r.StaleText = cmp.Or(r.StaleText, "rows are still not as they should be")
 	if r.Clock == nil {
 		r.Clock = time.Now
 	}
 	return &r
 }
 
-// unsettled is how long the app's configuration is not yet in force everywhere.
-func (r *Runner) unsettled(app config.App) time.Duration {
-	return max(0, app.ChangedAt.Add(r.Settle).Sub(r.Clock()))
+// unpropagated is how long it takes until every process has the app's configuration.
+func (r *Runner) unpropagated(app config.App) time.Duration {
+	return max(0, app.ChangedAt.Add(r.Propagation).Sub(r.Clock()))
 }
 
-// expiry is when what ends now may be gone.
+// expiry is when something that ends now may be deleted.
 func (r *Runner) expiry() time.Time { return r.Clock().Add(Kept) }
 
-// Cancel ends a job that has not ended. ErrEnded if it has, ErrNotFound if there
-// is none.
+// Cancel ends an unfinished job. ErrEnded if it has ended, ErrNotFound if it does
+// not exist.
 func (r *Runner) Cancel(ctx context.Context, app, id string) (Job, error) {
 	job, err := r.Jobs.Job(ctx, app, id)
 	if err != nil {
@@ -126,8 +127,8 @@ func (r *Runner) Cancel(ctx context.Context, app, id string) (Job, error) {
 	return ended, err
 }
 
-// end makes a job one that has ended, with what its shards have come to. One
-// that has ended meanwhile stays as it is. It returns the job as it then is.
+// end ends a job and stores the totals of its shards. A job that has ended already
+// stays as it is. It returns the job as stored.
 func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (Job, error) {
 	totals, err := r.Jobs.Totals(ctx, job.App, job.ID)
 	if err != nil {
@@ -148,15 +149,15 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 	return ended, nil
 }
 
-// Supersede ends a job that has not ended, because something has taken its place.
-// It returns the job as it then is.
+// Supersede ends an unfinished job because another job or configuration replaces
+// it. It returns the job as stored.
 func (r *Runner) Supersede(ctx context.Context, job Job, reason string) (Job, error) {
 	return r.end(ctx, job, Superseded, reason)
 }
 
-// finish ends a running job whose shards have all ended. Otherwise it orders the
-// tasks of those that are next, if the job has lanes: whoever ends a shard comes
-// by here, and comes again until he came through.
+// finish marks the job Done or Failed once every shard has ended; otherwise, if the
+// job bounds its tasks in flight, it enqueues the next shards. Each shard task calls
+// finish when it ends and is retried until finish succeeds.
 func (r *Runner) finish(ctx context.Context, app, id string) error {
 	job, err := r.Jobs.Job(ctx, app, id)
 	if err != nil {
@@ -165,15 +166,15 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 	if job.State != Running {
 		return nil
 	}
-	open, err := r.Jobs.ShardsIn(ctx, app, id, ShardOpen, max(1, job.Lanes))
+	open, err := r.Jobs.ShardsIn(ctx, app, id, ShardOpen, max(1, job.MaxInFlight))
 	if err != nil {
 		return fmt.Errorf("finish %s: %w", r.Name, err)
 	}
 	if len(open) > 0 {
-		if job.Lanes == 0 {
-			return nil // they have their tasks
+		if job.MaxInFlight == 0 {
+			return nil // every shard has its task
 		}
-		return r.orderOpen(ctx, job, open)
+		return r.enqueueShards(ctx, job, open)
 	}
 	failed, err := r.Jobs.ShardsIn(ctx, app, id, ShardFailed, 1)
 	if err != nil {
@@ -187,7 +188,7 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 	return err
 }
 
-// Find returns a job with its totals as of now, or ErrNotFound.
+// Find returns a job with its current totals, or ErrNotFound.
 func (r *Runner) Find(ctx context.Context, app, id string) (Job, error) {
 	job, err := r.Jobs.Job(ctx, app, id)
 	if err != nil || job.State.Ended() {
@@ -197,7 +198,7 @@ func (r *Runner) Find(ctx context.Context, app, id string) (Job, error) {
 	return job, err
 }
 
-// List returns an app's latest jobs with their totals as of now, the newest first.
+// List returns an app's latest jobs with their current totals, the newest first.
 func (r *Runner) List(ctx context.Context, app string, limit int) ([]Job, error) {
 	jobs, err := r.Jobs.List(ctx, app, limit)
 	if err != nil {

@@ -19,17 +19,17 @@ var (
 
 // draft is a job for the first strategy.
 func draft(lanes int) job.Job {
-	return job.Job{App: jobtest.App, ID: "strategy-1", StrategyVersion: 1, Lanes: lanes}
+	return job.Job{App: jobtest.App, ID: "strategy-1", MaxInFlight: lanes, Params: jobtest.Params{Version: 1}}
 }
 
 // started is a world with a job.
-func started(t jobtest.T, users int, cfg job.Config) *jobtest.World {
+func started(t jobtest.T, users int, cfg job.Config) *jobtest.Harness {
 	t.Helper()
 	return startedIn(t, 0, users, cfg)
 }
 
 // startedIn is the same with a job in so many lanes.
-func startedIn(t jobtest.T, lanes, users int, cfg job.Config) *jobtest.World {
+func startedIn(t jobtest.T, lanes, users int, cfg job.Config) *jobtest.Harness {
 	t.Helper()
 	w := jobtest.New(t, users, cfg)
 	if _, err := w.Runner.Start(t.Context(), draft(lanes), 0); err != nil {
@@ -94,11 +94,11 @@ func TestStartingAgainChangesNothing(t *testing.T) {
 	before := w.Find("strategy-1")
 	w.Now = w.Now.Add(time.Hour)
 	again, err := w.Runner.Start(t.Context(), draft(0), 0)
-	same(t, "while it is planned", again, err, before)
+	jobtest.Same(t, "while it is planned", again, err, before)
 	w.Drain()
 	done := w.WantDone("strategy-1")
 	again, err = w.Runner.Start(t.Context(), draft(0), 0)
-	same(t, "once it is done", again, err, done)
+	jobtest.Same(t, "once it is done", again, err, done)
 	if left := w.Waiting(); len(left) > 0 {
 		t.Errorf("%d tasks were made again", len(left))
 	}
@@ -306,7 +306,7 @@ func TestSecondPass(t *testing.T) {
 				w := started(t, 5, cfg)
 				w.Users["b"].Relapses = relapses
 				w.Drain()
-				state, text := job.Failed, "1 users are still of another version after 3 passes more"
+				state, text := job.Failed, "1 users are still of another version after 3 more passes"
 				if want.stale == 0 {
 					w.WantDone("strategy-1")
 					state, text = job.Done, ""
@@ -326,7 +326,7 @@ func TestSecondPass(t *testing.T) {
 // Checkpoints are kept to one in a while.
 func TestCheckpointsAreRare(t *testing.T) {
 	w := started(t, 20, job.Config{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
-	w.Runner.Every, w.Runner.Clock = 5*time.Second, func() time.Time { return w.Now.Add(100 * 365 * 24 * time.Hour) } // a second goes by with each user
+	w.Runner.CheckpointEvery, w.Runner.Clock = 5*time.Second, func() time.Time { return w.Now.Add(100 * 365 * 24 * time.Hour) } // a second goes by with each user
 	writes := 0
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "update shard" {

@@ -11,13 +11,13 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// maxPasses bounds how often a shard is gone through again for what is stale after
-// the first pass. That is rare: processes that have an old configuration in spite
-// of the wait before planning.
+// maxPasses bounds the passes over a shard after the first one. They are rare: they
+// are for processes that have an old configuration in spite of the wait before the
+// planning.
 const maxPasses = 3
 
-// Shard carries out a shard task that has failed so many times. An error means
-// that the task must come again.
+// Shard runs a shard task, which has failed retries times before. After an error the
+// task must be retried.
 func (r *Runner) Shard(ctx context.Context, t ShardTask, retries int) (Outcome, error) {
 	return r.shard(ctx, t, retries, r.Now().Add(r.Budget))
 }
@@ -36,19 +36,19 @@ func (r *Runner) shard(ctx context.Context, t ShardTask, retries int, until time
 	case shard.From != t.From || shard.To != t.To:
 		return r.drop(ctx, t.App, t.Job, "the range is not that of shard %d", t.Shard), nil
 	case shard.State != ShardOpen:
-		// Who ended it may have gone before he saw that it was the last.
+		// The task that ended the shard may have died before it called finish.
 		return r.drop(ctx, t.App, t.Job, "shard %d is %s", t.Shard, shard.State), r.finish(ctx, t.App, t.Job)
 	case t.Step == shard.Step-1:
-		// Who went on may have gone before he ordered the task that does.
+		// The task of that step may have died before it enqueued the next one.
 		return r.drop(ctx, t.App, t.Job, "step %d of shard %d is over", t.Step, t.Shard), r.enqueueShard(ctx, job, shard)
 	case t.Step != shard.Step:
-		return r.drop(ctx, t.App, t.Job, "step %d of shard %d is not %d, which is in force", t.Step, t.Shard, shard.Step), nil
+		return r.drop(ctx, t.App, t.Job, "step %d of shard %d is not %d, the current one", t.Step, t.Shard, shard.Step), nil
 	}
 	w := &worker{Runner: r, job: job, app: app, shard: shard, until: until}
 	o, err := w.attempt(ctx, retries)
 	switch {
 	case errors.Is(err, errOvertaken), errors.Is(err, ErrEnded):
-		return r.shard(ctx, t, retries, until) // things have changed, and it is told above what is left to do
+		return r.shard(ctx, t, retries, until) // the shard has changed: decide again what to do
 	case err == nil || retries+1 < r.Attempts && !errors.Is(err, ErrFailed):
 		return o, err
 	}
@@ -60,15 +60,16 @@ type worker struct {
 	*Runner
 	job   Job
 	app   config.App
-	shard Shard // as it was written last
+	shard Shard // as it was stored last
 	until time.Time
 }
 
-// errLost is why a shard failed whose tasks ended their processes.
-var errLost = errors.New("the task ended without an answer, time and again")
+// errLost is why a shard failed whose tasks crashed their processes.
+var errLost = errors.New("the task ended without an answer at every attempt")
 
-// attempt works on the shard, unless attempts beyond the last have ended without
-// telling why: then whatever it is must not go on for ever.
+// attempt works on the shard. If all attempts ended without an error being stored,
+// their processes crashed: attempt allows one more and then fails the shard, so that
+// it is not retried for ever.
 func (w *worker) attempt(ctx context.Context, retries int) (Outcome, error) {
 	if retries >= w.Attempts {
 		if w.shard.LastTry {
@@ -81,16 +82,16 @@ func (w *worker) attempt(ctx context.Context, retries int) (Outcome, error) {
 	return w.work(ctx)
 }
 
-// work goes through the range and verifies it, until it is done or the time is
+// work processes the range and verifies it, until the shard has ended or the time is
 // over.
 func (w *worker) work(ctx context.Context) (Outcome, error) {
 	for {
-		if !w.shard.Swept {
-			if err := w.sweep(ctx); err != nil {
+		if !w.shard.Processed {
+			if err := w.process(ctx); err != nil {
 				return Outcome{}, err
 			}
 		}
-		if w.shard.Swept {
+		if w.shard.Processed {
 			if err := w.verify(ctx); err != nil {
 				return Outcome{}, err
 			}
@@ -104,15 +105,15 @@ func (w *worker) work(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// sweep does what the pass has not come to. It returns without an error when it is
-// through and when the time is over.
-func (w *worker) sweep(ctx context.Context) error {
+// process continues the pass from where it stopped. It returns without an error when
+// the pass is over and when the time is over.
+func (w *worker) process(ctx context.Context) error {
 	base, last := w.shard, w.Clock()
 	var latest Progress
-	p, err := w.Work.Sweep(ctx, w.job, w.app, base, w.until, func(p Progress) error {
+	p, err := w.Work.Process(ctx, w.job, w.app, base, w.until, func(p Progress) error {
 		latest = p
-		if p.Done || w.Clock().Sub(last) < w.Every {
-			return nil // what is left of it is written in the end
+		if p.Done || w.Clock().Sub(last) < w.CheckpointEvery {
+			return nil // the last progress is stored at the end
 		}
 		last = w.Clock()
 		if err := w.checkpoint(ctx, base, p); err != nil {
@@ -125,31 +126,30 @@ func (w *worker) sweep(ctx context.Context) error {
 	}
 	err = fmt.Errorf("%s shard %d of %s: %w", w.Name, w.shard.N, w.job.ID, err)
 	if errors.Is(err, ErrFailed) && latest.Next != "" {
-		// Nobody comes again who could count it.
+		// No other attempt will count what this one did.
 		return errors.Join(w.checkpoint(ctx, base, latest), err)
 	}
 	return err
 }
 
-// checkpoint writes how far a pass has come that began at base.
+// checkpoint stores how far the pass is. base is the shard at which it began or was
+// continued.
 func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 	if !p.Done && p.Next == w.shard.Next {
 		return nil
 	}
 	return w.write(ctx, func(s *Shard) {
-		s.Next, s.Swept = p.Next, p.Done
+		s.Next, s.Processed = p.Next, p.Done
 		if s.Pass > 0 {
-			return // who is gone through again counts once
+			return // every user counts once
 		}
-		s.Visited, s.Users, s.Events = base.Visited+p.Visited, base.Users+p.Users, base.Events+p.Events
-		s.Changed, s.Left = base.Changed+p.Changed, base.Left+p.Left
-		s.Faulty, s.Faults = base.Faulty+p.Faulty, moreFaults(base.Faults, p.Faults)
+		s.Counts, s.Faults = base.Plus(p.Counts), joinFaults(base.Faults, p.Faults)
 	})
 }
 
-// moreFaults are the first of two lists together, each of them as a store takes it.
-// What others hold of the lists stays as it is.
-func moreFaults(were, more []string) []string {
+// joinFaults returns the first MaxFaults of two lists, shortened to what a store
+// takes. It leaves the lists as they are.
+func joinFaults(were, more []string) []string {
 	more = more[:min(len(more), MaxFaults-min(len(were), MaxFaults))]
 	all := slices.Clone(were)
 	for _, fault := range more {
@@ -167,17 +167,17 @@ func (r *Runner) stillWanted(ctx context.Context, job Job) error {
 	return err
 }
 
-// verify looks whether all of the range is as it should be: then the shard is
-// done; otherwise it is gone through again. Where that does not help something
-// goes on undoing it, such as a process with an old configuration, and the shard
-// fails: done is said of what was verified only.
+// verify checks the range. If nothing is stale the shard is done; otherwise another
+// pass begins. If maxPasses of them do not help, something keeps undoing the work,
+// such as a process with an old configuration, and the shard fails: only a verified
+// shard is done.
 func (w *worker) verify(ctx context.Context) error {
 	stale, err := w.Work.Verify(ctx, w.job, w.app, w.shard)
 	if err != nil {
 		return fmt.Errorf("verify shard %d of %s: %w", w.shard.N, w.job.ID, err)
 	}
 	if stale > 0 {
-		w.Log.LogAttrs(ctx, slog.LevelWarn, w.Stale+" after a "+w.Name, slog.String("app", w.job.App),
+		w.Log.LogAttrs(ctx, slog.LevelWarn, w.StaleText+" after a "+w.Name, slog.String("app", w.job.App),
 			slog.String(w.Name, w.job.ID), slog.Int("shard", w.shard.N), slog.Int("pass", w.shard.Pass), slog.Int64("stale", stale))
 	}
 	return w.write(ctx, func(s *Shard) {
@@ -186,15 +186,15 @@ func (w *worker) verify(ctx context.Context) error {
 		case stale == 0:
 			s.State = ShardDone
 		case s.Pass == maxPasses:
-			s.State, s.Error = ShardFailed, fmt.Sprintf("%d %s after %d passes more", stale, w.Stale, maxPasses)
+			s.State, s.Error = ShardFailed, fmt.Sprintf("%d %s after %d more passes", stale, w.StaleText, maxPasses)
 		default:
-			s.Pass, s.Next, s.Swept = s.Pass+1, s.From, false
+			s.Pass, s.Next, s.Processed = s.Pass+1, s.From, false
 		}
 	})
 }
 
-// later has another task go on with the shard. A crash between its two steps is
-// mended by the task that comes again.
+// later enqueues another task that continues the shard. If the process dies between
+// the two steps, the retried task repeats the second.
 func (w *worker) later(ctx context.Context) (Outcome, error) {
 	err := w.write(ctx, func(s *Shard) { s.Step, s.LastTry = s.Step+1, false })
 	if err != nil {
@@ -214,11 +214,11 @@ func (w *worker) fail(ctx context.Context, cause error) (Outcome, error) {
 	return Outcome{Next: "the shard has failed"}, w.finish(ctx, w.job.App, w.job.ID)
 }
 
-// write changes the shard, unless another delivery of the task has changed it
-// since it was written last.
+// write changes the shard, unless another delivery of the task has changed it since
+// this one stored or read it.
 func (w *worker) write(ctx context.Context, change func(*Shard)) error {
 	shard, err := w.Jobs.UpdateShard(ctx, w.job.App, w.job.ID, w.shard.N, func(s *Shard) error {
-		if s.Step != w.shard.Step || s.Pass != w.shard.Pass || s.Swept != w.shard.Swept || s.Next != w.shard.Next {
+		if s.Step != w.shard.Step || s.Pass != w.shard.Pass || s.Processed != w.shard.Processed || s.Next != w.shard.Next {
 			return errOvertaken
 		}
 		if change(s); s.State != ShardOpen {

@@ -2,19 +2,26 @@ package job
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// Start makes sure that there is a job of that app and id, and that it goes on: a
-// new one begins now, by the engine's clock, and its planning is ordered for after
-// the delay, but not before the app's configuration is in force everywhere; of one
-// that is there and has not ended, what it waits for is ordered again. It returns
-// the job as it is. A crash between the two steps is mended by starting it again.
+// NewID makes an id that no other job has: its prefix, the time, and a random end.
+func NewID(prefix string, now time.Time) string {
+	return fmt.Sprintf("%s-%s-%s", prefix, now.UTC().Format("20060102T150405Z"), strings.ToLower(rand.Text()[:6]))
+}
+
+// Start creates the job, or resumes it if it exists. The planning task of a new job
+// runs after delay, and never before the app's configuration has propagated. For an
+// unfinished job Start enqueues again what the job waits for. It returns the job.
+// Start is idempotent.
 func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, error) {
 	app, err := r.Apps.App(ctx, job.App)
 	if err != nil {
@@ -26,13 +33,13 @@ func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, 
 	if job.State != Planning {
 		return job, r.ResumeJob(ctx, job)
 	}
-	return job, r.OrderPlan(ctx, job, app, delay)
+	return job, r.EnqueuePlan(ctx, job, app, delay)
 }
 
-// Create is the first step of Start: it stores a job that begins now, or finds the
-// one that is there, whatever became of it.
+// Create is the first step of Start: it stores a job that starts now. If the job
+// exists, Create returns it in whatever state it is.
 func (r *Runner) Create(ctx context.Context, job Job) (Job, error) {
-	job.State, job.StartedAt = Planning, stamp(r.Now())
+	job.State, job.StartedAt = Planning, Stamp(r.Now())
 	err := r.Jobs.Create(ctx, job)
 	if errors.Is(err, ErrExists) {
 		job, err = r.Jobs.Job(ctx, job.App, job.ID)
@@ -45,14 +52,38 @@ func (r *Runner) Create(ctx context.Context, job Job) (Job, error) {
 		return Job{}, fmt.Errorf("start %s: %w", r.Name, err)
 	}
 	attrs := []slog.Attr{slog.String("app", job.App), slog.String(r.Name, job.ID)}
-	if job.StrategyVersion != 0 {
-		attrs = append(attrs, slog.Int64("strategyVersion", job.StrategyVersion))
+	if job.Params != nil {
+		attrs = append(attrs, job.Params.LogAttrs()...)
 	}
 	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" started", attrs...)
 	return job, nil
 }
 
-// OrderPlan is the second step of Start, for a job that is planning.
-func (r *Runner) OrderPlan(ctx context.Context, job Job, app config.App, delay time.Duration) error {
-	return r.enqueuePlan(ctx, job, max(delay, r.unsettled(app)))
+// EnqueuePlan is the second step of Start, for a job that is planning.
+func (r *Runner) EnqueuePlan(ctx context.Context, job Job, app config.App, delay time.Duration) error {
+	return r.enqueuePlanStep(ctx, job, max(delay, r.unpropagated(app)))
+}
+
+// Elect leaves an app one unfinished job, which it returns: the first by the order
+// of compare. It supersedes the others; reason is why, with the winner's id in place
+// of its %s. ErrNotFound if all have ended. Of two jobs that are created at the same
+// time, the election that runs last sees both.
+func (r *Runner) Elect(ctx context.Context, app string, compare func(a, b Job) int, reason string) (Job, error) {
+	unfinished, err := r.Jobs.Unfinished(ctx, app)
+	if err != nil {
+		return Job{}, fmt.Errorf("look for other %s jobs: %w", r.Name, err)
+	}
+	if len(unfinished) == 0 {
+		return Job{}, ErrNotFound
+	}
+	winner := slices.MinFunc(unfinished, compare)
+	for _, other := range unfinished {
+		if other.ID == winner.ID {
+			continue
+		}
+		if _, err := r.Supersede(ctx, other, fmt.Sprintf(reason, winner.ID)); err != nil {
+			return Job{}, err
+		}
+	}
+	return winner, nil
 }

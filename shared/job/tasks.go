@@ -20,14 +20,14 @@ func (r *Runner) PlanPath() string { return "/" + r.Name + "/plan" }
 // ShardPath is where the worker takes the runner's shard tasks.
 func (r *Runner) ShardPath() string { return "/" + r.Name + "/shard" }
 
-// PlanTask is the order to cut a job into shards.
+// PlanTask is the body of the task that cuts a job into shards.
 type PlanTask struct {
 	App  string `json:"app"`
 	Job  string `json:"job"`
 	Step int    `json:"step"`
 }
 
-// ShardTask is the order to work on a shard.
+// ShardTask is the body of a task that works on a shard.
 type ShardTask struct {
 	App   string `json:"app"`
 	Job   string `json:"job"`
@@ -37,37 +37,37 @@ type ShardTask struct {
 	Step  int    `json:"step"`
 }
 
-// DecodePlan reads a task. An error means that it can never be carried out.
+// DecodePlan reads a task. After an error the task can never run.
 func DecodePlan(body []byte) (PlanTask, error) {
 	var t PlanTask
 	if err := json.Unmarshal(body, &t); err != nil {
 		return t, fmt.Errorf("decode plan task: %w", err)
 	}
-	if !config.ValidAppID(t.App) || !idForm.MatchString(t.Job) || t.Step < 0 {
-		return t, errors.New("decode plan task: app, job and step must be there and well-formed")
+	if !config.ValidAppID(t.App) || !ValidID(t.Job) || t.Step < 0 {
+		return t, errors.New("decode plan task: app, job and step must be present and well-formed")
 	}
 	return t, nil
 }
 
-// DecodeShard reads a task. An error means that it can never be carried out.
+// DecodeShard reads a task. After an error the task can never run.
 func DecodeShard(body []byte) (ShardTask, error) {
 	var t ShardTask
 	if err := json.Unmarshal(body, &t); err != nil {
 		return t, fmt.Errorf("decode shard task: %w", err)
 	}
-	if !config.ValidAppID(t.App) || !idForm.MatchString(t.Job) || t.Shard < 0 || t.Step < 0 {
-		return t, errors.New("decode shard task: app, job, shard and step must be there and well-formed")
+	if !config.ValidAppID(t.App) || !ValidID(t.Job) || t.Shard < 0 || t.Step < 0 {
+		return t, errors.New("decode shard task: app, job, shard and step must be present and well-formed")
 	}
 	return t, nil
 }
 
-// enqueuePlan orders the plan task that is in force.
-func (r *Runner) enqueuePlan(ctx context.Context, job Job, delay time.Duration) error {
+// enqueuePlanStep enqueues the current plan task.
+func (r *Runner) enqueuePlanStep(ctx context.Context, job Job, delay time.Duration) error {
 	return r.enqueue(ctx, r.PlanPath(), PlanTask{job.App, job.ID, job.PlanStep}, delay,
 		r.Name+"-plan", job.App, job.ID, strconv.Itoa(job.PlanStep))
 }
 
-// enqueueShard orders the task of a shard that is in force.
+// enqueueShard enqueues the current task of a shard.
 func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
 	return r.enqueue(ctx, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, 0,
 		r.Name+"-shard", job.App, job.ID, strconv.Itoa(s.N), strconv.Itoa(s.Step))
@@ -81,8 +81,8 @@ func (r *Runner) enqueue(ctx context.Context, path string, task any, delay time.
 	return r.Queue.Create(ctx, queue.Task{Name: queue.TaskName(name...), Path: path, Body: body, Delay: delay})
 }
 
-// Resume orders again what the unfinished jobs of all apps wait for, after the
-// queue was lost.
+// Resume enqueues again what the unfinished jobs of all apps wait for, for a queue
+// that has lost its tasks.
 func (r *Runner) Resume(ctx context.Context) error {
 	apps, err := r.Apps.Apps(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (r *Runner) Resume(ctx context.Context) error {
 	return nil
 }
 
-// ResumeJob orders again what a job waits for, in case it was lost. Tasks that are
-// there still, or were shortly before, stay as they are.
+// ResumeJob enqueues again what a job waits for, in case the task was lost. A task
+// whose name the queue still knows is not created twice.
 func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 	switch {
 	case job.State.Ended():
@@ -113,42 +113,42 @@ func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 		if err != nil {
 			return fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err)
 		}
-		return r.enqueuePlan(ctx, job, r.unsettled(app))
-	case job.Lanes == 0: // otherwise finish does
+		return r.enqueuePlanStep(ctx, job, r.unpropagated(app))
+	case job.MaxInFlight == 0: // otherwise finish enqueues them
 		open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, resumedShards)
 		if err != nil {
 			return fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err)
 		}
-		if err := r.orderOpen(ctx, job, open); err != nil {
+		if err := r.enqueueShards(ctx, job, open); err != nil {
 			return err
 		}
 	}
 	return r.finish(ctx, job.App, job.ID)
 }
 
-// orderOpen orders the tasks of some shards that are open. Those that were ordered
-// before are in the queue once all the same.
-func (r *Runner) orderOpen(ctx context.Context, job Job, open []Shard) error {
+// enqueueShards enqueues the tasks of open shards. A task that was enqueued before
+// is in the queue once all the same.
+func (r *Runner) enqueueShards(ctx context.Context, job Job, open []Shard) error {
 	for _, shard := range open {
 		if err := r.enqueueShard(ctx, job, shard); err != nil {
-			return fmt.Errorf("order the task of shard %d of %s: %w", shard.N, job.ID, err)
+			return fmt.Errorf("enqueue shard %d of %s: %w", shard.N, job.ID, err)
 		}
 	}
 	return nil
 }
 
-// resumedShards bounds how many shards are ordered again at a time.
+// resumedShards bounds how many shards one ResumeJob enqueues.
 const resumedShards = 1000
 
-// Outcome is what became of a task. The task is over, whatever it is.
+// Outcome is the result of a task that need not be retried.
 type Outcome struct {
-	// Dropped says why the task had no effect.
+	// Dropped is why the task had no effect.
 	Dropped string `json:"dropped,omitempty"`
-	// Next says what goes on where the task stopped, or that all of it is done.
+	// Next is what continues the task's work, or says that all of it is done.
 	Next string `json:"next,omitempty"`
 }
 
-// drop ends a task that has no effect.
+// drop logs why a task has no effect, and returns that as its outcome.
 func (r *Runner) drop(ctx context.Context, app, job, format string, args ...any) Outcome {
 	o := Outcome{Dropped: fmt.Sprintf(format, args...)}
 	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" task dropped", slog.String("app", app), slog.String(r.Name, job), slog.String("reason", o.Dropped))
@@ -160,7 +160,7 @@ const maxErrorText = 500
 
 func errorText(err error) string { return shortened(err.Error()) }
 
-// shortened is the beginning of a text as Firestore takes it.
+// shortened returns the beginning of a text, as valid UTF-8, which Firestore requires.
 func shortened(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
 }

@@ -26,22 +26,22 @@ func (hopeless) Verify(context.Context, job.Job, config.App, job.Shard) (int64, 
 // was done until then counted, and the others go on.
 func TestWorkThatCannotBeDone(t *testing.T) {
 	for name, c := range map[string]struct {
-		setUp   func(*jobtest.World)
+		setUp   func(*jobtest.Harness)
 		why     string
 		failed  int
 		visited int64
 		faulty  int64
 	}{
-		"in a sweep": {func(w *jobtest.World) {
+		"in a sweep": {func(w *jobtest.Harness) {
 			w.Users["d"].Fault, w.Poisoned = "bent", "f" // both of the second shard
 			w.Poison = fmt.Errorf("what he has seen is no JSON: %w", job.ErrFailed)
 		}, "test shard 1 of strategy-1: what he has seen is no JSON", 1, 9, 1},
-		"in a verification": {func(w *jobtest.World) { w.Runner.Work = hopeless{w.Runner.Work} }, "the second table is gone", 4, 10, 0},
+		"in a verification": {func(w *jobtest.Harness) { w.Runner.Work = hopeless{w.Runner.Work} }, "the second table is gone", 4, 10, 0},
 	} {
 		for _, every := range []time.Duration{-1, time.Hour} {
 			t.Run(fmt.Sprint(name, every), func(t *testing.T) {
 				w := startedIn(t, 1, 10, roomy)
-				w.Runner.Every = every // also where what was done last is not written yet
+				w.Runner.CheckpointEvery = every // also where what was done last is not written yet
 				c.setUp(w)
 				for len(w.Waiting()) > 0 {
 					if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
@@ -83,7 +83,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("got %+v, want %d faulty", j.Totals, users-1)
 			}
 			got, err := w.Jobs.Faults(t.Context(), jobtest.App, "strategy-1", 1000)
-			same(t, "faults", got, err, want)
+			jobtest.Same(t, "faults", got, err, want)
 		})
 	}
 }
@@ -121,7 +121,7 @@ func TestStartTwice(t *testing.T) {
 		if got.State.Ended() {
 			got.Totals = job.Totals{}
 		}
-		same(t, "what is there", got, err, before)
+		jobtest.Same(t, "what is there", got, err, before)
 		left := w.Waiting()
 		if before.State.Ended() {
 			if len(left) > 0 || n < 5 {

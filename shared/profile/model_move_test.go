@@ -22,7 +22,7 @@ import (
 
 // moves is what a world knows of the moves of its app's log.
 type moves struct {
-	mover *migration.Mover
+	mover *migration.Migrator
 	tasks []queue.Task // in the queue, in order
 	names map[string]bool
 	// configs are all that the app's configuration has ever been; a cached read may
@@ -39,9 +39,9 @@ func (w *world) newMoves() {
 	w.names = map[string]bool{}
 	w.mover = migration.New(job.Runner{
 		Config: job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.NewMemory(), Apps: w.apps, Queue: w, Users: w.store,
-		Every: -1, Now: func() time.Time { return time.UnixMilli(w.clock.Load()) }, Log: slog.New(slog.DiscardHandler),
+		CheckpointEvery: -1, Now: func() time.Time { return time.UnixMilli(w.clock.Load()) }, Log: slog.New(slog.DiscardHandler),
 	}, w.apps, w.store)
-	w.mover.Patience(0, 0)
+	w.mover.SetPauses(0, 0)
 }
 
 // Create is the queue of the moves' tasks.
@@ -136,7 +136,7 @@ func (w *world) take(st migration.Status, step string) {
 	var err error
 	switch step {
 	case "start":
-		_, err = w.mover.Begin(ctx, w.appID, st.Log.Read.Other())
+		_, err = w.mover.Start(ctx, w.appID, st.Log.Read.Other())
 		var late *migration.OutOfOrder
 		if errors.As(err, &late) && strings.Contains(late.Message, "left over") {
 			_, err = w.mover.Drop(ctx, w.appID, st.Log.Read.Other())
@@ -201,7 +201,7 @@ func (w *world) finishMove() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if !st.Moving() {
+		if !st.Active() {
 			return
 		}
 		w.take(st, st.Next[0])

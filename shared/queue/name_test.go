@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ func TestTaskName(t *testing.T) {
 		a, b := parts.Draw(t, "a"), parts.Draw(t, "b")
 		name := queue.TaskName(a...)
 		if !validName.MatchString(name) || len(name) > 500 {
-			t.Fatalf("%q is no name of a task", name)
+			t.Fatalf("%q is not a task name", name)
 		}
 		if again := queue.TaskName(slices.Clone(a)...); again != name {
 			t.Fatalf("the same parts give %q, then %q", name, again)
@@ -30,13 +31,13 @@ func TestTaskName(t *testing.T) {
 	})
 }
 
-func TestTaskNameTellsApart(t *testing.T) {
+func TestTaskNamesDiffer(t *testing.T) {
 	for name, c := range map[string][2][]string{
-		"where one part ends":   {{"ab", "c"}, {"a", "bc"}},
-		"an empty part":         {{"a"}, {"a", ""}},
-		"the order":             {{"a", "b"}, {"b", "a"}},
-		"what no name can hold": {{"a+b"}, {"a/b"}},
-		"long parts":            {{strings.Repeat("x", 600)}, {strings.Repeat("x", 601)}},
+		"where one part ends":            {{"ab", "c"}, {"a", "bc"}},
+		"an empty part":                  {{"a"}, {"a", ""}},
+		"the order":                      {{"a", "b"}, {"b", "a"}},
+		"parts that only the hash holds": {{"a+b"}, {"a/b"}},
+		"long parts":                     {{strings.Repeat("x", 600)}, {strings.Repeat("x", 601)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if a, b := queue.TaskName(c[0]...), queue.TaskName(c[1]...); a == b {
@@ -44,4 +45,9 @@ func TestTaskNameTellsApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+func ExampleTaskName() {
+	fmt.Println(queue.TaskName("purge", "shop", "dXNlcg+/=="))
+	// Output: 26c96093d488f015d18890b7cacc7ee8-purge-shop
 }

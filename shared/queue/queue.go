@@ -1,182 +1,59 @@
-// Package queue hands work to the worker through Cloud Tasks: each task is a POST of JSON to a path of the worker, under
-// a name that makes it happen once however often it is asked for. It is the only place that knows Cloud Tasks. It keeps
-// no data of its own; the tasks live in the queue that the configuration names.
+// Package queue is the contract between what requests work and the worker that
+// does it: a task is a POST of JSON to a path of the worker, under a name that
+// makes it happen once however often it is requested. It is separate from
+// taskqueue, which keeps the tasks in Cloud Tasks, so that jobs and purges depend
+// on no cloud. It keeps no data.
 package queue
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
-
-	cloudtasks "cloud.google.com/go/cloudtasks/apiv2"
-	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
-	"github.com/googleapis/gax-go/v2"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // Task is one piece of work for the worker.
 type Task struct {
-	// Name identifies the work within the queue: 1 to 500 of A-Z a-z 0-9 _ -. A name is taken while its task lives and
-	// for about an hour afterwards, at most 24. TaskName makes names.
+	// Name identifies the work within the queue: 1 to 500 of A-Z a-z 0-9 _ -. A
+	// name stays taken while its task lives and for about an hour afterwards, at
+	// most 24. TaskName makes names.
 	Name string
 	// Path is where on the worker the task goes, beginning with a slash.
 	Path string
 	// Body is the JSON to post. Task and headers together may have 100 KB.
 	Body []byte
-	// Delay is how long to wait before the first attempt, at most 30 days. 0 or less: none.
+	// Delay is how long to wait before the first attempt, at most 30 days. 0 or
+	// less: no wait.
 	Delay time.Duration
 }
 
 // Queue takes tasks for the worker.
 type Queue interface {
-	// Create returns nil once the queue has the task, or had it already. Where it fails the task may have been
-	// created all the same, so that calling it again with the same task is always right. ErrInvalid marks a task that
-	// can never be created.
+	// Create returns nil once the queue has the task, or had it already. After an
+	// error the task may exist all the same, so it is always right to call Create
+	// again with the same task. ErrInvalid marks a task that can never be created.
 	Create(ctx context.Context, task Task) error
 }
 
-// ErrInvalid is in the error of a task that can never be created as it is: do not try it again.
+// ErrInvalid is in the error of a task that can never be created as it is: do not
+// try it again.
 var ErrInvalid = errors.New("invalid task")
 
-// ID is the last part of the queue's name, in the cloud (see terraform/functions.json) and on one machine.
+// ID is the last part of the queue's name, in the cloud (see
+// terraform/functions.json) and on one machine.
 const ID = "worker"
 
-// Config names the queue and the worker.
-type Config struct {
-	// Queue is the full name of the queue: projects/P/locations/L/queues/Q.
-	Queue string `env:"TASKS_QUEUE,required"`
-	// WorkerURL is the base URL of the worker; a task's path is appended to it.
-	WorkerURL string `env:"WORKER_URL,required"`
-	// ServiceAccount is the e-mail address of the account that tasks call the worker as, which must be allowed to
-	// invoke it. Without one a task carries no identity, which only a local worker accepts.
-	ServiceAccount string `env:"TASKS_SERVICE_ACCOUNT"`
-	// Audience is whom the identity token is made out to. Default: WorkerURL, which is what Cloud Run wants; Cloud
-	// Tasks' own default would include the path.
-	Audience string `env:"TASKS_AUDIENCE"`
-	// Header is sent with every task. The local stack passes its worker's token here.
-	Header map[string]string
-}
+var taskName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,500}$`)
 
-var (
-	queueName = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/queues/[A-Za-z0-9-]{1,100}$`)
-	taskName  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,500}$`)
-)
-
-// Validate names all faults of the configuration.
-func (c Config) Validate() error {
-	var faults []error
-	if !queueName.MatchString(c.Queue) {
-		faults = append(faults, fmt.Errorf("TASKS_QUEUE %q is not projects/P/locations/L/queues/Q", c.Queue))
+// Validate returns ErrInvalid if no queue can take the task's name or path.
+func (t Task) Validate() error {
+	if !taskName.MatchString(t.Name) {
+		return fmt.Errorf("%w: the name is not 1 to 500 of A-Z a-z 0-9 _ -", ErrInvalid)
 	}
-	u, err := url.Parse(c.WorkerURL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" {
-		faults = append(faults, fmt.Errorf("WORKER_URL %q is not an http or https URL without a query", c.WorkerURL))
-	}
-	return errors.Join(faults...)
-}
-
-// Client is a Queue on Cloud Tasks that owns its connection.
-type Client struct {
-	tasks
-	client *cloudtasks.Client
-}
-
-var _ Queue = (*Client)(nil)
-
-// Open makes a client; the first task connects. The error names what is wrong with the configuration or the credentials.
-func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Client, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("open the task queue: %w", err)
-	}
-	client, err := cloudtasks.NewClient(ctx, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("open the task queue %s: %w", cfg.Queue, err)
-	}
-	return &Client{tasks{client, cfg}, client}, nil
-}
-
-// Close releases the connection.
-func (c *Client) Close() error {
-	if err := c.client.Close(); err != nil {
-		return fmt.Errorf("close the task queue: %w", err)
+	if !strings.HasPrefix(t.Path, "/") {
+		return fmt.Errorf("%w: the path %q does not begin with a slash", ErrInvalid, t.Path)
 	}
 	return nil
-}
-
-// New returns the queue of a configuration, which must be valid, on a client that stays the caller's.
-func New(client *cloudtasks.Client, cfg Config) Queue { return tasks{client, cfg} }
-
-// tasks is a Queue on Cloud Tasks.
-type tasks struct {
-	client *cloudtasks.Client
-	cfg    Config
-}
-
-// patience bounds a Create whose context has no deadline, retries included.
-const patience = 20 * time.Second
-
-// retry makes up for the client library, which never retries this call because it may not know whether the task was
-// created. Ours are named, so a second attempt creates no second task. ResourceExhausted is a quota of requests, which
-// a wait cures too.
-var retry = gax.WithRetry(func() gax.Retryer {
-	return gax.OnCodes([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.ResourceExhausted},
-		gax.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2})
-})
-
-// Create adds a task to the queue.
-func (q tasks) Create(ctx context.Context, task Task) error {
-	req, err := q.request(task)
-	if err != nil {
-		return fmt.Errorf("create task %q: %w", task.Name, err)
-	}
-	_, err = q.client.CreateTask(ctx, req, retry, gax.WithTimeout(patience))
-	switch status.Code(err) {
-	case codes.OK, codes.AlreadyExists:
-		return nil
-	case codes.InvalidArgument:
-		return fmt.Errorf("create task %s in %s: %w: %w", task.Name, q.cfg.Queue, ErrInvalid, err)
-	}
-	return fmt.Errorf("create task %s in %s: %w", task.Name, q.cfg.Queue, err)
-}
-
-func (q tasks) request(task Task) (*cloudtaskspb.CreateTaskRequest, error) {
-	if !taskName.MatchString(task.Name) {
-		return nil, fmt.Errorf("%w: the name is not 1 to 500 of A-Z a-z 0-9 _ -", ErrInvalid)
-	}
-	if !strings.HasPrefix(task.Path, "/") {
-		return nil, fmt.Errorf("%w: the path %q does not begin with a slash", ErrInvalid, task.Path)
-	}
-	worker := strings.TrimSuffix(q.cfg.WorkerURL, "/")
-	headers := map[string]string{}
-	maps.Copy(headers, q.cfg.Header)
-	headers["Content-Type"] = "application/json"
-	post := &cloudtaskspb.HttpRequest{
-		HttpMethod: cloudtaskspb.HttpMethod_POST,
-		Url:        worker + task.Path,
-		Headers:    headers,
-		Body:       task.Body,
-	}
-	if q.cfg.ServiceAccount != "" {
-		token := &cloudtaskspb.OidcToken{ServiceAccountEmail: q.cfg.ServiceAccount, Audience: q.cfg.Audience}
-		if token.Audience == "" {
-			token.Audience = worker
-		}
-		post.AuthorizationHeader = &cloudtaskspb.HttpRequest_OidcToken{OidcToken: token}
-	}
-	t := &cloudtaskspb.Task{
-		Name:        q.cfg.Queue + "/tasks/" + task.Name,
-		MessageType: &cloudtaskspb.Task_HttpRequest{HttpRequest: post},
-	}
-	if task.Delay > 0 {
-		t.ScheduleTime = timestamppb.New(time.Now().Add(task.Delay))
-	}
-	return &cloudtaskspb.CreateTaskRequest{Parent: q.cfg.Queue, Task: t}, nil
 }

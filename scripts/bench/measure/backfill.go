@@ -160,7 +160,7 @@ func (m *moving) begin(ctx context.Context) error {
 		Jobs:   job.NewMemory(), Apps: apps, Queue: m.queue, Users: m.c.store,
 		Now: func() time.Time { return instant }, Log: slog.New(slog.DiscardHandler),
 	}, apps, m.c.store)
-	_, err := m.mover.Begin(ctx, appID, schema.Wide)
+	_, err := m.mover.Start(ctx, appID, schema.Wide)
 	return err
 }
 

@@ -91,7 +91,7 @@ func TestBackfillFails(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.mover.Patience(0)
+	m.mover.SetPauses(0)
 	m.d.users = 3
 	if err := m.verify(ctx); err == nil || !strings.Contains(err.Error(), "6 rows compared, want 9") {
 		t.Errorf("%v", err)

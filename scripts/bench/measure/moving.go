@@ -29,7 +29,7 @@ const (
 type moving struct {
 	c     *client
 	d     *dataset
-	mover *migration.Mover
+	mover *migration.Migrator
 	queue *tasks
 }
 

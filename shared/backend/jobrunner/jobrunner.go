@@ -5,18 +5,19 @@ package jobrunner
 import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobdb"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
 // Open returns a runner of the jobs in a collection of Firestore.
-func Open(b backend.Base, q queue.Queue, c job.Config, collection string) job.Runner {
-	return New(b, q, c, job.NewFirestore(b.Firestore, collection))
+func Open(b backend.Base, q queue.Queue, c job.Config, collection job.Collection) job.Runner {
+	return New(b, q, c, jobdb.New(b.Firestore, collection))
 }
 
 // New returns a runner of jobs. The kind of job adds its name and its work.
 func New(b backend.Base, q queue.Queue, c job.Config, jobs job.Jobs) job.Runner {
 	return job.Runner{
 		Config: c, Jobs: jobs, Apps: b.Config, Queue: q, Users: b.Store,
-		Settle: b.Propagation, Now: b.Now, Log: b.Log,
+		Propagation: b.Propagation, Now: b.Now, Log: b.Log,
 	}
 }

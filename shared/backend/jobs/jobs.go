@@ -16,13 +16,13 @@ import (
 // Jobs are the runners of all kinds of jobs.
 type Jobs struct {
 	Recompute *recompute.Runner
-	Moves     *migration.Mover
+	Moves     *migration.Migrator
 	Reenrich  *reenrich.Runner
 }
 
 // New returns the runners. runner returns the runner of the jobs in a collection.
 // publish may be nil in a function that starts jobs and does not run them.
-func New(b backend.Base, runner func(collection string) job.Runner, profiles *profile.Engine, publish *bus.Bus) (Jobs, error) {
+func New(b backend.Base, runner func(collection job.Collection) job.Runner, profiles *profile.Engine, publish *bus.Bus) (Jobs, error) {
 	catalog, err := enrich.NewFresh(b.Store, b.Config)
 	if err != nil {
 		return Jobs{}, err

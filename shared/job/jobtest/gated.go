@@ -8,11 +8,11 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-type gatedUsers struct{ *World }
+type gatedUsers struct{ *Harness }
 
 func (w gatedUsers) ScanUserKeys(ctx context.Context, id, from, to string, fn func(string) error) error {
 	if id != App {
-		return nil // there may be other apps, without users
+		return nil // other apps have no users
 	}
 	for _, name := range w.Within(from, to) {
 		w.Now = w.Now.Add(time.Second)
@@ -23,25 +23,25 @@ func (w gatedUsers) ScanUserKeys(ctx context.Context, id, from, to string, fn fu
 	return w.Call(ctx, "scan", func() error { return nil })
 }
 
-type gatedApps struct{ *World }
+type gatedApps struct{ *Harness }
 
 func (w gatedApps) App(ctx context.Context, id string) (a config.App, err error) {
-	err = w.Call(ctx, "app", func() (err error) { a, err = w.World.Apps.App(ctx, id); return err })
+	err = w.Call(ctx, "app", func() (err error) { a, err = w.Harness.Apps.App(ctx, id); return err })
 	return a, err
 }
 
 func (w gatedApps) Apps(ctx context.Context) (ids []string, err error) {
-	err = w.Call(ctx, "apps", func() (err error) { ids, err = w.World.Apps.Apps(ctx); return err })
+	err = w.Call(ctx, "apps", func() (err error) { ids, err = w.Harness.Apps.Apps(ctx); return err })
 	return ids, err
 }
 
 // gatedJobs sends every call through the gate.
 type gatedJobs struct {
-	*World
+	*Harness
 	inner job.Jobs
 }
 
-// gated is a call with an answer.
+// gated makes a call that returns a value.
 func gated[T any](g gatedJobs, ctx context.Context, what string, do func() (T, error)) (answer T, err error) {
 	err = g.Call(ctx, what, func() (err error) { answer, err = do(); return err })
 	return answer, err
@@ -104,10 +104,10 @@ func (g gatedJobs) Faults(ctx context.Context, app, id string, limit int) ([]str
 	return gated(g, ctx, "faults", func() ([]string, error) { return g.inner.Faults(ctx, app, id, limit) })
 }
 
-// forward tells whether a shard may become another: what is done stays done.
+// forward reports whether a shard may become another: what is done stays done.
 func forward(was, now job.Shard) bool {
 	if now.Step < was.Step || now.Pass < was.Pass {
 		return false
 	}
-	return now.Pass > was.Pass || now.Next >= was.Next && (now.Swept || !was.Swept)
+	return now.Pass > was.Pass || now.Next >= was.Next && (now.Processed || !was.Processed)
 }

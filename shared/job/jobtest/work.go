@@ -3,6 +3,7 @@ package jobtest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -10,34 +11,34 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// User is what the work of a world knows of one.
+// User is a user of a harness.
 type User struct {
 	Known   bool
 	Events  int64
 	Version int64
-	// Relapses is how often a process with an old configuration undoes the work
-	// after it was done.
+	// Relapses is how often a process with an old configuration undoes the work.
 	Relapses int
-	// Waits says that some of his work is left.
+	// Waits means that some of the user's work is left.
 	Waits bool
-	// Fault is what is wrong with him, if anything is.
+	// Fault is what is wrong with the user, if anything is.
 	Fault string
 }
 
 func (u *User) fault(name string) string { return name + ": " + u.Fault }
 
-// Step does the next user before to: he gets the version, and his second goes by.
-func (w *World) Step(version int64, to string, onlyStale bool, p *job.Progress) error {
-	names := w.Within(p.Next, to)
+// Step does the work on the next user before to: it sets the user's version, and a
+// second passes.
+func (h *Harness) Step(version int64, to string, onlyStale bool, p *job.Progress) error {
+	names := h.Within(p.Next, to)
 	if len(names) == 0 {
 		p.Done = true
 		return nil
 	}
 	name := names[0]
-	if name == w.Poisoned {
-		return w.Poison
+	if name == h.Poisoned {
+		return h.Poison
 	}
-	u := w.Users[name]
+	u := h.Users[name]
 	p.Visited++
 	if u.Known {
 		p.Users++
@@ -57,15 +58,15 @@ func (w *World) Step(version int64, to string, onlyStale bool, p *job.Progress) 
 			u.Version, u.Relapses = 0, u.Relapses-1
 		}
 	}
-	w.Now = w.Now.Add(time.Second)
+	h.Now = h.Now.Add(time.Second)
 	p.Next, p.Done = name+"\x00", len(names) == 1
 	return nil
 }
 
-// Within returns the users from one token up to another in their order.
-func (w *World) Within(from, to string) []string {
+// Within returns the users in [from, to) in their order.
+func (h *Harness) Within(from, to string) []string {
 	var names []string
-	for name := range w.Users {
+	for name := range h.Users {
 		if name >= from && (to == "" || name < to) {
 			names = append(names, name)
 		}
@@ -74,33 +75,45 @@ func (w *World) Within(from, to string) []string {
 	return names
 }
 
-// Stale counts the users from one token up to another who are not of a version.
-func (w *World) Stale(version int64, from, to string) (stale int64) {
-	for _, name := range w.Within(from, to) {
-		if w.Users[name].Version != version {
+// Stale counts the users in [from, to) who have another version.
+func (h *Harness) Stale(version int64, from, to string) (stale int64) {
+	for _, name := range h.Within(from, to) {
+		if h.Users[name].Version != version {
 			stale++
 		}
 	}
 	return stale
 }
 
-// gatedWork gives users the version that a job is of.
-type gatedWork struct{ *World }
+// Params are the parameters of the jobs of a harness.
+type Params struct {
+	Version   int64 `firestore:"version"` // that users get
+	OnlyStale bool  `firestore:"onlyStale"`
+	job.LogWindow
+}
+
+// LogAttrs has nothing to say.
+func (Params) LogAttrs() []slog.Attr { return nil }
+
+// gatedWork gives users the version of the job's parameters.
+type gatedWork struct{ *Harness }
 
 var _ job.Work = gatedWork{}
 
 func (gatedWork) Obsolete(j job.Job, app config.App) string {
-	if app.StrategyVersion == j.StrategyVersion {
+	version := job.ParamsOf[Params](j).Version
+	if app.StrategyVersion == version {
 		return ""
 	}
-	return fmt.Sprintf("version %d has taken the place of %d", app.StrategyVersion, j.StrategyVersion)
+	return fmt.Sprintf("version %d has replaced %d", app.StrategyVersion, version)
 }
 
-func (w gatedWork) Sweep(ctx context.Context, j job.Job, _ config.App, s job.Shard, until time.Time,
+func (w gatedWork) Process(ctx context.Context, j job.Job, _ config.App, s job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
+	params := job.ParamsOf[Params](j)
 	p := job.Progress{Next: s.Next}
 	for !p.Done && (p.Next == s.Next || w.Now.Before(until)) {
-		step := func() error { return w.Step(j.StrategyVersion, s.To, j.OnlyStale || s.Pass > 0, &p) }
+		step := func() error { return w.Step(params.Version, s.To, params.OnlyStale || s.Pass > 0, &p) }
 		if err := w.Call(ctx, "work", step); err != nil {
 			return p, err
 		}
@@ -113,7 +126,7 @@ func (w gatedWork) Sweep(ctx context.Context, j job.Job, _ config.App, s job.Sha
 
 func (w gatedWork) Verify(ctx context.Context, j job.Job, _ config.App, s job.Shard) (stale int64, err error) {
 	err = w.Call(ctx, "verify", func() error {
-		stale = w.Stale(j.StrategyVersion, s.From, s.To)
+		stale = w.Stale(job.ParamsOf[Params](j).Version, s.From, s.To)
 		return nil
 	})
 	return stale, err

@@ -55,7 +55,7 @@ func TestCrashes(t *testing.T) {
 	g := &gate{}
 	s, client := storetest.NewDeployed(t, g.dial()...)
 	run := func(t *testing.T, script []string, f *faulty) {
-		w := newWorldOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 2, Budget: usual.Budget, Attempts: 3})
+		w := newHarnessOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 2, Budget: usual.Budget, Attempts: 3})
 		w.clear(t)
 		w.apply(history(t, users[:3], 2)...)
 		w.Gate = f.gate
@@ -64,7 +64,7 @@ func TestCrashes(t *testing.T) {
 		}
 		w.Gate = nil
 		end := w.status()
-		if end.Moving() {
+		if end.Active() {
 			t.Fatalf("the move is not over: %+v", end)
 		}
 		w.wantRows(end.Log.Read, 0)
@@ -88,7 +88,7 @@ func TestCrashes(t *testing.T) {
 }
 
 // insist takes a step until it is done.
-func (w *world) insist(t *testing.T, step string) {
+func (w *harness) insist(t *testing.T, step string) {
 	t.Helper()
 	for range 5 {
 		if done := w.attempt(t, step); done {
@@ -100,7 +100,7 @@ func (w *world) insist(t *testing.T, step string) {
 
 // attempt takes a step in a process that may die, then whatever tasks there are in
 // processes that may, and tells whether it is done.
-func (w *world) attempt(t *testing.T, step string) bool {
+func (w *harness) attempt(t *testing.T, step string) bool {
 	t.Helper()
 	if step != "undo" || w.app().Move.Phase == config.CutOver { // taken again it would be another step
 		_, err := w.step(begin(t.Context()), step, schema.Wide)

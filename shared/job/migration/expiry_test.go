@@ -14,24 +14,24 @@ import (
 
 // expire lets so much time go by and removes all jobs, as TTL does with those that
 // have ended.
-func (w *world) expire(after time.Duration) {
+func (w *harness) expire(after time.Duration) {
 	w.t.Helper()
 	w.clock.mu.Lock()
 	w.clock.now = w.clock.now.Add(after)
 	w.clock.mu.Unlock()
 	w.LoseTasks() // the queue has long forgotten their names
-	w.World.Jobs = job.NewMemory()
+	w.Harness.Jobs = job.NewMemory()
 	parts := w.Parts(usual)
 	parts.Users, parts.Now = w.store, w.clock.read
-	w.mover = migration.New(parts, gatedApps{w.Apps, w}, w.store)
-	w.mover.Patience(0, 0)
-	w.Runner = w.mover.Runner
+	w.migrator = migration.New(parts, gatedApps{w.Apps, w}, w.store)
+	w.migrator.SetPauses(0, 0)
+	w.Runner = w.migrator.Runner
 }
 
 // aged is a world whose log lies in narrow, without a retention, after some steps.
-func aged(t *testing.T, steps ...string) *world {
+func aged(t *testing.T, steps ...string) *harness {
 	t.Helper()
-	w := newWorld(t, schema.Narrow, usual)
+	w := newHarness(t, schema.Narrow, usual)
 	if err := w.Apps.SetRetention(t.Context(), jobtest.App, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +40,10 @@ func aged(t *testing.T, steps ...string) *world {
 	return w
 }
 
-func (w *world) wantNext(moving bool, want ...string) {
+func (w *harness) wantNext(moving bool, want ...string) {
 	w.t.Helper()
-	if s := w.status(); s.Moving() != moving || !slices.Equal(s.Next, want) {
-		w.t.Errorf("moving: %v, next are %q, want %q; job %+v", s.Moving(), s.Next, want, s.Job)
+	if s := w.status(); s.Active() != moving || !slices.Equal(s.Next, want) {
+		w.t.Errorf("moving: %v, next are %q, want %q; job %+v", s.Active(), s.Next, want, s.Job)
 	}
 }
 
@@ -79,14 +79,14 @@ func TestNotExpiredAtTheEnd(t *testing.T) {
 		way  []string
 		last string
 		age  time.Duration
-		make func(*testing.T, *world)
+		make func(*testing.T, *harness)
 	}{
-		"a young move": {[]string{"start", "rollback"}, "rollback", job.Kept - 25*time.Hour, func(*testing.T, *world) {}},
-		"just now":     {[]string{"start", "rollback"}, "rollback", job.Kept, func(_ *testing.T, w *world) { w.Clock = time.Now }},
-		"a drop that failed": {steps[:4], "drop", job.Kept, func(t *testing.T, w *world) {
+		"a young move": {[]string{"start", "rollback"}, "rollback", job.Kept - 25*time.Hour, func(*testing.T, *harness) {}},
+		"just now":     {[]string{"start", "rollback"}, "rollback", job.Kept, func(_ *testing.T, w *harness) { w.Clock = time.Now }},
+		"a drop that failed": {steps[:4], "drop", job.Kept, func(t *testing.T, w *harness) {
 			w.failing(t, "MutateRows", "drop")
 		}},
-		"a rollback that failed": {steps[:2], "rollback", job.Kept, func(t *testing.T, w *world) {
+		"a rollback that failed": {steps[:2], "rollback", job.Kept, func(t *testing.T, w *harness) {
 			w.failing(t, "MutateRows", "rollback")
 		}},
 	} {
@@ -133,7 +133,7 @@ func TestExpiredBackfill(t *testing.T) {
 			w.wantNext(true, c.next...)
 			w.refuses(t, c.refused, schema.Wide)
 			if c.refused == "drop" {
-				if _, err := w.step(t.Context(), "drop", schema.Wide); err == nil || !strings.Contains(err.Error(), "not known any more") {
+				if _, err := w.step(t.Context(), "drop", schema.Wide); err == nil || !strings.Contains(err.Error(), "has expired") {
 					t.Errorf("drop: %v", err)
 				}
 			}

@@ -9,15 +9,15 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// What a task reads ahead, and what a shard tells of at most.
+// How much a task reads ahead and a shard processes at most.
 const (
-	BatchRows = batchRows
-	CheckRows = checkRows
-	MaxFaulty = maxFaulty
-	Lanes     = lanes
+	BatchRows    = batchRows
+	CheckRows    = checkRows
+	MaxDifferent = maxDifferent
+	MaxInFlight  = maxInFlight
 )
 
-// Limiter is that of a task of a job that begins now.
-func (m *Mover) Limiter(ctx context.Context, j job.Job, app config.App) (*rate.Limiter, error) {
-	return (&sweep{work: m.work, job: j, app: app}).limiter(ctx)
+// Limiter returns the limiter of a task of a job.
+func (m *Migrator) Limiter(ctx context.Context, j job.Job, app config.App) (*rate.Limiter, error) {
+	return (&pass{work: m.work, job: j, params: job.ParamsOf[Params](j), app: app}).limiter(ctx)
 }

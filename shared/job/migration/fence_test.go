@@ -18,39 +18,39 @@ func TestWorkersThatWakeLate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name          string
-		before, after func(w *world) // the worker falls asleep, and wakes
+		before, after func(w *harness) // the worker falls asleep, and wakes
 	}{
 		{"verification after the drop",
-			func(w *world) { w.does(schema.Wide, "start", "backfill", "verify") },
-			func(w *world) { w.does(schema.Wide, "cutover", "drop") }},
+			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify") },
+			func(w *harness) { w.does(schema.Wide, "cutover", "drop") }},
 		{"verification in a move back",
-			func(w *world) { w.does(schema.Wide, "start", "backfill", "verify") },
-			func(w *world) {
+			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify") },
+			func(w *harness) {
 				w.does(schema.Wide, "cutover", "drop")
 				w.does(schema.Narrow, "start", "backfill", "verify", "cutover")
 			}},
 		{"drop after a move back",
-			func(w *world) { w.does(schema.Wide, "start", "backfill", "verify", "cutover", "drop") },
-			func(w *world) { w.does(schema.Narrow, "start", "backfill", "verify", "cutover", "drop") }},
+			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify", "cutover", "drop") },
+			func(w *harness) { w.does(schema.Narrow, "start", "backfill", "verify", "cutover", "drop") }},
 		{"removal of a move given up, in the next move",
-			func(w *world) { w.does(schema.Wide, "start", "backfill", "rollback") },
-			func(w *world) { w.does(schema.Wide, "start", "backfill", "verify", "cutover") }},
+			func(w *harness) { w.does(schema.Wide, "start", "backfill", "rollback") },
+			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify", "cutover") }},
 		{"backfill of a move given up, in the next move",
-			func(w *world) { w.does(schema.Wide, "start", "backfill") },
-			func(w *world) {
+			func(w *harness) { w.does(schema.Wide, "start", "backfill") },
+			func(w *harness) {
 				w.does(schema.Wide, "rollback")
 				w.does(schema.Wide, "start", "backfill", "verify", "cutover")
 			}},
 		{"backfill after the drop of what it copied to",
-			func(w *world) { w.does(schema.Wide, "start", "backfill") },
-			func(w *world) { w.does(schema.Wide, "rollback") }},
+			func(w *harness) { w.does(schema.Wide, "start", "backfill") },
+			func(w *harness) { w.does(schema.Wide, "rollback") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, schema.Narrow, usual)
+			w := newHarness(t, schema.Narrow, usual)
 			w.apply(history(t, users, 4)...)
 			test.before(w)
 			app := w.app()
-			j, err := w.mover.Jobs.Job(t.Context(), jobtest.App, app.Move.Job)
+			j, err := w.migrator.Jobs.Job(t.Context(), jobtest.App, app.Move.Job)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestWorkersThatWakeLate(t *testing.T) {
 			for _, n := range schema.Names {
 				rows[n] = w.rowsIn(jobtest.App, n)
 			}
-			_, err = w.mover.Work.Sweep(t.Context(), j, app, job.Shard{State: job.ShardOpen}, w.clock.read().Add(time.Hour),
+			_, err = w.migrator.Work.Process(t.Context(), j, app, job.Shard{State: job.ShardOpen}, w.clock.read().Add(time.Hour),
 				func(job.Progress) error { return nil })
 			if err != nil && !errors.Is(err, job.ErrEnded) {
 				t.Error(err)
@@ -76,7 +76,7 @@ func TestWorkersThatWakeLate(t *testing.T) {
 // Whoever asks twice to undo a cutover has not asked to give the move up.
 func TestRollbackTwice(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Narrow, usual)
+	w := newHarness(t, schema.Narrow, usual)
 	w.apply(history(t, users, 1)...)
 	w.does(schema.Wide, "start", "backfill", "verify", "cutover")
 	w.Clock = time.Now

@@ -18,11 +18,11 @@ import (
 // gate sends the requests to Bigtable through the gate of the world that is on it,
 // and counts rows.
 type gate struct {
-	of atomic.Pointer[world]
+	of atomic.Pointer[harness]
 	traffic
 }
 
-func (g *gate) set(w *world) { g.of.Store(w) }
+func (g *gate) set(w *harness) { g.of.Store(w) }
 
 func (g *gate) dial() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(g.unary), grpc.WithChainStreamInterceptor(g.stream)}
@@ -149,7 +149,7 @@ func (m mute) RecvMsg(msg any) error {
 // gatedApps is the configuration behind the gate.
 type gatedApps struct {
 	config.Store
-	w *world
+	w *harness
 }
 
 func (g gatedApps) App(ctx context.Context, id string) (a config.App, err error) {

@@ -29,7 +29,7 @@ func TestJourney(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
 		t.Run("from "+string(lies), func(t *testing.T) {
-			w, r := newWorld(t, lies, usual), rand.New(rand.NewPCG(1, 2))
+			w, r := newHarness(t, lies, usual), rand.New(rand.NewPCG(1, 2))
 			if _, _, err := w.Apps.SetStrategy(t.Context(), jobtest.App, scoring); err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestJourney(t *testing.T) {
 				w.wantEmpty(to.Other())
 				w.folds(t)
 			}
-			if s := w.status(); s.Moving() || s.Log.Read != lies || s.Log.Writes(lies.Other()) {
+			if s := w.status(); s.Active() || s.Log.Read != lies || s.Log.Writes(lies.Other()) {
 				t.Errorf("after a move there and back the log lies as %+v, move %+v", s.Log, s.Move)
 			}
 			for _, app := range neighbours {
@@ -83,7 +83,7 @@ func TestJourney(t *testing.T) {
 }
 
 // neighbour gives another app an event in each schema.
-func (w *world) neighbour(t *testing.T, app string) {
+func (w *harness) neighbour(t *testing.T, app string) {
 	t.Helper()
 	l := schema.Layout{Write: schema.Names, Read: schema.Wide, Encoding: schema.JSON}
 	if err := w.store.Log(app, l).Append(t.Context(), []store.LogEvent{plain(t, "a", 1, "red")}); err != nil {
@@ -92,7 +92,7 @@ func (w *world) neighbour(t *testing.T, app string) {
 }
 
 // folds puts what there is much of into blocks of histories.
-func (w *world) folds(t *testing.T) {
+func (w *harness) folds(t *testing.T) {
 	t.Helper()
 	if _, err := w.engine.Recompute(t.Context(), w.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil }); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func (w *world) folds(t *testing.T) {
 // wantExact holds every user's profile, as it is read, as it is computed from
 // histories and log, and as it is stored, to the formula over the events that there
 // are.
-func (w *world) wantExact(t *testing.T, when string) {
+func (w *harness) wantExact(t *testing.T, when string) {
 	t.Helper()
 	app, byUser := w.app(), map[string][]affinity.Event{}
 	for _, e := range w.events {
@@ -159,7 +159,7 @@ func TestMoveGivenUp(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 4; n++ {
 		t.Run(steps[n-1], func(t *testing.T) {
-			w := newWorld(t, schema.Narrow, usual)
+			w := newHarness(t, schema.Narrow, usual)
 			w.apply(history(t, users, 4)...)
 			w.neighbour(t, neighbours[0])
 			w.does(schema.Wide, steps[:n]...)
@@ -176,8 +176,8 @@ func TestMoveGivenUp(t *testing.T) {
 			}
 			s := w.does(schema.Wide, "rollback")
 			w.wantDone(s)
-			if !s.Log.Equal(schema.Of(schema.Narrow)) || s.Moving() || strings.Join(s.Next, " ") != "start" {
-				t.Errorf("the log lies as %+v, moving %v, next %v", s.Log, s.Moving(), s.Next)
+			if !s.Log.Equal(schema.Of(schema.Narrow)) || s.Active() || strings.Join(s.Next, " ") != "start" {
+				t.Errorf("the log lies as %+v, moving %v, next %v", s.Log, s.Active(), s.Next)
 			}
 			w.wantRows(schema.Narrow, 0)
 			w.wantEmpty(schema.Wide)
@@ -194,12 +194,12 @@ func TestMoveGivenUp(t *testing.T) {
 // An app that has seen nobody moves as well.
 func TestMoveOfNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Wide, usual)
+	w := newHarness(t, schema.Wide, usual)
 	w.moves(schema.Narrow)
 	w.apply(plain(t, "a", 1, "red"))
 	w.wantRows(schema.Narrow, 0)
 	w.wantEmpty(schema.Wide)
-	if _, err := w.mover.Status(t.Context(), "nobody"); !errors.Is(err, config.ErrNotFound) {
+	if _, err := w.migrator.Status(t.Context(), "nobody"); !errors.Is(err, config.ErrNotFound) {
 		t.Errorf("status of an app that does not exist: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // during carries out all tasks, and does something else before one of the requests
 // of a kind to Bigtable that they make. It tells whether there was such a request.
-func (w *world) during(kind string, request int64, do func()) bool {
+func (w *harness) during(kind string, request int64, do func()) bool {
 	w.t.Helper()
 	var n atomic.Int64
 	arrived, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -69,7 +69,7 @@ func TestRewritesWin(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
 		t.Run("from "+string(lies), func(t *testing.T) {
-			w := newWorld(t, lies, usual)
+			w := newHarness(t, lies, usual)
 			events := history(t, users[:3], 2)
 			w.apply(events...)
 			w.does(lies.Other(), "start")
@@ -87,13 +87,13 @@ func TestRewritesWin(t *testing.T) {
 }
 
 // happenings are what may come in the way of a step.
-var happenings = map[string]func(*testing.T, *world, store.LogEvent){
-	"rewrite":  func(_ *testing.T, w *world, e store.LogEvent) { w.apply(with(e, rewrites[1]...)) },
-	"deletion": func(_ *testing.T, w *world, e store.LogEvent) { w.forget(e.User) },
-	"another user": func(t *testing.T, w *world, _ store.LogEvent) {
+var happenings = map[string]func(*testing.T, *harness, store.LogEvent){
+	"rewrite":  func(_ *testing.T, w *harness, e store.LogEvent) { w.apply(with(e, rewrites[1]...)) },
+	"deletion": func(_ *testing.T, w *harness, e store.LogEvent) { w.forget(e.User) },
+	"another user": func(t *testing.T, w *harness, _ store.LogEvent) {
 		w.apply(plain(t, "a+new", 5, "new"), plain(t, "zzz", 5, "new"))
 	},
-	"event of a deleted user": func(t *testing.T, w *world, e store.LogEvent) {
+	"event of a deleted user": func(t *testing.T, w *harness, e store.LogEvent) {
 		w.forget(e.User)
 		if o, err := w.engine.Apply(t.Context(), w.app(), []store.LogEvent{with(e, rewrites[0]...)}); err != nil || o.Deleted != 1 {
 			t.Errorf("%+v, error %v: want the event gone", o, err)
@@ -116,7 +116,7 @@ func TestHappenings(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s from %s", name, step, lies), func(t *testing.T) {
 					each := func(kind string, first, stride int64) {
 						for at, came := first, true; came; at += stride {
-							w := newWorldOn(t, s, client, g, lies, usual)
+							w := newHarnessOn(t, s, client, g, lies, usual)
 							w.clear(t)
 							if came = w.happen(t, happens, lies.Other(), step, kind, at); t.Failed() {
 								t.Fatalf("before request %d, %s", at, kind)
@@ -131,7 +131,7 @@ func TestHappenings(t *testing.T) {
 	}
 }
 
-func (w *world) happen(t *testing.T, happens func(*testing.T, *world, store.LogEvent), to schema.Name, step, kind string, at int64) bool {
+func (w *harness) happen(t *testing.T, happens func(*testing.T, *harness, store.LogEvent), to schema.Name, step, kind string, at int64) bool {
 	t.Helper()
 	events := history(t, users[:3], 2)
 	w.apply(events...)
@@ -164,9 +164,9 @@ func TestEventOnItsWay(t *testing.T) {
 		t.Run("in "+string(first), func(t *testing.T) {
 			passed := int64(0)
 			for at, came := int64(1), true; came; at++ {
-				w := newWorldOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 100, Budget: usual.Budget, Attempts: 3})
+				w := newHarnessOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 100, Budget: usual.Budget, Attempts: 3})
 				w.clear(t)
-				w.mover.Patience(0, 0, 0)
+				w.migrator.SetPauses(0, 0, 0)
 				w.apply(history(t, users[:3], 2)...)
 				w.does(schema.Wide, "start", "backfill")
 				e := plain(t, "a", 30, "on its way")
@@ -194,7 +194,7 @@ func TestEventOnItsWay(t *testing.T) {
 // now.
 func TestWriterOfBefore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Narrow, usual)
+	w := newHarness(t, schema.Narrow, usual)
 	w.apply(history(t, users[:3], 2)...)
 	before := w.app()
 	w.does(schema.Wide, "start", "backfill")

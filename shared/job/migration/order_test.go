@@ -19,7 +19,7 @@ import (
 )
 
 // failing has the tasks of a kind of request fail for ever, and runs them.
-func (w *world) failing(t *testing.T, what, step string) {
+func (w *harness) failing(t *testing.T, what, step string) {
 	t.Helper()
 	w.Gate = func(_ context.Context, called string) jobtest.Fault {
 		if called == what {
@@ -39,67 +39,70 @@ func (w *world) failing(t *testing.T, what, step string) {
 // on with what is under way.
 var states = []struct {
 	name  string
-	make  func(*testing.T, *world)
+	make  func(*testing.T, *harness)
 	next  string
 	again string
 }{
-	{"no move", func(*testing.T, *world) {}, "start", ""},
-	{"dual", func(_ *testing.T, w *world) { w.does(schema.Wide, steps[:1]...) }, "backfill rollback", "start"},
-	{"backfill in work", func(t *testing.T, w *world) { w.does(schema.Wide, "start"); w.orders(t, "backfill", schema.Wide) }, "backfill rollback", "backfill"},
-	{"backfill failed", func(t *testing.T, w *world) {
+	{"no move", func(*testing.T, *harness) {}, "start", ""},
+	{"dual", func(_ *testing.T, w *harness) { w.does(schema.Wide, steps[:1]...) }, "backfill rollback", "start"},
+	{"backfill in work", func(t *testing.T, w *harness) { w.does(schema.Wide, "start"); w.orders(t, "backfill", schema.Wide) }, "backfill rollback", "backfill"},
+	{"backfill failed", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, "start")
 		w.failing(t, "MutateRow", "backfill")
 	}, "backfill rollback", ""},
-	{"backfill cancelled", func(t *testing.T, w *world) {
+	{"backfill cancelled", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, "start")
 		w.orders(t, "backfill", schema.Wide)
-		if _, err := w.mover.Cancel(t.Context(), jobtest.App, w.status().Job.ID); err != nil {
+		if _, err := w.migrator.Cancel(t.Context(), jobtest.App, w.status().Job.ID); err != nil {
 			t.Fatal(err)
 		}
 	}, "backfill rollback", ""},
-	{"backfill done", func(_ *testing.T, w *world) { w.does(schema.Wide, steps[:2]...) }, "verify backfill rollback", ""},
-	{"verification in work", func(t *testing.T, w *world) { w.does(schema.Wide, steps[:2]...); w.orders(t, "verify", schema.Wide) }, "verify rollback", "verify"},
-	{"verification failed", func(t *testing.T, w *world) {
+	{"backfill done", func(_ *testing.T, w *harness) { w.does(schema.Wide, steps[:2]...) }, "verify backfill rollback", ""},
+	{"verification in work", func(t *testing.T, w *harness) { w.does(schema.Wide, steps[:2]...); w.orders(t, "verify", schema.Wide) }, "verify rollback", "verify"},
+	{"verification failed", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:2]...)
 		w.put(schema.Wide, plain(t, "a", 50, "only here"))
 		w.does(schema.Wide, "verify")
 	}, "backfill verify rollback", ""},
-	{"verification done", func(_ *testing.T, w *world) { w.does(schema.Wide, steps[:3]...) }, "cutover verify backfill rollback", ""},
-	{"cutover on its way", func(_ *testing.T, w *world) {
+	{"verification done", func(_ *testing.T, w *harness) { w.does(schema.Wide, steps[:3]...) }, "cutover verify backfill rollback", ""},
+	{"cutover on its way", func(_ *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:4]...)
 		w.Clock = time.Now
 	}, "rollback", "cutover"},
-	{"cutover", func(_ *testing.T, w *world) { w.does(schema.Wide, steps[:4]...) }, "drop rollback", "cutover"},
-	{"cutover undone", func(_ *testing.T, w *world) {
+	{"cutover", func(_ *testing.T, w *harness) { w.does(schema.Wide, steps[:4]...) }, "drop rollback", "cutover"},
+	{"cutover undone", func(_ *testing.T, w *harness) {
 		w.does(schema.Wide, "start", "backfill", "verify", "cutover", "rollback")
 	},
 		"verify backfill rollback", ""},
-	{"cutover undone on its way", func(t *testing.T, w *world) {
+	{"cutover undone on its way", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:4]...)
 		w.Clock = time.Now
 		w.orders(t, "rollback", schema.Wide)
 	}, "verify backfill", ""},
-	{"verification before a cutover is undone everywhere", func(t *testing.T, w *world) {
+	{"verification before a cutover is undone everywhere", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:4]...)
 		w.Clock = time.Now
 		w.orders(t, "rollback", schema.Wide)
 		w.orders(t, "verify", schema.Wide)
 	}, "verify", "verify"},
-	{"drop in work", func(t *testing.T, w *world) { w.does(schema.Wide, steps[:4]...); w.orders(t, "drop", schema.Wide) }, "drop", "drop"},
-	{"drop failed", func(t *testing.T, w *world) {
+	{"drop in work", func(t *testing.T, w *harness) { w.does(schema.Wide, steps[:4]...); w.orders(t, "drop", schema.Wide) }, "drop", "drop"},
+	{"drop failed", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:4]...)
 		w.failing(t, "MutateRow", "drop")
 	}, "drop", ""},
-	{"rollback in work", func(t *testing.T, w *world) { w.does(schema.Wide, steps[:2]...); w.orders(t, "rollback", schema.Wide) }, "rollback", "rollback"},
-	{"rollback failed", func(t *testing.T, w *world) {
+	{"rollback in work", func(t *testing.T, w *harness) {
+		w.does(schema.Wide, steps[:2]...)
+		w.orders(t, "rollback", schema.Wide)
+	}, "rollback", "rollback"},
+	{"rollback failed", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:2]...)
 		w.failing(t, "MutateRow", "rollback")
 	}, "rollback", ""},
-	{"rollback done", func(_ *testing.T, w *world) { w.does(schema.Wide, "start", "backfill", "rollback") }, "start", ""},
+	{"rollback done", func(_ *testing.T, w *harness) { w.does(schema.Wide, "start", "backfill", "rollback") }, "start", ""},
 }
 
 // orders takes a step of a move to a schema and leaves its tasks in the queue.
-func (w *world) orders(t *testing.T, step string, to schema.Name) {
+func (w *harness) orders(t *testing.T, step string, to schema.Name) {
 	t.Helper()
 	if _, err := w.step(t.Context(), step, to); err != nil {
 		t.Fatal(err)
@@ -107,7 +110,7 @@ func (w *world) orders(t *testing.T, step string, to schema.Name) {
 }
 
 // shot is all that a refused step must leave alone.
-func (w *world) shot(t *testing.T) []any {
+func (w *harness) shot(t *testing.T) []any {
 	t.Helper()
 	jobs, err := w.Jobs.List(t.Context(), jobtest.App, 1000)
 	if err != nil {
@@ -124,8 +127,8 @@ func TestOrder(t *testing.T) {
 	for _, state := range states {
 		t.Run(state.name, func(t *testing.T) {
 			next, again := strings.Fields(state.next), strings.Fields(state.again)
-			arrive := func() *world {
-				w := newWorldOn(t, s, client, g, schema.Narrow, usual)
+			arrive := func() *harness {
+				w := newHarnessOn(t, s, client, g, schema.Narrow, usual)
 				w.clear(t)
 				w.apply(plain(t, "a", 1, "red"))
 				state.make(t, w)
@@ -178,7 +181,7 @@ func TestOrder(t *testing.T) {
 func TestJobsThatAreLeft(t *testing.T) {
 	t.Parallel()
 	for _, crash := range []bool{false, true} {
-		w := newWorld(t, schema.Narrow, usual)
+		w := newHarness(t, schema.Narrow, usual)
 		w.apply(history(t, users, 2)...)
 		w.does(schema.Wide, "start")
 		w.orders(t, "backfill", schema.Wide)
@@ -209,15 +212,15 @@ func TestJobsThatAreLeft(t *testing.T) {
 // be where rows are left in it; and what is read never.
 func TestDropOfWhatIsLeftOver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Narrow, usual)
+	w := newHarness(t, schema.Narrow, usual)
 	w.apply(history(t, users[:3], 2)...)
 	late := plain(t, "a", 7, "late")
 	w.put(schema.Wide, late)
 	var refused *migration.OutOfOrder
-	if _, err := w.mover.Begin(t.Context(), jobtest.App, schema.Wide); !errors.As(err, &refused) || !strings.Contains(refused.Message, "drop --schema wide") {
+	if _, err := w.migrator.Start(t.Context(), jobtest.App, schema.Wide); !errors.As(err, &refused) || !strings.Contains(refused.Message, "drop --schema wide") {
 		t.Errorf("start where rows are left: %v", err)
 	}
-	if _, err := w.mover.Drop(t.Context(), jobtest.App, schema.Narrow); !errors.As(err, &refused) {
+	if _, err := w.migrator.Drop(t.Context(), jobtest.App, schema.Narrow); !errors.As(err, &refused) {
 		t.Errorf("drop of what is read: %v", err)
 	}
 	w.wantRows(schema.Narrow, 0)
@@ -235,7 +238,7 @@ func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	for i, step := range steps {
 		t.Run(step, func(t *testing.T) {
-			w := newWorld(t, schema.Narrow, usual)
+			w := newHarness(t, schema.Narrow, usual)
 			w.apply(history(t, users[:2], 2)...)
 			w.does(schema.Wide, steps[:min(i, 3)]...)
 			if step == "drop" {
@@ -284,12 +287,12 @@ func (f forgetful) UpdateLog(ctx context.Context, id string, change func(*config
 
 func TestLostAnswersOfTheConfiguration(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Narrow, usual)
+	w := newHarness(t, schema.Narrow, usual)
 	w.apply(history(t, users[:2], 2)...)
 	parts := w.Parts(usual)
 	parts.Users, parts.Now = w.store, func() time.Time { return w.clock.read().Add(7).In(time.FixedZone("CET", 3600)) }
-	w.mover = migration.New(parts, forgetful{w.Apps}, w.store)
-	w.Runner = w.mover.Runner
+	w.migrator = migration.New(parts, forgetful{w.Apps}, w.store)
+	w.Runner = w.migrator.Runner
 	w.moves(schema.Wide)
 	w.wantRows(schema.Wide, 0)
 	w.does(schema.Wide, "drop")

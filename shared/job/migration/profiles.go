@@ -2,13 +2,12 @@ package migration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
 
-	"google.golang.org/grpc/status"
+	"github.com/googleapis/gax-go/v2"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
@@ -17,23 +16,23 @@ import (
 )
 
 const (
-	// lag is how old an event is before it is sure to lie in both schemas: younger
-	// ones of a busy user would lie in one of them at every look.
+	// lag is the age at which an event is in both schemas for sure. A busy user always
+	// has younger ones that are in one schema only.
 	lag = 10 * time.Second
-	// sampleTime is how long the sample may take beyond the time of the task.
+	// sampleTime is how long the sample may take after the time of the task.
 	sampleTime = time.Minute
 )
 
-// profiles compares what the sampled users score by either schema.
+// profiles compares the profiles of the sampled users by either schema.
 func (v *verification) profiles(ctx context.Context) error {
 	c := affinity.Compile(v.app.Strategy)
 	for _, user := range v.users.chosen {
 		if v.now().After(v.until.Add(sampleTime)) {
-			return nil // users with very many events: some of the sample will do
+			return nil // the users have very many events: a part of the sample suffices
 		}
 		difference := ""
 		for _, pause := range v.pauses {
-			if err := wait(ctx, pause); err != nil {
+			if err := gax.Sleep(ctx, pause); err != nil {
 				return err
 			}
 			var err error
@@ -45,14 +44,15 @@ func (v *verification) profiles(ctx context.Context) error {
 			}
 		}
 		if difference != "" {
-			v.fault(&v.result, "profile of %s: %s", user, difference)
+			v.addFault("profile of %s: %s", user, difference)
 		}
-		v.result.Users++
+		v.counts.Profiles++
 	}
 	return nil
 }
 
-// profile says how a user's profile by one schema differs from that by the other.
+// profile describes how a user's profile by one schema differs from that by the
+// other; "" if it does not.
 func (v *verification) profile(ctx context.Context, c *affinity.Compiled, user string) (string, error) {
 	row, err := v.store.ReadUser(ctx, v.app.ID, user)
 	if err != nil {
@@ -62,28 +62,27 @@ func (v *verification) profile(ctx context.Context, c *affinity.Compiled, user s
 	scores := map[schema.Name]affinity.Profile{}
 	for _, n := range []schema.Name{v.from, v.to} {
 		scorer := affinity.NewScorer(c, window)
-		spans := []store.UserRange{{User: user, From: history.Pos{Time: max(window.From(), v.since)}, To: history.Pos{Time: window.Now + 1}}}
+		events := []store.UserRange{{User: user, From: history.Pos{Time: max(window.From(), v.params.SinceMillis())}, To: history.Pos{Time: window.Now + 1}}}
 		l := v.store.Log(v.app.ID, schema.Layout{Write: v.app.Log.Write, Read: n, Encoding: v.app.Log.Encoding})
-		if _, err := l.Score(ctx, spans, c, func(string) *affinity.Scorer { return scorer }); err != nil {
-			if fault(err) {
-				return "", err
-			}
-			return fmt.Sprintf("%s: %v", n, err), nil
+		var damage error // the first row that does not decode
+		rows := store.NewLogScorer(c)
+		err := l.ReadFor(ctx, events, c, func(_ string, row store.LogRow) error {
+			damage = rows.Score(row, scorer)
+			return damage
+		})
+		switch {
+		case damage != nil:
+			return fmt.Sprintf("%s: %v", n, damage), nil
+		case err != nil:
+			return "", err
 		}
 		scores[n] = scorer.Profile()
 	}
-	return unlikeProfiles(scores[v.from], scores[v.to]), nil
+	return diffProfiles(scores[v.from], scores[v.to]), nil
 }
 
-// fault tells an error of Bigtable, or an end of the context, from one of what was
-// read.
-func fault(err error) bool {
-	var answer interface{ GRPCStatus() *status.Status }
-	return errors.As(err, &answer) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// unlikeProfiles says how two profiles differ; "" if they do not.
-func unlikeProfiles(a, b affinity.Profile) string {
+// diffProfiles describes how two profiles differ; "" if they do not.
+func diffProfiles(a, b affinity.Profile) string {
 	type filter struct{ facet, value string }
 	if a.Known != b.Known || a.LastEventAt != b.LastEventAt {
 		return fmt.Sprintf("last event at %d or %d", a.LastEventAt, b.LastEventAt)
@@ -98,7 +97,7 @@ func unlikeProfiles(a, b affinity.Profile) string {
 	for _, y := range b.Affinities {
 		x := scores[filter{y.Facet, y.Value}]
 		if len(x) != len(y.Scores) {
-			return fmt.Sprintf("%s:%s is in one of them", y.Facet, y.Value)
+			return fmt.Sprintf("%s:%s is in one of the two", y.Facet, y.Value)
 		}
 		for i := range x {
 			if math.Abs(x[i]-y.Scores[i]) > tolerance*max(x[i], y.Scores[i]) {
@@ -109,7 +108,7 @@ func unlikeProfiles(a, b affinity.Profile) string {
 	return ""
 }
 
-// sample is some of the users that have passed, each with the same chance.
+// sample is a random sample of the users that were added.
 type sample struct {
 	rnd    *rand.Rand
 	seen   int

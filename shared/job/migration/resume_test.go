@@ -27,11 +27,11 @@ const (
 // reads little more than it has work for.
 func TestOneHugeUser(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Wide, job.Config{ShardUsers: 1, Budget: time.Second, Attempts: 3})
+	w := newHarness(t, schema.Wide, job.Config{ShardUsers: 1, Budget: time.Second, Attempts: 3})
 	w.apply(history(t, []string{"b", "d"}, 3)...)
 	w.apply(slices.Collect(minutely(t, "c", huge))...)
 	w.hurried(2 * time.Second)
-	if _, err := w.mover.Begin(t.Context(), jobtest.App, schema.Narrow); err != nil {
+	if _, err := w.migrator.Start(t.Context(), jobtest.App, schema.Narrow); err != nil {
 		t.Fatal(err)
 	}
 
@@ -46,7 +46,7 @@ func TestOneHugeUser(t *testing.T) {
 	})
 	var cursors []string
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
-		if s, err := w.World.Jobs.Shard(t.Context(), jobtest.App, w.app().Move.Job, 1); what == "update shard" && err == nil {
+		if s, err := w.Harness.Jobs.Shard(t.Context(), jobtest.App, w.app().Move.Job, 1); what == "update shard" && err == nil {
 			cursors = append(cursors, s.Next)
 		}
 		if what == "MutateRows" && read.Load() >= migration.BatchRows {
@@ -84,7 +84,7 @@ func TestOneHugeUser(t *testing.T) {
 	if s.Job.Totals.Events < huge+6 || s.Job.Totals.Visited != 3 || s.Job.Totals.Users != 3 || apart > 3_000 {
 		t.Errorf("the verification counts %+v; one log was read %d rows ahead of the other", s.Job.Totals, apart)
 	}
-	if shard, err := w.World.Jobs.Shard(t.Context(), jobtest.App, s.Job.ID, 1); err != nil || shard.Step < huge/migration.CheckRows {
+	if shard, err := w.Harness.Jobs.Shard(t.Context(), jobtest.App, s.Job.ID, 1); err != nil || shard.Step < huge/migration.CheckRows {
 		t.Errorf("the verification of the user took %d tasks, error %v", shard.Step+1, err)
 	}
 
@@ -114,24 +114,24 @@ func minutely(t *testing.T, user string, n int) func(func(store.LogEvent) bool) 
 // TestRate has the lanes of a backfill share its rate.
 func TestRate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Wide, usual)
-	j := job.Job{App: jobtest.App, ID: "backfill-x", Kind: "backfill", State: job.Planning, StartedAt: jobtest.Noon, Lanes: migration.Lanes}
-	if err := w.World.Jobs.Create(t.Context(), j); err != nil {
+	w := newHarness(t, schema.Wide, usual)
+	j := job.Job{App: jobtest.App, ID: "backfill-x", Kind: "backfill", State: job.Planning, StartedAt: jobtest.Noon, MaxInFlight: migration.MaxInFlight}
+	if err := w.Harness.Jobs.Create(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
 	limit := func(rate int) (float64, int) {
-		j.Rate = rate
-		l, err := w.mover.Limiter(t.Context(), j, w.app())
+		j.Params = migration.Params{Rate: rate}
+		l, err := w.migrator.Limiter(t.Context(), j, w.app())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return float64(l.Limit()), l.Burst()
 	}
 	for n := range 9 {
-		if err := w.World.Jobs.CreateShard(t.Context(), jobtest.App, j.ID, job.Shard{N: n, From: fmt.Sprint(n), State: job.ShardOpen}); err != nil {
+		if err := w.Harness.Jobs.CreateShard(t.Context(), jobtest.App, j.ID, job.Shard{N: n, From: fmt.Sprint(n), State: job.ShardOpen}); err != nil {
 			t.Fatal(err)
 		}
-		lanes := min(n+1, migration.Lanes)
+		lanes := min(n+1, migration.MaxInFlight)
 		for _, rate := range []int{1, 3, 100, 3_999, 10_000, 1_000_000} {
 			share, burst := limit(rate)
 			if total := share * float64(lanes); total > float64(rate)+1e-6 || total < float64(rate)*0.999 {
@@ -150,14 +150,14 @@ func TestRate(t *testing.T) {
 // A backfill with a rate waits for it: in a second it begins what a second is worth.
 func TestRateIsKept(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Narrow, usual)
+	w := newHarness(t, schema.Narrow, usual)
 	w.apply(slices.Collect(minutely(t, "c", 250))...)
 	w.does(schema.Wide, "start")
 	most := 0
 	last := 0
 	w.gate.watch(func(_, written map[string]int) { most, last = max(most, written[wideTable]-last), written[wideTable] })
 	began := time.Now()
-	if _, err := w.mover.Backfill(t.Context(), jobtest.App, 200); err != nil {
+	if _, err := w.migrator.Backfill(t.Context(), jobtest.App, 200); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()
@@ -169,15 +169,15 @@ func TestRateIsKept(t *testing.T) {
 		t.Errorf("the largest batch has %d rows, want 200", most)
 	}
 	w.wantBoth()
-	if s := w.status(); s.Job.Rate != 200 || s.Move.Rate != 200 {
-		t.Errorf("the rate is %d, of the move %d", s.Job.Rate, s.Move.Rate)
+	if s := w.status(); job.ParamsOf[migration.Params](*s.Job).Rate != 200 || s.Move.Rate != 200 {
+		t.Errorf("the rate is %d, of the move %d", job.ParamsOf[migration.Params](*s.Job).Rate, s.Move.Rate)
 	}
 }
 
 // Few of many shards have tasks at a time, in every step that has any.
 func TestLanes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Narrow, job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 3})
+	w := newHarness(t, schema.Narrow, job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 3})
 	w.apply(history(t, users, 2)...)
 	most := 0
 	var serial sync.Mutex // requests to Bigtable come side by side
@@ -188,8 +188,8 @@ func TestLanes(t *testing.T) {
 		return jobtest.None
 	}
 	w.moves(schema.Wide)
-	if most != migration.Lanes {
-		t.Errorf("%d tasks were in the queue at a time, want %d", most, migration.Lanes)
+	if most != migration.MaxInFlight {
+		t.Errorf("%d tasks were in the queue at a time, want %d", most, migration.MaxInFlight)
 	}
 	w.wantRows(schema.Wide, 0)
 }

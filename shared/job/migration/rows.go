@@ -11,14 +11,13 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// decoder turns rows of either schema into events. It is not safe for concurrent
-// use.
+// decoder decodes the rows of either schema. It is not safe for concurrent use.
 type decoder struct{ rows *store.LogDecoder }
 
 func newDecoder() *decoder { return &decoder{store.NewLogDecoder()} }
 
-// event decodes a row with all that the other schema needs of it. An error says
-// why the row is none of the log's.
+// event decodes a row into all that the other schema stores of it. An error means
+// that the row is damaged.
 func (d *decoder) event(e store.Entry) (store.LogEvent, error) {
 	if e.Fault != nil {
 		return store.LogEvent{}, e.Fault
@@ -29,7 +28,7 @@ func (d *decoder) event(e store.Entry) (store.LogEvent, error) {
 	}
 	row := store.LogEvent{User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original}
 	if row.Type == "" {
-		// A wide row without filters says what it is in the original only.
+		// A wide row without filters has its type and name only in the original.
 		if row.Type, row.Name, err = kind(e.Original); err != nil {
 			return row, fmt.Errorf("row %q has no filters, and its original is damaged: %w", e.Key(), err)
 		}

@@ -8,42 +8,32 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Every step may be taken again while it is under way: then it is gone on with.
+// A step that is taken again while it is under way resumes its job.
 
-// look reads the app past any cache, and how far its move is.
-func (m *Mover) look(ctx context.Context, appID string) (config.App, Status, error) {
-	app, err := m.apps.App(ctx, appID)
-	if err != nil {
-		return app, Status{}, fmt.Errorf("look at the log of %s: %w", appID, err)
-	}
-	s, err := m.status(ctx, app)
-	return app, s, err
-}
-
-// Begin is the step start: it begins a move to a schema.
-func (m *Mover) Begin(ctx context.Context, appID string, to schema.Name) (Status, error) {
-	app, s, err := m.look(ctx, appID)
+// Start is the step start: it starts a migration to a schema.
+func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Status, error) {
+	app, s, err := m.read(ctx, appID)
 	if err != nil {
 		return s, err
 	}
 	switch {
-	case s.Moving() && s.Move.Phase == config.Dual && s.Move.To == to:
+	case s.Active() && s.Move.Phase == config.Dual && s.Move.To == to:
 		return s, nil
-	case s.Moving() && s.Move.Phase == config.Dropping:
-		return s, outOfOrder("The move from %s to %s is not over: `affinity schema drop --schema %s` must end first", s.Move.From, s.Move.To, s.Move.From)
-	case s.Moving() && s.Move.Phase == config.RollingBack:
-		return s, outOfOrder("The move from %s to %s is not given up yet: `affinity schema rollback` must end first", s.Move.From, s.Move.To)
-	case s.Moving():
-		return s, outOfOrder("A move from %s to %s is under way (%s): finish it, or give it up with `affinity schema rollback`", s.Move.From, s.Move.To, s.Move.Phase)
+	case s.Active() && s.Move.Phase == config.Dropping:
+		return s, outOfOrder("The move from %s to %s is not complete: `affinity schema drop --schema %s` must end first", s.Move.From, s.Move.To, s.Move.From)
+	case s.Active() && s.Move.Phase == config.RollingBack:
+		return s, outOfOrder("The rollback of the move from %s to %s is not complete: `affinity schema rollback` must end first", s.Move.From, s.Move.To)
+	case s.Active():
+		return s, outOfOrder("A move from %s to %s is under way (%s): finish it, or abandon it with `affinity schema rollback`", s.Move.From, s.Move.To, s.Move.Phase)
 	case app.Log.Read == to:
-		return s, outOfOrder("The log lies in %s already", to)
+		return s, outOfOrder("The log is in %s already", to)
 	}
 	empty, err := m.logs.Log(appID, app.Log).Empty(ctx, to)
 	if err != nil {
 		return s, err
 	}
 	if !empty {
-		return s, outOfOrder("There are rows of the app in %s, left over from before: `affinity schema drop --schema %s` removes them first", to, to)
+		return s, outOfOrder("%s holds rows of the app from before: `affinity schema drop --schema %s` removes them first", to, to)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write = []schema.Name{app.Log.Read, to}
@@ -51,20 +41,20 @@ func (m *Mover) Begin(ctx context.Context, appID string, to schema.Name) (Status
 	})
 }
 
-// Backfill copies what the window holds and the new schema does not, at most rate
-// rows a second; 0 is without limit. It may be done again after it has ended.
-func (m *Mover) Backfill(ctx context.Context, appID string, rate int) (Status, error) {
-	app, s, err := m.look(ctx, appID)
+// Backfill copies the rows in the window to the new schema, at most rate rows a
+// second; 0 is no limit. It may be repeated after it has ended.
+func (m *Migrator) Backfill(ctx context.Context, appID string, rate int) (Status, error) {
+	app, s, err := m.read(ctx, appID)
 	if err != nil {
 		return s, err
 	}
 	switch phase := s.Move.Phase; {
-	case !s.Moving():
+	case !s.Active():
 		return s, outOfOrder("No move is under way: `affinity schema start --to %s` comes first", app.Log.Read.Other())
 	case phase == config.Backfilling && s.Working():
 		return m.resume(ctx, app)
 	case s.Working(), phase == config.CutOver, phase == config.Dropping, phase == config.RollingBack:
-		return s, outOfOrder("The move is at its %s: there is nothing to backfill now", phase)
+		return s, outOfOrder("The move is in phase %s: a backfill is not possible now", phase)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Move.Phase, a.Move.Job, a.Move.Rate = config.Backfilling, m.newID(kindBackfill), rate
@@ -72,72 +62,72 @@ func (m *Mover) Backfill(ctx context.Context, appID string, rate int) (Status, e
 	})
 }
 
-// Verify compares the two logs. It may be done again after it has ended.
-func (m *Mover) Verify(ctx context.Context, appID string) (Status, error) {
-	app, s, err := m.look(ctx, appID)
+// Verify compares the two logs. It may be repeated after it has ended.
+func (m *Migrator) Verify(ctx context.Context, appID string) (Status, error) {
+	app, s, err := m.read(ctx, appID)
 	if err != nil {
 		return s, err
 	}
 	switch phase := s.Move.Phase; {
-	case !s.Moving(), phase == config.Dual:
-		return s, outOfOrder("There is nothing to verify: %s comes first", first(s))
+	case !s.Active(), phase == config.Dual:
+		return s, outOfOrder("There is nothing to verify yet: %s comes first", first(s))
 	case phase == config.Verifying && s.Working():
 		return m.resume(ctx, app)
 	case phase == config.Backfilling && !s.done():
-		return s, outOfOrder("The backfill is %s: it must be done first (`affinity schema backfill`)", s.Job.State)
+		return s, outOfOrder("The backfill is %s: it must complete first (`affinity schema backfill`)", s.Job.State)
 	case phase != config.Backfilling && phase != config.Verifying:
-		return s, outOfOrder("The move is at its %s: there is nothing to verify now", phase)
+		return s, outOfOrder("The move is in phase %s: a verification is not possible now", phase)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Move.Phase, a.Move.Job = config.Verifying, m.newID(kindVerify)
 	})
 }
 
-// first is the command that comes first.
+// first is the command that must come first.
 func first(s Status) string {
-	if !s.Moving() {
+	if !s.Active() {
 		return fmt.Sprintf("`affinity schema start --to %s`", s.Log.Read.Other())
 	}
 	return "`affinity schema backfill`"
 }
 
-// Cutover has the new schema read. Only a move that was verified gets there.
-func (m *Mover) Cutover(ctx context.Context, appID string) (Status, error) {
-	app, s, err := m.look(ctx, appID)
+// Cutover makes reads use the new schema. The logs must be verified.
+func (m *Migrator) Cutover(ctx context.Context, appID string) (Status, error) {
+	app, s, err := m.read(ctx, appID)
 	if err != nil {
 		return s, err
 	}
 	switch phase := s.Move.Phase; {
-	case !s.Moving():
+	case !s.Active():
 		return s, outOfOrder("No move is under way: %s comes first", first(s))
 	case phase == config.CutOver:
 		return s, nil
 	case phase == config.Dual:
-		return s, outOfOrder("Nothing is copied yet: `affinity schema backfill` comes first, then `affinity schema verify`")
+		return s, outOfOrder("The older events are not copied yet: `affinity schema backfill` comes first, then `affinity schema verify`")
 	case phase == config.Verifying && !s.done():
-		return s, outOfOrder("The verification is %s: it must pass before reads change sides (`affinity schema verify`)", s.Job.State)
+		return s, outOfOrder("The verification is %s: it must pass before the cutover (`affinity schema verify`)", s.Job.State)
 	case phase != config.Verifying:
 		return s, outOfOrder("The logs are not verified: `affinity schema verify` comes first")
-	case s.wider != "":
-		return s, outOfOrder("%s: `affinity schema backfill` copies what the retention keeps now, then `affinity schema verify`", s.wider)
+	case s.incomplete != "":
+		return s, outOfOrder("%s: run `affinity schema backfill` for the current retention, then `affinity schema verify`", s.incomplete)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Read, a.Move.Phase, a.Move.Job, a.Move.Undone = a.Move.To, config.CutOver, "", false
 	})
 }
 
-// Rollback undoes the cutover: then the logs are to be verified anew. Before the
-// cutover it gives the move up, and removes what it wrote.
-func (m *Mover) Rollback(ctx context.Context, appID string) (Status, error) {
-	app, s, err := m.look(ctx, appID)
+// Rollback undoes the cutover; the logs must then be verified again. Before the
+// cutover it abandons the migration, and removes what it wrote.
+func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
+	app, s, err := m.read(ctx, appID)
 	if err != nil {
 		return s, err
 	}
 	switch phase := s.Move.Phase; {
-	case !s.Moving():
+	case !s.Active():
 		return s, outOfOrder("No move is under way: there is nothing to roll back")
 	case phase == config.Dropping:
-		return s, outOfOrder("%s is being removed: finish it, then move back with `affinity schema start --to %s`", s.Move.From, s.Move.From)
+		return s, outOfOrder("The rows in %s are being removed: finish the drop, then move back with `affinity schema start --to %s`", s.Move.From, s.Move.From)
 	case phase == config.RollingBack && s.Working():
 		return m.resume(ctx, app)
 	case phase == config.CutOver:
@@ -146,36 +136,36 @@ func (m *Mover) Rollback(ctx context.Context, appID string) (Status, error) {
 		})
 	}
 	if s.undoing() {
-		// Some still read what was moved to, which nobody would write any more; nor is
-		// it what somebody means who asks twice.
-		return s, outOfOrder("The cutover is undone, but not everywhere before %.0f seconds have passed: only after that the move can be given up", s.Settles.Seconds()+1)
+		// Some processes still read the new schema, which the rollback would stop
+		// writing. Besides, an operator who asks twice need not mean it.
+		return s, outOfOrder("The undone cutover has not propagated yet: the move can be abandoned in %.0f seconds", s.Propagation.Seconds()+1)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write, a.Move.Phase, a.Move.Job = []schema.Name{a.Move.From}, config.RollingBack, m.newID(kindDrop)
 	})
 }
 
-// Drop ends the writing of a schema that is not read any more and removes the
-// app's rows in it.
-func (m *Mover) Drop(ctx context.Context, appID string, n schema.Name) (Status, error) {
-	app, s, err := m.look(ctx, appID)
+// Drop stops writing a schema that is no longer read, and removes the app's rows in
+// it.
+func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Status, error) {
+	app, s, err := m.read(ctx, appID)
 	if err != nil {
 		return s, err
 	}
 	switch phase := s.Move.Phase; {
 	case app.Log.Read == n:
-		return s, outOfOrder("%s is what is read: only a schema that was left can be dropped", n)
+		return s, outOfOrder("Reads use %s: only a schema that is no longer read can be dropped", n)
 	case phase == config.Dropping && s.Working():
 		return m.resume(ctx, app)
-	case s.Moving() && phase != config.CutOver && phase != config.Dropping:
-		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` gives it up and removes what it wrote", s.Move.To, phase)
-	case phase == config.CutOver && s.Settles > 0:
-		return s, outOfOrder("The cutover is not in force everywhere before %.0f seconds have passed: drop %s after that", s.Settles.Seconds()+1, n)
-	case s.wider != "":
-		return s, outOfOrder("%s: `affinity schema rollback` undoes the cutover, then `affinity schema backfill` copies what the retention keeps now", s.wider)
+	case s.Active() && phase != config.CutOver && phase != config.Dropping:
+		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote", s.Move.To, phase)
+	case phase == config.CutOver && s.Propagation > 0:
+		return s, outOfOrder("The cutover has not propagated yet: in %.0f seconds %s can be dropped", s.Propagation.Seconds()+1, n)
+	case s.incomplete != "":
+		return s, outOfOrder("%s: run `affinity schema rollback` to undo the cutover, then `affinity schema backfill` for the current retention", s.incomplete)
 	}
 	return m.step(ctx, app, func(a *config.App) {
-		if !s.Moving() { // rows that a process with an old configuration wrote late
+		if !s.Active() { // rows that a process with an old configuration wrote late: no migration is under way
 			a.Move = config.Move{ID: m.newID("move"), From: n, To: a.Log.Read, StartedAt: m.stamp()}
 		}
 		a.Log.Write, a.Move.Phase, a.Move.Job = []schema.Name{a.Log.Read}, config.Dropping, m.newID(kindDrop)

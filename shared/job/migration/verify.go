@@ -8,49 +8,52 @@ import (
 	"strings"
 	"time"
 
+	"github.com/googleapis/gax-go/v2"
+
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// pauses come before each further look at what differs: an event that is being
-// written lies in one schema before it lies in the other.
+// pauses come before each look at rows that differ: an event that is being written
+// is in one schema before it is in the other.
 var pauses = []time.Duration{0, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
 const (
 	// chunkRows and chunkBytes bound what is read of one schema at a time.
 	chunkRows  = 250
 	chunkBytes = 1 << 20
-	// checkRows are compared between two checkpoints.
+	// checkRows is how many rows are compared between two checkpoints.
 	checkRows = 5_000
-	// maxSuspects differ at most before they are looked at again.
+	// maxSuspects rows that differ are looked at again together.
 	maxSuspects = 500
-	// maxFaulty ends a shard: of so many differences it does not matter how many
-	// more there are.
-	maxFaulty = 1_000
-	// sampled users of each shard have their profiles computed from both schemas.
+	// maxDifferent differences end a shard: how many more there are does not matter.
+	maxDifferent = 1_000
+	// sampled is for how many users of each task both profiles are computed.
 	sampled = 20
-	// tolerance of two scores, relative: they are sums in different orders.
+	// tolerance is the relative difference of two scores that their different orders
+	// of addition may cause.
 	tolerance = 1e-9
 )
 
-// verify compares a stretch of the two logs, then profiles of some of its users.
-func (s *sweep) verify(ctx context.Context) error {
+// verify compares a range of the two logs, and profiles of some of its users.
+func (p *pass) verify(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	v := &verification{
-		sweep: s, decoder: newDecoder(), users: sample{rnd: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
-		one: s.stream(ctx, s.from), other: s.stream(ctx, s.to), user: s.part.Within(),
+		pass: p, decoder: newDecoder(), users: sample{rnd: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
+		one: p.stream(ctx, p.from), other: p.stream(ctx, p.to), user: p.rows.Within(),
 	}
 	err := v.merge(ctx)
 	if err == nil {
 		err = v.profiles(ctx)
 	}
-	return s.ended(err)
+	v.result.Counts = v.counts.stored()
+	return p.ended(err)
 }
 
-// stream reads a stretch of one schema, some rows ahead.
-func (s *sweep) stream(ctx context.Context, n schema.Name) *stream {
+// stream reads a range of one schema, some chunks ahead.
+func (p *pass) stream(ctx context.Context, n schema.Name) *stream {
 	st := &stream{chunks: make(chan []store.Entry, 2)}
 	go func() {
 		defer close(st.chunks)
@@ -65,7 +68,7 @@ func (s *sweep) stream(ctx context.Context, n schema.Name) *stream {
 			chunk, size = nil, 0
 			return nil
 		}
-		st.err = s.log.Scan(ctx, n, s.part, s.since, func(e store.Entry) error {
+		st.err = p.log.Scan(ctx, n, p.rows, p.params.SinceMillis(), func(e store.Entry) error {
 			chunk = append(chunk, e)
 			if size += e.Size() + len(e.Original); len(chunk) < chunkRows && size < chunkBytes {
 				return nil
@@ -86,7 +89,7 @@ type stream struct {
 	err    error // once chunks is closed
 }
 
-// head is the next row; nil at the end.
+// head returns the next row; nil at the end.
 func (st *stream) head() (*store.Entry, error) {
 	if len(st.chunk) == 0 {
 		if st.chunk = <-st.chunks; len(st.chunk) == 0 {
@@ -98,18 +101,25 @@ func (st *stream) head() (*store.Entry, error) {
 
 func (st *stream) pop() { st.chunk = st.chunk[1:] }
 
-// verification is one comparison of a stretch.
+// verification is one comparison of a range.
 type verification struct {
-	*sweep
+	*pass
 	decoder    *decoder
 	one, other *stream
-	suspects   []string // keys of rows that were not found the same
-	rows       int      // since the last checkpoint
-	user       string
+	counts     VerifyCounts
+	suspects   []string // keys of rows that differed at the first look
+	compared   int      // rows since the last checkpoint
+	user       string   // of the last row
 	users      sample
 }
 
-// merge walks both streams side by side.
+// addFault counts a difference, and lists it if it is one of the first.
+func (v *verification) addFault(format string, args ...any) {
+	v.counts.Different++
+	v.result.Faults = addFault(v.result.Faults, format, args...)
+}
+
+// merge reads both streams in parallel and compares rows of the same key.
 func (v *verification) merge(ctx context.Context) error {
 	for {
 		a, err := v.one.head()
@@ -123,7 +133,7 @@ func (v *verification) merge(ctx context.Context) error {
 		var row *store.Entry
 		switch {
 		case a == nil && b == nil:
-			return v.settle(ctx)
+			return v.recheck(ctx)
 		case b == nil, a != nil && a.Compare(*b) < 0:
 			row = a
 			v.suspects = append(v.suspects, a.Key())
@@ -134,7 +144,7 @@ func (v *verification) merge(ctx context.Context) error {
 			v.other.pop()
 		default:
 			row = a
-			if v.unlike(a, b) != "" {
+			if v.diff(a, b) != "" {
 				v.suspects = append(v.suspects, a.Key())
 			}
 			v.one.pop()
@@ -148,28 +158,28 @@ func (v *verification) merge(ctx context.Context) error {
 
 // passed counts a row that was compared.
 func (v *verification) passed(ctx context.Context, row *store.Entry) error {
-	v.result.Events++
+	v.counts.Rows++
 	if row.Fault == nil && row.User != v.user {
 		v.user = row.User
-		v.result.Visited++
+		v.counts.Users++
 		v.users.add(row.User)
 	}
-	if v.rows++; v.rows < checkRows && len(v.suspects) < maxSuspects {
+	if v.compared++; v.compared < checkRows && len(v.suspects) < maxSuspects {
 		return nil
 	}
-	if err := v.settle(ctx); err != nil {
+	if err := v.recheck(ctx); err != nil {
 		return err
 	}
-	if v.rows = 0; !v.now().Before(v.until) { // the task that goes on chooses anew
+	if v.compared = 0; !v.now().Before(v.until) { // the next task has a sample of its own
 		if err := v.profiles(ctx); err != nil {
 			return err
 		}
 	}
-	return v.reached(row.After())
+	return v.reached(row.After(), v.counts.stored())
 }
 
-// unlike says how two rows of one event differ; "" if they do not.
-func (v *verification) unlike(a, b *store.Entry) string {
+// diff describes how two rows of one event differ; "" if they do not.
+func (v *verification) diff(a, b *store.Entry) string {
 	x, err := v.decoder.event(*a)
 	if err != nil {
 		return fmt.Sprintf("%s does not decode: %v", v.from, err)
@@ -184,55 +194,42 @@ func (v *verification) unlike(a, b *store.Entry) string {
 	return ""
 }
 
-// settle looks at suspects again, several times: those that stay unlike are
-// faults.
-func (v *verification) settle(ctx context.Context) error {
+// recheck looks at the suspects again, several times. Those that still differ are
+// faults, and it repairs them.
+func (v *verification) recheck(ctx context.Context) error {
 	found := map[string]string{}
 	for _, pause := range v.pauses {
 		if len(v.suspects) == 0 {
 			return nil
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := gax.Sleep(ctx, pause); err != nil {
 			return err
 		}
 		var err error
-		if found, err = v.again(ctx); err != nil {
+		if found, err = v.reread(ctx); err != nil {
 			return err
 		}
 		v.suspects = slices.DeleteFunc(v.suspects, func(key string) bool { return found[key] == "" })
 	}
 	for _, key := range v.suspects {
-		what, err := v.mend(ctx, key)
+		outcome, err := v.repair(ctx, key)
 		if err != nil {
 			return err
 		}
-		v.fault(&v.result, "%s: %s, %s", key, found[key], what)
+		v.addFault("%s: %s, %s", key, found[key], outcome)
 	}
 	v.suspects = nil
-	if v.result.Faulty >= maxFaulty {
-		return fmt.Errorf("%w: %d rows or more are not the same in both schemas, first %s", job.ErrFailed, v.result.Faulty, strings.Join(v.result.Faults, "; "))
+	if v.counts.Different >= maxDifferent {
+		v.result.Counts = v.counts.stored()
+		return fmt.Errorf("%w: %d rows or more are not the same in both schemas, first %s", job.ErrFailed, v.counts.Different, strings.Join(v.result.Faults, "; "))
 	}
 	return nil
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// again reads the suspects from both schemas and says of each how it differs. A
-// deleted event that lies in the new schema alone is removed there: the purge came
-// by before its copy did.
-func (v *verification) again(ctx context.Context) (map[string]string, error) {
+// reread reads the suspects from both schemas and describes how each differs. It
+// removes deleted events that are only in the new schema: the purge passed before
+// their copies were written.
+func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 	rows := map[schema.Name]map[string]store.Entry{}
 	var users []string
 	for _, n := range []schema.Name{v.from, v.to} {
@@ -249,44 +246,44 @@ func (v *verification) again(ctx context.Context) (map[string]string, error) {
 	if len(users) == 0 {
 		return nil, nil
 	}
-	gone, err := v.deleted(ctx, slices.MinFunc(users, store.UserOrder), slices.MaxFunc(users, store.UserOrder))
+	gone, err := v.tombstones(ctx, slices.MinFunc(users, store.UserOrder), slices.MaxFunc(users, store.UserOrder))
 	if err != nil {
 		return nil, err
 	}
-	found, buried := map[string]string{}, []string(nil)
+	found, deleted := map[string]string{}, []string(nil)
 	for _, key := range v.suspects {
 		a, inFrom := rows[v.from][key]
 		b, inTo := rows[v.to][key]
 		switch {
 		case inFrom && inTo:
-			found[key] = v.unlike(&a, &b)
-		case inFrom && !gone.covers(&store.LogEvent{User: a.User, Time: a.Time}):
+			found[key] = v.diff(&a, &b)
+		case inFrom && !gone.cover(&store.LogEvent{User: a.User, Time: a.Time}):
 			found[key] = fmt.Sprintf("only in %s", v.from)
 			if _, err := v.decoder.event(a); err != nil {
 				found[key] = fmt.Sprintf("only in %s, where it does not decode: %v", v.from, err)
 			}
-		case inTo && gone.covers(&store.LogEvent{User: b.User, Time: b.Time}):
-			buried = append(buried, key)
+		case inTo && gone.cover(&store.LogEvent{User: b.User, Time: b.Time}):
+			deleted = append(deleted, key)
 		case inTo:
 			found[key] = fmt.Sprintf("only in %s", v.to)
 		}
 	}
-	return found, v.log.DeleteEntries(ctx, v.to, buried)
+	return found, v.log.DeleteEntries(ctx, v.to, deleted)
 }
 
-// maxMends bounds how often a row is mended because it was written meanwhile.
-const maxMends = 10
+// maxRepairs bounds how often a row is repaired because a writer changed it again.
+const maxRepairs = 10
 
-// mend makes the row of the new schema what that of the old one is. Two deliveries
-// of an event with different filters may have come to the two schemas in different
-// orders, which no backfill can mend, since copies stand behind what was written.
-// Whoever writes an event writes it to the old schema first: so what he wrote to
-// the new one before it was mended is seen when the old one is read again; and who
-// did it the other way round, before an undone cutover, writes it again (see package
+// repair overwrites the new schema's row with the old schema's, and describes the
+// outcome. Two deliveries of an event with different filters can reach the two
+// schemas in opposite orders. A backfill cannot repair that, because its copies have
+// older cell times than what writers write. A live writer always writes the old
+// schema first, so a second read of the old row reveals any write that raced with
+// the repair; writers from before an undone cutover write again (see package
 // profile).
-func (v *verification) mend(ctx context.Context, key string) (string, error) {
+func (v *verification) repair(ctx context.Context, key string) (string, error) {
 	var last *store.LogEvent
-	for n := range maxMends {
+	for n := range maxRepairs {
 		row, err := v.read(ctx, key)
 		if err != nil {
 			return "", err
@@ -295,15 +292,15 @@ func (v *verification) mend(ctx context.Context, key string) (string, error) {
 		if row != nil {
 			ev, err := v.decoder.event(*row)
 			if err != nil {
-				return "which is left as it is", nil
+				return "which is left unchanged", nil
 			}
 			is = &ev
 		}
 		if n > 0 && (is == nil && last == nil || is != nil && last != nil && is.Same(last)) {
-			v.result.Changed++
-			return "mended now", nil
+			v.counts.Repaired++
+			return "now repaired", nil
 		}
-		if err := v.fence(ctx); err != nil {
+		if err := v.checkCurrent(ctx); err != nil {
 			return "", err
 		}
 		if is == nil {
@@ -316,10 +313,10 @@ func (v *verification) mend(ctx context.Context, key string) (string, error) {
 		}
 		last = is
 	}
-	return "and written again all the time", nil
+	return "not repaired: it is written again and again", nil
 }
 
-// read reads a row of the old schema; nil if it is not there.
+// read returns a row of the old schema; nil if it does not exist.
 func (v *verification) read(ctx context.Context, key string) (*store.Entry, error) {
 	var row *store.Entry
 	err := v.log.Entries(ctx, v.from, []string{key}, func(e store.Entry) error {

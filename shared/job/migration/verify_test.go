@@ -61,7 +61,7 @@ func TestDifferences(t *testing.T) {
 	for _, where := range schema.Names {
 		for _, lies := range schema.Names {
 			t.Run(fmt.Sprintf("in %s, from %s", where, lies), func(t *testing.T) {
-				w := newWorld(t, lies, usual)
+				w := newHarness(t, lies, usual)
 				events := history(t, users, 2)
 				w.apply(events...)
 				w.does(lies.Other(), "start", "backfill")
@@ -86,7 +86,7 @@ func TestDifferences(t *testing.T) {
 				var told []string
 				for _, fault := range st.Faults {
 					k, what, _ := strings.Cut(fault, ": ")
-					if told = append(told, k); !strings.HasSuffix(what, ", mended now") {
+					if told = append(told, k); !strings.HasSuffix(what, ", now repaired") {
 						t.Errorf("fault %q is not mended", fault)
 					}
 				}
@@ -103,7 +103,7 @@ func TestDifferences(t *testing.T) {
 }
 
 // refuses checks that a step is out of order.
-func (w *world) refuses(t *testing.T, step string, to schema.Name) {
+func (w *harness) refuses(t *testing.T, step string, to schema.Name) {
 	t.Helper()
 	var refused *migration.OutOfOrder
 	if _, err := w.step(t.Context(), step, to); !errors.As(err, &refused) {
@@ -159,7 +159,7 @@ func TestDamage(t *testing.T) {
 					cells = map[string]string{"m:event": "x"}
 				}
 				// It lies in the schema that is read, and then in the other one.
-				w := newWorldOn(t, s, client, g, in, usual)
+				w := newHarnessOn(t, s, client, g, in, usual)
 				w.clear(t)
 				w.apply(history(t, users[:3], 2)...)
 				w.damage(t, in, damaged, cells)
@@ -174,7 +174,7 @@ func TestDamage(t *testing.T) {
 				w.wantBoth()
 				w.wantDone(w.does(in.Other(), "verify", "cutover"))
 
-				w = newWorldOn(t, s, client, g, in.Other(), usual)
+				w = newHarnessOn(t, s, client, g, in.Other(), usual)
 				w.clear(t)
 				w.apply(history(t, users[:3], 2)...)
 				w.damage(t, in, damaged, cells)
@@ -182,7 +182,7 @@ func TestDamage(t *testing.T) {
 				w.damage(t, in, damaged, nil)
 				w.does(in, "start", "backfill")
 				w.damage(t, in, damaged, cells)
-				w.unverified(t, in, damaged, "mended now") // since what is read says what it should be
+				w.unverified(t, in, damaged, "now repaired") // since what is read says what it should be
 				w.wantDone(w.does(in, "verify", "cutover"))
 				w.wantBoth()
 			})
@@ -191,7 +191,7 @@ func TestDamage(t *testing.T) {
 }
 
 // damage puts a row in the place of a key, or removes it.
-func (w *world) damage(t *testing.T, n schema.Name, key string, cells map[string]string) {
+func (w *harness) damage(t *testing.T, n schema.Name, key string, cells map[string]string) {
 	t.Helper()
 	m := bigtable.NewMutation()
 	m.DeleteRow()
@@ -206,7 +206,7 @@ func (w *world) damage(t *testing.T, n schema.Name, key string, cells map[string
 
 // unverified has a verification fail for one row. Its user may have no profile
 // because of it.
-func (w *world) unverified(t *testing.T, to schema.Name, key, reason string) {
+func (w *harness) unverified(t *testing.T, to schema.Name, key, reason string) {
 	t.Helper()
 	st := w.does(to, "verify")
 	if st.Job.State != job.Failed || len(st.Faults) == 0 || !strings.HasPrefix(st.Faults[0], key+": ") || !strings.Contains(st.Faults[0], reason) ||
@@ -219,10 +219,10 @@ func (w *world) unverified(t *testing.T, to schema.Name, key, reason string) {
 // Of very many differences some are told, and the verification ends.
 func TestTooManyDifferences(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Wide, usual)
+	w := newHarness(t, schema.Wide, usual)
 	w.apply(history(t, users[:3], 2)...)
 	var spoilt []store.LogEvent
-	for e := range minutely(t, "c", migration.MaxFaulty+1_500) {
+	for e := range minutely(t, "c", migration.MaxDifferent+1_500) {
 		e.Original, e.Counts = []byte("{"), nil
 		spoilt = append(spoilt, e)
 	}
@@ -232,7 +232,7 @@ func TestTooManyDifferences(t *testing.T) {
 		t.Fatalf("the backfill is %s, %+v, %d faults", st.Job.State, st.Job.Totals, len(st.Faults))
 	}
 	st = w.does(schema.Narrow, "verify")
-	if st.Job.State != job.Failed || st.Job.Totals.Faulty < migration.MaxFaulty/2 || st.Job.Totals.Faulty > migration.MaxFaulty+500 ||
+	if st.Job.State != job.Failed || st.Job.Totals.Faulty < migration.MaxDifferent/2 || st.Job.Totals.Faulty > migration.MaxDifferent+500 ||
 		st.Job.Totals.Events >= int64(len(spoilt)) || !strings.Contains(st.Job.Error, "1000 rows or more") || len(st.Faults) != job.MaxFaults {
 		t.Fatalf("the verification is %s, error %q, %+v", st.Job.State, st.Job.Error, st.Job.Totals)
 	}
@@ -245,7 +245,7 @@ func TestProfilesThatDiffer(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
 		t.Run("from "+string(lies), func(t *testing.T) {
-			w := newWorld(t, lies, usual)
+			w := newHarness(t, lies, usual)
 			w.apply(history(t, users[:3], 2)...)
 			w.does(lies.Other(), "start", "backfill")
 			foreign := plain(t, "a", 0, "foreign")
@@ -277,7 +277,7 @@ func TestDeletedLeftOvers(t *testing.T) {
 	t.Parallel()
 	for _, where := range schema.Names {
 		t.Run("in "+string(where), func(t *testing.T) {
-			w := newWorld(t, schema.Narrow, usual)
+			w := newHarness(t, schema.Narrow, usual)
 			events := history(t, users[:3], 2)
 			w.apply(events...)
 			w.does(schema.Wide, "start", "backfill")
@@ -294,7 +294,7 @@ func TestDeletedLeftOvers(t *testing.T) {
 // Of a shard with many users some are sampled, and every row is compared.
 func TestSample(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Wide, job.Config{ShardUsers: 1000, Budget: time.Minute, Attempts: 3})
+	w := newHarness(t, schema.Wide, job.Config{ShardUsers: 1000, Budget: time.Minute, Attempts: 3})
 	var many []string
 	for i := range 60 {
 		many = append(many, fmt.Sprintf("u%02d", i))

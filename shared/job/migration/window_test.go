@@ -19,7 +19,7 @@ func TestWindow(t *testing.T) {
 	for _, lies := range schema.Names {
 		for _, days := range []int{0, 1} {
 			t.Run(fmt.Sprintf("%d days from %s", days, lies), func(t *testing.T) {
-				w := newWorld(t, lies, usual)
+				w := newHarness(t, lies, usual)
 				if err := w.Apps.SetRetention(t.Context(), jobtest.App, days); err != nil {
 					t.Fatal(err)
 				}
@@ -60,7 +60,7 @@ func TestWindow(t *testing.T) {
 // were copied: nothing is read, and nothing removed, before they are.
 func TestRetentionRaised(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, schema.Narrow, usual)
+	w := newHarness(t, schema.Narrow, usual)
 	retain := func(days int) {
 		if err := w.Apps.SetRetention(t.Context(), jobtest.App, days); err != nil {
 			t.Fatal(err)

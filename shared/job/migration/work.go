@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// work is what the jobs of moves do to the rows of a shard.
+// work is what the jobs of migrations do to the rows of a shard.
 type work struct {
 	store *store.Store
 	jobs  job.Jobs
@@ -25,7 +25,7 @@ type work struct {
 
 var _ job.Work = (*work)(nil)
 
-// Obsolete ends jobs that the app's move has nothing to do with any more.
+// Obsolete ends jobs of phases that the app's migration has left.
 func (w *work) Obsolete(j job.Job, app config.App) string {
 	if app.Move.Job == j.ID {
 		return ""
@@ -33,107 +33,109 @@ func (w *work) Obsolete(j job.Job, app config.App) string {
 	return fmt.Sprintf("the move of the log is at its %s, with another job", app.Move.Phase)
 }
 
-// Sweep goes through the rows of a shard.
-func (w *work) Sweep(ctx context.Context, j job.Job, app config.App, s job.Shard, until time.Time, progress func(job.Progress) error) (job.Progress, error) {
-	from, err := schema.Parse(j.From)
+// Process goes through the rows of a shard.
+func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Shard, until time.Time, progress func(job.Progress) error) (job.Progress, error) {
+	params := job.ParamsOf[Params](j)
+	from, err := schema.Parse(string(params.From))
 	if err != nil {
 		return job.Progress{}, fmt.Errorf("%w: %w", job.ErrFailed, err)
 	}
-	sw := &sweep{
-		work: w, job: j, app: app, log: w.store.Log(app.ID, app.Log), from: from, to: from.Other(), since: j.SinceMillis(),
-		part: store.Range{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
+	p := &pass{
+		work: w, job: j, params: params, app: app, log: w.store.Log(app.ID, app.Log), from: from, to: from.Other(),
+		rows: store.Range{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
 	}
 	switch j.Kind {
 	case kindBackfill:
-		err = sw.backfill(ctx)
+		err = p.backfill(ctx)
 	case kindVerify:
-		err = sw.verify(ctx)
+		err = p.verify(ctx)
 	case kindDrop:
-		err = sw.drop(ctx)
+		err = p.drop(ctx)
 	default:
-		err = fmt.Errorf("%w: a job of kind %q is unknown to this version", job.ErrFailed, j.Kind)
+		err = fmt.Errorf("%w: this version does not know jobs of kind %q", job.ErrFailed, j.Kind)
 	}
-	return sw.result, err
+	return p.result, err
 }
 
-// Verify fails a shard whose logs differ. That something could not be copied does
-// not fail a backfill: it is told, and no verification passes.
+// Verify fails a shard whose logs differ. A backfill does not fail because of rows
+// that cannot be copied: it lists them as faults, and no verification passes.
 func (w *work) Verify(_ context.Context, j job.Job, _ config.App, s job.Shard) (int64, error) {
-	if j.Kind != kindVerify || s.Faulty == 0 {
+	different := VerifyCountsOf(s.Counts).Different
+	if j.Kind != kindVerify || different == 0 {
 		return 0, nil
 	}
-	return 0, fmt.Errorf("%d rows or profiles are not the same in both schemas, first %s: %w", s.Faulty, strings.Join(s.Faults, "; "), job.ErrFailed)
+	return 0, fmt.Errorf("%d rows or profiles are not the same in both schemas, first %s: %w", different, strings.Join(s.Faults, "; "), job.ErrFailed)
 }
 
-// sweep is one way through a shard, or through what is left of it.
-type sweep struct {
+// pass is one call of Process.
+type pass struct {
 	*work
 	job      job.Job
+	params   Params
 	app      config.App
 	log      store.Log
 	from, to schema.Name
-	since    int64
-	part     store.Range
+	rows     store.Range
 	until    time.Time
 	progress func(job.Progress) error
 	result   job.Progress
 }
 
-// fault counts a row that cannot be moved, or is not the same in both schemas.
-func (s *sweep) fault(p *job.Progress, format string, args ...any) {
-	p.Faulty++
-	if len(p.Faults) < job.MaxFaults {
-		p.Faults = append(p.Faults, fmt.Sprintf(format, args...))
+// addFault adds a fault, unless the list has job.MaxFaults.
+func addFault(faults []string, format string, args ...any) []string {
+	if len(faults) >= job.MaxFaults {
+		return faults
 	}
+	return append(faults, fmt.Sprintf(format, args...))
 }
 
 // errTime: the time of the task is over.
 var errTime = errors.New("the time of the task is over")
 
-// reached tells how far the sweep is, and whether it may go on: errTime if not.
-func (s *sweep) reached(next string) error {
-	s.result.Next = next
-	if err := s.progress(s.result); err != nil {
+// reached makes a checkpoint. It returns errTime if the pass must stop there.
+func (p *pass) reached(next string, counts job.Counts) error {
+	p.result.Next, p.result.Counts = next, counts
+	if err := p.progress(p.result); err != nil {
 		return err
 	}
-	if !s.now().Before(s.until) {
+	if !p.now().Before(p.until) {
 		return errTime
 	}
 	return nil
 }
 
-// fence ends a sweep whose move has gone on without it: after a long sleep what it
-// is about to change may be what is read. It is asked before each request that is
-// not right at all times.
-func (s *sweep) fence(ctx context.Context) error {
-	app, err := s.apps.App(ctx, s.app.ID)
+// checkCurrent returns job.ErrEnded if the migration has left the job's phase. The
+// process may have been suspended for long, and reads may now use what it is about to
+// change. A pass calls it before each request that is not right in every phase.
+func (p *pass) checkCurrent(ctx context.Context) error {
+	app, err := p.apps.App(ctx, p.app.ID)
 	if err != nil {
-		return fmt.Errorf("look at the move of %s: %w", s.app.ID, err)
+		return fmt.Errorf("read the migration of %s: %w", p.app.ID, err)
 	}
-	if app.Move.Job != s.job.ID || app.Log.Generation != s.app.Log.Generation {
-		return fmt.Errorf("%s: the move has gone on to its %s: %w", s.job.ID, app.Move.Phase, job.ErrEnded)
+	if app.Move.Job != p.job.ID || app.Log.Generation != p.app.Log.Generation {
+		return fmt.Errorf("%s: the move has gone on to its %s: %w", p.job.ID, app.Move.Phase, job.ErrEnded)
 	}
 	return nil
 }
 
-// ended is what has become of a sweep that came to its end with err.
-func (s *sweep) ended(err error) error {
+// ended completes the result of a pass that ended with err, and returns the error of
+// Process.
+func (p *pass) ended(err error) error {
 	if errors.Is(err, errTime) {
-		return nil // the next task goes on
+		return nil // the next task continues
 	}
-	s.result.Done = err == nil
+	p.result.Done = err == nil
 	return err
 }
 
-// drop removes the rows of the schema that is left.
-func (s *sweep) drop(ctx context.Context) error {
-	if s.app.Log.Writes(s.from) {
-		return fmt.Errorf("%w: %s is written", job.ErrFailed, s.from)
+// drop removes the rows of the schema that is no longer written.
+func (p *pass) drop(ctx context.Context) error {
+	if p.app.Log.Writes(p.from) {
+		return fmt.Errorf("%w: %s is still written", job.ErrFailed, p.from)
 	}
-	may := func() error { return s.fence(ctx) }
-	_, err := s.log.Drop(ctx, s.from, s.part, may, func(after string, rows int64) error {
-		s.result.Events, s.result.Changed = rows, rows
-		return s.reached(after)
+	mayContinue := func() error { return p.checkCurrent(ctx) }
+	_, err := p.log.Drop(ctx, p.from, p.rows, mayContinue, func(after string, rows int64) error {
+		return p.reached(after, DropCounts{Removed: rows}.stored())
 	})
-	return s.ended(err)
+	return p.ended(err)
 }

@@ -1,11 +1,11 @@
-// Package recompute makes the stored profiles of all users of an app current: what
-// starts such jobs, which of two stays, and what they do to users. The jobs and
-// their tasks are those of package job, and computing itself is the engine's.
+// Package recompute makes the stored profiles of all users of an app current: it
+// starts such jobs, decides which of several continues, and defines what they do to
+// users. Package job runs them; package profile computes.
 //
-// It is separate from both because it is the policy: a new strategy, somebody by
-// hand and the night each start jobs, an app has one under way at a time, and a
-// newer strategy ends those of the older. Jobs lie in Firestore, in a collection of
-// this package:
+// It is separate from both because it is the policy. A new strategy, an operator and
+// the nightly schedule start jobs; an app has one unfinished job at a time; a job for
+// a newer strategy supersedes those for older ones. Jobs lie in a collection of this
+// package:
 //
 //	apps/{app}/recomputes/{id}
 package recompute
@@ -13,6 +13,7 @@ package recompute
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
@@ -22,31 +23,76 @@ import (
 )
 
 // Collection is where the jobs lie under an app.
-const Collection = "recomputes"
+var Collection = job.Collection{Name: "recomputes", Decode: job.DecodeParams[Params]}
 
-// What starts jobs: a new strategy, somebody by hand, and the night.
+// Trigger is what started a job.
+type Trigger string
+
+// A new strategy, an operator and the nightly schedule start jobs.
 const (
-	ByStrategy job.Trigger = "strategy"
-	ByHand     job.Trigger = "manual"
-	ByNight    job.Trigger = "nightly"
+	ByStrategy Trigger = "strategy"
+	Manual     Trigger = "manual"
+	Nightly    Trigger = "nightly"
 )
+
+// Params are the parameters of a recompute.
+type Params struct {
+	Trigger Trigger `firestore:"trigger"`
+	// StrategyVersion is the version that the profiles get. A newer strategy
+	// supersedes the job.
+	StrategyVersion int64 `firestore:"strategyVersion"`
+	// RetentionDays is the retention at the start of the job.
+	RetentionDays int `firestore:"retentionDays"`
+	// OnlyStale leaves profiles alone that can be served as they are.
+	OnlyStale bool `firestore:"onlyStale"`
+	// Maintain folds and trims the users' histories as well.
+	Maintain bool `firestore:"maintain"`
+}
+
+var _ job.Params = Params{}
+
+// LogAttrs is the version of the strategy, if there is a strategy.
+func (p Params) LogAttrs() []slog.Attr {
+	if p.StrategyVersion == 0 {
+		return nil
+	}
+	return []slog.Attr{slog.Int64("strategyVersion", p.StrategyVersion)}
+}
+
+// Counts are how much a recompute has done. A user is known if they have an event in
+// the window that is not deleted.
+type Counts struct {
+	Users   int64 // processed
+	Known   int64 // of Users, whether they were computed or left alone
+	Events  int64 // read
+	Written int64 // profiles
+}
+
+// CountsOf names the counts of a recompute.
+func CountsOf(c job.Counts) Counts {
+	return Counts{Users: c.Visited, Known: c.Users, Events: c.Events, Written: c.Changed}
+}
+
+func (c Counts) stored() job.Counts {
+	return job.Counts{Visited: c.Users, Users: c.Known, Events: c.Events, Changed: c.Written}
+}
 
 // Engine computes and verifies the profiles of a range of users.
 type Engine interface {
-	Recompute(ctx context.Context, app config.App, part store.Range, o profile.RecomputeOptions,
+	Recompute(ctx context.Context, app config.App, users store.Range, o profile.RecomputeOptions,
 		progress func(profile.Progress) error) (profile.Progress, error)
-	Verify(ctx context.Context, app config.App, part store.Range) (stale int64, err error)
+	Verify(ctx context.Context, app config.App, users store.Range) (stale int64, err error)
 }
 
 var _ Engine = (*profile.Engine)(nil)
 
-// Runner starts recomputes and carries out their tasks. Safe for concurrent use.
+// Runner starts recomputes and runs their tasks. It is safe for concurrent use.
 type Runner struct{ *job.Runner }
 
-// New completes a runner of recomputes by an engine: name and work are set here.
+// New completes a runner of recomputes: it sets the name and the work.
 func New(r job.Runner, engine Engine) *Runner {
 	r.Name, r.Work = "recompute", Work{engine}
-	r.Stale = "users still carry another strategy version or retention"
+	r.StaleText = "users still carry another strategy version or retention"
 	return &Runner{job.New(r)}
 }
 
@@ -55,29 +101,32 @@ type Work struct{ Engine Engine }
 
 var _ job.Work = Work{}
 
-// Obsolete ends jobs of another strategy than the active one.
+// Obsolete ends jobs for another strategy than the active one.
 func (Work) Obsolete(j job.Job, app config.App) string {
-	if app.StrategyVersion == j.StrategyVersion {
+	version := job.ParamsOf[Params](j).StrategyVersion
+	if app.StrategyVersion == version {
 		return ""
 	}
-	return fmt.Sprintf("strategy version %d has taken the place of %d", app.StrategyVersion, j.StrategyVersion)
+	return fmt.Sprintf("strategy version %d has replaced %d", app.StrategyVersion, version)
 }
 
-// Sweep computes the users that the pass has not come to. After the first pass
-// only those who are stale are left to be computed.
-func (w Work) Sweep(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
+// Process computes the users that the pass has not reached. After the first pass
+// only stale users are computed.
+func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
+	p := job.ParamsOf[Params](j)
 	o := profile.RecomputeOptions{
-		OnlyStale: j.OnlyStale || shard.Pass > 0, Maintain: j.Maintain && shard.Pass == 0, Until: until,
+		OnlyStale: p.OnlyStale || shard.Pass > 0, Maintain: p.Maintain && shard.Pass == 0, Until: until,
 	}
-	p, err := w.Engine.Recompute(ctx, app, store.Range{From: shard.Next, To: shard.To}, o, func(p profile.Progress) error {
-		return progress(done(p))
+	done, err := w.Engine.Recompute(ctx, app, store.Range{From: shard.Next, To: shard.To}, o, func(p profile.Progress) error {
+		return progress(progressOf(p))
 	})
-	return done(p), err
+	return progressOf(done), err
 }
 
-func done(p profile.Progress) job.Progress {
-	return job.Progress{Next: p.Next, Done: p.Done, Visited: p.Users, Users: p.Known, Events: p.Events, Changed: p.Written}
+func progressOf(p profile.Progress) job.Progress {
+	counts := Counts{Users: p.Users, Known: p.Known, Events: p.Events, Written: p.Written}
+	return job.Progress{Next: p.Next, Done: p.Done, Counts: counts.stored()}
 }
 
 // Verify counts the users who carry another strategy version or retention.

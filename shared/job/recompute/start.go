@@ -1,13 +1,12 @@
 package recompute
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,33 +15,30 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// StartStrategy makes sure that there is a job for the app's active strategy: it
-// starts one unless there was one already, whatever became of it. One that is not
-// kept any more (job.Kept) is done again.
+// StartStrategy starts the job for the app's active strategy, unless it exists in
+// whatever state. A job that has expired (job.Kept) is started again.
 func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error) {
-	return r.start(ctx, app, 0, func(a config.App) job.Job {
-		return job.Job{ID: string(ByStrategy) + "-" + strconv.FormatInt(a.StrategyVersion, 10), Trigger: ByStrategy}
+	return r.start(ctx, app, 0, func(a config.App) (string, Params) {
+		return string(ByStrategy) + "-" + strconv.FormatInt(a.StrategyVersion, 10), Params{Trigger: ByStrategy}
 	})
 }
 
-// StartManual starts a job. It supersedes those of the app that have not ended.
+// StartManual starts a job. It supersedes the app's unfinished jobs.
 func (r *Runner) StartManual(ctx context.Context, app string, onlyStale bool) (job.Job, error) {
-	return r.start(ctx, app, 0, func(config.App) job.Job {
-		id := fmt.Sprintf("%s-%s-%s", ByHand, r.Now().UTC().Format("20060102T150405Z"), strings.ToLower(rand.Text()[:6]))
-		return job.Job{ID: id, Trigger: ByHand, OnlyStale: onlyStale}
+	return r.start(ctx, app, 0, func(config.App) (string, Params) {
+		return job.NewID(string(Manual), r.Now()), Params{Trigger: Manual, OnlyStale: onlyStale}
 	})
 }
 
-// Nightly starts for each of some apps the job of the day that it is by the engine's
-// clock, with their beginnings spread evenly over a time in the order
-// given. Doing it again the same day changes nothing. An app with a job of
-// another kind under way gets none. It returns how many apps have their job and
-// how many not.
+// Nightly starts the day's job of each app, by the engine's clock, with their starts
+// spread evenly over a time in the given order. It is idempotent within a day. An
+// app that has an unfinished job of another trigger gets none. Nightly returns how
+// many apps have their job and how many have not.
 func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) (started, left int, err error) {
-	id := string(ByNight) + "-" + r.Now().UTC().Format(time.DateOnly)
+	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
 	has, failed := make([]bool, len(apps)), make([]error, len(apps))
 	var g errgroup.Group
-	g.SetLimit(startsAtOnce)
+	g.SetLimit(maxStarts)
 	for i, app := range apps {
 		g.Go(func() error {
 			delay := spread / time.Duration(len(apps)) * time.Duration(i)
@@ -50,7 +46,7 @@ func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duratio
 			return nil
 		})
 	}
-	_ = g.Wait() // the errors are kept apart: one app's does not keep the others back
+	_ = g.Wait() // errors are in failed: one app's error does not stop the others
 	for _, ok := range has {
 		if ok {
 			started++
@@ -59,8 +55,8 @@ func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duratio
 	return started, len(apps) - started, errors.Join(failed...)
 }
 
-// startsAtOnce bounds how many apps' jobs are started at a time.
-const startsAtOnce = 8
+// maxStarts bounds how many apps' jobs are started at a time.
+const maxStarts = 8
 
 func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Duration) (bool, error) {
 	unfinished, err := r.Jobs.Unfinished(ctx, app)
@@ -68,73 +64,54 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 		return false, err
 	}
 	for _, j := range unfinished {
-		if j.Trigger != ByNight {
+		if job.ParamsOf[Params](j).Trigger != Nightly {
 			r.Log.LogAttrs(ctx, slog.LevelInfo, "nightly recompute not started, another is under way",
 				slog.String("app", app), slog.String("recompute", j.ID))
-			// Its tasks may have been lost: asking for those that live changes nothing.
+			// The queue may have lost its tasks. Enqueueing tasks that exist changes nothing.
 			return false, r.ResumeJob(ctx, j)
 		}
 	}
-	_, err = r.start(ctx, app, delay, func(config.App) job.Job {
-		return job.Job{ID: id, Trigger: ByNight, OnlyStale: true, Maintain: true}
+	_, err = r.start(ctx, app, delay, func(config.App) (string, Params) {
+		return id, Params{Trigger: Nightly, OnlyStale: true, Maintain: true}
 	})
 	return err == nil, err
 }
 
-// start makes a job and orders its planning, once it is the only one of its app. A
-// crash between the two is mended by starting the same job again.
-func (r *Runner) start(ctx context.Context, appID string, delay time.Duration, draft func(config.App) job.Job) (job.Job, error) {
+// start creates a job, makes it the app's only unfinished one, and enqueues its
+// planning. If the process dies in between, starting the same job again completes
+// the start.
+func (r *Runner) start(ctx context.Context, appID string, delay time.Duration, draft func(config.App) (id string, p Params)) (job.Job, error) {
 	app, err := r.Apps.App(ctx, appID)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start recompute: %w", err)
 	}
-	j := draft(app)
-	j.App, j.StrategyVersion, j.RetentionDays = appID, app.StrategyVersion, app.RetentionDays
-	if j, err = r.Create(ctx, j); err != nil || j.State.Ended() {
+	id, p := draft(app)
+	p.StrategyVersion, p.RetentionDays = app.StrategyVersion, app.RetentionDays
+	j, err := r.Create(ctx, job.Job{App: appID, ID: id, Params: p})
+	if err != nil || j.State.Ended() {
 		return j, err
 	}
-	if j, err = r.leaveOne(ctx, j); err != nil || j.State != job.Planning {
+	switch winner, err := r.Elect(ctx, appID, byPrecedence, "recompute %s takes its place"); {
+	case err != nil && !errors.Is(err, job.ErrNotFound):
 		return j, err
+	case err != nil, winner.ID != j.ID: // the job has ended since it was created
+		return r.Jobs.Job(ctx, appID, j.ID)
+	case winner.State != job.Planning:
+		return winner, nil
 	}
-	return j, r.OrderPlan(ctx, j, app, delay)
+	return j, r.EnqueuePlan(ctx, j, app, delay)
 }
 
-// leaveOne supersedes all unfinished jobs of an app but the one that outranks the
-// others, which need not be the given one. It returns the given one.
-func (r *Runner) leaveOne(ctx context.Context, j job.Job) (job.Job, error) {
-	unfinished, err := r.Jobs.Unfinished(ctx, j.App)
-	if err != nil {
-		return j, fmt.Errorf("look for other recomputes: %w", err)
-	}
-	best := j
-	for _, other := range unfinished {
-		if outranks(other, best) {
-			best = other
+// byPrecedence orders the jobs of an app, the one that continues first: those of
+// other triggers before nightly ones, then those for newer strategies, then newer
+// ones.
+func byPrecedence(a, b job.Job) int {
+	p, q := job.ParamsOf[Params](a), job.ParamsOf[Params](b)
+	if x, y := p.Trigger == Nightly, q.Trigger == Nightly; x != y {
+		if x {
+			return 1
 		}
+		return -1
 	}
-	for _, other := range unfinished {
-		if other.ID == best.ID {
-			continue
-		}
-		ended, err := r.Supersede(ctx, other, "recompute "+best.ID+" takes its place")
-		if err != nil {
-			return j, err
-		}
-		if other.ID == j.ID {
-			j = ended
-		}
-	}
-	return j, nil
-}
-
-// outranks tells which of two jobs of an app stays: nightly ones give way to
-// others, and of two of a kind the one of the older strategy, then the older one.
-func outranks(j, other job.Job) bool {
-	if a, b := j.Trigger == ByNight, other.Trigger == ByNight; a != b {
-		return b
-	}
-	if j.StrategyVersion != other.StrategyVersion {
-		return j.StrategyVersion > other.StrategyVersion
-	}
-	return job.NewestFirst(j, other) < 0
+	return cmp.Or(cmp.Compare(q.StrategyVersion, p.StrategyVersion), job.NewestFirst(a, b))
 }

@@ -35,7 +35,7 @@ func TestSupersession(t *testing.T) {
 		"manual tomorrow":          "manual:planning",
 	} {
 		t.Run(starts, func(t *testing.T) {
-			w := newWorld(t, 3, roomy)
+			w := newHarness(t, 3, roomy)
 			for _, what := range strings.Fields(starts) {
 				w.Now = w.Now.Add(time.Second)
 				w.start(what)
@@ -47,7 +47,7 @@ func TestSupersession(t *testing.T) {
 			var got []string
 			for _, j := range jobs {
 				id := j.ID
-				if j.Trigger == recompute.ByHand {
+				if job.ParamsOf[recompute.Params](j).Trigger == recompute.Manual {
 					id = "manual"
 				}
 				got = append(got, id+":"+string(j.State))
@@ -67,7 +67,7 @@ func TestSupersession(t *testing.T) {
 	}
 }
 
-func (w *world) start(what string) {
+func (w *harness) start(what string) {
 	w.T.Helper()
 	var err error
 	switch what {
@@ -96,7 +96,7 @@ func TestStartedAtTheSameTime(t *testing.T) {
 		for _, second := range []string{"manual", "strategy", "next"} {
 			calls := 1
 			for at := 0; at < calls; at++ {
-				w := newWorld(t, 3, roomy)
+				w := newHarness(t, 3, roomy)
 				calls = 0
 				w.Gate = func(context.Context, string) jobtest.Fault {
 					if calls++; calls-1 == at {
@@ -120,7 +120,7 @@ func TestStartedAtTheSameTime(t *testing.T) {
 				for _, j := range jobs {
 					switch j.State {
 					case job.Done:
-						if done++; j.Trigger == recompute.ByNight {
+						if done++; job.ParamsOf[recompute.Params](j).Trigger == recompute.Nightly {
 							t.Errorf("%s, with %s at call %d: the nightly one stays", first, second, at)
 						}
 					case job.Superseded:
@@ -147,12 +147,12 @@ func TestNewerStrategyInTheConfiguration(t *testing.T) {
 		}
 		w.SetStrategy(2)
 		w.Drain()
-		w.WantState("strategy-1", job.Superseded, "strategy version 2 has taken the place of 1")
+		w.WantState("strategy-1", job.Superseded, "strategy version 2 has replaced 1")
 	}
 }
 
 func TestOnlyStale(t *testing.T) {
-	w := newWorld(t, 7, roomy)
+	w := newHarness(t, 7, roomy)
 	w.Users["b"].Version, w.Users["c"].Version = 1, 1
 	j, err := w.runner.StartManual(t.Context(), jobtest.App, true)
 	if err != nil || !strings.HasPrefix(j.ID, "manual-20261120T120000Z-") {
@@ -160,14 +160,14 @@ func TestOnlyStale(t *testing.T) {
 	}
 	w.Drain()
 	j = w.WantState(j.ID, job.Done, "")
-	want := job.Totals{Shards: 3, Done: 3, PlannedUsers: 7, Visited: 7, Users: 6, Events: 7*1000 + 21 - 2001 - 2, Changed: 5}
+	want := job.Totals{Shards: 3, Done: 3, PlannedUsers: 7, Counts: job.Counts{Visited: 7, Users: 6, Events: 7*1000 + 21 - 2001 - 2, Changed: 5}}
 	if diff := cmp.Diff(want, j.Totals); diff != "" {
 		t.Errorf("totals (-want +got):\n%s", diff)
 	}
 }
 
 func TestNightly(t *testing.T) {
-	w := newWorld(t, 3, roomy)
+	w := newHarness(t, 3, roomy)
 	for _, id := range []string{"zoo", "bar", "cafe"} {
 		if err := w.Apps.CreateApp(t.Context(), config.App{ID: id}); err != nil {
 			t.Fatal(err)
@@ -204,8 +204,8 @@ func TestNightly(t *testing.T) {
 	}
 	w.Drain()
 	j := w.WantDone("nightly-2026-11-20")
-	if !j.OnlyStale || !j.Maintain || j.Trigger != recompute.ByNight {
-		t.Errorf("got %+v, want it to maintain and leave alone what is current", j)
+	if p := job.ParamsOf[recompute.Params](j); !p.OnlyStale || !p.Maintain || p.Trigger != recompute.Nightly {
+		t.Errorf("got %+v, want a nightly job that maintains and computes only stale users", p)
 	}
 }
 

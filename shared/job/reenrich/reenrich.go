@@ -1,64 +1,91 @@
-// Package reenrich gives events of the log the filters of objects that the catalog
-// has learned of since: for a catalog that comes late.
+// Package reenrich gives logged events the filters of objects that the catalog has
+// learned of since, for a catalog that is imported after the events.
 //
-// A job goes over the log of an app, within its retention, and picks the events of
-// which the catalog did not know all objects when they were logged. Where it knows
-// one more of them now, the event is published as a message of its own kind, with
-// its place in the log and its objects as they are now; process then puts it in
-// the place of its row and refreshes the profile, as for any event that comes
-// late. An event gets the filters that all of its objects have by then.
+// A job reads the log of an app, within its retention, and picks the events that had
+// unknown objects when they were logged. If the catalog now knows one more object of
+// an event, the job publishes the event as a message of a kind of its own, with its
+// key in the log and its current objects. Process then replaces the event's row and
+// refreshes the profile, as for any late event. The event gets the filters of all of
+// its objects.
 //
 // It is separate from process because it is work over a whole app, which may die
-// anywhere and goes on: publishing twice changes nothing. The jobs are those of
-// package job and lie in Firestore, in a collection of this package:
+// anywhere and is resumed: publishing an event twice changes nothing. Package job
+// runs the jobs. They lie in a collection of this package:
 //
 //	apps/{app}/reenrichments/{id}
 package reenrich
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
+	"log/slog"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/job"
 )
 
 // Collection is where the jobs lie under an app.
-const Collection = "reenrichments"
+var Collection = job.Collection{Name: "reenrichments", Decode: job.DecodeParams[Params]}
 
-// The kinds of jobs: those that publish what they resolve, and those that only
-// count it.
+// The kinds of jobs: Publishing ones publish what they resolve, dry runs only count
+// it.
 const (
 	Publishing = "publish"
 	DryRun     = "dryRun"
 )
 
-// lanes bounds how many shards are gone over at a time: what they publish stands
-// in one queue with the events that come in.
-const lanes = 4
+// Params are the parameters of a job.
+type Params struct{ job.LogWindow }
 
-// Runner starts jobs and carries out their tasks. Safe for concurrent use.
+var _ job.Params = Params{}
+
+// LogAttrs has nothing to say.
+func (Params) LogAttrs() []slog.Attr { return nil }
+
+// Counts are how much of the log a job has read, and what it found.
+type Counts struct {
+	Visited      int64 // users processed
+	Users        int64 // of Visited, those with events in the window
+	Events       int64 // rows read
+	Resolved     int64 // events that were published, or would be in a dry run
+	StillUnknown int64 // events of whose unknown objects none is known yet
+	Unreadable   int64 // rows whose original cannot be read
+}
+
+// CountsOf names the counts of a job.
+func CountsOf(c job.Counts) Counts {
+	return Counts{
+		Visited: c.Visited, Users: c.Users, Events: c.Events, Resolved: c.Changed, StillUnknown: c.Left, Unreadable: c.Faulty,
+	}
+}
+
+func (c Counts) stored() job.Counts {
+	return job.Counts{
+		Visited: c.Visited, Users: c.Users, Events: c.Events, Changed: c.Resolved, Left: c.StillUnknown, Faulty: c.Unreadable,
+	}
+}
+
+// maxInFlight bounds how many shards are processed at a time: what they publish
+// shares a queue with the events of clients.
+const maxInFlight = 4
+
+// Runner starts jobs and runs their tasks. It is safe for concurrent use.
 type Runner struct{ *job.Runner }
 
-// New completes a runner; name and work are set here.
+// New completes a runner: it sets the name and the work.
 func New(r job.Runner, work Work) *Runner {
 	r.Name, r.Work = "reenrich", work
 	return &Runner{job.New(r)}
 }
 
-// StartOne starts a job, unless the app has one that has not ended: then that one
-// is returned, of whatever kind it is, and goes on if its tasks were lost.
+// StartOne starts a job, unless the app has an unfinished one: then StartOne returns
+// that job, of whatever kind it is, and resumes it if its tasks were lost.
 func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.Job, error) {
 	app, err := r.Apps.App(ctx, appID)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start reenrich: %w", err)
 	}
-	j, err := r.leaveOne(ctx, appID)
+	j, err := r.elect(ctx, appID)
 	if err == nil {
 		return j, r.ResumeJob(ctx, j)
 	}
@@ -66,50 +93,29 @@ func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.J
 		return job.Job{}, err
 	}
 	j = job.Job{
-		App: appID, ID: fmt.Sprintf("reenrich-%s-%s", r.Now().UTC().Format("20060102T150405Z"), strings.ToLower(rand.Text()[:6])),
-		Kind: Publishing, Lanes: lanes, RetentionDays: app.RetentionDays,
+		App: appID, ID: job.NewID("reenrich", r.Now()), Kind: Publishing, MaxInFlight: maxInFlight,
+		Params: Params{job.WindowOf(r.Now(), app.RetentionDays)},
 	}
 	if dryRun {
 		j.Kind = DryRun
 	}
-	window := affinity.Window{Now: r.Now().UnixMilli(), RetentionDays: app.RetentionDays}
-	if from := window.From(); from > 0 {
-		j.Since = time.UnixMilli(from)
-	}
 	if j, err = r.Create(ctx, j); err != nil {
 		return job.Job{}, err
 	}
-	// Of two that were started at once the later one to look sees both.
-	first, err := r.leaveOne(ctx, appID)
+	winner, err := r.elect(ctx, appID)
 	switch {
 	case errors.Is(err, job.ErrNotFound): // cancelled already
 		return r.Jobs.Job(ctx, appID, j.ID)
 	case err != nil:
 		return job.Job{}, err
-	case first.ID != j.ID:
-		return first, r.ResumeJob(ctx, first)
+	case winner.ID != j.ID:
+		return winner, r.ResumeJob(ctx, winner)
 	}
-	return j, r.OrderPlan(ctx, j, app, 0)
+	return j, r.EnqueuePlan(ctx, j, app, 0)
 }
 
-// leaveOne supersedes all unfinished jobs of an app but the one that began first,
-// and returns that; job.ErrNotFound if there is none.
-func (r *Runner) leaveOne(ctx context.Context, appID string) (job.Job, error) {
-	unfinished, err := r.Jobs.Unfinished(ctx, appID)
-	if err != nil {
-		return job.Job{}, fmt.Errorf("look for a reenrich under way: %w", err)
-	}
-	if len(unfinished) == 0 {
-		return job.Job{}, job.ErrNotFound
-	}
-	first := slices.MaxFunc(unfinished, job.NewestFirst)
-	for _, other := range unfinished {
-		if other.ID == first.ID {
-			continue
-		}
-		if _, err := r.Supersede(ctx, other, "reenrich "+first.ID+" is under way already"); err != nil {
-			return job.Job{}, err
-		}
-	}
-	return first, nil
+// elect leaves the app the unfinished job that began first.
+func (r *Runner) elect(ctx context.Context, appID string) (job.Job, error) {
+	oldestFirst := func(a, b job.Job) int { return job.NewestFirst(b, a) }
+	return r.Elect(ctx, appID, oldestFirst, "reenrich %s is under way already")
 }

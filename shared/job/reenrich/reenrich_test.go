@@ -29,9 +29,9 @@ const app = "shop"
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// world is a log, a catalog that knows what a test lets it know, a clock that
+// harness is a log, a catalog that knows what a test lets it know, a clock that
 // stands where it is put, and a bus and a queue that only remember.
-type world struct {
+type harness struct {
 	t      *testing.T
 	clock  time.Time
 	store  *store.Store
@@ -45,30 +45,30 @@ type world struct {
 	work   reenrich.Work
 }
 
-func newWorld(t *testing.T) *world {
+func newHarness(t *testing.T) *harness {
 	s, _ := storetest.NewDeployed(t)
-	w := &world{t: t, clock: noon, store: s, apps: config.NewMemory(), known: bus.Objects{}, sent: map[string]int{}}
+	w := &harness{t: t, clock: noon, store: s, apps: config.NewMemory(), known: bus.Objects{}, sent: map[string]int{}}
 	if err := w.apps.CreateApp(t.Context(), config.App{ID: app, RetentionDays: 30}); err != nil {
 		t.Fatal(err)
 	}
 	w.work = reenrich.Work{Store: w.store, Catalog: w, Bus: w, Apps: w.apps, Now: w.now, Log: slog.New(slog.DiscardHandler)}
 	w.runner = reenrich.New(job.Runner{
 		Config: job.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.NewMemory(), Apps: w.apps, Queue: w, Users: w.store,
-		Now: w.now, Log: slog.New(slog.DiscardHandler), Every: -1,
+		Now: w.now, Log: slog.New(slog.DiscardHandler), CheckpointEvery: -1,
 	}, w.work)
 	return w
 }
 
-func (w *world) now() time.Time { return w.clock }
+func (w *harness) now() time.Time { return w.clock }
 
-func (w *world) Create(_ context.Context, t queue.Task) error {
+func (w *harness) Create(_ context.Context, t queue.Task) error {
 	if !slices.ContainsFunc(w.tasks, func(other queue.Task) bool { return other.Name == t.Name }) {
 		w.tasks = append(w.tasks, t)
 	}
 	return nil
 }
 
-func (w *world) Resolve(_ context.Context, _ string, events []event.Event) (bus.Objects, error) {
+func (w *harness) Resolve(_ context.Context, _ string, events []event.Event) (bus.Objects, error) {
 	found := bus.Objects{}
 	for _, e := range events {
 		for _, id := range e.ObjectIDs {
@@ -82,7 +82,7 @@ func (w *world) Resolve(_ context.Context, _ string, events []event.Event) (bus.
 
 var errBroken = errors.New("the bus is broken")
 
-func (w *world) Publish(_ context.Context, m bus.Message) error {
+func (w *harness) Publish(_ context.Context, m bus.Message) error {
 	if w.broken--; w.broken == 0 {
 		return errBroken
 	}
@@ -99,7 +99,7 @@ func (w *world) Publish(_ context.Context, m bus.Message) error {
 
 // log writes n events of a user's log, days old, each of an object of its own, as
 // the catalog knows it.
-func (w *world) log(user string, n, days int) {
+func (w *harness) log(user string, n, days int) {
 	w.t.Helper()
 	var entries []store.LogEvent
 	for i := range n {
@@ -121,7 +121,7 @@ func (w *world) log(user string, n, days int) {
 }
 
 // know lets the catalog know the objects 0 to n-1.
-func (w *world) know(n int) {
+func (w *harness) know(n int) {
 	for i := range n {
 		w.known.Put("i", fmt.Sprint(i), []bus.Filter{{"color", "Red"}})
 	}
@@ -129,7 +129,7 @@ func (w *world) know(n int) {
 
 // sweep calls Sweep until it is done, as tasks do one after the other, each until
 // its time is over.
-func (w *world) sweep(j job.Job, until time.Time) job.Shard {
+func (w *harness) process(j job.Job, until time.Time) job.Shard {
 	w.t.Helper()
 	a, err := w.apps.App(w.t.Context(), app)
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *world) sweep(j job.Job, until time.Time) job.Shard {
 	shard := job.Shard{PlannedUsers: 4}
 	for calls := 0; ; calls++ {
 		at := shard
-		p, err := w.work.Sweep(w.t.Context(), j, a, shard, until, func(p job.Progress) error {
+		p, err := w.work.Process(w.t.Context(), j, a, shard, until, func(p job.Progress) error {
 			if p.Next < at.Next {
 				w.t.Errorf("went back from %q to %q", at.Next, p.Next)
 			}
@@ -161,26 +161,26 @@ func (w *world) sweep(j job.Job, until time.Time) job.Shard {
 func add(s job.Shard, p job.Progress) job.Shard {
 	s.Next = p.Next
 	s.Visited, s.Users, s.Events = s.Visited+p.Visited, s.Users+p.Users, s.Events+p.Events
-	s.Changed, s.Left, s.Faulty = s.Changed+p.Changed, s.Left+p.Left, s.Faulty+p.Faulty
+	s.Counts.Changed, s.Left, s.Faulty = s.Changed+p.Changed, s.Left+p.Left, s.Faulty+p.Faulty
 	return s
 }
 
 // Whether a task goes through at once, is cut short after each step or fails at
 // any publish: every event is published, and each counts once.
 func TestSweepGoesOnWhereItStopped(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.log("a", 1300, 3)
 	w.log("b", 40, 3)
 	w.log("c", 700, 3)
 	w.log("c", 5, 31) // outside the retention
 	w.know(600)
-	j := job.Job{App: app, ID: "reenrich-1", Kind: reenrich.Publishing, Since: noon.AddDate(0, 0, -30)}
-	want := job.Shard{Visited: 4, Users: 3, Events: 2040, Changed: 1240, Left: 800}
+	j := job.Job{App: app, ID: "reenrich-1", Kind: reenrich.Publishing, Params: reenrich.Params{LogWindow: job.LogWindow{Since: noon.AddDate(0, 0, -30)}}}
+	want := job.Shard{Counts: job.Counts{Visited: 4, Users: 3, Events: 2040, Changed: 1240, Left: 800}}
 	check := func(t *testing.T, s job.Shard) {
 		t.Helper()
 		s.Next = ""
 		if diff := cmp.Diff(want, s, cmp.Transformer("counted", func(s job.Shard) [7]int64 {
-			return [7]int64{s.Visited, s.Users, s.Events, s.Changed, s.Left, s.Faulty, s.Stale}
+			return [7]int64{s.Visited, s.Users, s.Events, s.Counts.Changed, s.Left, s.Faulty, s.Stale}
 		})); diff != "" {
 			t.Errorf("counts (-want +got):\n%s", diff)
 		}
@@ -188,7 +188,7 @@ func TestSweepGoesOnWhereItStopped(t *testing.T) {
 	for name, until := range map[string]time.Time{"at once": noon.Add(time.Hour), "step by step": noon} {
 		t.Run(name, func(t *testing.T) {
 			w.sent, w.most = map[string]int{}, 0
-			check(t, w.sweep(j, until))
+			check(t, w.process(j, until))
 			for id, n := range w.sent {
 				if n != 1 {
 					t.Errorf("%s was published %d times", id, n)
@@ -201,14 +201,14 @@ func TestSweepGoesOnWhereItStopped(t *testing.T) {
 	}
 	for broken := 1; broken < 6; broken++ {
 		w.sent, w.broken = map[string]int{}, broken
-		check(t, w.sweep(j, noon))
+		check(t, w.process(j, noon))
 		if len(w.sent) != 1240 {
 			t.Errorf("publish %d failed: %d events were published, want 1240", broken, len(w.sent))
 		}
 	}
 	w.sent = map[string]int{}
 	j.Kind = reenrich.DryRun
-	check(t, w.sweep(j, noon))
+	check(t, w.process(j, noon))
 	if len(w.sent) != 0 {
 		t.Errorf("a dry run published %d events", len(w.sent))
 	}
@@ -216,7 +216,7 @@ func TestSweepGoesOnWhereItStopped(t *testing.T) {
 
 // A log that moves to another schema while it is gone over is gone over again.
 func TestSweepOfALogThatMoves(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.log("a", 3, 3)
 	a, err := w.apps.App(t.Context(), app)
 	if err != nil {
@@ -228,14 +228,14 @@ func TestSweepOfALogThatMoves(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := w.work.Sweep(t.Context(), job.Job{App: app}, a, job.Shard{}, noon, func(job.Progress) error { return nil })
+	p, err := w.work.Process(t.Context(), job.Job{App: app}, a, job.Shard{}, noon, func(job.Progress) error { return nil })
 	if !errors.Is(err, profile.ErrSchemaChanged) || p.Done {
 		t.Errorf("%+v, %v; want profile.ErrSchemaChanged", p, err)
 	}
 }
 
 // drain carries out what is in the queue.
-func (w *world) drain() {
+func (w *harness) drain() {
 	w.t.Helper()
 	for n := 0; n < len(w.tasks); n++ {
 		k := w.tasks[n]
@@ -258,13 +258,13 @@ func (w *world) drain() {
 }
 
 func TestOneJobAtATime(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	for _, user := range []string{"a", "b", "c", "d", "e"} {
 		w.log(user, 3, 3)
 	}
 	w.know(1)
 	first, err := w.runner.StartOne(t.Context(), app, true)
-	if err != nil || first.Kind != reenrich.DryRun || !first.Since.Equal(noon.AddDate(0, 0, -30).Add(time.Millisecond)) {
+	if err != nil || first.Kind != reenrich.DryRun || !job.ParamsOf[reenrich.Params](first).Since.Equal(noon.AddDate(0, 0, -30).Add(time.Millisecond)) {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	if second, err := w.runner.StartOne(t.Context(), app, false); err != nil || second.ID != first.ID || len(w.tasks) != 1 {
@@ -312,7 +312,7 @@ func TestTwoStartsAtOnce(t *testing.T) {
 }
 
 func twoStartsAtOnce(t *testing.T, later time.Duration) {
-	w := newWorld(t)
+	w := newHarness(t)
 	first, err := w.runner.StartOne(t.Context(), app, false)
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func twoStartsAtOnce(t *testing.T, later time.Duration) {
 }
 
 func TestStartOfAnUnknownApp(t *testing.T) {
-	if j, err := newWorld(t).runner.StartOne(t.Context(), "nobody", false); !errors.Is(err, config.ErrNotFound) {
+	if j, err := newHarness(t).runner.StartOne(t.Context(), "nobody", false); !errors.Is(err, config.ErrNotFound) {
 		t.Errorf("%+v, %v; want config.ErrNotFound", j, err)
 	}
 }

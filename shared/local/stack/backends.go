@@ -26,8 +26,10 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobdb"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -69,7 +71,7 @@ func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, erro
 }
 
 // jobStore returns the store of a collection's jobs.
-type jobStore func(collection string) job.Jobs
+type jobStore func(collection job.Collection) job.Jobs
 
 func (s *Stack) openConfig(ctx context.Context) (config.Store, jobStore, error) {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
@@ -84,7 +86,7 @@ func (s *Stack) openConfig(ctx context.Context) (config.Store, jobStore, error) 
 		return nil, nil, fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	return configdb.New(client), func(collection string) job.Jobs { return job.NewFirestore(client, collection) }, nil
+	return configdb.New(client), func(c job.Collection) job.Jobs { return jobdb.New(client, c) }, nil
 }
 
 // messaging is Pub/Sub as the stack reaches it.
@@ -180,7 +182,7 @@ func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL strin
 		return nil, fmt.Errorf("open Cloud Tasks: %w", err)
 	}
 	s.onClose(client.Close)
-	return queue.New(client, queue.Config{
+	return taskqueue.New(client, taskqueue.Config{
 		Queue: tasksQueue, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
 	}), nil
 }

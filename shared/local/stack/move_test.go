@@ -82,7 +82,7 @@ func newLoad(t *testing.T, processes int) *load {
 			RetentionDays: 90, Layout: schema.Of(schema.Narrow), ConfigTTL: movesTTL,
 			Recompute: job.Config{ShardUsers: 4, Budget: time.Second, Attempts: 8},
 		})
-		s.Backends.Moves.Patience(0, 50*time.Millisecond, 200*time.Millisecond, time.Second)
+		s.Backends.Moves.SetPauses(0, 50*time.Millisecond, 200*time.Millisecond, time.Second)
 		l.stacks = append(l.stacks, s)
 	}
 	return l
@@ -290,7 +290,7 @@ func (l *load) step(name, body string) string {
 			break
 		}
 		// Every strategy that is set has the configuration come into force anew.
-		if code != http.StatusConflict || !strings.Contains(answer, "not in force everywhere") || time.Since(began) > time.Minute {
+		if code != http.StatusConflict || !strings.Contains(answer, "has not propagated") || time.Since(began) > time.Minute {
 			l.t.Fatalf("%s: %d %s", name, code, answer)
 		}
 		settledSchema(l.t, l.stacks[0])

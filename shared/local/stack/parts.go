@@ -25,7 +25,7 @@ import (
 type Backends struct {
 	backend.Base
 	jobs.Jobs
-	JobStore func(collection string) job.Jobs
+	JobStore func(collection job.Collection) job.Jobs
 	Auth     *auth.Authenticator
 	Bus      *bus.Bus
 	Queue    queue.Queue
@@ -43,7 +43,7 @@ func newBackends(base backend.Base, o Options, messages *bus.Bus, tasks queue.Qu
 	if b.Enricher, err = enrich.New(base.Store, base.CachedConfig); err != nil {
 		return nil, err
 	}
-	b.Jobs, err = jobs.New(base, func(collection string) job.Runner {
+	b.Jobs, err = jobs.New(base, func(collection job.Collection) job.Runner {
 		return jobrunner.New(base, tasks, o.Recompute, stores(collection))
 	}, b.Profiles, messages)
 	return b, err

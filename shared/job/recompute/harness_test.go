@@ -15,9 +15,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// world is one of jobs, with an engine that computes its users.
-type world struct {
-	*jobtest.World
+// harness is one of jobs, with an engine that computes its users.
+type harness struct {
+	*jobtest.Harness
 	runner *recompute.Runner
 }
 
@@ -27,17 +27,18 @@ var (
 	tight = job.Config{ShardUsers: 3, Budget: 2 * time.Second, Attempts: 8}
 )
 
-func newWorld(t jobtest.T, users int, cfg job.Config) *world {
-	w := &world{World: jobtest.New(t, users, cfg)}
+func newHarness(t jobtest.T, users int, cfg job.Config) *harness {
+	w := &harness{Harness: jobtest.New(t, users, cfg)}
 	w.runner = recompute.New(w.Parts(cfg), gatedEngine{w})
 	w.Runner = w.runner.Runner
+	w.Version = func(j job.Job) int64 { return job.ParamsOf[recompute.Params](j).StrategyVersion }
 	return w
 }
 
 // started is a world with a job for its strategy.
-func started(t jobtest.T, users int, cfg job.Config) *world {
+func started(t jobtest.T, users int, cfg job.Config) *harness {
 	t.Helper()
-	w := newWorld(t, users, cfg)
+	w := newHarness(t, users, cfg)
 	if _, err := w.runner.StartStrategy(t.Context(), jobtest.App); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func started(t jobtest.T, users int, cfg job.Config) *world {
 }
 
 // gatedEngine computes as the world works.
-type gatedEngine struct{ *world }
+type gatedEngine struct{ *harness }
 
 func (w gatedEngine) Recompute(ctx context.Context, a config.App, part store.Range, o profile.RecomputeOptions,
 	progress func(profile.Progress) error) (profile.Progress, error) {
@@ -92,7 +93,7 @@ func TestRecompute(t *testing.T) {
 					w.WantDone("strategy-1")
 					return
 				}
-				j := w.WantState("strategy-1", job.Failed, "1 users still carry another strategy version or retention after 3 passes more")
+				j := w.WantState("strategy-1", job.Failed, "1 users still carry another strategy version or retention after 3 more passes")
 				if j.Totals.Stale != stale || j.Totals.Visited != 10 || j.Totals.Changed != 10 {
 					t.Errorf("got %+v, want %d stale users", j.Totals, stale)
 				}
@@ -104,21 +105,21 @@ func TestRecompute(t *testing.T) {
 // Only the first pass of a job that maintains does so, and computes who is current.
 func TestWhatAPassAsksOfTheEngine(t *testing.T) {
 	for name, c := range map[string]struct {
-		job  job.Job
-		pass int
-		want profile.RecomputeOptions
+		params recompute.Params
+		pass   int
+		want   profile.RecomputeOptions
 	}{
-		"all":                    {job.Job{}, 0, profile.RecomputeOptions{}},
-		"all, again":             {job.Job{}, 1, profile.RecomputeOptions{OnlyStale: true}},
-		"only stale":             {job.Job{OnlyStale: true}, 0, profile.RecomputeOptions{OnlyStale: true}},
-		"with maintenance":       {job.Job{Maintain: true}, 0, profile.RecomputeOptions{Maintain: true}},
-		"with maintenance again": {job.Job{Maintain: true}, 2, profile.RecomputeOptions{OnlyStale: true}},
+		"all":                    {recompute.Params{}, 0, profile.RecomputeOptions{}},
+		"all, again":             {recompute.Params{}, 1, profile.RecomputeOptions{OnlyStale: true}},
+		"only stale":             {recompute.Params{OnlyStale: true}, 0, profile.RecomputeOptions{OnlyStale: true}},
+		"with maintenance":       {recompute.Params{Maintain: true}, 0, profile.RecomputeOptions{Maintain: true}},
+		"with maintenance again": {recompute.Params{Maintain: true}, 2, profile.RecomputeOptions{OnlyStale: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.Until = jobtest.Noon
 			shard := job.Shard{From: "a", Next: "c", To: "f", Pass: c.pass}
 			e := &askedEngine{}
-			if _, err := (recompute.Work{Engine: e}).Sweep(t.Context(), c.job, config.App{}, shard, jobtest.Noon, nil); err != nil {
+			if _, err := (recompute.Work{Engine: e}).Process(t.Context(), job.Job{Params: c.params}, config.App{}, shard, jobtest.Noon, nil); err != nil {
 				t.Fatal(err)
 			}
 			if e.o != c.want || e.part != (store.Range{From: "c", To: "f"}) {

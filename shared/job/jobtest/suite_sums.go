@@ -1,4 +1,4 @@
-package job_test
+package jobtest
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 )
 
 func testTotals(t *testing.T, s job.Jobs) {
-	create(t, s, draftOf("shop", "strategy-7"))
-	create(t, s, draftOf("shop", "strategy-8"))
+	Create(t, s, Draft("shop", "strategy-7"))
+	Create(t, s, Draft("shop", "strategy-8"))
 	totals, err := s.Totals(t.Context(), "shop", "strategy-7")
-	same(t, "of no shards", totals, err, job.Totals{})
+	Same(t, "of no shards", totals, err, job.Totals{})
 	for n, state := range []job.ShardState{job.ShardDone, job.ShardOpen, job.ShardFailed, job.ShardDone} {
 		by := int64(n + 1)
-		shard := job.Shard{N: n, State: state, PlannedUsers: by, Visited: 10 * by, Users: 100 * by, Events: 1 << 40 * by, Stale: 1000 * by,
-			Changed: 2 * by, Left: 3 * by, Faulty: 4 * by}
+		shard := job.Shard{N: n, State: state, PlannedUsers: by, Stale: 1000 * by,
+			Counts: job.Counts{Visited: 10 * by, Users: 100 * by, Events: 1 << 40 * by, Changed: 2 * by, Left: 3 * by, Faulty: 4 * by}}
 		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {
 			t.Fatal(err)
 		}
@@ -28,15 +28,15 @@ func testTotals(t *testing.T, s job.Jobs) {
 		}
 	}
 	totals, err = s.Totals(t.Context(), "shop", "strategy-7")
-	same(t, "totals", totals, err, job.Totals{Shards: 4, Done: 2, Failed: 1, PlannedUsers: 10, Visited: 100, Users: 1000, Events: 10 << 40, Stale: 10000,
-		Changed: 20, Left: 30, Faulty: 40})
+	Same(t, "totals", totals, err, job.Totals{Shards: 4, Done: 2, Failed: 1, PlannedUsers: 10, Stale: 10000,
+		Counts: job.Counts{Visited: 100, Users: 1000, Events: 10 << 40, Changed: 20, Left: 30, Faulty: 40}})
 }
 
 func testFaults(t *testing.T, s job.Jobs) {
-	create(t, s, draftOf("shop", "strategy-7"))
-	create(t, s, draftOf("shop", "strategy-8"))
+	Create(t, s, Draft("shop", "strategy-7"))
+	Create(t, s, Draft("shop", "strategy-8"))
 	none, err := s.Faults(t.Context(), "shop", "strategy-7", 10)
-	same(t, "of no shards", none, err, nil)
+	Same(t, "of no shards", none, err, nil)
 	var all []string
 	for n := range 12 {
 		shard := job.Shard{N: n, State: job.ShardOpen}
@@ -52,13 +52,13 @@ func testFaults(t *testing.T, s job.Jobs) {
 		}
 	}
 	got, err := s.Faults(t.Context(), "shop", "strategy-7", 1000)
-	same(t, "all", got, err, all)
+	Same(t, "all", got, err, all)
 	few, err := s.Faults(t.Context(), "shop", "strategy-7", 3)
 	if err != nil || len(few) != 3 || !slices.IsSorted(few) || slices.ContainsFunc(few, func(f string) bool { return !slices.Contains(all, f) }) {
 		t.Errorf("the first three: %q, error %v", few, err)
 	}
 	none, err = s.Faults(t.Context(), "shop", "strategy-8", 10)
-	same(t, "of another job", none, err, nil)
+	Same(t, "of another job", none, err, nil)
 }
 
 func testUnknown(t *testing.T, s job.Jobs) {
@@ -77,14 +77,14 @@ func testUnknown(t *testing.T, s job.Jobs) {
 			},
 			"LastShard": func() error { _, err := s.LastShard(ctx, "shop", id); return err },
 		} {
-			wantError(t, fmt.Sprintf("%s of %.20q", name, id), call(), job.ErrNotFound)
+			WantError(t, fmt.Sprintf("%s of %.20q", name, id), call(), job.ErrNotFound)
 		}
 	}
 }
 
 // A caller that has gone is told so, and nothing is taken for missing.
 func testCancelled(t *testing.T, s job.Jobs) {
-	create(t, s, draftOf("shop", "strategy-7"))
+	Create(t, s, Draft("shop", "strategy-7"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, readErr := s.Job(ctx, "shop", "strategy-7")
@@ -98,5 +98,5 @@ func testCancelled(t *testing.T, s job.Jobs) {
 		}
 	}
 	got, err := s.Job(t.Context(), "shop", "strategy-7")
-	same(t, "afterwards", got, err, draftOf("shop", "strategy-7"))
+	Same(t, "afterwards", got, err, Draft("shop", "strategy-7"))
 }

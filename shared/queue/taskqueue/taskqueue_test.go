@@ -1,9 +1,8 @@
-package queue_test
+package taskqueue_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 const queueName = "projects/shop/locations/here/queues/work"
@@ -41,9 +41,9 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func open(t *testing.T, addr string, cfg queue.Config) *queue.Client {
+func open(t *testing.T, addr string, cfg taskqueue.Config) *taskqueue.Client {
 	t.Helper()
-	client, err := queue.Open(testContext(t), cfg, append(local, option.WithEndpoint(addr))...)
+	client, err := taskqueue.Open(testContext(t), cfg, append(local, option.WithEndpoint(addr))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func open(t *testing.T, addr string, cfg queue.Config) *queue.Client {
 	return client
 }
 
-// From Create to the worker, through the stand-in.
-func TestQueueReachesTheWorker(t *testing.T) {
+// A created task reaches the worker once, through the emulator.
+func TestTaskReachesTheWorkerOnce(t *testing.T) {
 	type request struct{ Method, Path, ContentType, Token, Authorization, Name, Body string }
 	requests := make(chan request, 10)
 	worker := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func TestQueueReachesTheWorker(t *testing.T) {
 	}
 	defer server.Close()
 	ctx := testContext(t)
-	var q queue.Queue = open(t, server.Addr, queue.Config{
+	var q queue.Queue = open(t, server.Addr, taskqueue.Config{
 		Queue: queueName, WorkerURL: worker.URL + "/", Header: map[string]string{"X-Local-Token": "secret"},
 	})
 
@@ -103,7 +103,8 @@ func TestQueueReachesTheWorker(t *testing.T) {
 	}
 }
 
-// scripted is a Cloud Tasks server that answers CreateTask with one code after the other, and then OK.
+// scripted is a Cloud Tasks server that answers CreateTask with the given codes in
+// turn, and then OK.
 type scripted struct {
 	cloudtaskspb.UnimplementedCloudTasksServer
 	mu       sync.Mutex
@@ -145,9 +146,9 @@ func TestCreateAnswers(t *testing.T) {
 		invalid bool
 	}{
 		"accepted":             {nil, 1, codes.OK, false},
-		"it is there already":  {[]codes.Code{codes.AlreadyExists}, 1, codes.OK, false},
+		"exists already":       {[]codes.Code{codes.AlreadyExists}, 1, codes.OK, false},
 		"unavailable at first": {[]codes.Code{codes.Unavailable, codes.Unavailable}, 3, codes.OK, false},
-		"created, but the answer was lost": {
+		"created, but the response was lost": {
 			[]codes.Code{codes.DeadlineExceeded, codes.AlreadyExists}, 2, codes.OK, false,
 		},
 		"quota and fault":       {[]codes.Code{codes.ResourceExhausted, codes.Internal}, 3, codes.OK, false},
@@ -159,7 +160,7 @@ func TestCreateAnswers(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			server, addr := startScripted(t, c.answers...)
-			q := open(t, addr, queue.Config{Queue: queueName, WorkerURL: "https://worker"})
+			q := open(t, addr, taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"})
 			err := q.Create(testContext(t), queue.Task{Name: "x", Path: "/p"})
 			if status.Code(err) != c.want {
 				t.Errorf("error %v, want %s", err, c.want)
@@ -183,16 +184,16 @@ func TestCreateEndsWithItsContext(t *testing.T) {
 		answers[i] = codes.Unavailable
 	}
 	_, addr := startScripted(t, answers...)
-	q := open(t, addr, queue.Config{Queue: queueName, WorkerURL: "https://worker"})
+	q := open(t, addr, taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"})
 	ctx, cancel := context.WithTimeout(testContext(t), 200*time.Millisecond)
 	defer cancel()
 	if err := q.Create(ctx, queue.Task{Name: "x", Path: "/p"}); err == nil {
-		t.Error("created by a server that is never there")
+		t.Error("Create succeeded against an unavailable server")
 	}
 }
 
 func TestCreateRequest(t *testing.T) {
-	base := queue.Config{Queue: queueName, WorkerURL: "https://worker.example/base"}
+	base := taskqueue.Config{Queue: queueName, WorkerURL: "https://worker.example/base"}
 	account, audience := base, base
 	account.ServiceAccount = "tasks@shop.iam.gserviceaccount.com"
 	audience.ServiceAccount, audience.Audience = account.ServiceAccount, "https://elsewhere"
@@ -207,7 +208,7 @@ func TestCreateRequest(t *testing.T) {
 		return r
 	}
 	cases := map[string]struct {
-		cfg  queue.Config
+		cfg  taskqueue.Config
 		want *cloudtaskspb.HttpRequest
 	}{
 		"no identity": {base, request(nil)},
@@ -227,7 +228,7 @@ func TestCreateRequest(t *testing.T) {
 			}
 			defer client.Close()
 			task := queue.Task{Name: "x", Path: "/p", Body: []byte("{}")}
-			if err := queue.New(client, c.cfg).Create(testContext(t), task); err != nil {
+			if err := taskqueue.New(client, c.cfg).Create(testContext(t), task); err != nil {
 				t.Fatal(err)
 			}
 			want := []*cloudtaskspb.CreateTaskRequest{{Parent: queueName, Task: &cloudtaskspb.Task{
@@ -244,7 +245,7 @@ func TestCreateDelay(t *testing.T) {
 	for delay, set := range map[time.Duration]bool{0: false, -time.Hour: false, time.Hour: true} {
 		t.Run(delay.String(), func(t *testing.T) {
 			server, addr := startScripted(t)
-			q := open(t, addr, queue.Config{Queue: queueName, WorkerURL: "https://worker"})
+			q := open(t, addr, taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"})
 			before := time.Now()
 			if err := q.Create(testContext(t), queue.Task{Name: "x", Path: "/p", Delay: delay}); err != nil {
 				t.Fatal(err)
@@ -262,7 +263,7 @@ func TestCreateDelay(t *testing.T) {
 
 func TestCreateRefuses(t *testing.T) {
 	server, addr := startScripted(t)
-	q := open(t, addr, queue.Config{Queue: queueName, WorkerURL: "https://worker"})
+	q := open(t, addr, taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"})
 	for name, task := range map[string]queue.Task{
 		"no name":             {Path: "/p"},
 		"a name with a slash": {Name: "a/b", Path: "/p"},
@@ -284,28 +285,23 @@ func TestCreateRefuses(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	for name, cfg := range map[string]queue.Config{
-		"no queue":             {WorkerURL: "https://worker"},
-		"a short name":         {Queue: "work", WorkerURL: "https://worker"},
-		"no worker":            {Queue: queueName},
-		"a worker of no host":  {Queue: queueName, WorkerURL: "/worker"},
-		"a worker and a query": {Queue: queueName, WorkerURL: "https://worker/?x=1"},
+	for name, cfg := range map[string]taskqueue.Config{
+		"no queue":              {WorkerURL: "https://worker"},
+		"a short name":          {Queue: "work", WorkerURL: "https://worker"},
+		"no worker":             {Queue: queueName},
+		"a worker without host": {Queue: queueName, WorkerURL: "/worker"},
+		"a worker and a query":  {Queue: queueName, WorkerURL: "https://worker/?x=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := queue.Open(testContext(t), cfg, local...); err == nil {
-				t.Error("opened")
+			if _, err := taskqueue.Open(testContext(t), cfg, local...); err == nil {
+				t.Error("Open accepted the configuration")
 			}
 		})
 	}
-	_, err := queue.Open(testContext(t), queue.Config{}, local...)
+	_, err := taskqueue.Open(testContext(t), taskqueue.Config{}, local...)
 	for _, variable := range []string{"TASKS_QUEUE", "WORKER_URL"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("error %v does not name %s", err, variable)
 		}
 	}
-}
-
-func ExampleTaskName() {
-	fmt.Println(queue.TaskName("purge", "shop", "dXNlcg+/=="))
-	// Output: 26c96093d488f015d18890b7cacc7ee8-purge-shop
 }

@@ -24,17 +24,17 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// world is the world of package jobtest with a log that can be moved: the real
+// harness is the world of package jobtest with a log that can be moved: the real
 // store on a Bigtable in this process, and the app, whose users are those of the
 // store. Every call to the configuration, the jobs, the queue and Bigtable goes
 // through its gate.
-type world struct {
-	*jobtest.World
-	t      *testing.T
-	store  *store.Store
-	client *bigtable.Client
-	mover  *migration.Mover
-	engine *profile.Engine
+type harness struct {
+	*jobtest.Harness
+	t        *testing.T
+	store    *store.Store
+	client   *bigtable.Client
+	migrator *migration.Migrator
+	engine   *profile.Engine
 	// events are those that exist, by their places.
 	events map[string]store.LogEvent
 	clock  *clock
@@ -46,30 +46,30 @@ type world struct {
 var usual = job.Config{ShardUsers: 3, Budget: time.Minute, Attempts: 3}
 
 // newWorld makes a world whose log lies in one schema.
-func newWorld(t *testing.T, lies schema.Name, cfg job.Config) *world {
+func newHarness(t *testing.T, lies schema.Name, cfg job.Config) *harness {
 	t.Helper()
 	g := &gate{}
 	s, client := storetest.NewWithClient(t, g.dial()...)
-	return newWorldOn(t, s, client, g, lies, cfg)
+	return newHarnessOn(t, s, client, g, lies, cfg)
 }
 
-func newWorldOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate, lies schema.Name, cfg job.Config) *world {
+func newHarnessOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate, lies schema.Name, cfg job.Config) *harness {
 	t.Helper()
 	inner := jobtest.New(t, 0, cfg)
-	w := &world{World: inner, t: t, store: s, client: client, events: map[string]store.LogEvent{}, clock: &clock{now: jobtest.Noon}, gate: g}
+	w := &harness{Harness: inner, t: t, store: s, client: client, events: map[string]store.LogEvent{}, clock: &clock{now: jobtest.Noon}, gate: g}
 	g.set(w)
 	parts := inner.Parts(cfg)
 	parts.Users, parts.Now = s, w.clock.read
-	w.mover = migration.New(parts, gatedApps{w.Apps, w}, s)
-	w.mover.Patience(0, 0)
-	inner.Runner = w.mover.Runner
+	w.migrator = migration.New(parts, gatedApps{w.Apps, w}, s)
+	w.migrator.SetPauses(0, 0)
+	inner.Runner = w.migrator.Runner
 	w.engine = profile.New(s, w.Apps, config.NewCached(w.Apps, 0), w.clock.read, slog.New(slog.DiscardHandler))
 	w.setLog(func(l *schema.Layout) { *l = schema.Of(lies) })
 	return w
 }
 
 // clear removes all that other worlds on the same store have left of the app.
-func (w *world) clear(t *testing.T) {
+func (w *harness) clear(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{wideTable, narrowTable, store.TableUsers, store.TableHistories} {
 		table := w.client.Open(name)
@@ -105,13 +105,13 @@ func (c *clock) read() time.Time {
 }
 
 // hurried has every look at the clock take a time.
-func (w *world) hurried(look time.Duration) {
+func (w *harness) hurried(look time.Duration) {
 	w.clock.mu.Lock()
 	defer w.clock.mu.Unlock()
 	w.clock.look = look
 }
 
-func (w *world) app() config.App {
+func (w *harness) app() config.App {
 	w.t.Helper()
 	app, err := w.Apps.App(w.t.Context(), jobtest.App)
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *world) app() config.App {
 }
 
 // setLog changes how the log lies, without a move.
-func (w *world) setLog(change func(*schema.Layout)) {
+func (w *harness) setLog(change func(*schema.Layout)) {
 	w.t.Helper()
 	if _, err := w.Apps.UpdateLog(w.t.Context(), jobtest.App, func(a *config.App) error { change(&a.Log); return nil }); err != nil {
 		w.t.Fatal(err)
@@ -129,7 +129,7 @@ func (w *world) setLog(change func(*schema.Layout)) {
 }
 
 // apply has the engine take events.
-func (w *world) apply(events ...store.LogEvent) {
+func (w *harness) apply(events ...store.LogEvent) {
 	w.t.Helper()
 	if _, err := w.engine.Import(w.t.Context(), w.app(), events); err != nil {
 		w.t.Fatal(err)
@@ -140,7 +140,7 @@ func (w *world) apply(events ...store.LogEvent) {
 }
 
 // put writes events to one schema alone, as no engine does.
-func (w *world) put(n schema.Name, events ...store.LogEvent) {
+func (w *harness) put(n schema.Name, events ...store.LogEvent) {
 	w.t.Helper()
 	if err := w.store.Log(jobtest.App, schema.Of(n)).Append(w.t.Context(), events); err != nil {
 		w.t.Fatal(err)
@@ -148,7 +148,7 @@ func (w *world) put(n schema.Name, events ...store.LogEvent) {
 }
 
 // take removes the row of an event from one schema alone.
-func (w *world) take(n schema.Name, e store.LogEvent) {
+func (w *harness) take(n schema.Name, e store.LogEvent) {
 	w.t.Helper()
 	if err := w.store.Log(jobtest.App, schema.Of(n)).DeleteEntries(w.t.Context(), n, []string{key(e)}); err != nil {
 		w.t.Fatal(err)
@@ -156,7 +156,7 @@ func (w *world) take(n schema.Name, e store.LogEvent) {
 }
 
 // forget deletes a user and purges what was of him.
-func (w *world) forget(user string) {
+func (w *harness) forget(user string) {
 	w.t.Helper()
 	until, err := w.engine.Delete(w.t.Context(), jobtest.App, user)
 	if err == nil {
@@ -186,24 +186,24 @@ func place(e store.LogEvent) string {
 var steps = []string{"start", "backfill", "verify", "cutover", "drop", "rollback"}
 
 // step takes one.
-func (w *world) step(ctx context.Context, name string, to schema.Name) (migration.Status, error) {
+func (w *harness) step(ctx context.Context, name string, to schema.Name) (migration.Status, error) {
 	switch name {
 	case "start":
-		return w.mover.Begin(ctx, jobtest.App, to)
+		return w.migrator.Start(ctx, jobtest.App, to)
 	case "backfill":
-		return w.mover.Backfill(ctx, jobtest.App, 0)
+		return w.migrator.Backfill(ctx, jobtest.App, 0)
 	case "verify":
-		return w.mover.Verify(ctx, jobtest.App)
+		return w.migrator.Verify(ctx, jobtest.App)
 	case "cutover":
-		return w.mover.Cutover(ctx, jobtest.App)
+		return w.migrator.Cutover(ctx, jobtest.App)
 	case "drop":
-		return w.mover.Drop(ctx, jobtest.App, to.Other())
+		return w.migrator.Drop(ctx, jobtest.App, to.Other())
 	}
-	return w.mover.Rollback(ctx, jobtest.App)
+	return w.migrator.Rollback(ctx, jobtest.App)
 }
 
 // does takes steps of a move to a schema, each with all that it begins.
-func (w *world) does(to schema.Name, names ...string) migration.Status {
+func (w *harness) does(to schema.Name, names ...string) migration.Status {
 	w.t.Helper()
 	for _, name := range names {
 		if _, err := w.step(w.t.Context(), name, to); err != nil {
@@ -215,23 +215,23 @@ func (w *world) does(to schema.Name, names ...string) migration.Status {
 }
 
 // moves does all of a move, and checks after every step that its job is done.
-func (w *world) moves(to schema.Name) {
+func (w *harness) moves(to schema.Name) {
 	w.t.Helper()
 	for _, name := range steps[:5] {
 		w.wantDone(w.does(to, name))
 	}
 }
 
-func (w *world) wantDone(s migration.Status) {
+func (w *harness) wantDone(s migration.Status) {
 	w.t.Helper()
 	if s.Job != nil && (s.Job.State != job.Done || s.Job.Totals.Faulty > 0) {
 		w.t.Fatalf("%s is %s, error %q, faults %q", s.Job.ID, s.Job.State, s.Job.Error, s.Faults)
 	}
 }
 
-func (w *world) status() migration.Status {
+func (w *harness) status() migration.Status {
 	w.t.Helper()
-	s, err := w.mover.Status(w.t.Context(), jobtest.App)
+	s, err := w.migrator.Status(w.t.Context(), jobtest.App)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func (w *world) status() migration.Status {
 
 // rowsIn are the rows of one schema, by their places, as texts. Of a wide row without
 // filters only the original tells type and name.
-func (w *world) rowsIn(app string, n schema.Name) map[string]string {
+func (w *harness) rowsIn(app string, n schema.Name) map[string]string {
 	w.t.Helper()
 	rows := map[string]string{}
 	err := w.store.Log(app, schema.Of(n)).Scan(w.t.Context(), n, store.Range{}, 0, func(e store.Entry) error {
@@ -268,7 +268,7 @@ func rowText(e store.LogEvent) string {
 
 // wantRows checks that one schema holds the events that exist, those since a time,
 // and nothing else.
-func (w *world) wantRows(n schema.Name, since int64) {
+func (w *harness) wantRows(n schema.Name, since int64) {
 	w.t.Helper()
 	want := map[string]string{}
 	for k, e := range w.events {
@@ -295,13 +295,13 @@ func (w *world) wantRows(n schema.Name, since int64) {
 }
 
 // wantBoth checks that the schemas of a move hold the same.
-func (w *world) wantBoth() {
+func (w *harness) wantBoth() {
 	w.t.Helper()
 	w.wantRows(schema.Narrow, 0)
 	w.wantRows(schema.Wide, 0)
 }
 
-func (w *world) wantEmpty(n schema.Name) {
+func (w *harness) wantEmpty(n schema.Name) {
 	w.t.Helper()
 	if rows := w.rowsIn(jobtest.App, n); len(rows) > 0 {
 		w.t.Errorf("%d rows are left in %s: %.300s", len(rows), n, fmt.Sprint(rows))

@@ -1,7 +1,6 @@
-package job_test
+package jobtest
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,61 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"cloud.google.com/go/firestore"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/job"
-	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 )
 
-func TestMemory(t *testing.T) {
-	testJobs(t, func(*testing.T) job.Jobs { return job.NewMemory() })
-}
-
-// The tests of Firestore run against one official emulator, each on a database of
-// its own.
-func TestFirestore(t *testing.T) {
-	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
-	testJobs(t, func(t *testing.T) job.Jobs { return job.NewFirestore(database(t), "recomputes") })
-	t.Run("Collections", func(t *testing.T) {
-		client := database(t)
-		create(t, job.NewFirestore(client, "recomputes"), draftOf("shop", "strategy-7"))
-		_, err := job.NewFirestore(client, "moves").Job(t.Context(), "shop", "strategy-7")
-		wantError(t, "in another collection", err, job.ErrNotFound)
-		if _, err := client.Doc("apps/shop/recomputes/strategy-7").Get(t.Context()); err != nil {
-			t.Errorf("where it lies: %v", err)
-		}
-	})
-	t.Run("ExpiryFields", func(t *testing.T) { testExpiryFields(t, database(t)) })
-}
-
-// database is a new one.
-func database(t *testing.T) *firestore.Client {
-	client, err := firestore.NewClient(t.Context(), "affinity-"+strings.ToLower(rand.Text()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
-}
-
-// Collections have stores of their own, and keep them.
-func TestMemories(t *testing.T) {
-	stores := job.NewMemories()
-	create(t, stores("recomputes"), draftOf("shop", "strategy-7"))
-	got, err := stores("recomputes").Job(t.Context(), "shop", "strategy-7")
-	same(t, "the one it is in", got, err, draftOf("shop", "strategy-7"))
-	_, err = stores("moves").Job(t.Context(), "shop", "strategy-7")
-	wantError(t, "another", err, job.ErrNotFound)
-}
-
-// testJobs holds a store to what every store promises. open returns an empty one.
-func testJobs(t *testing.T, open func(*testing.T) job.Jobs) {
+// TestJobs checks that a store of jobs keeps what job.Jobs promises. open returns an
+// empty store of jobs with Params.
+func TestJobs(t *testing.T, open func(*testing.T) job.Jobs) {
 	for _, tt := range []struct {
 		name string
 		run  func(*testing.T, job.Jobs)
@@ -91,24 +44,24 @@ func testJobs(t *testing.T, open func(*testing.T) job.Jobs) {
 
 var begun = time.Date(2026, 11, 21, 3, 0, 0, 123456000, time.UTC)
 
-// draftOf is a new job.
-func draftOf(app, id string) job.Job {
+// Draft returns a new job.
+func Draft(app, id string) job.Job {
 	return job.Job{
-		App: app, ID: id, State: job.Planning, Trigger: "strategy", StrategyVersion: 7, RetentionDays: 90,
-		OnlyStale: true, Maintain: true, StartedAt: begun,
-		Kind: "backfill", Lanes: 4, From: "wide", To: "narrow", Rate: 1000, Since: begun.Add(-90 * 24 * time.Hour),
+		App: app, ID: id, Kind: "backfill", State: job.Planning, MaxInFlight: 4, StartedAt: begun,
+		Params: Params{Version: 7, OnlyStale: true, LogWindow: job.LogWindow{RetentionDays: 90, Since: begun.Add(-90 * 24 * time.Hour)}},
 	}
 }
 
-func create(t *testing.T, s job.Jobs, j job.Job) {
+// Create stores a job.
+func Create(t *testing.T, s job.Jobs, j job.Job) {
 	t.Helper()
 	if err := s.Create(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// same checks what a call returned.
-func same[T any](t *testing.T, what string, got T, err error, want T) {
+// Same checks what a call returned.
+func Same[T any](t *testing.T, what string, got T, err error, want T) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -118,7 +71,8 @@ func same[T any](t *testing.T, what string, got T, err error, want T) {
 	}
 }
 
-func wantError(t *testing.T, what string, err, want error) {
+// WantError checks the error of a call.
+func WantError(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("%s: got error %v, want %v", what, err, want)
@@ -126,39 +80,38 @@ func wantError(t *testing.T, what string, err, want error) {
 }
 
 func testCreate(t *testing.T, s job.Jobs) {
-	want := draftOf("shop", "strategy-7")
+	want := Draft("shop", "strategy-7")
 	late := want
 	late.StartedAt = want.StartedAt.Add(999).In(time.FixedZone("", 3600)) // ns, which no store keeps
-	late.Since = want.Since.Add(999).In(time.FixedZone("", 3600))
-	create(t, s, late)
+	Create(t, s, late)
 	got, err := s.Job(t.Context(), "shop", "strategy-7")
-	same(t, "job", got, err, want)
+	Same(t, "job", got, err, want)
 
 	again := want
-	again.StrategyVersion = 8
-	wantError(t, "create it again", s.Create(t.Context(), again), job.ErrExists)
+	again.Params = Params{Version: 8}
+	WantError(t, "create it again", s.Create(t.Context(), again), job.ErrExists)
 	got, err = s.Job(t.Context(), "shop", "strategy-7")
-	same(t, "job after the second creation", got, err, want)
+	Same(t, "job after the second creation", got, err, want)
 
 	// Ids are the app's own, and an app may have any id.
 	for _, app := range []string{"other", "__x__", "A-b_9"} {
-		create(t, s, draftOf(app, "strategy-7"))
+		Create(t, s, Draft(app, "strategy-7"))
 		got, err := s.Job(t.Context(), app, "strategy-7")
-		same(t, app, got, err, draftOf(app, "strategy-7"))
+		Same(t, app, got, err, Draft(app, "strategy-7"))
 	}
 }
 
 func testCreateRefused(t *testing.T, s job.Jobs) {
-	running := draftOf("shop", "strategy-1")
+	running := Draft("shop", "strategy-1")
 	running.State = job.Running
-	for _, j := range []job.Job{draftOf("sh/op", "strategy-1"), draftOf("", "strategy-1"), draftOf("shop", ""), draftOf("shop", "a/b"),
-		draftOf("shop", "strategy-"+strings.Repeat("1", 101)), draftOf("shop", "__x__"), running} {
+	for _, j := range []job.Job{Draft("sh/op", "strategy-1"), Draft("", "strategy-1"), Draft("shop", ""), Draft("shop", "a/b"),
+		Draft("shop", "strategy-"+strings.Repeat("1", 101)), Draft("shop", "__x__"), running} {
 		if err := s.Create(t.Context(), j); err == nil || errors.Is(err, job.ErrExists) {
 			t.Errorf("create %q of %q, %s: got error %v, want it refused", j.ID, j.App, j.State, err)
 		}
 	}
 	jobs, err := s.List(t.Context(), "shop", 10)
-	same(t, "jobs", jobs, err, nil)
+	Same(t, "jobs", jobs, err, nil)
 }
 
 // Every change of state that there is, and none besides.
@@ -173,7 +126,7 @@ func testStates(t *testing.T, s job.Jobs) {
 	for i, from := range states {
 		for k, to := range states {
 			id := fmt.Sprintf("manual-%d-%d", i, k)
-			create(t, s, draftOf("shop", id))
+			Create(t, s, Draft("shop", id))
 			for _, state := range ways[from] {
 				move(t, s, id, state)
 			}
@@ -186,7 +139,7 @@ func testStates(t *testing.T, s job.Jobs) {
 					t.Errorf("%s to %s: got %s, error %v", from, to, got.State, err)
 				}
 			case from.Ended():
-				wantError(t, fmt.Sprintf("%s to %s", from, to), err, job.ErrEnded)
+				WantError(t, fmt.Sprintf("%s to %s", from, to), err, job.ErrEnded)
 			case from != to && (err == nil || errors.Is(err, job.ErrEnded)):
 				t.Errorf("%s to %s: got error %v, want it refused", from, to, err)
 			}
@@ -205,30 +158,30 @@ func move(t *testing.T, s job.Jobs, id string, state job.State) {
 }
 
 func testUpdate(t *testing.T, s job.Jobs) {
-	create(t, s, draftOf("shop", "strategy-7"))
-	create(t, s, draftOf("shop", "strategy-8"))
-	want := draftOf("shop", "strategy-7")
+	Create(t, s, Draft("shop", "strategy-7"))
+	Create(t, s, Draft("shop", "strategy-8"))
+	want := Draft("shop", "strategy-7")
 	want.State, want.PlanStep, want.Error, want.FinishedAt = job.Cancelled, 3, "why", begun.Add(time.Hour)
-	want.Totals = job.Totals{Shards: 3, Done: 2, Failed: 1, PlannedUsers: 4, Visited: 5, Users: 6, Events: 7, Stale: 8,
-		Changed: 9, Left: 10, Faulty: 11}
+	want.Totals = job.Totals{Shards: 3, Done: 2, Failed: 1, PlannedUsers: 4, Stale: 8,
+		Counts: job.Counts{Visited: 5, Users: 6, Events: 7, Changed: 9, Left: 10, Faulty: 11}}
 	got, err := s.Update(t.Context(), "shop", "strategy-7", func(j *job.Job) error {
 		j.State, j.PlanStep, j.Error, j.FinishedAt, j.Totals = want.State, want.PlanStep, want.Error, want.FinishedAt.Add(1), want.Totals
 		return nil
 	})
-	same(t, "what Update returns", got, err, want)
+	Same(t, "what Update returns", got, err, want)
 	got, err = s.Job(t.Context(), "shop", "strategy-7")
-	same(t, "job", got, err, want)
+	Same(t, "job", got, err, want)
 
 	refused := errors.New("refused")
 	_, err = s.Update(t.Context(), "shop", "strategy-8", func(j *job.Job) error { j.PlanStep = 9; return refused })
-	wantError(t, "a change that is given up", err, refused)
+	WantError(t, "a change that is given up", err, refused)
 	got, err = s.Job(t.Context(), "shop", "strategy-8")
-	same(t, "job after it", got, err, draftOf("shop", "strategy-8"))
+	Same(t, "job after it", got, err, Draft("shop", "strategy-8"))
 }
 
 // No change made at the same time as others is lost.
 func testUpdatesAtOnce(t *testing.T, s job.Jobs) {
-	create(t, s, draftOf("shop", "strategy-7"))
+	Create(t, s, Draft("shop", "strategy-7"))
 	const n = 10
 	var group sync.WaitGroup
 	for range n {
@@ -246,34 +199,34 @@ func testUpdatesAtOnce(t *testing.T, s job.Jobs) {
 
 func testList(t *testing.T, s job.Jobs) {
 	none, err := s.List(t.Context(), "shop", 5)
-	same(t, "no jobs", none, err, nil)
-	create(t, s, draftOf("other", "manual-1"))
+	Same(t, "no jobs", none, err, nil)
+	Create(t, s, Draft("other", "manual-1"))
 	var all []job.Job
 	for i, id := range []string{"nightly-2026-11-21", "strategy-10", "strategy-9", "manual-a", "manual-b"} {
-		j := draftOf("shop", id)
+		j := Draft("shop", id)
 		j.StartedAt = begun.Add(time.Duration(min(i, 3)) * time.Hour) // the last two at the same time
-		create(t, s, j)
+		Create(t, s, j)
 		all = append(all, j)
 	}
 	slices.Reverse(all)
 	got, err := s.List(t.Context(), "shop", 100)
-	same(t, "all", got, err, all)
+	Same(t, "all", got, err, all)
 	got, err = s.List(t.Context(), "shop", 2)
-	same(t, "the newest two", got, err, all[:2])
+	Same(t, "the newest two", got, err, all[:2])
 
 	move(t, s, "manual-b", job.Superseded)
 	move(t, s, "strategy-10", job.Cancelled)
 	move(t, s, "nightly-2026-11-21", job.Running)
 	all[4].State = job.Running
 	got, err = s.Unfinished(t.Context(), "shop")
-	same(t, "unfinished", got, err, []job.Job{all[1], all[2], all[4]})
+	Same(t, "unfinished", got, err, []job.Job{all[1], all[2], all[4]})
 }
 
 func testShards(t *testing.T, s job.Jobs) {
-	create(t, s, draftOf("shop", "strategy-7"))
-	create(t, s, draftOf("shop", "strategy-8"))
+	Create(t, s, Draft("shop", "strategy-7"))
+	Create(t, s, Draft("shop", "strategy-8"))
 	_, err := s.LastShard(t.Context(), "shop", "strategy-7")
-	wantError(t, "last of none", err, job.ErrNotFound)
+	WantError(t, "last of none", err, job.ErrNotFound)
 	var all []job.Shard
 	for n := range 12 { // beyond 10, where names and numbers may differ in order
 		shard := job.Shard{N: n, From: fmt.Sprintf("u%02d", n), To: fmt.Sprintf("u%02d", n+1), State: job.ShardOpen,
@@ -283,33 +236,33 @@ func testShards(t *testing.T, s job.Jobs) {
 		}
 		all = append(all, shard)
 		last, err := s.LastShard(t.Context(), "shop", "strategy-7")
-		same(t, "last", last, err, shard)
+		Same(t, "last", last, err, shard)
 	}
-	wantError(t, "create one again", s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: 3, State: job.ShardOpen}), job.ErrExists)
+	WantError(t, "create one again", s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: 3, State: job.ShardOpen}), job.ErrExists)
 	got, err := s.Shard(t.Context(), "shop", "strategy-7", 3)
-	same(t, "shard 3", got, err, all[3])
+	Same(t, "shard 3", got, err, all[3])
 
 	want := all[3]
-	want.Step, want.Pass, want.Next, want.Swept, want.LastTry = 1, 2, "u03x", true, true
+	want.Step, want.Pass, want.Next, want.Processed, want.LastTry = 1, 2, "u03x", true, true
 	want.Visited, want.Users, want.Events, want.Stale = 5, 4, 3, 2
 	want.Changed, want.Left, want.Faulty, want.Faults = 6, 7, 8, []string{"u03: bent", "u03x: broken"}
 	got, err = s.UpdateShard(t.Context(), "shop", "strategy-7", 3, func(s *job.Shard) error { *s = want; return nil })
-	same(t, "what UpdateShard returns", got, err, want)
+	Same(t, "what UpdateShard returns", got, err, want)
 	got, err = s.Shard(t.Context(), "shop", "strategy-7", 3)
-	same(t, "changed shard", got, err, want)
+	Same(t, "changed shard", got, err, want)
 	all[3] = want
 
 	list, err := s.ShardsIn(t.Context(), "shop", "strategy-7", job.ShardOpen, 100)
-	same(t, "open ones", list, err, all)
+	Same(t, "open ones", list, err, all)
 	list, err = s.ShardsIn(t.Context(), "shop", "strategy-7", job.ShardOpen, 3)
-	same(t, "the first three", list, err, all[:3])
+	Same(t, "the first three", list, err, all[:3])
 	list, err = s.ShardsIn(t.Context(), "shop", "strategy-8", job.ShardOpen, 100)
-	same(t, "of another job", list, err, nil)
+	Same(t, "of another job", list, err, nil)
 }
 
 // A shard that has ended never changes.
 func testShardsEnd(t *testing.T, s job.Jobs) {
-	create(t, s, draftOf("shop", "strategy-7"))
+	Create(t, s, Draft("shop", "strategy-7"))
 	for n, state := range []job.ShardState{job.ShardDone, job.ShardFailed} {
 		shard := job.Shard{N: n, State: job.ShardOpen}
 		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {
@@ -318,19 +271,19 @@ func testShardsEnd(t *testing.T, s job.Jobs) {
 		end := func(s *job.Shard) error { s.State, s.Error = state, "why"; return nil }
 		shard.State, shard.Error = state, "why"
 		got, err := s.UpdateShard(t.Context(), "shop", "strategy-7", n, end)
-		same(t, "end it", got, err, shard)
+		Same(t, "end it", got, err, shard)
 		_, err = s.UpdateShard(t.Context(), "shop", "strategy-7", n, func(s *job.Shard) error { s.State, s.Users = job.ShardOpen, 5; return nil })
-		wantError(t, "change it", err, job.ErrEnded)
+		WantError(t, "change it", err, job.ErrEnded)
 		got, err = s.Shard(t.Context(), "shop", "strategy-7", n)
-		same(t, "it", got, err, shard)
+		Same(t, "it", got, err, shard)
 		list, err := s.ShardsIn(t.Context(), "shop", "strategy-7", state, 5)
-		same(t, "those of its state", list, err, []job.Shard{shard})
+		Same(t, "those of its state", list, err, []job.Shard{shard})
 	}
 }
 
 // Of changes that all build upon the same state one is made.
 func testShardUpdatesAtOnce(t *testing.T, s job.Jobs) {
-	create(t, s, draftOf("shop", "strategy-7"))
+	Create(t, s, Draft("shop", "strategy-7"))
 	if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{State: job.ShardOpen}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,153 @@
+package jobdb
+
+import (
+	"context"
+	"fmt"
+
+	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/job"
+)
+
+func (s *store) CreateShard(ctx context.Context, app, id string, shard job.Shard) error {
+	ref, err := s.shardRef(app, id, shard.N)
+	if err != nil {
+		return err
+	}
+	if _, err := ref.Create(ctx, shard.Prepared()); err != nil {
+		return fmt.Errorf("create shard %d of job %s: %w", shard.N, id, existing(err))
+	}
+	return nil
+}
+
+func (s *store) Shard(ctx context.Context, app, id string, n int) (job.Shard, error) {
+	ref, err := s.shardRef(app, id, n)
+	if err != nil {
+		return job.Shard{}, err
+	}
+	shard, _, err := read(ctx, ref, decodeShard)
+	if err != nil {
+		return job.Shard{}, fmt.Errorf("read shard %d of job %s: %w", n, id, err)
+	}
+	return shard, nil
+}
+
+// shards is the query of all shards of a job.
+func (s *store) shards(app, id string) (firestore.Query, error) {
+	ref, err := s.jobRef(app, id)
+	if err != nil {
+		return firestore.Query{}, err
+	}
+	return ref.Collection("shards").Query, nil
+}
+
+func (s *store) LastShard(ctx context.Context, app, id string) (job.Shard, error) {
+	query, err := s.shards(app, id)
+	if err != nil {
+		return job.Shard{}, err
+	}
+	last, err := list(ctx, query.OrderBy("n", firestore.Desc).Limit(1), decodeShard, "shards of job "+id)
+	if err == nil && len(last) == 0 {
+		err = fmt.Errorf("last shard of job %s: %w", id, job.ErrNotFound)
+	}
+	if err != nil {
+		return job.Shard{}, err
+	}
+	return last[0], nil
+}
+
+func (s *store) ShardsIn(ctx context.Context, app, id string, state job.ShardState, limit int) ([]job.Shard, error) {
+	query, err := s.shards(app, id)
+	if err != nil {
+		return nil, err
+	}
+	return list(ctx, query.Where("state", "==", state).Limit(limit), decodeShard, "shards of job "+id)
+}
+
+func (s *store) UpdateShard(ctx context.Context, app, id string, n int, change func(*job.Shard) error) (job.Shard, error) {
+	ref, err := s.shardRef(app, id, n)
+	if err != nil {
+		return job.Shard{}, err
+	}
+	shard, err := update(ctx, ref, decodeShard, func(s job.Shard) (job.Shard, []firestore.Update, error) {
+		s, err := s.Apply(change)
+		return s, []firestore.Update{
+			{Path: "state", Value: s.State}, {Path: "step", Value: s.Step}, {Path: "pass", Value: s.Pass}, {Path: "next", Value: s.Next},
+			{Path: "swept", Value: s.Processed}, {Path: "lastTry", Value: s.LastTry}, {Path: "visited", Value: s.Visited},
+			{Path: "users", Value: s.Users}, {Path: "events", Value: s.Events}, {Path: "changed", Value: s.Changed}, {Path: "left", Value: s.Left},
+			{Path: "faulty", Value: s.Faulty}, {Path: "faults", Value: s.Faults}, {Path: "stale", Value: s.Stale}, {Path: "error", Value: s.Error},
+			{Path: "expiresAt", Value: expiryField(s.ExpiresAt)},
+		}, err
+	})
+	if err != nil {
+		return job.Shard{}, fmt.Errorf("update shard %d of job %s: %w", n, id, err)
+	}
+	return shard, nil
+}
+
+func (s *store) Faults(ctx context.Context, app, id string, limit int) ([]string, error) {
+	query, err := s.shards(app, id)
+	if err != nil {
+		return nil, err
+	}
+	// Each of these shards has a fault at least. They come in the order of how many
+	// they have: an order by number would need an index of both fields.
+	faulty, err := list(ctx, query.Where("faulty", ">", 0).Limit(limit), decodeShard, "faulty shards of job "+id)
+	return job.FirstFaults(faulty, limit), err
+}
+
+func (s *store) Totals(ctx context.Context, app, id string) (job.Totals, error) {
+	query, err := s.shards(app, id)
+	if err != nil {
+		return job.Totals{}, err
+	}
+	var t job.Totals
+	g, ctx := errgroup.WithContext(ctx)
+	// One query for each sum: sums of several fields at once would need an index of
+	// all of them.
+	count := func(into *int, q firestore.Query) {
+		g.Go(func() error {
+			n, err := aggregate(ctx, q.NewAggregationQuery().WithCount(aggregated))
+			*into = int(n)
+			return err
+		})
+	}
+	sum := func(into *int64, field string) {
+		g.Go(func() (err error) {
+			*into, err = aggregate(ctx, query.NewAggregationQuery().WithSum(field, aggregated))
+			return err
+		})
+	}
+	count(&t.Shards, query)
+	count(&t.Done, query.Where("state", "==", job.ShardDone))
+	count(&t.Failed, query.Where("state", "==", job.ShardFailed))
+	sum(&t.PlannedUsers, "plannedUsers")
+	sum(&t.Visited, "visited")
+	sum(&t.Users, "users")
+	sum(&t.Events, "events")
+	sum(&t.Changed, "changed")
+	sum(&t.Left, "left")
+	sum(&t.Faulty, "faulty")
+	sum(&t.Stale, "stale")
+	if err := g.Wait(); err != nil {
+		return job.Totals{}, fmt.Errorf("sum up job %s: %w", id, err)
+	}
+	return t, nil
+}
+
+// aggregated is the name of the one number that an aggregation asks for.
+const aggregated = "n"
+
+func aggregate(ctx context.Context, query *firestore.AggregationQuery) (int64, error) {
+	result, err := query.Get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	value, ok := result[aggregated].(*firestorepb.Value)
+	if !ok {
+		return 0, fmt.Errorf("an aggregation answered %T", result[aggregated])
+	}
+	return value.GetIntegerValue(), nil
+}

@@ -1,0 +1,60 @@
+package jobtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/job"
+)
+
+// What has not ended never expires, whatever a caller says; what has does when he
+// says.
+func testExpiry(t *testing.T, s job.Jobs) {
+	at := begun.Add(job.Kept)
+	eager := Draft("shop", "strategy-7")
+	eager.ExpiresAt = at
+	Create(t, s, eager)
+	wantExpiry := func(what string, want time.Time) {
+		t.Helper()
+		j, err := s.Job(t.Context(), "shop", "strategy-7")
+		Same(t, what, j.ExpiresAt, err, want)
+	}
+	wantExpiry("a new job", time.Time{})
+	for _, state := range []job.State{job.Planning, job.Running} {
+		j, err := s.Update(t.Context(), "shop", "strategy-7", func(j *job.Job) error { j.State, j.ExpiresAt = state, at; return nil })
+		Same(t, "what Update returns", j.ExpiresAt, err, time.Time{})
+		wantExpiry(string(state), time.Time{})
+	}
+	j, err := s.Update(t.Context(), "shop", "strategy-7", func(j *job.Job) error {
+		j.State, j.ExpiresAt = job.Done, at.Add(999).In(time.FixedZone("", 3600))
+		return nil
+	})
+	Same(t, "what Update returns", j.ExpiresAt, err, at)
+	wantExpiry("done", at)
+}
+
+func testShardExpiry(t *testing.T, s job.Jobs) {
+	at := begun.Add(job.Kept)
+	Create(t, s, Draft("shop", "strategy-7"))
+	for n, c := range []struct {
+		created, becomes job.ShardState
+		want             time.Time
+	}{
+		{job.ShardOpen, job.ShardOpen, time.Time{}},
+		{job.ShardOpen, job.ShardDone, at},
+		{job.ShardOpen, job.ShardFailed, at},
+		{job.ShardDone, "", at},
+	} {
+		if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: n, State: c.created, ExpiresAt: at}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Shard(t.Context(), "shop", "strategy-7", n)
+		if want := c.want; c.becomes != "" {
+			Same(t, "a new shard", got.ExpiresAt, err, time.Time{})
+			got, err = s.UpdateShard(t.Context(), "shop", "strategy-7", n, func(s *job.Shard) error { s.State, s.ExpiresAt = c.becomes, at; return nil })
+			Same(t, "what UpdateShard returns", got.ExpiresAt, err, want)
+		}
+		got, err = s.Shard(t.Context(), "shop", "strategy-7", n)
+		Same(t, "shard "+string(got.State), got.ExpiresAt, err, c.want)
+	}
+}

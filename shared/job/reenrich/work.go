@@ -1,0 +1,220 @@
+package reenrich
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// A batch is resolved when it has maxEvents events, which fit in a message, or
+	// maxBytes of originals.
+	maxEvents = 500
+	maxBytes  = 4 << 20
+	// stepRows is how many rows are read between two checkpoints: a second's, or
+	// less.
+	stepRows = 10_000
+)
+
+// Resolver looks objects up in the current catalog.
+type Resolver interface {
+	Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error)
+}
+
+// Publisher sends a message to process, in several parts if it is large.
+type Publisher interface {
+	Publish(ctx context.Context, m bus.Message) error
+}
+
+// Work is what a job does to the log. All parts must be set in the function that
+// runs its tasks.
+type Work struct {
+	Store *store.Store
+	// Catalog must read the settings of indexes past any cache: an event that was
+	// resolved once is not resolved again.
+	Catalog Resolver
+	Bus     Publisher
+	Apps    job.Apps
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+var _ job.Work = Work{}
+
+// Obsolete never ends a job: under any configuration events get the objects that
+// are known now.
+func (Work) Obsolete(job.Job, config.App) string { return "" }
+
+// Verify finds nothing: process applies what was published.
+func (Work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
+
+// pass is one call of Process.
+type pass struct {
+	Work
+	job      job.Job
+	app      config.App
+	shard    job.Shard
+	until    time.Time
+	progress func(job.Progress) error
+
+	next   string
+	counts Counts
+	faults []string
+	user   string // of the last row
+	rows   int    // since the last step
+	// Events with unknown objects that are to be resolved, how many of each were
+	// unknown, and the bytes of their originals.
+	batch   []bus.Logged
+	unknown []int
+	bytes   int
+}
+
+// errTime ends a scan when the time is over.
+var errTime = errors.New("the time of the task is over")
+
+// Process reads the log of a shard's users. Progress.Next is a place in the log.
+func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
+	progress func(job.Progress) error) (job.Progress, error) {
+	s := &pass{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, next: shard.Next}
+	rows := store.Range{From: shard.Next, To: shard.To}
+	s.user = rows.Within() // the task that began the user's log has counted them
+	err := w.Store.Log(app.ID, app.Log).ScanOriginals(ctx, rows, job.ParamsOf[Params](j).SinceMillis(), func(e store.Entry) error {
+		return s.row(ctx, e)
+	})
+	if errors.Is(err, errTime) {
+		return s.soFar(), nil
+	}
+	if err == nil {
+		err = s.flush(ctx)
+	}
+	if err == nil {
+		err = s.checkSchema(ctx)
+	}
+	if err != nil {
+		return s.soFar(), err
+	}
+	// Users without events in the window are processed as well.
+	s.counts.Visited = max(s.counts.Visited, shard.PlannedUsers-shard.Visited)
+	done := s.soFar()
+	done.Done = true
+	return done, progress(done)
+}
+
+// soFar is what the pass has done.
+func (s *pass) soFar() job.Progress {
+	return job.Progress{Next: s.next, Counts: s.counts.stored(), Faults: s.faults}
+}
+
+// row processes a row of the log.
+func (s *pass) row(ctx context.Context, e store.Entry) error {
+	s.counts.Events++
+	if e.User != s.user {
+		s.user = e.User
+		s.counts.Visited++
+		s.counts.Users++
+	}
+	if err := s.pick(e); err != nil {
+		s.fault(ctx, e, err)
+	}
+	if s.rows++; s.rows < stepRows && len(s.batch) < maxEvents && s.bytes < maxBytes {
+		return nil
+	}
+	s.rows = 0
+	if err := errors.Join(s.flush(ctx), s.checkSchema(ctx)); err != nil {
+		return err
+	}
+	s.next = e.After()
+	if err := s.progress(s.soFar()); err != nil {
+		return err
+	}
+	if !s.Now().Before(s.until) {
+		return errTime
+	}
+	return nil
+}
+
+// checkSchema returns an error if the log has migrated since the job's app was read:
+// the rows of a schema that is no longer read are removed some time later, so that a
+// scan of it misses events.
+func (s *pass) checkSchema(ctx context.Context) error {
+	now, err := s.Apps.App(ctx, s.app.ID)
+	if err == nil && now.Log.Generation != s.app.Log.Generation {
+		err = profile.ErrSchemaChanged
+	}
+	if err != nil {
+		return fmt.Errorf("continue with the log of %s, %s: %w", s.app.ID, s.app.Log.Read, err)
+	}
+	return nil
+}
+
+// pick adds an event with unknown objects to the batch. An error means that its row
+// is damaged.
+func (s *pass) pick(e store.Entry) error {
+	if e.Fault != nil {
+		return e.Fault
+	}
+	o, err := enrich.ReadOriginal(e.Original)
+	if err != nil || o.UnknownObjects == 0 {
+		return err
+	}
+	logged, err := o.Logged(e.User, e.Time, e.ID)
+	if err != nil {
+		return err
+	}
+	s.batch, s.unknown, s.bytes = append(s.batch, logged), append(s.unknown, o.UnknownObjects), s.bytes+len(e.Original)
+	return nil
+}
+
+// fault counts a row that cannot be read, and logs the first job.MaxFaults.
+func (s *pass) fault(ctx context.Context, e store.Entry, err error) {
+	if s.counts.Unreadable++; len(s.faults) >= job.MaxFaults {
+		return
+	}
+	s.faults = append(s.faults, fmt.Sprintf("%s: %v", e.Key(), err))
+	s.Log.LogAttrs(ctx, slog.LevelError, "row of the log is damaged, left out of the re-enrichment", slog.String("app", s.app.ID),
+		slog.String("reenrich", s.job.ID), slog.String("key", e.Key()), slog.Any("error", err))
+}
+
+// flush resolves the batch and publishes the events that have newly known objects.
+func (s *pass) flush(ctx context.Context) error {
+	if len(s.batch) == 0 {
+		return nil
+	}
+	events := make([]event.Event, len(s.batch))
+	for i := range s.batch {
+		events[i] = s.batch[i].Event
+	}
+	objects, err := s.Catalog.Resolve(ctx, s.app.ID, events)
+	if err != nil {
+		return fmt.Errorf("reenrich %d events of %s: %w", len(events), s.app.ID, err)
+	}
+	resolved := s.batch[:0]
+	for i := range events {
+		if enrich.UnknownObjects(&events[i], objects) < s.unknown[i] {
+			resolved = append(resolved, s.batch[i])
+		}
+	}
+	if len(resolved) > 0 && s.job.Kind != DryRun {
+		m, err := bus.NewReenriched(s.app.ID, s.Now(), resolved, objects)
+		if err != nil {
+			return err
+		}
+		if err := s.Bus.Publish(ctx, m); err != nil {
+			return fmt.Errorf("reenrich %d events of %s: %w", len(resolved), s.app.ID, err)
+		}
+	}
+	s.counts.Resolved += int64(len(resolved))
+	s.counts.StillUnknown += int64(len(events) - len(resolved))
+	s.batch, s.unknown, s.bytes = nil, s.unknown[:0], 0
+	return nil
+}

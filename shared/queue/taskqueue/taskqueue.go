@@ -1,0 +1,154 @@
+// Package taskqueue is a queue.Queue on Cloud Tasks. It is the only place that
+// knows Cloud Tasks. It keeps no data of its own; the tasks live in the queue that
+// the configuration names.
+package taskqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	cloudtasks "cloud.google.com/go/cloudtasks/apiv2"
+	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
+	"github.com/googleapis/gax-go/v2"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+// Config names the queue and the worker.
+type Config struct {
+	// Queue is the full name of the queue: projects/P/locations/L/queues/Q.
+	Queue string `env:"TASKS_QUEUE,required"`
+	// WorkerURL is the base URL of the worker; a task's path is appended to it.
+	WorkerURL string `env:"WORKER_URL,required"`
+	// ServiceAccount is the e-mail address of the account that tasks call the worker
+	// as, which must be allowed to invoke it. Without one a task carries no identity,
+	// which only a local worker accepts.
+	ServiceAccount string `env:"TASKS_SERVICE_ACCOUNT"`
+	// Audience is the audience of the identity token. Default: WorkerURL, which is
+	// what Cloud Run wants; Cloud Tasks' own default would include the path.
+	Audience string `env:"TASKS_AUDIENCE"`
+	// Header is sent with every task. The local stack passes its worker's token here.
+	Header map[string]string
+}
+
+var queueName = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/queues/[A-Za-z0-9-]{1,100}$`)
+
+// Validate names all faults of the configuration.
+func (c Config) Validate() error {
+	var faults []error
+	if !queueName.MatchString(c.Queue) {
+		faults = append(faults, fmt.Errorf("TASKS_QUEUE %q is not projects/P/locations/L/queues/Q", c.Queue))
+	}
+	u, err := url.Parse(c.WorkerURL)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" {
+		faults = append(faults, fmt.Errorf("WORKER_URL %q is not an http or https URL without a query", c.WorkerURL))
+	}
+	return errors.Join(faults...)
+}
+
+// Client is a queue on Cloud Tasks that owns its connection.
+type Client struct {
+	tasks
+	client *cloudtasks.Client
+}
+
+var _ queue.Queue = (*Client)(nil)
+
+// Open makes a client; the first task connects. The error names what is wrong with
+// the configuration or the credentials.
+func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open the task queue: %w", err)
+	}
+	client, err := cloudtasks.NewClient(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("open the task queue %s: %w", cfg.Queue, err)
+	}
+	return &Client{tasks{client, cfg}, client}, nil
+}
+
+// Close releases the connection.
+func (c *Client) Close() error {
+	if err := c.client.Close(); err != nil {
+		return fmt.Errorf("close the task queue: %w", err)
+	}
+	return nil
+}
+
+// New returns the queue of a configuration, which must be valid, on a client that
+// the caller closes.
+func New(client *cloudtasks.Client, cfg Config) queue.Queue { return tasks{client, cfg} }
+
+// tasks is a queue on Cloud Tasks.
+type tasks struct {
+	client *cloudtasks.Client
+	cfg    Config
+}
+
+// maxWait bounds a Create whose context has no deadline, retries included.
+const maxWait = 20 * time.Second
+
+// retry repeats the call, which the client library never does because the task may
+// have been created. Our tasks are named, so a second attempt creates no second
+// task. ResourceExhausted is a quota of requests, which a wait cures too.
+var retry = gax.WithRetry(func() gax.Retryer {
+	return gax.OnCodes([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.ResourceExhausted},
+		gax.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2})
+})
+
+// Create adds a task to the queue.
+func (q tasks) Create(ctx context.Context, task queue.Task) error {
+	req, err := q.request(task)
+	if err != nil {
+		return fmt.Errorf("create task %q: %w", task.Name, err)
+	}
+	_, err = q.client.CreateTask(ctx, req, retry, gax.WithTimeout(maxWait))
+	switch status.Code(err) {
+	case codes.OK, codes.AlreadyExists:
+		return nil
+	case codes.InvalidArgument:
+		return fmt.Errorf("create task %s in %s: %w: %w", task.Name, q.cfg.Queue, queue.ErrInvalid, err)
+	}
+	return fmt.Errorf("create task %s in %s: %w", task.Name, q.cfg.Queue, err)
+}
+
+func (q tasks) request(task queue.Task) (*cloudtaskspb.CreateTaskRequest, error) {
+	if err := task.Validate(); err != nil {
+		return nil, err
+	}
+	worker := strings.TrimSuffix(q.cfg.WorkerURL, "/")
+	headers := map[string]string{}
+	maps.Copy(headers, q.cfg.Header)
+	headers["Content-Type"] = "application/json"
+	post := &cloudtaskspb.HttpRequest{
+		HttpMethod: cloudtaskspb.HttpMethod_POST,
+		Url:        worker + task.Path,
+		Headers:    headers,
+		Body:       task.Body,
+	}
+	if q.cfg.ServiceAccount != "" {
+		token := &cloudtaskspb.OidcToken{ServiceAccountEmail: q.cfg.ServiceAccount, Audience: q.cfg.Audience}
+		if token.Audience == "" {
+			token.Audience = worker
+		}
+		post.AuthorizationHeader = &cloudtaskspb.HttpRequest_OidcToken{OidcToken: token}
+	}
+	t := &cloudtaskspb.Task{
+		Name:        q.cfg.Queue + "/tasks/" + task.Name,
+		MessageType: &cloudtaskspb.Task_HttpRequest{HttpRequest: post},
+	}
+	if task.Delay > 0 {
+		t.ScheduleTime = timestamppb.New(time.Now().Add(task.Delay))
+	}
+	return &cloudtaskspb.CreateTaskRequest{Parent: q.cfg.Queue, Task: t}, nil
+}
