@@ -3,8 +3,8 @@ package profile
 import (
 	"context"
 	"runtime"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
@@ -13,47 +13,160 @@ import (
 )
 
 const (
-	// bulkUsers are computed and written together.
+	// bulkUsers is the number of users in a group.
 	bulkUsers = 256
-	// streamShare: histories are read as one stream if at least one user in so many
-	// is to be computed, else block by block.
+	// streamShare: a group reads its histories as one stream if at least one in so
+	// many of its users is stale, else block by block.
 	streamShare = 4
 )
 
-// bulk computes many users' profiles, a group of them at a time.
-type bulk struct {
-	e       *Engine
-	app     config.App
-	options RecomputeOptions
-	c       *affinity.Compiled
-	depth   int // groups at once
-	scratch sync.Pool
-	running sync.WaitGroup
+// RecomputeOptions say what a recompute does with each user.
+type RecomputeOptions struct {
+	// OnlyStale skips profiles that can be served as they are.
+	OnlyStale bool
+	// Maintain makes it the nightly run: it also folds and trims histories, and
+	// deletes blocks that no manifest names.
+	Maintain bool
+	// Discard computes and stores nothing.
+	Discard bool
+	// Until is the time after which no group is begun. Zero means no limit.
+	Until time.Time
 }
 
-// scratch is memory that one group after the other uses.
+// Progress is what a recompute has done of its range.
+type Progress struct {
+	Next string // From of what is left
+	Done bool   // nothing is left
+
+	Users   int64 // users seen
+	Known   int64 // users with an event in the window
+	Events  int64 // events read to compute profiles, scored or not
+	Written int64 // profiles stored
+	Folded  int64 // histories folded
+}
+
+func (p *Progress) add(q Progress) {
+	p.Users += q.Users
+	p.Known += q.Known
+	p.Events += q.Events
+	p.Written += q.Written
+	p.Folded += q.Folded
+}
+
+// bulk computes the profiles of many users.
+type bulk struct {
+	*env
+	logs     *logs
+	tickets  *tickets
+	computer *computer
+	folder   *folder
+	orphans  *orphans
+}
+
+func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions, progress func(Progress) error) (Progress, error) {
+	run := b.newRun(app, o)
+	ctx, stop := context.WithCancel(ctx)
+	defer run.running.Wait()
+	defer stop()
+	total, from, more := Progress{Next: r.From}, r.From, true
+	var groups []*group // started, in order
+	for {
+		for more && len(groups) < run.depth && (from == r.From || o.Until.IsZero() || b.now().Before(o.Until)) {
+			gr, err := run.next(ctx, store.Range{From: from, To: r.To})
+			if err != nil {
+				return total, err
+			}
+			from, more = gr.next, !gr.last
+			groups = append(groups, gr)
+			run.start(ctx, gr)
+		}
+		if len(groups) == 0 {
+			return total, nil
+		}
+		first := groups[0]
+		groups = groups[1:]
+		<-first.done
+		if first.err != nil {
+			return total, first.err
+		}
+		total.add(first.result)
+		total.Next, total.Done = first.next, first.last
+		if err := progress(total); err != nil {
+			return total, err
+		}
+	}
+}
+
+func (b *bulk) verify(ctx context.Context, app config.App, r store.Range) (int64, error) {
+	var stale int64
+	err := b.store.ScanUsers(ctx, app.ID, r.From, r.To, 0, store.UserSummary, func(_ string, row store.User) error {
+		if len(row.Summary) == 0 {
+			return nil
+		}
+		p, err := affinity.ParseProfile(row.Summary, 0)
+		if err != nil || p.StrategyVersion != app.StrategyVersion || p.RetentionDays != app.RetentionDays {
+			stale++
+		}
+		return nil
+	})
+	return stale, err
+}
+
+// bulkRun is one recompute: some groups of users at a time.
+type bulkRun struct {
+	*bulk
+	app      config.App
+	options  RecomputeOptions
+	compiled *affinity.Compiled
+	depth    int // groups at a time
+	scratch  sync.Pool
+	running  sync.WaitGroup
+}
+
+// scratch is memory that groups use one after the other.
 type scratch struct {
-	reader *history.Reader
+	blocks *history.Reader
 	scorer *affinity.Scorer
 	buffer []byte
 }
 
-func newBulk(e *Engine, app config.App, o RecomputeOptions) *bulk {
-	b := &bulk{e: e, app: app, options: o, c: affinity.Compile(app.Strategy), depth: 1 + runtime.GOMAXPROCS(0)}
-	b.scratch.New = func() any {
-		return &scratch{reader: history.NewReader(b.c), scorer: affinity.NewScorer(b.c, affinity.Window{})}
+func (b *bulk) newRun(app config.App, o RecomputeOptions) *bulkRun {
+	run := &bulkRun{bulk: b, app: app, options: o, compiled: affinity.Compile(app.Strategy), depth: 1 + runtime.GOMAXPROCS(0)}
+	run.scratch.New = func() any {
+		return &scratch{blocks: history.NewReader(run.compiled), scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
 	}
-	return b
+	return run
 }
 
-// group is some users that follow each other.
+// bulkUser is a user of a group.
+type bulkUser struct {
+	user
+	stale bool // the profile is to be computed
+	done  bool // the profile has been computed
+
+	scorer   *affinity.Scorer
+	unfolded int // events outside the blocks
+	events   int // read from blocks
+	missing  map[history.BlockID]bool
+	restart  bool
+}
+
+// expect records that a block is still to be read.
+func (u *bulkUser) expect(id history.BlockID) {
+	if u.missing == nil {
+		u.missing = map[history.BlockID]bool{}
+	}
+	u.missing[id] = true
+}
+
+// group is a number of successive users.
 type group struct {
-	works  []*work // in the order of their rows
-	byUser map[string]*work
-	stale  int // of works, to be computed
+	users  []*bulkUser // in the order of their rows
+	byUser map[string]*bulkUser
+	stale  int // number of stale users
 	first  string
-	next   string // the user after the last
-	end    string // where the rows end that belong to it
+	next   string // the user after the last one
+	end    string // the end of the group's rows
 	last   bool   // no user follows
 
 	done   chan struct{}
@@ -62,86 +175,91 @@ type group struct {
 }
 
 // next reads the rows of the next group.
-func (b *bulk) next(ctx context.Context, part store.Range) (*group, error) {
-	gr := &group{byUser: make(map[string]*work, bulkUsers), last: true, first: part.From, end: part.To, done: make(chan struct{})}
+func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
+	gr := &group{byUser: make(map[string]*bulkUser, bulkUsers), last: true, first: r.From, end: r.To, done: make(chan struct{})}
 	parts := store.UserState
-	if b.options.OnlyStale {
+	if run.options.OnlyStale {
 		parts = store.UserSummary
 	}
-	now := b.e.now().UnixMilli()
-	err := b.e.store.ScanUsers(ctx, b.app.ID, part.From, part.To, bulkUsers+1, parts, func(user string, row store.User) error {
-		if len(gr.works) == bulkUsers {
-			gr.next, gr.end, gr.last = user, user, false
+	now := run.now().UnixMilli()
+	err := run.store.ScanUsers(ctx, run.app.ID, r.From, r.To, bulkUsers+1, parts, func(token string, row store.User) error {
+		if len(gr.users) == bulkUsers {
+			gr.next, gr.end, gr.last = token, token, false
 			return nil
 		}
-		w := &work{user: user, stale: row.Ticket > 0}
-		if b.options.OnlyStale {
-			known, ok := b.stored(row, now)
-			if w.stale = w.stale && !ok; ok && known {
+		u := &bulkUser{user: user{token: token}, stale: row.Ticket > 0}
+		if run.options.OnlyStale {
+			known, ok := run.stored(row, now)
+			if u.stale = u.stale && !ok; ok && known {
 				gr.result.Known++
 			}
 		}
-		if err := b.e.adopt(ctx, b.app.ID, w, row); err != nil {
+		if err := run.setRow(ctx, run.app.ID, &u.user, row); err != nil {
 			return err
 		}
-		w.window = affinity.Window{Now: now, RetentionDays: b.app.RetentionDays, DeletedUntil: row.DeletedUntil}
-		if w.stale {
+		u.window = affinity.Window{Now: now, RetentionDays: run.app.RetentionDays, DeletedUntil: row.DeletedUntil}
+		if u.stale {
 			gr.stale++
 		}
-		gr.works = append(gr.works, w)
-		gr.byUser[user] = w
+		gr.users = append(gr.users, u)
+		gr.byUser[token] = u
 		return nil
 	})
-	gr.result.Users = int64(len(gr.works))
+	gr.result.Users = int64(len(gr.users))
 	return gr, err
 }
 
-// stored tells whether a row's profile can be served as it is, and whether it is
-// that of a known user.
-func (b *bulk) stored(row store.User, now int64) (known, ok bool) {
+// stored reports whether a row's profile can be served as it is, and whether the
+// user is known.
+func (run *bulkRun) stored(row store.User, now int64) (known, ok bool) {
 	if len(row.Summary) == 0 {
 		return false, false
 	}
 	p, err := affinity.ParseProfile(row.Summary, 0)
-	return p.Known, err == nil && valid(p, b.app, row.DeletedUntil, now)
+	return p.Known, err == nil && valid(p, run.app, row.DeletedUntil, now)
 }
 
-func (b *bulk) start(ctx context.Context, gr *group) {
-	b.running.Go(func() {
+func (run *bulkRun) start(ctx context.Context, gr *group) {
+	run.running.Go(func() {
 		defer close(gr.done)
-		gr.err = b.run(ctx, gr)
+		gr.err = run.process(ctx, gr)
 	})
 }
 
-// run computes and stores a group, then looks after its histories.
-func (b *bulk) run(ctx context.Context, gr *group) error {
+// process computes and stores the profiles of a group, then maintains its
+// histories.
+func (run *bulkRun) process(ctx context.Context, gr *group) error {
 	var listed map[string][]history.BlockID
-	if b.options.Maintain { // listed before it is known what is named
+	if run.options.Maintain { // before any row is read that decides about them
 		var err error
-		if listed, err = b.list(ctx, gr); err != nil {
+		if listed, err = run.listUnnamed(ctx, gr); err != nil {
 			return err
 		}
 	}
-	if err := b.profiles(ctx, gr); err != nil {
+	if err := run.profiles(ctx, gr); err != nil {
 		return err
 	}
-	if b.options.Discard {
+	if run.options.Discard {
 		return nil
 	}
-	b.e.mend(ctx, b.app.ID, gr.works)
+	users := make([]*user, len(gr.users))
+	for i, u := range gr.users {
+		users[i] = &u.user
+	}
+	run.tickets.repair(ctx, run.app.ID, users)
 	var err error
-	if gr.result.Folded, err = b.e.tend(ctx, b.app, gr.works, b.options.Maintain); err != nil {
+	if gr.result.Folded, err = run.folder.maintain(ctx, run.app, gr.users, run.options.Maintain); err != nil {
 		return err
 	}
-	return b.e.sweep(ctx, b.app.ID, listed)
+	return run.orphans.delete(ctx, run.app.ID, listed)
 }
 
-func (b *bulk) list(ctx context.Context, gr *group) (map[string][]history.BlockID, error) {
+// listUnnamed lists the blocks that the manifests of a group do not name. Most
+// users have none.
+func (run *bulkRun) listUnnamed(ctx context.Context, gr *group) (map[string][]history.BlockID, error) {
 	listed := map[string][]history.BlockID{}
-	err := b.e.store.ScanBlockKeys(ctx, b.app.ID, gr.first, gr.end, func(name store.BlockName) error {
-		w := gr.byUser[name.User]
-		named := w != nil && slices.ContainsFunc(w.manifest.Blocks, func(bl history.Block) bool { return bl.ID == name.ID })
-		if !named { // to be looked at again: most users have nothing to sweep
+	err := run.store.ScanBlockKeys(ctx, run.app.ID, gr.first, gr.end, func(name store.BlockName) error {
+		if u := gr.byUser[name.User]; u == nil || !names(u.manifest, name.ID) {
 			listed[name.User] = append(listed[name.User], name.ID)
 		}
 		return nil
@@ -149,41 +267,41 @@ func (b *bulk) list(ctx context.Context, gr *group) (map[string][]history.BlockI
 	return listed, err
 }
 
-// profiles reads what lies outside the blocks of a group, then its blocks, and
-// writes the profiles. The log comes first, so that a user is done when his last
-// block has passed.
-func (b *bulk) profiles(ctx context.Context, gr *group) error {
-	s := b.scratch.Get().(*scratch)
-	defer b.scratch.Put(s)
-	o := &output{bulk: b, gr: gr, scratch: s}
-	var names []store.BlockName
-	var spans []store.UserRange
-	for _, w := range gr.works {
-		if !w.stale && !b.options.Maintain {
+// profiles reads the unfolded events of a group, then its blocks, and writes the
+// profiles. The log comes first, so that a user is complete after their last
+// block.
+func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
+	s := run.scratch.Get().(*scratch)
+	defer run.scratch.Put(s)
+	o := &output{bulkRun: run, gr: gr, scratch: s}
+	var blockNames []store.BlockName
+	var ranges []store.UserRange
+	for _, u := range gr.users {
+		if !u.stale && !run.options.Maintain {
 			continue
 		}
-		blocks, gaps := w.parts()
+		blocks, gaps := u.parts()
 		for _, g := range gaps {
-			spans = append(spans, store.UserRange{User: w.user, From: g.From, To: g.To})
+			ranges = append(ranges, store.UserRange{User: u.token, From: g.From, To: g.To})
 		}
-		for i := 0; w.stale && i < len(blocks); i++ {
-			w.await(blocks[i].ID)
-			names = append(names, store.BlockName{User: w.user, ID: blocks[i].ID})
+		for i := 0; u.stale && i < len(blocks); i++ {
+			u.expect(blocks[i].ID)
+			blockNames = append(blockNames, store.BlockName{User: u.token, ID: blocks[i].ID})
 		}
 	}
-	if len(spans) > 0 {
-		if err := b.e.logOf(b.app).ReadFor(ctx, spans, b.c, o.row()); err != nil {
+	if len(ranges) > 0 {
+		if err := run.logs.of(run.app).ReadFor(ctx, ranges, run.compiled, o.row()); err != nil {
 			return err
 		}
 		o.close()
 	}
 	var err error
 	switch {
-	case len(names) == 0:
-	case gr.stale*streamShare >= len(gr.works):
-		err = b.e.store.ScanBlocks(ctx, b.app.ID, gr.first, gr.end, o.block(ctx))
+	case len(blockNames) == 0:
+	case gr.stale*streamShare >= len(gr.users):
+		err = run.store.ScanBlocks(ctx, run.app.ID, gr.first, gr.end, o.block(ctx))
 	default:
-		err = b.e.store.ReadBlocks(ctx, b.app.ID, names, o.block(ctx))
+		err = run.store.ReadBlocks(ctx, run.app.ID, blockNames, o.block(ctx))
 	}
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func TestTrimmingForgetsNothing(t *testing.T) {
 	s.apply(s.at(5))
 	s.clock += 2 * day
 	lazy := s.engine()
-	lazy.Lazy()
+	lazy.NeverFold()
 	old := s.manifest()
 	_, err := lazy.Recompute(ctx, s.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
 	if m := s.manifest(); err != nil || len(old.Blocks) != 2 || len(m.Blocks) != 1 {

@@ -1,300 +1,146 @@
-// Package profile keeps stored profiles true to the log, whatever happens at
-// the same time. It holds the protocol between writers, readers, folds and
-// deletions; its data lives in the tables events, users and histories of package
-// store.
-//
-// The rules that make it right:
-//
-//   - The log is written first. It is the truth; a block of a history is a cache
-//     of a closed range of it, and a range is read from one or the other.
-//   - Then one atomic step on the user row draws a ticket and reads the tombstone
-//     and the manifest, which names the blocks, of the same instant; only then are
-//     blocks and log read, and the profile is written at that ticket. Of two
-//     profiles the one with the higher ticket has seen at least as much, and
-//     readers take the newest cell, so a slow writer never hides an event.
-//   - An event in a range that a block covers came late: the range is uncovered,
-//     and the ticket drawn after that, since before it nobody could see the event.
-//   - A fold reads a range after drawing its ticket, writes blocks that are never
-//     rewritten, and names them in the manifest only if no ticket was drawn since;
-//     or it announces the range in the manifest first, and names them only if that
-//     still stands. Folding deletes nothing. Whoever changes a manifest otherwise
-//     draws a ticket first.
-//   - A reader who computes reads the user row first and stores what he computed
-//     at the ticket he found there: never above a refresh that began later.
-//   - A deletion raises the tombstone, draws a ticket, and leaves a cell at it
-//     that says "compute": not an empty profile, which would hide newer events.
-//   - Everything may be done again at any time: after a crash, after a lost
-//     answer, for a duplicate. Nothing is skipped because it was seen before.
 package profile
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"math"
-	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-const (
-	// tickets in flight at once for one message.
-	maxTickets = 32
-	// scanUsers is how many users one read of the log covers.
-	scanUsers = 100
-	// maxScans at once for one message.
-	maxScans = 4
-	// maxTurn ends a refresh that nothing else would end.
-	maxTurn = 10 * time.Minute
-)
-
-// Engine applies events, answers reads and deletes. Safe for concurrent use.
+// Engine applies events, serves profiles and deletes users. It is safe for
+// concurrent use.
 type Engine struct {
-	store *store.Store
-	// fresh reads an app's configuration past any cache, cached as every request
-	// sees it.
-	fresh    func(ctx context.Context, appID string) (config.App, error)
-	cached   func(ctx context.Context, appID string) (config.App, error)
+	env      *env
+	logs     *logs
+	writer   *writer
+	reader   *reader
+	folder   *folder
+	bulk     *bulk
+	deletion *deletion
+}
+
+// env is what every part needs.
+type env struct {
+	store    *store.Store
 	now      func() time.Time
 	log      *slog.Logger
-	turns    turns
 	limits   limits
 	counters Counters
 }
 
-// New makes an Engine. apps is the configuration itself, not a cache of it: it
-// is asked only when something shows that a cached one is out of date. cached is
-// the cache that the requests' configuration comes from.
+// New makes an Engine. apps reads the current configuration; the engine asks it
+// only when it finds that a cached one is out of date. cached is the cache that
+// the requests' configuration comes from.
 func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time, log *slog.Logger) *Engine {
-	return &Engine{store: s, fresh: apps.App, cached: cached.App, now: now, log: log, turns: turns{byUser: map[string]*queue{}}, limits: usual}
+	v := &env{store: s, now: now, log: log, limits: defaultLimits}
+	l := &logs{env: v, fresh: apps.App, cached: cached.App}
+	t := &tickets{env: v}
+	c := &computer{env: v, logs: l}
+	f := &folder{env: v, logs: l, tickets: t}
+	o := &orphans{env: v}
+	return &Engine{
+		env: v, logs: l, folder: f,
+		writer:   &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights()},
+		reader:   &reader{env: v, logs: l, tickets: t, computer: c},
+		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},
+		deletion: &deletion{env: v, orphans: o},
+	}
 }
 
-// Outcome is what became of the events of a message.
+// Outcome counts what became of the events of a message.
 type Outcome struct {
 	Applied int // in the log, and counted by every read from now on
-	Deleted int // their user was deleted after they were received
+	Deleted int // dropped: their user was deleted after they were received
 }
 
 // Apply writes events to the log and refreshes the profile of each of their
-// users. On an error everything may be applied again, and must be.
+// users. After an error the caller must apply the events again.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	app, err := e.appendLog(ctx, app, events)
-	if err != nil {
-		return Outcome{}, err
-	}
-	users, err := e.refreshShared(ctx, app, positions(events))
-	if err != nil {
-		return Outcome{}, err
-	}
-	return e.dropDeleted(ctx, app, events, users)
+	return e.writer.apply(ctx, app, events)
 }
 
 // Import writes events to the log and marks their users' profiles to be computed
-// by whoever reads them next: history comes in pieces, and computing a profile
-// for every piece would read a user's log many times over.
+// by the next read. History arrives in pieces, and a refresh for each piece would
+// read a user's log many times.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	app, err := e.appendLog(ctx, app, events)
-	if err != nil {
-		return Outcome{}, err
-	}
-	users, err := e.mark(ctx, app.ID, events)
-	if err != nil {
-		return Outcome{}, err
-	}
-	return e.dropDeleted(ctx, app, events, users)
+	return e.writer.importEvents(ctx, app, events)
 }
 
-// Abandon makes the profiles of events' users true to the log, whatever of the
-// events is in it, for a message that is given up after Apply has failed.
+// Abandon marks the profiles of the events' users to be computed by the next
+// read. It is for a message that is given up after Apply failed, and of which any
+// part may be in the log.
 func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	_, err := e.mark(ctx, app.ID, events)
+	_, err := e.writer.mark(ctx, app.ID, events)
 	return err
 }
 
-// mark has the profiles of events' users computed by whoever reads them next.
-func (e *Engine) mark(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, error) {
-	works, err := e.tickets(ctx, appID, positions(events))
-	if err != nil {
-		return nil, err
-	}
-	marks, users := make([]store.ProfileWrite, 0, len(works)), make(map[string]store.User, len(works))
-	for _, w := range works {
-		marks = append(marks, store.ProfileWrite{User: w.user, Row: w.row, Version: w.row.Version})
-		users[w.user] = w.row
-	}
-	return users, e.store.WriteProfiles(ctx, appID, marks)
+// Read returns a user's profile as of now: the stored one if it is still valid,
+// else one computed from blocks and log, which is then stored. Known is false for
+// a user without an event in the window. limit bounds the number of affinities
+// that are decoded; 0 means all. Total counts all of them.
+func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
+	return e.reader.read(ctx, app, user, limit)
 }
 
-// refreshShared refreshes users whose log was written before, each in a turn
-// that may be shared with other messages, and returns their rows at its ticket.
-func (e *Engine) refreshShared(ctx context.Context, app config.App, events map[string][]history.Pos) (map[string]store.User, error) {
-	now, all := map[string]*turn{}, map[string]*turn{}
-	// A turn goes on if its message is given up: others wait for it.
-	for user, places := range events {
-		t, what, before := e.turns.join(app.ID+","+user, places)
-		all[user] = t
-		switch what {
-		case run:
-			now[user] = t
-		case lead:
-			go func() {
-				<-before // which ends: every turn does
-				e.turns.begin(app.ID + "," + user)
-				e.runTurns(context.WithoutCancel(ctx), app, map[string]*turn{user: t})
-			}()
-		}
-	}
-	go e.runTurns(context.WithoutCancel(ctx), app, now)
-	rows := make(map[string]store.User, len(all))
-	for user, t := range all {
-		select {
-		case <-t.done:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the refresh of %s,%s: %w", app.ID, user, ctx.Err())
-		}
-		if t.err != nil {
-			return nil, t.err
-		}
-		rows[user] = t.row
-	}
-	return rows, nil
+// ReadMany is Read for many users. It returns the results by user token.
+func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, limit int) (map[string]Result, error) {
+	return e.reader.readMany(ctx, app, users, limit)
 }
 
-// runTurns refreshes users and ends their turns. Whoever fails fails for all
-// that wait: their messages come again.
-func (e *Engine) runTurns(ctx context.Context, app config.App, ts map[string]*turn) {
-	if len(ts) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, maxTurn)
-	defer cancel()
-	events := make(map[string][]history.Pos, len(ts))
-	for user, t := range ts {
-		events[user] = t.events
-	}
-	var works []*work
-	err := errCutShort
-	defer func() { // also after a crash: nobody may wait for ever
-		rows := make(map[string]store.User, len(works))
-		for _, w := range works {
-			rows[w.user] = w.row
-		}
-		for user, t := range ts {
-			e.turns.end(app.ID+","+user, t, rows[user], err)
-		}
-	}()
-	if works, err = e.tickets(ctx, app.ID, events); err == nil {
-		err = e.refresh(ctx, app, works, events)
-	}
+// Compute computes profiles from blocks and log and stores nothing. It returns,
+// for each user, one profile for each of sets.
+func (e *Engine) Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
+	return e.reader.compute(ctx, app, users, sets)
 }
 
-var errCutShort = errors.New("the refresh was cut short")
-
-// tickets draws a ticket for each of some users, at which his events given are
-// outside the blocks.
-func (e *Engine) tickets(ctx context.Context, appID string, events map[string][]history.Pos) ([]*work, error) {
-	works := make([]*work, 0, len(events))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxTickets)
-	for user, places := range events {
-		w := &work{user: user}
-		works = append(works, w)
-		g.Go(func() error {
-			for _, p := range places {
-				w.newest = max(w.newest, p.Time)
-			}
-			return e.ticket(ctx, appID, w, places)
-		})
-	}
-	return works, g.Wait()
+// CheckSchema returns ErrSchemaChanged if the schemas of the app's log have
+// changed since app was read. What was read of the log under app may then be
+// incomplete, even if the schemas have changed back. Call it after reading the
+// log and before using what was read.
+func (e *Engine) CheckSchema(ctx context.Context, app config.App) error {
+	return e.logs.check(ctx, app)
 }
 
-// dropDeleted takes events out of the log again that their user's tombstone
-// covers: received before the deletion, written after it. No profile counts them
-// meanwhile.
-func (e *Engine) dropDeleted(ctx context.Context, app config.App, events []store.LogEvent, users map[string]store.User) (Outcome, error) {
-	var gone []store.LogEvent
-	for i := range events {
-		if d := users[events[i].User].DeletedUntil; d != 0 && events[i].Time <= d {
-			gone = append(gone, events[i])
-		}
-	}
-	if err := e.logOf(app).Delete(ctx, gone); err != nil {
-		return Outcome{}, err
-	}
-	return Outcome{Applied: len(events) - len(gone), Deleted: len(gone)}, nil
+// Fold packs the unfolded events of a user into blocks, however many there are
+// and however often new ones arrive. It reports whether it committed a fold. False
+// without an error means that there was nothing to fold, or that another change of
+// the manifest came first.
+func (e *Engine) Fold(ctx context.Context, app config.App, user string) (bool, error) {
+	return e.folder.fold(ctx, app, user)
 }
 
-// positions are the places of events in the logs of their users.
-func positions(events []store.LogEvent) map[string][]history.Pos {
-	places := make(map[string][]history.Pos, len(events))
-	for i := range events {
-		places[events[i].User] = append(places[events[i].User], position(&events[i]))
-	}
-	return places
+// Recompute computes the profiles of a range of an app's users and stores each at
+// the ticket of the row that it was computed from, so that none hides a refresh
+// that began later. Memory is bounded by some hundred users' profiles. It calls
+// progress after each group of users, in order; an error from progress ends the
+// recompute. It completes at least one group, even if o.Until has passed.
+func (e *Engine) Recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions, progress func(Progress) error) (Progress, error) {
+	return e.bulk.recompute(ctx, app, r, o, progress)
 }
 
-// refresh computes and writes the profiles of users at their tickets, and folds
-// what of their logs has become much.
-func (e *Engine) refresh(ctx context.Context, app config.App, works []*work, events map[string][]history.Pos) error {
-	app, err := e.current(ctx, app, works)
-	if err != nil {
-		return err
-	}
-	compiled := affinity.Compile(app.Strategy)
-	renew := func(ctx context.Context, w *work) error { return e.ticket(ctx, app.ID, w, events[w.user]) }
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxScans)
-	for chunk := range slices.Chunk(works, scanUsers) {
-		g.Go(func() error {
-			if err := e.compute(ctx, app, compiled, chunk, true, renew); err != nil {
-				return err
-			}
-			writes := make([]store.ProfileWrite, len(chunk))
-			for i, w := range chunk {
-				writes[i] = write(w, app, w.scorer.AppendProfile(nil, app.StrategyVersion))
-			}
-			if err := e.CheckSchema(ctx, app); err != nil {
-				return err
-			}
-			if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {
-				return err
-			}
-			e.mend(ctx, app.ID, chunk)
-			e.foldLoose(ctx, app, chunk)
-			return nil
-		})
-	}
-	return g.Wait()
+// Verify counts the users in a range whose stored profile has another strategy
+// version or retention than the app. A user without a stored profile, or with one
+// that the next read computes, does not count.
+func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range) (int64, error) {
+	return e.bulk.verify(ctx, app, r)
 }
 
-// current is the app's configuration, read anew if one of the users carries a
-// profile of a newer strategy than the cached one: a refresh must not put an
-// older one in its place.
-func (e *Engine) current(ctx context.Context, app config.App, works []*work) (config.App, error) {
-	for _, w := range works {
-		if w.row.Version > app.StrategyVersion {
-			fresh, err := e.fresh(ctx, app.ID)
-			if err != nil {
-				return app, fmt.Errorf("read configuration of %s: %w", app.ID, err)
-			}
-			return fresh, nil
-		}
-	}
-	return app, nil
+// Delete deletes a user: before it returns, every event received until now stops
+// counting. Events received later start a new profile. It returns the time up to
+// which events are deleted; Purge removes them.
+func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, error) {
+	return e.deletion.delete(ctx, appID, user)
 }
 
-// valid tells whether a stored profile may be served now: it was computed under
-// the active strategy and retention and knew of the user's last deletion, and
-// nothing has left or entered the window.
-func valid(p affinity.Profile, app config.App, deletedUntil, now int64) bool {
-	return p.StrategyVersion == app.StrategyVersion && p.RetentionDays == app.RetentionDays && p.DeletedUntil == deletedUntil &&
-		(p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
+// Purge removes from the log the events of a user up to a time, as far as the
+// user's tombstone covers them, and the blocks that held them. It returns the
+// number of events.
+func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {
+	return e.deletion.purge(ctx, appID, user, until)
 }
+
+// Counters returns the engine's counters.
+func (e *Engine) Counters() *Counters { return &e.env.counters }

@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// Tighten makes an engine fold a handful of events at a time, in blocks of few.
-func (e *Engine) Tighten(fold, most, block, keep int, settle time.Duration) {
-	e.limits = limits{
-		foldEvents: fold, maintainEvents: 1, settle: settle, looseEvents: 2, foldMost: most, blockEvents: block, keepRows: keep,
+// SetLimits makes an engine fold a few events at a time, into blocks of few.
+func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldAge time.Duration) {
+	e.env.limits = limits{
+		foldEvents: foldEvents, maintainEvents: 1, foldAge: foldAge, maxYoung: 2, maxFold: maxFold, blockEvents: blockEvents, keepRows: keepRows,
 	}
 }
 
-// Loosen lets so many young events stay outside the blocks.
-func (e *Engine) Loosen(events int) { e.limits.looseEvents = events }
+// SetMaxYoung sets how many young events stay unfolded.
+func (e *Engine) SetMaxYoung(events int) { e.env.limits.maxYoung = events }
 
-// Lazy keeps an engine from folding anything.
-func (e *Engine) Lazy() { e.limits.foldEvents, e.limits.maintainEvents = 1<<30, 1<<30 }
+// NeverFold keeps an engine from folding.
+func (e *Engine) NeverFold() { e.env.limits.foldEvents, e.env.limits.maintainEvents = 1<<30, 1<<30 }
 
-// Waiting returns once so many events wait for a user's next refresh.
-func (e *Engine) Waiting(key string, events int) {
+// AwaitWaiting returns once so many events wait for a user's next flight.
+func (e *Engine) AwaitWaiting(key string, events int) {
+	fs := e.writer.flights
 	for {
-		e.turns.mu.Lock()
-		q := e.turns.byUser[key]
+		fs.mu.Lock()
+		q := fs.byUser[key]
 		ready := q != nil && q.next != nil && len(q.next.events) == events
-		e.turns.mu.Unlock()
+		fs.mu.Unlock()
 		if ready {
 			return
 		}

@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -16,284 +17,315 @@ import (
 
 // limits of folds. Tests make them small.
 type limits struct {
-	// foldEvents outside the blocks make a refresh fold them: about as many as are
-	// read faster from the log than from one more block.
+	// foldEvents is the number of unfolded events from which a refresh folds them.
+	// Reading fewer from the log costs less than reading one more block.
 	foldEvents int
-	// maintainEvents is the same for the nightly round, which comes for users who
-	// have few.
+	// maintainEvents is the same for the nightly maintenance, which also visits
+	// users with few events.
 	maintainEvents int
-	// settle is how old an event is before it is folded: one that comes late costs
-	// the whole block that covers its time.
-	settle time.Duration
-	// looseEvents younger than settle are left out of blocks at most, for users
-	// with very many.
-	looseEvents int
-	// foldMost events are folded before the manifest is changed.
-	foldMost int
-	// blockEvents is the most one block holds, whatever its size.
+	// foldAge is the age from which an event is folded. A late event costs the whole
+	// block that covers its time, and most late events are only a little late.
+	foldAge time.Duration
+	// maxYoung is the number of events younger than foldAge from which they are
+	// folded all the same, for very busy users.
+	maxYoung int
+	// maxFold is the number of events that are folded before a commit.
+	maxFold int
+	// blockEvents is the largest number of events in a block.
 	blockEvents int
-	// keepRows is how many rows of the log a refresh of many users retains.
+	// keepRows is the number of log rows that a refresh of many users keeps.
 	keepRows int
 }
 
-var usual = limits{
-	foldEvents: 256, maintainEvents: 32, settle: time.Minute, looseEvents: 2_000, foldMost: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
+var defaultLimits = limits{
+	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 2_000, maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
 }
 
 const (
-	// jointBytes is the largest block that is joined with the events that follow
-	// it, so that a user's blocks stay few.
-	jointBytes = 64 << 10
-	// jointRatio bounds what joining rewrites: this many old events for a new one.
-	jointRatio = 8
-	// pendingBytes of blocks are written at once.
+	// mergeBytes is the size of the largest block that a fold merges with the events
+	// that follow it. Merging keeps a user's blocks few.
+	mergeBytes = 64 << 10
+	// mergeRatio is the largest number of old events that a merge rewrites for each
+	// new one.
+	mergeRatio = 8
+	// pendingBytes is the size of the blocks that are written together.
 	pendingBytes = 4 << 20
-	// maxFolds at once for one message.
+	// maxFolds is the number of folds that one message, or one group of a
+	// recompute, runs at a time.
 	maxFolds = 8
-	// persistence is how many times the usual count of loose events makes a fold
-	// that others overtook try again in the way that nobody overtakes.
-	persistence = 4
-	// refreshMost events are folded beside a refresh that does not have their rows.
-	refreshMost = 20_000
-	// patience is how many tickets a fold beside a refresh leaves another's
-	// announcement alone: who announced may have died, and two who take each other's
-	// announcements away never commit.
+	// announceRatio times foldEvents is the number of events from which a refresh
+	// that lost its fold to another change folds again with an announcement.
+	announceRatio = 4
+	// maxRefreshFold is the number of events that a refresh folds if it did not keep
+	// their rows.
+	maxRefreshFold = 20_000
+	// patience is the number of tickets for which a refresh leaves another fold's
+	// announcement alone. That fold's process may have died; but two folds that
+	// remove each other's announcements never commit.
 	patience = 1_000
 )
 
-// foldLoose folds what a refresh found outside the blocks, where it is much. It
-// saves reads and changes no profile, so that its faults are told and not
-// returned.
-func (e *Engine) foldLoose(ctx context.Context, app config.App, works []*work) {
+// folder packs unfolded events into blocks. It changes no profile.
+type folder struct {
+	*env
+	logs    *logs
+	tickets *tickets
+}
+
+// foldUnfolded folds the users of a refresh that have many unfolded events. It
+// logs its errors: no profile depends on a fold.
+func (f *folder) foldUnfolded(ctx context.Context, app config.App, computations []*computation) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxFolds)
-	for _, w := range works {
-		ripe := w.loose // of which some may be too young, where the rows were not kept
-		if w.rows != nil {
-			ripe = e.settled(w)
+	for _, c := range computations {
+		foldable := c.unfolded // without the rows, some may be too young
+		if c.rows != nil {
+			foldable = f.foldable(c)
 		}
-		if ripe < e.limits.foldEvents {
+		if foldable < f.limits.foldEvents {
 			continue
 		}
 		g.Go(func() error {
-			e.untended(ctx, app.ID, w, e.foldWork(ctx, app, w, ripe))
+			f.logFailure(ctx, app.ID, c.token, f.foldAfterRefresh(ctx, app, c, foldable))
 			return nil
 		})
 	}
-	_ = g.Wait() // nothing is returned
+	_ = g.Wait() // it returns no error
 }
 
-// foldWork folds once, however much there is: others wait for the refresh.
-func (e *Engine) foldWork(ctx context.Context, app config.App, w *work, ripe int) error {
-	if w.rows != nil {
-		done, err := e.foldRows(ctx, app, w)
-		if done || err != nil || ripe < persistence*e.limits.foldEvents {
+// logFailure logs that a history was not folded.
+func (f *folder) logFailure(ctx context.Context, appID, token string, err error) {
+	if err != nil {
+		f.counters.FoldFaults.Add(1)
+		f.log.LogAttrs(ctx, slog.LevelWarn, "history is not folded", slog.String("app", appID), slog.String("user", token), slog.Any("error", err))
+	}
+}
+
+// foldAfterRefresh folds once, however many events there are: messages wait for
+// the refresh.
+func (f *folder) foldAfterRefresh(ctx context.Context, app config.App, c *computation, foldable int) error {
+	if c.rows != nil {
+		done, err := f.foldRows(ctx, app, c)
+		if done || err != nil || foldable < announceRatio*f.limits.foldEvents {
 			return err
 		}
 	}
-	_, err := e.foldOnce(ctx, app, w.user, min(e.limits.foldMost, refreshMost), patience)
+	_, err := f.foldOnce(ctx, app, c.token, min(f.limits.maxFold, maxRefreshFold), patience)
 	return err
 }
 
-// foldRows folds the rows that a refresh read at its own ticket after drawing
-// it. It commits only while that ticket is the newest: whoever wrote the log
-// behind the reading draws a later one, before the commit, which then fails, or
-// after it, and finds his event covered. It reports whether it committed.
-func (e *Engine) foldRows(ctx context.Context, app config.App, w *work) (bool, error) {
-	n := e.settled(w)
+// foldRows folds the rows that a refresh read after drawing its ticket. It reports
+// whether it committed.
+//
+// The commit succeeds only if no newer ticket exists. A writer whose event the
+// fold missed must still draw a ticket: before the commit, which then fails, or
+// after it, in which case the writer sees that a block covers its event and
+// uncovers the range.
+func (f *folder) foldRows(ctx context.Context, app config.App, c *computation) (bool, error) {
+	n := f.foldable(c)
 	if n == 0 {
 		return true, nil // all too young
 	}
-	base := e.trimmed(w)
-	p := e.newPacker(app.ID, w, base)
-	for i := range w.rows[:n] {
-		if err := p.add(ctx, w.rows[i]); err != nil {
+	p := f.newPacker(app.ID, c.user, c.trimmed(), c.unfolded, c.mergeable)
+	for i := range c.rows[:n] {
+		if err := p.add(ctx, c.rows[i]); err != nil {
 			return false, err
 		}
 	}
 	rest := history.End
-	if n < len(w.rows) {
-		rest = w.rows[n].Pos
+	if n < len(c.rows) {
+		rest = c.rows[n].Pos
 	}
 	next, err := p.finish(ctx, rest)
 	if err != nil {
 		return false, err
 	}
-	if n == len(w.rows) {
-		next.Complete = w.row.Ticket
+	if n == len(c.rows) {
+		next.Complete = c.row.Ticket
 	}
-	next.Version = version(w.row.Ticket, committed)
-	if err := e.CheckSchema(ctx, app); err != nil {
+	next.Version = version(c.row.Ticket, committed)
+	if err := f.logs.check(ctx, app); err != nil {
 		return false, err
 	}
-	done, err := e.store.CommitFold(ctx, app.ID, w.user, w.row.Ticket, next.AppendBinary(nil))
-	e.countFold(done, err)
+	done, err := f.store.CommitFold(ctx, app.ID, c.token, c.row.Ticket, next.AppendBinary(nil))
+	f.countFold(done, err)
 	return done, err
 }
 
-func (e *Engine) countFold(done bool, err error) {
+func (f *folder) countFold(done bool, err error) {
 	switch {
 	case done:
-		e.counters.Folds.Add(1)
+		f.counters.Folds.Add(1)
 	case err == nil:
-		e.counters.FoldsLost.Add(1)
+		f.counters.FoldsLost.Add(1)
 	}
 }
 
-// settled is how many of the rows are to be folded: those that are old enough,
-// and of younger ones all but the newest where there are very many.
-func (e *Engine) settled(w *work) int {
-	before := w.window.Now - e.limits.settle.Milliseconds()
-	n, _ := slices.BinarySearchFunc(w.rows, before, func(r store.LogRow, t int64) int {
+// foldable returns how many of the kept rows to fold: those that are old enough,
+// and of a very large number of young ones all but the newest.
+func (f *folder) foldable(c *computation) int {
+	before := c.window.Now - f.limits.foldAge.Milliseconds()
+	n, _ := slices.BinarySearchFunc(c.rows, before, func(r store.LogRow, t int64) int {
 		if r.Time < t {
 			return -1
 		}
 		return 1
 	})
-	if most := e.limits.looseEvents; len(w.rows)-n > most {
-		n = len(w.rows) - most/4
+	if young := f.limits.maxYoung; len(c.rows)-n > young {
+		n = len(c.rows) - young/4
 	}
 	return n
 }
 
-// trimmed is the usable manifest without blocks of which nothing counts any
-// more, and without what is left over from before a deletion.
-func (e *Engine) trimmed(w *work) history.Manifest { return w.usable().Without(w.spent) }
-
-func (w *work) spent(b history.Block) bool {
-	return b.Newest < w.from().Time || w.row.DeletedUntil != 0 && b.From.Time <= w.row.DeletedUntil
-}
-
-var errEnough = errors.New("read enough")
-
-// Fold packs what of a user's log lies outside his blocks, however much and
-// however busy he is: it announces the range in the manifest, reads it after
-// that, and commits if the manifest is still the one it announced in. Events
-// outside the range do not disturb it; one inside withdraws the announcement.
-// Another's announcement is taken away. It reports whether a fold was committed; false without an error means that
-// there was nothing to fold, or that another change came between.
-func (e *Engine) Fold(ctx context.Context, app config.App, user string) (bool, error) {
+// fold folds with announcements until nothing is left, or another change of the
+// manifest comes first.
+func (f *folder) fold(ctx context.Context, app config.App, token string) (bool, error) {
 	done := false
 	for {
-		more, err := e.foldOnce(ctx, app, user, e.limits.foldMost, 0)
-		if err != nil || more == nothing {
+		packed, err := f.foldOnce(ctx, app, token, f.limits.maxFold, 0)
+		if err != nil || packed == none {
 			return done, err
 		}
 		done = true
-		if more == all {
+		if packed == all {
 			return true, nil
 		}
 	}
 }
 
-// extent is how much of what lay outside the blocks a fold has packed.
+// extent is how much of the unfolded events a fold has packed.
 type extent int
 
 const (
-	nothing extent = iota
+	none extent = iota
 	some
 	all
 )
 
-// foldOnce folds up to most events, unless another fold has announced itself
-// fewer than so many tickets ago.
-func (e *Engine) foldOnce(ctx context.Context, app config.App, user string, most int, patience int64) (extent, error) {
-	w := &work{user: user}
-	if ok, err := e.mayAnnounce(ctx, app.ID, w, patience); !ok || err != nil {
-		return nothing, err
+// foldOnce folds up to maxEvents events of a user. It announces the range in the
+// manifest, reads it after that, and commits if the manifest is still the one that
+// it announced in. Events outside the range do not disturb the fold. A late event
+// inside removes the announcement. foldOnce does nothing if another fold has
+// announced itself fewer than so many tickets ago.
+func (f *folder) foldOnce(ctx context.Context, app config.App, token string, maxEvents int, tickets int64) (extent, error) {
+	u := &user{token: token}
+	if ok, err := f.mayAnnounce(ctx, app.ID, u, tickets); !ok || err != nil {
+		return none, err
 	}
-	row := w.row
-	w.window = affinity.Window{Now: e.now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
-	base := e.trimmed(w)
-	gaps := base.Gaps(w.from())
-	until := history.Pos{Time: w.window.Now - e.limits.settle.Milliseconds()}
+	u.window = affinity.Window{Now: f.now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: u.row.DeletedUntil}
+	base := u.trimmed()
+	gaps := base.Gaps(u.from())
+	until := history.Pos{Time: u.window.Now - f.limits.foldAge.Milliseconds()}
 	if len(gaps) == 0 || gaps[0].From.Compare(until) >= 0 {
-		return nothing, nil
+		return none, nil
 	}
-	open := base
-	open.Announced = &history.Announcement{Range: history.Range{From: gaps[0].From, To: until}, Ticket: row.Ticket}
-	open.Version = version(row.Ticket, announced)
-	ok, err := e.store.SwapManifest(ctx, app.ID, user, w.manifest.Version, open.AppendBinary(nil))
+	open, ok, err := f.announce(ctx, app.ID, u, base, history.Range{From: gaps[0].From, To: until})
 	if !ok || err != nil {
-		e.countFold(false, err)
-		return nothing, err
+		return none, err
 	}
-	if err := e.readJoints(ctx, app.ID, w, base, gaps); err != nil {
-		return nothing, err
+	next, packed, err := f.packGaps(ctx, app, u, base, gaps, until, maxEvents)
+	if packed == none || err != nil {
+		return none, err
 	}
-	p := e.newPacker(app.ID, w, base)
-	how, rest, err := e.pack(ctx, app, p, gaps, until, most)
-	if err != nil || p.events == 0 {
-		return nothing, err
+	if err := f.logs.check(ctx, app); err != nil {
+		return none, err
 	}
-	if until.Compare(rest) < 0 {
-		rest = until // a gap that ends later was not announced to its end
+	done, err := f.store.SwapManifest(ctx, app.ID, token, open.Version, next.AppendBinary(nil))
+	f.countFold(done, err)
+	if !done || err != nil {
+		return none, err
 	}
-	next, err := p.finish(ctx, rest)
-	if err != nil {
-		return nothing, err
-	}
-	if how == complete {
-		next.Complete = row.Ticket
-	}
-	next.Version = version(row.Ticket, committed)
-	if err := e.CheckSchema(ctx, app); err != nil {
-		return nothing, err
-	}
-	done, err := e.store.SwapManifest(ctx, app.ID, user, open.Version, next.AppendBinary(nil))
-	e.countFold(done, err)
-	switch {
-	case !done || err != nil:
-		return nothing, err
-	case how == cutShort:
-		return some, nil
-	}
-	return all, nil
+	return packed, nil
 }
 
-// mayAnnounce draws a ticket for a fold of a user, and tells whether it may announce
-// itself: not while another's announcement is younger than so many tickets.
-func (e *Engine) mayAnnounce(ctx context.Context, appID string, w *work, patience int64) (bool, error) {
-	row, err := e.store.TakeTicket(ctx, appID, w.user)
+// mayAnnounce draws a ticket for a fold of a user. It reports whether the fold
+// may announce itself: not if another fold has done so fewer than so many tickets
+// ago.
+func (f *folder) mayAnnounce(ctx context.Context, appID string, u *user, tickets int64) (bool, error) {
+	row, err := f.store.TakeTicket(ctx, appID, u.token)
 	if err != nil {
 		return false, err
 	}
-	if err := e.adopt(ctx, appID, w, row); err != nil {
+	if err := f.setRow(ctx, appID, u, row); err != nil {
 		return false, err
 	}
-	if a := w.manifest.Announced; a != nil && row.Ticket-a.Ticket < patience {
+	if a := u.manifest.Announced; a != nil && row.Ticket-a.Ticket < tickets {
 		return false, nil
 	}
-	if w.damaged {
-		return e.replaceManifest(ctx, appID, w)
+	if u.damaged {
+		return f.tickets.replaceManifest(ctx, appID, u)
 	}
 	return true, nil
 }
 
-// ending is how the reading of a fold came to its end.
+// announce announces a range in a user's manifest. It returns the new manifest
+// and whether no other change came first.
+func (f *folder) announce(ctx context.Context, appID string, u *user, base history.Manifest, r history.Range) (history.Manifest, bool, error) {
+	open := base
+	open.Announced = &history.Announcement{Range: r, Ticket: u.row.Ticket}
+	open.Version = version(u.row.Ticket, announced)
+	ok, err := f.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, open.AppendBinary(nil))
+	if !ok || err != nil {
+		f.countFold(false, err)
+	}
+	return open, ok, err
+}
+
+// packGaps packs the events of the gaps before a place into blocks. It returns
+// the manifest that commits them, and how much of the events it has packed.
+func (f *folder) packGaps(ctx context.Context, app config.App, u *user, base history.Manifest, gaps []history.Range, until history.Pos, maxEvents int) (history.Manifest, extent, error) {
+	mergeable, err := f.readMergeable(ctx, app.ID, u.token, base, gaps)
+	if err != nil {
+		return history.Manifest{}, none, err
+	}
+	p := f.newPacker(app.ID, u, base, 0, mergeable)
+	end, rest, err := f.pack(ctx, app, p, gaps, until, maxEvents)
+	if err != nil || p.events == 0 {
+		return history.Manifest{}, none, err
+	}
+	if until.Compare(rest) < 0 {
+		rest = until // the announcement may end before the gap does
+	}
+	next, err := p.finish(ctx, rest)
+	if err != nil {
+		return history.Manifest{}, none, err
+	}
+	next.Version = version(u.row.Ticket, committed)
+	switch end {
+	case reachedEnd:
+		next.Complete = u.row.Ticket
+	case reachedLimit:
+		return next, some, nil
+	}
+	return next, all, nil
+}
+
+// ending is why a fold stopped reading.
 type ending int
 
 const (
-	complete ending = iota // nothing is left outside
-	younger                // what is left is too young
-	cutShort               // there may be more to fold
+	reachedEnd   ending = iota // no event is left
+	reachedYoung               // the events that are left are too young
+	reachedLimit               // there may be more events to fold
 )
 
-// pack feeds the events of the gaps before a place to the packer. It tells how
-// it ended, and the place of the first event that it did not take.
-func (e *Engine) pack(ctx context.Context, app config.App, p *packer, gaps []history.Range, until history.Pos, most int) (ending, history.Pos, error) {
-	spans := make([]store.UserRange, len(gaps))
+var errEnough = errors.New("read enough")
+
+// pack gives the events of the gaps before a place to the packer. It returns why
+// it stopped, and the place of the first event that it did not pack.
+func (f *folder) pack(ctx context.Context, app config.App, p *packer, gaps []history.Range, until history.Pos, maxEvents int) (ending, history.Pos, error) {
+	ranges := make([]store.UserRange, len(gaps))
 	for i, g := range gaps {
-		spans[i] = store.UserRange{User: p.w.user, From: g.From, To: g.To}
+		ranges[i] = store.UserRange{User: p.user.token, From: g.From, To: g.To}
 	}
-	how, rest := complete, history.End
-	err := e.logOf(app).Read(ctx, spans, func(_ string, row store.LogRow) error {
+	end, rest := reachedEnd, history.End
+	err := f.logs.of(app).Read(ctx, ranges, func(_ string, row store.LogRow) error {
 		switch {
 		case row.Pos.Compare(until) >= 0:
-			how, rest = younger, row.Pos
+			end, rest = reachedYoung, row.Pos
 			return errEnough
-		case p.events >= most:
-			how, rest = cutShort, row.Pos
+		case p.events >= maxEvents:
+			end, rest = reachedLimit, row.Pos
 			return errEnough
 		}
 		return p.add(ctx, row)
@@ -301,23 +333,24 @@ func (e *Engine) pack(ctx context.Context, app config.App, p *packer, gaps []his
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return how, rest, err
+	return end, rest, err
 }
 
-// readJoints reads the small blocks that gaps follow.
-func (e *Engine) readJoints(ctx context.Context, appID string, w *work, base history.Manifest, gaps []history.Range) error {
+// readMergeable reads the small blocks that the gaps follow.
+func (f *folder) readMergeable(ctx context.Context, appID, token string, base history.Manifest, gaps []history.Range) (map[history.BlockID][]byte, error) {
 	var names []store.BlockName
 	for _, b := range base.Blocks {
-		if b.Bytes <= jointBytes && slices.ContainsFunc(gaps, func(g history.Range) bool { return g.From == b.To }) {
-			names = append(names, store.BlockName{User: w.user, ID: b.ID})
+		if b.Bytes <= mergeBytes && precedesGap(b, gaps) {
+			names = append(names, store.BlockName{User: token, ID: b.ID})
 		}
 	}
-	w.joint = map[history.BlockID][]byte{}
+	mergeable := map[history.BlockID][]byte{}
 	if len(names) == 0 {
-		return nil
+		return mergeable, nil
 	}
-	return e.store.ReadBlocks(ctx, appID, names, func(name store.BlockName, value []byte) error {
-		w.joint[name.ID] = slices.Clone(value)
+	err := f.store.ReadBlocks(ctx, appID, names, func(name store.BlockName, value []byte) error {
+		mergeable[name.ID] = slices.Clone(value)
 		return nil
 	})
+	return mergeable, err
 }

@@ -78,7 +78,7 @@ func TestGroupReadsItsOwnBlocks(t *testing.T) {
 		// A nightly round also lists the keys.
 		{"nightly round", profile.RecomputeOptions{Maintain: true}, 2 * len(blocks)},
 	} {
-		b.eng.Lazy()
+		b.eng.NeverFold()
 		rows.Store(0)
 		if err := b.recompute(c.o); err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ func (s *harness) clear() {
 // folding is an engine that folds with a refresh of so many loose events.
 func (s *harness) folding(events int) *profile.Engine {
 	e := s.engine()
-	e.Tighten(events, 100, 100, 100, time.Minute)
+	e.SetLimits(events, 100, 100, 100, time.Minute)
 	return e
 }
 

@@ -407,7 +407,7 @@ func testASweepAndAFold(t *testing.T, open opener) {
 			app := s.app()
 			w := s.leads("sweep", func(ctx context.Context) error {
 				e := s.engine()
-				e.Lazy() // which leaves the fold to the other
+				e.NeverFold() // which leaves the fold to the other
 				_, err := e.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
 				return err
 			})
@@ -434,7 +434,7 @@ func TestAFoldCoversWhatItAnnouncedOnly(t *testing.T) {
 func testAFoldCoversWhatItAnnouncedOnly(t *testing.T, open opener) {
 	s := newHarness(t, open)
 	e := s.engine()
-	e.Tighten(2, 100, 2, 100, time.Minute)
+	e.SetLimits(2, 100, 2, 100, time.Minute)
 	ago := func(seconds int64) store.LogEvent { return bought("u", s.clock-seconds*1000) }
 	if _, err := e.Apply(ctx, s.app(), []store.LogEvent{ago(3600), ago(3000), ago(10), ago(9), ago(8)}); err != nil {
 		t.Fatal(err)
@@ -489,8 +489,8 @@ func TestABusyUserIsFoldedNowAndThen(t *testing.T) {
 
 func testABusyUserIsFoldedNowAndThen(t *testing.T, open opener) {
 	b := newFixture(t, 90, plain)
-	b.eng.Tighten(20, 1000, 1000, 1000, 5*time.Second)
-	b.eng.Loosen(1000)
+	b.eng.SetLimits(20, 1000, 1000, 1000, 5*time.Second)
+	b.eng.SetMaxYoung(1000)
 	for range 100 { // ten a second: 50 at a time are too young
 		b.clock += 100
 		b.apply(bought("u", b.clock))

@@ -123,7 +123,7 @@ func value(n, catalog int) string {
 // store.
 func (w *world) process() *profile.Engine {
 	e := profile.New(w.store, w.apps, config.NewCached(w.cache(), 0), func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
-	e.Tighten(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
+	e.SetLimits(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
 	return e
 }
 

@@ -150,7 +150,7 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 			b := newFixture(t, 90, plain)
 			was := b.setLog(both)
 			lazy := b.engineOf(b.apps)
-			lazy.Lazy()
+			lazy.NeverFold()
 			if _, err := lazy.Import(ctx, b.app(), []store.LogEvent{bought("u", b.clock-3*hour), bought("u", b.clock-hour)}); err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 				v.apps = append([]config.App{was}, v.apps...)
 			}
 			e := b.engineOf(v)
-			e.Tighten(1, 100, 100, 100, time.Minute)
+			e.SetLimits(1, 100, 100, 100, time.Minute)
 			err := test.do(side{b, was, is, v, e})
 			if errors.Is(err, profile.ErrSchemaChanged) != test.moved || err != nil && !test.moved {
 				t.Errorf("%v, want told %t", err, test.moved)

@@ -5,124 +5,115 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// output turns a group's events and blocks, as they pass, into its profiles.
+// output computes the profiles of a group from its events and blocks as they are
+// read.
 type output struct {
-	*bulk
-	gr      *group
-	scratch *scratch
-	current *work // who is passing, in the scratch scorer or one of his own
-	again   []*work
-	writes  []store.ProfileWrite
+	*bulkRun
+	gr       *group
+	scratch  *scratch
+	current  *bulkUser // whose events or blocks are being read
+	restarts []*bulkUser
+	writes   []store.ProfileWrite
 }
 
-// await names a block that is to come.
-func (w *work) await(id history.BlockID) {
-	if w.missing == nil {
-		w.missing = map[history.BlockID]bool{}
-	}
-	w.missing[id] = true
-}
-
-// row takes the next event outside the blocks: those of one user follow each
-// other. Of users who are not to be computed they are only counted, for a fold. A
-// user whose blocks are still to come needs a scorer of his own until then.
+// row returns the function that scores the next unfolded event. The events of a
+// user are successive. Users who are not stale are only counted, for a fold. A
+// user whose blocks are still to be read needs a scorer of their own until then.
 func (o *output) row() func(string, store.LogRow) error {
-	scorer := store.NewLogScorer(o.c)
-	return func(user string, row store.LogRow) error {
-		w := o.gr.byUser[user]
-		w.loose++
+	scorer := store.NewLogScorer(o.compiled)
+	return func(token string, row store.LogRow) error {
+		u := o.gr.byUser[token]
+		u.unfolded++
 		switch {
-		case !w.stale:
+		case !u.stale:
 			return nil
-		case len(w.missing) == 0 && w != o.current:
+		case len(u.missing) == 0 && u != o.current:
 			o.close()
-			o.open(w)
-		case w.scorer == nil:
-			w.scorer = affinity.NewScorer(o.c, w.window)
+			o.open(u)
+		case u.scorer == nil:
+			u.scorer = affinity.NewScorer(o.compiled, u.window)
 		}
-		return scorer.Score(row, w.scorer)
+		return scorer.Score(row, u.scorer)
 	}
 }
 
-// block takes the next block: those of one user follow each other. Blocks that
-// the user's manifest does not name belong to folds that did not commit, or to
-// one that came after the row was read.
+// block returns the function that scores the next block. The blocks of a user are
+// successive. It skips blocks that the manifest does not name: their fold did not
+// commit, or committed after the row was read.
 func (o *output) block(ctx context.Context) func(store.BlockName, []byte) error {
 	return func(name store.BlockName, value []byte) error {
-		w := o.gr.byUser[name.User]
-		if w == nil || !w.missing[name.ID] {
+		u := o.gr.byUser[name.User]
+		if u == nil || !u.missing[name.ID] {
 			return nil
 		}
-		delete(w.missing, name.ID)
-		if w.restart {
+		delete(u.missing, name.ID)
+		if u.restart {
 			return nil
 		}
-		if w != o.current {
+		if u != o.current {
 			o.close()
-			o.open(w)
+			o.open(u)
 		}
-		n, err := o.scratch.reader.Score(value, w.scorer)
+		n, err := o.scratch.blocks.Score(value, u.scorer)
 		if err != nil {
-			o.e.corrupt(ctx, o.app.ID, w, name.ID, err)
-			w.restart = true
+			o.setBad(ctx, o.app.ID, &u.user, name.ID, err)
+			u.restart = true
 			return nil
 		}
-		w.events += n
+		u.events += n
 		return nil
 	}
 }
 
-func (o *output) open(w *work) {
-	o.current = w
-	if w.scorer == nil {
-		o.scratch.scorer.Reset(w.window)
-		w.scorer = o.scratch.scorer
+func (o *output) open(u *bulkUser) {
+	o.current = u
+	if u.scorer == nil {
+		o.scratch.scorer.Reset(u.window)
+		u.scorer = o.scratch.scorer
 	}
 }
 
-// close ends the user who has passed.
+// close completes the current user.
 func (o *output) close() {
-	w := o.current
-	if w == nil {
+	u := o.current
+	if u == nil {
 		return
 	}
-	if w.restart || len(w.missing) > 0 {
-		w.restart = true
-		o.again = append(o.again, w)
+	if u.restart || len(u.missing) > 0 {
+		u.restart = true
+		o.restarts = append(o.restarts, u)
 	} else {
-		o.profile(w)
+		o.add(&u.user, u.scorer, u.events+u.unfolded)
 	}
-	w.done, w.scorer, o.current = true, nil, nil
+	u.done, u.scorer, o.current = true, nil, nil
 }
 
-// profile adds a user's profile to what is to be written.
-func (o *output) profile(w *work) {
-	o.gr.result.Events += int64(w.events + w.loose)
-	if w.scorer.Outline().Known {
+// add adds the profile of a user, computed from a number of events, to the group.
+func (o *output) add(u *user, scorer *affinity.Scorer, events int) {
+	o.gr.result.Events += int64(events)
+	if scorer.Outline().Known {
 		o.gr.result.Known++
 	}
-	o.scratch.buffer = w.scorer.AppendProfile(o.scratch.buffer[:0], o.app.StrategyVersion)
+	o.scratch.buffer = scorer.AppendProfile(o.scratch.buffer[:0], o.app.StrategyVersion)
 	if !o.options.Discard {
-		o.writes = append(o.writes, write(w, o.app, slices.Clone(o.scratch.buffer)))
+		o.writes = append(o.writes, profileWrite(u, scorer, o.app, slices.Clone(o.scratch.buffer)))
 	}
 }
 
-// finish ends users whose blocks did not come or who have none, and writes all
-// profiles.
+// finish completes the users without blocks and those whose blocks were not
+// found, and writes all profiles.
 func (o *output) finish(ctx context.Context) error {
 	o.close()
-	for _, w := range o.gr.works {
-		if w.stale && !w.done {
-			o.open(w)
+	for _, u := range o.gr.users {
+		if u.stale && !u.done {
+			o.open(u)
 			o.close()
 		}
 	}
-	if len(o.again) > 0 {
+	if len(o.restarts) > 0 {
 		if err := o.restart(ctx); err != nil {
 			return err
 		}
@@ -130,40 +121,32 @@ func (o *output) finish(ctx context.Context) error {
 	if len(o.writes) == 0 {
 		return nil
 	}
-	if err := o.e.CheckSchema(ctx, o.app); err != nil {
+	if err := o.logs.check(ctx, o.app); err != nil {
 		return err
 	}
-	if err := o.e.store.WriteProfiles(ctx, o.app.ID, o.writes); err != nil {
+	if err := o.store.WriteProfiles(ctx, o.app.ID, o.writes); err != nil {
 		return err
 	}
 	o.gr.result.Written += int64(len(o.writes))
 	return nil
 }
 
-// restart computes users again whose blocks went away or are damaged, each from
-// a new row.
+// restart computes users whose blocks are missing or damaged, each from a new
+// row.
 func (o *output) restart(ctx context.Context) error {
-	for _, w := range o.again {
-		row, err := o.e.store.ReadUser(ctx, o.app.ID, w.user)
-		if err != nil {
-			return err
-		}
-		if err := o.e.adopt(ctx, o.app.ID, w, row); err != nil {
+	computations, reread := make([]*computation, len(o.restarts)), o.reread(o.app.ID)
+	for i, u := range o.restarts {
+		computations[i] = &computation{user: &u.user}
+		if err := reread(ctx, &u.user); err != nil {
 			return err
 		}
 	}
-	if err := o.e.compute(ctx, o.app, o.c, o.again, false, o.e.rereads(o.app.ID)); err != nil {
+	if err := o.computer.compute(ctx, o.app, o.compiled, computations, false, reread); err != nil {
 		return err
 	}
-	for _, w := range o.again {
-		o.profile(w)
+	for i, c := range computations {
+		o.restarts[i].unfolded = c.unfolded // for the fold that follows
+		o.add(c.user, c.scorer, c.events+c.unfolded)
 	}
 	return nil
-}
-
-// write is a user's profile, as it is stored, on its way to his row.
-func write(w *work, app config.App, stored []byte) store.ProfileWrite {
-	summary := w.scorer.Outline()
-	summary.StrategyVersion = app.StrategyVersion
-	return store.ProfileWrite{User: w.user, Row: w.row, Version: app.StrategyVersion, Value: stored, Summary: summary.AppendBinary(nil)}
 }

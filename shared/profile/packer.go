@@ -9,34 +9,36 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// packer turns events of a user's log, in order, into blocks that are named by
-// one ticket, in memory bounded by a few blocks.
+// packer packs events of a user's log, in order, into blocks named by one ticket.
+// Its memory is bounded by a few blocks.
 type packer struct {
-	e     *Engine
-	appID string
-	w     *work
-	base  history.Manifest // what is covered already
+	*env
+	appID     string
+	user      *user
+	base      history.Manifest // what is covered already
+	unfolded  int
+	mergeable map[history.BlockID][]byte
 
 	builder *history.Builder
-	gap     history.Range // the one that is being packed
+	gap     history.Range // that is being packed
 	from    history.Pos   // of the block that is being built
-	last    history.Pos   // place of the event added last
+	last    history.Pos   // place of the last event
 
 	blocks  []history.Block
 	pending []store.BlockWrite
 	bytes   int // of pending
-	events  int // of the log
+	events  int // packed, without those of merged blocks
 }
 
-func (e *Engine) newPacker(appID string, w *work, base history.Manifest) *packer {
-	return &packer{e: e, appID: appID, w: w, base: base, builder: history.NewBuilder()}
+func (f *folder) newPacker(appID string, u *user, base history.Manifest, unfolded int, mergeable map[history.BlockID][]byte) *packer {
+	return &packer{env: f.env, appID: appID, user: u, base: base, unfolded: unfolded, mergeable: mergeable, builder: history.NewBuilder()}
 }
 
-// add takes the next event.
+// add packs the next event.
 func (p *packer) add(ctx context.Context, row store.LogRow) error {
 	ev, err := row.Event()
 	if err != nil {
-		return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.w.user, err)
+		return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
 	}
 	if p.events == 0 || row.Pos.Compare(p.gap.To) >= 0 {
 		if err := p.enter(ctx, row.Pos, ev.Time); err != nil {
@@ -48,29 +50,29 @@ func (p *packer) add(ctx context.Context, row store.LogRow) error {
 	return p.put(ctx, row.Pos, ev)
 }
 
-// put adds an event to the block that is being built, or to the next.
+// put adds an event to the block that is being built, or to the next one.
 func (p *packer) put(ctx context.Context, at history.Pos, ev affinity.Event) error {
-	if p.builder.Len() < p.e.limits.blockEvents && p.builder.Add(ev) {
+	if p.builder.Len() < p.limits.blockEvents && p.builder.Add(ev) {
 		return nil
 	}
 	if err := p.flush(ctx, at); err != nil {
 		return err
 	}
 	if !p.builder.Add(ev) {
-		return fmt.Errorf("fold log of %s,%s: event at %d fits no block", p.appID, p.w.user, at.Time)
+		return fmt.Errorf("fold log of %s,%s: event at %d fits no block", p.appID, p.user.token, at.Time)
 	}
 	return nil
 }
 
-// enter begins the gap that a place lies in: with the block before it, where
-// the two are to be joined.
+// enter begins the gap that contains a place. The first block of the gap may merge
+// with the block before it.
 func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
 	if p.events > 0 {
 		if err := p.flush(ctx, p.gap.To); err != nil {
 			return err
 		}
 	}
-	for _, g := range p.base.Gaps(p.w.from()) {
+	for _, g := range p.base.Gaps(p.user.from()) {
 		if at.Compare(g.To) < 0 {
 			p.gap = g
 			break
@@ -79,41 +81,41 @@ func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
 	p.from = p.gap.From
 	for _, b := range p.base.Blocks {
 		if b.To == p.gap.From {
-			return p.join(b, time)
+			return p.merge(b, time)
 		}
 	}
 	return nil
 }
 
-// join begins a block with all of the one before, unless that is too large for
-// what follows, too old, or cannot be read.
-func (p *packer) join(b history.Block, next int64) error {
-	value, ok := p.w.joint[b.ID]
-	if !ok || len(value) == 0 || b.Events > jointRatio*max(p.w.loose, p.e.limits.maintainEvents) || b.Events >= p.e.limits.blockEvents {
+// merge begins a block with the events of the block before it, unless that one is
+// too large for the number of events that follow, too old, or unreadable.
+func (p *packer) merge(b history.Block, next int64) error {
+	value, ok := p.mergeable[b.ID]
+	if !ok || len(value) == 0 || b.Events > mergeRatio*max(p.unfolded, p.limits.maintainEvents) || b.Events >= p.limits.blockEvents {
 		return nil
 	}
 	if history.Check(value) != nil {
-		return nil // named when it is read
+		return nil // the next computation reports it
 	}
-	begins := p.w.from() // what is older counts no more, and is left to the log
+	from := p.user.from() // older events have left the window and stay in the log alone
 	for ev, err := range history.Events(value) {
 		if err != nil {
-			return fmt.Errorf("join block %d,%d of %s,%s: %w", b.ID.Ticket, b.ID.N, p.appID, p.w.user, err)
+			return fmt.Errorf("merge block %d,%d of %s,%s: %w", b.ID.Ticket, b.ID.N, p.appID, p.user.token, err)
 		}
-		if ev.Time < begins.Time {
+		if ev.Time < from.Time {
 			continue
 		}
 		if p.builder.Len() == 0 && next-ev.Time > history.MaxSpan && b.Bytes > history.SmallBytes/2 {
 			return nil
 		}
 		if !p.builder.Add(ev) {
-			return fmt.Errorf("join block %d,%d of %s,%s: it does not fit a block", b.ID.Ticket, b.ID.N, p.appID, p.w.user)
+			return fmt.Errorf("merge block %d,%d of %s,%s: it does not fit a block", b.ID.Ticket, b.ID.N, p.appID, p.user.token)
 		}
 	}
 	if p.builder.Len() > 0 {
 		p.from = b.From
-		if begins.Compare(p.from) > 0 {
-			p.from = begins
+		if from.Compare(p.from) > 0 {
+			p.from = from
 		}
 	}
 	return nil
@@ -125,7 +127,7 @@ func (p *packer) flush(ctx context.Context, to history.Pos) error {
 		p.from = to
 		return nil
 	}
-	id := history.BlockID{Ticket: p.w.row.Ticket, N: len(p.blocks)}
+	id := history.BlockID{Ticket: p.user.row.Ticket, N: len(p.blocks)}
 	block := history.Block{
 		Range: history.Range{From: p.from, To: to}, ID: id, Newest: p.builder.Newest(), Events: p.builder.Len(),
 	}
@@ -144,16 +146,16 @@ func (p *packer) write(ctx context.Context) error {
 	if len(p.pending) == 0 {
 		return nil
 	}
-	if err := p.e.store.WriteBlocks(ctx, p.appID, p.w.user, p.pending); err != nil {
+	if err := p.store.WriteBlocks(ctx, p.appID, p.user.token, p.pending); err != nil {
 		return err
 	}
 	p.pending, p.bytes = nil, 0
 	return nil
 }
 
-// finish writes what is left and returns the manifest that names the blocks.
-// next is the place of the first event that was not added. After the last gap
-// the last block ends with its last event, so that newer ones are not late.
+// finish writes the last blocks and returns the manifest that names all of them.
+// next is the place of the first event that was not packed. In the last gap the
+// last block ends with its last event, so that newer events are not late.
 func (p *packer) finish(ctx context.Context, next history.Pos) (history.Manifest, error) {
 	to := p.last.Next()
 	if p.gap.To != history.End && p.gap.To.Compare(next) <= 0 {

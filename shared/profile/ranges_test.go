@@ -35,7 +35,7 @@ func TestRangeIncludesItsStart(t *testing.T) {
 	s := newHarness(t, storetest.NewDeployed)
 	s.apply(s.at(1), s.at(3), s.at(5))
 	e := s.engine()
-	e.Tighten(1000, 100, 2, 100, time.Minute)
+	e.SetLimits(1000, 100, 2, 100, time.Minute)
 	if done, err := e.Fold(ctx, s.app(), "u"); !done || err != nil {
 		t.Fatalf("fold: %v, %v", done, err)
 	}
@@ -58,7 +58,7 @@ func TestDamagedBlockOfCompleteManifest(t *testing.T) {
 	s := newHarness(t, storetest.NewDeployed)
 	s.apply(s.at(1), s.at(3), s.at(5))
 	e := s.engine()
-	e.Tighten(1000, 100, 1, 100, time.Minute)
+	e.SetLimits(1000, 100, 1, 100, time.Minute)
 	if done, err := e.Fold(ctx, s.app(), "u"); !done || err != nil {
 		t.Fatalf("fold: %v, %v", done, err)
 	}
@@ -83,7 +83,7 @@ func TestDamagedBlockOfCompleteManifest(t *testing.T) {
 func TestTouchingBlocksStayNamed(t *testing.T) {
 	s := newHarness(t, storetest.NewDeployed)
 	e := s.engine()
-	e.Tighten(1000, 100, 1, 100, time.Minute)
+	e.SetLimits(1000, 100, 1, 100, time.Minute)
 	fold := func(blocks int) {
 		t.Helper()
 		if done, err := e.Fold(ctx, s.app(), "u"); !done || err != nil {
@@ -109,7 +109,7 @@ func TestRowsGivenUpStayGivenUp(t *testing.T) {
 	for _, keep := range []int{1, 2, 3} {
 		s := newHarness(t, storetest.NewDeployed)
 		e := s.engine()
-		e.Tighten(1, 100, 100, keep, time.Minute)
+		e.SetLimits(1, 100, 100, keep, time.Minute)
 		if _, err := e.Apply(ctx, s.app(), []store.LogEvent{s.at(1), s.at(2), s.at(3), s.at(4), s.at(5), s.at(6), s.at(7)}); err != nil {
 			t.Fatal(err)
 		}

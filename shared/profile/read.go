@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -12,100 +13,79 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Result is a profile as of now and where it came from.
+// Result is a profile as of now.
 type Result struct {
 	affinity.Profile
-	// Stored says that it was read; otherwise it was computed for this read.
+	// Stored reports that the profile was stored. Otherwise it was computed for
+	// this read.
 	Stored bool
-	// App is the configuration it was answered under.
+	// App is the configuration that the profile was valid or computed under.
 	App config.App
 }
 
-// Read answers with a user's profile as of now: the stored one where it is
-// still true, else one computed from blocks and log, which is then stored. Known is
-// false for a user without an event in the window. limit bounds how many
-// affinities are decoded, 0 for all; Total tells how many there are.
-func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
-	row, err := e.store.ReadServing(ctx, app.ID, user)
+// reader serves profiles.
+type reader struct {
+	*env
+	logs     *logs
+	tickets  *tickets
+	computer *computer
+}
+
+func (r *reader) read(ctx context.Context, app config.App, token string, limit int) (Result, error) {
+	row, err := r.store.ReadServing(ctx, app.ID, token)
 	if err != nil {
 		return Result{}, err
 	}
-	result, ok, err := e.serve(ctx, &app, row, limit)
+	result, ok, err := r.serve(ctx, &app, row, limit)
 	if ok || err != nil {
 		return result, err
 	}
-	if !e.store.ServingIsAuthoritative() {
-		// What leads to a write must have read the cluster that is written.
-		if row, err = e.store.ReadUser(ctx, app.ID, user); err != nil {
+	if !r.store.ServingIsAuthoritative() {
+		// A read that leads to a write must see the cluster that is written.
+		if row, err = r.store.ReadUser(ctx, app.ID, token); err != nil {
 			return Result{}, err
 		}
 	}
-	results, err := e.computeMany(ctx, app, []string{user}, map[string]store.User{user: row})
-	return results[user], err
+	results, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row})
+	return results[token], err
 }
 
-// serve answers from a row if its profile is valid. A profile of a strategy that
-// is newer than the cached one means that the cache is out of date: then app is
-// replaced.
-func (e *Engine) serve(ctx context.Context, app *config.App, row store.User, limit int) (Result, bool, error) {
-	if !row.HasProfile || len(row.Profile) == 0 {
-		return Result{}, false, nil
-	}
-	p, err := affinity.ParseProfile(row.Profile, limit)
-	if err != nil {
-		// A damaged profile is only a cache of the log.
-		e.log.LogAttrs(ctx, slog.LevelError, "stored profile is damaged, computing it", slog.String("app", app.ID), slog.Any("error", err))
-		return Result{}, false, nil
-	}
-	if p.StrategyVersion > app.StrategyVersion {
-		if *app, err = e.fresh(ctx, app.ID); err != nil {
-			return Result{}, false, fmt.Errorf("read configuration of %s: %w", app.ID, err)
-		}
-	}
-	now := e.now().UnixMilli()
-	if !valid(p, *app, row.DeletedUntil, now) {
-		return Result{}, false, nil
-	}
-	return Result{Profile: p.At(now), Stored: true, App: *app}, true, nil
-}
-
-// ReadMany answers for many users at once, by user token.
-func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, limit int) (map[string]Result, error) {
-	rows, err := e.store.ReadManyServing(ctx, app.ID, users)
+func (r *reader) readMany(ctx context.Context, app config.App, tokens []string, limit int) (map[string]Result, error) {
+	rows, err := r.store.ReadManyServing(ctx, app.ID, tokens)
 	if err != nil {
 		return nil, err
 	}
-	// One of them may show that the cached configuration is out of date: all are
+	// Any row may show that the cached configuration is out of date. All users are
 	// answered under one strategy.
 	for _, row := range rows {
 		if row.Version > app.StrategyVersion {
-			if app, err = e.fresh(ctx, app.ID); err != nil {
-				return nil, fmt.Errorf("read configuration of %s: %w", app.ID, err)
+			if app, err = r.logs.readFresh(ctx, app.ID); err != nil {
+				return nil, err
 			}
 			break
 		}
 	}
-	results := make(map[string]Result, len(users))
+	results := make(map[string]Result, len(tokens))
 	var stale []string
-	for _, user := range users {
-		result, ok, err := e.serve(ctx, &app, rows[user], limit)
+	for _, token := range tokens {
+		result, ok, err := r.serve(ctx, &app, rows[token], limit)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			results[user] = result
+			results[token] = result
 		} else {
-			stale = append(stale, user)
+			stale = append(stale, token)
 		}
 	}
 	for chunk := range slices.Chunk(stale, scanUsers) {
-		if !e.store.ServingIsAuthoritative() {
-			// What leads to a write must have read the cluster that is written.
-			if rows, err = e.store.ReadUsers(ctx, app.ID, chunk); err != nil {
+		if !r.store.ServingIsAuthoritative() {
+			// A read that leads to a write must see the cluster that is written.
+			if rows, err = r.store.ReadUsers(ctx, app.ID, chunk); err != nil {
 				return nil, err
 			}
 		}
-		computed, err := e.computeMany(ctx, app, chunk, rows)
+		computed, err := r.computeAndStore(ctx, app, chunk, rows)
 		if err != nil {
 			return nil, err
 		}
@@ -114,93 +94,114 @@ func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, l
 	return results, nil
 }
 
-// computeMany computes profiles from blocks and log and stores them at the
-// tickets of the rows, which were read before. A user without a ticket has no
-// row yet, and nothing is stored for him.
-func (e *Engine) computeMany(ctx context.Context, app config.App, users []string, rows map[string]store.User) (map[string]Result, error) {
-	works, err := e.adoptAll(ctx, app.ID, distinct(users), rows)
+// serve answers from a row if its profile is valid. A profile of a newer strategy
+// than app's shows that the cached configuration is out of date: serve then
+// replaces app.
+func (r *reader) serve(ctx context.Context, app *config.App, row store.User, limit int) (Result, bool, error) {
+	if !row.HasProfile || len(row.Profile) == 0 {
+		return Result{}, false, nil
+	}
+	p, err := affinity.ParseProfile(row.Profile, limit)
+	if err != nil {
+		// The profile is only a cache of the log.
+		r.log.LogAttrs(ctx, slog.LevelError, "stored profile is damaged, computing it", slog.String("app", app.ID), slog.Any("error", err))
+		return Result{}, false, nil
+	}
+	if p.StrategyVersion > app.StrategyVersion {
+		if *app, err = r.logs.readFresh(ctx, app.ID); err != nil {
+			return Result{}, false, err
+		}
+	}
+	now := r.now().UnixMilli()
+	if !valid(p, *app, row.DeletedUntil, now) {
+		return Result{}, false, nil
+	}
+	return Result{Profile: p.At(now), Stored: true, App: *app}, true, nil
+}
+
+// valid reports whether a stored profile may be served now: it was computed under
+// the active strategy and retention and after the user's last deletion, and no
+// event has left or entered the window since.
+func valid(p affinity.Profile, app config.App, deletedUntil, now int64) bool {
+	return p.StrategyVersion == app.StrategyVersion && p.RetentionDays == app.RetentionDays && p.DeletedUntil == deletedUntil &&
+		(p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
+}
+
+// computeAndStore computes profiles from blocks and log and stores them at the
+// tickets of the given rows, which were read before. For a user without a row it
+// stores nothing.
+func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []string, rows map[string]store.User) (map[string]Result, error) {
+	computations, users, err := r.begin(ctx, app.ID, distinct(tokens), rows)
 	if err != nil {
 		return nil, err
 	}
-	if app, err = e.current(ctx, app, works); err != nil {
+	if app, err = r.logs.newest(ctx, app, users); err != nil {
 		return nil, err
 	}
-	app, err = e.wherever(ctx, app, func(app config.App) error {
-		return e.compute(ctx, app, affinity.Compile(app.Strategy), works, false, e.rereads(app.ID))
+	app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
+		return r.computer.compute(ctx, app, affinity.Compile(app.Strategy), computations, false, r.reread(app.ID))
 	})
 	if err != nil {
 		return nil, err
 	}
-	results := make(map[string]Result, len(users))
+	results := make(map[string]Result, len(tokens))
 	var writes []store.ProfileWrite
-	for _, w := range works {
-		p := w.profile(app)
-		results[w.user] = Result{Profile: p, App: app}
-		if w.row.Ticket > 0 {
-			writes = append(writes, write(w, app, p.AppendBinary(nil)))
+	for _, c := range computations {
+		p := c.profile(app)
+		results[c.token] = Result{Profile: p, App: app}
+		if c.row.Ticket > 0 {
+			writes = append(writes, profileWrite(c.user, c.scorer, app, p.AppendBinary(nil)))
 		}
 	}
-	if err := e.store.WriteProfiles(ctx, app.ID, writes); err != nil {
-		// What was computed is right whether or not it can be stored.
-		e.log.LogAttrs(ctx, slog.LevelWarn, "computed profiles are not stored", slog.String("app", app.ID), slog.Any("error", err))
+	if err := r.store.WriteProfiles(ctx, app.ID, writes); err != nil {
+		// The answer is right even if it cannot be stored.
+		r.log.LogAttrs(ctx, slog.LevelWarn, "computed profiles are not stored", slog.String("app", app.ID), slog.Any("error", err))
 	}
-	e.mend(ctx, app.ID, works)
+	r.tickets.repair(ctx, app.ID, users)
 	return results, nil
 }
 
-// distinct are the users, each once: two computations of one user at once would
-// take each other's blocks away.
-func distinct(users []string) []string {
-	users = slices.Clone(users)
-	slices.Sort(users)
-	return slices.Compact(users)
-}
-
-func (e *Engine) adoptAll(ctx context.Context, appID string, users []string, rows map[string]store.User) ([]*work, error) {
-	works := make([]*work, len(users))
-	for i, user := range users {
-		works[i] = &work{user: user}
-		if err := e.adopt(ctx, appID, works[i], rows[user]); err != nil {
-			return nil, fmt.Errorf("compute profile of %s,%s: %w", appID, user, err)
+// begin begins the computation of users from their rows.
+func (r *reader) begin(ctx context.Context, appID string, tokens []string, rows map[string]store.User) ([]*computation, []*user, error) {
+	computations, users := make([]*computation, len(tokens)), make([]*user, len(tokens))
+	for i, token := range tokens {
+		users[i] = &user{token: token}
+		computations[i] = &computation{user: users[i]}
+		if err := r.setRow(ctx, appID, users[i], rows[token]); err != nil {
+			return nil, nil, fmt.Errorf("compute profile of %s,%s: %w", appID, token, err)
 		}
 	}
-	return works, nil
+	return computations, users, nil
 }
 
-// rereads renews rows by reading them again.
-func (e *Engine) rereads(appID string) again {
-	return func(ctx context.Context, w *work) error {
-		row, err := e.store.ReadUser(ctx, appID, w.user)
-		if err != nil {
-			return err
-		}
-		return e.adopt(ctx, appID, w, row)
-	}
+// distinct returns each user once, sorted. Two computations of one user in one
+// reading would take each other's blocks.
+func distinct(tokens []string) []string {
+	tokens = slices.Clone(tokens)
+	slices.Sort(tokens)
+	return slices.Compact(tokens)
 }
 
-// Compute computes users' profiles as of now from blocks and log under any
-// strategies, compiled, and stores nothing: by user, in the order of the
-// strategies. Users without an event are there too, not Known.
-func (e *Engine) Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
-	profiles := make(map[string][]affinity.Profile, len(users))
-	for chunk := range slices.Chunk(distinct(users), scanUsers) {
-		rows, err := e.store.ReadUsers(ctx, app.ID, chunk)
+func (r *reader) compute(ctx context.Context, app config.App, tokens []string, sets []*affinity.Compiled) (map[string][]affinity.Profile, error) {
+	profiles := make(map[string][]affinity.Profile, len(tokens))
+	for chunk := range slices.Chunk(distinct(tokens), scanUsers) {
+		rows, err := r.store.ReadUsers(ctx, app.ID, chunk)
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range sets {
-			works, err := e.adoptAll(ctx, app.ID, chunk, rows)
+		for _, compiled := range sets {
+			computations, _, err := r.begin(ctx, app.ID, chunk, rows)
 			if err != nil {
 				return nil, err
 			}
-			app, err = e.wherever(ctx, app, func(app config.App) error {
-				return e.compute(ctx, app, c, works, false, e.rereads(app.ID))
+			app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
+				return r.computer.compute(ctx, app, compiled, computations, false, r.reread(app.ID))
 			})
 			if err != nil {
 				return nil, err
 			}
-			for _, w := range works {
-				profiles[w.user] = append(profiles[w.user], w.profile(app))
+			for _, c := range computations {
+				profiles[c.token] = append(profiles[c.token], c.profile(app))
 			}
 		}
 	}

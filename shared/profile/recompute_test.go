@@ -160,7 +160,7 @@ func TestAUserWithVeryManyEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := s.engine()
-	e.Tighten(1000, 700, 300, 100, time.Minute)
+	e.SetLimits(1000, 700, 300, 100, time.Minute)
 	if done, err := e.Fold(ctx, s.app(), "u"); !done || err != nil {
 		t.Fatal(done, err)
 	}

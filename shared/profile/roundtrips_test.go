@@ -57,7 +57,7 @@ func TestRequests(t *testing.T) {
 			return open(ctx, desc, cc, method, opts...)
 		}))
 	b.eng = b.engine()
-	b.eng.Tighten(4, 100, 100, 100, time.Minute)
+	b.eng.SetLimits(4, 100, 100, 100, time.Minute)
 	expect := func(what, want string) {
 		t.Helper()
 		if got := r.take(); got != want {
@@ -79,7 +79,7 @@ func TestRequests(t *testing.T) {
 	expect("a computed read and its repair", "MutateRow ReadRows ReadRows ReadRows")
 	b.read("u")
 	expect("the read after it", "ReadRows")
-	b.eng.Tighten(100, 100, 100, 100, time.Minute)
+	b.eng.SetLimits(100, 100, 100, 100, time.Minute)
 	b.apply(bought("u", b.clock-day+hour+1))
 	expect("a late event", "CheckAndMutateRow MutateRow MutateRow ReadModifyWriteRow ReadModifyWriteRow ReadRows")
 	if _, err := b.eng.Fold(ctx, b.app(), "u"); err != nil {

@@ -115,9 +115,9 @@ func TestAMessageThatIsGivenUpTakesNobodyAlong(t *testing.T) {
 		done <- err
 	}
 	go apply(given, s.at(2))
-	e.Waiting(appID+",u", 1)
+	e.AwaitWaiting(appID+",u", 1)
 	go apply(ctx, s.at(3))
-	e.Waiting(appID+",u", 2)
+	e.AwaitWaiting(appID+",u", 2)
 	giveUp()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the message that was given up to end at once", err)

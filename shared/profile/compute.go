@@ -1,0 +1,242 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// keepBytes bounds the log rows that a refresh of many users keeps for folds.
+	keepBytes = 16 << 20
+	// maxRestarts bounds how often a computation starts again. Each restart needs a
+	// fold or a damaged block of its own.
+	maxRestarts = 8
+)
+
+// computer computes profiles from blocks and log.
+type computer struct {
+	*env
+	logs *logs
+}
+
+// computation is the computation of one user's profile.
+type computation struct {
+	*user
+	// atLeast is a time (ms) that the profile must be as of, even if this machine's
+	// clock is behind: another machine stamped the receipt of an event.
+	atLeast int64
+
+	scorer  *affinity.Scorer
+	events  int // read from blocks, scored or not
+	missing map[history.BlockID]bool
+	restart bool
+
+	// unfolded is the number of events outside the blocks. rows are those events, in
+	// order, if they are kept for a fold; nil with unfolded > 0 means too many.
+	unfolded int
+	rows     []store.LogRow
+	// mergeable are the contents of blocks that a fold may merge with the events
+	// that follow them.
+	mergeable map[history.BlockID][]byte
+}
+
+// profile returns the computed profile.
+func (c *computation) profile(app config.App) affinity.Profile {
+	p := c.scorer.Profile()
+	p.StrategyVersion, p.RetentionDays = app.StrategyVersion, app.RetentionDays
+	return p
+}
+
+// renew renews the row of a user whose manifest named a block that does not exist.
+type renew func(ctx context.Context, u *user) error
+
+// compute scores users from blocks and log. Their rows must have been read
+// before. With keep it keeps the unfolded events for a fold.
+func (c *computer) compute(ctx context.Context, app config.App, compiled *affinity.Compiled, all []*computation, keep bool, again renew) error {
+	for range maxRestarts {
+		if err := c.readParts(ctx, app, compiled, all, keep); err != nil {
+			return err
+		}
+		var rest []*computation
+		for _, u := range all {
+			if !u.restart {
+				continue
+			}
+			c.counters.Restarts.Add(1)
+			if err := c.prepare(ctx, app.ID, u, again); err != nil {
+				return err
+			}
+			rest = append(rest, u)
+		}
+		if all = rest; len(all) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("compute %s,%s and %d others: their histories changed %d times", app.ID, all[0].token, len(all)-1, maxRestarts)
+}
+
+// prepare prepares a user's next attempt. A missing block was replaced, so a new
+// row names another one. If the new row still names it, the block is lost, and the
+// log is read in its place.
+func (c *computer) prepare(ctx context.Context, appID string, u *computation, again renew) error {
+	missing := u.missing
+	if len(missing) == 0 {
+		return nil // a damaged block, which is already set aside
+	}
+	if err := again(ctx, u.user); err != nil {
+		return err
+	}
+	for _, b := range u.manifest.Blocks {
+		if missing[b.ID] {
+			c.setBad(ctx, appID, u.user, b.ID, errLost)
+		}
+	}
+	return nil
+}
+
+// reading is one reading of blocks and log for some users.
+type reading struct {
+	*computer
+	app      config.App
+	compiled *affinity.Compiled
+	keep     bool
+	byUser   map[string]*computation
+	names    []store.BlockName
+	ranges   []store.UserRange
+	// logScorers are the scorers of the log. A user who has blocks too needs two,
+	// because blocks and log are read at the same time.
+	logScorers map[string]*affinity.Scorer
+
+	kept, keptBytes int // log rows
+}
+
+// readParts reads blocks and log at the same time. It leaves each user scored, or
+// marked to restart.
+func (c *computer) readParts(ctx context.Context, app config.App, compiled *affinity.Compiled, all []*computation, keep bool) error {
+	r := &reading{
+		computer: c, app: app, compiled: compiled, keep: keep,
+		byUser: make(map[string]*computation, len(all)), logScorers: map[string]*affinity.Scorer{},
+	}
+	for _, u := range all {
+		r.plan(u)
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	if len(r.names) > 0 {
+		g.Go(func() error { return r.readBlocks(gctx) })
+	}
+	if len(r.ranges) > 0 {
+		g.Go(func() error { return r.readLog(gctx) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, u := range all {
+		if ofLog := r.logScorers[u.token]; ofLog != nil && ofLog != u.scorer {
+			u.scorer.Merge(ofLog)
+		}
+		u.restart = u.restart || len(u.missing) > 0
+	}
+	return nil
+}
+
+// plan adds a user's blocks and log ranges to the reading.
+func (r *reading) plan(u *computation) {
+	u.window.RetentionDays, u.window.DeletedUntil = r.app.RetentionDays, u.row.DeletedUntil
+	u.window.Now = max(r.now().UnixMilli(), u.atLeast)
+	u.scorer = affinity.NewScorer(r.compiled, u.window)
+	u.unfolded, u.rows, u.events, u.restart = 0, nil, 0, false
+	u.missing, u.mergeable = map[history.BlockID]bool{}, map[history.BlockID][]byte{}
+	r.byUser[u.token] = u
+	blocks, gaps := u.parts()
+	for _, g := range gaps {
+		r.ranges = append(r.ranges, store.UserRange{User: u.token, From: g.From, To: g.To})
+	}
+	for _, b := range blocks {
+		u.missing[b.ID] = true
+		r.names = append(r.names, store.BlockName{User: u.token, ID: b.ID})
+		if r.keep && b.Bytes <= mergeBytes && precedesGap(b, gaps) {
+			u.mergeable[b.ID] = nil
+		}
+	}
+	if len(blocks) > 0 && len(gaps) > 0 {
+		r.logScorers[u.token] = affinity.NewScorer(r.compiled, u.window)
+	} else {
+		r.logScorers[u.token] = u.scorer
+	}
+}
+
+// readBlocks scores the blocks. It sets a damaged block aside and restarts its
+// user without it.
+func (r *reading) readBlocks(ctx context.Context) error {
+	blocks := history.NewReader(r.compiled)
+	return r.store.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
+		u := r.byUser[name.User]
+		delete(u.missing, name.ID)
+		if u.restart {
+			return nil
+		}
+		n, err := blocks.Score(value, u.scorer)
+		if err != nil {
+			r.setBad(ctx, r.app.ID, u.user, name.ID, err)
+			u.restart = true
+			return nil
+		}
+		u.events += n
+		if _, ok := u.mergeable[name.ID]; ok {
+			u.mergeable[name.ID] = slices.Clone(value)
+		}
+		return nil
+	})
+}
+
+// readLog scores the unfolded events. To keep them for a fold it reads whole
+// events; otherwise only what the strategy scores.
+func (r *reading) readLog(ctx context.Context) error {
+	scorer := store.NewLogScorer(r.compiled)
+	log := r.logs.of(r.app)
+	read := log.Read
+	if !r.keep {
+		read = func(ctx context.Context, ranges []store.UserRange, fn func(string, store.LogRow) error) error {
+			return log.ReadFor(ctx, ranges, r.compiled, fn)
+		}
+	}
+	unfolded := make(map[string]int, len(r.byUser))
+	err := read(ctx, r.ranges, func(token string, row store.LogRow) error {
+		unfolded[token]++
+		if r.keep {
+			r.keepRow(r.byUser[token], row, unfolded[token])
+		}
+		return scorer.Score(row, r.logScorers[token])
+	})
+	for token, n := range unfolded {
+		r.byUser[token].unfolded = n
+	}
+	return err
+}
+
+// keepRow keeps the n-th row of a user's log for a fold. If the reading keeps too
+// many rows, it drops those of this user, and the fold reads them again.
+func (r *reading) keepRow(u *computation, row store.LogRow, n int) {
+	if n != len(u.rows)+1 {
+		return // dropped before
+	}
+	if r.kept >= r.limits.keepRows || r.keptBytes >= keepBytes {
+		for i := range u.rows {
+			r.keptBytes -= u.rows[i].Size()
+		}
+		r.kept -= len(u.rows)
+		u.rows = nil
+		return
+	}
+	u.rows = append(u.rows, row)
+	r.kept++
+	r.keptBytes += row.Size()
+}

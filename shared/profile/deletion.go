@@ -1,0 +1,51 @@
+package profile
+
+import (
+	"context"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/history"
+)
+
+// deletion deletes users.
+type deletion struct {
+	*env
+	orphans *orphans
+}
+
+func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, error) {
+	until := d.now().Truncate(time.Millisecond)
+	if err := d.store.AdvanceTombstone(ctx, appID, token, until.UnixMilli()); err != nil {
+		return time.Time{}, err
+	}
+	row, err := d.store.TakeTicket(ctx, appID, token)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// An empty manifest with a version, not an absent one: a fold that found no
+	// manifest before the deletion must not find the same now, and commit.
+	empty := history.Manifest{Version: version(row.Ticket, uncovered)}
+	if err := d.store.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
+		return time.Time{}, err
+	}
+	return until, nil
+}
+
+func (d *deletion) purge(ctx context.Context, appID, token string, until time.Time) (int, error) {
+	blocks, err := d.store.ListBlocks(ctx, appID, token)
+	if err != nil {
+		return 0, err
+	}
+	if err := d.orphans.delete(ctx, appID, map[string][]history.BlockID{token: blocks}); err != nil {
+		return 0, err
+	}
+	row, err := d.store.ReadUser(ctx, appID, token)
+	if err != nil {
+		return 0, err
+	}
+	covered := min(until.UnixMilli(), row.DeletedUntil)
+	if covered <= 0 {
+		return 0, nil
+	}
+	return d.store.PurgeLog(ctx, appID, token, covered)
+}

@@ -1,0 +1,82 @@
+package profile
+
+import (
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// flights lets messages of one user that meet in a process share refreshes.
+// While one flight runs, later messages wait for the next, and all share it. A
+// flight draws its ticket after all of its messages have written the log, so it
+// covers every one of them. A user never has two refreshes at once.
+type flights struct {
+	mu     sync.Mutex
+	byUser map[string]*queue // by app and user; only users with a running flight
+}
+
+// queue holds a user's running flight and the one after it.
+type queue struct {
+	running, next *flight
+}
+
+// flight is one refresh of one user.
+type flight struct {
+	events []history.Pos // of all messages that joined it
+	done   chan struct{}
+	row    store.User // at the flight's ticket, once done
+	err    error
+}
+
+func newFlights() *flights { return &flights{byUser: map[string]*queue{}} }
+
+func newFlight() *flight { return &flight{done: make(chan struct{})} }
+
+// role is what a message has to do for one of its users.
+type role int
+
+const (
+	owner  role = iota // run the flight now
+	waiter             // wait for it: another message runs it
+	leader             // wait for the running flight, then run this one
+)
+
+// join adds a message's events to a flight of a user. For a leader it also
+// returns a channel that closes when the running flight ends.
+func (fs *flights) join(key string, events []history.Pos) (*flight, role, <-chan struct{}) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	q := fs.byUser[key]
+	if q == nil {
+		f := newFlight()
+		f.events = events
+		fs.byUser[key] = &queue{running: f}
+		return f, owner, nil
+	}
+	r := waiter
+	if q.next == nil {
+		q.next, r = newFlight(), leader
+	}
+	q.next.events = append(q.next.events, events...)
+	return q.next, r, q.running.done
+}
+
+// begin makes the next flight the running one: no message joins it any more.
+func (fs *flights) begin(key string) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	q := fs.byUser[key]
+	q.running, q.next = q.next, nil
+}
+
+// end wakes every message that waits for a flight.
+func (fs *flights) end(key string, f *flight, row store.User, err error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f.row, f.err = row, err
+	close(f.done)
+	if q := fs.byUser[key]; q.next == nil {
+		delete(fs.byUser, key)
+	}
+}

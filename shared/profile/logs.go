@@ -1,0 +1,126 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// logs finds an app's log in the schemas that its configuration names.
+//
+// An app's log can migrate from one schema to the other while it is in use. For
+// a time both are written; then reads change to the new one; then the old one is
+// no longer written, and is removed. Each step waits until the one before has
+// propagated to every process. Two rules make that enough:
+//
+//   - A writer checks the schemas after it has written the log, and writes again
+//     if they have changed.
+//   - A reader checks the schemas after it has read the log, before it answers,
+//     stores or commits anything.
+//
+// Without them a step would have to wait for the slowest request that began
+// before it.
+type logs struct {
+	*env
+	// fresh reads an app's configuration past every cache, cached as requests see
+	// it.
+	fresh, cached func(ctx context.Context, appID string) (config.App, error)
+}
+
+// ErrSchemaChanged reports that the schemas of the log have changed since it was
+// read, so that whatever was computed from it must be computed again.
+var ErrSchemaChanged error = schemaChanged{}
+
+type schemaChanged struct{}
+
+func (schemaChanged) Error() string { return "the app's log has changed schema; try again" }
+
+// Transient reports that another attempt may succeed.
+func (schemaChanged) Transient() bool { return true }
+
+// maxSchemaChanges bounds the attempts to write or read a log whose schemas keep
+// changing.
+const maxSchemaChanges = 10
+
+func (l *logs) of(app config.App) store.Log { return l.store.Log(app.ID, app.Log) }
+
+// append writes events to the log in every schema that has to be written by the
+// time it returns. It returns the configuration that it found then.
+func (l *logs) append(ctx context.Context, app config.App, events []store.LogEvent) (config.App, error) {
+	for range maxSchemaChanges {
+		if err := l.of(app).Append(ctx, events); err != nil {
+			return app, err
+		}
+		now, err := l.readCached(ctx, app.ID)
+		if err != nil {
+			return app, err
+		}
+		if now.Log.Generation <= app.Log.Generation { // app may be the newer one
+			return app, nil
+		}
+		app = now
+	}
+	return app, fmt.Errorf("append to log of %s: its schemas changed %d times", app.ID, maxSchemaChanges)
+}
+
+// check returns ErrSchemaChanged if the schemas have changed since app was read.
+func (l *logs) check(ctx context.Context, app config.App) error {
+	now, err := l.readCached(ctx, app.ID)
+	if err != nil {
+		return err
+	}
+	if now.Log.Generation > app.Log.Generation {
+		return fmt.Errorf("use what was read of %s, %s: %w", app.ID, app.Log.Read, ErrSchemaChanged)
+	}
+	return nil
+}
+
+// retryOnSchemaChange calls do with an app's configuration, and again with a
+// newer one for as long as the schemas changed while do ran. It returns the
+// configuration of the last call.
+func (l *logs) retryOnSchemaChange(ctx context.Context, app config.App, do func(config.App) error) (config.App, error) {
+	for range maxSchemaChanges {
+		if err := do(app); err != nil {
+			return app, err
+		}
+		err := l.check(ctx, app)
+		if !errors.Is(err, ErrSchemaChanged) {
+			return app, err
+		}
+		if app, err = l.readFresh(ctx, app.ID); err != nil {
+			return app, err
+		}
+	}
+	return app, fmt.Errorf("read log of %s, %d times: %w", app.ID, maxSchemaChanges, ErrSchemaChanged)
+}
+
+// newest returns app, or the current configuration if a user carries a profile of
+// a newer strategy than app's: a profile must not be replaced by one of an older
+// strategy.
+func (l *logs) newest(ctx context.Context, app config.App, users []*user) (config.App, error) {
+	for _, u := range users {
+		if u.row.Version > app.StrategyVersion {
+			return l.readFresh(ctx, app.ID)
+		}
+	}
+	return app, nil
+}
+
+func (l *logs) readCached(ctx context.Context, appID string) (config.App, error) {
+	app, err := l.cached(ctx, appID)
+	if err != nil {
+		return app, fmt.Errorf("read configuration of %s: %w", appID, err)
+	}
+	return app, nil
+}
+
+func (l *logs) readFresh(ctx context.Context, appID string) (config.App, error) {
+	app, err := l.fresh(ctx, appID)
+	if err != nil {
+		return app, fmt.Errorf("read configuration of %s: %w", appID, err)
+	}
+	return app, nil
+}

@@ -1,0 +1,204 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// scanUsers is the number of users that one read of the log covers.
+	scanUsers = 100
+	// maxScans is the number of reads that one message makes at a time.
+	maxScans = 4
+	// maxFlight is the time limit of a refresh.
+	maxFlight = 10 * time.Minute
+)
+
+// writer writes the log and refreshes the profiles of its users.
+type writer struct {
+	*env
+	logs     *logs
+	tickets  *tickets
+	computer *computer
+	folder   *folder
+	flights  *flights
+}
+
+func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
+	app, err := w.logs.append(ctx, app, events)
+	if err != nil {
+		return Outcome{}, err
+	}
+	rows, err := w.refreshShared(ctx, app, positions(events))
+	if err != nil {
+		return Outcome{}, err
+	}
+	return w.dropDeleted(ctx, app, events, rows)
+}
+
+func (w *writer) importEvents(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
+	app, err := w.logs.append(ctx, app, events)
+	if err != nil {
+		return Outcome{}, err
+	}
+	rows, err := w.mark(ctx, app.ID, events)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return w.dropDeleted(ctx, app, events, rows)
+}
+
+// mark makes the next read compute the profiles of the events' users. It returns
+// their rows at its tickets.
+func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, error) {
+	users, err := w.tickets.drawAll(ctx, appID, positions(events))
+	if err != nil {
+		return nil, err
+	}
+	marks, rows := make([]store.ProfileWrite, 0, len(users)), make(map[string]store.User, len(users))
+	for _, u := range users {
+		marks = append(marks, store.ProfileWrite{User: u.token, Row: u.row, Version: u.row.Version})
+		rows[u.token] = u.row
+	}
+	return rows, w.store.WriteProfiles(ctx, appID, marks)
+}
+
+// refreshShared refreshes users whose events are in the log. Each refresh is a
+// flight that other messages may share. It returns the rows at the flights'
+// tickets.
+func (w *writer) refreshShared(ctx context.Context, app config.App, events map[string][]history.Pos) (map[string]store.User, error) {
+	owned, all := map[string]*flight{}, map[string]*flight{}
+	// A flight runs on when its message is given up: other messages wait for it.
+	detached := context.WithoutCancel(ctx)
+	for token, positions := range events {
+		key := app.ID + "," + token
+		f, role, previous := w.flights.join(key, positions)
+		all[token] = f
+		switch role {
+		case owner:
+			owned[token] = f
+		case leader:
+			go func() {
+				<-previous // every flight ends
+				w.flights.begin(key)
+				w.run(detached, app, map[string]*flight{token: f})
+			}()
+		}
+	}
+	go w.run(detached, app, owned)
+	rows := make(map[string]store.User, len(all))
+	for token, f := range all {
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the refresh of %s,%s: %w", app.ID, token, ctx.Err())
+		}
+		if f.err != nil {
+			return nil, f.err
+		}
+		rows[token] = f.row
+	}
+	return rows, nil
+}
+
+var errCutShort = errors.New("the refresh was cut short")
+
+// run refreshes each user and wakes every message that waits for that refresh. If
+// a refresh fails, it fails for all of them, and they are redelivered.
+func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight) {
+	if len(fs) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxFlight)
+	defer cancel()
+	events := make(map[string][]history.Pos, len(fs))
+	for token, f := range fs {
+		events[token] = f.events
+	}
+	var users []*user
+	err := errCutShort
+	defer func() { // after a panic, too: no message may wait for ever
+		rows := make(map[string]store.User, len(users))
+		for _, u := range users {
+			rows[u.token] = u.row
+		}
+		for token, f := range fs {
+			w.flights.end(app.ID+","+token, f, rows[token], err)
+		}
+	}()
+	if users, err = w.tickets.drawAll(ctx, app.ID, events); err == nil {
+		err = w.refresh(ctx, app, users, events)
+	}
+}
+
+// refresh computes the profiles of users and writes them at their tickets. Then
+// it folds the logs that have many unfolded events.
+func (w *writer) refresh(ctx context.Context, app config.App, users []*user, events map[string][]history.Pos) error {
+	app, err := w.logs.newest(ctx, app, users)
+	if err != nil {
+		return err
+	}
+	compiled := affinity.Compile(app.Strategy)
+	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app.ID, u, events[u.token]) }
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxScans)
+	for chunk := range slices.Chunk(users, scanUsers) {
+		g.Go(func() error {
+			computations := make([]*computation, len(chunk))
+			for i, u := range chunk {
+				computations[i] = &computation{user: u, atLeast: newestTime(events[u.token])}
+			}
+			if err := w.computer.compute(ctx, app, compiled, computations, true, draw); err != nil {
+				return err
+			}
+			writes := make([]store.ProfileWrite, len(chunk))
+			for i, c := range computations {
+				writes[i] = profileWrite(c.user, c.scorer, app, c.scorer.AppendProfile(nil, app.StrategyVersion))
+			}
+			if err := w.logs.check(ctx, app); err != nil {
+				return err
+			}
+			if err := w.store.WriteProfiles(ctx, app.ID, writes); err != nil {
+				return err
+			}
+			w.tickets.repair(ctx, app.ID, chunk)
+			w.folder.foldUnfolded(ctx, app, computations)
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+func newestTime(events []history.Pos) int64 {
+	var newest int64
+	for _, p := range events {
+		newest = max(newest, p.Time)
+	}
+	return newest
+}
+
+// dropDeleted removes events from the log that the tombstone of their user
+// covers: they were received before the deletion and written after it. No profile
+// counted them in between.
+func (w *writer) dropDeleted(ctx context.Context, app config.App, events []store.LogEvent, rows map[string]store.User) (Outcome, error) {
+	var deleted []store.LogEvent
+	for i := range events {
+		if d := rows[events[i].User].DeletedUntil; d != 0 && events[i].Time <= d {
+			deleted = append(deleted, events[i])
+		}
+	}
+	if err := w.logs.of(app).Delete(ctx, deleted); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Applied: len(events) - len(deleted), Deleted: len(deleted)}, nil
+}

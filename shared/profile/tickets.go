@@ -1,0 +1,171 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// maxTickets is the number of tickets that one message draws at a time.
+	maxTickets = 32
+	// maxUncovers bounds how often one message uncovers a user's blocks. Each time
+	// after the first, a fold has covered the events again.
+	maxUncovers = 50
+)
+
+// change is the kind of a change of a manifest. A manifest version is ticket x 4 +
+// kind of change. Tickets are unique, so versions never repeat, and a
+// compare-and-swap on the version cannot mistake one manifest for another.
+type change int64
+
+const (
+	uncovered change = iota
+	announced
+	committed
+	trimmed
+	changes
+)
+
+// version returns the version of a manifest that is changed under a ticket.
+func version(ticket int64, c change) int64 { return ticket*int64(changes) + int64(c) }
+
+// tickets draws tickets, and changes manifests under them.
+type tickets struct{ *env }
+
+// drawAll draws a ticket for each user, by user token, at which the given events
+// of that user are uncovered.
+func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
+	users := make([]*user, 0, len(events))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxTickets)
+	for token, positions := range events {
+		u := &user{token: token}
+		users = append(users, u)
+		g.Go(func() error { return t.draw(ctx, appID, u, positions) })
+	}
+	return users, g.Wait()
+}
+
+// draw draws a ticket at which all given events of a user are uncovered. An event
+// in a range that a block covers, or that a fold has announced, is late: draw
+// uncovers the range, then draws another ticket, because a reader sees the event
+// only from then on.
+func (t *tickets) draw(ctx context.Context, appID string, u *user, events []history.Pos) error {
+	for range maxUncovers {
+		row, err := t.store.TakeTicket(ctx, appID, u.token)
+		if err != nil {
+			return err
+		}
+		if err := t.setRow(ctx, appID, u, row); err != nil {
+			return err
+		}
+		next, late := uncover(u.manifest, row.DeletedUntil, events)
+		if !late {
+			return nil
+		}
+		t.counters.Reopened.Add(1)
+		next.Version = version(row.Ticket, uncovered)
+		if _, err := t.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, next.AppendBinary(nil)); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("uncover the history of %s,%s: folds covered it again %d times", appID, u.token, maxUncovers)
+}
+
+// uncover returns the manifest without the ranges that hold one of the events or
+// that reach back to what is deleted, and whether there were any.
+func uncover(m history.Manifest, deletedUntil int64, events []history.Pos) (history.Manifest, bool) {
+	late := func(r history.Range) bool {
+		if deletedUntil != 0 && r.From.Time <= deletedUntil {
+			return true // left over from before the deletion
+		}
+		for _, p := range events {
+			if (deletedUntil == 0 || p.Time > deletedUntil) && r.From.Compare(p) <= 0 && p.Compare(r.To) < 0 {
+				return true
+			}
+		}
+		return false
+	}
+	next := m.Without(func(b history.Block) bool { return late(b.Range) })
+	changed := len(next.Blocks) < len(m.Blocks)
+	if m.Announced != nil && late(m.Announced.Range) {
+		next.Announced, next.Complete, changed = nil, 0, true
+	}
+	return next, changed
+}
+
+// repair removes unreadable blocks from the manifests of users, and replaces
+// unreadable manifests, so that the next fold packs those ranges again. It logs
+// its errors: the profiles were computed from the log and are right.
+func (t *tickets) repair(ctx context.Context, appID string, users []*user) {
+	var wg sync.WaitGroup
+	for _, u := range users {
+		if len(u.bad) == 0 && !u.damaged {
+			continue
+		}
+		wg.Go(func() {
+			if err := t.removeBlocks(ctx, appID, u.token, func(b history.Block) bool { return u.bad[b.ID] }); err != nil {
+				t.log.LogAttrs(ctx, slog.LevelWarn, "damaged blocks stay in the manifest",
+					slog.String("app", appID), slog.String("user", u.token), slog.Any("error", err))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// removeBlocks removes blocks from a user's manifest.
+func (t *tickets) removeBlocks(ctx context.Context, appID, token string, which func(history.Block) bool) error {
+	row, err := t.store.TakeTicket(ctx, appID, token)
+	if err != nil {
+		return err
+	}
+	u := &user{token: token}
+	if err := t.setRow(ctx, appID, u, row); err != nil {
+		return err
+	}
+	if u.damaged {
+		_, err := t.replaceManifest(ctx, appID, u)
+		return err
+	}
+	next := u.manifest.Without(which)
+	if len(next.Blocks) == len(u.manifest.Blocks) {
+		return nil
+	}
+	next.Version = version(row.Ticket, uncovered)
+	_, err = t.store.SwapManifest(ctx, appID, token, u.manifest.Version, next.AppendBinary(nil))
+	return err
+}
+
+// replaceManifest replaces a manifest that cannot be read by an empty one. The
+// old one has no version that could be compared, so the swap compares the ticket
+// counter. It reports whether it replaced the manifest: another ticket may have
+// been drawn first.
+func (t *tickets) replaceManifest(ctx context.Context, appID string, u *user) (bool, error) {
+	empty := history.Manifest{Version: version(u.row.Ticket, uncovered)}
+	done, err := t.store.CommitFold(ctx, appID, u.token, u.row.Ticket, empty.AppendBinary(nil))
+	if done {
+		u.manifest, u.damaged = empty, false
+	}
+	return done, err
+}
+
+// position returns an event's place in its user's log.
+func position(ev *store.LogEvent) history.Pos {
+	return history.Pos{Time: max(ev.Time, 0), ID: ev.ID}
+}
+
+// positions returns the places of events, by user token.
+func positions(events []store.LogEvent) map[string][]history.Pos {
+	byUser := make(map[string][]history.Pos, len(events))
+	for i := range events {
+		byUser[events[i].User] = append(byUser[events[i].User], position(&events[i]))
+	}
+	return byUser
+}

@@ -1,0 +1,124 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// user is a user as one instant of their row shows them.
+type user struct {
+	token    string
+	row      store.User
+	manifest history.Manifest
+	// damaged means that the row's manifest cannot be read; manifest is then empty.
+	damaged bool
+	// bad are named blocks that cannot be read. The log is read in their place.
+	bad    map[history.BlockID]bool
+	window affinity.Window
+}
+
+// ErrManifest reports that a newer version of the engine has packed part of a
+// user's log, so that this one must not compute the profile.
+var ErrManifest = errors.New("the user's history is in a format this version does not read; deploy the newer version")
+
+var errLost = errors.New("the manifest names the block, and it does not exist")
+
+// setRow makes a row, read at one instant, the state of the user.
+func (v *env) setRow(ctx context.Context, appID string, u *user, row store.User) error {
+	m, err := history.ParseManifest(row.Manifest)
+	u.damaged = false
+	switch {
+	case errors.Is(err, history.ErrNewer):
+		return fmt.Errorf("history of %s,%s: %w: %w", appID, u.token, ErrManifest, err)
+	case err != nil:
+		// An empty manifest names no blocks: the log is read until a repair.
+		m, u.damaged = history.Manifest{}, true
+		v.counters.CorruptManifests.Add(1)
+		v.log.LogAttrs(ctx, slog.LevelError, "manifest is damaged, reading the log in its place",
+			slog.String("app", appID), slog.String("user", u.token), slog.Any("error", err))
+	}
+	u.row, u.manifest = row, m
+	return nil
+}
+
+// reread reads the user's row again.
+func (v *env) reread(appID string) renew {
+	return func(ctx context.Context, u *user) error {
+		row, err := v.store.ReadUser(ctx, appID, u.token)
+		if err != nil {
+			return err
+		}
+		return v.setRow(ctx, appID, u, row)
+	}
+}
+
+// setBad records that a block cannot be read.
+func (v *env) setBad(ctx context.Context, appID string, u *user, id history.BlockID, err error) {
+	if u.bad == nil {
+		u.bad = map[history.BlockID]bool{}
+	}
+	u.bad[id] = true
+	v.counters.CorruptBlocks.Add(1)
+	v.log.LogAttrs(ctx, slog.LevelError, "block is damaged, reading the log in its place", slog.String("app", appID),
+		slog.String("user", u.token), slog.Int64("ticket", id.Ticket), slog.Int("n", id.N), slog.Any("error", err))
+}
+
+// from is where the window begins in the user's log.
+func (u *user) from() history.Pos { return history.Pos{Time: max(u.window.From(), 0)} }
+
+// usable is the manifest without the blocks that cannot be read.
+func (u *user) usable() history.Manifest {
+	if len(u.bad) == 0 {
+		return u.manifest
+	}
+	return u.manifest.Without(func(b history.Block) bool { return u.bad[b.ID] })
+}
+
+// trimmed is the usable manifest without spent blocks.
+func (u *user) trimmed() history.Manifest { return u.usable().Without(u.spent) }
+
+// spent reports whether all events of a block have left the window, or whether
+// the block reaches back to before the user's deletion.
+func (u *user) spent(b history.Block) bool {
+	return b.Newest < u.from().Time || u.row.DeletedUntil != 0 && b.From.Time <= u.row.DeletedUntil
+}
+
+// parts returns the blocks and the ranges of the log that hold the window.
+//
+// If manifest.Complete equals the row's ticket, the log is not read after the
+// first block: any later event belongs to a write that has not drawn its ticket
+// and so has not been acknowledged.
+func (u *user) parts() (blocks []history.Block, gaps []history.Range) {
+	m, from := u.usable(), u.from()
+	for _, b := range m.Blocks {
+		if b.Newest >= from.Time {
+			blocks = append(blocks, b)
+		}
+	}
+	gaps = m.Gaps(from)
+	if m.Complete != 0 && m.Complete == u.row.Ticket && len(m.Blocks) > 0 {
+		gaps = slices.DeleteFunc(gaps, func(g history.Range) bool { return g.From.Compare(m.Blocks[0].From) >= 0 })
+	}
+	return blocks, gaps
+}
+
+// precedesGap reports whether a block ends where one of the gaps begins.
+func precedesGap(b history.Block, gaps []history.Range) bool {
+	return slices.ContainsFunc(gaps, func(g history.Range) bool { return g.From == b.To })
+}
+
+// profileWrite returns a user's encoded profile as a write at the ticket of the
+// user's row.
+func profileWrite(u *user, scorer *affinity.Scorer, app config.App, encoded []byte) store.ProfileWrite {
+	summary := scorer.Outline()
+	summary.StrategyVersion = app.StrategyVersion
+	return store.ProfileWrite{User: u.token, Row: u.row, Version: app.StrategyVersion, Value: encoded, Summary: summary.AppendBinary(nil)}
+}
