@@ -13,6 +13,7 @@ module "bigtable" {
   tables                 = jsondecode(file("${path.module}/bigtable.json")).tables
   longest_retention_days = var.longest_retention_days
   deletion_protection    = var.deletion_protection
+  backup_days            = var.backup_days
 
   clients = local.members
   grants  = local.table_grants
@@ -28,6 +29,7 @@ module "firestore" {
   location               = var.region
   point_in_time_recovery = var.point_in_time_recovery
   deletion_protection    = var.deletion_protection
+  backup_days            = var.backup_days
 
   # Jobs that ended, and their shards, say when they may go.
   expiring = { for collection in ["moves", "recomputes", "reenrichments", "shards"] : collection => "expiresAt" }

@@ -117,6 +117,18 @@ variable "deletion_protection" {
   nullable    = false
 }
 
+variable "backup_days" {
+  description = "Number of days that daily backups of Firestore and of each Bigtable table are kept. 0: no backups. README.md says how to restore."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.backup_days == 0 || var.backup_days >= 3 && var.backup_days <= 90 && floor(var.backup_days) == var.backup_days
+    error_message = "backup_days ${var.backup_days} must be 0, for no backups, or a whole number from 3 to 90."
+  }
+}
+
 variable "point_in_time_recovery" {
   description = "Whether the configuration in Firestore can be read as of any minute of the last seven days."
   type        = bool

@@ -125,3 +125,23 @@ run "sizes" {
     error_message = "A size that is told should be taken, and the others left: ${jsonencode(local.size["profiles"])}"
   }
 }
+
+# A restore makes another instance and another database, which every function then uses.
+run "restored" {
+  command = plan
+
+  variables {
+    bigtable_instance  = "affinity-2"
+    firestore_database = "affinity-3"
+  }
+
+  assert {
+    condition     = alltrue([for f in module.function : f.environment.BIGTABLE_INSTANCE == "affinity-2" && f.environment.FIRESTORE_DATABASE == "affinity-3"])
+    error_message = "A function still uses the instance or database that was lost."
+  }
+
+  assert {
+    condition     = output.bigtable.instance == "affinity-2" && strcontains(output.next_steps, "--database affinity-3")
+    error_message = "The outputs name the instance or database that was lost: ${output.next_steps}"
+  }
+}

@@ -2,6 +2,7 @@ resource "google_bigtable_instance" "this" {
   name                = var.instance_name
   display_name        = "Affinity"
   deletion_protection = var.deletion_protection
+  force_destroy       = !var.deletion_protection # Bigtable keeps an instance that has backups
 
   dynamic "cluster" {
     for_each = var.clusters
@@ -31,6 +32,13 @@ resource "google_bigtable_table" "this" {
     content {
       family = column_family.value.name
     }
+  }
+
+  # Zeros switch backups off; without the block, the provider would leave a table's
+  # policy as it is. The durations are in the form in which Bigtable returns them.
+  automated_backup_policy {
+    retention_period = var.backup_days == 0 ? "0" : "${var.backup_days * 24}h0m0s"
+    frequency        = var.backup_days == 0 ? "0" : "24h0m0s"
   }
 }
 

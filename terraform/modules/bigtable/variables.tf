@@ -95,6 +95,18 @@ variable "deletion_protection" {
   nullable    = false
 }
 
+variable "backup_days" {
+  description = "Number of days that Bigtable keeps the backup that it makes of each table every day. 0: no backups."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.backup_days == 0 || var.backup_days >= 3 && var.backup_days <= 90 && floor(var.backup_days) == var.backup_days
+    error_message = "backup_days ${var.backup_days} must be 0, for no backups, or a whole number from 3 to 90."
+  }
+}
+
 variable "clients" {
   description = "Everybody who uses the instance: members by any label. They may open connections to it, and read or write nothing."
   type        = map(string)

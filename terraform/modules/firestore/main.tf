@@ -10,6 +10,15 @@ resource "google_firestore_database" "this" {
   deletion_policy = "DELETE"
 }
 
+resource "google_firestore_backup_schedule" "daily" {
+  count = var.backup_days == 0 ? 0 : 1
+
+  database  = google_firestore_database.this.name
+  retention = "${var.backup_days * 86400}s"
+
+  daily_recurrence {}
+}
+
 locals {
   unindexed = merge([for collection, fields in var.unindexed : {
     for field in fields : "${collection}/${field}" => { collection = collection, field = field }

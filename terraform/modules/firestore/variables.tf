@@ -36,6 +36,18 @@ variable "deletion_protection" {
   nullable    = false
 }
 
+variable "backup_days" {
+  description = "Number of days that Firestore keeps the backup that it makes every day. 0: no backups. Firestore itself allows up to 98 days, Bigtable from 3 to 90; this engine has one number for both."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.backup_days == 0 || var.backup_days >= 3 && var.backup_days <= 90 && floor(var.backup_days) == var.backup_days
+    error_message = "backup_days ${var.backup_days} must be 0, for no backups, or a whole number from 3 to 90."
+  }
+}
+
 variable "unindexed" {
   description = "Fields by collection that no query looks at, so that Firestore does not index every write of them."
   type        = map(list(string))

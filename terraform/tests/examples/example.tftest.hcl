@@ -17,7 +17,7 @@ run "apply" {
 
   # What holds data in production can be restored, and somebody hears what it costs.
   assert {
-    condition     = var.environment != "prod" || var.point_in_time_recovery && module.monitoring.budget != null
-    error_message = "The production example lacks point-in-time recovery or a budget."
+    condition     = var.environment != "prod" || var.point_in_time_recovery && var.backup_days > 0 && var.replay_days > 1 && module.monitoring.budget != null
+    error_message = "The production example lacks backups, events to replay onto them, point-in-time recovery or a budget."
   }
 }

@@ -72,6 +72,45 @@ run "kept_for_ever" {
   }
 }
 
+run "backups" {
+  command = plan
+
+  variables {
+    backup_days = 7
+  }
+
+  # Bigtable returns durations in this form; another one would show as a change in
+  # each plan.
+  assert {
+    condition     = alltrue([for t in google_bigtable_table.this : one(t.automated_backup_policy).retention_period == "168h0m0s" && one(t.automated_backup_policy).frequency == "24h0m0s"])
+    error_message = "A table has no daily backup: ${jsonencode({ for name, t in google_bigtable_table.this : name => t.automated_backup_policy })}"
+  }
+}
+
+run "no_backups" {
+  command = plan
+
+  assert {
+    condition     = alltrue([for t in google_bigtable_table.this : one(t.automated_backup_policy).retention_period == "0" && one(t.automated_backup_policy).frequency == "0"])
+    error_message = "Backups are not switched off: ${jsonencode({ for name, t in google_bigtable_table.this : name => t.automated_backup_policy })}"
+  }
+
+  assert {
+    condition     = !google_bigtable_instance.this.force_destroy
+    error_message = "A protected instance can be deleted with its backups."
+  }
+}
+
+run "backups_for_a_day" {
+  command = plan
+
+  variables {
+    backup_days = 1
+  }
+
+  expect_failures = [var.backup_days]
+}
+
 run "profiles" {
   command = plan
 

@@ -112,3 +112,35 @@ run "told_twice_of_somebody" {
 
   expect_failures = [var.users]
 }
+
+run "backups" {
+  command = plan
+
+  variables {
+    backup_days = 7
+  }
+
+  assert {
+    condition     = google_firestore_backup_schedule.daily[0].database == "affinity" && google_firestore_backup_schedule.daily[0].retention == "604800s" && length(google_firestore_backup_schedule.daily[0].daily_recurrence) == 1
+    error_message = "The database has no daily backup that is kept for a week."
+  }
+}
+
+run "no_backups" {
+  command = plan
+
+  assert {
+    condition     = length(google_firestore_backup_schedule.daily) == 0
+    error_message = "There are backups without backup_days."
+  }
+}
+
+run "backups_for_a_year" {
+  command = plan
+
+  variables {
+    backup_days = 365
+  }
+
+  expect_failures = [var.backup_days]
+}
