@@ -53,6 +53,9 @@ type BridgeConfig struct {
 	// Unary takes messages by one request after another and not by a stream: a Pub/Sub emulator that does not see the
 	// end of a process goes on giving messages to its stream, Google's among them.
 	Unary bool
+	// PullTimeout ends a unary request that receives nothing; the next one follows at once. A request that waits on a
+	// deleted subscription ends no earlier. Default 30 s.
+	PullTimeout time.Duration
 	// Log gets failed pushes and dead letters. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -69,6 +72,9 @@ func (c BridgeConfig) withDefaults() BridgeConfig {
 	}
 	if c.Concurrency <= 0 {
 		c.Concurrency = 16
+	}
+	if c.PullTimeout <= 0 {
+		c.PullTimeout = 30 * time.Second
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = 10 * time.Minute

@@ -132,7 +132,7 @@ func testReopen(t *testing.T, w *pubsubWorld) {
 func testOutlives(t *testing.T, w *pubsubWorld) {
 	pushes := make(chan received, 4)
 	url := endpoint(t, func(_ http.ResponseWriter, _ *http.Request, p received) { pushes <- p })
-	w.bridge(t, emulator.BridgeConfig{Endpoint: url, MaxBackoff: 10 * time.Millisecond})
+	w.bridge(t, emulator.BridgeConfig{Endpoint: url, MaxBackoff: 10 * time.Millisecond, PullTimeout: time.Second})
 	deletion := &pb.DeleteSubscriptionRequest{Subscription: w.subscription}
 	if err := w.client.SubscriptionAdminClient.DeleteSubscription(w.ctx, deletion); err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ const (
 	// pullMessages is the most that one request takes: what the dead hand of a process that was killed can hold back for
 	// the length of a lease.
 	pullMessages = 100
-	// pullTimeout ends a request that nothing came for, and the requests that settle messages.
-	pullTimeout = 30 * time.Second
+	// settleTimeout ends a request that settles a message.
+	settleTimeout = 30 * time.Second
 )
 
 // leases are the messages taken by unary requests: nobody else extends these.
@@ -43,7 +43,7 @@ func (b *Bridge) pull(ctx context.Context, client *vkit.SubscriptionAdminClient)
 	defer stop()
 	defer settling.Wait()
 	for ctx.Err() == nil {
-		messages, err := l.take(ctx)
+		messages, err := l.take(ctx, b.cfg.PullTimeout)
 		if err != nil && ctx.Err() == nil && status.Code(err) != codes.DeadlineExceeded {
 			b.cfg.Log.Error("pulling failed and will be tried again", "subscription", b.cfg.Subscription, "error", err)
 			sleep(ctx, b.cfg.MinBackoff)
@@ -58,8 +58,8 @@ func (b *Bridge) pull(ctx context.Context, client *vkit.SubscriptionAdminClient)
 	}
 }
 
-func (l *leases) take(ctx context.Context) ([]*pb.ReceivedMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+func (l *leases) take(ctx context.Context, timeout time.Duration) ([]*pb.ReceivedMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	resp, err := l.client.Pull(ctx, &pb.PullRequest{Subscription: l.subscription, MaxMessages: pullMessages})
 	return resp.GetReceivedMessages(), err
@@ -75,7 +75,7 @@ func (l *leases) hold(r *pb.ReceivedMessage) held {
 			l.mu.Lock()
 			delete(l.ids, r.GetAckId())
 			l.mu.Unlock()
-			ctx, cancel := context.WithTimeout(context.Background(), pullTimeout)
+			ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 			defer cancel()
 			_ = do(ctx)
 		}

@@ -56,6 +56,7 @@ func TestBridge(t *testing.T) {
 			addr := start(t)
 			for name, test := range cases {
 				t.Run(name, func(t *testing.T) {
+					t.Parallel() // each has topics of its own, and some wait for a lease to end
 					w := newPubSubWorld(t, addr)
 					w.unary = server != "in process"
 					test(t, w)
