@@ -35,6 +35,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // In answers, ids of moves and jobs are <move> and so on, and profiles do not say
 // where they come from: a recompute may have been there first.
 func TestSchemaScenarios(t *testing.T) {
+	t.Parallel() // its audit waits until a difference has stood for some seconds
 	datadriven.Walk(t, "testdata/schemas", func(t *testing.T, path string) {
 		o := stack.Options{
 			Now: noon, RetentionDays: 90, Layout: schema.Of(schema.Narrow),

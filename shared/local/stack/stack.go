@@ -233,18 +233,3 @@ func createApps(ctx context.Context, apps config.Store, o Options) error {
 
 // emulated tells whether an official emulator is named in the environment.
 func emulated(variable string) bool { return os.Getenv(variable) != "" }
-
-func (s *Stack) serve(l net.Listener, h http.Handler) {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(l) }()
-	s.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		err := server.Shutdown(ctx)
-		if served := <-done; !errors.Is(served, http.ErrServerClosed) {
-			err = errors.Join(err, served)
-		}
-		return err
-	})
-}

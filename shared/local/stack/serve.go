@@ -1,0 +1,60 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// serve serves a listener until the stack closes. Requests under way then have
+// ten seconds to end.
+func (s *Stack) serve(l net.Listener, h http.Handler) {
+	unused := unusedConns{conns: map[net.Conn]bool{}}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ConnState: unused.track}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	s.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		unused.close()
+		err := server.Shutdown(ctx)
+		if served := <-done; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		return err
+	})
+}
+
+// unusedConns holds the connections on which no request has arrived. Go's HTTP
+// client often opens one that it then does not need, and Server.Shutdown waits
+// five seconds for each.
+type unusedConns struct {
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	closed bool
+}
+
+func (u *unusedConns) track(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(u.conns, c)
+	case u.closed:
+		c.Close()
+	default:
+		u.conns[c] = true
+	}
+}
+
+func (u *unusedConns) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
+	for c := range u.conns {
+		c.Close()
+	}
+}
