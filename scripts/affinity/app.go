@@ -22,35 +22,36 @@ import (
 	"github.com/affinityengine/affinity/terraform"
 )
 
-// configStore is where apps and keys lie.
+// configStore holds apps and keys.
 type configStore struct {
 	config.Store
 	close func() error
 }
 
-// openFirestore opens it with the operator's Google credentials, or in the emulator that FIRESTORE_EMULATOR_HOST names.
+// openFirestore connects with the operator's Google credentials, or to the emulator
+// that FIRESTORE_EMULATOR_HOST names.
 func openFirestore(ctx context.Context, project, database string) (configStore, error) {
 	client, err := firestore.NewClientWithDatabase(ctx, project, database)
 	if err != nil {
-		return configStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (gcloud auth application-default login gives credentials)",
+		return configStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with `gcloud auth application-default login`)",
 			database, project, err)
 	}
 	return configStore{Store: configdb.New(client), close: client.Close}, nil
 }
 
-// appTool is what the commands under `app` share.
+// appTool is what the commands of `affinity app` share.
 type appTool struct {
 	*tool
 	project, database string
 }
 
-func (t *tool) appCommand() *cobra.Command {
+func appCommand(t *tool) *cobra.Command {
 	a := &appTool{tool: t}
 	group := cli.Group(&cobra.Command{
 		Use:   "app",
-		Short: "Make apps and their keys, in Firestore with your Google credentials",
-		Long: "Make apps and their keys, in Firestore with your Google credentials (gcloud auth application-default login).\n" +
-			"The local stack is not managed so: it takes its apps from `up --app ID:KEY`.",
+		Short: "Create apps and their keys, in Firestore with your Google credentials",
+		Long: "Create apps and their keys, in Firestore with your Google credentials (gcloud auth application-default login).\n" +
+			"The local stack does not use Firestore: it has the apps of `up --app ID:KEY`.",
 	})
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project (default: $GOOGLE_CLOUD_PROJECT)")
@@ -59,15 +60,15 @@ func (t *tool) appCommand() *cobra.Command {
 	return group
 }
 
-// with runs something on the store.
+// with opens the store, calls do and closes it.
 func (a *appTool) with(ctx context.Context, do func(config.Store) error) (err error) {
 	project := cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
 	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
 		project = "affinity-local"
 	}
 	if project == "" {
-		return cli.Usagef("apps lie in Firestore: give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; " +
-			"the local stack takes its apps from `up --app ID:KEY`")
+		return cli.Usagef("apps are kept in Firestore: give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; " +
+			"the local stack has the apps of `up --app ID:KEY`")
 	}
 	store, err := a.openConfig(ctx, project, a.database)
 	if err != nil {
@@ -81,8 +82,8 @@ func (a *appTool) createCommand() *cobra.Command {
 	acl, days, log := auth.All, 90, layoutFlags{}
 	cmd := &cobra.Command{
 		Use:     "create ID",
-		Short:   "Make an app and its first key",
-		Long:    "Make an app and its first key, which is printed once and kept nowhere.",
+		Short:   "Create an app and its first key",
+		Long:    "Create an app and its first key. The key is printed once and stored as a hash only.",
 		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,7 +96,7 @@ func (a *appTool) createCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&acl, "acl", acl, "rights of the key")
-	cmd.Flags().IntVar(&days, "retention-days", days, "days that events count, 0 for no limit")
+	cmd.Flags().IntVar(&days, "retention-days", days, "how many days an event counts, 0 for no limit")
 	log.add(cmd)
 	return cmd
 }
@@ -104,14 +105,14 @@ func (a *appTool) create(ctx context.Context, s config.Store, app config.App, ac
 	id := app.ID
 	err := s.CreateApp(ctx, app)
 	if errors.Is(err, config.ErrExists) {
-		return fmt.Errorf("app %s is there already: for another key run `affinity app key add %s --acl ...`", id, id)
+		return fmt.Errorf("app %s exists: for another key run `affinity app key add %s --acl ...`", id, id)
 	}
 	if err != nil {
-		return fmt.Errorf("make app %s: %w", id, err)
+		return fmt.Errorf("create app %s: %w", id, err)
 	}
-	fmt.Fprintf(a.err, "app %s is made (%s; %s)\n", id, retention(app.RetentionDays), layout(app.Log))
+	fmt.Fprintf(a.err, "app %s created (%s; %s)\n", id, retention(app.RetentionDays), layout(app.Log))
 	if err := a.addKey(ctx, s, id, acl); err != nil {
-		return fmt.Errorf("app %s is made but has no key yet, run `affinity app key add %s --acl ...`: %w", id, id, err)
+		return fmt.Errorf("app %s is created but has no key yet, run `affinity app key add %s --acl ...`: %w", id, id, err)
 	}
 	return nil
 }
@@ -136,16 +137,16 @@ func (a *appTool) list(ctx context.Context, s config.Store) error {
 	for _, id := range ids {
 		app, err := s.App(ctx, id)
 		if errors.Is(err, config.ErrNotFound) {
-			continue // gone since the list was read
+			continue // deleted since the list was read
 		}
 		if err != nil {
 			return fmt.Errorf("read app %s: %w", id, err)
 		}
-		fmt.Fprintf(a.out, "%s  %s  %s  strategy version %d  made %s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
+		fmt.Fprintf(a.out, "%s  %s  %s  strategy version %d  created %s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
 			app.CreatedAt.UTC().Format(time.RFC3339))
 	}
 	if len(ids) == 0 {
-		fmt.Fprintln(a.err, "there are no apps: make one with `affinity app create ID`")
+		fmt.Fprintln(a.err, "there are no apps: create one with `affinity app create ID`")
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (a *appTool) retentionCommand() *cobra.Command {
 			id := args[0]
 			days, err := strconv.Atoi(args[1])
 			if err != nil {
-				return cli.Usagef("DAYS %q is no whole number", args[1])
+				return cli.Usagef("DAYS %q is not a whole number", args[1])
 			}
 			if err := errors.Join(checkID(id), checkDays(days)); err != nil {
 				return cli.Usagef("%v", err)
@@ -179,9 +180,9 @@ func (a *appTool) retentionCommand() *cobra.Command {
 func (a *appTool) encodingCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "encoding ID ENCODING",
-		Short: "Set how the values of an app's events are written from now on",
-		Long: "Set how the values of an app's events are written from now on: json is legible in every tool, compact is smaller. Each value tells\n" +
-			"how it is to be read, so that this can change at any time and what was written before stays as it is.",
+		Short: "Set the encoding of an app's new events: json or compact",
+		Long: "Set the encoding of an app's new events: json is legible in every tool, compact is smaller. Each value says how it is\n" +
+			"encoded, so the encoding can change at any time and older events stay as they are.",
 		Example: "  affinity app encoding shop compact --project my-project",
 		Args:    cli.Args("ID", "ENCODING"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -233,12 +234,13 @@ func checkACL(acl []string) error {
 
 func retention(days int) string {
 	if days == 0 {
-		return "events count for ever"
+		return "events count forever"
 	}
-	return fmt.Sprintf("events count for %d days", days)
+	return "events count for " + cli.Count(days, "day")
 }
 
-// layout tells how a log lies, and where a move has it written elsewhere too.
+// layout describes the layout of a log, and the schema that a migration writes
+// too.
 func layout(l schema.Layout) string {
 	if len(l.Write) == 1 {
 		return fmt.Sprintf("%s, %s", l.Read, l.Encoding)
@@ -252,7 +254,7 @@ func layout(l schema.Layout) string {
 	return fmt.Sprintf("%s (writes %s), %s", l.Read, strings.Join(writes, " and "), l.Encoding)
 }
 
-// missingApp makes a store's not-found speak of apps.
+// missingApp says that the app is missing, where the store says not found.
 func missingApp(err error) error {
 	if errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("there is no such app (affinity app list shows all): %w", err)

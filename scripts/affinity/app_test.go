@@ -29,25 +29,25 @@ func TestAppCommands(t *testing.T) {
 
 	app("list").wants(t, cli.ExitOK, "there are no apps")
 	made := app("create shop --retention-days 30")
-	made.wants(t, cli.ExitOK, "events count for 30 days; wide, compact", "it is shown only now")
+	made.wants(t, cli.ExitOK, "events count for 30 days; wide, compact", "it is printed only once")
 	if project != "p" || database != "affinity" {
 		t.Errorf("opened database %q of project %q", database, project)
 	}
 	holds(t, store, made, auth.All...)
-	app("create shop").wants(t, cli.ExitFailed, "app shop is there already")
+	app("create shop").wants(t, cli.ExitFailed, "app shop exists")
 	app("list --database other").wants(t, cli.ExitOK, "shop  events count for 30 days  wide, compact  strategy version 0")
 	if database != "other" {
 		t.Errorf("--database other opened %q", database)
 	}
 
-	app("retention shop 0").wants(t, cli.ExitOK, "app shop: events count for ever")
-	app("list").wants(t, cli.ExitOK, "shop  events count for ever")
+	app("retention shop 0").wants(t, cli.ExitOK, "app shop: events count forever")
+	app("list").wants(t, cli.ExitOK, "shop  events count forever")
 
 	added := app("key add shop --acl search,recommendation")
 	holds(t, store, added, auth.Search, auth.Recommendation)
 	hash := auth.Hash(strings.TrimSpace(added.out))
 	app("key list shop").wants(t, cli.ExitOK, hash+"  search,recommendation", auth.Hash(strings.TrimSpace(made.out)))
-	app("key remove shop "+hash).wants(t, cli.ExitOK, "refused within 5 s")
+	app("key remove shop "+hash).wants(t, cli.ExitOK, "stops working within 5 seconds")
 	app("key remove shop "+hash).wants(t, cli.ExitFailed, "has no key with the hash")
 	if listed := app("key list shop"); strings.Contains(listed.out, hash) {
 		t.Errorf("the removed key is still listed:\n%s", listed.out)
@@ -65,7 +65,7 @@ func TestAppLayouts(t *testing.T) {
 			}
 		}, strings.Fields("app --project p "+line)...)
 	}
-	app("create legible --schema narrow").wants(t, cli.ExitOK, "app legible is made (events count for 90 days; narrow, json)")
+	app("create legible --schema narrow").wants(t, cli.ExitOK, "app legible created (events count for 90 days; narrow, json)")
 	app("create small --schema narrow --encoding compact").wants(t, cli.ExitOK, "narrow, compact")
 	app("encoding small json").wants(t, cli.ExitOK, "app small: narrow, json\n")
 

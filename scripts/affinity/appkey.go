@@ -30,7 +30,7 @@ func (a *appTool) keyCommand() *cobra.Command {
 		},
 	}, &cobra.Command{
 		Use:     "remove ID HASH",
-		Short:   "Remove a key: it is refused within 5 s",
+		Short:   "Revoke a key; it stops working within 5 seconds",
 		Example: "  affinity app key remove shop 3f1c... --project my-project",
 		Args:    cli.Args("ID", "HASH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,8 +45,8 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add ID --acl RIGHTS",
 		Short: "Add a key to an app",
-		Long: "Add a key to an app. It is printed once and kept nowhere. A key that stands in web pages gets search alone: it can send events\n" +
-			"and nothing else.",
+		Long: "Add a key to an app. The key is printed once and stored as a hash only. A key for web pages gets the right search\n" +
+			"alone: it can send events and nothing else.",
 		Example: "  affinity app key add shop --acl search --project my-project",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 	return cmd
 }
 
-// withApp runs something on the store, for an app that is there.
+// withApp is with for an app that must exist.
 func (a *appTool) withApp(ctx context.Context, id string, do func(config.Store) error) error {
 	if err := checkID(id); err != nil {
 		return cli.Usagef("%v", err)
@@ -78,7 +78,7 @@ func (a *appTool) addKey(ctx context.Context, s config.Store, id string, acl []s
 	if err := s.PutKey(ctx, id, config.Key{Hash: auth.Hash(key), ACL: acl, CreatedAt: time.Now()}); err != nil {
 		return fmt.Errorf("add a key to app %s: %w", id, err)
 	}
-	fmt.Fprintf(a.err, "a new key of app %s with the rights %s; it is shown only now:\n", id, strings.Join(acl, ","))
+	fmt.Fprintf(a.err, "a new key of app %s with the rights %s; it is printed only once:\n", id, strings.Join(acl, ","))
 	_, err := fmt.Fprintln(a.out, key)
 	return err
 }
@@ -89,7 +89,7 @@ func (a *appTool) listKeys(ctx context.Context, s config.Store, id string) error
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
 	}
 	for _, key := range keys {
-		fmt.Fprintf(a.out, "%s  %s  made %s\n", key.Hash, strings.Join(key.ACL, ","), key.CreatedAt.UTC().Format(time.RFC3339))
+		fmt.Fprintf(a.out, "%s  %s  created %s\n", key.Hash, strings.Join(key.ACL, ","), key.CreatedAt.UTC().Format(time.RFC3339))
 	}
 	if len(keys) == 0 {
 		fmt.Fprintf(a.err, "app %s has no keys: add one with `affinity app key add %s --acl ...`\n", id, id)
@@ -108,6 +108,6 @@ func (a *appTool) removeKey(ctx context.Context, s config.Store, id, hash string
 	if err := s.DeleteKey(ctx, id, hash); err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("remove a key of app %s: %w", id, err)
 	}
-	fmt.Fprintln(a.out, "the key is removed: it is refused within 5 s")
+	fmt.Fprintln(a.out, "the key is revoked: it stops working within 5 seconds")
 	return nil
 }

@@ -1,125 +1,60 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
-const (
-	auditsPath = "/1/audits"
-	// maxAudited is the most users the engine audits at a time.
-	maxAudited = 10_000
-)
-
-// auditAnswer is what POST /1/audits answers.
-type auditAnswer struct {
-	Sampled     int               `json:"sampled"`
-	Compared    int               `json:"compared"`
-	Stored      int               `json:"stored"`
-	Events      int               `json:"events"`
-	ByScorer    int               `json:"byScorer"`
-	Differing   int               `json:"differing"`
-	Differences []auditDifference `json:"differences"`
-	Omitted     int               `json:"omitted"`
-}
-
-type auditDifference struct {
-	UserToken string          `json:"userToken"`
-	Which     string          `json:"which"`
-	What      string          `json:"what"`
-	Facet     string          `json:"facet"`
-	Value     string          `json:"value"`
-	HalfLife  int             `json:"halfLife"`
-	Want      json.RawMessage `json:"want"`
-	Got       json.RawMessage `json:"got"`
-}
-
-func (t *tool) auditCommand() *cobra.Command {
+func auditCommand(t *tool) *cobra.Command {
 	sample := 0
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Compare profiles of a sample of users with the log",
-		Long: "Compare profiles of a sample of users, stored and computed, with the formula over every event in the log. Prints a line a\n" +
-			"difference and exits 1 if there is any, else one line. The engine compares for a minute. The key needs the right admin.",
+		Short: "Compare profiles of a sample of users with the event log",
+		Long: "Compare the profiles of a sample of users, stored and computed, with the formula over every event in the log. Print\n" +
+			"a line per difference and exit 1 if there is any. The engine stops after one minute and reports how far it got.\n" +
+			"The key needs the right admin.",
 		Example: "  affinity audit --sample 1000",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if sample < 1 || sample > maxAudited {
-				return cli.Usagef("--sample %d: must be from 1 to %d", sample, maxAudited)
+			if sample < 1 || sample > api.MaxAuditSample {
+				return cli.Usagef("--sample %d: must be from 1 to %d", sample, api.MaxAuditSample)
 			}
-			return t.runAudit(cmd.Context(), sample)
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			return audit(cmd.Context(), c, t.out, sample)
 		},
 	}
-	cmd.Flags().IntVar(&sample, "sample", 100, "how many users to compare")
+	cmd.Flags().IntVar(&sample, "sample", api.DefaultAuditSample, "how many users to compare")
 	return cmd
 }
 
-func (t *tool) runAudit(ctx context.Context, sample int) error {
-	c, err := t.client()
-	if err != nil {
-		return err
-	}
-	body, err := c.do(ctx, http.MethodPost, auditsPath, fmt.Appendf(nil, `{"sample":%d}`, sample))
+func audit(ctx context.Context, c *client.Client, out io.Writer, sample int) error {
+	a, err := c.Audit(ctx, api.AuditRequest{Sample: &sample})
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	var a auditAnswer
-	if err := json.Unmarshal(body, &a); err != nil {
-		return fmt.Errorf("read the outcome of the audit, which is not what an Affinity engine sends: %w", err)
-	}
-	var text bytes.Buffer
-	for _, d := range a.Differences {
-		fmt.Fprintln(&text, d)
-	}
-	if a.Omitted > 0 {
-		fmt.Fprintf(&text, "and %d more differences\n", a.Omitted)
-	}
-	if a.Differing == 0 {
-		fmt.Fprintf(&text, "no differences: %s\n", a.extent())
-	}
-	if _, err := t.out.Write(text.Bytes()); err != nil {
+	if err := render.Audit(out, a); err != nil {
 		return err
 	}
 	if a.Differing > 0 {
-		return fmt.Errorf("the profiles of %d users are not what the log says: %s", a.Differing, a.extent())
+		return fmt.Errorf("%s not match the log: %s", profilesDo(a.Differing), render.AuditExtent(a))
 	}
 	return nil
 }
 
-// extent says what was compared.
-func (a auditAnswer) extent() string {
-	text := fmt.Sprintf("%d users compared with %d events", a.Compared, a.Events)
-	if a.Compared < a.Sampled {
-		text = fmt.Sprintf("%d of %d users compared before the time was up, with %d events", a.Compared, a.Sampled, a.Events)
+func profilesDo(n int) string {
+	if n == 1 {
+		return "the profile of 1 user does"
 	}
-	return fmt.Sprintf("%s, %d of them in their stored profiles too", text, a.Stored)
-}
-
-// String is the difference in a line.
-func (d auditDifference) String() string {
-	what := d.Which + " " + d.What
-	switch {
-	case d.Facet != "":
-		what += " " + d.Facet + ":" + d.Value
-	case d.Value != "":
-		what += " " + d.Value
-	}
-	if d.HalfLife > 0 {
-		what += fmt.Sprintf(" (half-life %d)", d.HalfLife)
-	}
-	return cli.Printable(fmt.Sprintf("%s: %s: want %s, got %s", d.UserToken, what, orNothing(d.Want), orNothing(d.Got)))
-}
-
-func orNothing(value json.RawMessage) string {
-	if len(value) == 0 {
-		return "nothing"
-	}
-	return string(value)
+	return fmt.Sprintf("the profiles of %d users do", n)
 }

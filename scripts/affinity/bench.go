@@ -28,18 +28,18 @@ const (
 var errNoBench = errors.New("the benchmarks are a program of their own, and it was not found: run this command in a checkout of Affinity, with Go installed; " +
 	"or build it there with `go build -o " + benchProgram + " ./scripts/bench` and put it on the PATH or beside affinity")
 
-func (t *tool) benchCommand() *cobra.Command {
+func benchCommand(t *tool) *cobra.Command {
 	return &cobra.Command{
 		Use:   "bench",
 		Short: "Measure recomputes, schemas of the log and reads on this machine",
 		// All arguments are the other program's, --help too.
 		DisableFlagParsing: true,
-		RunE:               func(cmd *cobra.Command, args []string) error { return t.bench(cmd.Context(), args) },
+		RunE:               func(cmd *cobra.Command, args []string) error { return runBench(cmd.Context(), t, args) },
 	}
 }
 
-// bench runs the benchmarks' program with these arguments and exits as it does.
-func (t *tool) bench(ctx context.Context, args []string) error {
+// runBench runs the benchmarks' program with these arguments and exits as it does.
+func runBench(ctx context.Context, t *tool, args []string) error {
 	name, remove, err := findBench(ctx)
 	if err != nil {
 		return err

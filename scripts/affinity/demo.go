@@ -6,15 +6,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/scripts/affinity/shop"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
-// demoStrategy is what the demo starts with: whatever was looked at counts, whenever it was.
+// demoStrategy is the demo's first strategy: views count, however old they are.
 const demoStrategy = `{
   "eventsScoring": [
     {"eventName": "Product Viewed", "eventType": "view", "score": 5},
@@ -32,7 +37,7 @@ const demoStrategy = `{
   "personalizationImpact": 50
 }`
 
-// demoChange is what the demo changes it to, demoChanged what that comes to.
+// demoChange is the demo's second strategy, demoChanged what differs in it.
 const (
 	demoChange = `{
   "eventsScoring": [
@@ -56,9 +61,9 @@ const (
 )
 
 const (
-	demoLive   = 84               // events of the live tail, the same number by each persona
-	demoBars   = 8                // affinities shown of each profile
-	demoWithin = 30 * time.Second // how long the demo waits for something to be visible
+	demoLive    = 84               // live events, the same number of each persona
+	demoBars    = 8                // affinities shown of each profile
+	demoTimeout = 30 * time.Second // how long the demo waits for an event or a strategy to be visible
 )
 
 type demoOptions struct {
@@ -66,61 +71,71 @@ type demoOptions struct {
 	once bool
 }
 
-func (t *tool) demoCommand() *cobra.Command {
+func demoCommand(t *tool) *cobra.Command {
 	f := &upFlags{}
 	o := demoOptions{}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Start the engine and show it at work on a simulated shop",
-		Long: "Start the engine, fill it with a simulated shop and a month of its visitors, show two of their profiles, change the\n" +
-			"strategy and show them again; then serve until Ctrl-C. It takes the flags of up.",
+		Short: "Start the engine and show it with a simulated shop",
+		Long: "Start the engine and import a simulated shop with a month of its visitors' events. Show two profiles, change the\n" +
+			"strategy and show them again, then serve until Ctrl-C. The flags of up apply.",
 		Example: "  affinity demo\n  affinity demo --seed 7 --once",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			up, err := t.upOptions(cmd, f)
+			up, err := f.options(cmd)
 			if err != nil {
 				return err
 			}
-			return t.serve(cmd.Context(), up, func(ctx context.Context, stack runningStack) error {
-				return t.newDemo(stack.URL(), up, o).show(ctx)
+			return serve(cmd.Context(), t, up, func(ctx context.Context, stack runningStack) error {
+				d, err := newDemo(t, stack.URL(), up, o)
+				if err != nil {
+					return err
+				}
+				return d.show(ctx)
 			}, o.once)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the shop: the same seed gives the same shop")
-	cmd.Flags().BoolVar(&o.once, "once", false, "end after the show")
+	cmd.Flags().BoolVar(&o.once, "once", false, "end after the second profiles instead of serving")
 	return cmd
 }
 
-// demo is one show on one engine.
+// demo is one run on one engine.
 type demo struct {
-	t      *tool
-	c      *client
-	shop   *shop.Shop
-	seed   uint64
-	once   bool
-	now    func() time.Time // the engine's clock, or a moment behind it: never ahead, so that no event is of the future
-	colors *palette
+	t    *tool
+	c    *client.Client
+	key  string
+	shop *shop.Shop
+	seed uint64
+	once bool
+	// now is the engine's clock, or a moment behind it, so that no event is from the
+	// engine's future.
+	now    func() time.Time
+	colors *render.Palette
 }
 
-func (t *tool) newDemo(base string, up upOptions, o demoOptions) *demo {
+func newDemo(t *tool, base string, up upOptions, o demoOptions) (*demo, error) {
 	now := time.Now
 	if !up.Now.IsZero() {
 		begun := time.Now() // the engine's clock started a moment ago
 		now = func() time.Time { return up.Now.Add(time.Since(begun)) }
 	}
+	app := up.Apps[0]
+	c, err := client.New(client.Config{URL: base, App: app.ID, Key: app.Key, Retry: client.NoRetry})
 	return &demo{
-		t: t, c: newClient(base, up.Apps[0].ID, up.Apps[0].Key), shop: shop.New(o.seed), seed: o.seed, once: o.once,
-		now: now, colors: newPalette(cli.Colored(t.out)),
-	}
+		t: t, c: c, key: app.Key, shop: shop.New(o.seed), seed: o.seed, once: o.once,
+		now: now, colors: render.NewPalette(cli.Colored(t.out)),
+	}, err
 }
 
-// shown are the personas whose regulars' profiles are shown: one whose taste holds still, one whose taste changed.
-var shown = []string{"runner", "newparent"}
+// shownPersonas are the personas whose profiles are shown: one with a constant
+// taste, one whose taste changed.
+var shownPersonas = []string{"runner", "newparent"}
 
-// show is the whole demo.
+// show runs the whole demo.
 func (d *demo) show(ctx context.Context) error {
-	if err := setStrategy(ctx, d.c, []byte(demoStrategy)); err != nil {
+	if err := d.c.SetStrategyJSON(ctx, json.RawMessage(demoStrategy)); err != nil {
 		return fmt.Errorf("set the demo's strategy: %w", err)
 	}
 	if err := d.history(ctx); err != nil {
@@ -130,60 +145,55 @@ func (d *demo) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first, err := d.profiles(ctx, func(p profileAnswer) bool { return !p.LastEventAt.Before(newest[p.UserToken]) })
+	first, err := d.profiles(ctx, func(p api.Profile) bool { return !p.LastEventAt.Before(newest[p.UserToken]) })
 	if err != nil {
 		return err
 	}
-	d.say("")
-	d.say("%s %s", d.colors.bold("strategy change:"), demoChanged)
-	if err := setStrategy(ctx, d.c, []byte(demoChange)); err != nil {
+	d.print("")
+	d.print("%s %s", d.colors.Bold("strategy change:"), demoChanged)
+	if err := d.c.SetStrategyJSON(ctx, json.RawMessage(demoChange)); err != nil {
 		return fmt.Errorf("change the demo's strategy: %w", err)
 	}
-	if _, err := d.profiles(ctx, func(p profileAnswer) bool { return p.StrategyVersion > first }); err != nil {
+	if _, err := d.profiles(ctx, func(p api.Profile) bool { return p.StrategyVersion > first }); err != nil {
 		return err
 	}
 	d.farewell()
 	return nil
 }
 
-// history loads the catalogue and a month of events, as the import command does.
+// history imports the catalog and a month of events, as the import command does.
 func (d *demo) history(ctx context.Context) error {
 	objects, events := d.shop.Objects(), d.shop.History(d.now())
-	d.say("the shop sells %d products to %d people of %d kinds (seed %d)", len(objects), shop.UsersPerPersona*len(d.shop.Personas()),
+	d.print("the shop sells %d products to %d people of %d kinds (seed %d)", len(objects), shop.UsersPerPersona*len(d.shop.Personas()),
 		len(d.shop.Personas()), d.seed)
-	im := &importer{c: d.c, wait: d.t.wait, bad: &badLines{}}
+	im := importer.New(d.c, d.t.retry, d.t.err)
 	begun := time.Now()
-	catalogue, err := sourceOf("catalogue", objects)
+	catalog, err := sourceOf("catalog", objects)
 	if err != nil {
 		return err
 	}
-	m := newMeter(d.t.err, "objects", catalogue)
-	_, err = im.objects(ctx, catalogue, m, shop.Index)
-	m.finish()
-	if err != nil {
+	if _, err = im.Objects(ctx, catalog, shop.Index); err != nil {
 		return err
 	}
 	history, err := sourceOf("history", events)
 	if err != nil {
 		return err
 	}
-	m = newMeter(d.t.err, "events", history)
-	counts, err := im.events(ctx, history, m, shop.Index)
-	m.finish()
+	counts, err := im.Events(ctx, history, shop.Index)
 	if err != nil {
 		return err
 	}
-	if err := im.bad.err(); err != nil {
+	if err := im.BadLines(); err != nil {
 		return fmt.Errorf("the engine refused some of the demo's own data: %w", err)
 	}
 	took := time.Since(begun)
-	d.say("%d days of history: %d events imported in %.1f s (%.0f events/s)", shop.HistoryDays, counts.Accepted, took.Seconds(),
-		perSecond(counts.Accepted, took))
+	d.print("%d days of history: %d events imported in %.1f s (%.0f events/s)", shop.HistoryDays, counts.Accepted, took.Seconds(),
+		cli.PerSecond(counts.Accepted, took))
 	return nil
 }
 
-// sourceOf is a source of one line an item.
-func sourceOf[T any](name string, items []T) (*source, error) {
+// sourceOf is a source with a line per item.
+func sourceOf[T any](name string, items []T) (*importer.Source, error) {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for _, item := range items {
@@ -191,63 +201,62 @@ func sourceOf[T any](name string, items []T) (*source, error) {
 			return nil, fmt.Errorf("encode the demo's %s: %w", name, err)
 		}
 	}
-	return newSource(name, &lines, int64(lines.Len())), nil
+	return importer.NewSource(name, &lines, int64(lines.Len())), nil
 }
 
-// live sends events as a shop does, one request a visitor's step, and returns the time of each visitor's newest.
+// live sends events one by one, as a shop does, and returns the time of each
+// user's newest.
 func (d *demo) live(ctx context.Context) (map[string]time.Time, error) {
 	newest := map[string]time.Time{}
 	events := d.shop.Live(d.now(), demoLive)
 	for _, e := range events {
-		body, err := json.Marshal(map[string]any{"events": []shop.Event{e}})
-		if err != nil {
-			return nil, fmt.Errorf("encode a live event: %w", err)
-		}
-		if _, err := d.c.do(ctx, http.MethodPost, "/1/events", body); err != nil {
+		event := api.Event{EventType: e.EventType, EventSubtype: e.EventSubtype, EventName: e.EventName, Index: e.Index,
+			UserToken: e.UserToken, Timestamp: e.Timestamp, ObjectIDs: e.ObjectIDs}
+		if err := d.c.SendEvents(ctx, event); err != nil {
 			return nil, fmt.Errorf("send a live event: %w", err)
 		}
 		newest[e.UserToken] = time.UnixMilli(e.Timestamp)
 	}
 	begun := time.Now()
 	last := events[len(events)-1].UserToken
-	_, err := d.await(ctx, last, func(p profileAnswer) bool { return !p.LastEventAt.Before(newest[last]) })
+	_, err := d.await(ctx, last, func(p api.Profile) bool { return !p.LastEventAt.Before(newest[last]) })
 	if err != nil {
 		return nil, err
 	}
-	d.say("live: %d events sent to POST /1/events, the last one was in its profile %d ms later", len(events), time.Since(begun).Milliseconds())
+	d.print("live: %d events sent to POST /1/events, the last one was in its profile %d ms later", len(events), time.Since(begun).Milliseconds())
 	return newest, nil
 }
 
-// profiles shows the two profiles as soon as they are fit to be, and returns the strategy version they are under.
-func (d *demo) profiles(ctx context.Context, fit func(profileAnswer) bool) (int64, error) {
+// profiles prints the two profiles once they are ready, and returns the version of
+// their strategy.
+func (d *demo) profiles(ctx context.Context, ready func(api.Profile) bool) (int64, error) {
 	var version int64
-	for _, id := range shown {
-		p, err := d.await(ctx, shop.UserToken(id, 0), fit)
+	for _, id := range shownPersonas {
+		p, err := d.await(ctx, shop.UserToken(id, 0), ready)
 		if err != nil {
 			return 0, err
 		}
 		version = p.StrategyVersion
 		persona, _ := d.shop.Persona(id)
-		d.say("")
-		d.say("%s %s", d.colors.bold("the "+persona.ID+"'s taste:"), persona.Taste)
-		if err := drawProfile(d.t.out, p, 0, d.colors); err != nil {
+		d.print("")
+		d.print("%s %s", d.colors.Bold("the "+persona.ID+"'s taste:"), persona.Taste)
+		if err := render.Profile(d.t.out, p, 0, d.colors); err != nil {
 			return 0, fmt.Errorf("print a profile: %w", err)
 		}
 	}
 	return version, nil
 }
 
-// await polls a profile until it is fit.
-func (d *demo) await(ctx context.Context, user string, fit func(profileAnswer) bool) (profileAnswer, error) {
-	var found profileAnswer
-	err := poll(ctx, demoWithin, func() (bool, error) {
-		var p profileAnswer
-		err := d.c.get(ctx, profilePath(user, profileOptions{limit: demoBars}), &p)
+// await polls a profile until it is ready.
+func (d *demo) await(ctx context.Context, user string, ready func(api.Profile) bool) (api.Profile, error) {
+	var found api.Profile
+	err := cli.Poll(ctx, demoTimeout, func() (bool, error) {
+		p, err := d.c.Profile(ctx, user, api.ProfileQuery{Limit: demoBars})
 		if statusOf(err) == http.StatusNotFound {
 			return false, nil
 		}
 		found = p
-		return err == nil && fit(p), err
+		return err == nil && ready(p), err
 	})
 	if err != nil {
 		return found, fmt.Errorf("wait for the profile of %s: %w", user, err)
@@ -255,17 +264,20 @@ func (d *demo) await(ctx context.Context, user string, fit func(profileAnswer) b
 	return found, nil
 }
 
-// farewell tells how to go on from here.
+// farewell prints requests to try next.
 func (d *demo) farewell() {
-	auth := "-H 'x-algolia-application-id: " + d.c.app + "' -H " + quote("x-algolia-api-key: "+d.c.key)
+	auth := "-H 'x-algolia-application-id: " + d.c.App() + "' -H " + quote("x-algolia-api-key: "+d.key)
 	event := `{"events":[{"eventType":"click","eventName":"Product Clicked","index":"` + shop.Index + `","userToken":"you","objectIDs":["` +
 		d.shop.Objects()[0].ObjectID + `"]}]}`
-	d.say("")
-	d.say("your turn:  curl '%s/1/events' %s -d '%s'", d.c.base, auth, event)
-	d.say("            curl '%s/1/profiles/you' %s", d.c.base, auth)
+	d.print("")
+	d.print("your turn:  curl '%s/1/events' %s -d '%s'", d.c.URL(), auth, event)
+	d.print("            curl '%s/1/profiles/you' %s", d.c.URL(), auth)
 	if !d.once {
-		d.say("serving on %s until Ctrl-C", d.c.base)
+		d.print("serving on %s until Ctrl-C", d.c.URL())
 	}
 }
 
-func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.t.out, format+"\n", args...) }
+func (d *demo) print(format string, args ...any) { fmt.Fprintf(d.t.out, format+"\n", args...) }
+
+// quote makes text one word for a shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
 )
 
 // fakeEngine is a remote engine that keeps to the HTTP contract: it takes events and objects line by line, counts them under the strategy,
@@ -217,7 +219,7 @@ func (e *fakeEngine) setStrategy(w http.ResponseWriter, r *http.Request) {
 
 func (e *fakeEngine) profile(w http.ResponseWriter, r *http.Request) {
 	user := r.PathValue("user")
-	var strategy loadStrategy
+	var strategy api.Strategy
 	_ = json.Unmarshal(e.strategy, &strategy)
 	last := int64(0)
 	sums := map[string]float64{}
@@ -227,7 +229,7 @@ func (e *fakeEngine) profile(w http.ResponseWriter, r *http.Request) {
 		}
 		last = max(last, event.Timestamp)
 		for _, scoring := range strategy.EventsScoring {
-			if scoring.EventName == event.EventName && scoring.EventType == event.EventType {
+			if scoring.EventName == event.EventName && string(scoring.EventType) == event.EventType {
 				e.score(sums, event, strategy, float64(scoring.Score))
 			}
 		}
@@ -256,7 +258,7 @@ func (e *fakeEngine) profile(w http.ResponseWriter, r *http.Request) {
 		"asOf": time.Now().UTC(), "strategyVersion": e.version, "source": "computed", "total": total, "affinities": affinities})
 }
 
-func (e *fakeEngine) score(sums map[string]float64, event fakeEvent, strategy loadStrategy, weight float64) {
+func (e *fakeEngine) score(sums map[string]float64, event fakeEvent, strategy api.Strategy, weight float64) {
 	for _, facet := range strategy.FacetsScoring {
 		for _, filter := range event.Filters {
 			if strings.HasPrefix(filter, facet.FacetName+":") {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
 )
 
@@ -33,7 +34,7 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 		openConfig: func(context.Context, string, string) (configStore, error) {
 			return configStore{Store: config.NewMemory(), close: func() error { return nil }}, nil
 		},
-		wait:       backoff{first: time.Millisecond, most: 4 * time.Millisecond, total: 10 * time.Second},
+		retry:      client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
 		watchEvery: time.Millisecond,
 	}
 	change(tl)

@@ -10,9 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
-// defaultIndex is the index of objects and events where nothing names one.
+// defaultIndex is the index of objects and events if nothing names one.
 const defaultIndex = "products"
 
 type importOptions struct {
@@ -20,153 +23,132 @@ type importOptions struct {
 	retryFor                         time.Duration
 }
 
-func (t *tool) importCommand() *cobra.Command {
+func importCommand(t *tool) *cobra.Command {
 	o := importOptions{}
 	cmd := &cobra.Command{
 		Use:   "import [flags] EVENTS",
-		Short: "Import a history of events, with its catalogue and strategy",
-		Long: "Import EVENTS (one JSON event a line, plain or gzip, - for standard input), after the strategy and the catalogue if given.\n" +
-			"Events of any age go in, up to 20 objects each. Bad lines are reported with their number and the rest goes in (exit 3).\n" +
-			"Running the same command again is harmless and resumes what broke off: an event that is there already counts once.\n" +
-			"The key needs the right admin for events, addObject for objects, recommendation for the strategy.",
+		Short: "Import a history of events, with its catalog and strategy",
+		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
+			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
+			"the others are imported (exit 3). Running the same command again resumes an import: an event counts once, and so\n" +
+			"do equal lines. The key needs the right admin for events, addObject for objects, recommendation for the strategy.",
 		Example: "  affinity import --strategy strategy.json --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  zcat 2026-*.gz | affinity import --index shoes -",
 		Args: cli.Args("EVENTS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.events = args[0]
-			return t.importAll(cmd.Context(), o)
+			if o.retryFor <= 0 {
+				return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
+			}
+			if o.objects == "-" && o.events == "-" {
+				return cli.Usagef("--objects and EVENTS cannot both be standard input")
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			return importAll(cmd.Context(), t, c, o)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.index, "index", "", "index of the objects, and of events that name none\n"+
-		"(default: what the first event names, else "+defaultIndex+")")
-	flags.StringVar(&o.objects, "objects", "", "catalogue to import first: one JSON object a line, plain or gzip, - for standard input")
+		"(default: the index of the first event, else "+defaultIndex+")")
+	flags.StringVar(&o.objects, "objects", "", "catalog to import first: one JSON object per line, plain or gzip, - for standard input")
 	flags.StringVar(&o.strategy, "strategy", "", "strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
-	flags.DurationVar(&o.retryFor, "retry-for", t.wait.total, "how long to try again when the engine is busy or away")
+	flags.DurationVar(&o.retryFor, "retry-for", t.retry.Total, "how long to repeat a request while the engine is busy or away")
 	return cmd
 }
 
-// importAll runs the command: strategy, objects, events, in this order, so that events find their objects and count under the strategy.
-func (t *tool) importAll(ctx context.Context, o importOptions) (err error) {
-	c, err := t.client()
+// importAll imports strategy, objects and events, in this order: events find their
+// objects and count under the strategy. It opens all files before it sends
+// anything.
+func importAll(ctx context.Context, t *tool, c *client.Client, o importOptions) (err error) {
+	var strategy json.RawMessage
+	if o.strategy != "" {
+		if strategy, err = t.readStrategy(o.strategy); err != nil {
+			return err
+		}
+	}
+	var objects *importer.Source
+	if o.objects != "" {
+		if objects, err = importer.Open(o.objects, t.in); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, objects.Close()) }()
+		defer context.AfterFunc(ctx, func() { objects.Interrupt(ctx.Err()) })()
+	}
+	events, err := importer.Open(o.events, t.in)
 	if err != nil {
 		return err
 	}
-	if o.retryFor <= 0 {
-		return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
-	}
-	if o.objects == "-" && o.events == "-" {
-		return cli.Usagef("--objects and EVENTS cannot both be standard input")
-	}
-	strategy, objects, events, err := t.openAll(o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeAll(objects, events)) }()
-	defer context.AfterFunc(ctx, func() { interruptAll(ctx.Err(), objects, events) })()
+	defer func() { err = errors.Join(err, events.Close()) }()
+	defer context.AfterFunc(ctx, func() { events.Interrupt(ctx.Err()) })()
 
-	wait := t.wait
-	wait.total = o.retryFor
-	im := &importer{c: c, wait: wait, bad: &badLines{}}
+	t.retry.Total = o.retryFor
 	if strategy != nil {
-		err := wait.retry(ctx, t.waiting, func() error { return setStrategy(ctx, c, strategy) })
-		if err != nil {
+		if err := t.patient(c).SetStrategyJSON(ctx, strategy); err != nil {
 			return fmt.Errorf("set the strategy: %w", err)
 		}
 	}
-	return t.sendData(ctx, im, objects, events, t.indexFor(o, objects, events))
+	index := o.index
+	if index == "" {
+		index = firstIndex(events)
+		if objects != nil {
+			fmt.Fprintf(t.err, "objects go to the index %q (--index names another)\n", cli.Printable(index))
+		}
+	}
+	return importData(ctx, t, importer.New(c, t.retry, t.err), objects, events, index)
 }
 
-// openAll opens every file before anything is sent. What no flag names is nil.
-func (t *tool) openAll(o importOptions) (strategy []byte, objects, events *source, err error) {
-	if o.strategy != "" {
-		if strategy, err = t.readStrategy(o.strategy); err != nil {
-			return nil, nil, nil, err
-		}
+// firstIndex is the index that the first event names, so that objects are where
+// the events look for them.
+func firstIndex(events *importer.Source) string {
+	var event api.Event
+	text, err := events.First()
+	if err == nil && json.Unmarshal(text, &event) == nil && event.Index != "" {
+		return event.Index
 	}
-	if o.objects != "" {
-		if objects, err = t.openSource(o.objects); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	if events, err = t.openSource(o.events); err != nil {
-		return nil, nil, nil, errors.Join(err, closeAll(objects))
-	}
-	return strategy, objects, events, nil
+	return defaultIndex // the import reports any error
 }
 
-func closeAll(sources ...*source) error {
-	var err error
-	for _, s := range sources {
-		if s != nil {
-			err = errors.Join(err, s.close())
-		}
-	}
-	return err
-}
-
-func interruptAll(err error, sources ...*source) {
-	for _, s := range sources {
-		if s != nil {
-			s.interrupt(err)
-		}
-	}
-}
-
-// indexFor decides the index. Objects must lie where the events look for them, so an index that the events name goes before the default.
-func (t *tool) indexFor(o importOptions, objects, events *source) string {
-	if o.index != "" {
-		return o.index
-	}
-	index := defaultIndex
-	if l, err := events.peek(); err == nil { // a fault comes up again when the events are read
-		var event struct {
-			Index string `json:"index"`
-		}
-		if err := json.Unmarshal(l.text, &event); err == nil && event.Index != "" {
-			index = event.Index
-		}
-	}
-	if objects != nil {
-		fmt.Fprintf(t.err, "objects go to the index %q (--index names another)\n", cli.Printable(index))
-	}
-	return index
-}
-
-func (t *tool) sendData(ctx context.Context, im *importer, objects, events *source, index string) error {
+func importData(ctx context.Context, t *tool, im *importer.Importer, objects, events *importer.Source, index string) error {
 	begun := time.Now()
 	stored := 0
 	if objects != nil {
-		m := newMeter(t.err, "objects", objects)
 		var err error
-		stored, err = im.objects(ctx, objects, m, index)
-		m.finish()
-		if err != nil {
-			return fmt.Errorf("%w\n%d objects and no events went in: run the same command again to resume", err, stored)
+		if stored, err = im.Objects(ctx, objects, index); err != nil {
+			return fmt.Errorf("%w\n%s and no events went in: run the same command again to resume", err, cli.Count(stored, "object"))
 		}
 	}
 	eventsBegun := time.Now()
-	m := newMeter(t.err, "events", events)
-	counts, err := im.events(ctx, events, m, index)
-	m.finish()
-	if counts.Received > 0 {
-		fmt.Fprintf(t.err, "warning: %d events had no usable timestamp and got the time of import; importing them again counts them again\n",
-			counts.Received)
-	}
-	if counts.Outside > 0 {
-		fmt.Fprintf(t.err, "warning: %d events are older than the app's retention and count in no profile (are their timestamps in milliseconds?)\n", counts.Outside)
-	}
-	if counts.Deleted > 0 {
-		fmt.Fprintf(t.err, "warning: %d events are of a time that their user is deleted until, and were left out\n", counts.Deleted)
-	}
+	counts, err := im.Events(ctx, events, index)
+	warn(t, counts)
 	if err != nil {
-		return fmt.Errorf("%w\n%d events went in before that: run the same command again to resume, what is in counts once", err, counts.Accepted)
+		return fmt.Errorf("%w\n%s went in before that: run the same command again to resume; they count once", err, cli.Count(counts.Accepted, "event"))
 	}
 	with := ""
 	if objects != nil {
-		with = fmt.Sprintf(" and %d objects", stored)
+		with = " and " + cli.Count(stored, "object")
 	}
-	fmt.Fprintf(t.out, "imported %d events%s in %.1f s (%.0f events/s)\n", counts.Accepted, with, time.Since(begun).Seconds(),
-		perSecond(counts.Accepted, time.Since(eventsBegun)))
-	return im.bad.err()
+	fmt.Fprintf(t.out, "imported %s%s in %.1f s (%.0f events/s)\n", cli.Count(counts.Accepted, "event"), with, time.Since(begun).Seconds(),
+		cli.PerSecond(counts.Accepted, time.Since(eventsBegun)))
+	if err := im.BadLines(); err != nil {
+		return cli.WithCode(err, exitLines)
+	}
+	return nil
+}
+
+// warn prints what became of events that do not count as their file says.
+func warn(t *tool, counts api.ImportAnswer) {
+	if counts.Received > 0 {
+		fmt.Fprintf(t.err, "warning: without a usable timestamp: %s; they got the time of import, and importing them again counts them again\n",
+			cli.Count(counts.Received, "event"))
+	}
+	if counts.OutsideRetention > 0 {
+		fmt.Fprintf(t.err, "warning: older than the app's retention: %s; they count in no profile (are their timestamps in milliseconds?)\n",
+			cli.Count(counts.OutsideRetention, "event"))
+	}
+	if counts.Deleted > 0 {
+		fmt.Fprintf(t.err, "warning: older than the deletion of their user: %s; they count in no profile\n", cli.Count(counts.Deleted, "event"))
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -52,14 +51,14 @@ func TestImportEvents(t *testing.T) {
 	r.wants(t, exitLines, "imported 8995 events", "3 lines did not go in; all others did",
 		path+":17: The userToken field is required\n", path+":5001: Invalid payload\n", path+":9000: EventName is required\n")
 	if first, last := strings.Index(r.err, ":17:"), strings.Index(r.err, ":9000:"); first > last {
-		t.Error("bad lines are not told in the order of the file")
+		t.Error("bad lines are not printed in the order of the file")
 	}
 	if len(engine.events) != 8995 {
 		t.Errorf("the engine holds %d events, want 8995", len(engine.events))
 	}
 	for _, n := range engine.imports {
-		if n > chunkLines {
-			t.Errorf("a request had %d lines, want at most %d", n, chunkLines)
+		if n > 2000 {
+			t.Errorf("a request had %d lines, want at most 2000", n)
 		}
 	}
 	if len(engine.imports) != 5 {
@@ -89,7 +88,7 @@ func TestImportIndex(t *testing.T) {
 			t.Parallel()
 			engine := newFakeEngine(t)
 			args := append([]string{"import", "-", "--url", engine.URL, "--objects", file(t, "objects.ndjson", `{"objectID":"o1","brand":"x"}`)}, c.args...)
-			affinity(t, c.event, args...).wants(t, cli.ExitOK, "imported 1 events and 1 objects")
+			affinity(t, c.event, args...).wants(t, cli.ExitOK, "imported 1 event and 1 object")
 			if len(engine.objects[c.want]) != 1 {
 				t.Errorf("objects lie in %v, want them in %q", engine.objects, c.want)
 			}
@@ -166,7 +165,7 @@ func TestImportSplitsWhatIsTooLarge(t *testing.T) {
 func TestImportOfALineThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
-	long := `{"userToken":"u","eventName":"` + strings.Repeat("n", maxLine) + `"}`
+	long := `{"userToken":"u","eventName":"` + strings.Repeat("n", 8_000_000) + `"}`
 	affinity(t, strings.Join([]string{eventLine(1), long, eventLine(2)}, "\n"), "import", "--url", engine.URL, "-").
 		wants(t, exitLines, "imported 2 events", "stdin:2: the line is longer than")
 }
@@ -176,8 +175,8 @@ func TestImportShowsTheFirstBadLines(t *testing.T) {
 	engine := newFakeEngine(t)
 	r := affinity(t, strings.Repeat("{}\n", 30), "import", "--url", engine.URL, "-")
 	r.wants(t, exitLines, "imported 0 events", "30 lines did not go in (the first 20 are shown above)")
-	if n := strings.Count(r.err, "stdin:"); n != badLinesShown {
-		t.Errorf("showed %d bad lines, want %d", n, badLinesShown)
+	if n := strings.Count(r.err, "stdin:"); n != 20 {
+		t.Errorf("showed %d bad lines, want 20", n)
 	}
 }
 
@@ -196,7 +195,7 @@ func TestImportOfEventsWithoutTime(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	affinity(t, `{"userToken":"u","eventName":"n"}`, "import", "--url", engine.URL, "-").
-		wants(t, cli.ExitOK, "warning: 1 events had no usable timestamp", "counts them again")
+		wants(t, cli.ExitOK, "warning: without a usable timestamp: 1 event;", "counts them again")
 }
 
 func TestImportOfNothing(t *testing.T) {
@@ -233,7 +232,7 @@ func TestImportObjects(t *testing.T) {
 	events := file(t, "events.ndjson", eventLine(1))
 	affinity(t, "", "import", "--url", engine.URL, "--objects", path, events).wants(t, exitLines, "and 2496 objects",
 		path+":10: 422 the record is not good", path+":1701: 422", path+":21: objectID is missing", path+":31: a JSON array",
-		path+":41: no JSON object", `objects go to the index "products"`)
+		path+":41: not a JSON object", `objects go to the index "products"`)
 	if got := len(engine.objects["products"]); got != 2495 {
 		t.Errorf("the engine holds %d objects, want 2495", got)
 	}
@@ -273,30 +272,10 @@ func TestImportStrategy(t *testing.T) {
 	}
 }
 
-func TestSourceLineNumbers(t *testing.T) {
-	t.Parallel()
-	s := newSource("x", strings.NewReader("\n a \n\n\nb\r\n"+strings.Repeat("c", 100_000)+"\n\nd"), -1)
-	if l, err := s.peek(); err != nil || string(l.text) != "a" {
-		t.Errorf("peek gave %q, %v", l.text, err)
-	}
-	var got []string
-	for {
-		l, err := s.next()
-		if err != nil {
-			got = append(got, err.Error())
-			break
-		}
-		got = append(got, fmt.Sprintf("%d %.3s %d", l.number, l.text, len(l.text)))
-	}
-	if want := []string{"2 a 1", "5 b 1", "6 ccc 100000", "8 d 1", "EOF"}; !slices.Equal(got, want) {
-		t.Errorf("read %q, want %q", got, want)
-	}
-}
-
-// A pipe that nobody writes to any more must not keep the command from ending.
+// A silent pipe does not keep the command from ending.
 func TestImportEndsWhileItWaitsForInput(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]string{"at the first line": "", "later": strings.Join(eventLines(chunkLines+1), "\n") + "\n"} {
+	for name, after := range map[string]string{"at the first line": "", "later": strings.Join(eventLines(2001), "\n") + "\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, stop := context.WithCancel(t.Context())

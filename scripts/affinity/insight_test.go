@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
 )
 
 // fixedAnswer is an engine that gives one answer to everything.
@@ -47,23 +48,23 @@ func TestInsightCommands(t *testing.T) {
 		"2 counted", "color:Red scores 30", "contribution", `view "Seen"`, "30      1      1      30\n")
 	r := affinity(t, "", "explain", "ann", "--json", "--url", s.URL)
 	r.wants(t, cli.ExitOK)
-	var x explainAnswer
-	if err := json.Unmarshal([]byte(r.out), &x); err != nil || x.Events["counted"] != 2 {
+	var x api.Explanation
+	if err := json.Unmarshal([]byte(r.out), &x); err != nil || x.Events.Counted != 2 {
 		t.Errorf("--json printed %q (%v)", r.out, err)
 	}
 
 	more := `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1},{"eventName":"Product Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":3}]}`
 	affinity(t, more, "strategy", "preview", "-", "--url", s.URL).wants(t, cli.ExitOK,
-		"2 of 2 profiles would change (2 users sampled; version 1 is in force)", "rank correlation: 0.500 on average", "color, mean scores:\n",
-		"  Blue          15 -> 1.500       1 users\n  Red           15 -> 3           2 users\n",
+		"2 of 2 profiles would change (2 users sampled; version 1 is active)", "rank correlation: 0.500 on average", "color, mean scores:\n",
+		"  Blue          15 -> 1.500       1 user\n  Red           15 -> 3           2 users\n",
 		"bob  rank correlation 0.000\n    before  nothing\n    after   color:Red 3\n")
 	r = affinity(t, more, "strategy", "preview", "-", "--sample", "1", "--json", "--url", s.URL)
 	r.wants(t, cli.ExitOK, `"sampled":1`)
 	affinity(t, `{"eventsScoring":1}`, "strategy", "preview", "-", "--url", s.URL).wants(t, cli.ExitFailed, "preview the strategy", "422 eventsScoring must be a list")
 
 	affinity(t, "", "audit", "--sample", "50", "--url", s.URL).
-		wants(t, cli.ExitOK, "no differences: 2 users compared with 4 events, 2 of them in their stored profiles too\n")
+		wants(t, cli.ExitOK, "no differences: 2 users compared with 4 events, 2 with their stored profiles too\n")
 }
 
 func TestDrawExplanationOfManyEvents(t *testing.T) {
@@ -84,7 +85,7 @@ func TestAnAuditThatFindsDifferencesFails(t *testing.T) {
 		{"userToken":"bob","which":"computed","what":"known","want":true,"got":false},
 		{"userToken":"bob","which":"history","what":"missing","value":"block 3,0"}]}`)
 	r := affinity(t, "", "audit", "--url", engine)
-	r.wants(t, cli.ExitFailed, "the profiles of 2 users are not what the log says: 40 of 50 users compared before the time was up, with 400 events")
+	r.wants(t, cli.ExitFailed, "the profiles of 2 users do not match the log: 40 of 50 users compared before the time was up, with 400 events")
 	want := "ann: stored score color:Red (half-life 30): want 35, got 30.25\nbob: computed known: want true, got false\n" +
 		"bob: history missing block 3,0: want nothing, got nothing\nand 3 more differences\n"
 	if r.out != want {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/load"
 )
 
 const loadTestStrategy = `{"eventsScoring":[{"eventName":"Bought","eventType":"conversion","score":9}],
@@ -17,7 +18,7 @@ func TestLoad(t *testing.T) {
 	engine.strategy = json.RawMessage(loadTestStrategy)
 	r := affinity(t, "", "load", "--url", engine.URL, "--rate", "200", "--for", "250ms", "--batch", "5", "--reads", "40", "--users", "3", "--index", "shoes", "--json")
 	r.wants(t, cli.ExitOK)
-	var report loadReport
+	var report load.Report
 	if err := json.Unmarshal([]byte(r.out), &report); err != nil {
 		t.Fatalf("--json printed %q: %v", r.out, err)
 	}

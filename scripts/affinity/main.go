@@ -1,8 +1,13 @@
-// Command affinity is the one tool for Affinity, on a laptop and in production: it starts the whole engine locally, shows it at work on a
-// simulated shop, loads history, reads profiles, sets strategies, makes apps and keys, puts dead letters back and measures.
+// Command affinity is the command line tool of Affinity, on a laptop and in
+// production. It starts the whole engine locally, shows it with a simulated shop,
+// imports history, reads profiles, sets strategies, creates apps and keys, replays
+// dead letters and measures.
 //
-// Apart from `up` and `demo`, which start an engine in this process (stack.go), and `app` and `replay`, which work on Firestore and
-// Pub/Sub with the operator's own credentials, every command speaks HTTP to a running engine. The tool keeps nothing of its own.
+// `up` and `demo` start an engine in this process (stack.go). `app` and `replay`
+// use Firestore and Pub/Sub with the operator's credentials. Every other command
+// speaks HTTP to a running engine. The files here hold flags and calls; what the
+// commands do is in the packages importer, load, deadletter, render, shop and
+// cli. The tool keeps no data.
 package main
 
 import (

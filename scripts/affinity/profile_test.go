@@ -1,36 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
 )
-
-// TestDrawProfile draws the answers in testdata/bars. Arguments: half-life=DAYS and color.
-func TestDrawProfile(t *testing.T) {
-	t.Parallel()
-	datadriven.RunTest(t, "testdata/bars", func(t *testing.T, d *datadriven.TestData) string {
-		if d.Cmd != "draw" {
-			d.Fatalf(t, "unknown command %s", d.Cmd)
-		}
-		var p profileAnswer
-		if err := json.Unmarshal([]byte(d.Input), &p); err != nil {
-			d.Fatalf(t, "%v", err)
-		}
-		halfLife := 0
-		d.MaybeScanArgs(t, "half-life", &halfLife)
-		var out bytes.Buffer
-		if err := drawProfile(&out, p, halfLife, newPalette(d.HasArg("color"))); err != nil {
-			d.Fatalf(t, "%v", err)
-		}
-		return strings.ReplaceAll(out.String(), "\x1b", "ESC")
-	})
-}
 
 func TestProfileCommand(t *testing.T) {
 	t.Parallel()
@@ -47,7 +23,7 @@ func TestProfileCommand(t *testing.T) {
 
 	r := affinity(t, "", "profile", "a/b+c", "--json", "--url", engine.URL)
 	r.wants(t, cli.ExitOK)
-	var raw profileAnswer
+	var raw api.Profile
 	if err := json.Unmarshal([]byte(r.out), &raw); err != nil || raw.UserToken != "a/b+c" || len(raw.Affinities) != 2 {
 		t.Errorf("--json printed %q (%v), want the engine's answer", r.out, err)
 	}

@@ -2,61 +2,76 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
-const recomputesPath = "/1/recomputes"
-
-// recomputeAnswer is what the engine says of a recompute.
-type recomputeAnswer struct {
-	jobAnswer
-	StrategyVersion int64 `json:"strategyVersion"`
-}
-
-// errNoRecompute says that the app never had one.
+// errNoRecompute is the error for an app that never had a recompute.
 var errNoRecompute = errors.New("the app has had no recompute: `affinity recompute start` starts one")
 
-func (t *tool) recomputeCommand() *cobra.Command {
-	group := cli.Group(&cobra.Command{
-		Use:   "recompute",
-		Short: "Store the profiles of all users anew: start, watch, cancel, list",
-		Long: "Store the profiles of all users anew. A new strategy starts a recompute by itself, and so does every night; reads are under\n" +
-			"the new strategy before it is done. The key needs the right admin.",
-	})
-	group.AddCommand(t.recomputeStartCommand(), &cobra.Command{
+func recomputeCommand(t *tool) *cobra.Command {
+	watch := &cobra.Command{
 		Use:   "watch [ID]",
-		Short: "Follow a recompute, the newest unless one is named, to its end",
-		Long:  "Follow a recompute, the newest unless one is named, to its end: exit 0 when it is done, 1 when it failed, was superseded or cancelled.",
-		Args:  cli.OptionalArg("ID"),
-		RunE:  t.onRecompute(t.watchRecompute),
-	}, &cobra.Command{
+		Short: "Follow a recompute to its end, the newest unless ID names one",
+		Long: "Follow a recompute to its end, the newest unless ID names one. Exit 0 when it is done, 1 if it failed, was superseded\n" +
+			"or cancelled. Ctrl-C stops following; the recompute continues.",
+		Args: cli.OptionalArg("ID"),
+		RunE: onRecompute(t, func(ctx context.Context, c *client.Client, id string) error { return watchRecompute(ctx, t, c, id) }),
+	}
+	cancel := &cobra.Command{
 		Use:   "cancel [ID]",
-		Short: "Cancel a recompute, the newest unless one is named",
+		Short: "Cancel a recompute, the newest unless ID names one",
 		Args:  cli.OptionalArg("ID"),
-		RunE:  t.onRecompute(t.cancelRecompute),
-	}, &cobra.Command{
+		RunE: onRecompute(t, func(ctx context.Context, c *client.Client, id string) error {
+			job, err := checkRecompute(c.CancelRecompute(ctx, id))
+			if err != nil {
+				return fmt.Errorf("cancel recompute %s: %w", id, err)
+			}
+			_, err = fmt.Fprintf(t.out, "recompute %s is %s\n", cli.Printable(job.ID), cli.Printable(string(job.State)))
+			return err
+		}),
+	}
+	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the app's latest recomputes, the newest first",
 		Args:  cli.Subcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return t.listRecomputes(cmd.Context()) },
-	})
-	return group
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			jobs, err := listRecomputes(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			if len(jobs) == 0 {
+				fmt.Fprintln(t.err, errNoRecompute)
+			}
+			return printRecomputes(t.out, jobs)
+		},
+	}
+	return cli.Group(&cobra.Command{
+		Use:   "recompute",
+		Short: "Recompute the stored profiles of all users: start, watch, cancel, list",
+		Long: "Recompute the stored profiles of all users. A new strategy starts a recompute by itself, and so does every night.\n" +
+			"Reads use the new strategy before the recompute is done. The key needs the right admin.",
+	}, startRecomputeCommand(t), watch, cancel, list)
 }
 
-func (t *tool) recomputeStartCommand() *cobra.Command {
-	var onlyStale, watch bool
+func startRecomputeCommand(t *tool) *cobra.Command {
+	request, watch := api.RecomputeRequest{}, false
 	cmd := &cobra.Command{
 		Use:     "start",
-		Short:   "Start a recompute; it takes the place of one under way",
+		Short:   "Start a recompute; it supersedes one under way",
 		Example: "  affinity recompute start --watch\n  affinity recompute start --only-stale",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,26 +79,26 @@ func (t *tool) recomputeStartCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			job, err := startRecompute(cmd.Context(), c, onlyStale)
+			job, err := checkRecompute(c.StartRecompute(cmd.Context(), request))
 			if err != nil {
 				return fmt.Errorf("start a recompute: %w", err)
 			}
-			fmt.Fprintf(t.err, "recompute %s is started\n", job.ID)
+			fmt.Fprintf(t.err, "recompute %s started\n", cli.Printable(job.ID))
 			if watch {
-				return t.watchRecompute(cmd.Context(), c, job.ID)
+				return watchRecompute(cmd.Context(), t, c, job.ID)
 			}
-			_, err = fmt.Fprintln(t.out, job.ID)
+			_, err = fmt.Fprintln(t.out, cli.Printable(job.ID))
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&onlyStale, "only-stale", false, "leave profiles alone that can be served as they are")
+	cmd.Flags().BoolVar(&request.OnlyStale, "only-stale", false, "leave profiles alone that are up to date")
 	cmd.Flags().BoolVar(&watch, "watch", false, "follow it to its end")
 	return cmd
 }
 
-// onRecompute runs a command on the recompute that its argument names, else on
-// the newest.
-func (t *tool) onRecompute(do func(context.Context, *client, string) error) func(*cobra.Command, []string) error {
+// onRecompute runs do on the recompute that the argument names, else on the
+// newest.
+func onRecompute(t *tool, do func(context.Context, *client.Client, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := t.client()
 		if err != nil {
@@ -106,66 +121,88 @@ func (t *tool) onRecompute(do func(context.Context, *client, string) error) func
 	}
 }
 
-func startRecompute(ctx context.Context, c *client, onlyStale bool) (recomputeAnswer, error) {
-	order, err := json.Marshal(map[string]bool{"onlyStale": onlyStale})
-	if err != nil {
-		return recomputeAnswer{}, err
+// checkRecompute passes an answer on if it is a recompute.
+func checkRecompute(job api.Recompute, err error) (api.Recompute, error) {
+	if err == nil && (job.ID == "" || job.State == "") {
+		err = fmt.Errorf("the answer is not what an Affinity engine sends about a recompute: %+v", job)
 	}
-	return readRecompute(c.do(ctx, http.MethodPost, recomputesPath, order))
+	return job, err
 }
 
-func readRecompute(body []byte, err error) (recomputeAnswer, error) {
-	var job recomputeAnswer
+func listRecomputes(ctx context.Context, c *client.Client) ([]api.Recompute, error) {
+	list, err := c.Recomputes(ctx)
 	if err != nil {
-		return job, err
-	}
-	if err := json.Unmarshal(body, &job); err != nil || job.ID == "" || job.State == "" {
-		return job, fmt.Errorf("the answer is not what an Affinity engine says of a recompute: %.200q", body)
-	}
-	return job, nil
-}
-
-func listRecomputes(ctx context.Context, c *client) ([]recomputeAnswer, error) {
-	var list struct {
-		Recomputes []recomputeAnswer `json:"recomputes"`
-	}
-	if err := c.get(ctx, recomputesPath, &list); err != nil {
 		return nil, fmt.Errorf("list recomputes: %w", err)
 	}
 	return list.Recomputes, nil
 }
 
-func (t *tool) cancelRecompute(ctx context.Context, c *client, id string) error {
-	job, err := readRecompute(c.do(ctx, http.MethodPost, recomputesPath+"/"+url.PathEscape(id)+"/cancel", []byte("{}")))
-	if err != nil {
-		return fmt.Errorf("cancel recompute %s: %w", cli.Printable(id), err)
-	}
-	_, err = fmt.Fprintf(t.out, "recompute %s is %s\n", cli.Printable(job.ID), cli.Printable(job.State))
-	return err
-}
-
-func (t *tool) listRecomputes(ctx context.Context) error {
-	c, err := t.client()
-	if err != nil {
-		return err
-	}
-	jobs, err := listRecomputes(ctx, c)
-	if err != nil {
-		return err
-	}
+func printRecomputes(out io.Writer, jobs []api.Recompute) error {
 	for _, job := range jobs {
 		took := ""
 		if job.FinishedAt != nil {
-			took = "  took " + job.FinishedAt.Sub(job.StartedAt).Round(time.Second).String()
+			took = "  took " + job.FinishedAt.Sub(job.StartedAt.Time).Round(time.Second).String()
 		}
-		fmt.Fprintf(t.out, "%-32s  %-10s  strategy version %d  %d users, %d events  started %s%s\n", cli.Printable(job.ID), cli.Printable(job.State),
-			job.StrategyVersion, job.Users, job.Events, job.StartedAt.UTC().Format(time.RFC3339), took)
+		failed := ""
 		if job.Error != "" {
-			fmt.Fprintf(t.out, "    %s\n", cli.Printable(job.Error))
+			failed = "    " + cli.Printable(job.Error) + "\n"
 		}
-	}
-	if len(jobs) == 0 {
-		fmt.Fprintln(t.err, errNoRecompute)
+		_, err := fmt.Fprintf(out, "%-32s  %-10s  strategy version %d  %s, %s  started %s%s\n%s", cli.Printable(job.ID), cli.Printable(string(job.State)),
+			job.StrategyVersion, cli.Count(job.Users, "user"), cli.Count(job.Events, "event"), job.StartedAt.UTC().Format(time.RFC3339), took, failed)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// watchRecompute follows a recompute to its end. It fails unless the recompute is
+// done.
+func watchRecompute(ctx context.Context, t *tool, c *client.Client, id string) error {
+	var job api.Recompute
+	c = t.patient(c)
+	err := watchJob(ctx, t, func() (_ render.Progress, err error) {
+		job, err = checkRecompute(c.Recompute(ctx, id))
+		return render.RecomputeProgress(job), err
+	})
+	if err != nil {
+		return fmt.Errorf("watch recompute %s: %w", id, err)
+	}
+	text := fmt.Sprintf("recompute %s %s: %s, %s, %d of %s%s", cli.Printable(job.ID), outcome(job.State), cli.Count(job.Users, "user"),
+		cli.Count(job.Events, "event"), job.Shards.Done, cli.Count(job.Shards.Total, "shard"), render.Took(job.StartedAt, job.FinishedAt))
+	if job.State == api.JobDone {
+		_, err := fmt.Fprintln(t.out, text)
+		return err
+	}
+	if job.Error != "" {
+		text += ": " + job.Error
+	}
+	return errors.New(text)
+}
+
+// outcome says how a job ended: "is done", "failed", "was cancelled".
+func outcome(state api.JobState) string {
+	switch state {
+	case api.JobFailed:
+		return "failed"
+	case api.JobSuperseded, api.JobCancelled:
+		return "was " + string(state)
+	}
+	return "is " + cli.Printable(string(state))
+}
+
+// watchJob shows how far a job is until it has ended. look asks the engine.
+func watchJob(ctx context.Context, t *tool, look func() (render.Progress, error)) error {
+	meter := render.NewJobMeter(t.err)
+	defer meter.Clear()
+	for {
+		progress, err := look()
+		if err != nil || progress.State.Ended() {
+			return err
+		}
+		meter.Show(time.Now(), progress)
+		if err := cli.Sleep(ctx, t.watchEvery); err != nil {
+			return err
+		}
+	}
 }

@@ -33,7 +33,7 @@ func recomputeEngine(t *testing.T, list string, answers ...string) (url string, 
 		var body [100]byte
 		n, _ := r.Body.Read(body[:])
 		*requests = append(*requests, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+string(body[:n])))
-		if r.Method == http.MethodGet && r.URL.Path == recomputesPath {
+		if r.Method == http.MethodGet && r.URL.Path == "/1/recomputes" {
 			fmt.Fprintf(w, `{"recomputes":[%s]}`, list)
 			return
 		}
@@ -67,7 +67,7 @@ func TestRecomputeCommands(t *testing.T) {
 		"start only stale": {"start --only-stale", "", []string{recomputeJSON("manual-1", "planning", 0, 0, "")}, cli.ExitOK, []string{"manual-1"},
 			[]string{`POST /1/recomputes {"onlyStale":true}`}},
 		"start and watch": {"start --watch", "", []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, cli.ExitOK,
-			[]string{"recompute strategy-3 is started", "strategy-3 is done"},
+			[]string{"recompute strategy-3 started", "strategy-3 is done"},
 			[]string{`POST /1/recomputes {"onlyStale":false}`, "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3"}},
 		"start refused": {"start", "", []string{"403"}, cli.ExitFailed, []string{"403 said the engine", "--key a key that has the right"}, nil},
 
@@ -76,19 +76,19 @@ func TestRecomputeCommands(t *testing.T) {
 			[]string{"GET /1/recomputes", "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3"}},
 		"watch one": {"watch a/b", "", []string{done}, cli.ExitOK, []string{"is done"}, []string{"GET /1/recomputes/a/b"}},
 		"watch one that fails": {"watch x", "", []string{newest, recomputeJSON("x", "failed", 10, 8, `,"error":"shard 3 is poisoned"`)}, cli.ExitFailed,
-			[]string{"recompute x is failed", "shard 3 is poisoned"}, nil},
+			[]string{"recompute x failed", "shard 3 is poisoned"}, nil},
 		"watch one that is superseded": {"watch x", "", []string{recomputeJSON("x", "superseded", 0, 0, `,"error":"recompute y takes its place"`)},
-			cli.ExitFailed, []string{"recompute x is superseded", "y takes its place"}, nil},
-		"watch one that is cancelled": {"watch x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, cli.ExitFailed, []string{"recompute x is cancelled"}, nil},
+			cli.ExitFailed, []string{"recompute x was superseded", "y takes its place"}, nil},
+		"watch one that is cancelled": {"watch x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, cli.ExitFailed, []string{"recompute x was cancelled"}, nil},
 		"watch through an outage":     {"watch x", "", []string{newest, "503", "500", done}, cli.ExitOK, []string{"said the engine; trying again", "is done"}, nil},
 		"watch one that is not there": {"watch x", "", []string{"404"}, cli.ExitFailed, []string{"watch recompute x", "404 said the engine"}, nil},
-		"watch what is no job":        {"watch x", "", []string{"{}"}, cli.ExitFailed, []string{"is not what an Affinity engine says"}, nil},
+		"watch what is no job":        {"watch x", "", []string{"{}"}, cli.ExitFailed, []string{"is not what an Affinity engine sends"}, nil},
 		"watch where there is none":   {"watch", "", nil, cli.ExitFailed, []string{"has had no recompute", "affinity recompute start"}, nil},
 
 		"cancel the newest": {"cancel", newest, []string{recomputeJSON("strategy-3", "cancelled", 0, 0, "")}, cli.ExitOK,
-			[]string{"recompute strategy-3 is cancelled"}, []string{"GET /1/recomputes", "POST /1/recomputes/strategy-3/cancel {}"}},
+			[]string{"recompute strategy-3 is cancelled"}, []string{"GET /1/recomputes", "POST /1/recomputes/strategy-3/cancel"}},
 		"cancel one": {"cancel x", "", []string{recomputeJSON("x", "cancelled", 0, 0, "")}, cli.ExitOK, []string{"x is cancelled"},
-			[]string{"POST /1/recomputes/x/cancel {}"}},
+			[]string{"POST /1/recomputes/x/cancel"}},
 		"cancel one that has ended":  {"cancel x", "", []string{"409"}, cli.ExitFailed, []string{"cancel recompute x", "409 said the engine"}, nil},
 		"cancel where there is none": {"cancel", "", nil, cli.ExitFailed, []string{"has had no recompute"}, nil},
 
@@ -97,7 +97,7 @@ func TestRecomputeCommands(t *testing.T) {
 		"list of none": {"list", "", nil, cli.ExitOK, []string{"has had no recompute"}, nil},
 
 		"alone":          {"", "", nil, cli.ExitUsage, []string{"needs a command"}, nil},
-		"watch two":      {"watch a b", "", nil, cli.ExitUsage, []string{"accepts at most 1 arg"}, nil},
+		"watch two":      {"watch a b", "", nil, cli.ExitUsage, []string{`unexpected argument "b" after ID`}, nil},
 		"start with one": {"start a", "", nil, cli.ExitUsage, []string{"unknown command"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,30 +111,6 @@ func TestRecomputeCommands(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestRecomputeProgress(t *testing.T) {
-	t.Parallel()
-	begun := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	job := func(state string, planned, visited, events int64) jobAnswer {
-		return jobAnswer{State: state, PlannedUsers: planned, VisitedUsers: visited, Events: events}
-	}
-	m := newJobMeter(&strings.Builder{})
-	for _, c := range []struct {
-		at   time.Duration
-		job  jobAnswer
-		want string
-	}{
-		{0, job("planning", 0, 0, 0), "waiting to begin"},
-		{10 * time.Second, job("planning", 5000, 1000, 10_000), "planning, 1000 of 5000 users"},
-		{12 * time.Second, job("planning", 10_000, 3000, 50_000), "planning, 3000 of 10000 users, 20000 events/s"},
-		{14 * time.Second, job("running", 12_000, 5000, 90_000), "running, 5000 of 12000 users, 20000 events/s, 7s left"},
-		{15 * time.Second, job("running", 12_000, 12_500, 100_000), "running, 12500 of 12000 users, 18000 events/s"},
-	} {
-		if got := m.describe(begun.Add(c.at), c.job); got != c.want {
-			t.Errorf("after %v: %q, want %q", c.at, got, c.want)
-		}
 	}
 }
 
@@ -160,7 +136,7 @@ func TestRecomputeOnAnEngine(t *testing.T) {
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
 	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)
-	affinity(t, "", "recompute", "watch", "--url", s.URL).wants(t, cli.ExitOK, "recompute strategy-1 is done: 3 users, 3 events, 1 of 1 shards")
+	affinity(t, "", "recompute", "watch", "--url", s.URL).wants(t, cli.ExitOK, "recompute strategy-1 is done: 3 users, 3 events, 1 of 1 shard")
 	affinity(t, "", "recompute", "start", "--only-stale", "--watch", "--url", s.URL).wants(t, cli.ExitOK, "is done: 3 users, 0 events")
 	affinity(t, "", "recompute", "cancel", "--url", s.URL).wants(t, cli.ExitFailed, "409", "it cannot be cancelled any more")
 	affinity(t, "", "recompute", "list", "--url", s.URL).wants(t, cli.ExitOK, "strategy-1 ", "manual-")

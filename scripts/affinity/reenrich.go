@@ -2,38 +2,26 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
-const reenrichPath = "/1/reenrich"
-
-// reenrichAnswer is what the engine says of a re-enrichment.
-type reenrichAnswer struct {
-	jobAnswer
-	DryRun             bool     `json:"dryRun"`
-	WithUnknownObjects int64    `json:"withUnknownObjects"`
-	Resolved           int64    `json:"resolved"`
-	StillUnknown       int64    `json:"stillUnknown"`
-	Faulty             int64    `json:"faulty"`
-	Faults             []string `json:"faults"`
-}
-
-func (t *tool) reenrichCommand() *cobra.Command {
-	dryRun := false
+func reenrichCommand(t *tool) *cobra.Command {
+	request := api.ReenrichRequest{}
 	cmd := &cobra.Command{
 		Use:   "reenrich",
-		Short: "Give events the filters of objects that the catalog has learned of since",
-		Long: "Go over all events in the log, within the retention, whose objects the catalog did not know when they came. Events of which it\n" +
-			"knows more now get the filters that their objects have now, and profiles follow within seconds. An app has one under way at a\n" +
-			"time: a second start follows the first. Exit 1 if rows of the log could not be read. The key needs the right admin.",
+		Short: "Fill in filters for events that arrived before their objects",
+		Long: "Read all events within the retention whose objects the catalog did not know when the events arrived. Those whose\n" +
+			"objects it knows now get the filters that the objects have now, and profiles follow within seconds. An app has one\n" +
+			"re-enrichment under way at a time: a second start follows the first. Exit 1 if rows of the log could not be read.\n" +
+			"Ctrl-C stops following; the re-enrichment continues. The key needs the right admin.",
 		Example: "  affinity reenrich --dry-run\n  affinity reenrich",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,10 +29,10 @@ func (t *tool) reenrichCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.reenrich(cmd.Context(), c, dryRun)
+			return reenrich(cmd.Context(), t, c, request)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count, and change nothing")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "count only and change nothing")
 	cmd.AddCommand(&cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a re-enrichment that is under way",
@@ -54,41 +42,47 @@ func (t *tool) reenrichCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.cancelReenrich(cmd.Context(), c, args[0])
+			job, err := checkReenrichment(c.CancelReenrichment(cmd.Context(), args[0]))
+			if err != nil {
+				return fmt.Errorf("cancel re-enrichment %s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(t.out, "re-enrichment %s is %s\n", cli.Printable(job.ID), cli.Printable(string(job.State)))
+			return err
 		},
 	})
 	return cmd
 }
 
-func (t *tool) reenrich(ctx context.Context, c *client, dryRun bool) error {
-	order, err := json.Marshal(map[string]bool{"dryRun": dryRun})
-	if err != nil {
-		return err
-	}
-	job, err := readReenrich(c.do(ctx, http.MethodPost, reenrichPath, order))
+// reenrich starts a re-enrichment, or joins the one under way, and follows it to
+// its end.
+func reenrich(ctx context.Context, t *tool, c *client.Client, request api.ReenrichRequest) error {
+	job, err := checkReenrichment(c.StartReenrichment(ctx, request))
 	if err != nil {
 		return fmt.Errorf("start a re-enrichment: %w", err)
 	}
-	if job.DryRun != dryRun {
-		is := "publishes"
+	if job.DryRun != request.DryRun {
+		is := "changes events"
 		if job.DryRun {
 			is = "is a dry run"
 		}
-		return fmt.Errorf("re-enrichment %s is under way and %s: wait for its end, or `affinity reenrich cancel %s`", cli.Printable(job.ID), is, cli.Printable(job.ID))
+		return fmt.Errorf("re-enrichment %s is under way and %s: wait for its end, or run `affinity reenrich cancel %s`", job.ID, is, job.ID)
 	}
 	fmt.Fprintf(t.err, "re-enrichment %s is under way\n", cli.Printable(job.ID))
 	id := job.ID
-	err = t.watchJob(ctx, func() (_ jobAnswer, err error) {
-		job, err = readReenrich(c.do(ctx, http.MethodGet, reenrichPath+"/"+url.PathEscape(id), nil))
-		return job.jobAnswer, err
+	c = t.patient(c)
+	err = watchJob(ctx, t, func() (_ render.Progress, err error) {
+		job, err = checkReenrichment(c.Reenrichment(ctx, id))
+		return render.ReenrichProgress(job), err
 	})
 	if err != nil {
-		return fmt.Errorf("watch re-enrichment %s: %w", cli.Printable(id), err)
+		return fmt.Errorf("watch re-enrichment %s: %w", id, err)
 	}
-	return t.reenrichEnded(job)
+	return printReenrichment(t, job)
 }
 
-func (t *tool) reenrichEnded(job reenrichAnswer) error {
+// printReenrichment prints the outcome, and fails unless the job is done and read
+// every row.
+func printReenrichment(t *tool, job api.Reenrichment) error {
 	resolved := "resolved now"
 	if job.DryRun {
 		resolved = "would be resolved now"
@@ -96,12 +90,12 @@ func (t *tool) reenrichEnded(job reenrichAnswer) error {
 	for _, fault := range job.Faults {
 		fmt.Fprintln(t.err, cli.Printable(fault))
 	}
-	_, err := fmt.Fprintf(t.out, "%d events looked at, %d with unknown objects: %d %s, %d still unknown\n",
-		job.Events, job.WithUnknownObjects, job.Resolved, resolved, job.StillUnknown)
-	if job.State != "done" {
-		text := fmt.Sprintf("re-enrichment %s is %s", cli.Printable(job.ID), cli.Printable(job.State))
+	_, err := fmt.Fprintf(t.out, "%s read, %d with unknown objects: %d %s, %d still unknown\n",
+		cli.Count(job.Events, "event"), job.WithUnknownObjects, job.Resolved, resolved, job.StillUnknown)
+	if job.State != api.JobDone {
+		text := fmt.Sprintf("re-enrichment %s %s", job.ID, outcome(job.State))
 		if job.Error != "" {
-			text += ": " + cli.Printable(job.Error)
+			text += ": " + job.Error
 		}
 		err = errors.Join(err, errors.New(text))
 	}
@@ -111,22 +105,10 @@ func (t *tool) reenrichEnded(job reenrichAnswer) error {
 	return err
 }
 
-func (t *tool) cancelReenrich(ctx context.Context, c *client, id string) error {
-	job, err := readReenrich(c.do(ctx, http.MethodPost, reenrichPath+"/"+url.PathEscape(id)+"/cancel", []byte("{}")))
-	if err != nil {
-		return fmt.Errorf("cancel re-enrichment %s: %w", cli.Printable(id), err)
+// checkReenrichment passes an answer on if it is a re-enrichment.
+func checkReenrichment(job api.Reenrichment, err error) (api.Reenrichment, error) {
+	if err == nil && (job.ID == "" || job.State == "") {
+		err = fmt.Errorf("the answer is not what an Affinity engine sends about a re-enrichment: %+v", job)
 	}
-	_, err = fmt.Fprintf(t.out, "re-enrichment %s is %s\n", cli.Printable(job.ID), cli.Printable(job.State))
-	return err
-}
-
-func readReenrich(body []byte, err error) (reenrichAnswer, error) {
-	var job reenrichAnswer
-	if err != nil {
-		return job, err
-	}
-	if err := json.Unmarshal(body, &job); err != nil || job.ID == "" || job.State == "" {
-		return job, fmt.Errorf("the answer is not what an Affinity engine says of a re-enrichment: %.200q", body)
-	}
-	return job, nil
+	return job, err
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -11,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
 // exitLines is the exit code of an import whose bad lines were left out.
@@ -26,8 +30,8 @@ type tool struct {
 
 	start      func(context.Context, upOptions) (runningStack, error)
 	openConfig func(ctx context.Context, project, database string) (configStore, error)
-	wait       backoff
-	watchEvery time.Duration // between two looks at what is watched; 0: watchEvery
+	retry      client.Retry  // of commands that wait for the engine
+	watchEvery time.Duration // how often a job is asked for
 }
 
 // run executes one command line and returns the exit code of the process.
@@ -36,16 +40,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		in: stdin, out: stdout, err: stderr,
 		start:      startStack,
 		openConfig: openFirestore,
-		wait:       backoff{first: 200 * time.Millisecond, most: 5 * time.Second, total: 2 * time.Minute},
+		retry:      client.Retry{Total: 2 * time.Minute},
+		watchEvery: 500 * time.Millisecond,
 	}
 	return t.run(ctx, args)
 }
 
 func (t *tool) run(ctx context.Context, args []string) int {
-	return cli.Execute(ctx, t.rootCommand(), args, t.in, t.out, t.err)
+	return cli.Execute(ctx, rootCommand(t), args, cli.Streams{In: t.in, Out: t.out, Err: t.err}, t.advise)
 }
 
-func (t *tool) rootCommand() *cobra.Command {
+func rootCommand(t *tool) *cobra.Command {
 	root := cli.Group(&cobra.Command{
 		Use:   "affinity",
 		Short: "Run, feed, read and measure Affinity, the personalization engine",
@@ -59,9 +64,9 @@ func (t *tool) rootCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}, t.upCommand(), t.demoCommand(), t.importCommand(), t.profileCommand(), t.strategyCommand(), t.appCommand(), t.replayCommand(),
-		t.loadCommand(), t.recomputeCommand(), t.reenrichCommand(), t.schemaCommand(), t.explainCommand(), t.auditCommand(), t.benchCommand(),
-		t.versionCommand())
+	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
+		loadCommand(t), recomputeCommand(t), reenrichCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
+		versionCommand(t))
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this tool")
@@ -72,14 +77,54 @@ func (t *tool) rootCommand() *cobra.Command {
 	return root
 }
 
-// openInput opens a file named on the command line; "-" is standard input.
-func (t *tool) openInput(path string) (io.ReadCloser, error) {
-	if path == "-" {
-		return newStdin(t.in), nil
-	}
-	f, err := os.Open(path)
+// client returns a client of the engine that the flags name. It sends each request
+// once.
+func (t *tool) client() (*client.Client, error) {
+	c, err := client.New(client.Config{URL: t.url, App: t.app, Key: t.key, Retry: client.NoRetry})
 	if err != nil {
-		return nil, fmt.Errorf("open input: %w", err)
+		return nil, cli.Usagef("--url, --app, --key: %v", err)
 	}
-	return f, nil
+	return c, nil
+}
+
+// patient returns a client that repeats requests while the engine is busy or away,
+// and prints each wait.
+func (t *tool) patient(c *client.Client) *client.Client {
+	retry := t.retry
+	retry.Notify = func(err error, wait time.Duration) {
+		fmt.Fprintf(t.err, "%s; trying again in %s\n", cli.Printable(err.Error()), wait.Round(time.Millisecond))
+	}
+	return c.WithRetry(retry)
+}
+
+// advise says what to do about an engine that does not answer or does not accept
+// the key.
+func (t *tool) advise(err error) string {
+	var silent *client.UnreachableError
+	switch status := statusOf(err); {
+	case errors.As(err, &silent) && !silent.There:
+		return "Start an engine with `go run ./scripts/affinity up`, or name yours with --url."
+	case status == http.StatusUnauthorized:
+		return fmt.Sprintf("The engine does not know app %q with this key: give --app and --key.", cli.Printable(t.app))
+	case status == http.StatusForbidden:
+		return "The key lacks the right: give --key a key that has the right for this."
+	}
+	return ""
+}
+
+// statusOf is the status of the engine's refusal, 0 if err is not one.
+func statusOf(err error) int {
+	var refused *api.Error
+	if errors.As(err, &refused) {
+		return refused.Status
+	}
+	return 0
+}
+
+// readFile reads a file named on the command line. "-" is standard input.
+func (t *tool) readFile(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(t.in)
+	}
+	return os.ReadFile(path)
 }

@@ -32,8 +32,8 @@ func TestExitCodes(t *testing.T) {
 		{"unknown subcommand", "strategy put f", 2, `unknown command "put"`},
 		{"misspelled subcommand", "app key lst", 2, `unknown command "lst" for "affinity app key" (did you mean list?)`},
 		{"group alone", "strategy", 2, "needs a command"},
-		{"url of no engine", "profile u --url ftp://x", 2, "no http or https address"},
-		{"url without host", "strategy get --url http://", 2, "no http or https address"},
+		{"url of no engine", "profile u --url ftp://x", 2, "must be an http or https address"},
+		{"url without host", "strategy get --url http://", 2, "must be an http or https address"},
 		{"empty key", "profile u --key=", 2, "must not be empty"},
 
 		{"profile without user", "profile", 2, "USER is missing: affinity profile USER"},
@@ -51,7 +51,7 @@ func TestExitCodes(t *testing.T) {
 		{"strategy set", "strategy set STRATEGY", 0, "the strategy is set"},
 		{"strategy set without file", "strategy set", 2, "FILE is missing: affinity strategy set FILE"},
 		{"strategy set missing file", "strategy set /nowhere.json", 1, "/nowhere.json"},
-		{"strategy set no JSON", "strategy set BROKEN", 1, "is no JSON object"},
+		{"strategy set no JSON", "strategy set BROKEN", 1, "is not a JSON object"},
 
 		{"import without events", "import", 2, "EVENTS is missing: affinity import"},
 		{"import missing file", "import /nowhere.ndjson", 1, "/nowhere.ndjson"},
@@ -59,9 +59,11 @@ func TestExitCodes(t *testing.T) {
 		{"import retry for nothing", "import --retry-for 0s -", 2, "--retry-for"},
 		{"import retry for a word", "import --retry-for soon -", 2, "invalid argument"},
 
-		{"load without rate", "load --for 1s", 2, "--rate 0"},
+		{"load without rate", "load --for 1s", 2, "--rate is required"},
+		{"load of rate 0", "load --rate 0 --for 1s", 2, "--rate 0"},
 		{"load NaN", "load --rate NaN --for 1s", 2, "--rate NaN"},
-		{"load without end", "load --rate 1", 2, "--for 0s"},
+		{"load without end", "load --rate 1", 2, "--for is required"},
+		{"load for 0s", "load --rate 1 --for 0s", 2, "--for 0s"},
 		{"load batch too large", "load --rate 1 --for 1s --batch 1001", 2, "--batch 1001"},
 		{"load of no users", "load --rate 1 --for 1s --users 0", 2, "--users 0"},
 		{"load reads below 0", "load --rate 1 --for 1s --reads -1", 2, "--reads -1"},
@@ -76,11 +78,11 @@ func TestExitCodes(t *testing.T) {
 		{"up app with empty key", "up --app shop:", 2, "key must not be empty"},
 		{"up app with bad id", "up --app sh*p:k", 2, "1 to 64 letters"},
 		{"up address without port", "up --addr localhost", 2, "must be host:port"},
-		{"up everywhere with demokey", "up --addr 0.0.0.0:8080", 2, "everybody knows the key demokey"},
+		{"up everywhere with demokey", "up --addr 0.0.0.0:8080", 2, "the key demokey is public"},
 		{"up on all addresses with demokey", "up --addr :8080 --app shop:secret --app x:demokey", 2, "give --app x:KEY"},
 		{"up with url", "up --url http://127.0.0.1:1", 2, "use --addr"},
 		{"up with argument", "up now", 2, "unknown command"},
-		{"up without a stack", "up", 1, "carries no local stack"},
+		{"up without a stack", "up", 1, "has no local stack"},
 		{"demo seed", "demo --seed -1", 2, "invalid argument"},
 
 		{"app without project", "app list", 2, "up --app ID:KEY"},
@@ -95,7 +97,7 @@ func TestExitCodes(t *testing.T) {
 		{"app key add without rights", "app key add a --project p", 2, "--acl must name"},
 		{"app key add to no app", "app key add a --acl search --project p", 1, "there is no such app"},
 		{"app retention of no app", "app retention a 30 --project p", 1, "there is no such app"},
-		{"app retention word", "app retention a long --project p", 2, "no whole number"},
+		{"app retention word", "app retention a long --project p", 2, "not a whole number"},
 		{"app key alone", "app key", 2, "needs a command"},
 
 		{"replay of an engine that is not local", "replay", 1, "give --project"},
@@ -237,7 +239,7 @@ func TestUpThatCannotStart(t *testing.T) {
 	}, "up").wants(t, cli.ExitFailed, "address already in use")
 }
 
-// up names an app together with its key; whoever carries that over is told.
+// The syntax of up --app is refused elsewhere, with the right flags in the error.
 func TestAnAppIsNamedByItsIDAlone(t *testing.T) {
 	affinity(t, "", "profile", "u", "--app", "demo:demokey").wants(t, cli.ExitUsage, "--app demo --key KEY")
 }

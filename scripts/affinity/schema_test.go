@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -25,7 +26,7 @@ const schemaStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view"
 const schemaUsers = 7
 
 // startNarrow starts an engine whose log is narrow, with a strategy and imported
-// events. A change of its configuration is in force after twice ttl.
+// events. Every instance follows a change of the configuration after twice ttl.
 func startNarrow(t *testing.T, ttl time.Duration) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{
@@ -54,14 +55,14 @@ func startNarrow(t *testing.T, ttl time.Duration) *stack.Stack {
 }
 
 // served are the profiles of all users as they are served.
-func served(t *testing.T, s *stack.Stack) map[string][]affinityAnswer {
+func served(t *testing.T, s *stack.Stack) map[string][]api.Affinity {
 	t.Helper()
-	all := map[string][]affinityAnswer{}
+	all := map[string][]api.Affinity{}
 	for i := range schemaUsers {
 		user := fmt.Sprint("u", i)
 		r := affinity(t, "", "profile", user, "--json", "--url", s.URL)
 		r.wants(t, cli.ExitOK)
-		var p profileAnswer
+		var p api.Profile
 		if err := json.Unmarshal([]byte(r.out), &p); err != nil {
 			t.Fatal(err)
 		}
@@ -70,56 +71,56 @@ func served(t *testing.T, s *stack.Stack) map[string][]affinityAnswer {
 	return all
 }
 
-// schemaStepTest is a command line after `affinity schema` and what comes of it.
+// schemaStepTest is a command line after `affinity schema` and its outcome.
 type schemaStepTest struct {
 	args  string
 	code  int
 	wants []string
 }
 
-// TestSchemaJourney moves a log from narrow to wide, and tries what is not in turn.
-// After every command every profile is what it was.
+// TestSchemaJourney migrates a log from narrow to wide and tries steps out of
+// order. After every command all profiles are the same.
 func TestSchemaJourney(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, 20*time.Millisecond)
 	want := served(t, s)
 	if len(want["u0"]) == 0 {
-		t.Fatal("u0 has no affinities: nothing is compared here")
+		t.Fatal("u0 has no affinities, so nothing is compared")
 	}
 	for _, c := range []schemaStepTest{
-		{"status", cli.ExitOK, []string{"the log lies in narrow; narrow is written, values as json\n", "next: affinity schema start --to wide "}},
+		{"status", cli.ExitOK, []string{"the log is read from narrow; narrow is written, values as json\n", "next: affinity schema start --to wide "}},
 		{"backfill", cli.ExitFailed, []string{"schema backfill: No move is under way: `affinity schema start --to wide` comes first"}},
-		{"drop --schema narrow", cli.ExitFailed, []string{"narrow is what is read"}},
+		{"drop --schema narrow", cli.ExitFailed, []string{"Reads use narrow"}},
 
-		{"start --to wide", cli.ExitOK, []string{"narrow and wide are written, narrow is read, everywhere\n", "next: affinity schema backfill "}},
+		{"start --to wide", cli.ExitOK, []string{"narrow and wide are written, narrow is read, on every instance\n", "next: affinity schema backfill "}},
 		{"start --to narrow", cli.ExitFailed, []string{"A move from narrow to wide is under way"}},
 		{"verify", cli.ExitFailed, []string{"`affinity schema backfill` comes first"}},
-		{"cutover", cli.ExitFailed, []string{"Nothing is copied yet"}},
-		{"status", cli.ExitOK, []string{"narrow and wide are written", "from narrow to wide", "is at its dual", "next: affinity schema rollback "}},
+		{"cutover", cli.ExitFailed, []string{"The older events are not copied yet"}},
+		{"status", cli.ExitOK, []string{"narrow and wide are written", "from narrow to wide", "step 1 of 5: both schemas are written\n", "next: affinity schema rollback "}},
 
 		{"backfill --rate 0", cli.ExitOK, []string{"is done: 21 rows copied, 0 skipped in ", "next: affinity schema verify "}},
 		{"cutover", cli.ExitFailed, []string{"`affinity schema verify` comes first"}},
 		{"verify", cli.ExitOK, []string{"is done: 21 rows are the same in narrow and wide in ", "next: affinity schema cutover "}},
-		{"status", cli.ExitOK, []string{"is at its verify", "7 of 7 users, 21 rows compared, 0 not the same, 0 of them mended\n"}},
-		{"cutover", cli.ExitOK, []string{"wide is read, narrow and wide are written, everywhere\n", "next: affinity schema drop --schema narrow "}},
-		{"rollback", cli.ExitOK, []string{"narrow is read again, narrow and wide are written, everywhere\n"}},
+		{"status", cli.ExitOK, []string{"step 3 of 5: verification\n", "7 of 7 users, 21 rows compared, 0 different, 0 of these repaired\n"}},
+		{"cutover", cli.ExitOK, []string{"wide is read, narrow and wide are written, on every instance\n", "next: affinity schema drop --schema narrow "}},
+		{"rollback", cli.ExitOK, []string{"narrow is read again, narrow and wide are written, on every instance\n"}},
 		{"drop --schema wide", cli.ExitFailed, []string{"A move to wide is under way"}},
 		{"verify", cli.ExitOK, []string{"21 rows are the same"}},
 		{"cutover", cli.ExitOK, []string{"wide is read"}},
 		{"cutover", cli.ExitOK, []string{"wide is read"}},
-		{"drop --schema wide", cli.ExitFailed, []string{"wide is what is read"}},
-		{"drop --schema narrow", cli.ExitOK, []string{"narrow is dropped: 21 rows are removed in "}},
+		{"drop --schema wide", cli.ExitFailed, []string{"Reads use wide"}},
+		{"drop --schema narrow", cli.ExitOK, []string{"narrow is dropped: 21 rows removed in "}},
 		{"rollback", cli.ExitFailed, []string{"No move is under way"}},
-		{"status", cli.ExitOK, []string{"the log lies in wide; wide is written, values as json\n", "is over since its drop", "21 rows removed", "next: affinity schema start --to narrow "}},
+		{"status", cli.ExitOK, []string{"the log is read from wide; wide is written, values as json\n", "ended with the drop of the old schema\n", "21 rows removed", "next: affinity schema start --to narrow "}},
 
 		{"start --to narrow", cli.ExitOK, nil},
 		{"backfill", cli.ExitOK, []string{"21 rows copied"}},
-		{"rollback", cli.ExitOK, []string{"the move to narrow is given up: 21 rows of it are removed in "}},
+		{"rollback", cli.ExitOK, []string{"the migration to narrow is abandoned: 21 rows removed in "}},
 	} {
 		args := append([]string{"schema"}, strings.Fields(c.args)...)
 		affinity(t, "", append(args, "--url", s.URL)...).wants(t, c.code, c.wants...)
 		if diff := cmp.Diff(want, served(t, s)); diff != "" {
-			t.Fatalf("after schema %s profiles are others (-before +after):\n%s", c.args, diff)
+			t.Fatalf("after schema %s profiles differ (-before +after):\n%s", c.args, diff)
 		}
 	}
 }
@@ -128,16 +129,16 @@ func TestSchemaUsage(t *testing.T) {
 	t.Parallel()
 	for args, wants := range map[string]string{
 		"":                         "affinity schema needs a command",
-		"start":                    `--to: schema "" does not exist: there are narrow and wide`,
+		"start":                    "--to is required: narrow or wide",
 		"start --to tall":          `--to: schema "tall" does not exist: there are narrow and wide`,
 		"start wide":               "unknown command",
-		"drop":                     "there are narrow and wide",
+		"drop":                     "--schema is required: narrow or wide",
 		"drop --schema both":       `--schema: schema "both" does not exist: there are narrow and wide`,
-		"backfill --rate -1":       "--rate -1: must be 0 (no limit) to 1000000 rows a second",
+		"backfill --rate -1":       "--rate -1: must be 0 (no limit) to 1000000 rows per second",
 		"backfill --rate 1000001":  "--rate 1000001",
 		"backfill --rate much":     "invalid argument",
 		"verify --schema wide":     "unknown flag",
-		"cutover --url ftp://host": "is no http or https address",
+		"cutover --url ftp://host": "must be an http or https address",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -146,14 +147,14 @@ func TestSchemaUsage(t *testing.T) {
 	}
 }
 
-// TestSchemaDamagedRow: what cannot be copied is told by its key, and stands in the
-// way until it is gone.
+// A backfill names the key of a row that does not decode. The verification fails
+// until the row is removed.
 func TestSchemaDamagedRow(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, time.Millisecond)
 	log := s.Backends.Store.Log("demo", schema.Of(schema.Narrow))
 	at := s.Backends.Now().Add(-48 * time.Hour).UnixMilli()
-	// No column says what it is, and its original is cut short.
+	// A row without a known column, whose original event is truncated.
 	broken := []store.LogEvent{{User: "u1", Time: at, ID: "broken", Type: "m", Name: "z", Original: []byte(`{"event":{`)}}
 	if err := log.Append(t.Context(), broken); err != nil {
 		t.Fatal(err)
@@ -161,11 +162,11 @@ func TestSchemaDamagedRow(t *testing.T) {
 	key := fmt.Sprintf("demo,u1,%s,broken", time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	for _, c := range []schemaStepTest{
 		{"start --to wide", cli.ExitOK, nil},
-		{"backfill", cli.ExitFailed, []string{"is done: 21 rows copied, 1 skipped in ", key, "the move will not verify until they are mended or removed"}},
+		{"backfill", cli.ExitFailed, []string{"is done: 21 rows copied, 1 skipped in ", key, "repair or remove them and run `affinity schema backfill` again"}},
 		{"status", cli.ExitOK, []string{"21 rows copied, 1 skipped", key, "next: affinity schema verify "}},
-		{"verify", cli.ExitFailed, []string{"is failed: 1 rows or profiles were not the same in narrow and wide, 0 of them are mended now", key}},
-		{"cutover", cli.ExitFailed, []string{"The verification is failed: it must pass before reads change sides"}},
-		{"status", cli.ExitOK, []string{"22 rows compared, 1 not the same, 0 of them mended\n", key, "next: affinity schema backfill "}},
+		{"verify", cli.ExitFailed, []string{"failed: 1 row or profiles differed between narrow and wide, and it repaired 0", key}},
+		{"cutover", cli.ExitFailed, []string{"The verification is failed: it must pass before the cutover"}},
+		{"status", cli.ExitOK, []string{"22 rows compared, 1 different, 0 of these repaired\n", key, "next: affinity schema backfill "}},
 	} {
 		args := append([]string{"schema"}, strings.Fields(c.args)...)
 		affinity(t, "", append(args, "--url", s.URL)...).wants(t, c.code, c.wants...)
@@ -178,8 +179,8 @@ func TestSchemaDamagedRow(t *testing.T) {
 	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitOK)
 }
 
-// TestSchemaMissingRow: what verification finds missing it mends, and passes only
-// when it has found nothing.
+// A verification repairs the rows that it finds missing, and passes only if none
+// was missing.
 func TestSchemaMissingRow(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, time.Millisecond)
@@ -194,8 +195,8 @@ func TestSchemaMissingRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, missing+": only in narrow, now repaired",
-		"1 rows or profiles were not the same in narrow and wide, 1 of them are mended now. `affinity schema verify` looks again")
-	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "it must pass before reads change sides")
+		"1 row or profiles differed between narrow and wide, and it repaired 1. `affinity schema verify` compares again")
+	affinity(t, "", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "it must pass before the cutover")
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK, "21 rows are the same")
 }
 
@@ -225,29 +226,29 @@ func interrupt(t *testing.T, text string, args ...string) ran {
 	return r
 }
 
-// TestSchemaInterrupted: whoever ends the command ends none of the work.
+// An interrupted command leaves the work running.
 func TestSchemaInterrupted(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, 200*time.Millisecond)
-	interrupt(t, "in force everywhere in ", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, cli.ExitFailed,
-		"interrupted: narrow and wide are written, narrow is read, which comes into force everywhere by itself: `affinity schema start --to wide` goes on")
+	interrupt(t, "on every instance in ", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, cli.ExitFailed,
+		"interrupted: narrow and wide are written, narrow is read, and every instance follows within seconds: run `affinity schema start --to wide` again")
 	interrupt(t, "waiting to begin", "schema", "backfill", "--rate", "5000", "--url", s.URL).wants(t, cli.ExitFailed,
-		"at most 5,000 rows/s", "goes on by itself: `affinity schema backfill` goes on waiting for it")
-	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, "The backfill is planning: it must be done first")
+		"at most 5,000 rows/s", "continues: run `affinity schema backfill` again to wait for it")
+	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitFailed, "The backfill is planning: it must complete first")
 	affinity(t, "", "schema", "start", "--to", "narrow", "--url", s.URL).wants(t, cli.ExitFailed, "A move from narrow to wide is under way (backfill)")
 	affinity(t, "", "schema", "backfill", "--url", s.URL).wants(t, cli.ExitOK, "at most 5,000 rows/s", "21 rows copied")
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK)
-	interrupt(t, "in force everywhere in ", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "`affinity schema cutover` goes on waiting")
-	interrupt(t, "in force everywhere in ", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitFailed, "`affinity schema status` tells when")
-	affinity(t, "", "schema", "status", "--url", s.URL).wants(t, cli.ExitOK, "the log lies in narrow", "in force everywhere in 0.")
-	// Again it would give the move up, which is not what whoever was interrupted means.
-	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitFailed, "The cutover is undone, but not everywhere")
+	interrupt(t, "on every instance in ", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "run `affinity schema cutover` again to wait for it")
+	interrupt(t, "on every instance in ", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitFailed, "`affinity schema status` shows when")
+	affinity(t, "", "schema", "status", "--url", s.URL).wants(t, cli.ExitOK, "the log is read from narrow", "every instance follows in 0.")
+	// Run again, the rollback would abandon the migration.
+	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitFailed, "The undone cutover has not propagated yet")
 	settled(t, s)
-	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "is planning, in force everywhere in 0.", "`affinity schema status` tells how far it is")
-	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitOK, "the move to wide is given up: 21 rows")
+	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "is planning, on every instance in 0.", "`affinity schema status` shows how far it is")
+	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitOK, "the migration to wide is abandoned: 21 rows")
 }
 
-// settled returns once the layout of the app is in force everywhere.
+// settled returns once every instance has the layout of the app.
 func settled(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
@@ -264,15 +265,15 @@ func settled(t *testing.T, s *stack.Stack) {
 	}
 }
 
-// TestSchemaTakenFurther: a command that waits while somebody else goes on says so.
+// A waiting command fails when another operator takes the next step.
 func TestSchemaTakenFurther(t *testing.T) {
 	t.Parallel()
 	s := startNarrow(t, time.Hour)
-	affinity(t, "", "schema", "start", "--to", "wide", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "in force everywhere in 7")
+	affinity(t, "", "schema", "start", "--to", "wide", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "on every instance in 7")
 	ended := make(chan ran)
 	go func() { ended <- affinity(t, "", "schema", "backfill", "--url", s.URL) }()
-	// Until its job is there the other is not waiting yet.
-	err := poll(t.Context(), time.Minute, func() (bool, error) {
+	// The other command waits once its job exists.
+	err := cli.Poll(t.Context(), time.Minute, func() (bool, error) {
 		return strings.Contains(affinity(t, "", "schema", "status", "--url", s.URL).out, "backfill-"), nil
 	})
 	if err != nil {
@@ -280,10 +281,10 @@ func TestSchemaTakenFurther(t *testing.T) {
 	}
 	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "is planning")
 	r := <-ended
-	r.wants(t, cli.ExitFailed, "somebody else has taken the move further meanwhile")
+	r.wants(t, cli.ExitFailed, "another operator has taken the next step of this migration")
 }
 
-// TestSchemaAnswers tries what no engine in process says.
+// Answers that the in-process engine does not give.
 func TestSchemaAnswers(t *testing.T) {
 	t.Parallel()
 	answer := func(phase, job string) string {
@@ -301,12 +302,12 @@ func TestSchemaAnswers(t *testing.T) {
 		"many faults": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"done","rows":9,"changed":7,"faulty":1002,
 			"faults":["row a\u001b","row b"]}`), cli.ExitFailed, []string{"  row a\ufffd\n  row b\n  and 1,000 more\n", "7 rows copied, 1,002 skipped"}},
 		"a job that failed": {"backfill", answer("backfill", `{"id":"backfill-1","kind":"backfill","state":"failed","error":"the disk is full"}`), cli.ExitFailed,
-			[]string{"backfill-1 is failed: the disk is full. Next may be `affinity schema backfill` or `affinity schema rollback`"}},
+			[]string{"backfill-1 failed: the disk is full. Possible now: `affinity schema backfill` or `affinity schema rollback`"}},
 		"a verification that broke": {"verify", answer("verify", `{"id":"verify-1","kind":"verify","state":"failed","error":"no table"}`), cli.ExitFailed,
-			[]string{"verify-1 is failed: no table"}},
-		"a step without a move":  {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, cli.ExitFailed, []string{"names no move"}},
-		"no answer of an engine": {"status", `{}`, cli.ExitFailed, []string{"is not what an Affinity engine says of the schema"}},
-		"a page":                 {"cutover", `<html>`, cli.ExitFailed, []string{"is not what an Affinity engine says of the schema"}},
+			[]string{"verify-1 failed: no table"}},
+		"a step without a move":  {"verify", `{"read":"narrow","written":["narrow"],"encoding":"json","move":null}`, cli.ExitFailed, []string{"names no migration"}},
+		"no answer of an engine": {"status", `{}`, cli.ExitFailed, []string{"is not what an Affinity engine sends"}},
+		"a page":                 {"cutover", `<html>`, cli.ExitFailed, []string{"is not what an Affinity engine sends"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

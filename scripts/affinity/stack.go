@@ -9,11 +9,11 @@ import (
 // runningStack is an engine in this process.
 type runningStack interface {
 	URL() string  // base URL of the public functions
-	Close() error // ends it cleanly: what was begun is finished
+	Close() error // finishes the work under way and ends the engine
 }
 
-// startStack starts one; ctx bounds the start only, not the stack's life.
-var startStack = func(ctx context.Context, o upOptions) (runningStack, error) {
+// startStack starts an engine. ctx bounds the start, not the life of the engine.
+func startStack(ctx context.Context, o upOptions) (runningStack, error) {
 	apps := make([]stack.App, len(o.Apps))
 	for i, a := range o.Apps {
 		apps[i] = stack.App(a)

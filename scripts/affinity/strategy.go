@@ -4,92 +4,88 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
-// defaultImpact is the personalizationImpact of a strategy file that has none: profiles do not depend on it, only how much those who
-// rank by them let them weigh.
+// defaultImpact is the personalizationImpact of a strategy file without one. The
+// engine requires the field but its profiles do not depend on it.
 const defaultImpact = 50
 
-const strategyPath = "/1/strategies/personalization"
-
-func (t *tool) strategyCommand() *cobra.Command {
-	group := cli.Group(&cobra.Command{
-		Use:   "strategy",
-		Short: "Get, try or set the strategy of an app: what each event and each facet counts",
-	})
-	group.AddCommand(&cobra.Command{
+func strategyCommand(t *tool) *cobra.Command {
+	get := &cobra.Command{
 		Use:     "get",
-		Short:   "Print the strategy in force",
+		Short:   "Print the active strategy",
 		Example: "  affinity strategy get > strategy.json",
 		Args:    cli.Subcommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return t.getStrategy(cmd.Context()) },
-	}, &cobra.Command{
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			return printStrategy(cmd.Context(), c, t.out)
+		},
+	}
+	set := &cobra.Command{
 		Use:   "set FILE",
-		Short: "Set the strategy from a JSON file, - for standard input",
-		Long: "Set the strategy from a JSON file, - for standard input. Every read that begins 5 s later is under it.\n" +
+		Short: "Set the strategy from a JSON file",
+		Long: "Set the strategy from a JSON file, - for standard input. Every read that begins 5 s later uses it.\n" +
 			"A file without personalizationImpact is sent with 50.",
 		Example: "  affinity strategy set strategy.json",
 		Args:    cli.Args("FILE"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return t.setStrategyFile(cmd.Context(), args[0]) },
-	}, t.previewCommand())
-	return group
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			strategy, err := t.readStrategy(args[0])
+			if err != nil {
+				return err
+			}
+			if err := c.SetStrategyJSON(cmd.Context(), strategy); err != nil {
+				return fmt.Errorf("set the strategy: %w", err)
+			}
+			_, err = fmt.Fprintln(t.out, "the strategy is set: reads use it within 5 s, and stored profiles follow (affinity recompute watch)")
+			return err
+		},
+	}
+	return cli.Group(&cobra.Command{
+		Use:   "strategy",
+		Short: "Get, preview or set the strategy: how much each event and each facet counts",
+	}, get, set, previewCommand(t))
 }
 
-func (t *tool) getStrategy(ctx context.Context) error {
-	c, err := t.client()
-	if err != nil {
-		return err
-	}
-	body, err := c.do(ctx, http.MethodGet, strategyPath, nil)
-	if err != nil {
+// printStrategy prints the strategy as the engine sent it, indented.
+func printStrategy(ctx context.Context, c *client.Client, out io.Writer) error {
+	var raw []byte
+	if _, err := c.Strategy(client.WithRawAnswer(ctx, &raw)); err != nil {
 		return fmt.Errorf("get the strategy: %w", err)
 	}
-	return t.printJSON(body)
-}
-
-func (t *tool) setStrategyFile(ctx context.Context, path string) error {
-	c, err := t.client()
-	if err != nil {
-		return err
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, bytes.TrimSpace(raw), "", "  "); err != nil {
+		return fmt.Errorf("the engine's answer is not JSON: %w", err)
 	}
-	strategy, err := t.readStrategy(path)
-	if err != nil {
-		return err
-	}
-	if err := setStrategy(ctx, c, strategy); err != nil {
-		return fmt.Errorf("set the strategy: %w", err)
-	}
-	fmt.Fprintln(t.out, "the strategy is set: every read that begins in 5 s or later is under it, and stored profiles follow (affinity recompute watch)")
-	return nil
-}
-
-func setStrategy(ctx context.Context, c *client, strategy []byte) error {
-	_, err := c.do(ctx, http.MethodPost, strategyPath, strategy)
+	_, err := fmt.Fprintln(out, indented.String())
 	return err
 }
 
-// readStrategy reads a strategy file and completes it; what else is wrong in it the engine says.
-func (t *tool) readStrategy(path string) (strategy []byte, err error) {
-	file, err := t.openInput(path)
+// readStrategy reads a strategy file and adds the personalizationImpact if it is
+// missing. The engine checks everything else.
+func (t *tool) readStrategy(path string) (json.RawMessage, error) {
+	strategy, err := t.readFile(path)
 	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	strategy, err = io.ReadAll(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the strategy %s: %w", path, err)
+		return nil, fmt.Errorf("read the strategy: %w", err)
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(strategy, &keys); err != nil {
-		return nil, fmt.Errorf("the strategy %s is no JSON object: %w", path, err)
+		return nil, fmt.Errorf("the strategy %s is not a JSON object: %w", path, err)
 	}
 	if _, ok := keys["personalizationImpact"]; ok || keys == nil {
 		return strategy, nil
@@ -99,12 +95,43 @@ func (t *tool) readStrategy(path string) (strategy []byte, err error) {
 	return json.Marshal(keys)
 }
 
-// printJSON prints a document, indented.
-func (t *tool) printJSON(body []byte) error {
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, bytes.TrimSpace(body), "", "  "); err != nil {
-		return fmt.Errorf("the engine's answer is no JSON: %w", err)
+func previewCommand(t *tool) *cobra.Command {
+	sample, asJSON := 0, false
+	cmd := &cobra.Command{
+		Use:   "preview FILE",
+		Short: "Show what a strategy would change",
+		Long: "Show what a strategy from a JSON file, - for standard input, would change, and change nothing: how many profiles of\n" +
+			"a sample of users, by how much their order, and which values would rise and fall most.",
+		Example: "  affinity strategy preview strategy.json --sample 500",
+		Args:    cli.Args("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if sample < 1 || sample > api.MaxPreviewSample {
+				return cli.Usagef("--sample %d: must be from 1 to %d", sample, api.MaxPreviewSample)
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			strategy, err := t.readStrategy(args[0])
+			if err != nil {
+				return err
+			}
+			return preview(cmd.Context(), c, t.out, api.PreviewRequest{Strategy: strategy, Sample: &sample}, asJSON)
+		},
 	}
-	_, err := fmt.Fprintln(t.out, indented.String())
-	return err
+	cmd.Flags().IntVar(&sample, "sample", api.DefaultPreviewSample, "how many users to compute profiles of")
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
+}
+
+func preview(ctx context.Context, c *client.Client, out io.Writer, request api.PreviewRequest, asJSON bool) error {
+	var raw []byte
+	p, err := c.PreviewStrategy(client.WithRawAnswer(ctx, &raw), request)
+	if err != nil {
+		return fmt.Errorf("preview the strategy: %w", err)
+	}
+	if asJSON {
+		return printRaw(out, raw)
+	}
+	return render.Preview(out, p, render.NewPalette(cli.Colored(out)))
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// ticketStep is above what any user can draw in years, and far below what a
-// counter or a cell's time can hold.
+// ticketStep is more tickets than any user draws in years, and far less than a
+// counter or a cell's timestamp can hold.
 const ticketStep = 1_000_000_000
 
 func (a *appTool) ticketsCommand() *cobra.Command {
 	cfg := store.Config{Profile: "batch", FilterColumns: 1}
 	cmd := &cobra.Command{
 		Use:   "raise-tickets ID",
-		Short: "After the loss of a Bigtable cluster: raise the ticket counters of an app's users",
-		Long: "After the loss of a Bigtable cluster: raise the ticket counters of an app's users, so that none is drawn twice. The engine must be\n" +
-			"paused. terraform/README.md has the steps that come before and after.",
+		Short: "After the loss of a Bigtable cluster: advance the ticket counters of an app's users",
+		Long: "After the loss of a Bigtable cluster, advance the ticket counters of an app's users, so that no ticket is drawn\n" +
+			"twice. The engine must be paused. terraform/README.md has the steps before and after.",
 		Example: "  affinity app raise-tickets shop --project my-project --instance affinity",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -42,11 +42,11 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "app %s: the tickets of %d users are raised by %d\n", args[0], n, ticketStep)
+			_, err = fmt.Fprintf(a.out, "app %s: the ticket counters of %s advanced by %d\n", args[0], cli.Count(n, "user"), ticketStep)
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&cfg.Instance, "instance", "affinity", "Bigtable instance")
-	cmd.Flags().StringVar(&cfg.Profile, "app-profile", cfg.Profile, "app profile of the cluster that is written to")
+	cmd.Flags().StringVar(&cfg.Profile, "app-profile", cfg.Profile, "app profile of the cluster to write to")
 	return cmd
 }

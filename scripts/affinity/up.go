@@ -20,22 +20,22 @@ import (
 // upOptions is how a local stack is started.
 type upOptions struct {
 	Addr          string        // host:port of the public functions
-	Apps          []upApp       // made with all rights when they are not there
+	Apps          []upApp       // created with all rights if they do not exist
 	Now           time.Time     // where the engine's clock starts; zero: the machine's clock
 	RetentionDays int           // of the apps; 0: no limit
-	Layout        schema.Layout // of the log of apps that are made
+	Layout        schema.Layout // of the log of created apps
 	Log           *slog.Logger
 }
 
-// upApp is one app with one key.
+// upApp is an app with one key.
 type upApp struct{ ID, Key string }
 
 const (
 	demoKey      = "demokey"
-	maxRetention = 36_500 // days; more than any clock of this engine has seen
+	maxRetention = 36_500 // days, a century
 )
 
-// upFlags are the flags as they were given.
+// upFlags are the flags of up and demo as they were given.
 type upFlags struct {
 	layoutFlags
 	addr, now     string
@@ -43,13 +43,13 @@ type upFlags struct {
 	retentionDays int
 }
 
-// layoutFlags say how the log of a new app lies, as they were given.
+// layoutFlags are the flags for the layout of a new app's log, as they were given.
 type layoutFlags struct{ schema, encoding string }
 
 func (f *layoutFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.schema, "schema", string(schema.Default().Read), "how the events of a new app lie in Bigtable: narrow or wide")
-	flags.StringVar(&f.encoding, "encoding", "", "how their values are written: json or compact (default: json for narrow, compact for wide)")
+	flags.StringVar(&f.schema, "schema", string(schema.Default().Read), "schema of a new app's events in Bigtable: narrow or wide")
+	flags.StringVar(&f.encoding, "encoding", "", "encoding of their values: json or compact (default: json for narrow, compact for wide)")
 }
 
 // layout checks the flags.
@@ -68,50 +68,51 @@ func (f *layoutFlags) layout() (schema.Layout, error) {
 	return layout, nil
 }
 
-func (t *tool) upCommand() *cobra.Command {
+func upCommand(t *tool) *cobra.Command {
 	f := &upFlags{}
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start the whole engine in this process",
-		Long: "Start the whole engine in this process and serve until Ctrl-C. It prints one line, `ready ` and the base URL, once all is up.\n" +
-			"What it holds is gone when it ends, unless BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST or FIRESTORE_EMULATOR_HOST say where\n" +
-			"the official emulators keep it. An app that is in the Firestore emulator already keeps the schema and encoding that it has; with\n" +
-			"a Bigtable emulator alone apps are made anew each time: give the --schema that their events lie in.",
+		Long: "Start the whole engine in this process and serve until Ctrl-C. Once it is up it prints one line: `ready ` and the URL.\n" +
+			"All data is in memory and ends with the process, unless BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST or\n" +
+			"FIRESTORE_EMULATOR_HOST name official emulators that keep it. An app in the Firestore emulator keeps its schema and\n" +
+			"encoding. With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.",
 		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0\n  affinity up --schema narrow",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := t.upOptions(cmd, f)
+			o, err := f.options(cmd)
 			if err != nil {
 				return err
 			}
-			return t.serve(cmd.Context(), o, func(context.Context, runningStack) error { return nil }, false)
+			return serve(cmd.Context(), t, o, func(context.Context, runningStack) error { return nil }, false)
 		},
 	}
 	f.add(cmd)
 	return cmd
 }
 
-// add defines the flags. --app takes the place of the root's flag of that name, which names one app without its key.
+// add defines the flags. Its --app replaces the root's flag, which names an app
+// without a key.
 func (f *upFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 takes a free one")
-	flags.StringArrayVar(&f.apps, "app", []string{"demo:" + demoKey}, "app and its key as ID:KEY, with all rights (repeatable)")
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 chooses a free one")
+	flags.StringArrayVar(&f.apps, "app", []string{"demo:" + demoKey}, "app and a key with all rights, as ID:KEY (repeatable)")
 	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, RFC 3339 (default: the machine's clock)")
-	flags.IntVar(&f.retentionDays, "retention-days", 90, "days that events count, 0 for no limit")
+	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
 	f.layoutFlags.add(cmd)
-	for _, name := range []string{"url", "key"} { // of the other commands: refused, so not to be offered
+	for _, name := range []string{"url", "key"} { // upOptions refuses them
 		flags.String(name, "", "")
 		flags.Lookup(name).Hidden = true
 	}
 }
 
-// upOptions checks the flags.
-func (t *tool) upOptions(cmd *cobra.Command, f *upFlags) (upOptions, error) {
+// options checks the flags.
+func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 	if cmd.Flags().Changed("url") || cmd.Flags().Changed("key") {
 		return upOptions{}, cli.Usagef("--url and --key name a running engine, but %s starts one: use --addr and --app ID:KEY", cmd.Name())
 	}
 	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays}
-	o.Log = slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	if o.Layout, err = f.layout(); err != nil {
 		return o, cli.Usagef("%v", err)
@@ -122,7 +123,7 @@ func (t *tool) upOptions(cmd *cobra.Command, f *upFlags) (upOptions, error) {
 	if f.now != "" {
 		now, err := time.Parse(time.RFC3339, f.now)
 		if err != nil {
-			return o, cli.Usagef("--now %q is no time like 2026-11-21T12:00:00Z", f.now)
+			return o, cli.Usagef("--now %q is not a time like 2026-11-21T12:00:00Z", f.now)
 		}
 		if now.Year() < 1971 || now.Year() > 9998 {
 			return o, cli.Usagef("--now %q: the year must be 1971 to 9998", f.now)
@@ -152,7 +153,7 @@ func parseApp(text string) (upApp, error) {
 	return upApp{ID: id, Key: key}, nil
 }
 
-// checkAddr refuses to show the key that everybody knows to other machines.
+// checkAddr refuses to serve a publicly known key to other machines.
 func checkAddr(o upOptions) error {
 	host, _, err := net.SplitHostPort(o.Addr)
 	if err != nil {
@@ -163,32 +164,32 @@ func checkAddr(o upOptions) error {
 	}
 	for _, app := range o.Apps {
 		if app.Key == demoKey {
-			return cli.Usagef("--addr %s can be reached from other machines, and everybody knows the key %s: give --app %s:KEY with a key of your own",
+			return cli.Usagef("--addr %s can be reached from other machines, and the key %s is public: give --app %s:KEY with a key of your own",
 				o.Addr, demoKey, app.ID)
 		}
 	}
 	return nil
 }
 
-// serve starts a stack, does something with it and, unless once is set, serves until the context ends. That is Ctrl-C, which is the way
-// to end it at any moment and no failure.
-func (t *tool) serve(ctx context.Context, o upOptions, do func(context.Context, runningStack) error, once bool) (err error) {
+// serve starts a stack, calls do, and serves until the context ends, unless once
+// is set. The context ends with Ctrl-C, at any time, which is not an error.
+func serve(ctx context.Context, t *tool, o upOptions, do func(context.Context, runningStack) error, once bool) (err error) {
 	if t.start == nil {
-		return errors.New("this build of the tool carries no local stack")
+		return errors.New("this build of the tool has no local stack")
 	}
 	stack, err := t.start(ctx, o)
 	if err != nil && ctx.Err() != nil {
 		return nil
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w: give another --addr, or end what serves there", err)
+		return fmt.Errorf("%w: give another --addr, or end the process that serves there", err)
 	}
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if closed := stack.Close(); closed != nil {
-			err = errors.Join(err, fmt.Errorf("end the local stack: %w", closed))
+			err = errors.Join(err, fmt.Errorf("stop the local stack: %w", closed))
 		}
 	}()
 	if _, err := fmt.Fprintf(t.out, "ready %s\n", stack.URL()); err != nil {

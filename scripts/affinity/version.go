@@ -11,7 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-func (t *tool) versionCommand() *cobra.Command {
+func versionCommand(t *tool) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this tool",

@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		root.AddCommand(c.cobra())
 	}
 	root.AddCommand(serveCommand())
-	return cli.Execute(ctx, root, args, stdin, stdout, stderr)
+	return cli.Execute(ctx, root, args, cli.Streams{In: stdin, Out: stdout, Err: stderr}, nil)
 }
 
 // report is the outcome of a measurement. --json prints it as it is.

@@ -11,7 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -23,10 +23,17 @@ const (
 	ExitUsage  = 2 // the command line is wrong
 )
 
+// Streams are the standard streams of a command line.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
 // Execute runs one command line, prints the error that it ends with to stderr,
 // and returns the exit code of the process. An error that has a method
-// ExitCode() int chooses the code itself.
-func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// ExitCode() int chooses the code itself. advise may return a line to print after
+// an error: what to do about it; it may be nil.
+func Execute(ctx context.Context, root *cobra.Command, args []string, streams Streams, advise func(error) string) int {
 	valid := false // whether cobra has accepted flags and arguments
 	check := root.PersistentPreRunE
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
@@ -38,9 +45,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	}
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
@@ -54,17 +61,44 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 		code = ExitUsage
 	}
 	var silent SilentError
-	switch {
-	case errors.As(err, &silent):
-	case code == ExitUsage:
-		fmt.Fprintf(stderr, "affinity: %v\nRun '%s --help' for its usage.\n", err, cmd.CommandPath())
-	case code == ExitFailed && ctx.Err() != nil:
-		fmt.Fprintf(stderr, "affinity: interrupted: %v\n", err)
-	default:
-		fmt.Fprintf(stderr, "affinity: %v\n", err)
+	if errors.As(err, &silent) {
+		return code
 	}
+	text := printableLines(err.Error())
+	switch {
+	case code == ExitUsage:
+		text += fmt.Sprintf("\nRun '%s --help' for its usage.", cmd.CommandPath())
+	case code == ExitFailed && ctx.Err() != nil:
+		text = "interrupted: " + text
+	}
+	if advise != nil {
+		if advice := advise(err); advice != "" {
+			text += "\n" + advice
+		}
+	}
+	fmt.Fprintf(streams.Err, "affinity: %s\n", text)
 	return code
 }
+
+// printableLines makes a text of several lines safe for a terminal.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = Printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// WithCode returns err with an exit code of its own.
+func WithCode(err error, code int) error { return codedError{err, code} }
+
+type codedError struct {
+	error
+	code int
+}
+
+func (e codedError) ExitCode() int { return e.code }
+func (e codedError) Unwrap() error { return e.error }
 
 // A SilentError ends the command with this exit code. Whatever there was to say
 // has been printed.
@@ -85,18 +119,6 @@ func (e usageError) ExitCode() int { return ExitUsage }
 // Usagef returns an error that ends the command with ExitUsage and a hint at
 // its help.
 func Usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
-
-// Sleep waits for d, or returns the context's error if that ends first.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
 
 // PrintJSON prints v as an indented JSON document.
 func PrintJSON(out io.Writer, v any) error {

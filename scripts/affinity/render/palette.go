@@ -1,17 +1,19 @@
-package main
+package render
 
-// palette colors text. Each facet keeps its color; when off, text stays as it is.
-type palette struct {
+// Palette colors text. Each facet keeps its color. The zero value leaves text as
+// it is.
+type Palette struct {
 	on    bool
 	given map[string]int
 }
 
-func newPalette(on bool) *palette { return &palette{on: on, given: map[string]int{}} }
+// NewPalette returns a palette that colors text if on is set.
+func NewPalette(on bool) *Palette { return &Palette{on: on, given: map[string]int{}} }
 
 // Blue, green, yellow, magenta, cyan, red: readable on dark and on light.
 var ansiColors = []string{"\x1b[34m", "\x1b[32m", "\x1b[33m", "\x1b[35m", "\x1b[36m", "\x1b[31m"}
 
-func (p *palette) paint(facet, text string) string {
+func (p *Palette) paint(facet, text string) string {
 	if !p.on {
 		return text
 	}
@@ -23,7 +25,8 @@ func (p *palette) paint(facet, text string) string {
 	return ansiColors[n%len(ansiColors)] + text + "\x1b[0m"
 }
 
-func (p *palette) bold(text string) string {
+// Bold returns text in bold.
+func (p *Palette) Bold(text string) string {
 	if !p.on {
 		return text
 	}

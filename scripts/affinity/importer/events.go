@@ -1,0 +1,156 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
+)
+
+// Chunks are smaller than the import route allows, so that several requests are
+// in flight and the bar moves.
+const (
+	chunkLines = min(2000, api.MaxImportLines)
+	chunkBytes = min(4_000_000, api.MaxImportBody)
+	// chunksQueued wait for the answers before them. With the chunk whose answer is
+	// awaited and the one being queued, 4 requests are in flight.
+	chunksQueued = 2
+)
+
+// chunk is one request to the import route. counts and refused are its answer
+// once done is closed.
+type chunk struct {
+	body    []byte
+	starts  []int // offset of each line in body
+	numbers []int // number of each line in the file
+
+	done    chan struct{}
+	counts  api.ImportAnswer
+	refused []api.RefusedLine // by their number in the file
+}
+
+func (c *chunk) add(l line) {
+	c.starts = append(c.starts, len(c.body))
+	c.numbers = append(c.numbers, l.number)
+	c.body = append(append(c.body, l.text...), '\n')
+}
+
+// Events sends all events of src, several chunks in flight, and adds up the
+// answers in the order of the file. index is the index of events that name none.
+// With an error, the counts are those of the events imported before it. The
+// answer names no refused lines: they are printed.
+func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.ImportAnswer, error) {
+	m := newMeter(im.progress, "events", src)
+	defer m.finish()
+	c := im.retrying(m)
+	var total api.ImportAnswer
+	var unread error // a damaged file must not lose the answers to its readable part
+	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, func() { src.Interrupt(ctx.Err()) })()
+	sent := make(chan *chunk, chunksQueued)
+	group.Go(func() error {
+		defer close(sent)
+		unread = im.chunks(src, m, func(ch *chunk) error {
+			ch.done = make(chan struct{})
+			group.Go(func() error {
+				defer close(ch.done)
+				return ch.send(ctx, c, index, 0, len(ch.numbers))
+			})
+			select {
+			case sent <- ch:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		return nil
+	})
+	group.Go(func() error {
+		for ch := range sent {
+			<-ch.done
+			addCounts(&total, ch.counts)
+			for _, r := range ch.refused {
+				im.bad.add(m, src, r.Line, r.Message)
+			}
+			m.add(ch.counts.Accepted)
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return total, err
+	}
+	return total, unread
+}
+
+func addCounts(to *api.ImportAnswer, more api.ImportAnswer) {
+	to.Accepted += more.Accepted
+	to.Received += more.Received
+	to.Deleted += more.Deleted
+	to.OutsideRetention += more.OutsideRetention
+}
+
+// chunks cuts src into chunks and passes each to handle.
+func (im *Importer) chunks(src *Source, m *meter, handle func(*chunk) error) error {
+	c := &chunk{}
+	for {
+		l, err := src.next()
+		if err != nil && len(c.numbers) > 0 { // the end, or as far as the file can be read
+			if failed := handle(c); failed != nil {
+				return failed
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case l.tooLong:
+			im.bad.add(m, src, l.number, fmt.Sprintf("the line is longer than %d bytes", maxLine))
+			continue
+		}
+		if len(c.numbers) == chunkLines || (len(c.numbers) > 0 && len(c.body)+len(l.text) >= chunkBytes) {
+			if err := handle(c); err != nil {
+				return err
+			}
+			c = &chunk{}
+		}
+		c.add(l)
+	}
+}
+
+// send sends the lines from first up to end, in halves if the engine finds them too large.
+func (c *chunk) send(ctx context.Context, to *client.Client, index string, first, end int) error {
+	stop := len(c.body)
+	if end < len(c.starts) {
+		stop = c.starts[end]
+	}
+	answer, err := to.ImportEvents(ctx, index, c.body[c.starts[first]:stop])
+	if refused := refusal(err); refused != nil && refused.Status == http.StatusRequestEntityTooLarge {
+		if end-first == 1 {
+			c.refused = append(c.refused, api.RefusedLine{Line: c.numbers[first], Message: refused.Error()})
+			return nil
+		}
+		middle := first + (end-first)/2
+		if err := c.send(ctx, to, index, first, middle); err != nil {
+			return err
+		}
+		return c.send(ctx, to, index, middle, end)
+	}
+	if err != nil {
+		return fmt.Errorf("import lines %d to %d: %w", c.numbers[first], c.numbers[end-1], err)
+	}
+	addCounts(&c.counts, answer)
+	for _, r := range answer.Refused {
+		if r.Line < 1 || r.Line > end-first {
+			return fmt.Errorf("the engine refused line %d of %d sent: %s", r.Line, end-first, r.Message)
+		}
+		c.refused = append(c.refused, api.RefusedLine{Line: c.numbers[first+r.Line-1], Message: r.Message})
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package importer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
+)
+
+// How much of a catalog one request carries at most.
+const (
+	batchObjects = min(1000, api.MaxActions)
+	batchBytes   = min(1_500_000, api.MaxCatalogBody)
+)
+
+// objects is one import of objects.
+type objects struct {
+	im     *Importer
+	src    *Source
+	m      *meter
+	client *client.Client
+	index  string
+	stored int
+}
+
+// Objects puts all objects of src into the index, one request after the other:
+// of two objects with one id the later one stays. It returns how many were
+// stored, also with an error.
+func (im *Importer) Objects(ctx context.Context, src *Source, index string) (int, error) {
+	m := newMeter(im.progress, "objects", src)
+	defer m.finish()
+	o := &objects{im: im, src: src, m: m, client: im.retrying(m), index: index}
+	err := o.run(ctx)
+	return o.stored, err
+}
+
+func (o *objects) run(ctx context.Context) error {
+	var batch []line
+	size := 0
+	flush := func() error {
+		err := o.send(ctx, batch)
+		batch, size = nil, 0
+		return err
+	}
+	for {
+		l, err := o.src.next()
+		if err != nil {
+			if failed := flush(); failed != nil {
+				return failed
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if reason := objectFault(l); reason != "" {
+			o.im.bad.add(o.m, o.src, l.number, reason)
+			continue
+		}
+		if len(batch) == batchObjects || size+len(l.text) > batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		l.text = bytes.Clone(l.text)
+		batch, size = append(batch, l), size+len(l.text)
+	}
+}
+
+// objectFault says why a line cannot be an object, "" if it may be one. An object
+// needs an id of its own: else importing it again would add another.
+func objectFault(l line) string {
+	if l.tooLong {
+		return fmt.Sprintf("the line is longer than %d bytes", maxLine)
+	}
+	var object struct {
+		ObjectID json.RawMessage `json:"objectID"`
+	}
+	if err := json.Unmarshal(l.text, &object); err != nil {
+		if bytes.HasPrefix(l.text, []byte("[")) {
+			return "a JSON array: give one object per line (jq -c '.[]' converts it)"
+		}
+		return "not a JSON object: " + err.Error()
+	}
+	if len(object.ObjectID) == 0 {
+		return "objectID is missing"
+	}
+	return ""
+}
+
+// send sends some objects. If the engine refuses them it sends each half, so that
+// the bad ones are found and the others are stored.
+func (o *objects) send(ctx context.Context, batch []line) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	actions := make([]api.BatchAction, len(batch))
+	for i, l := range batch {
+		actions[i] = api.BatchAction{Action: api.ActionAddObject, Body: l.text}
+	}
+	_, err := o.client.Batch(ctx, o.index, actions...)
+	if refused := refusal(err); refused != nil {
+		switch refused.Status {
+		case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+			return o.split(ctx, batch, refused)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("import objects, lines %d to %d of %s: %w", batch[0].number, batch[len(batch)-1].number, o.src.name, err)
+	}
+	o.stored += len(batch)
+	o.m.add(len(batch))
+	return nil
+}
+
+func (o *objects) split(ctx context.Context, batch []line, refused *api.Error) error {
+	if len(batch) == 1 {
+		o.im.bad.add(o.m, o.src, batch[0].number, refused.Error())
+		return nil
+	}
+	middle := len(batch) / 2
+	if err := o.send(ctx, batch[:middle]); err != nil {
+		return err
+	}
+	return o.send(ctx, batch[middle:])
+}

@@ -1,0 +1,273 @@
+// Package load sends events and reads profiles at a fixed rate, whether the
+// engine keeps up or not, and measures how long both take.
+//
+// It is separate from the command line because it is a measurement: it works from
+// the moment that a request was due and waits for nothing. The events that it
+// sends stay in the app; it keeps nothing else.
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
+)
+
+// Options say what to send.
+type Options struct {
+	Rate     float64 // events per second
+	Reads    float64 // profile reads per second
+	Duration time.Duration
+	Users    int
+	Index    string
+	Batch    int // events per request
+}
+
+// maxRate bounds both rates: one process on one machine cannot keep time beyond
+// it.
+const maxRate = 100_000
+
+// Check returns an error that names the flag of a value out of range.
+func (o Options) Check() error {
+	switch {
+	case !(o.Rate > 0 && o.Rate <= maxRate):
+		return fmt.Errorf("--rate %v: must be more than 0 and at most %d events per second", o.Rate, maxRate)
+	case !(o.Reads >= 0 && o.Reads <= maxRate):
+		return fmt.Errorf("--reads %v: must be 0 to %d reads per second", o.Reads, maxRate)
+	case o.Duration <= 0:
+		return fmt.Errorf("--for %s: must be more than 0, such as 30s", o.Duration)
+	case o.Users < 1:
+		return fmt.Errorf("--users %d: must be 1 or more", o.Users)
+	case o.Batch < 1 || o.Batch > api.MaxEvents:
+		return fmt.Errorf("--batch %d: must be 1 to %d", o.Batch, api.MaxEvents)
+	case o.Index == "":
+		return errors.New("--index must not be empty")
+	}
+	return nil
+}
+
+const (
+	samplesPerSecond = 10               // events whose lag is measured
+	sampleTimeout    = 30 * time.Second // a sampled event that takes longer counts as never seen
+	// maxInFlight bounds the requests in flight, so that a stuck engine does not
+	// exhaust this machine. Requests beyond it count as not sent.
+	maxInFlight = 4096
+)
+
+// Run sends the events and reads the profiles of one run and waits for the last
+// answers. Events have the types, names and facets that the strategy scores. If
+// the context ends, the report covers the time until then.
+func Run(ctx context.Context, c *client.Client, o Options, s api.Strategy) (Report, error) {
+	l := newLoader(c.WithRetry(client.NoRetry), o, newMix(s, o.Index))
+	if err := l.findClock(ctx); err != nil {
+		return Report{}, err
+	}
+	l.run(ctx)
+	return l.report(), nil
+}
+
+// loader is one run. Its counts are complete once run has returned.
+type loader struct {
+	c    *client.Client // does not repeat requests
+	o    Options
+	mix  *mix
+	name string // of this run, in the tokens of its users
+	// ahead is the engine's clock minus this machine's, too small rather than too
+	// large.
+	ahead time.Duration
+
+	took time.Duration // time spent sending
+
+	running sync.WaitGroup
+	slots   chan struct{}
+
+	mu                                sync.Mutex
+	accepted, refused, failed, unsent int64 // events
+	readErrors, readsUnsent           int64
+	unseen                            int64 // samples
+	firstError                        string
+	lag, reads                        *hdrhistogram.Histogram // microseconds
+}
+
+func newLoader(c *client.Client, o Options, m *mix) *loader {
+	histogram := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(2*time.Minute/time.Microsecond), 3) }
+	return &loader{
+		c: c, o: o, mix: m, name: fmt.Sprintf("load-%08x", rand.Uint32()),
+		slots: make(chan struct{}, maxInFlight), lag: histogram(), reads: histogram(),
+	}
+}
+
+// findClock sends one event without a timestamp and reads the time that the
+// engine gave it. The engine's clock may run ahead or behind, and it would change
+// the time of an event from its future. This request also warms up both sides.
+func (l *loader) findClock(ctx context.Context) error {
+	user := l.name + "-clock"
+	event := l.mix.event(user, time.Time{})
+	event.Timestamp = 0
+	if err := l.c.SendEvents(ctx, event); err != nil {
+		return fmt.Errorf("send a first event: %w", err)
+	}
+	answered := time.Now()
+	var p api.Profile
+	err := cli.Poll(ctx, sampleTimeout, func() (_ bool, err error) {
+		p, err = l.c.Profile(ctx, user, api.ProfileQuery{})
+		if isUnknownUser(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the profile of the first event: %w", err)
+	}
+	l.ahead = p.LastEventAt.Sub(answered)
+	return nil
+}
+
+func isUnknownUser(err error) bool {
+	var refused *api.Error
+	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
+}
+
+// run sends everything and waits for the last answers.
+func (l *loader) run(ctx context.Context) {
+	requests := l.o.Rate / float64(l.o.Batch)
+	sampleEvery := max(1, int(math.Round(requests/samplesPerSecond)))
+	begun := time.Now()
+	var pacers sync.WaitGroup
+	pacers.Go(func() {
+		pace(ctx, requests, l.o.Duration, func(n int, due time.Time) {
+			l.start(func() { l.send(ctx, n, due, n%sampleEvery == 0) }, func() { l.unsent += int64(l.o.Batch) })
+		})
+	})
+	pacers.Go(func() {
+		pace(ctx, l.o.Reads, l.o.Duration, func(_ int, due time.Time) {
+			l.start(func() { l.read(ctx, due) }, func() { l.readsUnsent++ })
+		})
+	})
+	pacers.Wait()
+	l.took = time.Since(begun)
+	if ctx.Err() == nil {
+		l.took = max(l.took, l.o.Duration) // the last request is due shortly before the end
+	}
+	l.running.Wait()
+}
+
+// pace calls at a fixed rate, each call when it is due. It does not wait for what
+// was called.
+func pace(ctx context.Context, rate float64, lasts time.Duration, call func(n int, due time.Time)) {
+	begun := time.Now()
+	for n := range int(math.Round(rate * lasts.Seconds())) {
+		due := begun.Add(time.Duration(float64(n) / rate * float64(time.Second)))
+		if wait := time.Until(due); wait > 0 {
+			if cli.Sleep(ctx, wait) != nil {
+				return
+			}
+		}
+		call(n, due)
+	}
+}
+
+// start calls do in the background, or drop if too many requests are in flight.
+func (l *loader) start(do, drop func()) {
+	select {
+	case l.slots <- struct{}{}:
+		l.running.Go(func() {
+			defer func() { <-l.slots }()
+			do()
+		})
+	default:
+		l.count(drop)
+	}
+}
+
+func (l *loader) count(add func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	add()
+}
+
+// send sends one request. The first event of a sampled request has a user of its
+// own, so that the lastEventAt of the profile can only be that event's.
+func (l *loader) send(ctx context.Context, n int, due time.Time, sampled bool) {
+	at := time.Now().Add(l.ahead)
+	events := make([]api.Event, l.o.Batch)
+	for i := range events {
+		events[i] = l.mix.event(l.user(rand.IntN(l.o.Users)), at)
+	}
+	if sampled {
+		events[0].UserToken = fmt.Sprintf("%s-s%d", l.name, n)
+	}
+	if err := l.c.SendEvents(ctx, events...); err != nil {
+		l.fault(ctx, err, func() {
+			var refused *api.Error
+			if errors.As(err, &refused) {
+				l.refused += int64(len(events))
+			} else {
+				l.failed += int64(len(events))
+			}
+		})
+		return
+	}
+	l.count(func() { l.accepted += int64(len(events)) })
+	if sampled {
+		l.running.Go(func() { l.watch(ctx, events[0], due) })
+	}
+}
+
+func (l *loader) user(n int) string { return fmt.Sprintf("%s-u%d", l.name, n) }
+
+// watch measures the time from due until the profile shows the event.
+func (l *loader) watch(ctx context.Context, event api.Event, due time.Time) {
+	err := cli.Poll(ctx, sampleTimeout, func() (bool, error) {
+		p, err := l.c.Profile(ctx, event.UserToken, api.ProfileQuery{})
+		return err == nil && p.LastEventAt.UnixMilli() >= event.Timestamp, nil // a failed read may succeed next time
+	})
+	took := time.Since(due)
+	l.count(func() {
+		switch {
+		case err == nil:
+			record(l.lag, took)
+		case ctx.Err() == nil:
+			l.unseen++
+		}
+	})
+}
+
+// read reads the profile of a random user, who may be unknown.
+func (l *loader) read(ctx context.Context, due time.Time) {
+	_, err := l.c.Profile(ctx, l.user(rand.IntN(l.o.Users)), api.ProfileQuery{})
+	took := time.Since(due)
+	if err != nil && !isUnknownUser(err) {
+		l.fault(ctx, err, func() { l.readErrors++ })
+		return
+	}
+	l.count(func() { record(l.reads, took) })
+}
+
+// fault counts a failure and keeps the first. Requests that an interrupt broke
+// off do not count.
+func (l *loader) fault(ctx context.Context, err error, add func()) {
+	if ctx.Err() != nil {
+		return
+	}
+	l.count(func() {
+		add()
+		l.firstError = cmp.Or(l.firstError, err.Error())
+	})
+}
+
+func record(h *hdrhistogram.Histogram, took time.Duration) {
+	micros := min(max(took.Microseconds(), h.LowestTrackableValue()), h.HighestTrackableValue())
+	_ = h.RecordValue(micros) // fails only out of range
+}

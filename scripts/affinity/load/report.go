@@ -1,0 +1,99 @@
+package load
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+)
+
+// Report is the outcome of a run. --json prints it as it is.
+type Report struct {
+	Rate       float64 `json:"rate"` // events per second that were asked for
+	Seconds    float64 `json:"seconds"`
+	Users      int     `json:"users"`
+	Batch      int     `json:"batch"`
+	Events     Events  `json:"events"`
+	Lag        Lag     `json:"lag"`
+	Reads      Reads   `json:"reads"`
+	FirstError string  `json:"firstError,omitempty"`
+}
+
+// Events counts the events of a run.
+type Events struct {
+	Accepted  int64   `json:"accepted"`
+	PerSecond float64 `json:"perSecond"` // accepted
+	Refused   int64   `json:"refused"`   // answered with an error
+	Errors    int64   `json:"errors"`    // not answered
+	NotSent   int64   `json:"notSent"`   // too many requests were in flight
+}
+
+// Lag is the time from when an event was due until a profile showed it.
+type Lag struct {
+	Samples   int64 `json:"samples"`
+	NeverSeen int64 `json:"neverSeen"` // within sampleTimeout
+	Percentiles
+}
+
+// Reads is how long reads of profiles took.
+type Reads struct {
+	Answered  int64   `json:"answered"`
+	PerSecond float64 `json:"perSecond"`
+	Errors    int64   `json:"errors"`
+	NotSent   int64   `json:"notSent"`
+	Percentiles
+}
+
+// Percentiles of a time, in milliseconds.
+type Percentiles struct {
+	P50 float64 `json:"p50Ms"`
+	P95 float64 `json:"p95Ms"`
+	P99 float64 `json:"p99Ms"`
+	Max float64 `json:"maxMs"`
+}
+
+func percentilesOf(h *hdrhistogram.Histogram) Percentiles {
+	at := func(q float64) float64 { return float64(h.ValueAtQuantile(q)) / 1000 }
+	return Percentiles{at(50), at(95), at(99), at(100)}
+}
+
+func (p Percentiles) String() string {
+	return fmt.Sprintf("p50 %.1f ms  p95 %.1f ms  p99 %.1f ms  max %.1f ms", p.P50, p.P95, p.P99, p.Max)
+}
+
+// report sums up the run.
+func (l *loader) report() Report {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rate := func(n int64) float64 { return cli.PerSecond(n, l.took) }
+	return Report{
+		Rate: l.o.Rate, Seconds: l.took.Seconds(), Users: l.o.Users, Batch: l.o.Batch,
+		Events: Events{Accepted: l.accepted, PerSecond: rate(l.accepted), Refused: l.refused, Errors: l.failed, NotSent: l.unsent},
+		Lag:    Lag{Samples: l.lag.TotalCount(), NeverSeen: l.unseen, Percentiles: percentilesOf(l.lag)},
+		Reads: Reads{Answered: l.reads.TotalCount(), PerSecond: rate(l.reads.TotalCount()), Errors: l.readErrors,
+			NotSent: l.readsUnsent, Percentiles: percentilesOf(l.reads)},
+		FirstError: l.firstError,
+	}
+}
+
+// Print writes the report for people.
+func (r Report) Print(out io.Writer) {
+	fmt.Fprintf(out, "load    %v events/s for %.1f s in batches of %d, %s\n", r.Rate, r.Seconds, r.Batch, cli.Count(r.Users, "user"))
+	fmt.Fprintf(out, "events  %d accepted (%.1f/s)  %d refused  %s  %d not sent\n", r.Events.Accepted, r.Events.PerSecond,
+		r.Events.Refused, cli.Count(r.Events.Errors, "error"), r.Events.NotSent)
+	if r.Lag.Samples > 0 {
+		fmt.Fprintf(out, "lag     %s  (%s)\n", r.Lag.Percentiles, cli.Count(r.Lag.Samples, "sample"))
+	}
+	if r.Lag.NeverSeen > 0 {
+		fmt.Fprintf(out, "        not in a profile after %[2]s: %[1]s\n", cli.Count(r.Lag.NeverSeen, "sampled event"), sampleTimeout)
+	}
+	if r.Reads.Answered+r.Reads.Errors+r.Reads.NotSent > 0 {
+		fmt.Fprintf(out, "reads   %s  %d answered (%.1f/s)  %s  %d not sent\n", r.Reads.Percentiles, r.Reads.Answered, r.Reads.PerSecond,
+			cli.Count(r.Reads.Errors, "error"), r.Reads.NotSent)
+	}
+	if r.FirstError != "" {
+		fmt.Fprintf(out, "first error: %s\n", r.FirstError)
+	}
+}

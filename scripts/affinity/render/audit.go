@@ -1,0 +1,58 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// Audit writes a line per difference, or one line if there are none.
+func Audit(out io.Writer, a api.Audit) error {
+	var text bytes.Buffer
+	for _, d := range a.Differences {
+		fmt.Fprintln(&text, difference(d))
+	}
+	if a.Omitted > 0 {
+		fmt.Fprintf(&text, "and %s\n", cli.Count(a.Omitted, "more difference"))
+	}
+	if a.Differing == 0 {
+		fmt.Fprintf(&text, "no differences: %s\n", AuditExtent(a))
+	}
+	_, err := out.Write(text.Bytes())
+	return err
+}
+
+// AuditExtent says what an audit compared.
+func AuditExtent(a api.Audit) string {
+	text := fmt.Sprintf("%s compared with %s", cli.Count(a.Compared, "user"), cli.Count(a.Events, "event"))
+	if a.Compared < a.Sampled {
+		text = fmt.Sprintf("%d of %s compared before the time was up, with %s", a.Compared, cli.Count(a.Sampled, "user"), cli.Count(a.Events, "event"))
+	}
+	return fmt.Sprintf("%s, %d with their stored profiles too", text, a.Stored)
+}
+
+// difference is one difference in a line.
+func difference(d api.AuditDifference) string {
+	what := d.Which + " " + d.What
+	switch {
+	case d.Facet != "":
+		what += " " + d.Facet + ":" + d.Value
+	case d.Value != "":
+		what += " " + d.Value
+	}
+	if d.HalfLife > 0 {
+		what += fmt.Sprintf(" (half-life %d)", d.HalfLife)
+	}
+	return cli.Printable(fmt.Sprintf("%s: %s: want %s, got %s", d.UserToken, what, orNothing(d.Want), orNothing(d.Got)))
+}
+
+func orNothing(value json.RawMessage) string {
+	if len(value) == 0 {
+		return "nothing"
+	}
+	return string(value)
+}
