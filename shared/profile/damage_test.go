@@ -15,7 +15,7 @@ import (
 
 // A damaged or lost block is named and counted, the log read in its place, and
 // the next fold writes another, whoever finds it.
-func TestADamagedBlock(t *testing.T) {
+func TestDamagedBlock(t *testing.T) {
 	finders := map[string]func(*harness){
 		"read":      func(s *harness) { s.read("u") },
 		"refresh":   func(s *harness) { s.apply(s.at(20)) },
@@ -52,14 +52,14 @@ func TestADamagedBlock(t *testing.T) {
 				t.Errorf("%s, lost: %v: the manifest still names it: %+v", name, lost, m)
 			}
 			s.fold()
-			s.counts(int(want) / 30)
+			s.expect(int(want) / 30)
 		}
 	}
 }
 
 // A damaged manifest names nothing: the log is read, and the next fold begins
 // anew.
-func TestADamagedManifest(t *testing.T) {
+func TestDamagedManifest(t *testing.T) {
 	finders := map[string]func(*harness){
 		"read": func(s *harness) {
 			s.setStrategy(plainer)
@@ -83,19 +83,19 @@ func TestADamagedManifest(t *testing.T) {
 		if s.eng.Counters().CorruptManifests.Load() == 0 && name != "fold" {
 			t.Errorf("%s: nobody has noticed", name)
 		}
-		s.counts(2)
+		s.expect(2)
 		if name != "fold" {
 			s.fold()
 		}
 		if m := s.manifest(); len(m.Blocks) != 1 {
 			t.Errorf("%s: %+v, want it folded again", name, m)
 		}
-		s.counts(2)
+		s.expect(2)
 	}
 }
 
 // What lay outside the blocks before blocks are trimmed still lies there after.
-func TestTrimmingForgetsNothing(t *testing.T) {
+func TestTrimLosesNothing(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	for i := range int64(10) { // too many to be joined with one more
 		s.apply(bought("u", s.clock-89*day-i))
@@ -112,29 +112,29 @@ func TestTrimmingForgetsNothing(t *testing.T) {
 	if m := s.manifest(); err != nil || len(old.Blocks) != 2 || len(m.Blocks) != 1 {
 		t.Fatalf("%+v became %+v, %v; want the older of two blocks to be gone", old, m, err)
 	}
-	s.counts(2)
+	s.expect(2)
 }
 
 // A deletion that died after its tombstone, and a refresh that had its ticket
 // before it: what the refresh stores does not know of the deletion.
-func TestARefreshBeforeADeletionThatDied(t *testing.T) {
+func TestRefreshMeetsUnfinishedDeletion(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	s.apply(s.at(1))
-	m := s.applies(s.calm(), bought("u", s.clock+2000)) // stamped by a clock that is ahead
-	s.reaches(m, "ReadRows")
-	d := s.leads("delete", func(ctx context.Context) error {
-		_, err := s.calm().Delete(ctx, appID, "u")
+	m := s.startApply(s.neverFolding(), bought("u", s.clock+2000)) // stamped by a clock that is ahead
+	s.stepTo(m, "ReadRows")
+	d := s.start("delete", func(ctx context.Context) error {
+		_, err := s.neverFolding().Delete(ctx, appID, "u")
 		return err
 	})
-	s.passes(d, 1) // the tombstone
-	s.dies(d)
-	s.ends(m)
+	s.step(d, 1) // the tombstone
+	s.kill(d)
+	s.finish(m)
 	s.clock += 3000
-	s.counts(1)
+	s.expect(1)
 }
 
 // What cannot be folded keeps nobody's profile from being computed.
-func TestAHistoryThatCannotBeFolded(t *testing.T) {
+func TestUnfoldableHistoryStopsNoOther(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	other := s.at(1)
 	other.User = "z"
@@ -150,5 +150,5 @@ func TestAHistoryThatCannotBeFolded(t *testing.T) {
 	if err != nil || p.Written != 2 || p.Folded != 1 || e.Counters().FoldFaults.Load() != 1 {
 		t.Errorf("%+v, %v, %d faults; want two profiles, and one of two histories folded", p, err, e.Counters().FoldFaults.Load())
 	}
-	s.counts(2)
+	s.expect(2)
 }

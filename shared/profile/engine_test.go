@@ -138,7 +138,7 @@ func red(r profile.Result) float64 {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
 
-func TestAnEventCountsInTheNextRead(t *testing.T) {
+func TestEventCountsInNextRead(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock-hour), bought("v", b.clock-hour), bought("u", b.clock))
 	r := b.read("u")
@@ -154,7 +154,7 @@ func TestAnEventCountsInTheNextRead(t *testing.T) {
 	}
 }
 
-func TestAStrategyIsInForceForTheNextRead(t *testing.T) {
+func TestStrategyAppliesToNextRead(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	b.setStrategy(decaying)
@@ -170,7 +170,7 @@ func TestAStrategyIsInForceForTheNextRead(t *testing.T) {
 	}
 }
 
-func TestAnEventLeavesTheWindow(t *testing.T) {
+func TestEventLeavesWindow(t *testing.T) {
 	b := newFixture(t, 10, plain)
 	first := b.clock
 	b.apply(bought("u", first), logEvent("u", first+day, "Ignored", event.Click))
@@ -188,7 +188,7 @@ func TestAnEventLeavesTheWindow(t *testing.T) {
 	}
 }
 
-func TestRetentionIsPartOfAProfile(t *testing.T) {
+func TestRetentionInvalidatesProfile(t *testing.T) {
 	b := newFixture(t, 1, plain)
 	b.apply(bought("u", b.clock-2*day), bought("u", b.clock))
 	if r := b.read("u"); red(r) != 30 {
@@ -202,7 +202,7 @@ func TestRetentionIsPartOfAProfile(t *testing.T) {
 	}
 }
 
-func TestADeletionSticks(t *testing.T) {
+func TestDeletion(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock-hour))
 	until := b.delete("u")
@@ -230,7 +230,7 @@ func TestADeletionSticks(t *testing.T) {
 	}
 }
 
-func TestADeletionCutShortIsInForce(t *testing.T) {
+func TestTombstoneAloneDeletes(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	// The process dies after the first of a deletion's three writes.
@@ -247,7 +247,7 @@ func TestADeletionCutShortIsInForce(t *testing.T) {
 	}
 }
 
-func TestDeletingAUserWithNewerEvents(t *testing.T) {
+func TestDeletionKeepsNewerEvents(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.clock += 10
 	b.apply(bought("u", b.clock)) // stamped by a machine whose clock is ahead
@@ -279,7 +279,7 @@ func TestImportedHistoryCounts(t *testing.T) {
 
 // A message that is given up after its log was written: what is in the log
 // counts, though no refresh succeeded.
-func TestAnAbandonedMessageIsInNoStoredProfileUnseen(t *testing.T) {
+func TestAbandonInvalidatesProfile(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	half := []store.LogEvent{bought("u", b.clock-1)}
@@ -297,7 +297,7 @@ func TestAnAbandonedMessageIsInNoStoredProfileUnseen(t *testing.T) {
 	}
 }
 
-func TestAnEventLaterThanTheClockIsCountedWhenItsTimeComes(t *testing.T) {
+func TestFutureEventCountsAtItsTime(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	if err := b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
@@ -313,7 +313,7 @@ func TestAnEventLaterThanTheClockIsCountedWhenItsTimeComes(t *testing.T) {
 	}
 }
 
-func TestAStaleCacheDoesNotBringAnOldStrategyBack(t *testing.T) {
+func TestStaleCacheKeepsNewerStrategy(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	stale := b.app()
 	b.setStrategy(decaying)
@@ -330,7 +330,7 @@ func TestAStaleCacheDoesNotBringAnOldStrategyBack(t *testing.T) {
 	}
 }
 
-func TestReadManyMixesStoredComputedAndUnknown(t *testing.T) {
+func TestReadMany(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	var users []string
 	for i := range 250 { // more than one chunk
@@ -356,7 +356,7 @@ func TestReadManyMixesStoredComputedAndUnknown(t *testing.T) {
 	}
 }
 
-func TestAManifestOfANewerVersionIsNotIgnored(t *testing.T) {
+func TestNewerManifestIsRefused(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	m := bigtable.NewMutation()

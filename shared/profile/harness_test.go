@@ -66,47 +66,47 @@ func (s *harness) folding(events int) *profile.Engine {
 }
 
 // calm is an engine of another process that folds only when told to.
-func (s *harness) calm() *profile.Engine { return s.folding(1000) }
+func (s *harness) neverFolding() *profile.Engine { return s.folding(1000) }
 
 // at is an event so many hours after the day before.
 func (s *harness) at(hours int64) store.LogEvent { return bought("u", s.clock-day+hours*hour) }
 
 // leads starts a process and stops it before its first request.
-func (s *harness) leads(name string, do func(context.Context) error) *actor {
+func (s *harness) start(name string, do func(context.Context) error) *actor {
 	a := newActor(name)
 	a.run(do)
 	s.next(a)
 	return a
 }
 
-func (s *harness) applies(e *profile.Engine, events ...store.LogEvent) *actor {
+func (s *harness) startApply(e *profile.Engine, events ...store.LogEvent) *actor {
 	app := s.app()
-	return s.leads("message", func(ctx context.Context) error {
+	return s.start("message", func(ctx context.Context) error {
 		_, err := e.Apply(ctx, app, events)
 		return err
 	})
 }
 
-func (s *harness) folds() *actor {
+func (s *harness) startFold() *actor {
 	app := s.app()
-	return s.leads("fold", func(ctx context.Context) error {
-		_, err := s.calm().Fold(ctx, app, "u")
+	return s.start("fold", func(ctx context.Context) error {
+		_, err := s.neverFolding().Fold(ctx, app, "u")
 		return err
 	})
 }
 
-func (s *harness) reads() *actor {
+func (s *harness) startRead() *actor {
 	app := s.app()
-	return s.leads("read", func(ctx context.Context) error {
-		_, err := s.calm().Read(ctx, app, "u", 0)
+	return s.start("read", func(ctx context.Context) error {
+		_, err := s.neverFolding().Read(ctx, app, "u", 0)
 		return err
 	})
 }
 
-func (s *harness) recomputes() *actor {
+func (s *harness) startRecompute() *actor {
 	app := s.app()
-	return s.leads("recompute", func(ctx context.Context) error {
-		_, err := s.calm().Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
+	return s.start("recompute", func(ctx context.Context) error {
+		_, err := s.neverFolding().Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
 		return err
 	})
 }
@@ -122,14 +122,14 @@ func (s *harness) next(a *actor) {
 }
 
 // passes lets an actor make so many requests.
-func (s *harness) passes(a *actor, requests int) {
+func (s *harness) step(a *actor, requests int) {
 	s.t.Helper()
 	for range requests {
-		s.answers(a, proceed)
+		s.answer(a, proceed)
 	}
 }
 
-func (s *harness) answers(a *actor, v verdict) {
+func (s *harness) answer(a *actor, v verdict) {
 	s.t.Helper()
 	if a.before == "" {
 		s.t.Fatalf("%s has ended with %v", a.name, a.err)
@@ -139,18 +139,18 @@ func (s *harness) answers(a *actor, v verdict) {
 }
 
 // reaches lets an actor go on until it stands before a request of this method.
-func (s *harness) reaches(a *actor, method string) {
+func (s *harness) stepTo(a *actor, method string) {
 	s.t.Helper()
 	for a.before != method {
-		s.passes(a, 1)
+		s.step(a, 1)
 	}
 }
 
 // ends lets an actor come to its end.
-func (s *harness) ends(a *actor) {
+func (s *harness) finish(a *actor) {
 	s.t.Helper()
 	for a.before != "" {
-		s.passes(a, 1)
+		s.step(a, 1)
 	}
 	if a.err != nil {
 		s.t.Fatalf("%s: %v", a.name, a.err)
@@ -158,30 +158,30 @@ func (s *harness) ends(a *actor) {
 }
 
 // dies ends an actor before its next request.
-func (s *harness) dies(a *actor) {
+func (s *harness) kill(a *actor) {
 	s.t.Helper()
 	for a.before != "" {
-		s.answers(a, crash)
+		s.answer(a, crash)
 	}
 }
 
 // fold folds all that is old enough.
 func (s *harness) fold() {
 	s.t.Helper()
-	if done, err := s.calm().Fold(ctx, s.app(), "u"); !done || err != nil {
+	if done, err := s.neverFolding().Fold(ctx, s.app(), "u"); !done || err != nil {
 		s.t.Fatalf("fold: %v, %v", done, err)
 	}
 }
 
 func (s *harness) round(o profile.RecomputeOptions) {
 	s.t.Helper()
-	if _, err := s.calm().Recompute(ctx, s.app(), store.Range{}, o, func(profile.Progress) error { return nil }); err != nil {
+	if _, err := s.neverFolding().Recompute(ctx, s.app(), store.Range{}, o, func(profile.Progress) error { return nil }); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 // counts holds that every way to the profile counts so many events.
-func (s *harness) counts(events int) {
+func (s *harness) expect(events int) {
 	s.t.Helper()
 	want := 30 * float64(events)
 	sets, err := s.eng.Compute(ctx, s.app(), []string{"u"}, affinity.Compile(plain))

@@ -14,7 +14,7 @@ import (
 
 // exact holds a read, and a computation past the stored profile, to the sum over
 // what the log holds.
-func (w *world) exact(when string) {
+func (w *simulation) exact(when string) {
 	app := w.app()
 	row, err := w.store.ReadUser(ctx, w.appID, "u")
 	if err != nil {
@@ -49,8 +49,10 @@ func (w *world) exact(when string) {
 	}
 }
 
-// swept holds that there is no block that the manifest does not name.
-func (w *world) swept() {
+// checkNoOrphans checks that the manifest names every block. The blocks of a fold
+// that has announced itself stay for as long as its announcement does, even if
+// its process died.
+func (w *simulation) checkNoOrphans() {
 	row, err := w.store.ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
@@ -60,7 +62,7 @@ func (w *world) swept() {
 		w.t.Fatal(err)
 	}
 	for _, id := range w.blocks() {
-		if id.Ticket < row.Ticket && !slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.ID == id }) {
+		if announced := m.Announced != nil && m.Announced.Ticket == id.Ticket; !announced && id.Ticket < row.Ticket && !slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.ID == id }) {
 			w.t.Fatalf("block %v is left, the manifest names %+v at ticket %d", id, m, row.Ticket)
 		}
 	}
@@ -70,7 +72,7 @@ func (w *world) swept() {
 // holds the answer to the law: every acknowledged event counts, and none that
 // was deleted or never sent. The read stores nothing, for it is not one of the
 // processes whose interleaving is the test's subject.
-func (w *world) check(when string) {
+func (w *simulation) check(when string) {
 	app := w.app()
 	got := w.peek(app)
 	known := func(n int) bool { return w.acked[n] && w.events[n].Time > w.maxDelete }
@@ -94,7 +96,7 @@ func (w *world) check(when string) {
 }
 
 // peek reads without storing: it stops what the engine would write.
-func (w *world) peek(app config.App) profile.Result {
+func (w *simulation) peek(app config.App) profile.Result {
 	got, err := w.engine.Read(context.WithValue(context.Background(), actorKey{}, onlooker{}), app, "u", 0)
 	if err != nil {
 		w.t.Fatal(err)
@@ -102,13 +104,13 @@ func (w *world) peek(app config.App) profile.Result {
 	return got
 }
 
-func (w *world) isPending(n int) bool {
+func (w *simulation) isPending(n int) bool {
 	return slices.ContainsFunc(w.pending, func(m message) bool { return slices.Contains(m.events, n) })
 }
 
 // reference is the sum over some events. One that was resolved in two ways
 // counts for both, or for neither.
-func (w *world) reference(app config.App, now int64, counts func(int) bool, both bool) affinity.Profile {
+func (w *simulation) reference(app config.App, now int64, counts func(int) bool, both bool) affinity.Profile {
 	var events []affinity.Event
 	for n, e := range w.events {
 		if !counts(n) {

@@ -20,7 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// moves is what a world knows of the moves of its app's log.
+// moves is what a simulation knows of the moves of its app's log.
 type moves struct {
 	mover *migration.Migrator
 	tasks []queue.Task // in the queue, in order
@@ -35,7 +35,7 @@ type moves struct {
 	processes int
 }
 
-func (w *world) newMoves() {
+func (w *simulation) newMoves() {
 	w.names = map[string]bool{}
 	w.mover = migration.New(job.Runner{
 		Config: job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.NewMemory(), Apps: w.apps, Queue: w, Users: w.store,
@@ -45,7 +45,7 @@ func (w *world) newMoves() {
 }
 
 // Create is the queue of the moves' tasks.
-func (w *world) Create(_ context.Context, t queue.Task) error {
+func (w *simulation) Create(_ context.Context, t queue.Task) error {
 	if !w.names[t.Name] {
 		w.names[t.Name] = true
 		w.tasks = append(w.tasks, t)
@@ -54,12 +54,12 @@ func (w *world) Create(_ context.Context, t queue.Task) error {
 }
 
 // ahead begins a history in the middle of a move, with some events in the log.
-func (w *world) ahead() {
+func (w *simulation) ahead() {
 	steps := rapid.IntRange(0, 6).Draw(w.t, "steps ahead")
 	for n := range min(steps, 3) {
 		w.deliver(message{events: []int{2 * n, 2*n + 1}}, n == 0)
 		for len(w.working) > 0 {
-			w.goOn(0, proceed)
+			w.advance(0, proceed)
 		}
 	}
 	for range steps {
@@ -74,7 +74,7 @@ func (w *world) ahead() {
 }
 
 // changed takes note of what the configuration has become.
-func (w *world) changed() {
+func (w *simulation) changed() {
 	if app := w.app(); len(w.configs) == 0 || !app.Log.Equal(w.configs[len(w.configs)-1].Log) || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion {
 		w.configs, w.settled = append(w.configs, app), false
 	}
@@ -84,7 +84,7 @@ func (w *world) changed() {
 // as it may be.
 type stale struct {
 	config.Store
-	w    *world
+	w    *simulation
 	born int
 }
 
@@ -93,7 +93,7 @@ func (s stale) App(context.Context, string) (config.App, error) {
 }
 
 // cache is that of a new process: every other one is out of date.
-func (w *world) cache() config.Store {
+func (w *simulation) cache() config.Store {
 	if w.processes++; w.processes%2 == 0 {
 		return w.apps
 	}
@@ -102,18 +102,18 @@ func (w *world) cache() config.Store {
 
 // settle lets the time pass after which the configuration is in force everywhere:
 // caches have run out, and whoever looked at one has done what he was about to do.
-func (w *world) settleConfig() {
+func (w *simulation) settleConfig() {
 	w.floor = len(w.configs) - 1
 	for _, a := range slices.Clone(w.working) {
 		if i := slices.Index(w.working, a); i >= 0 {
-			w.goOn(i, rapid.SampledFrom([]verdict{proceed, proceed, crash}).Draw(w.t, "verdict"))
+			w.advance(i, rapid.SampledFrom([]verdict{proceed, proceed, crash}).Draw(w.t, "verdict"))
 		}
 	}
 	w.settled = true
 }
 
 // move takes a step of a move that may be taken, once the last one has settled.
-func (w *world) move(give bool) {
+func (w *simulation) move(give bool) {
 	if !w.settled {
 		w.settleConfig()
 		return
@@ -132,7 +132,7 @@ func (w *world) move(give bool) {
 	w.take(st, rapid.SampledFrom(steps).Draw(w.t, "step of the move"))
 }
 
-func (w *world) take(st migration.Status, step string) {
+func (w *simulation) take(st migration.Status, step string) {
 	var err error
 	switch step {
 	case "start":
@@ -159,7 +159,7 @@ func (w *world) take(st migration.Status, step string) {
 }
 
 // task starts a process on a task of the moves' queue. One that fails comes again.
-func (w *world) task(i int) {
+func (w *simulation) task(i int) {
 	t := w.tasks[i]
 	w.start("task "+t.Path+string(t.Body), func(ctx context.Context) error {
 		var err error
@@ -182,18 +182,18 @@ func (w *world) task(i int) {
 }
 
 // work carries out all tasks there are, undisturbed.
-func (w *world) work() {
+func (w *simulation) work() {
 	for len(w.tasks) > 0 {
 		w.task(0)
 		for len(w.working) > 0 {
-			w.goOn(0, proceed)
+			w.advance(0, proceed)
 		}
 	}
 }
 
 // finishMove brings the move that is under way to its end, and holds every state
 // on the way to the law.
-func (w *world) finishMove() {
+func (w *simulation) finishMove() {
 	w.work()
 	for range 12 {
 		w.settleConfig()
@@ -215,7 +215,7 @@ func (w *world) finishMove() {
 }
 
 // bothAlike holds a verified move to its word.
-func (w *world) bothAlike(st migration.Status) {
+func (w *simulation) bothAlike(st migration.Status) {
 	from, to := w.rows(st.Move.From), w.rows(st.Move.To)
 	if !slices.Equal(from, to) {
 		w.t.Fatalf("the logs are verified and differ:\n%q\n%q", from, to)
@@ -223,7 +223,7 @@ func (w *world) bothAlike(st migration.Status) {
 }
 
 // rows are the events of one schema in the window that no tombstone covers.
-func (w *world) rows(n schema.Name) []string {
+func (w *simulation) rows(n schema.Name) []string {
 	row, err := w.store.ReadUser(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)

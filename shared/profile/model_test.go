@@ -30,9 +30,9 @@ import (
 // campaign makes the model test longer: go test ./shared/profile -run Model -campaign 5000
 var campaign = flag.Int("campaign", 60, "how many random histories TestModel runs")
 
-// world is one random history: an app with one user, processes at work on him,
+// simulation is one random history: an app with one user, processes at work on him,
 // and what the law says of him.
-type world struct {
+type simulation struct {
 	t      *rapid.T
 	store  *store.Store
 	apps   config.Store
@@ -77,7 +77,7 @@ func TestModel(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(stores).Draw(t, "store")
-		w := newWorld(t, s.store, s.client, fmt.Sprint("app", histories.Add(1)))
+		w := newSimulation(t, s.store, s.client, fmt.Sprint("app", histories.Add(1)))
 		w.ahead()
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
 			w.step()
@@ -86,8 +86,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-func newWorld(t *rapid.T, s *store.Store, client *bigtable.Client, appID string) *world {
-	w := &world{t: t, store: s, client: client, apps: config.NewMemory(), appID: appID, acked: map[int]bool{}, resolved: map[int]map[string]bool{}}
+func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID string) *simulation {
+	w := &simulation{t: t, store: s, client: client, apps: config.NewMemory(), appID: appID, acked: map[int]bool{}, resolved: map[int]map[string]bool{}}
 	w.clock.Store(1_700_000_000_000)
 	w.settle = rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(t, "settle")
 	for i, most := range []int{4, 4, 3, 6} { // fold, most, block, keep
@@ -121,13 +121,13 @@ func value(n, catalog int) string {
 
 // process is an engine of a process of its own: actors share nothing but the
 // store.
-func (w *world) process() *profile.Engine {
+func (w *simulation) process() *profile.Engine {
 	e := profile.New(w.store, w.apps, config.NewCached(w.cache(), 0), func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
 	e.SetLimits(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
 	return e
 }
 
-func (w *world) setStrategy() {
+func (w *simulation) setStrategy() {
 	st := rapid.SampledFrom([]strategy.Strategy{plain, decaying}).Draw(w.t, "strategy")
 	if _, _, err := w.apps.SetStrategy(ctx, w.appID, st); err != nil {
 		w.t.Fatal(err)
@@ -135,7 +135,7 @@ func (w *world) setStrategy() {
 	w.changed()
 }
 
-func (w *world) app() config.App {
+func (w *simulation) app() config.App {
 	app, err := w.apps.App(ctx, w.appID)
 	if err != nil {
 		w.t.Fatal(err)
@@ -144,7 +144,7 @@ func (w *world) app() config.App {
 }
 
 // step lets one thing happen.
-func (w *world) step() {
+func (w *simulation) step() {
 	kind := rapid.SampledFrom([]string{"go on", "go on", "go on", "go on", "go on", "go on", "message", "message", "redeliver", "import",
 		"read", "fold", "round", "delete", "purge", "strategy", "time", "damage", "move", "move", "task", "task", "task"}).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
@@ -152,7 +152,7 @@ func (w *world) step() {
 	case "go on":
 		if len(w.working) > 0 {
 			i := rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor")
-			w.goOn(i, rapid.SampledFrom([]verdict{proceed, proceed, proceed, proceed, proceed, proceed, crash, lose}).Draw(w.t, "verdict"))
+			w.advance(i, rapid.SampledFrom([]verdict{proceed, proceed, proceed, proceed, proceed, proceed, crash, lose}).Draw(w.t, "verdict"))
 		}
 	case "message", "import":
 		w.deliver(message{
@@ -206,13 +206,13 @@ func (w *world) step() {
 	}
 }
 
-func (w *world) round(ctx context.Context, app config.App, o profile.RecomputeOptions) error {
+func (w *simulation) round(ctx context.Context, app config.App, o profile.RecomputeOptions) error {
 	_, err := w.process().Recompute(ctx, app, store.Range{}, o, func(profile.Progress) error { return nil })
 	return err
 }
 
 // damage spoils a block, or loses it.
-func (w *world) damage() {
+func (w *simulation) damage() {
 	blocks := w.blocks()
 	if len(blocks) == 0 {
 		return
@@ -229,7 +229,7 @@ func (w *world) damage() {
 	}
 }
 
-func (w *world) blocks() []history.BlockID {
+func (w *simulation) blocks() []history.BlockID {
 	ids, err := w.store.ListBlocks(ctx, w.appID, "u")
 	if err != nil {
 		w.t.Fatal(err)
@@ -239,7 +239,7 @@ func (w *world) blocks() []history.BlockID {
 
 // deliver starts a process on a message. An event of an earlier time than an
 // answered deletion does not exist any more.
-func (w *world) deliver(m message, bulk bool) {
+func (w *simulation) deliver(m message, bulk bool) {
 	events := make([]store.LogEvent, len(m.events))
 	for i, n := range m.events {
 		events[i] = w.events[n]
@@ -264,23 +264,23 @@ func (w *world) deliver(m message, bulk bool) {
 	})
 }
 
-func (w *world) ack(m message) {
+func (w *simulation) ack(m message) {
 	for _, n := range m.events {
 		w.acked[n] = true
 	}
 	w.pending = slices.DeleteFunc(w.pending, func(p message) bool { return p.catalog == m.catalog && slices.Equal(p.events, m.events) })
 }
 
-func (w *world) start(name string, do func(context.Context) error) {
+func (w *simulation) start(name string, do func(context.Context) error) {
 	a := newActor(name)
 	a.run(do)
-	if w.awaits(a) {
+	if w.arrived(a) {
 		w.working = append(w.working, a)
 	}
 }
 
 // awaits tells whether an actor has come to its next request, or has ended.
-func (w *world) awaits(a *actor) bool {
+func (w *simulation) arrived(a *actor) bool {
 	select {
 	case <-a.arrived:
 		return true
@@ -293,24 +293,24 @@ func (w *world) awaits(a *actor) bool {
 	}
 }
 
-func (w *world) goOn(i int, v verdict) {
+func (w *simulation) advance(i int, v verdict) {
 	a := w.working[i]
 	a.verdict <- v
-	if !w.awaits(a) {
+	if !w.arrived(a) {
 		w.working = slices.Delete(w.working, i, i+1)
 	}
 	w.check("after a step")
 }
 
 // finish lets everything come to its end and compares with the log itself.
-func (w *world) finish() {
+func (w *simulation) finish() {
 	for len(w.working) > 0 {
-		w.goOn(rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor"), proceed)
+		w.advance(rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor"), proceed)
 	}
 	for len(w.pending) > 0 {
 		w.deliver(w.pending[0], false)
 		for len(w.working) > 0 {
-			w.goOn(0, proceed)
+			w.advance(0, proceed)
 		}
 	}
 	w.check("settled")
@@ -330,7 +330,7 @@ func (w *world) finish() {
 	if stale, err := w.engine.Verify(ctx, w.app(), store.Range{}); stale > 0 || err != nil {
 		w.t.Fatalf("%d profiles are stale after the nightly round, %v", stale, err)
 	}
-	w.swept()
+	w.checkNoOrphans()
 	if err := w.round(ctx, w.app(), profile.RecomputeOptions{}); err != nil {
 		w.t.Fatal(err)
 	}

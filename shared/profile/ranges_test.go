@@ -19,10 +19,10 @@ func TestImportUncoversRange(t *testing.T) {
 	s := newHarness(t, storetest.NewDeployed)
 	s.apply(s.at(1), s.at(5))
 	s.fold()
-	if _, err := s.calm().Import(ctx, s.app(), []store.LogEvent{s.at(3)}); err != nil {
+	if _, err := s.neverFolding().Import(ctx, s.app(), []store.LogEvent{s.at(3)}); err != nil {
 		t.Fatal(err)
 	}
-	s.counts(3)
+	s.expect(3)
 	if m := s.manifest(); len(m.Blocks) != 0 {
 		t.Errorf("a block still covers the imported event: %+v", m)
 	}
@@ -45,10 +45,10 @@ func TestRangeIncludesItsStart(t *testing.T) {
 		t.Fatalf("%+v, want two blocks of which the second starts at %+v", m, start)
 	}
 	third.Counts = []affinity.Count{{Facet: "color", Value: "Red", N: 2}}
-	if _, err := s.calm().Apply(ctx, s.app(), []store.LogEvent{third}); err != nil {
+	if _, err := s.neverFolding().Apply(ctx, s.app(), []store.LogEvent{third}); err != nil {
 		t.Fatal(err)
 	}
-	s.counts(4) // the third event counts twice now
+	s.expect(4) // the third event counts twice now
 }
 
 // A manifest says at which ticket nothing lay outside its blocks. That does not
@@ -74,7 +74,7 @@ func TestDamagedBlockOfCompleteManifest(t *testing.T) {
 	if err := s.store.WriteBlocks(ctx, appID, "u", damaged); err != nil {
 		t.Fatal(err)
 	}
-	s.counts(3)
+	s.expect(3)
 }
 
 // A new block replaces the blocks that it overlaps. A block that begins where it
@@ -95,11 +95,11 @@ func TestTouchingBlocksStayNamed(t *testing.T) {
 	}
 	s.apply(s.at(2), s.at(3), s.at(5))
 	fold(3)
-	if _, err := s.calm().Import(ctx, s.app(), []store.LogEvent{s.at(1)}); err != nil {
+	if _, err := s.neverFolding().Import(ctx, s.app(), []store.LogEvent{s.at(1)}); err != nil {
 		t.Fatal(err)
 	}
 	fold(4) // two blocks in the uncovered range, up to the second block of before
-	s.counts(4)
+	s.expect(4)
 }
 
 // A refresh that keeps too many rows of the log for its fold keeps none of that
@@ -113,7 +113,7 @@ func TestRowsGivenUpStayGivenUp(t *testing.T) {
 		if _, err := e.Apply(ctx, s.app(), []store.LogEvent{s.at(1), s.at(2), s.at(3), s.at(4), s.at(5), s.at(6), s.at(7)}); err != nil {
 			t.Fatal(err)
 		}
-		s.counts(7)
+		s.expect(7)
 		if m := s.manifest(); len(m.Blocks) != 1 || m.Blocks[0].Events != 7 {
 			t.Errorf("%d rows kept: %+v, want one block of all seven events", keep, m)
 		}

@@ -86,7 +86,7 @@ func TestRecompute(t *testing.T) {
 	check(2, 60)
 }
 
-func TestARecomputeGoesOnWhereItStopped(t *testing.T) {
+func TestRecomputeResumes(t *testing.T) {
 	const users = 600
 	b := newFixture(t, 90, plain)
 	crowd(t, b, users)
@@ -116,7 +116,7 @@ func TestARecomputeGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-func TestANightlyRound(t *testing.T) {
+func TestNightlyRun(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	for i := range int64(10) {
 		s.apply(s.at(i))
@@ -126,14 +126,14 @@ func TestANightlyRound(t *testing.T) {
 	if len(m.Blocks) != 1 || m.Blocks[0].Events != 10 || m.Complete == 0 {
 		t.Fatalf("%+v, want one block of ten events and nothing outside", m)
 	}
-	s.counts(10)
+	s.expect(10)
 	s.clock += 60 * day
 	s.apply(bought("u", s.clock-hour))
 	s.round(profile.RecomputeOptions{OnlyStale: true, Maintain: true})
 	if m = s.manifest(); len(m.Blocks) != 2 {
 		t.Fatalf("%+v, want another block: the first is too large to be joined with one event", m)
 	}
-	s.counts(11)
+	s.expect(11)
 	s.clock += 40 * day
 	s.round(profile.RecomputeOptions{OnlyStale: true, Maintain: true}) // trims
 	s.round(profile.RecomputeOptions{OnlyStale: true, Maintain: true}) // sweeps
@@ -143,11 +143,11 @@ func TestANightlyRound(t *testing.T) {
 	if ids, err := s.store.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 1 {
 		t.Errorf("%v, %v: want one block", ids, err)
 	}
-	s.counts(1)
+	s.expect(1)
 }
 
 // A fold of very many events goes on by parts, in blocks of bounded size.
-func TestAUserWithVeryManyEvents(t *testing.T) {
+func TestFoldOfManyEvents(t *testing.T) {
 	const events = 3_000
 	s := newHarness(t, storetest.NewWithClient)
 	var all []store.LogEvent
@@ -175,16 +175,16 @@ func TestAUserWithVeryManyEvents(t *testing.T) {
 	if total != events || len(m.Blocks) < 10 {
 		t.Errorf("%d events in %d blocks", total, len(m.Blocks))
 	}
-	s.counts(events)
+	s.expect(events)
 	// A late event costs the block that covers its time, and no other.
 	s.apply(bought("u", all[1500].Time))
 	if left := s.manifest(); len(left.Blocks) != len(m.Blocks)-1 {
 		t.Errorf("%d of %d blocks are left", len(left.Blocks), len(m.Blocks))
 	}
-	s.counts(events + 1)
+	s.expect(events + 1)
 }
 
-func TestPurgingRemovesBlocks(t *testing.T) {
+func TestPurgeRemovesBlocks(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	s.apply(s.at(1), s.at(5))
 	s.fold()
@@ -198,7 +198,7 @@ func TestPurgingRemovesBlocks(t *testing.T) {
 	}
 }
 
-func TestComputeUnderAnyStrategy(t *testing.T) {
+func TestCompute(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	crowd(t, b, 5)
 	got, err := b.eng.Compute(ctx, b.app(), []string{"u0003", "nobody"}, affinity.Compile(plain), affinity.Compile(decaying))

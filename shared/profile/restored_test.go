@@ -47,9 +47,9 @@ func TestRestoredTables(t *testing.T) {
 					s.apply(since...)
 				}
 				s.recomputeAll()
-				s.counts(restore.counted)
+				s.expect(restore.counted)
 				s.fold()
-				s.counts(restore.counted)
+				s.expect(restore.counted)
 			})
 		})
 	}

@@ -48,7 +48,7 @@ func TestReadOfUnknownUserLeavesNoRow(t *testing.T) {
 func TestReadManyWithDuplicates(t *testing.T) {
 	s := newHarness(t, storetest.NewDeployed)
 	s.apply(s.at(1), s.at(5), bought("v", s.clock-hour))
-	e, users := s.calm(), []string{"u", "v", "u", "nobody", "v", "u", "nobody"}
+	e, users := s.neverFolding(), []string{"u", "v", "u", "nobody", "v", "u", "nobody"}
 	check := func(from string, stored bool) {
 		t.Helper()
 		got, err := e.ReadMany(ctx, s.app(), users, 0)

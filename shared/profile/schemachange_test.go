@@ -57,7 +57,7 @@ var (
 
 // Whoever wrote the log under a configuration that has changed meanwhile writes
 // it again, in what is to be written by then.
-func TestEventsAreWrittenWhereverTheyAreToBeWhenTheyAre(t *testing.T) {
+func TestWriteFollowsSchemaChange(t *testing.T) {
 	for name, do := range map[string]func(*profile.Engine, config.App, []store.LogEvent) error{
 		"apply": func(e *profile.Engine, app config.App, events []store.LogEvent) error {
 			_, err := e.Apply(ctx, app, events)
@@ -91,7 +91,7 @@ func TestEventsAreWrittenWhereverTheyAreToBeWhenTheyAre(t *testing.T) {
 
 // What was read in a schema that was left meanwhile is not stored: an event may be
 // missing there.
-func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
+func TestStaleSchemaReadIsNotStored(t *testing.T) {
 	type side struct {
 		*fixture
 		was, is config.App
@@ -186,7 +186,7 @@ func TestWhatWasReadWhereTheLogIsNoMoreIsNotStored(t *testing.T) {
 }
 
 // There and back again: what lay where it lies now was removed in between.
-func TestSchemasThatAreTheSameAgainAreOthers(t *testing.T) {
+func TestSchemaGenerationsDiffer(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	was := b.setLog(wide)
 	b.setLog(both)
@@ -215,7 +215,7 @@ func TestSchemasThatAreTheSameAgainAreOthers(t *testing.T) {
 }
 
 // A process may know of a change that its cache does not know of yet.
-func TestACacheMayBeOlderThanARequest(t *testing.T) {
+func TestCacheOlderThanRequest(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	old := b.setLog(both)
 	moved := both

@@ -15,10 +15,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// TestMessagesOfOneUserShareRefreshes sends many messages of few users at once
+// TestMessagesShareRefreshes sends many messages of few users at once
 // through one engine. What is acknowledged must be in the next read, and the
 // refreshes must be far fewer than the messages.
-func TestMessagesOfOneUserShareRefreshes(t *testing.T) {
+func TestMessagesShareRefreshes(t *testing.T) {
 	const senders, each = 40, 15
 	users := []string{"u", "v"}
 	var tickets atomic.Int64
@@ -70,9 +70,9 @@ func TestMessagesOfOneUserShareRefreshes(t *testing.T) {
 	t.Logf("%d refreshes for %d messages", tickets.Load(), senders*each)
 }
 
-// TestAFailedRefreshFailsForAllThatShareIt: none of their messages may be
+// TestFailedRefreshFailsAllItsMessages: none of their messages may be
 // acknowledged, and the next one must find nothing stuck.
-func TestAFailedRefreshFailsForAllThatShareIt(t *testing.T) {
+func TestFailedRefreshFailsAllItsMessages(t *testing.T) {
 	var failing atomic.Bool
 	b := newFixture(t, 90, plain)
 	b.store = storetest.New(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
@@ -103,11 +103,11 @@ func TestAFailedRefreshFailsForAllThatShareIt(t *testing.T) {
 
 // A message that is given up while it waits to refresh for others takes none of
 // them along.
-func TestAMessageThatIsGivenUpTakesNobodyAlong(t *testing.T) {
+func TestCancelledMessageStopsNoOther(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
-	e := s.calm()
-	m := s.applies(e, s.at(1))
-	s.reaches(m, "ReadModifyWriteRow") // its refresh runs
+	e := s.neverFolding()
+	m := s.startApply(e, s.at(1))
+	s.stepTo(m, "ReadModifyWriteRow") // its refresh runs
 	given, giveUp := context.WithCancel(context.WithValue(ctx, actorKey{}, nil))
 	done := make(chan error, 2)
 	apply := func(ctx context.Context, ev store.LogEvent) {
@@ -122,9 +122,9 @@ func TestAMessageThatIsGivenUpTakesNobodyAlong(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the message that was given up to end at once", err)
 	}
-	s.ends(m)
+	s.finish(m)
 	if err := <-done; err != nil {
 		t.Errorf("the one that waited with it: %v", err)
 	}
-	s.counts(3)
+	s.expect(3)
 }
