@@ -7,6 +7,8 @@ locals {
     ingest   = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 4, timeout_seconds = 60 }
     profiles = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 4, timeout_seconds = 60 }
     catalog  = { cpu = "1", memory = "512Mi", concurrency = 40, max_instances = 1, timeout_seconds = 60 }
+    # docs answers with pages that do not change, which clients cache.
+    docs = { cpu = "1", memory = "256Mi", concurrency = 80, max_instances = 1, timeout_seconds = 10 }
 
     # These functions read or write much data for one request.
     imports    = { cpu = "1", memory = "1Gi", concurrency = 8, max_instances = 1, timeout_seconds = 300 }

@@ -38,7 +38,7 @@ run "endpoints" {
   # A key of another app on a customer's host is refused by what each public
   # function is told of hosts; the private ones serve none.
   assert {
-    condition     = alltrue([for key, d in local.deployed : jsondecode(module.function[key].environment.CUSTOMER_HOSTS) == { "acme.example.com" = "acme_shop", "bistro.example.net" = "bistro" } if contains(local.public, d.of)])
+    condition     = alltrue([for key, d in local.deployed : jsondecode(module.function[key].environment.CUSTOMER_HOSTS) == { "acme.example.com" = "acme_shop", "bistro.example.net" = "bistro" } if contains(local.functions[d.of].env, "CUSTOMER_HOSTS")])
     error_message = "A public function does not know whose app each host serves."
   }
 

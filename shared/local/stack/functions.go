@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/docs"
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/process"
@@ -47,6 +48,8 @@ func publicFunctions(b *Backends, pubsubAddr string) http.Handler {
 		{"/1/reenrich", recomputes.New(b.ForRecomputes())},
 		{"/1/schema", recomputes.New(b.ForRecomputes())},
 		{"/1/audits", recomputes.New(b.ForRecomputes())},
+		{"/openapi.json", docs.New()},
+		{"/docs", docs.New()},
 		{"", own},
 	}
 }

@@ -25,7 +25,7 @@ output "ingress" {
 
 output "environment" {
   description = "The variables that the function is given."
-  value       = google_cloudfunctions2_function.this.service_config[0].environment_variables
+  value       = coalesce(google_cloudfunctions2_function.this.service_config[0].environment_variables, tomap({}))
 }
 
 output "invokers" {

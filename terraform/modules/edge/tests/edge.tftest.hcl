@@ -27,6 +27,7 @@ variables {
     strategies = "affinity-strategies"
     catalog    = "affinity-catalog"
     recomputes = "affinity-recomputes"
+    docs       = "affinity-docs"
   }
   customers = {
     acme = { host = "acme.example.com", app_id = "ACME", rate_limit = 1200 }
@@ -89,6 +90,10 @@ run "paths_go_to_their_functions" {
       "/1/schema/*"        = google_compute_backend_service.this["fn-recomputes"].id
       "/1/audits"          = google_compute_backend_service.this["fn-recomputes"].id
       "/1/audits/*"        = google_compute_backend_service.this["fn-recomputes"].id
+      "/openapi.json"      = google_compute_backend_service.this["fn-docs"].id
+      "/openapi.json/*"    = google_compute_backend_service.this["fn-docs"].id
+      "/docs"              = google_compute_backend_service.this["fn-docs"].id
+      "/docs/*"            = google_compute_backend_service.this["fn-docs"].id
     } if m.name != "customer-globex"])
     error_message = "A path of the default host or of acme goes elsewhere."
   }
@@ -125,6 +130,7 @@ run "only_public_functions_are_behind_it" {
       "fn-strategies"            = "affinity-strategies"
       "fn-catalog"               = "affinity-catalog"
       "fn-recomputes"            = "affinity-recomputes"
+      "fn-docs"                  = "affinity-docs"
       "customer-globex-ingest"   = "affinity-globex-ingest"
       "customer-globex-profiles" = "affinity-globex-profiles"
     }

@@ -13,6 +13,7 @@ variables {
     strategies = "affinity-strategies"
     catalog    = "affinity-catalog"
     recomputes = "affinity-recomputes"
+    docs       = "affinity-docs"
   }
 }
 
@@ -125,6 +126,7 @@ run "private_function" {
       strategies = "affinity-strategies"
       catalog    = "affinity-catalog"
       recomputes = "affinity-recomputes"
+      docs       = "affinity-docs"
       worker     = "affinity-worker"
     }
   }
