@@ -83,6 +83,7 @@ var layers = []struct {
 	{"shared/local/emulator", "", anything},
 	{"shared/local/gcloudtest", "", anything},
 	{"shared/local/stack", anything, anything},
+	{"shared/local/apicheck", "openapi", anything},
 	{"shared/openapi/spec", "openapi/internal/tree", anything},
 	{"shared/store/storetest", "local/emulator store", anything},
 	{"shared/config/configtest", "catalog config event schema strategy", "grpc"},

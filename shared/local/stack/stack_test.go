@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/apicheck"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 const day = 24 * time.Hour
 
-// start starts an engine with the app demo, and one more.
+// start starts an engine with the app demo, and one more. What a test sends to
+// its URL is checked against the description of the API.
 func start(tb testing.TB, o stack.Options) *stack.Stack {
 	tb.Helper()
 	if o.Apps == nil {
@@ -33,6 +35,9 @@ func start(tb testing.TB, o stack.Options) *stack.Stack {
 			tb.Error(err)
 		}
 	})
+	if _, ok := tb.(*testing.T); ok { // benchmarks measure the engine alone
+		s.URL = apicheck.Proxy(tb, s.URL)
+	}
 	return s
 }
 
