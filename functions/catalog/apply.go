@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -74,9 +75,9 @@ func (p *plan) add(a catalog.Action) (err error) {
 
 // within names the request of a batch that a refusal is about.
 func within(i int, err error) error {
-	var refusal *catalog.Error
+	var refusal *fault.Error
 	if errors.As(err, &refusal) {
-		return &catalog.Error{Status: refusal.Status, Message: fmt.Sprintf("requests[%d]: %s", i, refusal.Message)}
+		return fault.New(refusal.Kind, "requests[%d]: %s", i, refusal.Message)
 	}
 	return fmt.Errorf("requests[%d]: %w", i, err)
 }

@@ -23,7 +23,7 @@ type handlers struct{ Backends }
 // New is the function over its backends.
 func New(b Backends) http.Handler {
 	h := handlers{b}
-	rt := httpapi.NewRouter(b.Log)
+	rt := b.Router()
 	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
 	rt.Handle("GET /1/indexes/{index}/task/{task}", h.task)
 	rt.Handle("GET /1/indexes/{index}/settings", h.settings)
@@ -35,7 +35,7 @@ func New(b Backends) http.Handler {
 
 // tenant is the app and the index that a request names.
 func (h handlers) tenant(r *http.Request, anyOf ...string) (config.App, string, error) {
-	app, err := httpapi.Tenant(h.Auth, r, anyOf...)
+	app, err := h.Auth.Tenant(r, anyOf...)
 	if err != nil {
 		return app, "", err
 	}
@@ -64,7 +64,7 @@ func (h handlers) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, acl := range neededACLs(actions) {
-		if _, err := httpapi.Tenant(h.Auth, r, acl); err != nil {
+		if _, err := h.Auth.Tenant(r, acl); err != nil {
 			return err
 		}
 	}

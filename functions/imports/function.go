@@ -26,13 +26,13 @@ type imports struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
-	rt := httpapi.NewRouter(b.Log)
+	rt := b.Router()
 	rt.Handle("POST /1/events/import", imports{b}.run)
 	return rt
 }
 
 func (im imports) run(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(im.Auth, r, auth.Admin)
+	app, err := im.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}

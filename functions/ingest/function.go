@@ -29,7 +29,7 @@ type ingest struct{ Backends }
 // New is the function over its backends.
 func New(b Backends) http.Handler {
 	in := ingest{b}
-	rt := httpapi.NewRouter(b.Log)
+	rt := b.Router()
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
 	rt.Handle("POST /1/events", in.accept)
@@ -38,7 +38,7 @@ func New(b Backends) http.Handler {
 }
 
 func (in ingest) accept(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(in.Auth, r, auth.Search)
+	app, err := in.Auth.Tenant(r, auth.Search)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func recorded(raw []byte) json.RawMessage {
 }
 
 func (in ingest) refused(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(in.Auth, r, auth.Recommendation)
+	app, err := in.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}

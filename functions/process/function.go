@@ -36,12 +36,8 @@ type process struct{ Backends }
 // New is the function over its backends.
 func New(b Backends) http.Handler {
 	p := process{b}
-	rt := httpapi.NewRouter(b.Log)
+	rt := b.PrivateRouter()
 	rt.Handle("POST /", p.push)
-	rt.Handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
-		b.Metrics.Handler().ServeHTTP(w, r)
-		return nil
-	})
 	return rt
 }
 

@@ -19,7 +19,7 @@ const auditTime = time.Minute
 
 // audit compares profiles of a sample of users with the log.
 func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}

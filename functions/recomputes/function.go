@@ -23,7 +23,7 @@ type recomputes struct{ Backends }
 // New is the function over its backends.
 func New(b Backends) http.Handler {
 	rc := recomputes{b}
-	rt := httpapi.NewRouter(b.Log)
+	rt := b.Router()
 	rt.Handle("POST /1/recomputes", rc.start)
 	rt.Handle("GET /1/recomputes", rc.list)
 	rt.Handle("GET /1/recomputes/{id}", rc.get)
@@ -59,7 +59,7 @@ func finished(j job.Job) *api.Time {
 }
 
 func (rc recomputes) start(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func decodeOrder(body []byte, order any, key string) error {
 }
 
 func (rc recomputes) list(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (rc recomputes) list(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (rc recomputes) get(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (rc recomputes) cancel(w http.ResponseWriter, r *http.Request) error {
 
 // cancelJob cancels the job that a request names. what is how its kind is called.
 func (rc recomputes) cancelJob(r *http.Request, runner *job.Runner, what string, unknown func(*http.Request) error) (job.Job, error) {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return job.Job{}, err
 	}

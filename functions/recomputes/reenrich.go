@@ -33,7 +33,7 @@ func renderReenrich(j job.Job) api.Reenrichment {
 
 // startReenrich answers with the job that it starts, or with the one under way.
 func (rc recomputes) startReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (rc recomputes) startReenrich(w http.ResponseWriter, r *http.Request) error
 }
 
 func (rc recomputes) listReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (rc recomputes) listReenrich(w http.ResponseWriter, r *http.Request) error 
 }
 
 func (rc recomputes) getReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func renderMoveJob(s migration.Status) *api.MigrationJob {
 }
 
 func (rc recomputes) getSchema(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+	app, err := rc.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (rc recomputes) getSchema(w http.ResponseWriter, r *http.Request) error {
 // schemaStep takes a step with what its body says.
 func schemaStep[T any](rc recomputes, decode func([]byte) (T, error), take func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		app, err := httpapi.Tenant(rc.Auth, r, auth.Admin)
+		app, err := rc.Auth.Tenant(r, auth.Admin)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ type strategies struct{ Backends }
 // New is the function over its backends.
 func New(b Backends) http.Handler {
 	s := strategies{b}
-	rt := httpapi.NewRouter(b.Log)
+	rt := b.Router()
 	rt.Handle("GET /1/strategies/personalization", s.get)
 	rt.Handle("POST /1/strategies/personalization", s.set)
 	rt.Handle("POST /1/strategies/personalization/preview", s.preview)
@@ -28,7 +28,7 @@ func New(b Backends) http.Handler {
 
 // get reads past the cache: who has just set a strategy must see it.
 func (s strategies) get(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(s.Auth, r, auth.Recommendation)
+	app, err := s.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s strategies) get(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s strategies) set(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(s.Auth, r, auth.Recommendation)
+	app, err := s.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ const (
 
 // preview answers what a strategy would change, and changes nothing.
 func (s strategies) preview(w http.ResponseWriter, r *http.Request) error {
-	app, err := httpapi.Tenant(s.Auth, r, auth.Recommendation)
+	app, err := s.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}

@@ -22,17 +22,13 @@ type worker struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
-	rt := httpapi.NewRouter(b.Log)
+	rt := b.PrivateRouter()
 	wk := worker{b}
 	rt.Handle("POST "+purge.Path, wk.purge)
 	wk.mount(rt, b.Recompute.Runner)
 	wk.mount(rt, b.Reenrich.Runner)
 	wk.mount(rt, b.Moves.Runner)
 	rt.Handle("POST /nightly", wk.nightly)
-	rt.Handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
-		b.Metrics.Handler().ServeHTTP(w, r)
-		return nil
-	})
 	rt.Handle("POST "+audit.Path, wk.audit)
 	return rt
 }

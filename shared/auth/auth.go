@@ -13,10 +13,12 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // What a key may be good for, one name each in its ACL. The first five are
@@ -40,14 +42,14 @@ const (
 var All = []string{Search, Recommendation, AddObject, DeleteObject, Settings, Admin}
 
 var (
-	// ErrCredentials says that the app and the key do not belong together: 401.
-	// It does not say which of them is wrong.
-	ErrCredentials = errors.New("invalid credentials")
-	// ErrForbidden says that the key is the app's but not good for this: 403.
-	ErrForbidden = errors.New("method not allowed with this API key")
-	// ErrHost says that the key is good, but not for an app that the customer's
-	// host serves: 403.
-	ErrHost = errors.New("this host serves another app")
+	// ErrCredentials says that the app and the key do not belong together. It does
+	// not say which of the two is wrong.
+	ErrCredentials error = fault.New(fault.Unauthenticated, "Invalid credentials")
+	// ErrForbidden says that the key is the app's but lacks the ACL.
+	ErrForbidden error = fault.New(fault.Forbidden, "Method not allowed with this API key")
+	// ErrHost says that the key is valid, but the customer's host serves another
+	// app.
+	ErrHost error = fault.New(fault.Forbidden, "This host serves another app than the key's")
 )
 
 // Authenticator checks credentials. It is safe for concurrent use.
@@ -63,8 +65,19 @@ func New(c *config.Cached, hosts Hosts) *Authenticator {
 	return &Authenticator{c, hosts}
 }
 
-// AppAt is App for a request to a host, which a customer may have for his app
-// alone: then a key of any other is answered with ErrHost.
+// Tenant returns the app of a request's key, if the key holds one of the ACLs. The
+// app id never comes from a body.
+func (a *Authenticator) Tenant(r *http.Request, anyOf ...string) (config.App, error) {
+	appID, key := Credentials(r.Header.Get, r.URL.Query())
+	app, err := a.AppAt(r.Context(), r.Host, appID, key, anyOf...)
+	if err != nil {
+		return config.App{}, fmt.Errorf("authenticate: %w", err)
+	}
+	return app, nil
+}
+
+// AppAt is App for a request to a host. A customer's own host serves only that
+// customer's app: the key of another app gets ErrHost.
 func (a *Authenticator) AppAt(ctx context.Context, host, appID, key string, anyOf ...string) (config.App, error) {
 	app, err := a.App(ctx, appID, key, anyOf...)
 	if err == nil && !a.hosts.serves(host, app.ID) {

@@ -8,12 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
+	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
@@ -69,6 +73,39 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	b := New(log, time.Now, opened, configdb.New(client), config.TTL)
 	b.Firestore = client
 	return b, nil
+}
+
+// Router returns a Router that answers 503 where a backend's fault may be gone at
+// the next attempt.
+func (b Base) Router() *httpapi.Router {
+	rt := httpapi.NewRouter(b.Log)
+	rt.Transient = transient
+	return rt
+}
+
+// PrivateRouter is Router for a function that only the platform calls: it also
+// shows the process's metrics.
+func (b Base) PrivateRouter() *httpapi.Router {
+	rt := b.Router()
+	rt.Handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+		b.Metrics.Handler().ServeHTTP(w, r)
+		return nil
+	})
+	return rt
+}
+
+// transient reports whether a gRPC error, as all backends return it, may be gone
+// at the next attempt.
+func transient(err error) bool {
+	var grpc interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &grpc) {
+		return false
+	}
+	switch grpc.GRPCStatus().Code() {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.ResourceExhausted, codes.Canceled:
+		return true
+	}
+	return false
 }
 
 // Close closes the clients that Open opened.

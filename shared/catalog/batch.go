@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Kind is what an action does to an index.
@@ -49,7 +51,7 @@ type request struct {
 // DecodeBatch reads the body of a batch, {"requests":[{"action":..,"body":{..}}]},
 // whose actions are applied in their order. The objectID may stand beside the
 // body or in it, and may be a number; addObject without one is given a random
-// one. Keys it does not know are ignored. The error is an *Error and refuses the
+// one. Keys it does not know are ignored. The error is a *fault.Error and refuses the
 // whole batch, naming the request at fault: 413 where the body or a record is
 // too large, 400 where the body is not of this form, 422 for all else.
 func DecodeBatch(body []byte) ([]Action, error) {
@@ -60,11 +62,11 @@ func DecodeBatch(body []byte) ([]Action, error) {
 		return nil, err
 	}
 	if batch == nil || batch.Requests == nil {
-		return nil, refuse(statusBadRequest, `the body must have the form {"requests":[...]}`)
+		return nil, refuse(fault.Malformed, `the body must have the form {"requests":[...]}`)
 	}
 	requests := *batch.Requests
 	if len(requests) > MaxActions {
-		return nil, refuse(statusUnprocessable, "the batch has %d requests, at most %d are accepted", len(requests), MaxActions)
+		return nil, refuse(fault.Invalid, "the batch has %d requests, at most %d are accepted", len(requests), MaxActions)
 	}
 	actions := make([]Action, len(requests))
 	for i, r := range requests {
@@ -79,12 +81,12 @@ func DecodeBatch(body []byte) ([]Action, error) {
 
 // within names the request that an error arose in.
 func within(i int, err error) error {
-	status := statusUnprocessable
-	var refusal *Error
+	kind := fault.Invalid
+	var refusal *fault.Error
 	if errors.As(err, &refusal) {
-		status = refusal.Status
+		kind = refusal.Kind
 	}
-	return refuse(status, "requests[%d]: %v", i, err)
+	return refuse(kind, "requests[%d]: %v", i, err)
 }
 
 func (r request) decode() (Action, error) {
@@ -93,9 +95,9 @@ func (r request) decode() (Action, error) {
 		return Action{Kind: Clear}, nil
 	case AddObject, UpdateObject, PartialUpdateObject, PartialUpdateObjectNoCreate, DeleteObject:
 	case "":
-		return Action{}, refuse(statusUnprocessable, "action is missing")
+		return Action{}, refuse(fault.Invalid, "action is missing")
 	default:
-		return Action{}, refuse(statusUnprocessable, "unknown action %q", clip(string(r.Action)))
+		return Action{}, refuse(fault.Invalid, "unknown action %q", clip(string(r.Action)))
 	}
 	var attributes []member
 	if present(r.Body) {
@@ -107,7 +109,7 @@ func (r request) decode() (Action, error) {
 			return Action{}, fmt.Errorf("body: %w", err)
 		}
 	} else if r.Action != DeleteObject {
-		return Action{}, refuse(statusUnprocessable, "body is missing")
+		return Action{}, refuse(fault.Invalid, "body is missing")
 	}
 	id, err := r.id(attributes)
 	if err != nil || r.Action == DeleteObject {
@@ -143,7 +145,7 @@ func checkNoOperation(attributes []member) error {
 			return fmt.Errorf("attribute %q: %w", clip(m.name), err)
 		}
 		if find(inner, "_operation") != nil {
-			return refuse(statusUnprocessable, "attribute %q uses a built-in _operation, which is not supported: send its new value", clip(m.name))
+			return refuse(fault.Invalid, "attribute %q uses a built-in _operation, which is not supported: send its new value", clip(m.name))
 		}
 	}
 	return nil
@@ -164,11 +166,11 @@ func (r request) id(attributes []member) (string, error) {
 	}
 	switch {
 	case beside != "" && beside != id:
-		return "", refuse(statusUnprocessable, "objectID %q differs from the body's objectID %q", clip(beside), clip(id))
+		return "", refuse(fault.Invalid, "objectID %q differs from the body's objectID %q", clip(beside), clip(id))
 	case id == "" && r.Action == AddObject:
 		return rand.Text(), nil
 	case id == "":
-		return "", refuse(statusUnprocessable, "objectID is missing, which %s needs", r.Action)
+		return "", refuse(fault.Invalid, "objectID is missing, which %s needs", r.Action)
 	}
 	return id, nil
 }
@@ -186,13 +188,13 @@ func idText(value jsontext.Value) (string, error) {
 			return "", fmt.Errorf("objectID: %w", err)
 		}
 	default:
-		return "", refuse(statusUnprocessable, "objectID must be a string or a number")
+		return "", refuse(fault.Invalid, "objectID must be a string or a number")
 	}
 	if id == "" || len(id) > MaxObjectID {
-		return "", refuse(statusUnprocessable, "objectID must have 1 to %d bytes, got %d", MaxObjectID, len(id))
+		return "", refuse(fault.Invalid, "objectID must have 1 to %d bytes, got %d", MaxObjectID, len(id))
 	}
 	if id == "." || id == ".." {
-		return "", refuse(statusUnprocessable, "objectID must not be %q: no path can name it", id)
+		return "", refuse(fault.Invalid, "objectID must not be %q: no path can name it", id)
 	}
 	return id, nil
 }

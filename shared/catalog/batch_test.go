@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // requests is the body of a batch that sends the same action n times.
@@ -30,30 +31,30 @@ func TestDecodeBatchLimits(t *testing.T) {
 	tests := []struct {
 		name string
 		body []byte
-		want int // 0 for accepted
+		want fault.Kind // 0 for accepted
 	}{
 		{"record of 100,000 bytes", add(record(100_000)), 0},
-		{"record of 100,001 bytes", add(record(100_001)), 413},
+		{"record of 100,001 bytes", add(record(100_001)), fault.TooLarge},
 		{"record of 100,000 bytes without its whitespace", add(strings.ReplaceAll(record(100_000), ",", " ,\n")), 0},
-		{"record that its objectID makes too large", requests(`{"action":"addObject","objectID":"1","body":`+strings.Replace(record(100_000), `"objectID"`, `"x"`, 1)+`}`, 1), 413},
-		{"partial update of 100,001 bytes", requests(`{"action":"partialUpdateObject","body":`+record(100_001)+`}`, 1), 413},
+		{"record that its objectID makes too large", requests(`{"action":"addObject","objectID":"1","body":`+strings.Replace(record(100_000), `"objectID"`, `"x"`, 1)+`}`, 1), fault.TooLarge},
+		{"partial update of 100,001 bytes", requests(`{"action":"partialUpdateObject","body":`+record(100_001)+`}`, 1), fault.TooLarge},
 		{"objectID of 512 bytes", named(512), 0},
-		{"objectID of 513 bytes", named(513), 422},
-		{"objectID of 513 digits", requests(`{"action":"deleteObject","objectID":`+strings.Repeat("1", 513)+`}`, 1), 422},
+		{"objectID of 513 bytes", named(513), fault.Invalid},
+		{"objectID of 513 digits", requests(`{"action":"deleteObject","objectID":`+strings.Repeat("1", 513)+`}`, 1), fault.Invalid},
 		{"10,000 actions", requests(`{"action":"clear"}`, 10_000), 0},
-		{"10,001 actions", requests(`{"action":"clear"}`, 10_001), 422},
-		{"body of more than 10 MB", requests(`{"action":"addObject","body":`+record(100_000)+`}`, 100), 413},
-		{"body that is not UTF-8", add(`{"objectID":"1","a":"` + "\xff" + `"}`), 400},
+		{"10,001 actions", requests(`{"action":"clear"}`, 10_001), fault.Invalid},
+		{"body of more than 10 MB", requests(`{"action":"addObject","body":`+record(100_000)+`}`, 100), fault.TooLarge},
+		{"body that is not UTF-8", add(`{"objectID":"1","a":"` + "\xff" + `"}`), fault.Malformed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			actions, err := catalog.DecodeBatch(tt.body)
-			var refusal *catalog.Error
+			var refusal *fault.Error
 			switch {
 			case tt.want == 0 && (err != nil || len(actions) == 0):
 				t.Errorf("got %d actions, error %v; want it accepted", len(actions), err)
-			case tt.want != 0 && (!errors.As(err, &refusal) || refusal.Status != tt.want):
-				t.Errorf("got error %v, want status %d", err, tt.want)
+			case tt.want != 0 && (!errors.As(err, &refusal) || refusal.Kind != tt.want):
+				t.Errorf("got error %v, want kind %v", err, tt.want)
 			case err != nil && len(err.Error()) > 300:
 				t.Errorf("the message has %d bytes", len(err.Error()))
 			}
@@ -69,24 +70,24 @@ func TestDecodeSettingsLimits(t *testing.T) {
 	tests := []struct {
 		name string
 		body []byte
-		want int // 0 for accepted
+		want fault.Kind // 0 for accepted
 	}{
 		{"1,000 entries", put(1000, 1), 0},
-		{"1,001 entries", put(1001, 1), 422},
+		{"1,001 entries", put(1001, 1), fault.Invalid},
 		{"entry of 500 bytes", put(1, 500), 0},
-		{"entry of 501 bytes", put(1, 501), 422},
-		{"body of more than 10 MB", append(bytes.Repeat([]byte(" "), 10_000_000), put(1, 1)...), 413},
-		{"body that is not UTF-8", []byte(`{"x":"` + "\xff" + `"}`), 400},
+		{"entry of 501 bytes", put(1, 501), fault.Invalid},
+		{"body of more than 10 MB", append(bytes.Repeat([]byte(" "), 10_000_000), put(1, 1)...), fault.TooLarge},
+		{"body that is not UTF-8", []byte(`{"x":"` + "\xff" + `"}`), fault.Malformed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, given, err := catalog.DecodeSettings(tt.body)
-			var refusal *catalog.Error
+			var refusal *fault.Error
 			switch {
 			case tt.want == 0 && (err != nil || !given):
 				t.Errorf("got given %v, error %v; want it accepted", given, err)
-			case tt.want != 0 && (!errors.As(err, &refusal) || refusal.Status != tt.want):
-				t.Errorf("got error %v, want status %d", err, tt.want)
+			case tt.want != 0 && (!errors.As(err, &refusal) || refusal.Kind != tt.want):
+				t.Errorf("got error %v, want kind %v", err, tt.want)
 			}
 		})
 	}
@@ -128,9 +129,9 @@ func TestMergeLimit(t *testing.T) {
 		t.Errorf("result of %d bytes: %v", catalog.MaxRecord, err)
 	}
 	_, err := catalog.Merge([]byte(record(fits+1)), []byte(patch))
-	var refusal *catalog.Error
-	if !errors.As(err, &refusal) || refusal.Status != 413 {
-		t.Errorf("result of %d bytes: got error %v, want status 413", catalog.MaxRecord+1, err)
+	var refusal *fault.Error
+	if !errors.As(err, &refusal) || refusal.Kind != fault.TooLarge {
+		t.Errorf("result of %d bytes: got error %v, want TooLarge", catalog.MaxRecord+1, err)
 	}
 }
 
@@ -141,9 +142,9 @@ func FuzzDecodeBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		actions, err := catalog.DecodeBatch(body)
 		if err != nil {
-			var refusal *catalog.Error
+			var refusal *fault.Error
 			if !errors.As(err, &refusal) {
-				t.Fatalf("error without a status: %v", err)
+				t.Fatalf("error without a kind: %v", err)
 			}
 			return
 		}

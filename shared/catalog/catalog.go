@@ -12,12 +12,13 @@ package catalog
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Limits of what a client may send. Those of names and ids are Algolia's where
@@ -41,25 +42,8 @@ const (
 	MaxFacets = 1000
 )
 
-// Statuses an Error answers with, as numbers because this package knows no HTTP.
-const (
-	statusBadRequest    = 400 // not JSON, or not of the form asked for
-	statusTooLarge      = 413
-	statusUnprocessable = 422 // of the form asked for, but against a rule
-)
-
-// Error says why what a client sent was refused. It is final: sending the same
-// again is refused again.
-type Error struct {
-	Status  int    // HTTP status to answer: 400, 413 or 422
-	Message string // for the client
-}
-
-// Error gives the message.
-func (e *Error) Error() string { return e.Message }
-
-func refuse(status int, format string, args ...any) *Error {
-	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
+func refuse(kind fault.Kind, format string, args ...any) *fault.Error {
+	return fault.New(kind, format, args...)
 }
 
 // ValidIndex says whether s can name an index: 1 to 512 bytes of UTF-8.
@@ -75,10 +59,10 @@ var lenient = jsontext.AllowInvalidUTF8(true)
 // are no JSON, or say a key twice are refused.
 func unmarshal(body []byte, v any) error {
 	if len(body) > MaxBody {
-		return refuse(statusTooLarge, "the body has %d bytes, at most %d are accepted", len(body), MaxBody)
+		return refuse(fault.TooLarge, "the body has %d bytes, at most %d are accepted", len(body), MaxBody)
 	}
 	if !utf8.Valid(body) {
-		return refuse(statusBadRequest, "the body is not valid UTF-8")
+		return refuse(fault.Malformed, "the body is not valid UTF-8")
 	}
 	err := json.Unmarshal(body, v, lenient)
 	var semantic *json.SemanticError
@@ -86,9 +70,9 @@ func unmarshal(body []byte, v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &semantic):
-		return refuse(statusBadRequest, "%s has a wrong JSON type: %v", place(semantic.JSONPointer), semantic.JSONKind)
+		return refuse(fault.Malformed, "%s has a wrong JSON type: %v", place(semantic.JSONPointer), semantic.JSONKind)
 	default:
-		return refuse(statusBadRequest, "the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
+		return refuse(fault.Malformed, "the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 }
 

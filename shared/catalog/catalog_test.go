@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // randomID matches an objectID that was made up.
@@ -84,11 +85,11 @@ func batch(body string) string {
 
 // answer is what a client gets to see of a refusal.
 func answer(err error) string {
-	var refusal *catalog.Error
+	var refusal *fault.Error
 	if !errors.As(err, &refusal) {
 		return "error: " + err.Error()
 	}
-	return fmt.Sprintf("%d %s", refusal.Status, refusal.Message)
+	return fmt.Sprintf("%s %s", refusal.Kind, refusal.Message)
 }
 
 func merge(input string) string {

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // objectID is the attribute that names a record within its index.
@@ -83,7 +85,7 @@ func set(all []member, name string, value jsontext.Value) []member {
 }
 
 // join puts a JSON object together, the reverse of members. A result that is
-// too large for a record is refused with an *Error.
+// too large for a record is refused with a *fault.Error.
 func join(all []member) ([]byte, error) {
 	out := []byte{'{'}
 	for i, m := range all {
@@ -98,7 +100,7 @@ func join(all []member) ([]byte, error) {
 	}
 	out = append(out, '}')
 	if len(out) > MaxRecord {
-		return nil, refuse(statusTooLarge, "the record has %d bytes, at most %d are accepted", len(out), MaxRecord)
+		return nil, refuse(fault.TooLarge, "the record has %d bytes, at most %d are accepted", len(out), MaxRecord)
 	}
 	return out, nil
 }
@@ -106,7 +108,7 @@ func join(all []member) ([]byte, error) {
 // Merge applies a partial update to a record: each attribute of the patch
 // replaces the whole of the record's attribute of that name, or is added. old is
 // nil where there is no record yet. Attributes keep their order, new ones come
-// last. The error is an *Error with status 413 where the result is too large for
+// last. The error is a *fault.Error of kind TooLarge where the result is too large for
 // a record; any other says that one of the two is no JSON object.
 func Merge(old, patch []byte) ([]byte, error) {
 	changes, err := members(patch)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Settings say which attributes of an index's records are facets.
@@ -37,14 +39,14 @@ func facet(entry string) string {
 // DecodeSettings reads the body of a change of settings. Clients send whatever
 // their search engine knows; only attributesForFaceting is kept, exactly as it
 // was sent. given is false where the body does not name it, which leaves it as
-// it is; null empties it. An error is an *Error.
+// it is; null empties it. An error is a *fault.Error.
 func DecodeSettings(body []byte) (attributesForFaceting []string, given bool, err error) {
 	var sent map[string]jsontext.Value
 	if err := unmarshal(body, &sent); err != nil {
 		return nil, false, err
 	}
 	if sent == nil {
-		return nil, false, refuse(statusBadRequest, "the body must be a JSON object, got null")
+		return nil, false, refuse(fault.Malformed, "the body must be a JSON object, got null")
 	}
 	value, given := sent["attributesForFaceting"]
 	if !given {
@@ -52,17 +54,17 @@ func DecodeSettings(body []byte) (attributesForFaceting []string, given bool, er
 	}
 	list := []string{}
 	if err := json.Unmarshal(value, &list, lenient); err != nil {
-		return nil, false, refuse(statusUnprocessable, "attributesForFaceting must be a list of strings")
+		return nil, false, refuse(fault.Invalid, "attributesForFaceting must be a list of strings")
 	}
 	if len(list) > MaxFacets {
-		return nil, false, refuse(statusUnprocessable, "attributesForFaceting has %d entries, at most %d are accepted", len(list), MaxFacets)
+		return nil, false, refuse(fault.Invalid, "attributesForFaceting has %d entries, at most %d are accepted", len(list), MaxFacets)
 	}
 	for i, entry := range list {
 		if facet(entry) == "" {
-			return nil, false, refuse(statusUnprocessable, "attributesForFaceting[%d] names no attribute", i)
+			return nil, false, refuse(fault.Invalid, "attributesForFaceting[%d] names no attribute", i)
 		}
 		if len(entry) > MaxFacet {
-			return nil, false, refuse(statusUnprocessable, "attributesForFaceting[%d] has %d bytes, at most %d are accepted", i, len(entry), MaxFacet)
+			return nil, false, refuse(fault.Invalid, "attributesForFaceting[%d] has %d bytes, at most %d are accepted", i, len(entry), MaxFacet)
 		}
 	}
 	return list, true, nil

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Rules are the inputs of validation besides the event itself.
@@ -50,7 +52,7 @@ func Decode(raw []byte, r Rules) (Event, error) {
 // decode reads one JSON value with read and refuses any data behind it.
 func decode(body []byte, r Rules, read func(*parser) error) ([]Event, error) {
 	if len(body) > MaxBody && !r.AnySize {
-		return nil, &Refusal{Status: statusTooLarge, Message: msgTooLarge, Position: -1}
+		return nil, &Refusal{Kind: fault.TooLarge, Message: msgTooLarge, Position: -1}
 	}
 	if !utf8.Valid(body) {
 		return nil, badRequest("invalid UTF-8", invalidUTF8(body))
@@ -140,5 +142,5 @@ func (p *parser) event(position int) error {
 }
 
 func (p *parser) refuse(message string, position int, raw []byte) {
-	p.refused = &Refusal{Status: statusUnprocessable, Message: message, Position: position, Event: raw}
+	p.refused = &Refusal{Kind: fault.Invalid, Message: message, Position: position, Event: raw}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 var receipt = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -54,7 +55,7 @@ func TestInvalidUTF8IsABadRequest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := event.DecodeBatch([]byte(tt.body), event.Rules{Now: receipt})
 			refusal := asRefusal(t, err)
-			if refusal.Status != 400 || refusal.Message != tt.message || refusal.Reason() != "Bad Request" {
+			if refusal.Kind != fault.Malformed || refusal.Message != tt.message || refusal.Reason() != "Bad Request" {
 				t.Errorf("got %+v, reason %q", refusal, refusal.Reason())
 			}
 		})
@@ -68,11 +69,11 @@ func TestRefusalNamesTheEvent(t *testing.T) {
 	if refusal.Position != 1 || string(refusal.Event) != `{"eventType":"secret"}` {
 		t.Errorf("refused event %d %s", refusal.Position, refusal.Event)
 	}
-	if got := err.Error(); got != "event 1 refused with status 422: EventName is required" {
+	if got := err.Error(); got != "event 1 is invalid: EventName is required" {
 		t.Errorf("error is %q", got)
 	}
 	_, err = event.DecodeBatch([]byte(`{}`), event.Rules{Now: receipt})
-	if got := err.Error(); got != "body refused with status 422: No events to process" {
+	if got := err.Error(); got != "body is invalid: No events to process" {
 		t.Errorf("error is %q", got)
 	}
 }

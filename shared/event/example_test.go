@@ -26,15 +26,15 @@ func ExampleDecodeBatch() {
 	// Output: user-1 view [{color Red} {brand Acme}] 2026-11-22T12:00:00Z
 }
 
-// A refusal names the event and the reason, and carries the status to answer.
+// A refusal names the event, the kind of fault and the reason.
 func ExampleRefusal() {
 	_, err := event.DecodeBatch([]byte(`{"events": [{"eventType": "view", "eventName": "Product Viewed"}]}`),
 		event.Rules{Now: time.Now()})
 	var refusal *event.Refusal
 	if errors.As(err, &refusal) {
-		fmt.Println(refusal.Status, refusal.Position, refusal.Message)
+		fmt.Println(refusal.Kind, refusal.Position, refusal.Message)
 	}
-	// Output: 422 0 The index field is required
+	// Output: invalid 0 The index field is required
 }
 
 // A retry with equal content and timestamp has the same ID, however the client

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
@@ -59,14 +60,14 @@ func FuzzDecodeBatch(f *testing.F) {
 }
 
 func checkRefusal(t *testing.T, r *event.Refusal) {
-	switch r.Status {
-	case 400, 413:
+	switch r.Kind {
+	case fault.Malformed, fault.TooLarge:
 		if r.Position != -1 {
-			t.Errorf("status %d for event %d", r.Status, r.Position)
+			t.Errorf("%v for event %d", r.Kind, r.Position)
 		}
-	case 422:
+	case fault.Invalid:
 	default:
-		t.Errorf("status %d", r.Status)
+		t.Errorf("kind %d", int(r.Kind))
 	}
 	if (r.Position >= 0) != (r.Event != nil) || r.Message == "" {
 		t.Errorf("refusal %+v", r)

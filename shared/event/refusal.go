@@ -8,21 +8,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-)
 
-// Statuses a refusal answers with, as numbers because this package knows no
-// HTTP.
-const (
-	statusBadRequest    = 400 // not JSON
-	statusTooLarge      = 413
-	statusUnprocessable = 422 // JSON, but against a rule
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Refusal says why a body or an event was refused. It is permanent: the same
 // request will be refused again.
 type Refusal struct {
-	// Status is the HTTP status to answer: 400, 413 or 422.
-	Status int
+	// Kind is Malformed, Invalid or TooLarge.
+	Kind fault.Kind
 	// Message is for the client. It contains no data that the client sent.
 	Message string
 	// Position is the index of the refused event in its batch, 0 for a single
@@ -33,18 +27,21 @@ type Refusal struct {
 	Event []byte
 }
 
-// Error names the event, the status and the reason.
+// Error names the event, the kind of fault and the reason.
 func (r *Refusal) Error() string {
 	if r.Position < 0 {
-		return fmt.Sprintf("body refused with status %d: %s", r.Status, r.Message)
+		return fmt.Sprintf("body is %s: %s", r.Kind, r.Message)
 	}
-	return fmt.Sprintf("event %d refused with status %d: %s", r.Position, r.Status, r.Message)
+	return fmt.Sprintf("event %d is %s: %s", r.Position, r.Kind, r.Message)
 }
+
+// Unwrap returns what a client is answered.
+func (r *Refusal) Unwrap() error { return &fault.Error{Kind: r.Kind, Message: r.Message} }
 
 // Reason returns the message without byte offsets. It is one of a small fixed
 // set, so refusals can be counted by it.
 func (r *Refusal) Reason() string {
-	if r.Status == statusBadRequest {
+	if r.Kind == fault.Malformed {
 		return msgBadRequest
 	}
 	return r.Message
@@ -122,14 +119,14 @@ func kindName(k jsontext.Kind) string {
 }
 
 func refuseBody(message string) *Refusal {
-	return &Refusal{Status: statusUnprocessable, Message: message, Position: -1}
+	return &Refusal{Kind: fault.Invalid, Message: message, Position: -1}
 }
 
 // badRequest reports the offset at which the JSON is invalid. It does not use
 // the library's text, which quotes the client's data.
 func badRequest(what string, offset int64) *Refusal {
 	message := msgBadRequest + ": " + what + " at byte " + strconv.FormatInt(offset, 10)
-	return &Refusal{Status: statusBadRequest, Message: message, Position: -1}
+	return &Refusal{Kind: fault.Malformed, Message: message, Position: -1}
 }
 
 // asRefusal converts an error of reading size bytes of JSON to a Refusal.

@@ -93,9 +93,9 @@ func printBatch(t *testing.T, events []event.Event, err error) string {
 	var refusal *event.Refusal
 	if errors.As(err, &refusal) {
 		if refusal.Position < 0 {
-			return fmt.Sprintf("%d %s\n", refusal.Status, refusal.Message)
+			return fmt.Sprintf("%s %s\n", refusal.Kind, refusal.Message)
 		}
-		return fmt.Sprintf("%d %s\n  event %d: %s\n", refusal.Status, refusal.Message, refusal.Position, shorten(string(refusal.Event)))
+		return fmt.Sprintf("%s %s\n  event %d: %s\n", refusal.Kind, refusal.Message, refusal.Position, shorten(string(refusal.Event)))
 	}
 	if err != nil {
 		t.Fatalf("an error that is not a Refusal: %v", err)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// ReadBody reads a request's body of at most limit bytes, before and after
-// unpacking. The content type is not looked at: clients send JSON under many.
+// ReadBody reads a request's body of at most limit bytes, both before and after
+// decompression. It ignores the content type: clients send JSON under many.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge()
 	}
-	// The limit goes one further so that a body of exactly limit bytes passes.
+	// One byte more, so that a body of exactly limit bytes passes.
 	packed := http.MaxBytesReader(w, r.Body, limit+1)
 	var in io.Reader = packed
 	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {
@@ -51,7 +51,7 @@ func bodyError(err error) error {
 		return tooLarge()
 	}
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return Errorf(http.StatusBadRequest, "Bad Request: the body is cut short or is not the gzip it is said to be")
+		return Errorf(http.StatusBadRequest, "Bad Request: the body is truncated or is not gzip")
 	}
 	return Errorf(http.StatusBadRequest, "Bad Request: the body cannot be read")
 }

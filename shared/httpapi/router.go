@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,42 +10,47 @@ import (
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
-// Handler answers a request or says why not.
+// Handler answers a request, or returns why it cannot.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Router is a ServeMux whose every answer is JSON and readable from any web
-// page: an unknown path, a wrong method, a failure and a crash included. Paths
-// are matched as they were escaped, so that a token may hold a slash.
+// Router is a ServeMux whose every answer is JSON and readable from any web page,
+// including those to an unknown path, a wrong method, a failure and a panic. It
+// matches paths as they were escaped, so that a token may hold a slash.
 type Router struct {
 	mux *http.ServeMux
 	log *slog.Logger
 	// NotFound is the message for a path that does not exist.
 	NotFound string
+	// Transient reports whether an error that Status does not know may be gone at
+	// the next attempt. It may be nil.
+	Transient func(error) bool
 }
 
-// NewRouter makes a Router without routes.
+// NewRouter returns a Router without routes.
 func NewRouter(log *slog.Logger) *Router {
 	return &Router{mux: http.NewServeMux(), log: log, NotFound: "Path not supported by this API: functions/README.md lists its routes"}
 }
 
-// Handle adds a route, with a pattern as http.ServeMux has them.
+// Handle adds a route, with a pattern of http.ServeMux.
 func (rt *Router) Handle(pattern string, h Handler) {
 	rt.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
-			WriteError(rt.log, w, r, err)
+			rt.fail(w, r, err)
 		}
 	})
 }
 
-// ServeHTTP routes a request, and answers in JSON where no route takes it.
+// ServeHTTP routes a request, and answers in JSON if no route takes it. It is the
+// one place where the telemetry of a request begins and ends, for all functions:
+// log lines carry the request's trace, and a panic or a failure is logged.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	AllowOrigin(w.Header())
 	r = r.WithContext(telemetry.WithTrace(r.Context(), r.Header))
 	defer func() {
 		if cause := recover(); cause != nil {
-			WriteError(rt.log, w, r, fmt.Errorf("crash: %v\n%s", cause, debug.Stack()))
+			rt.fail(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 		}
 	}()
+	allowOrigin(w.Header())
 	if r.Method == http.MethodOptions {
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -56,16 +62,34 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rt.mux.ServeHTTP(w, r)
 }
 
-// refuse turns the mux's own answer, plain text, into the JSON one.
+// fail answers with {"status":N,"message":"..."}, and logs what is not the
+// client's mistake.
+func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
+	code, message := Status(err)
+	if code == http.StatusInternalServerError && rt.Transient != nil && rt.Transient(err) {
+		code, message = http.StatusServiceUnavailable, unavailable
+	}
+	if code >= http.StatusInternalServerError && r.Context().Err() == nil { // else the client is gone
+		rt.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
+			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", code), slog.Any("error", err))
+	}
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	body, _ := json.Marshal(statusMessage{code, message})
+	writeBody(w, code, body)
+}
+
+// refuse replaces the mux's own answer, which is plain text.
 func (rt *Router) refuse(handler http.Handler, w http.ResponseWriter, r *http.Request) {
 	plain := answer{header: http.Header{}}
 	handler.ServeHTTP(&plain, r)
 	if plain.status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", plain.header.Get("Allow"))
-		WriteError(rt.log, w, r, Errorf(http.StatusMethodNotAllowed, "Method Not Allowed"))
+		rt.fail(w, r, Errorf(http.StatusMethodNotAllowed, "Method Not Allowed"))
 		return
 	}
-	WriteError(rt.log, w, r, Errorf(http.StatusNotFound, "%s", rt.NotFound))
+	rt.fail(w, r, Errorf(http.StatusNotFound, "%s", rt.NotFound))
 }
 
 // answer keeps the status and the header of an answer that is not sent.
@@ -78,9 +102,9 @@ func (a *answer) Header() http.Header         { return a.header }
 func (a *answer) WriteHeader(code int)        { a.status = code }
 func (a *answer) Write(b []byte) (int, error) { return len(b), nil }
 
-// AllowOrigin lets web pages of any origin call and read the answer: keys, not
-// cookies, say who calls.
-func AllowOrigin(h http.Header) {
+// allowOrigin lets web pages of any origin call the API and read its answers. Keys
+// authenticate a caller, not cookies.
+func allowOrigin(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "content-type, x-algolia-application-id, x-algolia-api-key, x-algolia-agent, "+

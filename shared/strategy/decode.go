@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // wire is a strategy as clients send it. Pointers distinguish a missing or null
@@ -40,7 +41,7 @@ type wireFacet struct {
 // the optional keys halfLives and aliases, for which null or empty equals
 // absent. It refuses unknown keys (names are case-sensitive), repeated keys,
 // wrong types and values beyond the limits. Integers must be written as
-// integers: it refuses 10.0 and 1e2 like 1.5. Every error is an *Invalid.
+// integers: it refuses 10.0 and 1e2 like 1.5. Every error is a *fault.Error.
 func Decode(body []byte) (Strategy, error) {
 	// Syntax first: a truncated body is invalid JSON, whatever else is wrong
 	// with it.
@@ -70,7 +71,7 @@ func checkSyntax(body []byte) error {
 	}
 	var v jsontext.Value
 	err := json.Unmarshal(body, &v, jsontext.AllowDuplicateNames(true))
-	return &Invalid{Syntax: true, Message: fmt.Sprintf("the strategy is not valid JSON: %s", reason(err))}
+	return fault.New(fault.Malformed, "the strategy is not valid JSON: %s", reason(err))
 }
 
 // reason returns the JSON library's message without the library's name.

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -20,7 +21,7 @@ func TestDecodeScenarios(t *testing.T) {
 		}
 		s, err := strategy.Decode([]byte(d.Input))
 		if err != nil {
-			return fmt.Sprintf("%d %s\n", status(t, err), err)
+			return fmt.Sprintf("%s %s\n", kind(t, err), err)
 		}
 		b, err := json.MarshalIndent(s, "", "  ")
 		if err != nil {
@@ -30,17 +31,14 @@ func TestDecodeScenarios(t *testing.T) {
 	})
 }
 
-// status is what the HTTP layer answers.
-func status(t testing.TB, err error) int {
+// kind is the kind of a refusal.
+func kind(t testing.TB, err error) fault.Kind {
 	t.Helper()
-	var refusal *strategy.Invalid
+	var refusal *fault.Error
 	if !errors.As(err, &refusal) {
-		t.Fatalf("error is a %T, want *strategy.Invalid: %v", err, err)
+		t.Fatalf("error is a %T, want *fault.Error: %v", err, err)
 	}
-	if refusal.Syntax {
-		return 400
-	}
-	return 422
+	return refusal.Kind
 }
 
 // sizeLimits grow one thing each to any size.
@@ -126,8 +124,8 @@ func TestSizeLimits(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%d are accepted", test.most+1)
 			}
-			if status(t, err) != 422 || err.Error() != test.message {
-				t.Errorf("got %d %s\nwant 422 %s", status(t, err), err, test.message)
+			if kind(t, err) != fault.Invalid || err.Error() != test.message {
+				t.Errorf("got %s %s\nwant invalid %s", kind(t, err), err, test.message)
 			}
 		})
 	}
@@ -158,7 +156,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		s, err := strategy.Decode(body)
 		if err != nil {
-			if status(t, err) == 400 && json.Valid(body) && !strings.Contains(err.Error(), "UTF-8") && !strings.Contains(err.Error(), "surrogate") {
+			if kind(t, err) == fault.Malformed && json.Valid(body) && !strings.Contains(err.Error(), "UTF-8") && !strings.Contains(err.Error(), "surrogate") {
 				t.Errorf("valid JSON called a syntax error: %v", err)
 			}
 			return

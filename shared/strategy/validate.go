@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Limits of a strategy. Algolia publishes only the limit of the impact. The
@@ -27,21 +28,12 @@ const (
 // eventTypes are the types that score. Algolia's instantsearch events do not.
 var eventTypes = []event.Type{event.Click, event.Conversion, event.View}
 
-// Invalid says why a strategy was refused.
-type Invalid struct {
-	Message string // for the client
-	Syntax  bool   // the body is not JSON: status 400, otherwise 422
-}
-
-// Error returns the message.
-func (e *Invalid) Error() string { return e.Message }
-
 func invalid(format string, args ...any) error {
-	return &Invalid{Message: fmt.Sprintf(format, args...)}
+	return fault.New(fault.Invalid, format, args...)
 }
 
-// Validate checks s against the limits. It returns the first fault as an
-// *Invalid, or nil.
+// Validate checks s against the limits. It returns the first fault as a
+// *fault.Error, or nil.
 func (s Strategy) Validate() error {
 	checks := []func() error{s.checkEvents, s.checkFacets, s.checkImpact, s.checkHalfLives, s.checkAliases, s.checkSize}
 	for _, check := range checks {

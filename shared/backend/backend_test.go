@@ -1,0 +1,49 @@
+package backend_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+func base() backend.Base {
+	return backend.New(slog.New(slog.DiscardHandler), time.Now, nil, config.NewMemory(), config.TTL)
+}
+
+func TestFaultsOfBackends(t *testing.T) {
+	for code, want := range map[codes.Code]int{
+		codes.Unavailable:      http.StatusServiceUnavailable,
+		codes.Aborted:          http.StatusServiceUnavailable,
+		codes.PermissionDenied: http.StatusInternalServerError,
+		codes.NotFound:         http.StatusInternalServerError,
+	} {
+		rt := base().Router()
+		rt.Handle("GET /", func(http.ResponseWriter, *http.Request) error {
+			return fmt.Errorf("read: %w", status.Error(code, "a fault"))
+		})
+		w := httptest.NewRecorder()
+		rt.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		if retry := w.Header().Get("Retry-After"); w.Code != want || (retry != "") != (want == http.StatusServiceUnavailable) {
+			t.Errorf("%v: %d %s, Retry-After %q, want %d", code, w.Code, w.Body, retry, want)
+		}
+	}
+}
+
+func TestMetricsArePrivate(t *testing.T) {
+	for want, rt := range map[int]http.Handler{http.StatusNotFound: base().Router(), http.StatusOK: base().PrivateRouter()} {
+		w := httptest.NewRecorder()
+		rt.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		if w.Code != want {
+			t.Errorf("GET /metrics: %d, want %d", w.Code, want)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Package fault has the one type of error by which a domain package refuses what
+// a client sent. It says what kind of fault it is; package httpapi gives each
+// kind its HTTP status, so that the domain knows no HTTP.
+package fault
+
+import "fmt"
+
+// Kind says what is wrong with a request.
+type Kind int
+
+const (
+	// Malformed: the body is not JSON, or does not have the form asked for.
+	Malformed Kind = iota + 1
+	// Invalid: the body has the form asked for, and breaks a rule.
+	Invalid
+	// TooLarge: the body or a part of it exceeds a limit.
+	TooLarge
+	// Unauthenticated: the app and the key do not belong together.
+	Unauthenticated
+	// Forbidden: the key does not permit the request.
+	Forbidden
+)
+
+var names = [...]string{"unknown", "malformed", "invalid", "too large", "unauthenticated", "forbidden"}
+
+// String returns the kind in words.
+func (k Kind) String() string { return names[k] }
+
+// Error is a refusal of what a client sent. It is final: sending the same again
+// is refused again.
+type Error struct {
+	Kind Kind
+	// Message is for the client.
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// New returns an Error.
+func New(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
