@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -67,7 +68,7 @@ func (p process) known(ctx context.Context, app config.App, events map[enrich.Pl
 	known := make(map[enrich.Place]int, len(events))
 	err := p.Store.Log(app.ID, app.Log).ReadOriginals(ctx, spans, func(user string, row store.LogRow, original []byte) error {
 		at := enrich.Place{User: user, Time: row.Time, ID: row.ID}
-		o, err := enrich.ReadOriginal(original)
+		o, err := schema.ParseOriginal(original)
 		if err != nil {
 			o.UnknownObjects = events[at] // what cannot be read is written anew
 		}

@@ -1,11 +1,9 @@
-// Package enrich turns the object ids of events into filters, with what the
-// catalog in Bigtable says of them at the moment the events are received.
+// Package enrich turns the object ids of events into filters: it reads the objects
+// from the catalog in Bigtable when the events are received. It makes the rows that
+// the events get in the log.
 //
-// It says how events go to the log with their filters and what the log keeps of
-// them as they were sent, and reads that again where the catalog came late.
-//
-// It holds a cache of objects that are asked for often. Only objects that are
-// there are cached: an object that was saved a moment ago is found.
+// It caches objects that are read often. An object that does not exist is not cached,
+// so that an object is found as soon as it is saved.
 package enrich
 
 import (
@@ -25,11 +23,11 @@ import (
 )
 
 const (
-	// cacheTTL is how long a changed object may still count as it was.
+	// cacheTTL is how long a change of an object may go unnoticed.
 	cacheTTL = 5 * time.Second
-	// cacheSize in objects, and the most filters an object may have to be kept: at
-	// some ten filters of some sixty bytes it comes to tens of megabytes, at the
-	// worst to some hundreds.
+	// cacheSize is in objects; an object with more than cachedFilters filters is not
+	// cached. With ten filters of sixty bytes each the cache takes tens of megabytes,
+	// in the worst case some hundreds.
 	cacheSize     = 20_000
 	cachedFilters = 100
 )
@@ -40,7 +38,7 @@ type Catalog interface {
 	ReadRecords(ctx context.Context, app string, refs []store.ObjectRef) (map[store.ObjectRef][]byte, error)
 }
 
-// Enricher resolves objects. Safe for concurrent use.
+// Enricher resolves objects. It is safe for concurrent use.
 type Enricher struct {
 	objects  Catalog
 	settings settings
@@ -78,8 +76,8 @@ func newEnricher(objects Catalog, s settings) (*Enricher, error) {
 	return &Enricher{objects: objects, settings: s, cache: cache}, nil
 }
 
-// Resolve reads the filters of every object that the events name: one read for
-// all that are not cached.
+// Resolve returns the filters of every known object that the events name. It reads
+// the objects that are not cached together.
 func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
 	found := bus.Objects{}
 	asked := map[store.ObjectRef]bool{}
@@ -136,7 +134,8 @@ func (e *Enricher) read(ctx context.Context, app string, refs []store.ObjectRef,
 		}
 		e.keep(app, ref, f.Filters, f.SettingsVersion, now, into)
 	}
-	// The settings changed after these were stored: their records are read.
+	// The settings have changed since these filters were stored: derive them from the
+	// records.
 	records, err := e.objects.ReadRecords(ctx, app, stale)
 	if err != nil {
 		return fmt.Errorf("resolve objects under new settings: %w", err)
@@ -160,7 +159,7 @@ func (e *Enricher) keep(app string, ref store.ObjectRef, filters []event.Filter,
 	if len(list) > cachedFilters {
 		return
 	}
-	// The reference aliases the body that named it; the cache must not keep that.
+	// The reference is part of the request's body, which the cache must not retain.
 	ref = store.ObjectRef{Index: strings.Clone(ref.Index), ID: strings.Clone(ref.ID)}
 	e.cache.Add(cacheKey{app, ref}, cached{list, version, now})
 }

@@ -1,18 +1,15 @@
 package enrich
 
 import (
-	"encoding/json"
-	"strconv"
-
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// LogEvents are the events as they go to the log, with the filters that their
-// objects had. Instantsearch events are left out: they are accepted and not
-// stored.
+// LogEvents returns the events as they are logged, with the filters of their objects.
+// It leaves out instantsearch events, which are accepted and not stored.
 func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []store.LogEvent {
 	entries := make([]store.LogEvent, 0, len(events))
 	for i := range events {
@@ -25,8 +22,17 @@ func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []st
 	return entries
 }
 
-// Relogged are events of the log as they go there again, in their old places, with
-// the filters that their objects have now.
+// Logged decodes the original of the event in a row of the log.
+func Logged(o schema.Original, user string, ms int64, id string) (bus.Logged, error) {
+	e, err := o.Decode()
+	if err != nil {
+		return bus.Logged{}, err
+	}
+	return bus.Logged{User: user, Time: ms, ID: id, ReceivedAt: o.ReceivedAt, Event: e}, nil
+}
+
+// Relogged returns events of the log as they replace their rows, with the current
+// filters of their objects.
 func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
 	entries := make([]store.LogEvent, len(events))
 	for i := range events {
@@ -37,24 +43,25 @@ func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
 }
 
 func logEvent(e *event.Event, user string, time int64, id string, objects bus.Objects, receivedAt int64) store.LogEvent {
+	original := schema.Original{ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, objects), Event: e.Raw}
 	return store.LogEvent{
 		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name,
-		Counts: Counts(e, objects), Original: original(e, objects, receivedAt),
+		Counts: Counts(e, objects), Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
 	}
 }
 
-// Place is where an event lies in the log of its app.
+// Place is the key of an event in the log of its app.
 type Place struct {
 	User string
 	Time int64 // ms
 	ID   string
 }
 
-// PlaceOf is the place of an event that goes to the log.
+// PlaceOf returns the place of an event that is to be logged.
 func PlaceOf(e *store.LogEvent) Place { return Place{e.User, e.Time, e.ID} }
 
-// Incomplete are the events that LogEvents writes without all of their filters, and
-// how many of the objects of each the catalog does not know.
+// Incomplete returns the events that LogEvents logs without all of their filters, and
+// how many objects of each the catalog does not know.
 func Incomplete(events []event.Event, objects bus.Objects) map[Place]int {
 	incomplete := map[Place]int{}
 	for i := range events {
@@ -66,24 +73,8 @@ func Incomplete(events []event.Event, objects bus.Objects) map[Place]int {
 	return incomplete
 }
 
-// original is the event as it is kept beside its filters:
-// {"receivedAt":1700000000000,"index":"products","event":{...as sent...}}, with
-// "unknownObjects":2 before the event where the catalog did not know so many of
-// its objects.
-func original(e *event.Event, objects bus.Objects, receivedAt int64) []byte {
-	index, _ := json.Marshal(e.Index)
-	b := make([]byte, 0, len(e.Raw)+len(index)+64)
-	b = strconv.AppendInt(append(b, `{"receivedAt":`...), receivedAt, 10)
-	b = append(append(b, `,"index":`...), index...)
-	if n := UnknownObjects(e, objects); n > 0 {
-		b = strconv.AppendInt(append(b, `,"unknownObjects":`...), int64(n), 10)
-	}
-	b = append(b, `,"event":`...)
-	return append(append(b, e.Raw...), '}')
-}
-
-// UnknownObjects counts the objects of an event that the catalog does not know:
-// those that are absent, unlike those that have no filters.
+// UnknownObjects counts the objects of an event that the catalog does not know. A
+// known object may have no filters.
 func UnknownObjects(e *event.Event, objects bus.Objects) int {
 	known, n := objects[e.Index], 0
 	for _, id := range e.ObjectIDs {
@@ -94,8 +85,8 @@ func UnknownObjects(e *event.Event, objects bus.Objects) int {
 	return n
 }
 
-// Counts are the raw filters of an event: how many of its objects carry each,
-// or 1 for filters that the event itself gives.
+// Counts returns the raw filters of an event, each with how many of its objects have
+// it. A filter that the event itself gives counts 1.
 func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	if len(e.ObjectIDs) == 0 {
 		counts := make([]affinity.Count, len(e.Filters))
@@ -127,7 +118,7 @@ func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	return counts
 }
 
-// countsOf are the filters of one object.
+// countsOf returns the filters of one object.
 func countsOf(filters []bus.Filter) []affinity.Count {
 	counts := make([]affinity.Count, len(filters))
 	for i, f := range filters {

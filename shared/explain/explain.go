@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -125,7 +126,7 @@ func (x *Explanation) Add(e affinity.Event, original []byte) {
 
 // inside takes an event that is in the window.
 func (x *Explanation) inside(e affinity.Event, original []byte) {
-	o, err := readOriginal(original)
+	o, err := schema.ParseOriginal(original) // of a damaged one o has what could be read
 	readable := err == nil
 	if o.UnknownObjects > 0 {
 		x.events.WithUnknownObjects++
@@ -133,8 +134,9 @@ func (x *Explanation) inside(e affinity.Event, original []byte) {
 		x.seen.indexes.add(o.Index)
 	}
 	pair := affinity.Pair{Type: string(e.Type), Name: e.Name}
-	if pair.Type == "" { // an event without filters has no column that tells
-		pair, readable = o.pair()
+	if pair.Type == "" && readable { // without filters, the original alone has type and name
+		e, err := o.Decode()
+		pair, readable = affinity.Pair{Type: string(e.Type), Name: e.Name}, err == nil
 	}
 	if !readable {
 		x.seen.unreadable++

@@ -157,7 +157,8 @@ func checkSum(t interface {
 	}
 }
 
-func TestAnOriginalThatCannotBeReadIsTold(t *testing.T) {
+// A damaged original is reported, and counts as far as it can be read.
+func TestDamagedOriginals(t *testing.T) {
 	x := explain.New(explain.Question{Window: affinity.Window{Now: now}, StrategyVersion: 1})
 	x.Add(affinity.Event{Time: now}, []byte("{"))
 	x.Add(affinity.Event{Time: now}, []byte("{}"))
@@ -165,6 +166,12 @@ func TestAnOriginalThatCannotBeReadIsTold(t *testing.T) {
 	checkSum(t, a.Events)
 	if !a.Known || !slices.Contains(a.Reasons, "what was sent cannot be read any more of 2 events") {
 		t.Errorf("%+v", a)
+	}
+	x.Add(affinity.Event{Time: now}, []byte(`{"index":"i","unknownObjects":2,"event":{"eventType":"view"}}`)) // no receivedAt
+	a = x.Answer()
+	checkSum(t, a.Events)
+	if a.Events.WithUnknownObjects != 1 || !slices.Contains(a.Reasons, "what was sent cannot be read any more of 3 events") {
+		t.Errorf("without the time of receipt: %+v", a)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -130,13 +131,12 @@ func (p *parts) keep(c part) {
 
 // complete reads from the original what the log's columns do not tell.
 func (c *part) complete() {
-	o, err := readOriginal(c.original)
-	c.original = nil
+	o, err := schema.ParseOriginal(c.original)
+	c.original, c.Index = nil, o.Index
 	if err != nil {
 		return
 	}
-	c.Index = o.Index
-	if e, ok := o.decode(); ok {
+	if e, err := o.Decode(); err == nil {
 		c.QueryID = strings.Clone(e.QueryID)
 		for _, id := range e.ObjectIDs {
 			c.ObjectIDs = append(c.ObjectIDs, strings.Clone(id))

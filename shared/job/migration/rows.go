@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -43,10 +42,10 @@ func kind(original []byte) (event.Type, string, error) {
 	if len(original) == 0 {
 		return "", "", errors.New("it is empty")
 	}
-	o, err := enrich.ReadOriginal(original)
+	o, err := schema.ParseOriginal(original)
 	if err != nil {
 		return "", "", err
 	}
-	logged, err := o.Logged("", 0, "")
-	return logged.Event.Type, logged.Event.Name, err
+	e, err := o.Decode()
+	return e.Type, e.Name, err
 }

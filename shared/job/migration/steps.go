@@ -138,7 +138,7 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 	if s.undoing() {
 		// Some processes still read the new schema, which the rollback would stop
 		// writing. Besides, an operator who asks twice need not mean it.
-		return s, outOfOrder("The undone cutover has not propagated yet: the move can be abandoned in %.0f seconds", s.Propagation.Seconds()+1)
+		return s, outOfOrder("The undone cutover has not propagated yet: the move can be abandoned in %.0f s", s.Propagation.Seconds()+1)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write, a.Move.Phase, a.Move.Job = []schema.Name{a.Move.From}, config.RollingBack, m.newID(kindDrop)
@@ -160,7 +160,7 @@ func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Statu
 	case s.Active() && phase != config.CutOver && phase != config.Dropping:
 		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote", s.Move.To, phase)
 	case phase == config.CutOver && s.Propagation > 0:
-		return s, outOfOrder("The cutover has not propagated yet: in %.0f seconds %s can be dropped", s.Propagation.Seconds()+1, n)
+		return s, outOfOrder("The cutover has not propagated yet: in %.0f s %s can be dropped", s.Propagation.Seconds()+1, n)
 	case s.incomplete != "":
 		return s, outOfOrder("%s: run `affinity schema rollback` to undo the cutover, then `affinity schema backfill` for the current retention", s.incomplete)
 	}

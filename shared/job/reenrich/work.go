@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -163,11 +164,11 @@ func (s *pass) pick(e store.Entry) error {
 	if e.Fault != nil {
 		return e.Fault
 	}
-	o, err := enrich.ReadOriginal(e.Original)
+	o, err := schema.ParseOriginal(e.Original)
 	if err != nil || o.UnknownObjects == 0 {
 		return err
 	}
-	logged, err := o.Logged(e.User, e.Time, e.ID)
+	logged, err := enrich.Logged(o, e.User, e.Time, e.ID)
 	if err != nil {
 		return err
 	}

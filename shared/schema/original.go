@@ -1,0 +1,59 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// Original is the value of the cell m:event, which rows of both schemas have: the
+// event as it was sent, and what is needed to decode it again. The value is JSON:
+//
+//	{"receivedAt":1700000000000,"index":"products","unknownObjects":2,"event":{...}}
+type Original struct {
+	ReceivedAt int64  `json:"receivedAt"` // ms
+	Index      string `json:"index"`      // of an event that does not name one
+	// UnknownObjects is how many of the event's objects the catalog did not know. The
+	// value has the member only if there are any.
+	UnknownObjects int             `json:"unknownObjects"`
+	Event          json.RawMessage `json:"event"` // as it was sent
+}
+
+// Append appends the value of the cell.
+func (o Original) Append(dst []byte) []byte {
+	index, _ := json.Marshal(o.Index)
+	dst = strconv.AppendInt(append(dst, `{"receivedAt":`...), o.ReceivedAt, 10)
+	dst = append(append(dst, `,"index":`...), index...)
+	if o.UnknownObjects > 0 {
+		dst = strconv.AppendInt(append(dst, `,"unknownObjects":`...), int64(o.UnknownObjects), 10)
+	}
+	dst = append(dst, `,"event":`...)
+	return append(append(dst, o.Event...), '}')
+}
+
+// ParseOriginal reads a value that Append made. The event is not decoded yet. The
+// value is damaged if it is not JSON, or lacks the event or the time of its receipt:
+// then ParseOriginal returns an error, and as much of the value as it could read.
+func ParseOriginal(b []byte) (Original, error) {
+	var o Original
+	if err := json.Unmarshal(b, &o); err != nil {
+		return o, fmt.Errorf("read the original of an event: %w", err)
+	}
+	if len(o.Event) == 0 || o.ReceivedAt <= 0 || o.UnknownObjects < 0 {
+		return o, errors.New("read the original of an event: the event or the time of its receipt is missing")
+	}
+	return o, nil
+}
+
+// Decode decodes the event as it was decoded when it was received.
+func (o Original) Decode() (event.Event, error) {
+	e, err := event.Decode(o.Event, event.Rules{Now: time.UnixMilli(o.ReceivedAt), Index: o.Index, AnySize: true})
+	if err != nil {
+		return event.Event{}, fmt.Errorf("decode the original of an event: %w", err)
+	}
+	return e, nil
+}
