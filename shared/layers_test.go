@@ -53,14 +53,14 @@ var layers = []struct {
 	{"shared/store", "affinity event history schema terraform", "bigtable grpc"},
 	{"shared/enrich", "affinity bus catalog config event schema store", ""},
 	{"shared/profile", "affinity config history store", ""},
-	{"shared/audit", "affinity config event history queue schema store telemetry", "grpc"},
+	{"shared/audit", "affinity config event history queue schema store telemetry", ""},
 
 	// Jobs: work over all users of an app.
 	{"shared/job", "affinity config queue", ""},
 	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
-	{"shared/job/reenrich", "affinity bus config enrich event job profile store", ""},
-	{"shared/job/migration", "affinity config enrich event history job schema store", "grpc"},
+	{"shared/job/reenrich", "affinity bus config enrich event job profile schema store", ""},
+	{"shared/job/migration", "affinity config event history job schema store", ""},
 
 	// What functions are made of.
 	{"shared/function", "httpapi telemetry", "http"},
@@ -76,7 +76,7 @@ var layers = []struct {
 	{"functions/catalog", "api auth backend catalog config fault function httpapi store", "http"},
 	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/recompute job/reenrich profile queue queue/taskqueue schema", "http"},
 	{"functions/docs", "openapi", "http"},
-	{"functions/process", "backend bus config enrich event function history httpapi profile store", "http"},
+	{"functions/process", "backend bus config enrich event function history httpapi profile schema store", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus config function httpapi job profile purge queue queue/taskqueue", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may

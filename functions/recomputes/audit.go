@@ -41,7 +41,7 @@ func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	report.Tell(ctx, rc.Log, rc.Metrics, app.ID)
+	report.Log(ctx, rc.Log, rc.Metrics, app.ID)
 	answer, err := renderAudit(report)
 	if err != nil {
 		return err

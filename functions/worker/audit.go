@@ -60,7 +60,7 @@ func (wk worker) audit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	report.Tell(ctx, wk.Log, wk.Metrics, app.ID)
+	report.Log(ctx, wk.Log, wk.Metrics, app.ID)
 	if report.Compared < report.Sampled {
 		wk.Log.LogAttrs(ctx, slog.LevelWarn, "audit ran out of time", slog.String("app", app.ID),
 			slog.Int("sampled", report.Sampled), slog.Int("compared", report.Compared))

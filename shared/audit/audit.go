@@ -1,8 +1,8 @@
-// Package audit holds a running engine to its law: for a sample of users it
-// compares what clients are served, and what would be computed for them, with
-// the formula over every event in the log, and names each difference. It shares
-// no code with what it checks but the formula's reference and the reading of the
-// log. It keeps nothing; users, histories and the log lie in Bigtable.
+// Package audit checks a running engine. For a sample of users it compares the
+// profiles that clients are served, and those that would be computed for them, with
+// the formula over every event in the log, and lists each difference. It shares no
+// code with the engine except for the formula's reference and the reading of the
+// log. It keeps nothing; users, histories and the log are in Bigtable.
 package audit
 
 import (
@@ -14,9 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/googleapis/gax-go/v2"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
@@ -25,25 +24,25 @@ import (
 )
 
 const (
-	// MaxSample is the most users of one audit.
+	// MaxSample is how many users an audit may have.
 	MaxSample = 10_000
-	// maxKeys is how many users' keys are read at most to choose a sample from.
+	// maxKeys is from how many users the sample is chosen at most.
 	maxKeys = 50_000
 
-	// batchUsers are read together, maxReadings batches at a time: each may hold
-	// referenceEvents events. Batches that wait hold nearly nothing.
+	// batchUsers are read together, maxReadings batches at a time. A batch that is
+	// read holds up to referenceEvents events, a waiting one nearly nothing.
 	batchUsers  = 50
 	maxReadings = 2
 	maxBatches  = 16
-	// referenceEvents of a user are compared with the reference; of users with more
-	// they are added up by a scorer as they are read.
+	// referenceEvents is how many events of a user are compared with the reference.
+	// If a user has more, a scorer adds them up as they are read.
 	referenceEvents = 200_000
-	// MaxDifferences are kept in a report; further ones are counted.
+	// MaxDifferences is how many differences a report lists; it counts the others.
 	MaxDifferences = 10_000
 )
 
-// pauses come before each further reading of a user who differs: what was under
-// way must have had time to end.
+// pauses come before each further reading of a user who differs, so that what was
+// being written has been written.
 var pauses = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
 
 // Store is what an audit reads.
@@ -59,47 +58,36 @@ type Engine interface {
 	Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error)
 }
 
-// Apps is the configuration itself, not a cache of it.
+// Apps reads the configuration itself, not a cache of it.
 type Apps interface {
 	App(ctx context.Context, appID string) (config.App, error)
 }
 
-// Auditor audits apps. Safe for concurrent use.
+// Auditor audits apps. It is safe for concurrent use.
 type Auditor struct {
-	store  Store
-	engine Engine
-	apps   Apps
-	wait   func(context.Context, time.Duration) error
-	most   int // events of a user that the reference takes
+	store     Store
+	engine    Engine
+	apps      Apps
+	sleep     func(context.Context, time.Duration) error
+	maxEvents int // of a user, for the reference
 }
 
 // New makes an Auditor.
 func New(s Store, e Engine, apps Apps) *Auditor {
-	return &Auditor{store: s, engine: e, apps: apps, wait: wait, most: referenceEvents}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return &Auditor{store: s, engine: e, apps: apps, sleep: gax.Sleep, maxEvents: referenceEvents}
 }
 
 // Report is the outcome of an audit.
 type Report struct {
 	Sampled  int `json:"sampled"`
-	Compared int `json:"compared"` // fewer than Sampled: the time was up
-	Stored   int `json:"stored"`   // of Compared, whose stored profile could be served and was compared too
+	Compared int `json:"compared"` // fewer than Sampled if the time was up
+	Stored   int `json:"stored"`   // of Compared, those with a stored profile that could be served
 	Events   int `json:"events"`   // of the users compared
-	// ByScorer counts users with too many events for the reference: a scorer over
-	// their log took its place.
+	// ByScorer counts users with too many events for the reference: they were compared
+	// with a scorer over their log.
 	ByScorer  int `json:"byScorer"`
 	Differing int `json:"differing"` // users
-	// Differences names at most MaxDifferences; Omitted counts the others.
+	// Differences lists at most MaxDifferences; Omitted counts the others.
 	Differences []Difference `json:"differences"`
 	Omitted     int          `json:"omitted,omitempty"`
 }
@@ -113,13 +101,12 @@ func (a *Auditor) Sample(ctx context.Context, app config.App, n int) (Report, er
 	return a.Run(ctx, app, users)
 }
 
-// Run compares users of an app, whose configuration should be read past any
-// cache. When ctx reaches its deadline it ends with what was compared until then,
-// which is no error.
+// Run compares users of an app, whose configuration should be read past any cache.
+// When ctx reaches its deadline Run reports what it has compared, without an error.
 func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Report, error) {
 	r := &run{
 		Auditor: a, app: app, compiled: affinity.Compile(app.Strategy), readings: make(chan struct{}, maxReadings),
-		report: Report{Sampled: len(users), Differences: []Difference{}},
+		result: Report{Sampled: len(users), Differences: []Difference{}},
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxBatches)
@@ -136,18 +123,18 @@ func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Repo
 	if err != nil && !timeIsUp(ctx, err) {
 		return Report{}, fmt.Errorf("audit %s: %w", app.ID, err)
 	}
-	slices.SortStableFunc(r.report.Differences, func(a, b Difference) int { return store.UserOrder(a.User, b.User) })
-	return r.report, nil
+	slices.SortStableFunc(r.result.Differences, func(a, b Difference) int { return store.UserOrder(a.User, b.User) })
+	return r.result, nil
 }
 
-// timeIsUp tells whether an error only says that the context's deadline is here.
-// The other side of a request may see it a little earlier.
+// timeIsUp reports whether an error only means that ctx has reached its deadline. The
+// server of a request may notice the deadline a little earlier.
 func timeIsUp(ctx context.Context, err error) bool {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return true
 	}
 	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) < time.Second && status.Code(err) == codes.DeadlineExceeded
+	return ok && time.Until(deadline) < time.Second && store.TimedOut(err)
 }
 
 // run is one audit.
@@ -155,14 +142,14 @@ type run struct {
 	*Auditor
 	app      config.App
 	compiled *affinity.Compiled
-	readings chan struct{} // one item a batch that is being read
+	readings chan struct{} // an item for each batch that is being read
 
 	mu     sync.Mutex
-	report Report
+	result Report
 }
 
-// batch compares some users: those who differ again and again, until they do not
-// or have for long enough.
+// batch compares some users. It reads users who differ again after each pause; users
+// who still differ at the last reading go into the report.
 func (r *run) batch(ctx context.Context, users []string) error {
 	earlier := map[string]marks{}
 	for n := 0; ; n++ {
@@ -173,7 +160,7 @@ func (r *run) batch(ctx context.Context, users []string) error {
 		var again []string
 		for _, f := range found {
 			if len(f.differences) == 0 || n == len(pauses) {
-				r.done(f)
+				r.report(f)
 				continue
 			}
 			again = append(again, f.user)
@@ -184,17 +171,17 @@ func (r *run) batch(ctx context.Context, users []string) error {
 		if users = again; len(users) == 0 {
 			return nil
 		}
-		if err := r.wait(ctx, pauses[n]); err != nil {
+		if err := r.sleep(ctx, pauses[n]); err != nil {
 			return err
 		}
 	}
 }
 
-// done takes a user's outcome into the report.
-func (r *run) done(f finding) {
+// report adds a user's outcome to the report.
+func (r *run) report(f finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &r.report
+	p := &r.result
 	p.Compared++
 	p.Events += f.events
 	if f.withStored {

@@ -255,7 +255,7 @@ func TestABusyUser(t *testing.T) {
 // Users of more events than the reference takes are compared with a scorer.
 func TestManyEventsGoToAScorer(t *testing.T) {
 	b := newBench(t)
-	b.audit.TakeByReference(5)
+	b.audit.SetMaxEvents(5)
 	for i := range int64(6) {
 		b.apply(bought("many", b.clock-i*day, "Rouge", "Acme"), bought("few", b.clock-(i+1)%5*day, "Red", "Acme"))
 	}
@@ -352,7 +352,7 @@ func TestTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	order, err := audit.Decode(task.Body)
-	if err != nil || order != (audit.Order{App: "shop", Sample: 200}) || task.Path != "/audit" || !strings.HasSuffix(task.Name, "-audit-shop-2026-11-20") {
+	if err != nil || order != (audit.Request{App: "shop", Sample: 200}) || task.Path != "/audit" || !strings.HasSuffix(task.Name, "-audit-shop-2026-11-20") {
 		t.Errorf("%+v, %+v, %v", task, order, err)
 	}
 	for _, body := range []string{``, `{}`, `{"app":"a,b","sample":1}`, `{"app":"a","sample":0}`, `{"app":"a","sample":10001}`} {

@@ -66,7 +66,7 @@ func newBench(t *testing.T) *bench {
 
 // onWait has something happen while an auditor waits.
 func (b *bench) onWait(f func()) {
-	b.audit.OnWait(func(ctx context.Context, _ time.Duration) error {
+	b.audit.OnSleep(func(ctx context.Context, _ time.Duration) error {
 		b.waits++
 		f()
 		return ctx.Err()

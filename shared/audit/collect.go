@@ -11,17 +11,16 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// marks are hashes of the places of events in a log, 8 bytes each: enough to know
-// an event again, however many there are.
+// marks are hashes of the positions of a user's events, 8 bytes each, by which a
+// further reading recognizes the events of the first.
 type marks []uint64
 
 var seed = maphash.MakeSeed()
 
 func mark(p history.Pos) uint64 { return maphash.Comparable(seed, p) }
 
-// collector takes in the log of one user. In a further reading it tells the
-// events of the first from those that came since: the former must count by now,
-// the latter may.
+// collector collects the log of one user. In a further reading it distinguishes the
+// events of the first reading, which must count by now, from newer ones, which may.
 type collector struct {
 	run    *run
 	window affinity.Window
@@ -29,7 +28,7 @@ type collector struct {
 	again  bool  // this is a further one
 
 	events   int
-	seen     marks // of this one, where it is the first
+	seen     marks // of this reading, if it is the first
 	all, old accumulator
 	texts    map[string]string // one copy of each
 }
@@ -43,7 +42,8 @@ func (k *collector) add(row store.LogRow) error {
 	if !k.again {
 		k.seen = append(k.seen, mark(row.Pos))
 	}
-	// The row ends here, unlike its texts: a user's log repeats few of them.
+	// The row's memory is reused, but its texts are kept. A user's log repeats few of
+	// them.
 	e.Type, e.Name = event.Type(k.text(string(e.Type))), k.text(e.Name)
 	for i := range e.Counts {
 		c := &e.Counts[i]
@@ -58,7 +58,8 @@ func (k *collector) add(row store.LogRow) error {
 	return nil
 }
 
-// maxTexts different texts are kept once; what comes after is kept as it comes.
+// maxTexts is how many different texts are kept once each. Further ones are kept for
+// each occurrence.
 const maxTexts = 100_000
 
 func (k *collector) text(s string) string {
@@ -75,10 +76,10 @@ func (k *collector) text(s string) string {
 	return s
 }
 
-// wanted are the profiles that the formula makes of the log: what a client must
-// see at least, and at most. They are the same at the first reading, and where
-// nothing came since.
-func (k *collector) wanted() (low, high affinity.Profile) {
+// bounds returns the profiles that the formula makes of the log: the least and the
+// most that a client may see. They are the same in the first reading, and if no event
+// is newer.
+func (k *collector) bounds() (low, high affinity.Profile) {
 	high = k.all.profile()
 	if !k.again || k.old.n == k.all.n {
 		slices.Sort(k.seen)
@@ -87,8 +88,8 @@ func (k *collector) wanted() (low, high affinity.Profile) {
 	return k.old.profile(), high
 }
 
-// accumulator is the formula over some events of a user: by the reference, or by
-// a scorer once they are too many to be held.
+// accumulator applies the formula to some events of a user: by the reference, or by a
+// scorer once there are too many to hold.
 type accumulator struct {
 	run    *run
 	window affinity.Window
@@ -102,7 +103,7 @@ func (a *accumulator) add(e affinity.Event) {
 	switch {
 	case a.scorer != nil:
 		a.scorer.AddEvent(e)
-	case len(a.events) < a.run.most:
+	case len(a.events) < a.run.maxEvents:
 		a.events = append(a.events, e)
 	default:
 		a.scorer = affinity.NewScorer(a.run.compiled, a.window)

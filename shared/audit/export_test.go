@@ -7,17 +7,17 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// OnWait replaces the waits between readings.
-func (a *Auditor) OnWait(f func(context.Context, time.Duration) error) { a.wait = f }
+// OnSleep replaces the pauses between readings.
+func (a *Auditor) OnSleep(f func(context.Context, time.Duration) error) { a.sleep = f }
 
-// TakeByReference sets how many events of a user the reference takes.
-func (a *Auditor) TakeByReference(n int) { a.most = n }
+// SetMaxEvents sets how many events of a user are compared with the reference.
+func (a *Auditor) SetMaxEvents(n int) { a.maxEvents = n }
 
-// Compare is compare.
+// Compare returns what compare reports.
 func Compare(got, low, high affinity.Profile) (list []Difference) {
 	compare(got, low, high, func(d Difference) { list = append(list, d) })
 	return list
 }
 
-// Readings is how often a user who differs is read.
+// Readings is how often a user who differs is read at most.
 var Readings = len(pauses) + 1

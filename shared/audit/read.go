@@ -19,21 +19,21 @@ type finding struct {
 	withStored  bool // a stored profile was compared
 	byScorer    bool
 	differences []Difference
-	marks       marks // of the events, where this was the first reading
+	marks       marks // of the events, if this was the first reading
 }
 
-// reading is a user as he is being read: his row first, then what is computed for
-// him, then his log, so that whatever the first two have seen is in the log.
+// reading is one reading of a user: first their row, then the profile that is computed
+// for them, then their log, so that the log has every event that the first two saw.
 type reading struct {
 	finding
 	row      store.User
 	computed affinity.Profile
-	stored   *affinity.Profile // nil: a client would not be served one
+	stored   *affinity.Profile // nil: clients are not served a stored profile
 	log      *collector
 }
 
-// read reads users once and compares. Users who were read before are compared
-// with their earlier events in mind.
+// read reads users once and compares their profiles. earlier has the marks of the
+// users who were read before.
 func (r *run) read(ctx context.Context, users []string, earlier map[string]marks) ([]finding, error) {
 	select {
 	case r.readings <- struct{}{}:
@@ -47,7 +47,7 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	if err != nil {
 		return nil, err
 	}
-	app.Log = is.Log // which may have moved since the audit began
+	app.Log = is.Log // the log may have migrated since the audit began
 	rows, err := r.store.ReadUsers(ctx, app.ID, users)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	return findings, nil
 }
 
-// begin settles which profiles of a user are compared, and as of when.
+// begin decides which profiles of a user are compared, and as of when.
 func (r *run) begin(user string, row store.User, computed affinity.Profile, earlier map[string]marks) *reading {
 	rd := &reading{finding: finding{user: user}, row: row, computed: computed}
 	at := computed.Anchor
@@ -87,7 +87,7 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 	case err != nil:
 		rd.differ(Difference{Which: "stored", What: "damaged", Got: err.Error()})
 	case p != nil && p.Anchor > at && computed.Until != math.MaxInt64 && p.Anchor >= computed.Until:
-		p = nil // stored by a machine whose clock is that much ahead
+		p = nil // a machine whose clock is far ahead stored it
 	case p != nil:
 		at = max(at, p.Anchor)
 		rd.withStored = true
@@ -105,9 +105,9 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 	return rd
 }
 
-// served is the stored profile that a client would be answered with as of now; nil
-// where one would be computed for him. An error means that it is damaged: then
-// too, but it should not be.
+// served returns the stored profile that a client would be served now; nil if the
+// engine would compute one. After an error the stored profile is damaged: the engine
+// would compute one too.
 func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	if len(row.Profile) == 0 {
 		return nil, nil
@@ -125,8 +125,8 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	return &p, nil
 }
 
-// readLog gives each event to its user's reading. Users come one after the other:
-// whose log is over is compared, so that the events of one are held at a time.
+// readLog passes each event to its user's reading. It compares each user at the end
+// of their log, so that it holds the events of one user at a time.
 func (r *run) readLog(ctx context.Context, l schema.Layout, spans []store.UserRange, byUser map[string]*reading) error {
 	var current *reading
 	return r.store.ReadLog(ctx, r.app.ID, l, spans, func(user string, row store.LogRow) error {
@@ -135,7 +135,7 @@ func (r *run) readLog(ctx context.Context, l schema.Layout, spans []store.UserRa
 				current.end()
 			}
 			if current = byUser[user]; current == nil {
-				return fmt.Errorf("the log of %s was read, who was not asked for", user)
+				return fmt.Errorf("read the log of %s, who is not in the batch", user)
 			}
 		}
 		return current.log.add(row)
@@ -145,9 +145,9 @@ func (r *run) readLog(ctx context.Context, l schema.Layout, spans []store.UserRa
 // end compares a user whose log has been read.
 func (rd *reading) end() {
 	if rd.log == nil {
-		return // compared already
+		return // already compared
 	}
-	low, high := rd.log.wanted()
+	low, high := rd.log.bounds()
 	rd.events, rd.byScorer, rd.marks = rd.log.events, rd.log.all.scorer != nil, rd.log.seen
 	rd.log = nil
 	compare(rd.computed, low, high, func(d Difference) { d.Which = "computed"; rd.differ(d) })
@@ -164,15 +164,15 @@ func (rd *reading) differ(d Difference) {
 	rd.differences = append(rd.differences, d)
 }
 
-// checkHistories looks for damaged and lost blocks: a read does without them, so
-// that no score tells.
+// checkHistories finds damaged and lost blocks. A read computes the profile without
+// them, so that no score shows it.
 func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) error {
 	missing := map[store.BlockName]bool{}
 	var names []store.BlockName
 	for user, rd := range byUser {
 		m, err := history.ParseManifest(rd.row.Manifest)
 		if errors.Is(err, history.ErrNewer) {
-			continue // not ours to judge
+			continue // this version cannot check it
 		}
 		if err != nil {
 			rd.differ(Difference{Which: "history", What: "damaged", Value: "manifest", Got: err.Error()})

@@ -7,8 +7,8 @@ import (
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
-// Tell logs each difference of an audit and counts it.
-func (r Report) Tell(ctx context.Context, log *slog.Logger, m *telemetry.Metrics, app string) {
+// Log logs each difference of an audit, and counts users and differences.
+func (r Report) Log(ctx context.Context, log *slog.Logger, m *telemetry.Metrics, app string) {
 	m.AuditUsers.Add(float64(r.Compared))
 	m.AuditDifferences.Add(float64(len(r.Differences) + r.Omitted))
 	for _, d := range r.Differences {

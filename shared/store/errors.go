@@ -1,0 +1,15 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TimedOut reports whether an error means that a request's deadline has passed. The
+// server may notice it a little earlier than the client's context.
+func TimedOut(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
+}
