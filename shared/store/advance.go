@@ -8,34 +8,33 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxRaises are under way at once.
-const maxRaises = 64
+// maxAdvances is the number of counters that are advanced at a time.
+const maxAdvances = 64
 
 // AdvanceTickets adds a step to the ticket counter of each user of an app, and
-// returns how many users there are. A cluster that takes the place of a lost one
-// may lack the newest tickets; drawn again, they would stand for two things. Doing
-// it twice raises twice, which does no harm.
+// returns the number of users. A cluster that replaces a lost one may lack the
+// newest tickets, which must not be drawn again. Running it twice is harmless.
 func (s *Store) AdvanceTickets(ctx context.Context, app string, step int64) (int, error) {
 	n := 0
-	g, raising := errgroup.WithContext(ctx)
-	g.SetLimit(maxRaises)
-	err := s.ScanUserKeys(raising, app, "", "", func(user string) error {
+	g, advancing := errgroup.WithContext(ctx)
+	g.SetLimit(maxAdvances)
+	err := s.ScanUserKeys(advancing, app, "", "", func(user string) error {
 		n++
 		g.Go(func() error {
-			return retryAtomic(raising, func() error {
+			return retryAtomic(advancing, func() error {
 				rmw := bigtable.NewReadModifyWrite()
 				rmw.Increment(familyState, columnCounter, step)
-				_, err := s.tables.of(app, user).users.ApplyReadModifyWrite(raising, userKey(app, user), rmw)
+				_, err := s.tables.of(app, user).users.ApplyReadModifyWrite(advancing, userKey(app, user), rmw)
 				return err
 			})
 		})
 		return nil
 	})
 	if failed := g.Wait(); failed != nil {
-		err = failed // a scan that it ended tells less
+		err = failed // it ended the scan, whose error says less
 	}
 	if err != nil {
-		return 0, fmt.Errorf("raise the tickets of %s, to be done again: %w", app, err)
+		return 0, fmt.Errorf("advance the tickets of %s, run it again: %w", app, err)
 	}
 	return n, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-func TestRaiseTickets(t *testing.T) {
+func TestAdvanceTickets(t *testing.T) {
 	t.Parallel()
 	ctx, s := context.Background(), storetest.New(t)
 	const step = 1_000_000_000

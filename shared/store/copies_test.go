@@ -37,7 +37,7 @@ func entries(t *testing.T, l store.Log, n schema.Name) []string {
 
 // A copy never hides or adds to what is appended, before it or after, and is
 // there where nothing was.
-func testCopiesStandBehind(t *testing.T, s bench) {
+func testCopiesStayBelow(t *testing.T, s fixture) {
 	ctx, n := context.Background(), s.layout.Read
 	old := click("u", 1000, affinity.Count{Facet: "color", Value: "Red", N: 1}, affinity.Count{Facet: "size", Value: "L", N: 1})
 	old.Original = []byte("old")
@@ -122,7 +122,7 @@ func (s *ordered) SendMsg(m any) error {
 
 // Every row lies in the schema that is read before it lies in another: who finds
 // it in another alone knows that it is not on its way.
-func TestTheSchemaThatIsReadIsWrittenFirst(t *testing.T) {
+func TestReadSchemaIsWrittenFirst(t *testing.T) {
 	for read, want := range map[schema.Name][]string{
 		schema.Wide:   {store.TableEvents, store.TableEvents, store.TableEventsNarrow, store.TableEventsNarrow},
 		schema.Narrow: {store.TableEventsNarrow, store.TableEventsNarrow, store.TableEvents, store.TableEvents},
@@ -144,7 +144,7 @@ func TestTheSchemaThatIsReadIsWrittenFirst(t *testing.T) {
 }
 
 // Stretches are cut between users and within one, in either schema.
-func testStretches(t *testing.T, s bench) {
+func testRanges(t *testing.T, s fixture) {
 	ctx := context.Background()
 	var events []store.LogEvent
 	for _, user := range []string{"u", "u+", "u0", "v"} {

@@ -41,12 +41,12 @@ func (l *loss) dial() grpc.DialOption {
 func TestLostAnswers(t *testing.T) {
 	var inProcess, deployed loss
 	s, client := storetest.NewWithClient(t, inProcess.dial())
-	t.Run("InProcess", func(t *testing.T) { testLostAnswers(t, bench{Store: s, client: client, collects: true}, &inProcess) })
+	t.Run("InProcess", func(t *testing.T) { testLostAnswers(t, fixture{Store: s, client: client, collects: true}, &inProcess) })
 	s, client = storetest.OpenAt(t, storetest.Start(t), deployed.dial())
-	t.Run("AsDeployed", func(t *testing.T) { testLostAnswers(t, bench{Store: s, client: client}, &deployed) })
+	t.Run("AsDeployed", func(t *testing.T) { testLostAnswers(t, fixture{Store: s, client: client}, &deployed) })
 }
 
-func testLostAnswers(t *testing.T, s bench, l *loss) {
+func testLostAnswers(t *testing.T, s fixture, l *loss) {
 	ctx := context.Background()
 	l.left.Store(1)
 	if row := ticket(t, s, "u"); row.Ticket != 2 {
@@ -150,7 +150,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, client := storetest.NewWithClient(t)
-			ctx, b := context.Background(), bench{Store: s, client: client, collects: true}
+			ctx, b := context.Background(), fixture{Store: s, client: client, collects: true}
 			if err := s.AdvanceTombstone(ctx, app, "u", 1); err != nil {
 				t.Fatal(err)
 			}

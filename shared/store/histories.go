@@ -14,13 +14,13 @@ import (
 
 const columnBlock = "b"
 
-// BlockName names one block of one user. It may be kept.
+// BlockName names a block of a user.
 type BlockName struct {
 	User string
 	ID   history.BlockID
 }
 
-// BlockWrite is a block on its way to the table.
+// BlockWrite is a block to be written.
 type BlockWrite struct {
 	ID     history.BlockID
 	Newest int64 // ms: its latest event, which becomes the cell's time
@@ -31,7 +31,7 @@ func blockKey(app string, n BlockName) string {
 	return fmt.Sprintf("%s%016x,%04x", userKey(app, n.User), n.ID.Ticket, n.ID.N)
 }
 
-// parseBlockKey takes a key apart. The user is a part of it.
+// parseBlockKey returns the name in a block's key. The name aliases the key.
 func parseBlockKey(key string) (BlockName, error) {
 	_, rest, _ := strings.Cut(key, ",")
 	user, rest, _ := strings.Cut(rest, ",")
@@ -50,9 +50,8 @@ func parseBlockKey(key string) (BlockName, error) {
 	return BlockName{user, history.BlockID{Ticket: t, N: int(i)}}, nil
 }
 
-// WriteBlocks writes blocks of a user, in requests of some MB. Nothing reads them
-// until a manifest names them, so that after an error they may be written again
-// or left.
+// WriteBlocks writes blocks of a user. No reader uses them before a manifest names
+// them, so after an error they may be written again, or left.
 func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []BlockWrite) error {
 	b := newBulk(ctx)
 	for _, w := range blocks {
@@ -68,10 +67,10 @@ func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []Bloc
 	return nil
 }
 
-// ReadBlocks reads blocks by name, those that are there, as a stream. Names that
-// are in the order of their keys are read in that order; of others only those that
-// one request holds. fn must not keep the value, which is not copied for it; an
-// error of fn ends the reading and is returned.
+// ReadBlocks streams blocks by name, and skips those that do not exist. Names in
+// the order of their keys are read in that order; other names are sorted within
+// each request. fn must not keep the value. An error from fn ends the read and is
+// returned.
 func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
 	byKey := make(map[string]BlockName, len(names))
 	for _, keys := range keyChunks(names, func(n BlockName) string { return blockKey(app, n) }, byKey) {
@@ -82,9 +81,10 @@ func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, f
 	return nil
 }
 
-// ScanBlocks reads all blocks of the users from one up to but not another, named
-// by a manifest or not, as one stream in the order of their keys: by user, then
-// ticket, then number. Empty means open. fn is as with ReadBlocks.
+// ScanBlocks streams all blocks of the users from one user up to, but not
+// including, another, in the order of their keys: by user, ticket and number. An
+// empty end is open. It includes blocks that no manifest names. fn is as in
+// ReadBlocks.
 func (s *Store) ScanBlocks(ctx context.Context, app, from, to string, fn func(BlockName, []byte) error) error {
 	if err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
 		return fmt.Errorf("read blocks of %s: %w", app, err)
@@ -109,7 +109,7 @@ func readBlocks(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet
 	return errors.Join(err, failed)
 }
 
-// ScanBlockKeys does what ScanBlocks does without their values being sent.
+// ScanBlockKeys is ScanBlocks without the values.
 func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
 	err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, usersBetween(app, from, to), parseBlockKey, func(name BlockName, _ []byte) error { return fn(name) }, keysOnly)
 	if err != nil {
@@ -118,8 +118,8 @@ func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func
 	return nil
 }
 
-// ListBlocks returns the blocks that a user has, named by his manifest or not, by
-// ticket, then number.
+// ListBlocks returns the blocks of a user by ticket and number, those that no
+// manifest names included.
 func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.BlockID, error) {
 	var ids []history.BlockID
 	prefix := userKey(app, user)
@@ -133,7 +133,7 @@ func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.Blo
 	return ids, nil
 }
 
-// DeleteBlocks removes blocks of a user; ids that are not there are no error.
+// DeleteBlocks deletes blocks of a user. An id that does not exist is not an error.
 func (s *Store) DeleteBlocks(ctx context.Context, app, user string, ids []history.BlockID) error {
 	b := newBulk(ctx)
 	for _, id := range ids {
@@ -149,5 +149,5 @@ func (s *Store) DeleteBlocks(ctx context.Context, app, user string, ids []histor
 	return nil
 }
 
-// keysOnly has one empty cell of a row sent. A row without a cell is none.
+// keysOnly sends one empty cell of each row.
 var keysOnly = bigtable.RowFilter(bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter()))

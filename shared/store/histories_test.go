@@ -13,7 +13,7 @@ import (
 
 func blockOf(ticket int64, n int) history.BlockID { return history.BlockID{Ticket: ticket, N: n} }
 
-func putBlocks(t *testing.T, s bench, user string, ids ...history.BlockID) {
+func putBlocks(t *testing.T, s fixture, user string, ids ...history.BlockID) {
 	t.Helper()
 	var writes []store.BlockWrite
 	for _, id := range ids {
@@ -24,7 +24,7 @@ func putBlocks(t *testing.T, s bench, user string, ids ...history.BlockID) {
 	}
 }
 
-func testBlocks(t *testing.T, s bench) {
+func testBlocks(t *testing.T, s fixture) {
 	ctx := context.Background()
 	putBlocks(t, s, "u", blockOf(300, 0), blockOf(7, 1), blockOf(7, 0))
 	putBlocks(t, s, "u+", blockOf(1, 0)) // '+' sorts before ','
@@ -66,7 +66,7 @@ func testBlocks(t *testing.T, s bench) {
 	}
 }
 
-func testManyAndLargeBlocks(t *testing.T, s bench) {
+func testManyAndLargeBlocks(t *testing.T, s fixture) {
 	ctx := context.Background()
 	var writes []store.BlockWrite
 	for n := range 6 {
@@ -97,7 +97,7 @@ func testManyAndLargeBlocks(t *testing.T, s bench) {
 
 func manifest(version int64) []byte { return history.Manifest{Version: version}.AppendBinary(nil) }
 
-func testSwaps(t *testing.T, s bench) {
+func testSwaps(t *testing.T, s fixture) {
 	ctx := context.Background()
 	swap := func(was, now int64, want bool) {
 		t.Helper()
@@ -135,7 +135,7 @@ func testSwaps(t *testing.T, s bench) {
 	}
 }
 
-func testCommits(t *testing.T, s bench) {
+func testCommits(t *testing.T, s fixture) {
 	ctx := context.Background()
 	commit := func(ticket, version int64, want bool) {
 		t.Helper()

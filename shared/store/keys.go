@@ -11,7 +11,7 @@ import (
 // sort by time.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// maxTime is the last millisecond that timeLayout can hold in order.
+// maxTime is the last millisecond whose key sorts in time order.
 var maxTime = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC).UnixMilli()
 
 func userKey(app, user string) string { return app + "," + user + "," }
@@ -32,7 +32,7 @@ func appendLogTime(dst []byte, ms int64) []byte {
 	return time.UnixMilli(min(max(ms, 0), maxTime)).UTC().AppendFormat(dst, timeLayout)
 }
 
-// parseLogKey takes a key of the log apart. The pieces alias the key.
+// parseLogKey returns the parts of a log key. They alias the key.
 func parseLogKey(key string) (app, user string, ms int64, id string, err error) {
 	app, rest, _ := strings.Cut(key, ",")
 	user, rest, _ = strings.Cut(rest, ",")
@@ -46,7 +46,7 @@ func parseLogKey(key string) (app, user string, ms int64, id string, err error) 
 	return app, user, ms, id, nil
 }
 
-// parseLogTime is time.Parse for timeLayout alone, which scans call once a row.
+// parseLogTime is time.Parse for timeLayout only. Scans call it for each row.
 func parseLogTime(s string) (int64, error) {
 	if len(s) == len(timeLayout) && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && s[16] == ':' && s[19] == '.' && s[23] == 'Z' {
 		ok := true
@@ -66,8 +66,8 @@ func parseLogTime(s string) (int64, error) {
 	return 0, fmt.Errorf("time %q is not of the form %s", s, timeLayout)
 }
 
-// Index names are escaped because, unlike app ids and tokens, they may contain
-// anything, a comma included; an object id may too, but it stands last.
+// indexPrefix escapes the index name, which may contain anything, a comma included.
+// An object id may too, but it stands last in the key.
 func indexPrefix(app, index string) string { return app + "," + url.QueryEscape(index) + "," }
 
 func objectKey(app, index, objectID string) string { return indexPrefix(app, index) + objectID }

@@ -14,28 +14,29 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Log is the log of one app, in the schemas that its layout names. It is made
-// anew for each use: a layout is a moment's.
+// Log is the log of one app in the schemas of a layout. Make one for each use:
+// an app's layout can change.
 type Log struct {
 	s      *Store
 	app    string
 	layout schema.Layout
 }
 
-// Log is the log of an app as a layout has it.
+// Log returns the log of an app in the schemas of a layout.
 func (s *Store) Log(app string, l schema.Layout) Log { return Log{s, app, l} }
 
 // LogEvent is one row of the log as it is written.
 type LogEvent struct {
 	User string
 	Time int64  // ms, event time
-	ID   string // the event's id: the same event always gets the same row
+	ID   string // the same event always has the same id, and so the same row
 	Type event.Type
 	Name string
-	// Counts are the event's raw filters: value is in this many of its objects.
+	// Counts are the event's raw filters, each with the number of its objects that
+	// have it.
 	Counts []affinity.Count
-	// Original is the event as it was sent, kept for explanation, export and
-	// catalogs that come late.
+	// Original is the event as it was sent, for explanations, exports and catalogs
+	// that arrive late.
 	Original []byte
 }
 
@@ -46,17 +47,16 @@ func (l Log) table(n schema.Name, user string) *bigtable.Table {
 	return l.s.tables.of(l.app, user).logs[n]
 }
 
-// Append writes events in every schema of the layout, the one that is read
-// first: whoever finds a row there and misses it elsewhere knows that it is on
-// its way. In the end the rows are the same in all of them, whoever else writes
-// them. A row that is there already is replaced whole, so that writing again
-// changes nothing; an error means that some rows may be missing and all must be
-// written again.
+// Append writes events in every schema of the layout. It writes the schema that
+// is read first: a row that exists there and not elsewhere is on its way. It
+// leaves the rows identical in all schemas, whatever other writers do. It replaces
+// an existing row whole, so that writing twice changes nothing. After an error
+// some rows may be missing, and the caller must write all of them again.
 func (l Log) Append(ctx context.Context, events []LogEvent) error {
 	for _, n := range l.written() {
 		w := l.writer(ctx, n)
 		for i := range events {
-			if err := w.put(&events[i], events[i].Time, filters); err != nil {
+			if err := w.put(&events[i], events[i].Time, replaceFilters); err != nil {
 				return fmt.Errorf("append to log of %s, %s: %w", l.app, n, err)
 			}
 		}
@@ -64,7 +64,7 @@ func (l Log) Append(ctx context.Context, events []LogEvent) error {
 			return fmt.Errorf("append to log of %s, %s: %w", l.app, n, err)
 		}
 		if n != l.layout.Read {
-			if err := l.agree(ctx, n, events); err != nil {
+			if err := l.reconcile(ctx, n, events); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ func (l Log) Append(ctx context.Context, events []LogEvent) error {
 	return nil
 }
 
-// written are the schemas that are written, the one that is read first.
+// written returns the schemas that are written, the one that is read first.
 func (l Log) written() []schema.Name {
 	order := []schema.Name{l.layout.Read}
 	for _, n := range l.layout.Write {
@@ -83,15 +83,14 @@ func (l Log) written() []schema.Name {
 	return order
 }
 
-// Copy writes events in one schema as rows that stand behind whatever is
-// appended, before or after: copies are a millisecond older than their events,
-// and of a row's cells only the newest count. So a copy of what was read a while
-// ago never hides what was written since. Of events of the first millisecond of
-// 1970, which have no older one, it does.
+// Copy writes events in one schema, below everything that is appended before or
+// after. The cells of a copy are a millisecond older than those of its event, and
+// only the newest cells of a row count. So a copy of an old reading never hides a
+// later write. The first millisecond of 1970 has no older one: there it does.
 func (l Log) Copy(ctx context.Context, n schema.Name, events []LogEvent) error {
 	w := l.writer(ctx, n)
 	for i := range events {
-		if err := w.put(&events[i], max(events[i].Time-1, 0), nothing); err != nil {
+		if err := w.put(&events[i], max(events[i].Time-1, 0), keepAll); err != nil {
 			return fmt.Errorf("copy to log of %s, %s: %w", l.app, n, err)
 		}
 	}
@@ -101,12 +100,12 @@ func (l Log) Copy(ctx context.Context, n schema.Name, events []LogEvent) error {
 	return nil
 }
 
-// Replace writes events in one schema in place of whatever is in their rows,
+// Replace writes events in one schema in place of everything in their rows,
 // copies included.
 func (l Log) Replace(ctx context.Context, n schema.Name, events []LogEvent) error {
 	w := l.writer(ctx, n)
 	for i := range events {
-		if err := w.put(&events[i], events[i].Time, wholeRow); err != nil {
+		if err := w.put(&events[i], events[i].Time, replaceRow); err != nil {
 			return fmt.Errorf("replace in log of %s, %s: %w", l.app, n, err)
 		}
 	}
@@ -116,13 +115,13 @@ func (l Log) Replace(ctx context.Context, n schema.Name, events []LogEvent) erro
 	return nil
 }
 
-// replaced is what of a row goes when it is written.
+// replaced is the part of a row that a write replaces.
 type replaced int
 
 const (
-	nothing replaced = iota
-	filters          // a second resolution of an event must not add to the first
-	wholeRow
+	keepAll        replaced = iota
+	replaceFilters          // a second resolution of an event must not add to the first
+	replaceRow
 )
 
 // logWriter writes rows of one schema.
@@ -138,15 +137,15 @@ func (l Log) writer(ctx context.Context, n schema.Name) *logWriter {
 	return &logWriter{bulk: newBulk(ctx), log: l, schema: n, encoder: schema.NewEncoder(n, l.layout.Encoding)}
 }
 
-// put writes a row with cells of a time, in place of what is there or beside it.
-func (w *logWriter) put(e *LogEvent, cellTime int64, gone replaced) error {
+// put writes a row, with cells of a time.
+func (w *logWriter) put(e *LogEvent, cellTime int64, old replaced) error {
 	ts, m := bigtable.Timestamp(cellTime*1000), bigtable.NewMutation()
 	switch {
-	case gone == wholeRow:
+	case old == replaceRow:
 		m.DeleteRow()
-	case gone == filters && w.schema == schema.Wide:
+	case old == replaceFilters && w.schema == schema.Wide:
 		m.DeleteCellsInFamily(schema.FamilyWide)
-	case gone == filters:
+	case old == replaceFilters:
 		m.DeleteCellsInFamily(string(e.Type))
 	}
 	m.Set(familyOriginal, columnOriginal, ts, e.Original)
@@ -159,23 +158,23 @@ func (w *logWriter) put(e *LogEvent, cellTime int64, gone replaced) error {
 	return w.add(w.log.table(w.schema, e.User), logKey(w.log.app, e.User, e.Time, e.ID), m, size)
 }
 
-// Delete removes single events, by user, time and id, from every schema there is.
+// Delete deletes events, by user, time and id, from both schemas.
 func (l Log) Delete(ctx context.Context, events []LogEvent) error {
 	for _, n := range schema.Names {
 		keys := make([]string, len(events))
 		for i, e := range events {
 			keys[i] = logKey(l.app, e.User, e.Time, e.ID)
 		}
-		if err := there(l.deleteRows(ctx, n, keys)); err != nil {
+		if err := ignoreMissingTable(l.deleteRows(ctx, n, keys)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// there is the error of a deletion, unless it says that the table is not there: an
-// older deployment has no narrow one, and so nothing in it.
-func there(err error) error {
+// ignoreMissingTable returns the error of a deletion, unless it says that the
+// table does not exist. An older deployment has no narrow table.
+func ignoreMissingTable(err error) error {
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
@@ -201,24 +200,24 @@ func deletion() *bigtable.Mutation {
 	return m
 }
 
-// PurgeLog removes a user's events up to and including a time from every schema
-// there is, written or not, in memory bounded by one request however many there
-// are. It returns how many there were in the one that had most.
+// PurgeLog deletes a user's events up to and including a time from both schemas,
+// written or not. Its memory is bounded by one request. It returns the number of
+// events, of the schema that had more.
 func (s *Store) PurgeLog(ctx context.Context, app, user string, until int64) (int, error) {
 	prefix := userKey(app, user)
 	end := string(appendLogTime([]byte(prefix), until+1))
-	most := 0
+	deleted := 0
 	for _, n := range schema.Names {
 		count, err := s.Log(app, schema.Layout{}).deleteRange(ctx, n, user, prefix, end)
-		most = max(most, count)
-		if err = there(err); err != nil {
-			return most, fmt.Errorf("purge log of %s, %s: %w", app, n, err)
+		deleted = max(deleted, count)
+		if err = ignoreMissingTable(err); err != nil {
+			return deleted, fmt.Errorf("purge log of %s, %s: %w", app, n, err)
 		}
 	}
-	return most, nil
+	return deleted, nil
 }
 
-// deleteRange removes the rows of a user from one key up to another.
+// deleteRange deletes the rows of a user from one key up to another.
 func (l Log) deleteRange(ctx context.Context, n schema.Name, user, from, to string) (int, error) {
 	b, table, count := newBulk(ctx), l.table(n, user), 0
 	var failed error

@@ -27,7 +27,7 @@ func click(user string, ms int64, counts ...affinity.Count) store.LogEvent {
 }
 
 // score reads the log of one user as of a time.
-func score(t *testing.T, s bench, st strategy.Strategy, user string, now int64) affinity.Profile {
+func score(t *testing.T, s fixture, st strategy.Strategy, user string, now int64) affinity.Profile {
 	t.Helper()
 	c, w := affinity.Compile(st), affinity.Window{Now: now}
 	sc := affinity.NewScorer(c, w)
@@ -39,7 +39,7 @@ func score(t *testing.T, s bench, st strategy.Strategy, user string, now int64) 
 	return sc.Profile()
 }
 
-func testLogScoresWhatWasAppended(t *testing.T, s bench) {
+func testLogScoresAppendedEvents(t *testing.T, s fixture) {
 	events := []store.LogEvent{
 		click("u", 0, affinity.Count{Facet: "color", Value: "Red", N: 2}, affinity.Count{Facet: "size", Value: "L", N: 1}),
 		click("u", 5000, affinity.Count{Facet: "a,b", Value: "x", N: 1}, affinity.Count{Facet: "color", Value: "Red", N: 1}),
@@ -84,7 +84,7 @@ func manyFacets() strategy.Strategy {
 	return st
 }
 
-func testAppendingAgainReplacesTheRow(t *testing.T, s bench) {
+func testAppendReplacesTheRow(t *testing.T, s fixture) {
 	ctx := context.Background()
 	first := click("u", 1000, affinity.Count{Facet: "color", Value: "Red", N: 1}, affinity.Count{Facet: "a,b", Value: "x", N: 1})
 	second := click("u", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 1})
@@ -100,7 +100,7 @@ func testAppendingAgainReplacesTheRow(t *testing.T, s bench) {
 	}
 }
 
-func testLaterEventsAreToldNotCounted(t *testing.T, s bench) {
+func testFutureEventsDoNotCount(t *testing.T, s fixture) {
 	red := affinity.Count{Facet: "color", Value: "Red", N: 1}
 	if err := s.log().Append(context.Background(), []store.LogEvent{click("u", 1000, red), click("u", 9000, red), click("u", 8000, red)}); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func testLaterEventsAreToldNotCounted(t *testing.T, s bench) {
 	}
 }
 
-func testPurgeLogRemovesUpToATime(t *testing.T, s bench) {
+func testPurgeLogRemovesUpToATime(t *testing.T, s fixture) {
 	ctx := context.Background()
 	red := affinity.Count{Facet: "color", Value: "Red", N: 1}
 	var events []store.LogEvent
@@ -137,7 +137,7 @@ func testPurgeLogRemovesUpToATime(t *testing.T, s bench) {
 	}
 }
 
-func testLimitsOfTime(t *testing.T, s bench) {
+func testLimitsOfTime(t *testing.T, s fixture) {
 	red := affinity.Count{Facet: "color", Value: "Red", N: 1}
 	last := int64(253402300799999) // the end of the year 9999
 	if err := s.log().Append(context.Background(), []store.LogEvent{click("u", 0, red), click("u", last, red)}); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // cell puts a cell into a user's state, at a time of the test's choice.
-func (s bench) cell(t *testing.T, user, column string, at time.Time, value []byte) {
+func (s fixture) cell(t *testing.T, user, column string, at time.Time, value []byte) {
 	t.Helper()
 	m := bigtable.NewMutation()
 	m.Set("u", column, bigtable.Time(at.Truncate(time.Millisecond)), value)
@@ -27,7 +27,7 @@ func counter(n byte) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, n} }
 
 // What a condition is about is the newest cell: Bigtable keeps older ones until
 // it collects them.
-func testOlderVersions(t *testing.T, s bench) {
+func testOlderVersions(t *testing.T, s fixture) {
 	ctx, first, second := context.Background(), time.UnixMilli(1000), time.UnixMilli(2000)
 	swap := func(user string, was int64, want bool) {
 		t.Helper()
@@ -65,7 +65,7 @@ func testOlderVersions(t *testing.T, s bench) {
 
 // A machine whose clock is ahead has written the cell: what replaces it must not
 // stay below. The in-process Bigtable is one machine.
-func testLaterClock(t *testing.T, s bench) {
+func testLaterClock(t *testing.T, s fixture) {
 	if s.collects {
 		return
 	}
@@ -90,7 +90,7 @@ func testLaterClock(t *testing.T, s bench) {
 	}
 }
 
-func testOneSwapOfMany(t *testing.T, s bench) {
+func testOneSwapOfMany(t *testing.T, s fixture) {
 	for was := range int64(5) {
 		var wg sync.WaitGroup
 		var swaps atomic.Int64
@@ -113,7 +113,7 @@ func testOneSwapOfMany(t *testing.T, s bench) {
 }
 
 // The same rule holds for the summary as for the profile.
-func testForgettingSummaries(t *testing.T, s bench) {
+func testForgettingSummaries(t *testing.T, s fixture) {
 	ctx := context.Background()
 	put := func(ticket int64, text string) {
 		t.Helper()

@@ -16,15 +16,15 @@ const (
 	columnFilters = "filters"
 )
 
-// Object is one record of an index.
+// Object is a record of an index.
 type Object struct {
 	ID      string
 	Record  []byte
 	Filters ObjectFilters
 }
 
-// ObjectFilters are the filters of an object and the version of the index
-// settings that they were made under.
+// ObjectFilters are the filters of an object, and the version of the index
+// settings that made them.
 type ObjectFilters struct {
 	SettingsVersion int64
 	Filters         []event.Filter
@@ -56,7 +56,7 @@ func decodeFilters(b []byte) (ObjectFilters, error) {
 	return f, nil
 }
 
-// PutObjects stores objects, replacing those of the same id.
+// PutObjects stores objects. It replaces objects with the same ids.
 func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Object) error {
 	b := newBulk(ctx)
 	for _, o := range objects {
@@ -78,7 +78,7 @@ func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Obj
 	return nil
 }
 
-// DeleteObjects removes objects; ids that are not there are no error.
+// DeleteObjects deletes objects. An id that does not exist is not an error.
 func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []string) error {
 	b := newBulk(ctx)
 	for _, id := range ids {
@@ -94,7 +94,7 @@ func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []stri
 	return nil
 }
 
-// ClearIndex removes every object of an index.
+// ClearIndex deletes every object of an index.
 func (s *Store) ClearIndex(ctx context.Context, app, index string) error {
 	b := newBulk(ctx)
 	var failed error
@@ -113,8 +113,8 @@ func (s *Store) ClearIndex(ctx context.Context, app, index string) error {
 // ObjectRef names an object of an app.
 type ObjectRef struct{ Index, ID string }
 
-// ReadFilters reads the filters of objects in one request. Unknown objects are
-// absent from the answer.
+// ReadFilters reads the filters of objects in one request. It returns no entry for
+// an unknown object.
 func (s *Store) ReadFilters(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef]ObjectFilters, error) {
 	found := make(map[ObjectRef]ObjectFilters, len(refs))
 	err := s.readObjects(ctx, app, refs, columnFilters, func(ref ObjectRef, value []byte) error {
@@ -125,8 +125,8 @@ func (s *Store) ReadFilters(ctx context.Context, app string, refs []ObjectRef) (
 	return found, err
 }
 
-// ReadRecords reads objects as they were sent, in one request. Unknown objects
-// are absent from the answer.
+// ReadRecords reads objects as they were sent, in one request. It returns no entry
+// for an unknown object.
 func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef][]byte, error) {
 	found := make(map[ObjectRef][]byte, len(refs))
 	err := s.readObjects(ctx, app, refs, columnRecord, func(ref ObjectRef, value []byte) error {
@@ -136,8 +136,8 @@ func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (
 	return found, err
 }
 
-// maxReadBytes of keys in one request: Bigtable takes requests of 512 KB, and a
-// key is sent with a few bytes around it.
+// maxReadBytes bounds the keys in one request. Bigtable accepts requests of 512 KB,
+// and sends some bytes with each key.
 const maxReadBytes = 256 << 10
 
 func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, column string, fn func(ObjectRef, []byte) error) error {
@@ -161,8 +161,8 @@ func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, c
 	return nil
 }
 
-// keyChunks makes keys of items, in lists that each fit one request, and
-// remembers whose they are.
+// keyChunks returns the keys of items in lists that each fit one request. It
+// records the item of each key in byKey.
 func keyChunks[T any](items []T, key func(T) string, byKey map[string]T) []bigtable.RowList {
 	var chunks []bigtable.RowList
 	size := maxReadBytes

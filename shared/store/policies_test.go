@@ -106,7 +106,7 @@ func TestPolicyMatchesTerraform(t *testing.T) {
 	}
 }
 
-func TestTablesRefused(t *testing.T) {
+func TestInvalidTablesAreRefused(t *testing.T) {
 	table := func(name, collect string) string {
 		return fmt.Sprintf(`{"tables": [{"name": %q, "families": [{"name": "f", "collect": %q}]}]}`, name, collect)
 	}

@@ -18,8 +18,8 @@ import (
 
 const lastMS = int64(253402300799999) // the end of the year 9999
 
-// testSpans holds Read to what ranges mean, whatever they are.
-func testSpans(t *testing.T, s bench) {
+// testUserRanges holds Read to what ranges mean, whatever they are.
+func testUserRanges(t *testing.T, s fixture) {
 	ctx, users := context.Background(), []string{"u+", "u", "u0"} // in the order of keys
 	times := []int64{0, 1, 2, lastMS}
 	ids := []string{"a", "a,b", "b"}
@@ -97,7 +97,7 @@ func decoded(t *testing.T, rows []store.LogRow) []affinity.Event {
 	return events
 }
 
-func testOriginals(t *testing.T, s bench) {
+func testOriginals(t *testing.T, s fixture) {
 	ctx := context.Background()
 	if err := s.log().Append(ctx, three()); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func testOriginals(t *testing.T, s bench) {
 	}
 }
 
-func testRowsForAStrategy(t *testing.T, s bench) {
+func testRowsForAStrategy(t *testing.T, s fixture) {
 	ctx, c := context.Background(), affinity.Compile(clicks)
 	if err := s.log().Append(ctx, three()); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func testRowsForAStrategy(t *testing.T, s bench) {
 	}
 }
 
-func testManyUsers(t *testing.T, s bench) {
+func testManyUsers(t *testing.T, s fixture) {
 	ctx := context.Background()
 	var writes []store.ProfileWrite
 	var users []string

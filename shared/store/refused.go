@@ -16,18 +16,18 @@ const RingSize = 100
 
 const columnSequence = "#" // no reason begins with it
 
-// Refused is one refused event, or request where no event could be told apart.
+// Refused is a refused event, or a refused request whose events could not be read.
 type Refused struct {
 	At     time.Time       `json:"at"`
 	Reason string          `json:"reason"`
 	Event  json.RawMessage `json:"event,omitempty"`
-	// Sequence numbers an app's refusals from 1, in the order they were recorded.
+	// Sequence numbers an app's refusals from 1, in the order of recording.
 	Sequence int64 `json:"sequence"`
 }
 
-// RecordRefused counts refusals of an app by reason and keeps the last of them.
-// The ring is one row: a counter says which slot is the next to be overwritten,
-// so that the record stays bounded without a collector.
+// RecordRefused counts refusals of an app by reason and keeps the last ones. They
+// are a ring in one row: a counter names the next slot to overwrite, so that the
+// row stays bounded without garbage collection.
 func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused) error {
 	if len(refused) == 0 {
 		return nil
@@ -65,8 +65,8 @@ func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused
 
 var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))
 
-// ReadRefused reads the last refused events of an app, newest first, and how
-// many there were of each reason since the app exists.
+// ReadRefused returns the last refused events of an app, newest first, and the
+// number of all refusals by reason.
 func (s *Store) ReadRefused(ctx context.Context, app string) ([]Refused, map[string]int64, error) {
 	row, err := s.tables.of(app, allUsers).refused.ReadRow(ctx, app+",", newestCells)
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// LogRow is an event as it was read from the log, with as many of its filters as
-// were asked for. It may be kept.
+// LogRow is an event as read from the log, with the filters that the read asked
+// for. It may be kept.
 type LogRow struct {
 	history.Pos
 	key     string
 	filters []bigtable.ReadItem
 }
 
-// Event decodes the row. Type and name are empty if no filters of it were read
-// from a wide row: they are part of the columns. An error names the damaged cell.
+// Event decodes the row. Type and name are empty for a wide row that was read
+// without filters, because the columns hold them. An error names the damaged cell.
 func (r LogRow) Event() (affinity.Event, error) { return NewLogDecoder().Event(r) }
 
-// Size is about how many bytes of memory the row takes.
+// Size returns roughly how many bytes of memory the row takes.
 func (r LogRow) Size() int {
 	size := len(r.key) + 64
 	for _, item := range r.filters {
@@ -33,13 +33,13 @@ func (r LogRow) Size() int {
 	return size
 }
 
-// column takes the name of a cell's column apart.
+// column returns the family and the qualifier of a cell.
 func column(item bigtable.ReadItem) (family, qualifier string) {
 	family, qualifier, _ = strings.Cut(item.Column, ":")
 	return family, qualifier
 }
 
-// keptColumns bounds what decoders and scorers remember of names.
+// keptColumns bounds the names that a decoder or scorer remembers.
 const keptColumns = 1 << 14
 
 // LogDecoder decodes many rows. It is not safe for concurrent use.
@@ -48,7 +48,7 @@ type LogDecoder struct {
 	facets  map[string]string
 }
 
-// NewLogDecoder makes one.
+// NewLogDecoder makes a LogDecoder.
 func NewLogDecoder() *LogDecoder {
 	return &LogDecoder{map[string]schema.Column{}, map[string]string{}}
 }
@@ -107,14 +107,15 @@ func (d *LogDecoder) facet(b []byte) string {
 	return name
 }
 
-// LogScorer adds rows of the log to scorers of one strategy.
+// LogScorer adds log rows to scorers of one strategy. It is not safe for concurrent
+// use.
 type LogScorer struct {
 	c       *affinity.Compiled
 	columns map[string]*scoredColumn
 }
 
-// scoredColumn is what a column scores by: by itself in a wide row, by the facets
-// in its value in a narrow one.
+// scoredColumn is the section that a wide column scores in, or the sections of the
+// facets in a narrow one.
 type scoredColumn struct {
 	family string
 	schema.Column
@@ -122,7 +123,7 @@ type scoredColumn struct {
 	sections map[string]affinity.Section
 }
 
-// NewLogScorer makes one for a strategy, to be used by one goroutine.
+// NewLogScorer makes a LogScorer of a strategy.
 func NewLogScorer(c *affinity.Compiled) *LogScorer {
 	return &LogScorer{c, map[string]*scoredColumn{}}
 }
@@ -184,9 +185,9 @@ func (ls *LogScorer) column(item bigtable.ReadItem, sc *affinity.Scorer) (*score
 	return col, nil
 }
 
-// logRow takes what counts of a row: of its cells those that were written last. A
-// copy stands behind what was appended (see Copy), whichever came first, and
-// cells of it that the appended row does not have are no part of the event.
+// logRow returns the newest cells of a row. Older ones do not count: a copy lies
+// below an appended row (see Copy), and cells that only the copy has are no part
+// of the event.
 func logRow(r bigtable.Row, at history.Pos) LogRow {
 	row := LogRow{Pos: at, key: r.Key()}
 	newest := bigtable.Timestamp(-1)
@@ -214,7 +215,7 @@ func logRow(r bigtable.Row, at history.Pos) LogRow {
 	return row
 }
 
-// original is the event as it was sent, as the row's newest cells have it.
+// original returns the event as it was sent: the newest cell.
 func original(r bigtable.Row) []byte {
 	var value []byte
 	newest := bigtable.Timestamp(-1)

@@ -16,11 +16,11 @@ import (
 type Config struct {
 	Project  string `env:"BIGTABLE_PROJECT,required"`
 	Instance string `env:"BIGTABLE_INSTANCE,required"`
-	// Profile is the single-cluster app profile with row transactions: everything
-	// that writes, and every read that leads to a write, must see one cluster.
+	// Profile is a single-cluster app profile with row transactions. Every write, and
+	// every read that leads to a write, must see one cluster.
 	Profile string `env:"BIGTABLE_APP_PROFILE"`
-	// ServingProfile may be multi-cluster: it only reads profiles that are stored.
-	// Empty means Profile.
+	// ServingProfile may be multi-cluster: it only reads stored profiles. Empty means
+	// Profile.
 	ServingProfile string `env:"BIGTABLE_SERVING_APP_PROFILE"`
 	// FilterColumns is the largest number of columns that Bigtable is asked to
 	// filter by. For a strategy that scores more columns, or whose filter would be
@@ -29,7 +29,7 @@ type Config struct {
 	FilterColumns int `env:"BIGTABLE_FILTER_COLUMNS" envDefault:"150"`
 }
 
-// Store is a handle on the tables, safe for concurrent use.
+// Store reads and writes the tables. It is safe for concurrent use.
 type Store struct {
 	client, serving *bigtable.Client
 	tables          tables
@@ -37,15 +37,16 @@ type Store struct {
 	filterColumns   int
 }
 
-// Sizes of one MutateRows request: Bigtable takes 100,000 mutations of all rows
-// together; a row here has up to some hundred.
+// Limits of one MutateRows request. Bigtable accepts 100,000 mutations of all rows
+// together; a row here has at most some hundred.
 const (
 	bulkRows  = 1000
 	bulkBytes = 4 << 20
 )
 
 // Open makes the clients. On Google's Bigtable a client pings the instance first,
-// so that an unreachable one shows here; on an emulator it shows in the first call.
+// so that Open fails if the instance is unreachable. On an emulator the first call
+// fails.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store, error) {
 	client, err := newClient(ctx, cfg, cfg.Profile, opts)
 	if err != nil {
@@ -63,8 +64,8 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 }
 
 func newClient(ctx context.Context, cfg Config, profile string, opts []option.ClientOption) (*bigtable.Client, error) {
-	// The client's own metrics would look for a metadata server at every start;
-	// what this engine measures it measures itself.
+	// The client's own metrics would look for a metadata server at every start. The
+	// engine has metrics of its own.
 	c, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance,
 		bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
 	if err != nil {
@@ -73,7 +74,7 @@ func newClient(ctx context.Context, cfg Config, profile string, opts []option.Cl
 	return c, nil
 }
 
-// Close releases the clients.
+// Close closes the clients.
 func (s *Store) Close() error {
 	err := s.client.Close()
 	if s.separateServing {
@@ -89,8 +90,8 @@ type bulk struct {
 	keys  []string
 	muts  []*bigtable.Mutation
 	bytes int
-	// again says that the rows carry the server's time and may be written twice all
-	// the same: the client, which cannot know, does not retry them.
+	// again means that the rows carry the server's time and may be written twice.
+	// The client does not know that, and does not retry them.
 	again bool
 }
 
@@ -140,9 +141,9 @@ func (b *bulk) write() error {
 	return nil
 }
 
-// retryAtomic runs a row transaction again when its answer was lost: the client
-// does not, because it cannot know whether it was applied. Callers here do not
-// mind: a ticket drawn twice is only a number never used.
+// retryAtomic runs a row transaction, and again if its answer was lost. The client
+// does not, because it cannot know whether the transaction was applied. Callers
+// here accept both: a ticket drawn twice is a number that is never used.
 func retryAtomic(ctx context.Context, do func() error) error {
 	backoff := 10 * time.Millisecond
 	for attempt := 0; ; attempt++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// bench is a store of a test's own, with a client of the same Bigtable.
-type bench struct {
+// fixture is a store of a test's own, with a client of the same Bigtable.
+type fixture struct {
 	*store.Store
 	client *bigtable.Client
 	// collects: the store itself drops what is superseded, and the server nothing.
@@ -21,12 +21,12 @@ type bench struct {
 	layout   schema.Layout
 }
 
-func (b bench) log() store.Log { return b.Log(app, b.layout) }
+func (b fixture) log() store.Log { return b.Log(app, b.layout) }
 
 func TestInProcess(t *testing.T) {
-	open := func(t *testing.T) bench {
+	open := func(t *testing.T) fixture {
 		s, client := storetest.NewWithClient(t)
-		return bench{Store: s, client: client, collects: true}
+		return fixture{Store: s, client: client, collects: true}
 	}
 	testStore(t, open)
 	testLogs(t, open)
@@ -35,17 +35,17 @@ func TestInProcess(t *testing.T) {
 // The store as it is on Bigtable itself replaces cells in another way.
 func TestInProcessAsDeployed(t *testing.T) {
 	addr := storetest.Start(t)
-	testStore(t, func(t *testing.T) bench {
+	testStore(t, func(t *testing.T) fixture {
 		s, client := storetest.OpenAt(t, addr)
-		return bench{Store: s, client: client}
+		return fixture{Store: s, client: client}
 	})
 }
 
 func TestOfficialEmulator(t *testing.T) {
 	addr := gcloudtest.Bigtable(t)
-	open := func(t *testing.T) bench {
+	open := func(t *testing.T) fixture {
 		s, client := storetest.OpenAt(t, addr)
-		return bench{Store: s, client: client}
+		return fixture{Store: s, client: client}
 	}
 	testStore(t, open)
 	testLogs(t, open)
@@ -53,10 +53,10 @@ func TestOfficialEmulator(t *testing.T) {
 
 // testStore holds a store to what it promises on every Bigtable. open returns an
 // empty one.
-func testStore(t *testing.T, open func(*testing.T) bench) {
+func testStore(t *testing.T, open func(*testing.T) fixture) {
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, bench)
+		run  func(*testing.T, fixture)
 	}{
 		{"Tickets", testTickets},
 		{"HighestTicket", testHighestTicket},
@@ -80,7 +80,7 @@ func testStore(t *testing.T, open func(*testing.T) bench) {
 
 // testLogs holds the log to the same in every layout. How user rows are collected
 // is nothing to it.
-func testLogs(t *testing.T, open func(*testing.T) bench) {
+func testLogs(t *testing.T, open func(*testing.T) fixture) {
 	for name, layout := range layouts() {
 		t.Run(name, func(t *testing.T) { testLog(t, layout, open) })
 	}
@@ -100,19 +100,19 @@ func layouts() map[string]schema.Layout {
 }
 
 // testLog holds a log to what it promises in every layout.
-func testLog(t *testing.T, layout schema.Layout, open func(*testing.T) bench) {
+func testLog(t *testing.T, layout schema.Layout, open func(*testing.T) fixture) {
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, bench)
+		run  func(*testing.T, fixture)
 	}{
-		{"Spans", testSpans},
+		{"UserRanges", testUserRanges},
 		{"Originals", testOriginals},
-		{"CopiesStandBehind", testCopiesStandBehind},
-		{"Stretches", testStretches},
+		{"CopiesStayBelow", testCopiesStayBelow},
+		{"Ranges", testRanges},
 		{"RowsForAStrategy", testRowsForAStrategy},
-		{"LogScoresWhatWasAppended", testLogScoresWhatWasAppended},
-		{"AppendingAgainReplacesTheRow", testAppendingAgainReplacesTheRow},
-		{"LaterEventsAreToldNotCounted", testLaterEventsAreToldNotCounted},
+		{"LogScoresAppendedEvents", testLogScoresAppendedEvents},
+		{"AppendReplacesTheRow", testAppendReplacesTheRow},
+		{"FutureEventsDoNotCount", testFutureEventsDoNotCount},
 		{"PurgeLogRemovesUpToATime", testPurgeLogRemovesUpToATime},
 		{"LimitsOfTime", testLimitsOfTime},
 	} {

@@ -67,7 +67,7 @@ func (tr *traffic) of(t *testing.T, call func() error) (requests, largest, recei
 	return tr.requests, tr.largest, tr.received
 }
 
-func TestOnlyWhatIsAskedForIsSent(t *testing.T) {
+func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	tr := &traffic{}
 	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
 	const profile, summary, block, original = 1_000_000, 100_000, 500_000, 50_000
@@ -127,7 +127,7 @@ func TestOnlyWhatIsAskedForIsSent(t *testing.T) {
 	}
 }
 
-func TestASampleIsNotAScan(t *testing.T) {
+func TestSampleIsNotAScan(t *testing.T) {
 	tr := &traffic{}
 	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
 	var writes []store.ProfileWrite

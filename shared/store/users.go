@@ -22,29 +22,29 @@ const (
 	microsPerTicket = 1000 // Bigtable keeps cell times to the millisecond
 )
 
-// User is a user row, all of one instant.
+// User is a user row at one instant.
 type User struct {
 	Exists bool
-	// Ticket is the row's counter. A profile computed from the log as it was read
-	// after this row may be written at this ticket: it hides no newer one.
+	// Ticket is the row's counter. A profile that is computed from the log as read
+	// after this row may be written at this ticket: it hides no newer profile.
 	Ticket int64
-	// Manifest names the ranges of the log that blocks cover; empty: none.
+	// Manifest names the blocks and the ranges that they cover. Empty means none.
 	Manifest []byte
-	// DeletedUntil is the tombstone in ms: events up to it do not exist. 0: none.
+	// DeletedUntil is the tombstone (ms): events up to it do not count. 0 means none.
 	DeletedUntil int64
-	// Version is the strategy version of the profile written last.
+	// Version is the strategy version of the profile that was written last.
 	Version int64
-	// Profile is the newest profile cell, empty where it says "never serve,
-	// compute"; Summary is the same without affinities; HasProfile tells whether
-	// there is a cell of what was read of the two. A ticket reads neither.
+	// Profile is the newest profile cell; empty means "do not serve, compute".
+	// Summary is the same without affinities. HasProfile reports whether the part
+	// that was read has a cell. TakeTicket reads neither.
 	Profile, Summary []byte
 	HasProfile       bool
 }
 
-// TakeTicket draws the user's next ticket and reads manifest, tombstone and
-// version at the same instant: appending nothing to a cell reads it within the
-// row's transaction. Whoever writes a profile from what he read afterwards
-// writes it at this ticket.
+// TakeTicket draws the user's next ticket and returns manifest, tombstone and
+// version of the same instant: an append of nothing to a cell reads the cell
+// within the row's transaction. A profile that is computed from what is read
+// afterwards is written at this ticket.
 func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) {
 	var row bigtable.Row
 	err := retryAtomic(ctx, func() (err error) {
@@ -62,17 +62,17 @@ func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) 
 	return parseUser(row)
 }
 
-// UserParts says what of a user row is read.
+// UserParts are the parts of a user row to read.
 type UserParts int
 
 const (
 	UserState   UserParts = iota // ticket, manifest, tombstone, version
-	UserSummary                  // and the summary of the profile
-	UserProfile                  // and the profile instead
+	UserSummary                  // the state, and the summary of the profile
+	UserProfile                  // the state, and the profile
 )
 
-// userFilters pass the parts, each column range in a branch of its own: a family
-// filter is a regular expression.
+// userFilters pass the parts. Each column range has a branch of its own, because a
+// family filter is a regular expression.
 var userFilters = func() (filters [3]bigtable.ReadOption) {
 	state := bigtable.ColumnRangeFilter(familyState, "", "")
 	column := func(c string) bigtable.Filter { return bigtable.ColumnRangeFilter(familyProfile, c, c+"\x00") }
@@ -91,13 +91,14 @@ func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
 	return readUser(ctx, s.tables.of(app, user).users, app, user)
 }
 
-// ReadServing reads a user row for answering only: it may come from a replica,
-// so nothing may be computed or written from it.
+// ReadServing reads a user row to answer a request only. The row may come from a
+// replica, so nothing may be computed or written from it.
 func (s *Store) ReadServing(ctx context.Context, app, user string) (User, error) {
 	return readUser(ctx, s.tables.of(app, user).serving, app, user)
 }
 
-// ServingIsAuthoritative says that ReadServing reads the same as ReadUser.
+// ServingIsAuthoritative reports whether ReadServing reads the same cluster as
+// ReadUser.
 func (s *Store) ServingIsAuthoritative() bool { return !s.separateServing }
 
 func readUser(ctx context.Context, table *bigtable.Table, app, user string) (User, error) {
@@ -108,13 +109,13 @@ func readUser(ctx context.Context, table *bigtable.Table, app, user string) (Use
 	return parseUser(row)
 }
 
-// ReadUsers reads many user rows in one request. Users without a row are absent
-// from the answer.
+// ReadUsers reads many user rows in one request. It returns no entry for a user
+// without a row.
 func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[string]User, error) {
 	return readUsers(ctx, s.tables.of(app, allUsers).users, app, users)
 }
 
-// ReadManyServing is ReadUsers for answering only, as ReadServing is ReadUser.
+// ReadManyServing is ReadServing for many users.
 func (s *Store) ReadManyServing(ctx context.Context, app string, users []string) (map[string]User, error) {
 	return readUsers(ctx, s.tables.of(app, allUsers).serving, app, users)
 }
@@ -172,21 +173,21 @@ func parseUser(row bigtable.Row) (User, error) {
 	return u, nil
 }
 
-// ProfileWrite is one profile on its way to a user row.
+// ProfileWrite is a profile to be written to a user row.
 type ProfileWrite struct {
 	User string
-	// Row is the user's row as it was read before the log was: the profile is
-	// written at its ticket.
+	// Row is the user's row as read before the log. The profile is written at its
+	// ticket.
 	Row User
-	// Value is the encoded profile and Summary the same without affinities; empty
-	// means: never serve, compute.
+	// Value is the encoded profile, Summary the same without affinities. Empty means
+	// "do not serve, compute".
 	Value, Summary []byte
 	// Version is the profile's strategy version.
 	Version int64
 }
 
-// WriteProfiles writes profiles at their tickets by plain mutations: a cell of a
-// lower ticket ends up below, however late it arrives.
+// WriteProfiles writes profiles at their tickets by plain mutations. A profile of a
+// lower ticket ends up below one of a higher, whichever is written last.
 func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
 	b := newBulk(ctx)
 	b.again = true
@@ -195,8 +196,8 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 		m.Set(familyProfile, columnProfile, at, w.Value)
 		m.Set(familyProfile, columnSummary, at, w.Summary)
 		if w.Version != w.Row.Version {
-			// The server's time, like that of tickets; the write is then not retried by
-			// the client, but by whoever brought it here.
+			// The server's time, like the cells of tickets. The client does not retry such
+			// a write; bulk does.
 			m.Set(familyState, columnVersion, bigtable.ServerTime, bigEndian(w.Version))
 		}
 		if err := b.add(s.tables.of(app, w.User).users, userKey(app, w.User), m, len(w.Value)+len(w.Summary)); err != nil {
@@ -211,9 +212,10 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 
 func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// AdvanceTombstone marks a user's events up to a time as deleted, unless a later
-// deletion already does. A conditional write, because the cell's own time cannot
-// order deletions: every ticket rewrites the cell.
+// AdvanceTombstone marks a user's events up to a time (ms) as deleted, unless a
+// later deletion has done so. Drawing a ticket rewrites the tombstone cell (an
+// empty append), which refreshes its timestamp. Deletions are therefore ordered
+// by the cell's value, not its timestamp.
 func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until int64) error {
 	covered := latest(columnDeleted, bigEndian(until), nil)
 	advance := replace(columnDeleted, bigEndian(until))
@@ -226,11 +228,10 @@ func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until in
 	return nil
 }
 
-// ForgetUser drops, at a ticket drawn after the tombstone was raised, what was
-// derived from the deleted events: the manifest, in whose place comes one that
-// names nothing, and every older profile. What it leaves is a cell that says
-// "compute", never an empty profile, which would hide events newer than the
-// tombstone.
+// ForgetUser drops what was derived from deleted events, at a ticket drawn after
+// the tombstone: it replaces the manifest, and deletes every older profile. It
+// leaves a marker, a cell that means "compute". An empty profile would hide events
+// newer than the tombstone.
 func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
 	m, at := replace(columnManifest, manifest), bigtable.Timestamp(ticket*microsPerTicket)
 	for _, column := range []string{columnProfile, columnSummary} {
@@ -239,8 +240,8 @@ func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, 
 			m.DeleteTimestampRange(familyProfile, column, 0, at)
 		}
 	}
-	// The client tries nothing again that is stamped by the server. Doing it twice
-	// is harmless: a manifest that names less is true.
+	// The client does not retry a write at the server's time. Writing twice is
+	// harmless: a manifest that names fewer blocks is true.
 	err := retryAtomic(ctx, func() error { return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m) })
 	if err != nil {
 		return fmt.Errorf("forget %s,%s at ticket %d: %w", app, user, ticket, err)
@@ -259,8 +260,7 @@ func replace(column string, value []byte) *bigtable.Mutation {
 	return m
 }
 
-// latest passes the newest cell of a column of the state, if its value is within
-// [from, to).
+// latest passes the newest cell of a state column if its value is in [from, to).
 func latest(column string, from, to []byte) bigtable.Filter {
 	return bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyState, column, column+"\x00"),
@@ -268,9 +268,9 @@ func latest(column string, from, to []byte) bigtable.Filter {
 		bigtable.ValueRangeFilter(from, to))
 }
 
-// SwapManifest changes a user's manifest if it is still of version was; 0: if
-// there is none. False means that it was not, or that the answer was lost:
-// whoever called cannot know whether it is changed.
+// SwapManifest replaces a user's manifest if its version is still was; 0 means that
+// there is no manifest. It returns false if the version was another one, or if the
+// answer was lost: the manifest may then have been replaced.
 func (s *Store) SwapManifest(ctx context.Context, app, user string, was int64, now []byte) (bool, error) {
 	var cond *bigtable.Mutation
 	if was == 0 {
@@ -284,15 +284,15 @@ func (s *Store) SwapManifest(ctx context.Context, app, user string, was int64, n
 	return s.swap(ctx, app, user, cond, was == 0)
 }
 
-// CommitFold sets a user's manifest if ticket is the newest that was drawn.
-// False is as with SwapManifest.
+// CommitFold sets a user's manifest if ticket is the newest one. It returns false
+// in the cases of SwapManifest.
 func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, now []byte) (bool, error) {
 	newest := latest(columnCounter, bigEndian(ticket), bigEndian(ticket+1))
 	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, replace(columnManifest, now), nil), false)
 }
 
-// swap runs a conditional mutation and tells whether it was applied: when the
-// predicate matched, or with inverse when it did not.
+// swap runs a conditional mutation and reports whether it was applied: if the
+// predicate matched or, with inverse, if it did not.
 func (s *Store) swap(ctx context.Context, app, user string, cond *bigtable.Mutation, inverse bool) (bool, error) {
 	var matched bool
 	err := retryAtomic(ctx, func() error {

@@ -9,7 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-func ticket(t *testing.T, s bench, user string) store.User {
+func ticket(t *testing.T, s fixture, user string) store.User {
 	t.Helper()
 	row, err := s.TakeTicket(context.Background(), app, user)
 	if err != nil {
@@ -18,7 +18,7 @@ func ticket(t *testing.T, s bench, user string) store.User {
 	return row
 }
 
-func read(t *testing.T, s bench, user string) store.User {
+func read(t *testing.T, s fixture, user string) store.User {
 	t.Helper()
 	row, err := s.ReadUser(context.Background(), app, user)
 	if err != nil {
@@ -27,14 +27,14 @@ func read(t *testing.T, s bench, user string) store.User {
 	return row
 }
 
-func write(t *testing.T, s bench, w ...store.ProfileWrite) {
+func write(t *testing.T, s fixture, w ...store.ProfileWrite) {
 	t.Helper()
 	if err := s.WriteProfiles(context.Background(), app, w); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func testTickets(t *testing.T, s bench) {
+func testTickets(t *testing.T, s fixture) {
 	seen := make(chan int64, 50)
 	var wg sync.WaitGroup
 	for range cap(seen) {
@@ -63,7 +63,7 @@ func testTickets(t *testing.T, s bench) {
 	}
 }
 
-func testHighestTicket(t *testing.T, s bench) {
+func testHighestTicket(t *testing.T, s fixture) {
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 7}, Value: []byte("seven"), Version: 2})
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 3, Version: 2}, Value: []byte("three"), Version: 2})
 	if row := read(t, s, "u"); string(row.Profile) != "seven" || row.Version != 2 {
@@ -79,7 +79,7 @@ func testHighestTicket(t *testing.T, s bench) {
 	}
 }
 
-func testTombstones(t *testing.T, s bench) {
+func testTombstones(t *testing.T, s fixture) {
 	ctx := context.Background()
 	raise := func(until int64) {
 		t.Helper()
@@ -104,7 +104,7 @@ func testTombstones(t *testing.T, s bench) {
 	}
 }
 
-func testForgetting(t *testing.T, s bench) {
+func testForgetting(t *testing.T, s fixture) {
 	ctx := context.Background()
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 1}, Value: []byte("one")})
 	if err := s.ForgetUser(ctx, app, "u", 2, nil); err != nil {
@@ -127,7 +127,7 @@ func testForgetting(t *testing.T, s bench) {
 // kept, and none of those is lost.
 func TestSupersededCellsAreDropped(t *testing.T) {
 	plain, client := storetest.NewWithClient(t)
-	s, ctx := bench{Store: plain, client: client, collects: true}, context.Background()
+	s, ctx := fixture{Store: plain, client: client, collects: true}, context.Background()
 	if err := s.AdvanceTombstone(ctx, app, "u", 77); err != nil {
 		t.Fatal(err)
 	}

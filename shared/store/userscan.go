@@ -13,9 +13,9 @@ import (
 // UserOrder compares users as the keys of their rows do.
 func UserOrder(a, b string) int { return strings.Compare(a+",", b+",") }
 
-// ScanUsers reads the rows of the users from one up to but not another, in the
-// order of their keys; empty means open. limit bounds how many, 0 does not. Rows
-// are streamed, and may be kept; an error of fn ends the reading and is returned.
+// ScanUsers streams the rows of the users from one user up to, but not including,
+// another, in the order of their keys. An empty end is open. A limit of 0 means
+// none. Rows may be kept. An error from fn ends the scan and is returned.
 func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, parts UserParts, fn func(user string, row User) error) error {
 	opts := []bigtable.ReadOption{userFilters[parts]}
 	if limit > 0 {
@@ -35,8 +35,7 @@ func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, 
 	return nil
 }
 
-// ScanUserKeys does what ScanUsers does for users alone: of each row one empty
-// cell is sent. The user may be kept.
+// ScanUserKeys is ScanUsers for user tokens only: each row sends one empty cell.
 func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
 	if err := s.scanUserKeys(ctx, app, usersBetween(app, from, to), fn); err != nil {
 		return fmt.Errorf("list users of %s: %w", app, err)
@@ -53,8 +52,8 @@ func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowR
 	return errors.Join(err, failed)
 }
 
-// ScanTombstones tells the users from one to another, both included, who were
-// deleted, and until when (ms).
+// ScanTombstones calls fn for each deleted user from one user to another, both
+// included, with the time (ms) up to which their events are deleted.
 func (s *Store) ScanTombstones(ctx context.Context, app, from, to string, fn func(user string, until int64) error) error {
 	var failed error
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
@@ -71,12 +70,11 @@ func (s *Store) ScanTombstones(ctx context.Context, app, from, to string, fn fun
 	return nil
 }
 
-// SampleUsers chooses up to n users at random, all with the same chance, from
-// the first most users beginning at a random one of the places where Bigtable
-// cuts the table, and going on at the app's first user after the last. An app of
-// at most that many users is sampled from whole, and one of at most n users is
-// the sample. The sample is in no order.
-func (s *Store) SampleUsers(ctx context.Context, app string, n, most int, rnd *rand.Rand) ([]string, error) {
+// SampleUsers returns up to n random users, in no order. It reads maxRead users from
+// a random one of the keys at which Bigtable splits the table, continues at the
+// app's first user after the last, and gives each user read the same chance. An
+// app with fewer users is read whole.
+func (s *Store) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) ([]string, error) {
 	cuts, err := s.tables.of(app, allUsers).users.SampleRowKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sample users of %s: %w", app, err)
@@ -91,10 +89,10 @@ func (s *Store) SampleUsers(ctx context.Context, app string, n, most int, rnd *r
 	start := starts[rnd.IntN(len(starts))]
 	r := reservoir{n: n, rnd: rnd}
 	for _, part := range []bigtable.RowRange{bigtable.NewRange(start, prefixEnd(app+",")), bigtable.NewRange(app+",", start)} {
-		if r.seen >= most {
+		if r.seen >= maxRead {
 			break
 		}
-		if err := s.scanUserKeys(ctx, app, part, r.add, bigtable.LimitRows(int64(most-r.seen))); err != nil {
+		if err := s.scanUserKeys(ctx, app, part, r.add, bigtable.LimitRows(int64(maxRead-r.seen))); err != nil {
 			return nil, fmt.Errorf("sample users of %s: %w", app, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-func testScanUsers(t *testing.T, s bench) {
+func testScanUsers(t *testing.T, s fixture) {
 	ctx := context.Background()
 	users := []string{"a", "b", "b+", "b-", "b0", "c"}
 	for _, u := range users {
@@ -70,7 +70,7 @@ func testScanUsers(t *testing.T, s bench) {
 	}
 }
 
-func testSampleUsers(t *testing.T, s bench) {
+func testSampleUsers(t *testing.T, s fixture) {
 	ctx := context.Background()
 	const users, n, rounds = 120, 24, 30
 	var writes []store.ProfileWrite

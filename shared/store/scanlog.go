@@ -16,33 +16,32 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Entry is a row of the log with all that it holds.
+// Entry is a complete row of the log.
 type Entry struct {
 	User string
 	LogRow
 	Original []byte
-	// Fault says that the row's key is not one of the log's.
+	// Fault reports that the row's key is not a key of the log.
 	Fault error
 }
 
-// After is the place behind the entry.
+// After returns the place right after the entry, for a Range.
 func (e Entry) After() string {
 	_, place, _ := strings.Cut(e.key, ",")
-	if !utf8.ValidString(place) { // no row of ours; a place must be a text all the same
+	if !utf8.ValidString(place) { // not a key of the log, but a place must be text
 		return escapedPlace + url.QueryEscape(place) + "%00"
 	}
 	return place + "\x00"
 }
 
-// Key is the key of the entry's row.
+// Key returns the key of the entry's row.
 func (e Entry) Key() string { return e.key }
 
-// Compare tells which of two entries of an app comes first in the log, in
-// whatever schemas they lie.
+// Compare compares two entries of an app by their order in the log, in any schema.
 func (e Entry) Compare(o Entry) int { return strings.Compare(e.key, o.key) }
 
-// sinceFilter passes cells of events not before a time. Copies are a millisecond
-// older than their events.
+// sinceFilter passes the cells of events at or after a time (ms). A copy is a
+// millisecond older than its event.
 func sinceFilter(since int64) bigtable.Filter {
 	if since <= 1 {
 		return bigtable.PassAllFilter()
@@ -50,14 +49,13 @@ func sinceFilter(since int64) bigtable.Filter {
 	return bigtable.TimestampRangeFilter(time.UnixMilli(since-1), time.Time{})
 }
 
-// Scan reads all of one schema's rows in a range, of events not before a time
-// (ms), in order and whole. An error of fn ends the reading and is returned.
+// Scan streams the complete rows of one schema in a range, for events at or after a
+// time (ms), in order. An error from fn ends the scan and is returned.
 func (l Log) Scan(ctx context.Context, n schema.Name, r Range, since int64, fn func(Entry) error) error {
 	return l.scanRange(ctx, n, r, sinceFilter(since), since, fn)
 }
 
-// ScanOriginals is Scan of the schema that is read, with the events as they were
-// sent and without their filters.
+// ScanOriginals is Scan of the schema that is read, without the filters.
 func (l Log) ScanOriginals(ctx context.Context, r Range, since int64, fn func(Entry) error) error {
 	return l.scanRange(ctx, l.layout.Read, r, bigtable.ChainFilters(family(familyOriginal), sinceFilter(since)), since, fn)
 }
@@ -70,7 +68,7 @@ func (l Log) scanRange(ctx context.Context, n schema.Name, r Range, filter bigta
 	return l.scan(ctx, n, rows, filter, since, fn)
 }
 
-// Entries reads rows of one schema by the keys of their entries, in no order.
+// Entries reads rows of one schema by key, in no order.
 func (l Log) Entries(ctx context.Context, n schema.Name, keys []string, fn func(Entry) error) error {
 	for chunk := range slices.Chunk(keys, bulkRows) {
 		if err := l.scan(ctx, n, bigtable.RowList(chunk), bigtable.PassAllFilter(), 0, fn); err != nil {
@@ -102,7 +100,7 @@ func (l Log) scan(ctx context.Context, n schema.Name, rows bigtable.RowSet, filt
 	return nil
 }
 
-// Empty tells whether an app has no row in a schema.
+// Empty reports whether an app has no row in a schema.
 func (l Log) Empty(ctx context.Context, n schema.Name) (bool, error) {
 	empty := true
 	rows, _ := Range{}.keys(l.app)
@@ -111,14 +109,14 @@ func (l Log) Empty(ctx context.Context, n schema.Name) (bool, error) {
 		return false
 	}, keysOnly, bigtable.LimitRows(1))
 	if err != nil {
-		return false, fmt.Errorf("look at log of %s, %s: %w", l.app, n, err)
+		return false, fmt.Errorf("read log of %s, %s: %w", l.app, n, err)
 	}
 	return empty, nil
 }
 
-// Drop removes all of one schema's rows in a range. Before every so many it asks
-// whether it may, and after them it tells how many there were so far and the place
-// behind them. An error of either ends it and is returned.
+// Drop deletes all rows of one schema in a range. Before each batch it calls may,
+// and after it progress, with the place after the batch and the number of rows so
+// far. An error from either ends the drop and is returned.
 func (l Log) Drop(ctx context.Context, n schema.Name, r Range, may func() error, progress func(after string, rows int64) error) (int64, error) {
 	var rows int64
 	keys := make([]string, 0, bulkRows)
@@ -157,7 +155,7 @@ func (l Log) Drop(ctx context.Context, n schema.Name, r Range, may func() error,
 	return rows, nil
 }
 
-// DeleteEntries removes rows from one schema by the keys of their entries.
+// DeleteEntries deletes rows of one schema by key.
 func (l Log) DeleteEntries(ctx context.Context, n schema.Name, keys []string) error {
 	return l.deleteRows(ctx, n, keys)
 }

@@ -32,7 +32,7 @@ func (s *second) unary(ctx context.Context, method string, req, reply any, cc *g
 
 // Of two deliveries of an event with different filters one may come last to the one
 // schema and the other to the other: both hold the same in the end.
-func TestTwoWritersLeaveTheSchemasAlike(t *testing.T) {
+func TestTwoWritersReconcile(t *testing.T) {
 	ctx := context.Background()
 	red, blue := affinity.Count{Facet: "color", Value: "Red", N: 1}, affinity.Count{Facet: "color", Value: "Blue", N: 2}
 	for _, read := range schema.Names {

@@ -13,30 +13,30 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Sink gives the scorer that a user's events go to.
+// Sink returns the scorer for a user's events.
 type Sink func(user string) *affinity.Scorer
 
-// Bigtable takes filters of 20 KB. A branch is its column twice, as the two ends
-// of a range, and what is around them.
+// Bigtable accepts filters of 20 KB. A branch is its column twice, as the ends of a
+// range, and some bytes around it.
 const (
 	maxFilterBytes = 16 << 10
 	branchBytes    = 16
 )
 
-// Read reads the events of the ranges whole, without their originals. Spans that
-// are in the order of the log, users in UserOrder, are read in that order. An
-// error of fn ends the reading and is returned.
+// Read streams the events of ranges with all of their filters and without their
+// originals. Ranges in the order of the log, users in UserOrder, are read in that
+// order. An error from fn ends the read and is returned.
 func (l Log) Read(ctx context.Context, ranges []UserRange, fn func(user string, row LogRow) error) error {
 	return l.read(ctx, ranges, wholeEvents(l.layout.Read), func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
 }
 
-// ReadLog is Read of an app's log, for those who need nothing else of it.
+// ReadLog is Read for a caller that needs nothing else of the log.
 func (s *Store) ReadLog(ctx context.Context, app string, l schema.Layout, ranges []UserRange, fn func(user string, row LogRow) error) error {
 	return s.Log(app, l).Read(ctx, ranges, fn)
 }
 
-// ReadFor reads the events of the ranges with those filters that a strategy
-// scores: what else they have does not travel, as far as the schema can tell.
+// ReadFor is Read with only those filters that a strategy scores, as far as the
+// schema allows the server to select them.
 func (l Log) ReadFor(ctx context.Context, ranges []UserRange, c *affinity.Compiled, fn func(user string, row LogRow) error) error {
 	filter := wholeEvents(l.layout.Read)
 	if l.layout.Read == schema.Wide {
@@ -45,17 +45,15 @@ func (l Log) ReadFor(ctx context.Context, ranges []UserRange, c *affinity.Compil
 	return l.read(ctx, ranges, filter, func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
 }
 
-// ReadOriginals reads the events of the ranges whole, each with the event as it
-// was sent.
+// ReadOriginals is Read with each event as it was sent.
 func (l Log) ReadOriginals(ctx context.Context, ranges []UserRange, fn func(user string, row LogRow, original []byte) error) error {
 	return l.read(ctx, ranges, bigtable.LatestNFilter(1), func(user string, row LogRow, all bigtable.Row) error {
 		return fn(user, row, original(all))
 	})
 }
 
-// Score reads the events of the ranges, as far as the strategy scores them, and
-// adds them to their users' scorers. It returns how many there were, those
-// included that lie outside a scorer's window or score nothing.
+// Score adds the events of ranges to their users' scorers. It returns the number of
+// events, with those outside a scorer's window and those that score nothing.
 func (l Log) Score(ctx context.Context, ranges []UserRange, c *affinity.Compiled, scorer Sink) (int, error) {
 	n, user, ls := 0, "", NewLogScorer(c)
 	var current *affinity.Scorer
@@ -107,14 +105,15 @@ func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, 
 	return errors.Join(err, failed)
 }
 
-// present makes every event visible, whatever its filters: its original as an
-// empty cell. Column ranges everywhere: a family filter is a regular expression.
+// present passes the original as an empty cell, so that every event is visible,
+// whatever its filters. Filters here are column ranges, because a family filter is
+// a regular expression.
 var present = bigtable.ChainFilters(family(familyOriginal), bigtable.StripValueFilter())
 
 func family(name string) bigtable.Filter { return bigtable.ColumnRangeFilter(name, "", "") }
 
-// wholeEvents passes all filters of rows of a schema. A narrow row has a cell for
-// them in any case, a wide one of an event without filters only the original.
+// wholeEvents passes all filters of a schema's rows. A narrow row always has a cell
+// for them; a wide row of an event without filters has only the original.
 func wholeEvents(n schema.Name) bigtable.Filter {
 	if n == schema.Wide {
 		return bigtable.InterleaveFilters(present, family(schema.FamilyWide))
@@ -126,10 +125,9 @@ func wholeEvents(n schema.Name) bigtable.Filter {
 	return bigtable.InterleaveFilters(branches...)
 }
 
-// strategyFilter passes the columns (type, name, facet) that the strategy
-// scores, and strips the original event to an empty cell, which makes every
-// event visible, scored or not. Branches are disjoint: a cell that two branches
-// pass would be counted twice.
+// strategyFilter passes the columns (type, name, facet) that the strategy scores,
+// and the original as an empty cell. Its branches are disjoint: a cell that two
+// branches pass would count twice.
 func (s *Store) strategyFilter(c *affinity.Compiled) bigtable.Filter {
 	pairs, facets := c.Pairs(), c.Facets()
 	branches, size := []bigtable.Filter{present}, 0

@@ -1,32 +1,3 @@
-// Package store keeps Affinity's data in Bigtable: it owns table names, row
-// keys, cell formats and every read and write of them, so that no other package
-// knows a key or a column.
-//
-// Six tables, every key beginning with the app id and a comma:
-//
-//	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
-//	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
-//	           m:event                   the event as it was sent, with receipt time and index
-//	events_narrow                                      the same log in the other schema; an app has one, or both
-//	           view:<name>, click:<name>, conversion:<name>   all of the event's filters
-//	           m:event                   as above
-//	users    app,user,                                 one row a user
-//	           u:c ticket counter, u:m manifest, u:d deletedUntil, u:v strategy version of the newest profile
-//	           p:p profiles, p:s each without its affinities; cell time = ticket x 1000 microseconds
-//	histories
-//	         app,user,<ticket %016x>,<n %04x>          packed ranges of the log: those are valid that the manifest names
-//	           b:b a block, never rewritten, cell time = its latest event
-//	objects  app,index,objectID                        the catalog
-//	           o:record the object as sent, o:filters its filters and the settings version they were made under
-//	refused  app,                                      refused events of an app
-//	           c:<reason> counters, r:00..r:99 a ring of the last hundred
-//
-// A user token never contains a comma, so the keys of one user are exactly those
-// with his prefix, comma included ('+' sorts before ',').
-//
-// Tables, families and what the server may drop of them stand in
-// terraform/bigtable.json, which Terraform reads too: events go by age, of all
-// else nothing goes but what is superseded.
 package store
 
 import (
@@ -55,8 +26,8 @@ const (
 	TableRefused      = "refused"
 )
 
-// Column families. Single letters because a family and a qualifier travel with
-// every cell that is read. Those of events' filters are shared/schema's.
+// Column families. They are single letters because every cell that is read
+// carries its family and qualifier. Package schema has those of events' filters.
 const (
 	familyOriginal = "m"
 	familyState    = "u"
@@ -79,11 +50,11 @@ type Family struct {
 	Collect Collect `json:"collect"`
 }
 
-// Collect is what the server may drop of a family.
+// Collect names what the server may drop of a family.
 type Collect string
 
-// Families of events are collected by age, once older than every app's
-// retention. All others keep the newest version of a cell, for ever.
+// Families of events are collected by age, when they are older than every app's
+// retention. All others keep the newest version of a cell for ever.
 const (
 	ByAge     Collect = "age"
 	ButNewest Collect = "newest"
@@ -110,8 +81,8 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 	return bigtable.MaxAgePolicy(time.Duration(longestRetentionDays+1) * day)
 }
 
-// Tables is the whole schema, as terraform/bigtable.json tells it. The error says
-// what is wrong with that file.
+// Tables returns all tables as terraform/bigtable.json declares them. Its error
+// says what is wrong with that file.
 var Tables = sync.OnceValues(func() ([]Table, error) {
 	tables, err := decodeTables(terraform.Bigtable)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // A deployment of before there were narrow rows deletes and purges all the same.
-func TestWithoutTheNarrowTable(t *testing.T) {
+func TestMissingNarrowTable(t *testing.T) {
 	ctx := context.Background()
 	opts := []option.ClientOption{option.WithEndpoint(storetest.Start(t)), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
@@ -37,7 +37,7 @@ func TestWithoutTheNarrowTable(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	b := bench{Store: s, layout: schema.Default()}
+	b := fixture{Store: s, layout: schema.Default()}
 	if err := b.log().Append(ctx, []store.LogEvent{click("u", 1000), click("u", 2000), click("u", 3000)}); err != nil {
 		t.Fatal(err)
 	}

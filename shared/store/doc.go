@@ -1,0 +1,31 @@
+// Package store keeps Affinity's data in Bigtable. It owns table names, row keys
+// and cell formats, and makes every read and write of them: no other package
+// knows a key or a column, or a gRPC code of Bigtable.
+//
+// There are six tables. Every key begins with the app id and a comma:
+//
+//	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
+//	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
+//	           m:event                   the event as it was sent, with receipt time and index
+//	events_narrow                                      the same log in the other schema; an app has one, or both
+//	           view:<name>, click:<name>, conversion:<name>   all of the event's filters
+//	           m:event                   as above
+//	users    app,user,                                 one row a user
+//	           u:c ticket counter, u:m manifest, u:d deletedUntil, u:v strategy version of the newest profile
+//	           p:p profiles, p:s each without its affinities; cell time = ticket x 1000 microseconds
+//	histories
+//	         app,user,<ticket %016x>,<n %04x>          packed ranges of the log: those are valid that the manifest names
+//	           b:b a block, never rewritten, cell time = its latest event
+//	objects  app,index,objectID                        the catalog
+//	           o:record the object as sent, o:filters its filters and the settings version they were made under
+//	refused  app,                                      refused events of an app
+//	           c:<reason> counters, r:00..r:99 a ring of the last hundred
+//
+// A user token never contains a comma, so the keys of one user are exactly those
+// that begin with "app,user,". The comma is part of the prefix because '+' sorts
+// before it.
+//
+// terraform/bigtable.json declares the tables, the families and what the server
+// may drop of them; Terraform reads the same file. Events are dropped by age. Of
+// everything else only superseded cells are dropped.
+package store

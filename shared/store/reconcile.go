@@ -1,0 +1,101 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// maxReconciliations bounds how often one append copies rows that other writers
+// keep changing.
+const maxReconciliations = 20
+
+// reconcile makes rows identical in both schemas. Two deliveries of one event can
+// carry different filters, if its catalog changed in between, and reach the two
+// tables in opposite orders. So every writer rereads the rows in the schema that
+// is read. A row that differs from what the writer wrote it copies to the other
+// schema, until a reread finds no change.
+func (l Log) reconcile(ctx context.Context, other schema.Name, events []LogEvent) error {
+	written, last := make(map[string]*LogEvent, len(events)), make(map[string]*LogEvent, len(events))
+	for i := range events {
+		e := &events[i]
+		key := logKey(l.app, e.User, e.Time, e.ID)
+		written[key], last[key] = e, e
+	}
+	for range maxReconciliations {
+		diverged, err := l.diverged(ctx, written, last)
+		if err != nil || len(diverged) == 0 {
+			return err
+		}
+		var put []LogEvent
+		var gone []string
+		for key, is := range diverged {
+			if is == nil {
+				gone = append(gone, key)
+			} else {
+				put = append(put, *is)
+			}
+		}
+		if err := l.Replace(ctx, other, put); err != nil {
+			return err
+		}
+		if err := l.deleteRows(ctx, other, gone); err != nil {
+			return err
+		}
+		last = diverged
+	}
+	return fmt.Errorf("append to log of %s: rows changed %d times while they were reconciled", l.app, maxReconciliations)
+}
+
+// diverged returns those of some rows, by key, that the schema that is read holds
+// in another form than last: as they are there, nil for a row that does not exist.
+func (l Log) diverged(ctx context.Context, written, last map[string]*LogEvent) (map[string]*LogEvent, error) {
+	found := make(map[string]Entry, len(last))
+	err := l.Entries(ctx, l.layout.Read, slices.Collect(maps.Keys(last)), func(e Entry) error {
+		found[e.Key()] = e
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	d, diverged := NewLogDecoder(), map[string]*LogEvent{}
+	for key, was := range last {
+		e, exists := found[key]
+		if !exists {
+			if was != nil {
+				diverged[key] = nil
+			}
+			continue
+		}
+		ev, err := d.Event(e.LogRow)
+		if err != nil {
+			continue // the row is damaged: its readers report it
+		}
+		is := *written[key] // type and name are part of the id, so they are the same
+		is.Counts, is.Original = ev.Counts, e.Original
+		if was == nil || !was.Same(&is) {
+			diverged[key] = &is
+		}
+	}
+	return diverged, nil
+}
+
+// Same reports whether two rows hold the same event: type, name, filters in any
+// order, and original.
+func (e *LogEvent) Same(o *LogEvent) bool {
+	return e.Type == o.Type && e.Name == o.Name && bytes.Equal(e.Original, o.Original) &&
+		(slices.Equal(e.Counts, o.Counts) || slices.Equal(sorted(e.Counts), sorted(o.Counts)))
+}
+
+// sorted returns counts in an order that does not depend on the schema.
+func sorted(counts []affinity.Count) []affinity.Count {
+	return slices.SortedFunc(slices.Values(counts), func(a, b affinity.Count) int {
+		return cmp.Or(cmp.Compare(a.Facet, b.Facet), cmp.Compare(a.Value, b.Value), cmp.Compare(a.N, b.N))
+	})
+}
