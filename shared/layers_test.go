@@ -53,6 +53,7 @@ var layers = []struct {
 	{"shared/store", "affinity event history schema terraform", "bigtable grpc"},
 	{"shared/enrich", "affinity bus catalog config event schema store", ""},
 	{"shared/profile", "affinity config history store", ""},
+	{"shared/apply", "bus config enrich event history profile schema store", ""},
 	{"shared/audit", "affinity config event history queue schema store telemetry", ""},
 
 	// Jobs: work over all users of an app.
@@ -76,7 +77,7 @@ var layers = []struct {
 	{"functions/catalog", "api auth backend catalog config fault function httpapi store", "http"},
 	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/recompute job/reenrich profile queue queue/taskqueue schema", "http"},
 	{"functions/docs", "openapi", "http"},
-	{"functions/process", "backend bus config enrich event function history httpapi profile schema store", "http"},
+	{"functions/process", "apply backend bus enrich function httpapi profile", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus config function httpapi job profile purge queue queue/taskqueue", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
@@ -122,7 +123,7 @@ var links = map[string]string{
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
 	"docs":       "openapi openapi/internal/tree",
-	"process":    all + " bus enrich profile",
+	"process":    all + " apply bus enrich profile",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs bus enrich job job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue",
 	"worker":     all + " auth audit backend/jobrunner backend/jobs bus enrich job job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue",
 }

@@ -1,0 +1,239 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/apply"
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+func TestAcceptedMessage(t *testing.T) {
+	h := newHarness(t)
+	want := apply.Result{Fate: apply.Applied, App: appID, ReceivedAt: received.UnixMilli(), Events: 1, WithUnknownObjects: 1}
+	if got := h.deliver(seen(one)); got != want {
+		t.Errorf("result %+v, want %+v", got, want)
+	}
+	h.wantColors("Red")
+	if rows := h.rows(); len(rows) != 1 || rows[0].Time != received.UnixMilli() {
+		t.Errorf("rows %+v", rows)
+	}
+}
+
+func TestRedeliveryChangesNothing(t *testing.T) {
+	h := newHarness(t)
+	for range 3 {
+		if got := h.deliver(seen(both)); got.Events != 1 || got.Superseded != 0 {
+			t.Errorf("result %+v", got)
+		}
+		h.wantColors("Blue", "Red")
+		if rows := h.rows(); len(rows) != 1 {
+			t.Errorf("rows %+v", rows)
+		}
+	}
+}
+
+func TestEventsOfDeletedUser(t *testing.T) {
+	h := newHarness(t)
+	_, err := h.profiles.Delete(t.Context(), appID, user)
+	h.check(err)
+	if got := h.deliver(seen(both)); got.Fate != apply.Applied || got.Events != 0 || got.Deleted != 1 {
+		t.Errorf("result %+v", got)
+	}
+	if rows := h.rows(); len(rows) != 0 {
+		t.Errorf("rows %+v", rows)
+	}
+}
+
+func TestUnresolvedMessageIsPublishedAgain(t *testing.T) {
+	h := newHarness(t)
+	h.check(h.store.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: "1", Record: []byte(`{"objectID":"1","color":"Red"}`),
+		Filters: store.ObjectFilters{SettingsVersion: 1}}}))
+	m := seen(nil)
+	m.Resolved = false
+	if got := h.deliver(m); got != (apply.Result{Fate: apply.Resolved}) {
+		t.Errorf("result %+v", got)
+	}
+	if rows := h.rows(); len(rows) != 0 {
+		t.Errorf("rows %+v", rows)
+	}
+	if len(h.bus.published) != 1 || !h.bus.published[0].Resolved {
+		t.Fatalf("published %+v", h.bus.published)
+	}
+	h.deliver(h.bus.published[0])
+	h.wantColors("Red")
+}
+
+func TestUnresolvedMessageWaits(t *testing.T) {
+	for name, fail := range map[string]func(*harness){
+		"for the catalog": func(h *harness) { h.Catalog = &away{} },
+		"for the bus":     func(h *harness) { h.bus.err = errAway },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			fail(h)
+			m := seen(nil)
+			m.Resolved = false
+			if got, err := h.Deliver(t.Context(), h.push(m, 1)); got.Fate != apply.Retried || !errors.Is(err, errAway) {
+				t.Errorf("result %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestMessagesThatNeverApply delivers messages that no retry can cure: they are
+// buried at once.
+func TestMessagesThatNeverApply(t *testing.T) {
+	h := newHarness(t)
+	elsewhere, empty, newer := seen(one), seen(one), h.again(one)
+	elsewhere.App = "elsewhere"
+	empty.Body = []byte(`{"events":[]}`)
+	newer.Body = nil
+	unreadable := h.push(seen(one), 1)
+	unreadable.Message.Data = []byte("garbage")
+	for name, test := range map[string]struct {
+		push   bus.Push
+		reason string
+	}{
+		"unreadable":               {unreadable, "decode message: "},
+		"of an unknown app":        {h.push(elsewhere, 1), `app "elsewhere" does not exist`},
+		"without events":           {h.push(empty, 1), "decode events of message: "},
+		"reenriched without event": {h.push(newer, 1), "decode reenriched message: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.bus.reasons = nil
+			got, err := h.Deliver(t.Context(), test.push)
+			h.check(err)
+			if got.Fate != apply.Dead || len(h.bus.reasons) != 1 || !strings.HasPrefix(h.bus.reasons[0], test.reason) || got.Reason.Error() != h.bus.reasons[0] {
+				t.Errorf("result %+v, buried for %q; want %q", got, h.bus.reasons, test.reason)
+			}
+		})
+	}
+}
+
+func TestFailuresAreRetriedThenBuried(t *testing.T) {
+	h := newHarness(t)
+	h.Config = &away{}
+	got, err := h.Deliver(t.Context(), h.push(seen(one), apply.MaxAttempts-1))
+	if got != (apply.Result{Fate: apply.Retried}) || !errors.Is(err, errAway) || !strings.HasPrefix(err.Error(), "message 42, attempt 19: ") {
+		t.Errorf("result %+v, %v", got, err)
+	}
+	if len(h.bus.reasons) != 0 {
+		t.Errorf("buried for %q", h.bus.reasons)
+	}
+	got, err = h.Deliver(t.Context(), h.push(seen(one), apply.MaxAttempts))
+	if got.Fate != apply.Dead || !errors.Is(got.Reason, errAway) || err != nil || len(h.bus.reasons) != 1 {
+		t.Errorf("result %+v, %v, buried for %q", got, err, h.bus.reasons)
+	}
+}
+
+// TestBuriedEventsMayBeInTheLog gives up a message after its rows were written:
+// the profiles must agree with the log.
+func TestBuriedEventsMayBeInTheLog(t *testing.T) {
+	for name, m := range map[string]func(h *harness) bus.Message{
+		"accepted":   func(*harness) bus.Message { return seen(both) },
+		"reenriched": func(h *harness) bus.Message { return h.again(both) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.deliver(seen(none))
+			engine := &away{Profiles: h.profiles, applied: true}
+			h.Profiles = engine
+			got, err := h.Deliver(t.Context(), h.push(m(h), apply.MaxAttempts))
+			h.check(err)
+			if got.Fate != apply.Dead || len(engine.abandoned) != 1 || engine.abandoned[0].User != user {
+				t.Errorf("result %+v, abandoned %+v", got, engine.abandoned)
+			}
+		})
+	}
+}
+
+func TestMessageIsNotBuriedHalfway(t *testing.T) {
+	h := newHarness(t)
+	h.Profiles = &away{Profiles: h.profiles, err: errors.New("cannot mark")}
+	got, err := h.Deliver(t.Context(), h.push(seen(both), apply.MaxAttempts))
+	if got != (apply.Result{}) || !errors.Is(err, errAway) || !strings.Contains(err.Error(), "cannot mark") {
+		t.Errorf("result %+v, %v", got, err)
+	}
+	if len(h.bus.reasons) != 0 {
+		t.Errorf("buried for %q", h.bus.reasons)
+	}
+}
+
+func TestMessageIsKeptIfItCannotBeBuried(t *testing.T) {
+	h := newHarness(t)
+	h.bus.err = errAway
+	p := h.push(seen(one), 1)
+	p.Message.Data = []byte("garbage")
+	if got, err := h.Deliver(t.Context(), p); got != (apply.Result{}) || !errors.Is(err, errAway) {
+		t.Errorf("result %+v, %v", got, err)
+	}
+}
+
+// TestRowThatKnowsMoreStays delivers messages of one event that know different
+// numbers of its objects, in several orders.
+func TestRowThatKnowsMoreStays(t *testing.T) {
+	for name, test := range map[string]struct {
+		messages   func(h *harness) []bus.Message
+		superseded int // of the last message
+		colors     []string
+	}{
+		"reenriched": {func(h *harness) []bus.Message { return []bus.Message{seen(none), h.again(both)} }, 0, []string{"Blue", "Red"}},
+		"reenriched, then the first message": {func(h *harness) []bus.Message { return []bus.Message{seen(none), h.again(both), seen(none)} }, 1,
+			[]string{"Blue", "Red"}},
+		"reenriched by an older message": {func(h *harness) []bus.Message { return []bus.Message{seen(none), h.again(both), h.again(one)} }, 1,
+			[]string{"Blue", "Red"}},
+		"reenriched without news": {func(h *harness) []bus.Message { return []bus.Message{seen(one), h.again(one)} }, 0, []string{"Red"}},
+		"reenriched and gone":     {func(h *harness) []bus.Message { return []bus.Message{h.again(both)} }, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			var last apply.Result
+			for _, m := range test.messages(h) {
+				last = h.deliver(m)
+			}
+			if last.Fate != apply.Applied || last.Superseded != test.superseded || last.Events != 1-test.superseded {
+				t.Errorf("last result %+v, want %d superseded", last, test.superseded)
+			}
+			h.wantColors(test.colors...)
+		})
+	}
+}
+
+// TestSchemaChangesWhileRowsAreSought moves reads to a schema that a lookup did
+// not see: what it did not find may be there.
+func TestSchemaChangesWhileRowsAreSought(t *testing.T) {
+	h := newHarness(t)
+	h.deliver(seen(none))
+	h.Config = stale{h.apps, h}
+	for _, m := range []bus.Message{seen(none), h.again(both)} {
+		got, err := h.Deliver(t.Context(), h.push(m, 1))
+		if got.Fate != apply.Retried || !errors.Is(err, profile.ErrSchemaChanged) {
+			t.Errorf("result %+v, %v", got, err)
+		}
+	}
+}
+
+// stale returns an app as it is, and then changes its schemas.
+type stale struct {
+	config.Store
+	h *harness
+}
+
+func (s stale) App(ctx context.Context, appID string) (config.App, error) {
+	app, err := s.Store.App(ctx, appID)
+	s.h.check(err)
+	_, err = s.UpdateLog(ctx, appID, func(a *config.App) error {
+		a.Log.Write = []schema.Name{schema.Wide, schema.Narrow}
+		a.Log.Read = a.Log.Read.Other()
+		return nil
+	})
+	s.h.check(err)
+	return app, nil
+}
