@@ -74,7 +74,7 @@ var layers = []struct {
 	{"functions/imports", "affinity api auth backend enrich event function httpapi profile", "http"},
 	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
-	{"functions/catalog", "api auth backend catalog config fault function httpapi store", "http"},
+	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
 	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/recompute job/reenrich profile queue queue/taskqueue schema", "http"},
 	{"functions/docs", "openapi", "http"},
 	{"functions/process", "apply backend bus enrich function httpapi profile", "http"},

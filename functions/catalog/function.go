@@ -18,11 +18,11 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-type handlers struct{ Backends }
+type handler struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
-	h := handlers{b}
+	h := handler{b}
 	rt := b.Router()
 	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
 	rt.Handle("GET /1/indexes/{index}/task/{task}", h.task)
@@ -34,7 +34,7 @@ func New(b Backends) http.Handler {
 }
 
 // tenant is the app and the index that a request names.
-func (h handlers) tenant(r *http.Request, anyOf ...string) (config.App, string, error) {
+func (h handler) tenant(r *http.Request, anyOf ...string) (config.App, string, error) {
 	app, err := h.Auth.Tenant(r, anyOf...)
 	if err != nil {
 		return app, "", err
@@ -50,7 +50,7 @@ func (h handlers) tenant(r *http.Request, anyOf ...string) (config.App, string, 
 // answered, so that any number stands for a finished one.
 func taskID(now time.Time) int64 { return now.UnixMilli() }
 
-func (h handlers) batch(w http.ResponseWriter, r *http.Request) error {
+func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	app, index, err := h.tenant(r, auth.AddObject, auth.DeleteObject)
 	if err != nil {
 		return err
@@ -100,14 +100,14 @@ func neededACLs(actions []catalog.Action) []string {
 	return acls
 }
 
-func (h handlers) task(w http.ResponseWriter, r *http.Request) error {
+func (h handler) task(w http.ResponseWriter, r *http.Request) error {
 	if _, _, err := h.tenant(r, auth.AddObject, auth.DeleteObject, auth.Settings); err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.TaskAnswer{Status: "published"})
 }
 
-func (h handlers) settings(w http.ResponseWriter, r *http.Request) error {
+func (h handler) settings(w http.ResponseWriter, r *http.Request) error {
 	app, index, err := h.tenant(r, auth.Settings)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (h handlers) settings(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-func (h handlers) setSettings(w http.ResponseWriter, r *http.Request) error {
+func (h handler) setSettings(w http.ResponseWriter, r *http.Request) error {
 	app, index, err := h.tenant(r, auth.Settings)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (h handlers) setSettings(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, api.SettingsAnswer{TaskID: taskID(now), UpdatedAt: now.UTC()})
 }
 
-func (h handlers) get(w http.ResponseWriter, r *http.Request) error {
+func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	app, index, err := h.tenant(r, auth.AddObject)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (h handlers) get(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, json.RawMessage(record))
 }
 
-func (h handlers) delete(w http.ResponseWriter, r *http.Request) error {
+func (h handler) delete(w http.ResponseWriter, r *http.Request) error {
 	app, index, err := h.tenant(r, auth.DeleteObject)
 	if err != nil {
 		return err

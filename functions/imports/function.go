@@ -22,17 +22,17 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
-type imports struct{ Backends }
+type handler struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
 	rt := b.Router()
-	rt.Handle("POST /1/events/import", imports{b}.run)
+	rt.Handle("POST /1/events/import", handler{b}.run)
 	return rt
 }
 
-func (im imports) run(w http.ResponseWriter, r *http.Request) error {
-	app, err := im.Auth.Tenant(r, auth.Admin)
+func (h handler) run(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -40,22 +40,22 @@ func (im imports) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rules := event.Rules{Now: im.Now(), Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
+	rules := event.Rules{Now: h.Now(), Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
 	events, answer, err := decode(body, rules)
 	if err != nil {
 		return err
 	}
-	objects, err := im.Enricher.Resolve(r.Context(), app.ID, events)
+	objects, err := h.Enricher.Resolve(r.Context(), app.ID, events)
 	if err != nil {
 		return fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
-	outcome, err := im.Profiles.Import(r.Context(), app, enrich.LogEvents(events, objects, rules.Now.UnixMilli()))
+	outcome, err := h.Profiles.Import(r.Context(), app, enrich.LogEvents(events, objects, rules.Now.UnixMilli()))
 	if err != nil {
 		return fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
 	if n := len(enrich.Incomplete(events, objects)); n > 0 {
-		im.Metrics.UnknownObjects.Add(float64(n))
-		im.Log.LogAttrs(r.Context(), slog.LevelInfo, "events imported whose objects the catalog does not all know", slog.String("app", app.ID),
+		h.Metrics.UnknownObjects.Add(float64(n))
+		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "events imported whose objects the catalog does not all know", slog.String("app", app.ID),
 			slog.Int("events", len(events)), slog.Int("withUnknownObjects", n))
 	}
 	answer.Deleted = outcome.Deleted

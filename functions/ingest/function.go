@@ -24,32 +24,32 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-type ingest struct{ Backends }
+type handler struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
-	in := ingest{b}
+	h := handler{b}
 	rt := b.Router()
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
-	rt.Handle("POST /1/events", in.accept)
-	rt.Handle("GET /1/events/refused", in.refused)
+	rt.Handle("POST /1/events", h.accept)
+	rt.Handle("GET /1/events/refused", h.refused)
 	return rt
 }
 
-func (in ingest) accept(w http.ResponseWriter, r *http.Request) error {
-	app, err := in.Auth.Tenant(r, auth.Search)
+func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Search)
 	if err != nil {
 		return err
 	}
-	received := in.Now()
+	received := h.Now()
 	body, err := httpapi.ReadBody(w, r, api.MaxEventsBody)
 	if err != nil {
-		return in.refuse(r.Context(), app, received, err)
+		return h.refuse(r.Context(), app, received, err)
 	}
 	events, err := event.DecodeBatch(body, event.Rules{Now: received, MaxAge: api.MaxEventAge})
 	if err != nil {
-		return in.refuse(r.Context(), app, received, err)
+		return h.refuse(r.Context(), app, received, err)
 	}
 	if !anyStored(events) {
 		return httpapi.WriteMessage(w, http.StatusOK, "OK")
@@ -57,13 +57,13 @@ func (in ingest) accept(w http.ResponseWriter, r *http.Request) error {
 	m := bus.Message{App: app.ID, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Resolved: true, Body: body}
 	resolving, cancel := context.WithTimeout(r.Context(), resolveTimeout)
 	defer cancel()
-	if m.Objects, err = in.Enricher.Resolve(resolving, app.ID, events); err != nil {
-		in.Log.LogAttrs(r.Context(), slog.LevelWarn, "the catalog cannot be read, process resolves the message",
+	if m.Objects, err = h.Enricher.Resolve(resolving, app.ID, events); err != nil {
+		h.Log.LogAttrs(r.Context(), slog.LevelWarn, "the catalog cannot be read, process resolves the message",
 			slog.String("app", app.ID), slog.Any("error", err))
 		m.Resolved, m.Objects = false, nil
 	}
-	if err := in.Bus.Publish(r.Context(), m); err != nil {
-		in.Log.LogAttrs(r.Context(), slog.LevelError, "events are not published", slog.String("app", app.ID), slog.Any("error", err))
+	if err := h.Bus.Publish(r.Context(), m); err != nil {
+		h.Log.LogAttrs(r.Context(), slog.LevelError, "events are not published", slog.String("app", app.ID), slog.Any("error", err))
 		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "OK")
@@ -88,7 +88,7 @@ func anyStored(events []event.Event) bool {
 const maxRecorded = 4 << 10
 
 // refuse counts a refusal for its app and passes it on.
-func (in ingest) refuse(ctx context.Context, app config.App, at time.Time, cause error) error {
+func (h handler) refuse(ctx context.Context, app config.App, at time.Time, cause error) error {
 	status, reason := httpapi.Status(cause)
 	if status >= http.StatusInternalServerError || ctx.Err() != nil { // ours, or a client that went away
 		return cause
@@ -98,8 +98,8 @@ func (in ingest) refuse(ctx context.Context, app config.App, at time.Time, cause
 	if errors.As(cause, &refusal) {
 		refused.Reason, refused.Event = refusal.Reason(), recorded(refusal.Event)
 	}
-	if err := in.Store.RecordRefused(ctx, app.ID, []store.Refused{refused}); err != nil {
-		in.Log.LogAttrs(ctx, slog.LevelError, "a refusal is not recorded", slog.String("app", app.ID), slog.Any("error", err))
+	if err := h.Store.RecordRefused(ctx, app.ID, []store.Refused{refused}); err != nil {
+		h.Log.LogAttrs(ctx, slog.LevelError, "a refusal is not recorded", slog.String("app", app.ID), slog.Any("error", err))
 	}
 	return cause
 }
@@ -113,12 +113,12 @@ func recorded(raw []byte) json.RawMessage {
 	return text
 }
 
-func (in ingest) refused(w http.ResponseWriter, r *http.Request) error {
-	app, err := in.Auth.Tenant(r, auth.Recommendation)
+func (h handler) refused(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
-	list, counts, err := in.Store.ReadRefused(r.Context(), app.ID)
+	list, counts, err := h.Store.ReadRefused(r.Context(), app.ID)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 
 // explain answers why a profile is as it is, or empty. It reads the user's whole
 // log, and no block or stored score.
-func (p profiles) explain(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := p.user(r, auth.Recommendation)
+func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
+	app, user, err := h.user(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -32,11 +32,11 @@ func (p profiles) explain(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q.Limit = min(q.Limit, api.MaxContributions)
-	if err := p.window(r.Context(), app, user, &q); err != nil {
+	if err := h.window(r.Context(), app, user, &q); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
 	x := explain.New(q)
-	err = p.Store.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
+	err = h.Store.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
 		func(_ string, row store.LogRow, original []byte) error {
 			e, err := row.Event()
 			if err == nil {
@@ -45,7 +45,7 @@ func (p profiles) explain(w http.ResponseWriter, r *http.Request) error {
 			return err
 		})
 	if err == nil {
-		err = p.Profiles.CheckSchema(r.Context(), app)
+		err = h.Profiles.CheckSchema(r.Context(), app)
 	}
 	if err != nil {
 		return fmt.Errorf("explain profile: %w", err)
@@ -56,18 +56,18 @@ func (p profiles) explain(w http.ResponseWriter, r *http.Request) error {
 // window settles under which configuration and as of when a user is explained:
 // those a read would be answered under now. What was stored by a machine whose
 // clock is ahead is answered as of its own time.
-func (p profiles) window(ctx context.Context, app config.App, user string, q *explain.Question) error {
-	row, err := p.Store.ReadUser(ctx, app.ID, user)
+func (h handler) window(ctx context.Context, app config.App, user string, q *explain.Question) error {
+	row, err := h.Store.ReadUser(ctx, app.ID, user)
 	if err != nil {
 		return err
 	}
 	if row.Version > app.StrategyVersion {
-		if app, err = p.Config.App(ctx, app.ID); err != nil {
+		if app, err = h.Config.App(ctx, app.ID); err != nil {
 			return fmt.Errorf("read configuration of %s: %w", app.ID, err)
 		}
 	}
 	q.Strategy, q.StrategyVersion = app.Strategy, app.StrategyVersion
-	q.Window = affinity.Window{Now: p.Now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
+	q.Window = affinity.Window{Now: h.Now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
 	if len(row.Profile) == 0 {
 		return nil
 	}

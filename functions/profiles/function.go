@@ -19,23 +19,23 @@ import (
 	"github.com/affinityengine/affinity/shared/purge"
 )
 
-type profiles struct{ Backends }
+type handler struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
-	p := profiles{b}
+	h := handler{b}
 	rt := b.Router()
-	rt.Handle("GET /1/profiles/{userToken}", p.get)
-	rt.Handle("POST /1/profiles/batch", p.batch)
-	rt.Handle("GET /1/profiles/personalization/{userToken}", p.personalization)
-	rt.Handle("DELETE /1/profiles/{userToken}", p.deleteProfile)
-	rt.Handle("DELETE /1/usertokens/{userToken}", p.deleteUserToken)
-	rt.Handle("GET /1/explain/{userToken}", p.explain)
+	rt.Handle("GET /1/profiles/{userToken}", h.get)
+	rt.Handle("POST /1/profiles/batch", h.batch)
+	rt.Handle("GET /1/profiles/personalization/{userToken}", h.personalization)
+	rt.Handle("DELETE /1/profiles/{userToken}", h.deleteProfile)
+	rt.Handle("DELETE /1/usertokens/{userToken}", h.deleteUserToken)
+	rt.Handle("GET /1/explain/{userToken}", h.explain)
 	return rt
 }
 
-func (p profiles) get(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := p.user(r, auth.Recommendation)
+func (h handler) get(w http.ResponseWriter, r *http.Request) error {
+	app, user, err := h.user(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (p profiles) get(w http.ResponseWriter, r *http.Request) error {
 	if days != 0 {
 		decode = 0 // another half-life, another order: all must be seen
 	}
-	result, err := p.Profiles.Read(r.Context(), app, user, decode)
+	result, err := h.Profiles.Read(r.Context(), app, user, decode)
 	if err != nil {
 		return fmt.Errorf("read profile: %w", err)
 	}
@@ -66,8 +66,8 @@ func (p profiles) get(w http.ResponseWriter, r *http.Request) error {
 }
 
 // user is the app and the user that a request names.
-func (p profiles) user(r *http.Request, anyOf ...string) (config.App, string, error) {
-	app, err := p.Auth.Tenant(r, anyOf...)
+func (h handler) user(r *http.Request, anyOf ...string) (config.App, string, error) {
+	app, err := h.Auth.Tenant(r, anyOf...)
 	if err != nil {
 		return app, "", err
 	}
@@ -104,8 +104,8 @@ func positive(r *http.Request, name string, absent int) (int, error) {
 	return n, nil
 }
 
-func (p profiles) batch(w http.ResponseWriter, r *http.Request) error {
-	app, err := p.Auth.Tenant(r, auth.Recommendation)
+func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (p profiles) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	results, err := p.Profiles.ReadMany(r.Context(), app, users, limit)
+	results, err := h.Profiles.ReadMany(r.Context(), app, users, limit)
 	if err != nil {
 		return fmt.Errorf("read profiles: %w", err)
 	}
@@ -167,12 +167,12 @@ func decodeBatch(body []byte) ([]string, int, error) {
 	return users, limit, nil
 }
 
-func (p profiles) personalization(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := p.user(r, auth.Recommendation)
+func (h handler) personalization(w http.ResponseWriter, r *http.Request) error {
+	app, user, err := h.user(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
-	result, err := p.Profiles.Read(r.Context(), app, user, 0)
+	result, err := h.Profiles.Read(r.Context(), app, user, 0)
 	if err != nil {
 		return fmt.Errorf("read profile: %w", err)
 	}
@@ -184,16 +184,16 @@ func (p profiles) personalization(w http.ResponseWriter, r *http.Request) error 
 	})
 }
 
-func (p profiles) deleteProfile(w http.ResponseWriter, r *http.Request) error {
-	user, until, err := p.delete(r, auth.Recommendation, auth.DeleteObject)
+func (h handler) deleteProfile(w http.ResponseWriter, r *http.Request) error {
+	user, until, err := h.delete(r, auth.Recommendation, auth.DeleteObject)
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.DeletedUser{UserToken: user, DeletedUntil: api.At(until)})
 }
 
-func (p profiles) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
-	if _, _, err := p.delete(r, auth.DeleteObject); err != nil {
+func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
+	if _, _, err := h.delete(r, auth.DeleteObject); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -202,12 +202,12 @@ func (p profiles) deleteUserToken(w http.ResponseWriter, r *http.Request) error 
 
 // delete makes the user forgotten before it returns; the worker then removes
 // what is left of him in the log. Asking again after an error is harmless.
-func (p profiles) delete(r *http.Request, acl ...string) (string, time.Time, error) {
-	app, user, err := p.user(r, acl...)
+func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, error) {
+	app, user, err := h.user(r, acl...)
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	until, err := p.Profiles.Delete(r.Context(), app.ID, user)
+	until, err := h.Profiles.Delete(r.Context(), app.ID, user)
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("delete user: %w", err)
 	}
@@ -215,7 +215,7 @@ func (p profiles) delete(r *http.Request, acl ...string) (string, time.Time, err
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	if err := p.Queue.Create(r.Context(), task); err != nil {
+	if err := h.Queue.Create(r.Context(), task); err != nil {
 		return "", time.Time{}, fmt.Errorf("order the purge of a deleted user: %w", err)
 	}
 	return user, until, nil

@@ -18,8 +18,8 @@ import (
 const auditTime = time.Minute
 
 // audit compares profiles of a sample of users with the log.
-func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -32,16 +32,16 @@ func (rc recomputes) audit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// Past the cache, which may not know of a strategy that profiles are of already.
-	if app, err = rc.Config.App(r.Context(), app.ID); err != nil {
+	if app, err = h.Config.App(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	report, err := audit.New(rc.Store, rc.Profiles, rc.Config).Sample(ctx, app, sample)
+	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, sample)
 	if err != nil {
 		return err
 	}
-	report.Log(ctx, rc.Log, rc.Metrics, app.ID)
+	report.Log(ctx, h.Log, h.Metrics, app.ID)
 	answer, err := renderAudit(report)
 	if err != nil {
 		return err

@@ -18,20 +18,20 @@ import (
 	"github.com/affinityengine/affinity/shared/job/recompute"
 )
 
-type recomputes struct{ Backends }
+type handler struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
-	rc := recomputes{b}
+	h := handler{b}
 	rt := b.Router()
-	rt.Handle("POST /1/recomputes", rc.start)
-	rt.Handle("GET /1/recomputes", rc.list)
-	rt.Handle("GET /1/recomputes/{id}", rc.get)
-	rt.Handle("POST /1/recomputes/{id}/cancel", rc.cancel)
-	rt.Handle("DELETE /1/recomputes/{id}", rc.cancel)
-	rt.Handle("POST /1/audits", rc.audit)
-	rc.mountReenrich(rt)
-	rc.mountSchema(rt)
+	rt.Handle("POST /1/recomputes", h.start)
+	rt.Handle("GET /1/recomputes", h.list)
+	rt.Handle("GET /1/recomputes/{id}", h.get)
+	rt.Handle("POST /1/recomputes/{id}/cancel", h.cancel)
+	rt.Handle("DELETE /1/recomputes/{id}", h.cancel)
+	rt.Handle("POST /1/audits", h.audit)
+	h.mountReenrich(rt)
+	h.mountSchema(rt)
 	return rt
 }
 
@@ -58,8 +58,8 @@ func finished(j job.Job) *api.Time {
 	return &at
 }
 
-func (rc recomputes) start(w http.ResponseWriter, r *http.Request) error {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) start(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (rc recomputes) start(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeOrder(body, &order, "onlyStale"); err != nil {
 		return err
 	}
-	j, err := rc.Recompute.StartManual(r.Context(), app.ID, order.OnlyStale)
+	j, err := h.Recompute.StartManual(r.Context(), app.ID, order.OnlyStale)
 	if err != nil {
 		return err
 	}
@@ -94,12 +94,12 @@ func decodeOrder(body []byte, order any, key string) error {
 	return nil
 }
 
-func (rc recomputes) list(w http.ResponseWriter, r *http.Request) error {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) list(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
-	jobs, err := rc.Recompute.List(r.Context(), app.ID, api.MaxJobsListed)
+	jobs, err := h.Recompute.List(r.Context(), app.ID, api.MaxJobsListed)
 	if err != nil {
 		return fmt.Errorf("list recomputes: %w", err)
 	}
@@ -110,12 +110,12 @@ func (rc recomputes) list(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-func (rc recomputes) get(w http.ResponseWriter, r *http.Request) error {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) get(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
-	j, err := rc.Recompute.Find(r.Context(), app.ID, r.PathValue("id"))
+	j, err := h.Recompute.Find(r.Context(), app.ID, r.PathValue("id"))
 	if errors.Is(err, job.ErrNotFound) {
 		return unknown(r)
 	}
@@ -129,8 +129,8 @@ func unknown(r *http.Request) error {
 	return httpapi.Errorf(http.StatusNotFound, "No recompute %q: GET /1/recomputes lists those there are", r.PathValue("id"))
 }
 
-func (rc recomputes) cancel(w http.ResponseWriter, r *http.Request) error {
-	j, err := rc.cancelJob(r, rc.Recompute.Runner, "Recompute", unknown)
+func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
+	j, err := h.cancelJob(r, h.Recompute.Runner, "Recompute", unknown)
 	if err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (rc recomputes) cancel(w http.ResponseWriter, r *http.Request) error {
 }
 
 // cancelJob cancels the job that a request names. what is how its kind is called.
-func (rc recomputes) cancelJob(r *http.Request, runner *job.Runner, what string, unknown func(*http.Request) error) (job.Job, error) {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) cancelJob(r *http.Request, runner *job.Runner, what string, unknown func(*http.Request) error) (job.Job, error) {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return job.Job{}, err
 	}

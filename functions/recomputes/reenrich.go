@@ -13,11 +13,11 @@ import (
 )
 
 // mountReenrich takes the requests for re-enrichments.
-func (rc recomputes) mountReenrich(rt *httpapi.Router) {
-	rt.Handle("POST /1/reenrich", rc.startReenrich)
-	rt.Handle("GET /1/reenrich", rc.listReenrich)
-	rt.Handle("GET /1/reenrich/{id}", rc.getReenrich)
-	rt.Handle("POST /1/reenrich/{id}/cancel", rc.cancelReenrich)
+func (h handler) mountReenrich(rt *httpapi.Router) {
+	rt.Handle("POST /1/reenrich", h.startReenrich)
+	rt.Handle("GET /1/reenrich", h.listReenrich)
+	rt.Handle("GET /1/reenrich/{id}", h.getReenrich)
+	rt.Handle("POST /1/reenrich/{id}/cancel", h.cancelReenrich)
 }
 
 func renderReenrich(j job.Job) api.Reenrichment {
@@ -32,8 +32,8 @@ func renderReenrich(j job.Job) api.Reenrichment {
 }
 
 // startReenrich answers with the job that it starts, or with the one under way.
-func (rc recomputes) startReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -45,19 +45,19 @@ func (rc recomputes) startReenrich(w http.ResponseWriter, r *http.Request) error
 	if err := decodeOrder(body, &order, "dryRun"); err != nil {
 		return err
 	}
-	j, err := rc.Reenrich.StartOne(r.Context(), app.ID, order.DryRun)
+	j, err := h.Reenrich.StartOne(r.Context(), app.ID, order.DryRun)
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, renderReenrich(j))
 }
 
-func (rc recomputes) listReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) listReenrich(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
-	jobs, err := rc.Reenrich.List(r.Context(), app.ID, api.MaxJobsListed)
+	jobs, err := h.Reenrich.List(r.Context(), app.ID, api.MaxJobsListed)
 	if err != nil {
 		return fmt.Errorf("list re-enrichments: %w", err)
 	}
@@ -68,12 +68,12 @@ func (rc recomputes) listReenrich(w http.ResponseWriter, r *http.Request) error 
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-func (rc recomputes) getReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) getReenrich(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
-	j, err := rc.Reenrich.Find(r.Context(), app.ID, r.PathValue("id"))
+	j, err := h.Reenrich.Find(r.Context(), app.ID, r.PathValue("id"))
 	if errors.Is(err, job.ErrNotFound) {
 		return unknownReenrich(r)
 	}
@@ -82,7 +82,7 @@ func (rc recomputes) getReenrich(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := renderReenrich(j)
 	if j.Totals.Faulty > 0 {
-		if v.Faults, err = rc.Reenrich.Jobs.Faults(r.Context(), app.ID, j.ID, job.MaxFaults); err != nil {
+		if v.Faults, err = h.Reenrich.Jobs.Faults(r.Context(), app.ID, j.ID, job.MaxFaults); err != nil {
 			return fmt.Errorf("faults of re-enrichment: %w", err)
 		}
 	}
@@ -93,8 +93,8 @@ func unknownReenrich(r *http.Request) error {
 	return httpapi.Errorf(http.StatusNotFound, "No re-enrichment %q: GET /1/reenrich lists those there are", r.PathValue("id"))
 }
 
-func (rc recomputes) cancelReenrich(w http.ResponseWriter, r *http.Request) error {
-	j, err := rc.cancelJob(r, rc.Reenrich.Runner, "Re-enrichment", unknownReenrich)
+func (h handler) cancelReenrich(w http.ResponseWriter, r *http.Request) error {
+	j, err := h.cancelJob(r, h.Reenrich.Runner, "Re-enrichment", unknownReenrich)
 	if err != nil {
 		return err
 	}

@@ -19,14 +19,14 @@ import (
 
 // mountSchema takes the requests that move the app's log between schemas. All
 // answer with how far the move is.
-func (rc recomputes) mountSchema(rt *httpapi.Router) {
-	rt.Handle("GET /1/schema", rc.getSchema)
-	rt.Handle("POST /1/schema/start", schemaStep(rc, decodeTo, rc.Moves.Start))
-	rt.Handle("POST /1/schema/backfill", schemaStep(rc, decodeRate, rc.Moves.Backfill))
-	rt.Handle("POST /1/schema/verify", schemaStep(rc, decodeNothing, alone(rc.Moves.Verify)))
-	rt.Handle("POST /1/schema/cutover", schemaStep(rc, decodeNothing, alone(rc.Moves.Cutover)))
-	rt.Handle("POST /1/schema/rollback", schemaStep(rc, decodeNothing, alone(rc.Moves.Rollback)))
-	rt.Handle("POST /1/schema/drop", schemaStep(rc, decodeDropped, rc.Moves.Drop))
+func (h handler) mountSchema(rt *httpapi.Router) {
+	rt.Handle("GET /1/schema", h.getSchema)
+	rt.Handle("POST /1/schema/start", schemaStep(h, decodeTo, h.Moves.Start))
+	rt.Handle("POST /1/schema/backfill", schemaStep(h, decodeRate, h.Moves.Backfill))
+	rt.Handle("POST /1/schema/verify", schemaStep(h, decodeNothing, alone(h.Moves.Verify)))
+	rt.Handle("POST /1/schema/cutover", schemaStep(h, decodeNothing, alone(h.Moves.Cutover)))
+	rt.Handle("POST /1/schema/rollback", schemaStep(h, decodeNothing, alone(h.Moves.Rollback)))
+	rt.Handle("POST /1/schema/drop", schemaStep(h, decodeDropped, h.Moves.Drop))
 }
 
 func renderSchema(s migration.Status) api.Schema {
@@ -66,12 +66,12 @@ func renderMoveJob(s migration.Status) *api.MigrationJob {
 	return v
 }
 
-func (rc recomputes) getSchema(w http.ResponseWriter, r *http.Request) error {
-	app, err := rc.Auth.Tenant(r, auth.Admin)
+func (h handler) getSchema(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
-	s, err := rc.Moves.Status(r.Context(), app.ID)
+	s, err := h.Moves.Status(r.Context(), app.ID)
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (rc recomputes) getSchema(w http.ResponseWriter, r *http.Request) error {
 }
 
 // schemaStep takes a step with what its body says.
-func schemaStep[T any](rc recomputes, decode func([]byte) (T, error), take func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
+func schemaStep[T any](h handler, decode func([]byte) (T, error), take func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		app, err := rc.Auth.Tenant(r, auth.Admin)
+		app, err := h.Auth.Tenant(r, auth.Admin)
 		if err != nil {
 			return err
 		}

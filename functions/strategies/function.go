@@ -14,32 +14,32 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-type strategies struct{ Backends }
+type handler struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
-	s := strategies{b}
+	h := handler{b}
 	rt := b.Router()
-	rt.Handle("GET /1/strategies/personalization", s.get)
-	rt.Handle("POST /1/strategies/personalization", s.set)
-	rt.Handle("POST /1/strategies/personalization/preview", s.preview)
+	rt.Handle("GET /1/strategies/personalization", h.get)
+	rt.Handle("POST /1/strategies/personalization", h.set)
+	rt.Handle("POST /1/strategies/personalization/preview", h.preview)
 	return rt
 }
 
 // get reads past the cache: who has just set a strategy must see it.
-func (s strategies) get(w http.ResponseWriter, r *http.Request) error {
-	app, err := s.Auth.Tenant(r, auth.Recommendation)
+func (h handler) get(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
-	if app, err = s.Config.App(r.Context(), app.ID); err != nil {
+	if app, err = h.Config.App(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("read strategy: %w", err)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, app.Strategy)
 }
 
-func (s strategies) set(w http.ResponseWriter, r *http.Request) error {
-	app, err := s.Auth.Tenant(r, auth.Recommendation)
+func (h handler) set(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func (s strategies) set(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	version, changed, err := s.CachedConfig.SetStrategy(r.Context(), app.ID, wanted)
+	version, changed, err := h.CachedConfig.SetStrategy(r.Context(), app.ID, wanted)
 	if err != nil {
 		return fmt.Errorf("set strategy: %w", err)
 	}
-	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set",
+	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set",
 		slog.String("app", app.ID), slog.Int64("version", version), slog.Bool("changed", changed))
 	// Also where nothing changed: who set it before may not have come this far.
-	if _, err := s.Recompute.StartStrategy(r.Context(), app.ID); err != nil {
+	if _, err := h.Recompute.StartStrategy(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("strategy is set, but not its recompute started: %w", err)
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")

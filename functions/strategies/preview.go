@@ -29,8 +29,8 @@ const (
 )
 
 // preview answers what a strategy would change, and changes nothing.
-func (s strategies) preview(w http.ResponseWriter, r *http.Request) error {
-	app, err := s.Auth.Tenant(r, auth.Recommendation)
+func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -44,17 +44,17 @@ func (s strategies) preview(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	// Past the cache: what is compared with must be what is set.
-	if app, err = s.Config.App(ctx, app.ID); err != nil {
+	if app, err = h.Config.App(ctx, app.ID); err != nil {
 		return fmt.Errorf("preview strategy: %w", err)
 	}
 	users := wanted.users
 	if users == nil {
 		rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		if users, err = s.Store.SampleUsers(ctx, app.ID, wanted.sample, maxSampledKeys, rnd); err != nil {
+		if users, err = h.Store.SampleUsers(ctx, app.ID, wanted.sample, maxSampledKeys, rnd); err != nil {
 			return fmt.Errorf("preview strategy: %w", err)
 		}
 	}
-	report, err := s.compare(ctx, app, wanted.strategy, users)
+	report, err := h.compare(ctx, app, wanted.strategy, users)
 	if err != nil {
 		return fmt.Errorf("preview strategy: %w", err)
 	}
@@ -62,10 +62,10 @@ func (s strategies) preview(w http.ResponseWriter, r *http.Request) error {
 }
 
 // compare computes users' profiles under the active strategy and another.
-func (s strategies) compare(ctx context.Context, app config.App, other strategy.Strategy, users []string) (preview.Report, error) {
+func (h handler) compare(ctx context.Context, app config.App, other strategy.Strategy, users []string) (preview.Report, error) {
 	before, after, p := affinity.Compile(app.Strategy), affinity.Compile(other), preview.New()
 	for chunk := range slices.Chunk(users, previewChunk) {
-		profiles, err := s.Profiles.Compute(ctx, app, chunk, before, after)
+		profiles, err := h.Profiles.Compute(ctx, app, chunk, before, after)
 		if err != nil {
 			return preview.Report{}, err
 		}

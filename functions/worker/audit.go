@@ -22,8 +22,8 @@ const nightlySample = 200
 
 // orderAudits orders the audits of a night, once for a date, spread over a time
 // and each a while after its app's recompute has begun.
-func (wk worker) orderAudits(ctx context.Context, apps []string, spread time.Duration) error {
-	date := wk.Now().UTC().Format(time.DateOnly)
+func (h handler) orderAudits(ctx context.Context, apps []string, spread time.Duration) error {
+	date := h.Now().UTC().Format(time.DateOnly)
 	var faults []error
 	for i, app := range apps {
 		task, err := audit.Task(app, date, nightlySample)
@@ -31,38 +31,38 @@ func (wk worker) orderAudits(ctx context.Context, apps []string, spread time.Dur
 			return err
 		}
 		task.Delay = spread/2 + spread/time.Duration(len(apps))*time.Duration(i)
-		faults = append(faults, wk.Queue.Create(ctx, task)) // one app's fault does not keep the others back
+		faults = append(faults, h.Queue.Create(ctx, task)) // one app's fault does not keep the others back
 	}
 	return errors.Join(faults...)
 }
 
 // audit compares profiles of a sample of an app's users with the log. Whoever
 // watches the engine learns of differences from the log lines and the metrics.
-func (wk worker) audit(w http.ResponseWriter, r *http.Request) error {
+func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
 		return err
 	}
 	order, err := audit.Decode(body)
 	if err != nil {
-		return wk.drop(w, r, err)
+		return h.drop(w, r, err)
 	}
-	app, err := wk.Config.App(r.Context(), order.App)
+	app, err := h.Config.App(r.Context(), order.App)
 	if errors.Is(err, config.ErrNotFound) {
-		return wk.drop(w, r, err)
+		return h.drop(w, r, err)
 	}
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", order.App, err)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	report, err := audit.New(wk.Store, wk.Profiles, wk.Config).Sample(ctx, app, order.Sample)
+	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, order.Sample)
 	if err != nil {
 		return err
 	}
-	report.Log(ctx, wk.Log, wk.Metrics, app.ID)
+	report.Log(ctx, h.Log, h.Metrics, app.ID)
 	if report.Compared < report.Sampled {
-		wk.Log.LogAttrs(ctx, slog.LevelWarn, "audit ran out of time", slog.String("app", app.ID),
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "audit ran out of time", slog.String("app", app.ID),
 			slog.Int("sampled", report.Sampled), slog.Int("compared", report.Compared))
 	}
 	report.Differences = nil // told already

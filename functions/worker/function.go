@@ -18,41 +18,41 @@ import (
 // maxBody is what a task may carry.
 const maxBody = 100 << 10
 
-type worker struct{ Backends }
+type handler struct{ Backends }
 
 // New is the function over its backends.
 func New(b Backends) http.Handler {
 	rt := b.PrivateRouter()
-	wk := worker{b}
-	rt.Handle("POST "+purge.Path, wk.purge)
-	wk.mount(rt, b.Recompute.Runner)
-	wk.mount(rt, b.Reenrich.Runner)
-	wk.mount(rt, b.Moves.Runner)
-	rt.Handle("POST /nightly", wk.nightly)
-	rt.Handle("POST "+audit.Path, wk.audit)
+	h := handler{b}
+	rt.Handle("POST "+purge.Path, h.purge)
+	h.mount(rt, b.Recompute.Runner)
+	h.mount(rt, b.Reenrich.Runner)
+	h.mount(rt, b.Moves.Runner)
+	rt.Handle("POST /nightly", h.nightly)
+	rt.Handle("POST "+audit.Path, h.audit)
 	return rt
 }
 
 // drop answers a task that can never be carried out: trying again would not mend
 // it, so it is answered as done, and told.
-func (wk worker) drop(w http.ResponseWriter, r *http.Request, reason error) error {
-	wk.Log.LogAttrs(r.Context(), slog.LevelError, "task dropped", slog.String("task", r.Header.Get("X-CloudTasks-TaskName")), slog.Any("error", reason))
+func (h handler) drop(w http.ResponseWriter, r *http.Request, reason error) error {
+	h.Log.LogAttrs(r.Context(), slog.LevelError, "task dropped", slog.String("task", r.Header.Get("X-CloudTasks-TaskName")), slog.Any("error", reason))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"dropped": reason.Error()})
 }
 
-func (wk worker) purge(w http.ResponseWriter, r *http.Request) error {
+func (h handler) purge(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
 		return err
 	}
 	order, err := purge.Decode(body)
 	if err != nil {
-		return wk.drop(w, r, err)
+		return h.drop(w, r, err)
 	}
-	n, err := wk.Profiles.Purge(r.Context(), order.App, order.User, time.UnixMilli(order.DeletedUntil))
+	n, err := h.Profiles.Purge(r.Context(), order.App, order.User, time.UnixMilli(order.DeletedUntil))
 	if err != nil {
 		return fmt.Errorf("purge user: %w", err)
 	}
-	wk.Log.LogAttrs(r.Context(), slog.LevelInfo, "user purged", slog.String("app", order.App), slog.Int("events", n))
+	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "user purged", slog.String("app", order.App), slog.Int("events", n))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"purged": n})
 }

@@ -11,17 +11,17 @@ import (
 )
 
 // mount takes the tasks of a runner's jobs.
-func (wk worker) mount(rt *httpapi.Router, runner *job.Runner) {
+func (h handler) mount(rt *httpapi.Router, runner *job.Runner) {
 	rt.Handle("POST "+runner.PlanPath(), func(w http.ResponseWriter, r *http.Request) error {
-		return carryOut(wk, w, r, runner.Name+" plan", job.DecodePlan, runner.Plan)
+		return carryOut(h, w, r, runner.Name+" plan", job.DecodePlan, runner.Plan)
 	})
 	rt.Handle("POST "+runner.ShardPath(), func(w http.ResponseWriter, r *http.Request) error {
-		return carryOut(wk, w, r, runner.Name+" shard", job.DecodeShard, runner.Shard)
+		return carryOut(h, w, r, runner.Name+" shard", job.DecodeShard, runner.Shard)
 	})
 }
 
 // carryOut does what the task of a request says.
-func carryOut[T any](wk worker, w http.ResponseWriter, r *http.Request, what string, decode func([]byte) (T, error),
+func carryOut[T any](h handler, w http.ResponseWriter, r *http.Request, what string, decode func([]byte) (T, error),
 	do func(context.Context, T, int) (job.Outcome, error)) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
@@ -29,7 +29,7 @@ func carryOut[T any](wk worker, w http.ResponseWriter, r *http.Request, what str
 	}
 	task, err := decode(body)
 	if err != nil {
-		return wk.drop(w, r, err)
+		return h.drop(w, r, err)
 	}
 	outcome, err := do(r.Context(), task, retries(r))
 	if err != nil {

@@ -30,7 +30,7 @@ type round struct {
 
 // nightly starts the round of the night. Whoever calls it should try again where
 // it fails: what was started then stays as it is.
-func (wk worker) nightly(w http.ResponseWriter, r *http.Request) error {
+func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
 		return err
@@ -39,27 +39,27 @@ func (wk worker) nightly(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	apps, err := wk.Config.Apps(r.Context())
+	apps, err := h.Config.Apps(r.Context())
 	if err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}
 	if apps, err = order.of(apps); err != nil {
 		return err
 	}
-	started, left, err := wk.Recompute.Nightly(r.Context(), apps, spread)
-	if err := errors.Join(err, wk.orderAudits(r.Context(), apps, spread), wk.resume(r.Context(), order)); err != nil {
+	started, left, err := h.Recompute.Nightly(r.Context(), apps, spread)
+	if err := errors.Join(err, h.orderAudits(r.Context(), apps, spread), h.resume(r.Context(), order)); err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}
-	wk.Log.LogAttrs(r.Context(), slog.LevelInfo, "nightly round started", slog.Int("apps", started), slog.Int("left out", left))
+	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "nightly round started", slog.Int("apps", started), slog.Int("left out", left))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": started, "leftOut": left})
 }
 
 // resume orders again what jobs of other kinds wait for, in case it was lost.
-func (wk worker) resume(ctx context.Context, order round) error {
+func (h handler) resume(ctx context.Context, order round) error {
 	if order.App != nil {
 		return nil // the common round does
 	}
-	return errors.Join(wk.Moves.Resume(ctx), wk.Reenrich.Resume(ctx))
+	return errors.Join(h.Moves.Resume(ctx), h.Reenrich.Resume(ctx))
 }
 
 // of are the apps that the round is of.
