@@ -85,6 +85,7 @@ var layers = []struct {
 	{"shared/local/emulator", "", anything},
 	{"shared/local/gcloudtest", "", anything},
 	{"shared/local/stack", anything, anything},
+	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},
 	{"shared/openapi/spec", "openapi/internal/tree", anything},
 	{"shared/store/storetest", "local/emulator store", anything},

@@ -1,0 +1,50 @@
+package profiles_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+func TestProfiles(t *testing.T) {
+	s := functiontest.Start(t)
+	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
+		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 10}, {FacetName: "size", Score: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = `{"eventType":"view","eventName":"Seen","index":"i","userToken":"ann","timestamp":1500000000000,"filters":["color:Red","size:L"]}`
+	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	const r = "recommendation"
+	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()),
+		functiontest.Ask("", "GET", "/1/profiles/ann", "", 401, "Invalid credentials"),
+		functiontest.Ask("search", "GET", "/1/profiles/ann", "", 403, "Method not allowed with this API key"),
+		functiontest.Ask(r, "PUT", "/1/profiles/ann", "", 405, "Method Not Allowed"),
+		functiontest.Ask(r, "GET", "/1/profile/ann", "", 404, "Path not supported"),
+		functiontest.Ask(r, "GET", "/1/profiles/bob", "", 404, `No profile: user token \"bob\" has no event within the retention`),
+		functiontest.Ask(r, "GET", "/1/profiles/b%20b", "", 422, "UserToken must contain only"),
+		functiontest.Ask(r, "GET", "/1/profiles/ann?limit=0", "", 422, "limit must be a positive integer"),
+		functiontest.Ask(r, "GET", "/1/profiles/ann?halfLife=7", "", 422, "halfLife must be one of the strategy's halfLives: it has none"),
+		functiontest.Ask(r, "GET", "/1/profiles/ann?limit=1", "", 200, `"total":2,"affinities":[{"facet":"color","operator":":","value":"Red","score":30}]}`),
+		functiontest.Ask(r, "POST", "/1/profiles/batch", `{`, 400, "Bad Request: want"),
+		functiontest.Ask(r, "POST", "/1/profiles/batch", `{"userTokens":[]}`, 422, "userTokens must hold 1 to 1000 tokens"),
+		functiontest.Ask(r, "POST", "/1/profiles/batch", `{"userTokens":["ann","bob","ann"]}`, 200, `"notFound":["bob"]`),
+		functiontest.Ask(r, "GET", "/1/profiles/personalization/ann", "", 200, `{"userToken":"ann","lastEventAt":"2017-07-14T02:40:00.000Z","scores":{"color":{"Red":20},`),
+		functiontest.Ask(r, "GET", "/1/explain/ann?facet=color", "", 422, "facet and value must"),
+		functiontest.Ask(r, "GET", "/1/explain/ann?facet=color&value=Red", "", 200, `"eventScore":3,"facetScore":10,"weight":30,"count":1,`),
+		functiontest.Ask(r, "GET", "/1/explain/bob", "", 200, `"known":false`),
+		functiontest.Ask(r, "DELETE", "/1/usertokens/ann", "", 403, ""),
+		functiontest.Ask("deleteObject", "DELETE", "/1/usertokens/ann", "", 204, ""),
+		functiontest.Ask(r, "DELETE", "/1/profiles/ann", "", 200, `{"userToken":"ann","deletedUntil":"`),
+		functiontest.Ask(r, "GET", "/1/profiles/ann", "", 404, "No profile"),
+	)
+}

@@ -1,0 +1,63 @@
+package recomputes_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/functions/recomputes"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
+)
+
+func TestRecomputes(t *testing.T) {
+	h := recomputes.New(functiontest.Start(t).Backends.ForRecomputes())
+	functiontest.Check(t, h,
+		functiontest.Ask("", "GET", "/1/recomputes", "", 401, "Invalid credentials"),
+		functiontest.Ask("recommendation", "GET", "/1/recomputes", "", 403, "Method not allowed with this API key"),
+		functiontest.Ask("admin", "PUT", "/1/recomputes", "", 405, "Method Not Allowed"),
+		functiontest.Ask("admin", "GET", "/1/recompute", "", 404, "Path not supported"),
+		functiontest.Ask("admin", "GET", "/1/recomputes", "", 200, `{"recomputes":[]}`),
+		functiontest.Ask("admin", "GET", "/1/recomputes/x", "", 404, `No recompute \"x\"`),
+		functiontest.Ask("admin", "POST", "/1/recomputes/x/cancel", "", 404, `No recompute \"x\"`),
+		functiontest.Ask("admin", "POST", "/1/recomputes", "{", 400, "Bad Request"),
+		functiontest.Ask("admin", "POST", "/1/recomputes", `{"onlystale":1}`, 422, "The body must be empty or an object"),
+		functiontest.Ask("admin", "POST", "/1/recomputes", strings.Repeat(" ", api.MaxAdminBody+1), 413, "Request Entity Too Large"),
+		functiontest.Ask("admin", "POST", "/1/recomputes", `{"onlyStale":true}`, 200, `"trigger":"manual","retentionDays":0,"onlyStale":true`),
+		functiontest.Ask("admin", "GET", "/1/recomputes", "", 200, `"id":"manual-`),
+	)
+}
+
+func TestReenrichments(t *testing.T) {
+	h := recomputes.New(functiontest.Start(t).Backends.ForRecomputes())
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "POST", "/1/reenrich", "", 403, "Method not allowed with this API key"),
+		functiontest.Ask("admin", "GET", "/1/reenrich", "", 200, `{"reenrichments":[]}`),
+		functiontest.Ask("admin", "GET", "/1/reenrich/x", "", 404, `No re-enrichment \"x\"`),
+		functiontest.Ask("admin", "POST", "/1/reenrich", `[]`, 422, "The body must be empty or an object"),
+		functiontest.Ask("admin", "POST", "/1/reenrich", `{"dryRun":true}`, 200, `"dryRun":true,"shards":`),
+		functiontest.Ask("admin", "POST", "/1/reenrich/x/cancel", "", 404, `No re-enrichment \"x\"`),
+	)
+}
+
+func TestAudits(t *testing.T) {
+	h := recomputes.New(functiontest.Start(t).Backends.ForRecomputes())
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "POST", "/1/audits", "", 403, "Method not allowed with this API key"),
+		functiontest.Ask("admin", "POST", "/1/audits", "{", 400, "Bad Request"),
+		functiontest.Ask("admin", "POST", "/1/audits", `{"sample":0}`, 422, "sample must be an integer from 1 to 10000"),
+		functiontest.Ask("admin", "POST", "/1/audits", "", 200, `{"sampled":0,"compared":0,"stored":0,"events":0,"byScorer":0,"differing":0,"differences":[]}`),
+	)
+}
+
+func TestSchema(t *testing.T) {
+	h := recomputes.New(functiontest.Start(t).Backends.ForRecomputes())
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "GET", "/1/schema", "", 403, "Method not allowed with this API key"),
+		functiontest.Ask("admin", "GET", "/1/schema", "", 200, `{"read":"wide","written":["wide"],"encoding":"compact","move":null,"settlesInMs":`),
+		functiontest.Ask("admin", "POST", "/1/schema/verify", "", 409, "There is nothing to verify yet"),
+		functiontest.Ask("admin", "POST", "/1/schema/verify", `{"x":1}`, 422, "The body must be empty or an object without keys"),
+		functiontest.Ask("admin", "POST", "/1/schema/start", `{"to":"tall"}`, 422, `to: schema \"tall\" does not exist`),
+		functiontest.Ask("admin", "POST", "/1/schema/start", `{"to":"narrow"}`, 200, `"from":"wide","to":"narrow","phase":"dual"`),
+		functiontest.Ask("admin", "POST", "/1/schema/backfill", `{"rate":1000001}`, 422, "rate must be an integer from 0"),
+	)
+}

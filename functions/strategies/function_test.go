@@ -1,0 +1,42 @@
+package strategies_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/functions/strategies"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
+)
+
+func TestStrategies(t *testing.T) {
+	s := functiontest.Start(t)
+	const (
+		key  = "recommendation"
+		path = "/1/strategies/personalization"
+		body = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],"facetsScoring":[{"facetName":"color","score":10}],"personalizationImpact":50}`
+	)
+	functiontest.Check(t, strategies.New(s.Backends.ForStrategies()),
+		functiontest.Ask("", "GET", path, "", 401, "Invalid credentials"),
+		functiontest.Ask("search", "POST", path, body, 403, "Method not allowed with this API key"),
+		functiontest.Ask(key, "DELETE", path, "", 405, "Method Not Allowed"),
+		functiontest.Ask(key, "GET", "/1/strategies", "", 404, "Path not supported"),
+		functiontest.Ask(key, "GET", path, "", 200, `{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":0}`),
+		functiontest.Ask(key, "POST", path, `{`, 400, "the strategy is not valid JSON"),
+		functiontest.Ask(key, "POST", path, `{"eventScoring":[]}`, 422, `Unknown field \"eventScoring\"`),
+		functiontest.Ask(key, "POST", path, strings.Repeat(" ", api.MaxStrategyBody+1), 413, "Request Entity Too Large"),
+		functiontest.Ask(key, "POST", path, body, 200, `{"status":200,"message":"Strategy was successfully updated."}`),
+		functiontest.Ask(key, "GET", path, "", 200, body),
+		functiontest.Ask(key, "POST", path+"/preview", `{`, 400, "Bad Request"),
+		functiontest.Ask(key, "POST", path+"/preview", `{"sample":1}`, 422, "strategy is required"),
+		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"sample":1001}`, 422, "sample must be an integer from 1 to 1000"),
+		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"userTokens":[]}`, 422, "userTokens must hold 1 to 1000 tokens"),
+		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"userTokens":["a b"]}`, 422, "userTokens holds a malformed token"),
+		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"userTokens":["ann"]}`, 200,
+			`{"sampled":1,"known":0,"changed":0,"unchanged":0,"strategyVersion":1,"rankCorrelation":null,"facets":[],"examples":[]}`),
+	)
+	jobs, err := s.Backends.Recompute.List(t.Context(), functiontest.App, 10)
+	if err != nil || len(jobs) != 1 || jobs[0].ID != "strategy-1" {
+		t.Errorf("recomputes %+v, %v: want that of version 1", jobs, err)
+	}
+}

@@ -1,0 +1,44 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
+)
+
+func TestWorker(t *testing.T) {
+	h := worker.New(functiontest.Start(t).Backends.ForWorker())
+	functiontest.Check(t, h,
+		functiontest.Ask("", "GET", "/purge", "", 405, "Method Not Allowed"),
+		functiontest.Ask("", "POST", "/other", "", 404, "Path not supported"),
+		functiontest.Ask("", "GET", "/metrics", "", 200, "affinity_"),
+		functiontest.Ask("", "POST", "/purge", `{"app":"shop","userToken":"ann","deletedUntil":1}`, 200, `{"purged":0}`),
+		functiontest.Ask("", "POST", "/audit", `{"app":"shop","sample":10}`, 200, `"sampled":0`),
+		// Tasks that can never run are answered as done, so that they do not come again.
+		functiontest.Ask("", "POST", "/purge", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/purge", `{"app":"shop"}`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/audit", `{"app":"elsewhere","sample":10}`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/recompute/plan", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/recompute/shard", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/reenrich/plan", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/reenrich/shard", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/move/plan", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/move/shard", `{`, 200, `{"dropped":`),
+	)
+}
+
+func TestNightly(t *testing.T) {
+	s := functiontest.Start(t)
+	functiontest.Check(t, worker.New(s.Backends.ForWorker()),
+		functiontest.Ask("", "POST", "/nightly", `{"spread":"2 hours"}`, 422, "spread must be a duration from 0s to 24h0m0s"),
+		functiontest.Ask("", "POST", "/nightly", `{"app":"shop","except":["shop"]}`, 422, "app and except cannot both be given"),
+		functiontest.Ask("", "POST", "/nightly", `{"app":"elsewhere"}`, 404, "No app"),
+		functiontest.Ask("", "POST", "/nightly", `{"except":["shop"]}`, 200, `{"leftOut":0,"started":0}`),
+		functiontest.Ask("", "POST", "/nightly", `{"spread":"24h"}`, 200, `{"leftOut":0,"started":1}`),
+	)
+	jobs, err := s.Backends.Recompute.List(t.Context(), functiontest.App, 10)
+	if err != nil || len(jobs) != 1 {
+		t.Errorf("recomputes %+v, %v: want one", jobs, err)
+	}
+}

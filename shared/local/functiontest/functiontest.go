@@ -1,0 +1,81 @@
+// Package functiontest tests one function beside its code: it starts in-process
+// backends, with an app and a key for each right, and sends requests to the
+// function's handler.
+package functiontest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// App is the app of a test. Its keys are the names of the rights that they hold,
+// such as "search" and "admin".
+const App = "shop"
+
+// Start starts the backends of all functions for the duration of a test.
+func Start(t *testing.T) *stack.Stack {
+	t.Helper()
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: App, Key: "all"}}, ConfigTTL: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, acl := range auth.All {
+		if err := s.Backends.Config.PutKey(t.Context(), App, config.Key{Hash: auth.Hash(acl), ACL: []string{acl}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// Call sends a request to a function and returns the status and the body of the
+// answer. Without a key it names no app either.
+func Call(h http.Handler, key, method, path, body string) (int, string) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if key != "" {
+		r.Header.Set("X-Algolia-Application-Id", App)
+		r.Header.Set("X-Algolia-API-Key", key)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, strings.TrimSpace(w.Body.String())
+}
+
+// Request is a request and what its answer must be.
+type Request struct {
+	key, method, path, body string
+	status                  int
+	want                    string
+}
+
+// Ask is a request, the status of its answer, and a part of it.
+func Ask(key, method, path, body string, status int, want string) Request {
+	return Request{key, method, path, body, status, want}
+}
+
+// Check sends requests one after the other and checks their answers.
+func Check(t *testing.T, h http.Handler, requests ...Request) {
+	t.Helper()
+	for _, r := range requests {
+		body := r.body
+		if len(body) > 100 {
+			body = body[:100] + "..."
+		}
+		t.Run(strings.TrimSpace(r.key+" "+r.method+" "+r.path+" "+body), func(t *testing.T) {
+			if status, answer := Call(h, r.key, r.method, r.path, r.body); status != r.status || !strings.Contains(answer, r.want) {
+				t.Errorf("%d %s\nwant %d, with %s", status, answer, r.status, r.want)
+			}
+		})
+	}
+}
