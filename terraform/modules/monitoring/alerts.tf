@@ -22,7 +22,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = []
-      runbook  = "Look whether process answers 5xx (its log: \"request failed\") or is at its maximum of instances, and whether Bigtable's CPU is at its target: mend what fails, raise max_instances of process or the nodes. What waits is applied when it can be, for seven days. But process gives up a message that it fails 20 times, which is about a quarter of an hour where it fails at once: where it answers 5xx and that is not mended in ten minutes, run `gcloud pubsub subscriptions modify-push-config ${var.events_subscription} --push-endpoint='' --project PROJECT` and apply with `paused = true` as terraform/README.md says, or replay the dead letters afterwards."
+      runbook  = "Look whether process answers 5xx (its log: \"request failed\") or is at its maximum of instances, and whether Bigtable's CPU is at its target: mend what fails, raise max_instances of process or the nodes. What waits is applied when it can be, for seven days. But process gives up a message that it fails 20 times, which is about a quarter of an hour where it fails at once: where it answers 5xx and that is not mended in ten minutes, run `gcloud pubsub subscriptions modify-push-config ${var.events_subscription} --push-endpoint='' --project PROJECT` and apply with `paused = true` as terraform/FAILOVER.md says, or replay the dead letters afterwards."
     }
     dead_letters = {
       title    = "dead letters wait for a replay"
