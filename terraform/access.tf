@@ -1,7 +1,7 @@
 locals {
-  # What each function may touch, and by which way into Bigtable. What is not here
-  # is not granted; that it may order tasks follows from its variables.
-  # README.md has the same as a table, with the reasons.
+  # What each function may access, and its Bigtable app profile. Nothing else is
+  # granted. Whether a function may enqueue tasks follows from its variables.
+  # README.md has the same as a table.
   access = {
     ingest     = { app_profile = "processing", reads = ["objects"], writes = ["refused"], firestore = "viewer", publishes = true, buries = false }
     imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users"], firestore = "viewer", publishes = false, buries = false }
@@ -22,7 +22,7 @@ locals {
     { for t in local.access[d.of].writes : "${key}/${t}" => { table = t, role = "roles/bigtable.user", member = local.members[key] } },
   )]...)
 
-  # Members by what they may do, for the modules that grant it.
+  # Members by what they may do, for the modules that grant the roles.
   viewers    = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].firestore == "viewer" }
   users      = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].firestore == "user" }
   publishers = { for key, d in local.deployed : key => local.members[key] if local.access[d.of].publishes }

@@ -31,7 +31,7 @@ module "firestore" {
   deletion_protection    = var.deletion_protection
   backup_days            = var.backup_days
 
-  # Jobs that ended, and their shards, say when they may go.
+  # Jobs that have ended, and their shards, carry the time when Firestore may delete them.
   expiring = { for collection in ["moves", "recomputes", "reenrichments", "shards"] : collection => "expiresAt" }
 
   viewers = local.viewers

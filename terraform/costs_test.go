@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// unknown stands in COSTS.md for a price that nobody has told, and for what
-// depends on it.
+// unknown stands in COSTS.md for a price without a source, and for a cost that
+// depends on such a price.
 const unknown = "unknown"
 
-// TestCosts computes the example of COSTS.md anew.
+// TestCosts computes the example of COSTS.md again.
 func TestCosts(t *testing.T) {
 	text, err := os.ReadFile("COSTS.md")
 	if err != nil {

@@ -1,5 +1,5 @@
 variable "default_host" {
-  description = "The host that serves every app, such as api.example.com. Null: only the customers' hosts are served, and without a customer nothing can be reached from outside."
+  description = "Host that serves every app, such as api.example.com. Null: only the customers' hosts are served. Without a host and without a customer, nothing can be reached from outside."
   type        = string
   default     = null
 
@@ -11,13 +11,13 @@ variable "default_host" {
 
 variable "customers" {
   description = <<-EOT
-    Customers by name, each with an endpoint of its own.
-    host: the domain name that serves the customer's app and no other.
-    app_id: the app; `affinity app create` makes it.
-    dedicated: whether the customer has functions ingest and profiles of its own, whose instances nobody else can use up.
-    min_instances, max_instances: of each of these two. Without dedicated they mean nothing.
-    rate_limit: requests a minute that one address may send.
-    schedule: a cron line for a nightly round of its own, in time_zone; without it the customer is in the common round.
+    Customers by name. Each has its own endpoint.
+    host: domain name that serves the customer's app and no other app.
+    app_id: the customer's app, which `affinity app create` creates.
+    dedicated: whether the customer has its own functions ingest and profiles, whose instances no other customer uses.
+    min_instances, max_instances: numbers of instances of each of these two functions. Ignored without dedicated.
+    rate_limit: requests per minute that one address may send.
+    schedule: cron line of the customer's own nightly round, in time_zone. Without it the customer is in the common round.
   EOT
   type = map(object({
     host          = optional(string, "")
@@ -44,7 +44,7 @@ variable "customers" {
 
   validation {
     condition     = alltrue([for c in values(var.customers) : c.host == "" || can(regex(local.host, c.host))])
-    error_message = "Customers whose host is no domain name in lower case: ${join(", ", [for name, c in var.customers : "${name} (${c.host})" if c.host != "" && !can(regex(local.host, c.host))])}."
+    error_message = "Customers whose host is not a domain name in lower case: ${join(", ", [for name, c in var.customers : "${name} (${c.host})" if c.host != "" && !can(regex(local.host, c.host))])}."
   }
 
   validation {
@@ -69,12 +69,12 @@ variable "customers" {
 
   validation {
     condition     = alltrue([for c in values(var.customers) : c.schedule == null || can(regex(local.cron, coalesce(c.schedule, "-")))])
-    error_message = "Customers whose schedule is no cron line, such as \"30 2 * * *\": ${join(", ", [for name, c in var.customers : "${name} (\"${c.schedule}\")" if c.schedule != null && !can(regex(local.cron, coalesce(c.schedule, "-")))])}."
+    error_message = "Customers whose schedule is not a cron line such as \"30 2 * * *\": ${join(", ", [for name, c in var.customers : "${name} (\"${c.schedule}\")" if c.schedule != null && !can(regex(local.cron, coalesce(c.schedule, "-")))])}."
   }
 
   validation {
     condition     = alltrue([for c in values(var.customers) : can(regex(local.time_zone, c.time_zone))])
-    error_message = "Customers whose time_zone is none, such as Europe/Berlin: ${join(", ", [for name, c in var.customers : "${name} (\"${c.time_zone}\")" if !can(regex(local.time_zone, c.time_zone))])}."
+    error_message = "Customers whose time_zone is not a time zone such as Europe/Berlin: ${join(", ", [for name, c in var.customers : "${name} (\"${c.time_zone}\")" if !can(regex(local.time_zone, c.time_zone))])}."
   }
 
   validation {
@@ -84,7 +84,7 @@ variable "customers" {
 
   validation {
     condition     = alltrue([for c in values(var.customers) : coalesce(c.min_instances, 0) >= 0 && coalesce(c.max_instances, 10) >= max(1, coalesce(c.min_instances, 0)) && floor(coalesce(c.min_instances, 0)) == coalesce(c.min_instances, 0) && floor(coalesce(c.max_instances, 10)) == coalesce(c.max_instances, 10)])
-    error_message = "A customer's instances must be whole numbers, max_instances (10 unless told) 1 or more and not below min_instances: ${join(", ", [for name, c in var.customers : "${name} (${coalesce(c.min_instances, 0)} to ${coalesce(c.max_instances, 10)})" if !(coalesce(c.min_instances, 0) >= 0 && coalesce(c.max_instances, 10) >= max(1, coalesce(c.min_instances, 0)) && floor(coalesce(c.min_instances, 0)) == coalesce(c.min_instances, 0) && floor(coalesce(c.max_instances, 10)) == coalesce(c.max_instances, 10))])}."
+    error_message = "A customer's instances must be whole numbers, max_instances (default 10) 1 or more and not below min_instances: ${join(", ", [for name, c in var.customers : "${name} (${coalesce(c.min_instances, 0)} to ${coalesce(c.max_instances, 10)})" if !(coalesce(c.min_instances, 0) >= 0 && coalesce(c.max_instances, 10) >= max(1, coalesce(c.min_instances, 0)) && floor(coalesce(c.min_instances, 0)) == coalesce(c.min_instances, 0) && floor(coalesce(c.max_instances, 10)) == coalesce(c.max_instances, 10))])}."
   }
 
   validation {
@@ -96,10 +96,11 @@ variable "customers" {
 locals {
   host = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$"
 
-  # The form of a name in the time zone database; which there are, only an apply tells.
+  # The form of a name in the time zone database. Only an apply shows whether the name
+  # exists.
   time_zone = "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 
-  # A cron line: five fields of numbers within their bounds, names for months and
+  # A cron line has five fields of numbers within their bounds, names of months and
   # days, ranges, lists and steps.
   cron_values = [
     "[0-5]?[0-9]",

@@ -1,4 +1,4 @@
-# Without a host there is nothing to serve, and no load balancer to pay for.
+# Without a host there is no load balancer.
 module "edge" {
   source = "./modules/edge"
   count  = var.default_host == null && length(var.customers) == 0 ? 0 : 1

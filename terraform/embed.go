@@ -1,7 +1,6 @@
-// Package terraform gives Go what Terraform reads, so that what is deployed, what
-// the code expects and what the local stack makes are told in one place. It is
-// here because Go embeds only what lies beside or below it. The data are the files
-// of this folder, compiled in.
+// Package terraform gives Go the files that Terraform reads, so that the deployment,
+// the code and the local stack share one description. It is in this folder because
+// Go embeds only files beside or below a package. Its data are compiled in.
 package terraform
 
 import _ "embed" // for the files

@@ -15,8 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job/reenrich"
 )
 
-// TestExpiringMeetsTheCode holds what Firestore is told to collect to the
-// collections of jobs and to the field that jobs and shards have the time in.
+// TestExpiringMeetsTheCode compares the collections and the field that Firestore
+// expires with the collections of jobs and the field that holds their time.
 func TestExpiringMeetsTheCode(t *testing.T) {
 	text, err := os.ReadFile("backends.tf")
 	if err != nil {
@@ -26,22 +26,22 @@ func TestExpiringMeetsTheCode(t *testing.T) {
 	if m == nil {
 		t.Fatal("backends.tf sets expiring in another form")
 	}
-	var told []string
+	var expiring []string
 	for quoted := range strings.SplitSeq(string(m[1]), ", ") {
 		name, err := strconv.Unquote(quoted)
 		if err != nil {
 			t.Fatalf("%s: %v", quoted, err)
 		}
-		told = append(told, name)
+		expiring = append(expiring, name)
 	}
 	want := []string{migration.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, "shards"}
-	if slices.Sort(told); !slices.Equal(told, want) {
-		t.Errorf("documents of %q expire, jobs and shards lie in %q", told, want)
+	if slices.Sort(expiring); !slices.Equal(expiring, want) {
+		t.Errorf("documents of %q expire, jobs and shards are in %q", expiring, want)
 	}
 	for _, document := range []any{job.Job{}, job.Shard{}} {
 		field, _ := reflect.TypeOf(document).FieldByName("ExpiresAt")
 		if name, _, _ := strings.Cut(field.Tag.Get("firestore"), ","); name != string(m[2]) {
-			t.Errorf("a %T says in %q when it may go, Firestore is told of %q", document, name, m[2])
+			t.Errorf("a %T has its expiry in %q, Firestore looks at %q", document, name, m[2])
 		}
 	}
 }

@@ -2,7 +2,7 @@ locals {
   deployment = jsondecode(file("${path.module}/functions.json"))
   functions  = { for f in local.deployment.functions : f.name => f }
 
-  # Every function that is deployed: one of each, and a dedicated customer's own.
+  # Every deployed function: one of each kind, and the dedicated customers' own.
   deployed = merge(
     { for name in keys(local.functions) : name => { of = name, customer = null } },
     merge([for customer, c in var.customers : {
@@ -12,8 +12,8 @@ locals {
 
   public = [for name, f in local.functions : name if f.kind == "public"]
 
-  # What is told about a size goes before what stands in sizes.tf; a dedicated
-  # customer's instances before both.
+  # A size in var.functions overrides the one in sizes.tf. A dedicated customer's
+  # numbers of instances override both.
   size = { for key, d in local.deployed : key => merge(
     { min_instances = 0 },
     local.sizes[d.of],
@@ -24,13 +24,13 @@ locals {
     },
   ) }
 
-  # Cloud Run gives a service this URL before it is there, so that the worker can
-  # be told its own, and the others before it. The queue sends tasks to the worker
-  # whatever they say; this is what they say.
+  # Cloud Run's URL of a service is known before the service exists, so the worker and
+  # the functions that enqueue tasks can have it as a variable. Tasks carry this URL;
+  # the queue sends every task to the worker whatever its URL.
   worker_url = "https://worker-${data.google_project.this.number}.${var.region}.run.app"
 
-  # Everything that the deployment knows; a function gets what its list in
-  # functions.json names.
+  # All variables of the deployment. A function gets those that functions.json lists
+  # for it.
   environment = {
     GOOGLE_CLOUD_PROJECT         = var.project_id
     CUSTOMER_HOSTS               = jsonencode({ for c in values(var.customers) : c.host => c.app_id })
@@ -48,8 +48,8 @@ locals {
     WORKER_URL                   = local.worker_url
   }
 
-  # Whoever calls a function, by its kind. The load balancer has no identity, so
-  # that public functions are called by all, but only through it.
+  # The callers of a function, by its kind. The load balancer sends no identity, so
+  # allUsers may invoke public functions; ingress admits only the load balancer.
   invokers = {
     public    = { all = "allUsers" }
     pubsub    = { push = module.events.push_member }

@@ -59,9 +59,9 @@ resource "google_storage_bucket" "source" {
   location                    = var.region
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
-  force_destroy               = true # it holds nothing that cannot be packaged again
+  force_destroy               = true # scripts/package can make its objects again
 
-  # Sources that were replaced stay for a while, to be looked at.
+  # Replaced sources stay for 30 days, for inspection.
   versioning {
     enabled = true
   }
@@ -84,9 +84,9 @@ resource "google_service_account" "build" {
   depends_on = [terraform_data.project]
 }
 
-# What Google names for building functions under an account of one's own. The
-# project's storage is read because a build takes its source from a bucket of
-# Google's making, into which ours was copied.
+# The roles that Google documents for a build account of your own. The account reads
+# the project's storage because a build reads a bucket of Google's, into which the
+# source is copied.
 resource "google_project_iam_member" "build" {
   for_each = toset(["roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer"])
 

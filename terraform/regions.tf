@@ -1,6 +1,6 @@
 locals {
-  # The regions of Google Cloud. Not every service of the engine is in each of
-  # them: which are not, only an apply tells.
+  # The regions of Google Cloud. Some lack a service that the engine needs; only an
+  # apply shows which.
   regions = [
     "africa-south1",
     "asia-east1", "asia-east2", "asia-northeast1", "asia-northeast2", "asia-northeast3",

@@ -1,5 +1,5 @@
 variable "project_id" {
-  description = "The Google Cloud project that everything is made in. One engine to a project."
+  description = "ID of the Google Cloud project. One project holds one engine."
   type        = string
   nullable    = false
 
@@ -10,7 +10,7 @@ variable "project_id" {
 }
 
 variable "environment" {
-  description = "What this deployment is, such as dev or prod: a label on all that it costs."
+  description = "Name of the environment, such as dev or prod. It becomes a label on every resource, by which costs can be split."
   type        = string
   default     = "dev"
   nullable    = false
@@ -22,23 +22,23 @@ variable "environment" {
 }
 
 variable "region" {
-  description = "Where the functions run, the configuration lies, and a cluster without a zone. It cannot be changed later: a Firestore database stays where it is, and so does a Bigtable cluster. Another region would replace both, with all that they hold."
+  description = "Region of the functions, of the Firestore database, and of clusters without a zone. Do not change it later: Firestore databases and Bigtable clusters cannot move, so Terraform would replace both and lose their data."
   type        = string
   default     = "europe-west1"
   nullable    = false
 
   validation {
     condition     = contains(local.regions, var.region)
-    error_message = "\"${var.region}\" is no region of Google Cloud that is known here. Known are ${join(", ", local.regions)}; a newer one is added in regions.tf."
+    error_message = "\"${var.region}\" is not a known region of Google Cloud. Known regions: ${join(", ", local.regions)}. Add a newer region in regions.tf."
   }
 }
 
 variable "clusters" {
   description = <<-EOT
-    The Bigtable clusters by id. A cluster without a zone lies in zone b of the region; its nodes follow the load between
-    min_nodes and max_nodes. Stored profiles are served by all clusters, everything is written to primary_cluster.
-    A new zone is a new cluster with a new id, and the old one is taken away after a failover: changing the zone of an id
-    replaces the whole instance, with all that it holds.
+    Bigtable clusters by id. A cluster without a zone is in zone b of the region. Bigtable keeps between min_nodes and
+    max_nodes, so that CPU stays near cpu_target percent. All clusters serve stored profiles; the engine writes to
+    primary_cluster. Do not change the zone of a cluster: Terraform would replace the instance and lose its data. Add a
+    cluster with a new id, fail over, and remove the old one.
   EOT
   type = map(object({
     zone       = optional(string)
@@ -51,24 +51,25 @@ variable "clusters" {
 
   validation {
     condition     = alltrue([for c in values(var.clusters) : c.zone == null || can(regex("^(${join("|", local.regions)})-[a-z]$", coalesce(c.zone, "-")))])
-    error_message = "These clusters are in no zone of a region that is known here, such as europe-west1-b: ${join(", ", [for id, c in var.clusters : "${id} (${c.zone})" if c.zone != null && !can(regex("^(${join("|", local.regions)})-[a-z]$", coalesce(c.zone, "-")))])}."
+    error_message = "These clusters are not in a zone of a known region, such as europe-west1-b: ${join(", ", [for id, c in var.clusters : "${id} (${c.zone})" if c.zone != null && !can(regex("^(${join("|", local.regions)})-[a-z]$", coalesce(c.zone, "-")))])}."
   }
 }
 
 variable "primary_cluster" {
-  description = "The cluster that everything is written to. Null only where there is one. Changing it is a failover, which has its steps: see README.md."
+  description = "Cluster that the engine writes to. May be null if there is only one cluster. Changing it is a failover: follow FAILOVER.md."
   type        = string
   default     = null
 
-  # The first by name would be another one as soon as a cluster is added before it.
+  # There is no default among several clusters: the first by name would change when a
+  # cluster is added before it.
   validation {
     condition     = var.primary_cluster != null || length(var.clusters) <= 1
-    error_message = "Of several clusters primary_cluster must say which is written to, and it says nothing: one of ${join(", ", keys(var.clusters))}. Where a cluster is being added, it is the one that was there."
+    error_message = "primary_cluster is not set, but there are several clusters: set it to one of ${join(", ", keys(var.clusters))}. When you add a cluster, set it to the existing one."
   }
 
   validation {
     condition     = var.primary_cluster == null || contains(keys(var.clusters), coalesce(var.primary_cluster, "-"))
-    error_message = "primary_cluster \"${coalesce(var.primary_cluster, "null")}\" is none of the clusters: ${join(", ", keys(var.clusters))}."
+    error_message = "primary_cluster \"${coalesce(var.primary_cluster, "null")}\" is not one of the clusters: ${join(", ", keys(var.clusters))}."
   }
 }
 
@@ -87,7 +88,7 @@ variable "firestore_database" {
 }
 
 variable "longest_retention_days" {
-  description = "The longest retention of all apps in days. Bigtable drops events that are older by more than a day, so raise it before an app's. 0: some app keeps its events for ever."
+  description = "Longest retention of all apps, in days. Bigtable drops events that are more than a day older, so raise it before you raise an app's retention. 0: an app keeps its events for ever."
   type        = number
   default     = 90
   nullable    = false
@@ -99,7 +100,7 @@ variable "longest_retention_days" {
 }
 
 variable "replay_days" {
-  description = "For how many days applied events can be applied once more, which a lost cluster needs. 0: not at all."
+  description = "Number of days for which Pub/Sub keeps applied events, so that they can be applied again after a failover or a restore. 0: none."
   type        = number
   default     = 1
   nullable    = false
@@ -111,7 +112,7 @@ variable "replay_days" {
 }
 
 variable "deletion_protection" {
-  description = "Whether what holds data refuses to be deleted. Take it away, and apply, before a teardown."
+  description = "Whether Bigtable and Firestore refuse to be deleted. Set it to false, and apply, before a teardown."
   type        = bool
   default     = true
   nullable    = false
@@ -130,20 +131,20 @@ variable "backup_days" {
 }
 
 variable "point_in_time_recovery" {
-  description = "Whether the configuration in Firestore can be read as of any minute of the last seven days."
+  description = "Whether Firestore keeps every version of its documents for seven days, so that the database can be restored as of any minute."
   type        = bool
   default     = false
   nullable    = false
 }
 
 variable "source_dir" {
-  description = "Where `go run ./scripts/package` has put the functions' zips. Null plans without them, to see what would be made; such a plan cannot be applied."
+  description = "Directory where `go run ./scripts/package` wrote the functions' zips. Null: plan without the zips, to see what would be created. Such a plan cannot be applied."
   type        = string
   default     = "../dist"
 }
 
 variable "functions" {
-  description = "Sizes of single functions where they are to differ from sizes.tf, by name, as { profiles = { min_instances = 2 } }. A dedicated customer's own have them too, but for their instances."
+  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. A dedicated customer's functions have the same sizes, but their own numbers of instances."
   type = map(object({
     min_instances   = optional(number)
     max_instances   = optional(number)
@@ -157,18 +158,18 @@ variable "functions" {
 
   validation {
     condition     = length(setsubtract(keys(var.functions), keys(local.functions))) == 0
-    error_message = "There are no functions ${join(", ", setsubtract(keys(var.functions), keys(local.functions)))}, only ${join(", ", keys(local.functions))}."
+    error_message = "These functions do not exist: ${join(", ", setsubtract(keys(var.functions), keys(local.functions)))}. Functions: ${join(", ", keys(local.functions))}."
   }
 
   validation {
     condition     = alltrue([for f in values(var.functions) : coalesce(f.timeout_seconds, 60) <= 600])
-    error_message = "timeout_seconds must be at most 600, since no caller waits longer: ${join(", ", [for name, f in var.functions : name if coalesce(f.timeout_seconds, 60) > 600])}."
+    error_message = "timeout_seconds must be at most 600, because no caller waits longer: ${join(", ", [for name, f in var.functions : name if coalesce(f.timeout_seconds, 60) > 600])}."
   }
 
-  # A task begins no user after four minutes, but an audit compares for eight.
+  # A task of a job starts no user after four minutes, but an audit compares for eight.
   validation {
     condition     = coalesce(try(var.functions["worker"].timeout_seconds, 600), 600) >= 600
-    error_message = "timeout_seconds of worker must be 600, not ${coalesce(try(var.functions["worker"].timeout_seconds, 600), 600)}: an audit takes eight minutes, and one that is cut off begins anew."
+    error_message = "timeout_seconds of worker must be 600, not ${coalesce(try(var.functions["worker"].timeout_seconds, 600), 600)}: an audit takes eight minutes, and starts again if it is cut off."
   }
 }
 
@@ -188,7 +189,7 @@ variable "run_quota" {
 }
 
 variable "nightly" {
-  description = "When the nightly round begins for every app without a schedule of its own, and over how long it is spread."
+  description = "When the nightly round starts for apps without their own schedule, and the time over which its work is spread."
   type = object({
     schedule  = optional(string, "0 3 * * *")
     time_zone = optional(string, "Etc/UTC")
@@ -199,15 +200,15 @@ variable "nightly" {
 
   validation {
     condition     = can(regex(local.cron, var.nightly.schedule))
-    error_message = "The nightly round's schedule \"${var.nightly.schedule}\" is no cron line, such as \"0 3 * * *\"."
+    error_message = "The nightly round's schedule \"${var.nightly.schedule}\" is not a cron line such as \"0 3 * * *\"."
   }
 
   validation {
     condition     = can(regex(local.time_zone, var.nightly.time_zone))
-    error_message = "The nightly round's time_zone \"${var.nightly.time_zone}\" is none, such as Europe/Berlin."
+    error_message = "The nightly round's time_zone \"${var.nightly.time_zone}\" is not a time zone such as Europe/Berlin."
   }
 
-  # The worker refuses a longer one, every night.
+  # The worker refuses a longer spread.
   validation {
     condition     = can(regex("^([0-9]{1,6}[hms])+$", var.nightly.spread)) && sum(concat([0], [for p in regexall("([0-9]+)([hms])", var.nightly.spread) : tonumber(p[0]) * { h = 3600, m = 60, s = 1 }[p[1]]])) <= 86400
     error_message = "The nightly round's spread \"${var.nightly.spread}\" must be a duration of at most 24h, such as 1h or 1h30m."
@@ -215,7 +216,7 @@ variable "nightly" {
 }
 
 variable "paused" {
-  description = "Whether nothing may write profiles: pushes, tasks, schedules and imports wait, while events are accepted and stored profiles served. For a failover."
+  description = "Whether writes of profiles stop: pushes, tasks, schedules and imports wait, while the engine accepts events and serves stored profiles. For a failover or a restore."
   type        = bool
   default     = false
   nullable    = false

@@ -32,11 +32,11 @@ run "endpoints" {
 
   assert {
     condition     = toset(keys(output.dns_records)) == toset(["api.example.com", "acme.example.com", "bistro.example.net"])
-    error_message = "Not every host is told its records: ${join(", ", keys(output.dns_records))}"
+    error_message = "A host has no DNS records: ${join(", ", keys(output.dns_records))}"
   }
 
-  # A key of another app on a customer's host is refused by what each public
-  # function is told of hosts; the private ones serve none.
+  # Public functions refuse another app's key on a customer's host by their map of
+  # hosts. Private functions have no hosts.
   assert {
     condition     = alltrue([for key, d in local.deployed : jsondecode(module.function[key].environment.CUSTOMER_HOSTS) == { "acme.example.com" = "acme_shop", "bistro.example.net" = "bistro" } if contains(local.functions[d.of].env, "CUSTOMER_HOSTS")])
     error_message = "A public function does not know whose app each host serves."
@@ -44,7 +44,7 @@ run "endpoints" {
 
   assert {
     condition     = !anytrue([for name in ["process", "worker"] : contains(keys(module.function[name].environment), "CUSTOMER_HOSTS")])
-    error_message = "A private function is told of hosts."
+    error_message = "A private function has the map of hosts."
   }
 
   assert {
@@ -104,7 +104,7 @@ run "probe" {
 
   assert {
     condition     = strcontains(output.next_steps, "must be 403") && strcontains(output.next_steps, "https://acme.example.com/1/events -H 'X-Algolia-Application-Id: OTHER_APP'")
-    error_message = "Nobody is told to try a customer's host with another app's key: ${output.next_steps}"
+    error_message = "The next steps do not try a customer's host with another app's key: ${output.next_steps}"
   }
 }
 

@@ -66,7 +66,7 @@ run "plan" {
 
   assert {
     condition     = length(module.edge) == 0 && output.endpoint == null && strcontains(output.next_steps, "set default_host")
-    error_message = "There is a load balancer without a host, or nobody is told that one is missing."
+    error_message = "There is a load balancer without a host, or the next steps do not ask for a host."
   }
 
   assert {

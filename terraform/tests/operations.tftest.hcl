@@ -122,7 +122,7 @@ run "sizes" {
 
   assert {
     condition     = local.size["profiles"].min_instances == 2 && local.size["profiles"].memory == "1Gi" && local.size["profiles"].concurrency == local.sizes.profiles.concurrency
-    error_message = "A size that is told should be taken, and the others left: ${jsonencode(local.size["profiles"])}"
+    error_message = "A size in var.functions should apply, and leave the others alone: ${jsonencode(local.size["profiles"])}"
   }
 }
 

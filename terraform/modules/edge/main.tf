@@ -1,6 +1,5 @@
 locals {
-  # What serves paths: the functions of all, and those that a dedicated customer
-  # has of his own.
+  # The backends: the shared functions, and the dedicated customers' own.
   backends = merge(
     { for function, service in var.functions : "fn-${function}" => { service = service, customer = null } },
     [for name, c in var.customers : {
@@ -8,18 +7,18 @@ locals {
     }]...
   )
 
-  # The path matchers, each with its host and the functions of its own.
+  # The path matchers, each with its host and its own functions.
   matchers = merge(
     { for host in var.default_host[*] : "default" => { host = host, own = [] } },
     { for name, c in var.customers : "customer-${name}" => { host = c.host, own = keys(c.services) } },
   )
 
-  # By host and not by customer, so that a host which changes gets a certificate
-  # beside the old one and not in its place: one in use cannot be deleted.
+  # Keyed by host, not by customer: a changed host gets a second certificate, because
+  # one in use cannot be deleted.
   hosts = { for m in values(local.matchers) : m.host => "${var.name_prefix}-${substr(replace(m.host, ".", "-"), 0, 30)}-${substr(sha256(m.host), 0, 6)}" }
 
-  # Priorities that stay when customers come and go: with ones in a row, a
-  # customer's rule would be missing while it moves.
+  # Priorities do not change when customers are added or removed: with consecutive
+  # ones, a customer's rule would be missing while it moves.
   priorities = { for name in keys(var.customers) : name => 1000 + parseint(substr(sha256(name), 0, 7), 16) }
 }
 
@@ -31,8 +30,8 @@ resource "google_compute_global_address" "this" {
 resource "google_compute_region_network_endpoint_group" "this" {
   for_each = local.backends
 
-  # The service is part of the name, so that another one gets a group beside the
-  # one in use.
+  # The service is part of the name, so that another service gets another group while
+  # the old one is in use.
   name                  = "${var.name_prefix}-${each.key}-${substr(sha256(each.value.service), 0, 4)}"
   region                = var.region
   network_endpoint_type = "SERVERLESS"
@@ -64,7 +63,7 @@ resource "google_compute_backend_service" "this" {
     sample_rate = var.log_sample_rate > 0 ? var.log_sample_rate : null
   }
 
-  # One that is no longer needed goes after the URL map has let go of it.
+  # An old backend is deleted after the URL map has stopped using it.
   lifecycle {
     create_before_destroy = true
   }

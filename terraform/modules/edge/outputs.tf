@@ -9,7 +9,7 @@ output "default_endpoint" {
 }
 
 output "endpoints" {
-  description = "What each customer is served by."
+  description = "Each customer's endpoint."
   value = { for name, c in var.customers : name => {
     url        = "https://${c.host}"
     app_id     = c.app_id
@@ -19,7 +19,7 @@ output "endpoints" {
 }
 
 output "dns_records" {
-  description = "The records to create at whoever serves the zones of the hosts: the address of each, and what proves it ours to the certificate authority."
+  description = "DNS records to create in the zones of the hosts: the address of each host, and the proof of ownership for its certificate."
   value = { for host in keys(local.hosts) : host => [
     { name = "${host}.", type = "A", data = google_compute_global_address.this.address },
     {
@@ -31,7 +31,7 @@ output "dns_records" {
 }
 
 output "url_map" {
-  description = "The name of the URL map, by which the load balancer's metrics are told apart."
+  description = "Name of the URL map, a label of the load balancer's metrics."
   value       = google_compute_url_map.this.name
 }
 

@@ -68,7 +68,7 @@ variable "expiring" {
 
   validation {
     condition     = alltrue([for c, f in var.expiring : !contains(lookup(var.unindexed, c, []), f)])
-    error_message = "A field is told once, in unindexed or in expiring: ${join(", ", [for c, f in var.expiring : "${c}/${f}" if contains(lookup(var.unindexed, c, []), f)])}."
+    error_message = "A field must be either in unindexed or in expiring, not in both: ${join(", ", [for c, f in var.expiring : "${c}/${f}" if contains(lookup(var.unindexed, c, []), f)])}."
   }
 }
 
@@ -87,6 +87,6 @@ variable "users" {
 
   validation {
     condition     = length(setintersection(keys(var.users), keys(var.viewers))) == 0
-    error_message = "Who may write may read too, and is told once: ${join(", ", setintersection(keys(var.users), keys(var.viewers)))}."
+    error_message = "A member must be either in viewers or in users, not in both: ${join(", ", setintersection(keys(var.users), keys(var.viewers)))}."
   }
 }

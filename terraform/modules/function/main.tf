@@ -1,6 +1,6 @@
 locals {
-  # What the zip holds names the object: a function whose source has not changed
-  # is not deployed anew, and one whose source has changed always is.
+  # The hash of the zip is in the object's name, so a function is deployed again
+  # exactly when its source has changed.
   object = "${var.name}-${var.source_zip == null ? "unpackaged" : try(filesha256(var.source_zip), "missing")}.zip"
 }
 
@@ -16,7 +16,7 @@ resource "google_storage_bucket_object" "source" {
   content = var.source_zip == null ? "unpackaged" : null
 
   lifecycle {
-    # The old source goes only after the function has let go of it.
+    # The old source is deleted after the function has stopped using it.
     create_before_destroy = true
 
     precondition {
@@ -36,7 +36,7 @@ resource "google_cloudfunctions2_function" "this" {
     entry_point     = var.entry_point
     service_account = var.build_service_account
 
-    # Google mends the base image by itself, without a new build.
+    # Google updates the base image without a new build.
     automatic_update_policy {}
 
     source {

@@ -1,12 +1,12 @@
-# Each policy has one condition and says in its documentation what to do. None
-# waits for a metric of lines that has had no line yet: to make a policy about
-# such a metric fails for up to ten minutes after the metric was made, so that one
-# is asked by PromQL, unchecked, and rare lines are matched as they come.
+# Each policy has one condition, and its documentation says what to do. Cloud
+# Monitoring refuses a policy on a log metric for up to ten minutes after the metric
+# was created. So the lag is queried by PromQL, which is not validated, and rare log
+# lines are matched directly.
 
 locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
-  # Said by every runbook that asks the engine: where it is, and how to come by a key.
+  # How to reach the engine and get a key, for every runbook that calls it.
   as_admin = "`--url https://HOST --app APP --key KEY`, where KEY is what `go run ./scripts/affinity app key add APP --acl admin,recommendation --project PROJECT --database ${var.firestore_database}` prints; remove it afterwards: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database}` shows its HASH for `go run ./scripts/affinity app key remove APP HASH --project PROJECT --database ${var.firestore_database}`"
 
   # Alerts by metrics that Google keeps.
@@ -22,7 +22,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = []
-      runbook  = "Look whether process answers 5xx (its log: \"request failed\") or is at its maximum of instances, and whether Bigtable's CPU is at its target: mend what fails, raise max_instances of process or the nodes. What waits is applied when it can be, for seven days. But process gives up a message that it fails 20 times, which is about a quarter of an hour where it fails at once: where it answers 5xx and that is not mended in ten minutes, run `gcloud pubsub subscriptions modify-push-config ${var.events_subscription} --push-endpoint='' --project PROJECT` and apply with `paused = true` as terraform/FAILOVER.md says, or replay the dead letters afterwards."
+      runbook  = "Check whether process answers 5xx (its log: \"request failed\"), whether it is at its maximum of instances, and whether Bigtable's CPU is at its target. Fix what fails, or raise max_instances of process or the number of nodes. Waiting events are kept for seven days. But process gives up a message after 20 failures, which takes about a quarter of an hour if it fails at once. If process answers 5xx and you cannot fix that within ten minutes, run `gcloud pubsub subscriptions modify-push-config ${var.events_subscription} --push-endpoint='' --project PROJECT` and apply with `paused = true` as terraform/FAILOVER.md says, or replay the dead letters afterwards."
     }
     dead_letters = {
       title    = "dead letters wait for a replay"
@@ -35,7 +35,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = []
-      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`; mend it, then `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention is over. Until then these events are missing from profiles, and nothing else is."
+      runbook  = "Read the reason in process's line \"message went to the dead-letter topic\", or with `go run ./scripts/affinity replay --project PROJECT --dry-run`. Fix the cause, then run `go run ./scripts/affinity replay --project PROJECT` before the subscription's retention of 31 days ends. Until then only these events are missing from profiles."
     }
     errors = {
       title    = "a public function answers 5xx"
@@ -48,7 +48,7 @@ locals {
       aligner  = "ALIGN_RATE"
       reducer  = "REDUCE_SUM"
       by       = ["resource.label.service_name"]
-      runbook  = "Read the service's lines \"request failed\": `error` says what failed and where. 503 is a backend (Bigtable, Firestore, Pub/Sub): look at its status and quota. 500 since an upgrade is ours: roll back as terraform/README.md says."
+      runbook  = "Read the service's lines \"request failed\": `error` says what failed and where. 503 means that a backend failed (Bigtable, Firestore, Pub/Sub): look at its status and quota. 500 since an upgrade is a fault of the release: roll back as terraform/README.md says."
     }
     failures = {
       title    = "a private function keeps failing"
@@ -61,9 +61,9 @@ locals {
       aligner  = "ALIGN_RATE"
       reducer  = "REDUCE_SUM"
       by       = ["resource.label.service_name"]
-      runbook  = "Read the service's lines \"request failed\". Pub/Sub and Cloud Tasks come again, and give up after 20 and 100 attempts: what is not mended by then becomes dead letters, or a job that fails."
+      runbook  = "Read the service's lines \"request failed\". Pub/Sub and Cloud Tasks retry, and give up after 20 and 100 attempts. What still fails then becomes a dead letter, or a failed job."
     }
-    # Half an hour is longer than the attempts that the worker gives a shard.
+    # The worker's own attempts at a shard take less than half an hour.
     persists = {
       title    = "the worker fails again and again"
       severity = "ERROR"
@@ -75,46 +75,46 @@ locals {
       aligner  = "ALIGN_RATE"
       reducer  = "REDUCE_SUM"
       by       = []
-      runbook  = "Few tasks fail, and none of them comes through: a deletion of a user that is not carried out, or a night that is not begun. Read worker's lines \"request failed\", whose `error` says what fails, and look at the queue's oldest tasks: `gcloud tasks list --queue ${var.queue} --location REGION --project PROJECT`. Mend it: Cloud Tasks comes again by itself, up to 100 times, which is about eight hours."
+      runbook  = "A few tasks fail at every attempt, such as the deletion of a user, or the start of a nightly round. Read worker's lines \"request failed\", whose `error` says what fails, and look at the queue's oldest tasks: `gcloud tasks list --queue ${var.queue} --location REGION --project PROJECT`. Fix the cause: Cloud Tasks retries by itself, up to 100 times, which takes about eight hours."
     }
   }
 
-  # What filters by functions have in common.
+  # Filters for the requests of groups of functions.
   requests_of = { for whose, services in { public = local.public, private = local.private, worker = sort(var.services["worker"]) } : whose =>
     "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in services : "\"${s}\""])}) AND metric.type=\"run.googleapis.com/request_count\""
   }
 
-  # Alerts by lines of which one is too many: those of a metric, or of a filter.
+  # Alerts that open at the first matching log line.
   matched = {
     job_failed = {
       title    = "a recompute, re-enrichment or move failed"
       severity = "ERROR"
       filter   = local.metrics["jobs_failed"].filter
       labels   = { app = "EXTRACT(jsonPayload.app)" }
-      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why; mend it, then start it anew: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads compute profiles of an older strategy themselves and are right, but slower."
+      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why. Fix the cause, then start the job again: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads are right but slower, because they compute profiles of an older strategy themselves."
     }
     audit = {
       title    = "an audit found a difference"
       severity = "ERROR"
       filter   = local.metrics["audit_differences"].filter
       labels   = { for l in ["app", "which", "what"] : l => "EXTRACT(jsonPayload.${l})" }
-      runbook  = "A profile is not what its events say. Keep the line, it is how the fault will be found. Look at the user of the line with `go run ./scripts/affinity explain USER`, see how many it concerns with `go run ./scripts/affinity audit --sample 1000`, and make them anew with `go run ./scripts/affinity recompute start`, each with ${local.as_admin}."
+      runbook  = "A profile differs from what its events give. Keep the log line: it is needed to find the fault. Look at the user of the line with `go run ./scripts/affinity explain USER`, estimate how many users differ with `go run ./scripts/affinity audit --sample 1000`, and compute all profiles again with `go run ./scripts/affinity recompute start`, each with ${local.as_admin}."
     }
     task_dropped = {
       title    = "the worker dropped a task"
       severity = "ERROR"
       filter   = local.metrics["tasks_dropped"].filter
       labels   = { task = "EXTRACT(jsonPayload.task)" }
-      runbook  = "The line's `error` says why the task could never be carried out: mostly that a version was rolled back to, or forward from, one that orders tasks of another form. It is not tried again: deploy the version that knows the form, then have the deletion sent once more, or see with `go run ./scripts/affinity recompute list` which job stands still and start it anew with `go run ./scripts/affinity recompute start`, each with ${local.as_admin}."
+      runbook  = "The line's `error` says why the worker can never run the task. Usually a rollback or an upgrade changed the form of tasks. The worker does not retry it. Deploy the release that knows the form, then have the deletion sent again, or find with `go run ./scripts/affinity recompute list` the job that makes no progress and start it again with `go run ./scripts/affinity recompute start`, each with ${local.as_admin}."
     }
-    # A night that did not begin leaves no line of the engine's. Scheduler logs each
-    # attempt that failed, also one that came through when tried again.
+    # If a nightly round does not start, the engine logs nothing. Cloud Scheduler logs
+    # each failed attempt, even if a later attempt succeeds.
     nightly = {
       title    = "a nightly round did not begin"
       severity = "ERROR"
       filter   = "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-nightly\" AND severity>=ERROR"
       labels   = { job = "EXTRACT(resource.labels.job_id)" }
-      runbook  = "See whether a later attempt came through: worker's line \"nightly round started\" after this one's time. If none did, read worker's lines \"request failed\" and the alert's line: 404 is an app that a customer's schedule names and that is not there, 403 is a grant that is missing. Mend it, then `gcloud scheduler jobs run JOB --location REGION --project PROJECT` with the line's JOB: a round begun twice starts nothing twice. Until then profiles are as right as they were, but reads compute what the night would have."
+      runbook  = "Check whether a later attempt succeeded: worker's line \"nightly round started\" after this one's time. If none did, read worker's lines \"request failed\" and the alert's line: 404 means that the app of a customer's schedule does not exist, 403 that a grant is missing. Fix the cause, then run `gcloud scheduler jobs run JOB --location REGION --project PROJECT` with the line's JOB. Starting a round twice does no harm. Until then profiles stay right, but reads compute what the round would have computed."
     }
   }
 }
@@ -166,7 +166,7 @@ resource "google_monitoring_alert_policy" "measured" {
     content   = "Runbook: ${each.value.runbook}"
   }
 
-  # One that has had no data since is over.
+  # An alert without new data closes after a day.
   alert_strategy {
     auto_close = "86400s"
   }
@@ -192,7 +192,7 @@ resource "google_monitoring_alert_policy" "lag" {
 
   documentation {
     mime_type = "text/markdown"
-    content   = "Runbook: Where the backlog grows too, do what its alert says. Where it does not, messages are slow one by one: look at Bigtable's latency and at process's lines \"request failed\" for what is tried again; a single busy user's events wait for each other."
+    content   = "Runbook: If the backlog grows too, follow the alert on the backlog. If not, single messages are slow: look at Bigtable's latency, and at process's lines \"request failed\" for retries. Events of one busy user wait for each other."
   }
 
   alert_strategy {

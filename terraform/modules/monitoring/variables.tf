@@ -18,7 +18,7 @@ variable "labels" {
 }
 
 variable "alert_email" {
-  description = "Who is told of alerts. Null: nobody, the alerts only stand in the console."
+  description = "Address that alerts and the budget write to. Null: alerts are shown in the console only."
   type        = string
   default     = null
 
@@ -89,7 +89,7 @@ variable "budget" {
 }
 
 variable "security_policy" {
-  description = "The Cloud Armor policy, of which the dashboard shows what it refused. Null: there is none."
+  description = "Cloud Armor policy whose refusals the dashboard shows. Null: none."
   type        = string
   default     = null
 }
@@ -101,8 +101,8 @@ variable "thresholds" {
     lag_ms: time from the receipt of events until profiles count them, the 99th percentile of five minutes.
     dead_letters: messages that wait for a replay.
     error_ratio: share of a public function's answers that are 5xx, in five minutes.
-    failures_per_minute: 5xx answers of a private function a minute, for ten minutes: its callers come again, so that some are nothing.
-    renotify_seconds: the least time between two mails about failed jobs, or about differences that audits found.
+    failures_per_minute: 5xx answers of a private function a minute, for ten minutes. Its callers retry, so a few are normal.
+    renotify_seconds: minimum time between two mails about failed jobs, or about differences that audits found.
   EOT
   type = object({
     oldest_message_seconds = optional(number, 60)

@@ -15,7 +15,7 @@ run "apply" {
     error_message = "The example does not come to an endpoint for each host."
   }
 
-  # What holds data in production can be restored, and somebody hears what it costs.
+  # Production data can be restored, and its cost raises an alert.
   assert {
     condition     = var.environment != "prod" || var.point_in_time_recovery && var.backup_days > 0 && var.replay_days > 1 && module.monitoring.budget != null
     error_message = "The production example lacks backups, events to replay onto them, point-in-time recovery or a budget."

@@ -140,7 +140,7 @@ run "profiles" {
 
   assert {
     condition     = google_bigtable_instance.this.cluster[0].autoscaling_config[0].max_nodes == 30 && google_bigtable_instance.this.cluster[0].autoscaling_config[0].cpu_target == 50
-    error_message = "A cluster does not grow as it was told."
+    error_message = "A cluster does not have its maximum or CPU target."
   }
 }
 

@@ -108,7 +108,7 @@ run "paths_go_to_their_functions" {
       r.service == google_compute_backend_service.this[contains(r.paths, "/1/events") ? "customer-globex-ingest" : "customer-globex-profiles"].id
       if length(setintersection(r.paths, ["/1/events", "/1/profiles", "/1/explain", "/1/usertokens"])) > 0
     ]) if m.name == "customer-globex"])
-    error_message = "Ingest and profiles of a dedicated customer must be his own."
+    error_message = "A dedicated customer must have its own ingest and profiles."
   }
 
   assert {

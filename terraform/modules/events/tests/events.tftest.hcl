@@ -72,7 +72,7 @@ run "publishers" {
 
   assert {
     condition     = keys(google_pubsub_topic_iam_member.publisher) == ["ingest"] && google_pubsub_topic_iam_member.publisher["ingest"].topic == "events" && google_pubsub_topic_iam_member.burier["process"].topic == "events-dead-letter"
-    error_message = "Somebody may publish elsewhere."
+    error_message = "A member may publish to another topic."
   }
 }
 
@@ -91,7 +91,7 @@ run "paused" {
 
   assert {
     condition     = output.push_endpoint == null
-    error_message = "Messages that wait are told to be pushed."
+    error_message = "A paused subscription still pushes."
   }
 
   assert {

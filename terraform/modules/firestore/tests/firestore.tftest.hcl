@@ -46,7 +46,7 @@ run "unprotected" {
 
   assert {
     condition     = google_firestore_database.this.delete_protection_state == "DELETE_PROTECTION_DISABLED" && google_firestore_database.this.point_in_time_recovery_enablement == "POINT_IN_TIME_RECOVERY_ENABLED"
-    error_message = "The database does not do what it is told."
+    error_message = "The database is protected, or has no point-in-time recovery."
   }
 }
 
@@ -73,7 +73,7 @@ run "access" {
 
   assert {
     condition     = google_project_iam_member.viewer["ingest"].role == "roles/datastore.viewer" && google_project_iam_member.user["worker"].role == "roles/datastore.user"
-    error_message = "Somebody may do something else."
+    error_message = "A member has another role."
   }
 
   assert {

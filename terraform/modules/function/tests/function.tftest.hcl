@@ -63,7 +63,7 @@ run "public" {
 
   assert {
     condition     = google_cloudfunctions2_function.this.service_config[0].service_account_email == "fn-ingest@affinity-test.iam.gserviceaccount.com"
-    error_message = "The function runs as somebody else."
+    error_message = "The function runs as another account."
   }
 }
 

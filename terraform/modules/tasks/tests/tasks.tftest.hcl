@@ -6,7 +6,7 @@ variables {
   worker_uri = "https://worker-abc-ew.a.run.app"
 }
 
-# One account each, told apart, so that neither stands in for the other.
+# One account each, so that neither is used for the other.
 override_resource {
   target = google_service_account.tasks
   values = {
@@ -133,7 +133,7 @@ run "paused" {
 
   assert {
     condition     = output.waiting == tolist(["affinity-nightly", "worker"])
-    error_message = "What waits is told to be ${join(", ", output.waiting)}."
+    error_message = "The output lists as waiting: ${join(", ", output.waiting)}."
   }
 }
 
