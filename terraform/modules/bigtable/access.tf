@@ -1,5 +1,5 @@
-# The client library warms each connection by pinging the instance, and opens
-# none if it may not; a grant on a table does not cover that.
+# The client library pings the instance on each new connection, and fails without the
+# permission. A grant on a table does not include it.
 resource "google_project_iam_custom_role" "connect" {
   role_id     = "${replace(var.instance_name, "-", "_")}_bigtable_connect"
   title       = "Connect to the Bigtable instance ${var.instance_name}"

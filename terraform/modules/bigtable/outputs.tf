@@ -4,7 +4,7 @@ output "instance" {
 }
 
 output "app_profiles" {
-  description = "The ids of the app profiles by what they are for."
+  description = "Ids of the app profiles, by purpose."
   value = merge(
     { serving = google_bigtable_app_profile.serving.app_profile_id },
     { for name, p in google_bigtable_app_profile.single : name => p.app_profile_id },
@@ -12,6 +12,6 @@ output "app_profiles" {
 }
 
 output "primary_cluster" {
-  description = "The cluster that is written to."
+  description = "Cluster that the engine writes to."
   value       = var.primary_cluster
 }

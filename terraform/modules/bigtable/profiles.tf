@@ -1,6 +1,6 @@
-# The ways into the instance. Only what is stored is read by more than one
-# cluster: tickets and folds are transactions on rows, which are right in one
-# cluster only, and everything that computes must see what they saw.
+# The app profiles. Only reads of stored profiles may use every cluster. Tickets and
+# folds are row transactions, which are correct in one cluster only, and everything
+# that computes must read the same cluster.
 
 resource "google_bigtable_app_profile" "serving" {
   instance                      = google_bigtable_instance.this.name
@@ -17,7 +17,7 @@ resource "google_bigtable_app_profile" "serving" {
 }
 
 locals {
-  # Name, and how it stands against the other work.
+  # Priority of each app profile, and what it is for.
   single = {
     processing = { priority = "PRIORITY_HIGH", what = "Events as they come, and reads that compute." }
     batch      = { priority = "PRIORITY_LOW", what = "Recomputes, imports and all that may wait." }
@@ -40,7 +40,7 @@ resource "google_bigtable_app_profile" "single" {
     priority = each.value.priority
   }
 
-  # Bigtable warns that transactions move when the cluster changes; how that is
-  # done safely is the failover of the deployment's README.
+  # Bigtable warns when transactions move to another cluster. FAILOVER.md of the
+  # deployment says how to do that safely.
   ignore_warnings = true
 }

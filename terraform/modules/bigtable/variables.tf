@@ -17,7 +17,7 @@ variable "instance_name" {
 }
 
 variable "clusters" {
-  description = "The clusters by id, each in a zone of its own, which may be of another region. Between min_nodes and max_nodes Bigtable keeps as many nodes as hold the CPU at cpu_target percent."
+  description = "Clusters by id. Each is in its own zone, which may be in another region. Bigtable keeps between min_nodes and max_nodes, so that CPU stays near cpu_target percent."
   type = map(object({
     zone       = string
     min_nodes  = optional(number, 1)
@@ -53,18 +53,18 @@ variable "clusters" {
 }
 
 variable "primary_cluster" {
-  description = "The one cluster that everything is written to, and computed from. Changing it is a failover: see the README of the deployment."
+  description = "Cluster that everything is written to and computed from. Changing it is a failover: see FAILOVER.md of the deployment."
   type        = string
   nullable    = false
 
   validation {
     condition     = contains(keys(var.clusters), var.primary_cluster)
-    error_message = "primary_cluster \"${var.primary_cluster}\" is none of the clusters: ${join(", ", keys(var.clusters))}."
+    error_message = "primary_cluster \"${var.primary_cluster}\" is not one of the clusters: ${join(", ", keys(var.clusters))}."
   }
 }
 
 variable "tables" {
-  description = "The tables of bigtable.json, with their families and what Bigtable may drop of each: by \"age\", or all versions but the \"newest\"."
+  description = "Tables of bigtable.json, with their families and what Bigtable may drop in each: events by \"age\", or every version but the \"newest\"."
   type = list(object({
     name     = string
     families = list(object({ name = string, collect = string }))
@@ -78,7 +78,7 @@ variable "tables" {
 }
 
 variable "longest_retention_days" {
-  description = "The longest retention of all apps in days; older events may be dropped. 0: an app keeps its events for ever, and so nothing is dropped by age."
+  description = "Longest retention of all apps, in days. Bigtable may drop older events. 0: an app keeps its events for ever, so Bigtable drops none."
   type        = number
   nullable    = false
 
@@ -108,14 +108,14 @@ variable "backup_days" {
 }
 
 variable "clients" {
-  description = "Everybody who uses the instance: members by any label. They may open connections to it, and read or write nothing."
+  description = "Members that use the instance, by any label. They may open connections, but not read or write."
   type        = map(string)
   default     = {}
   nullable    = false
 }
 
 variable "grants" {
-  description = "Who may do what on which table, by any label: roles/bigtable.reader or roles/bigtable.user."
+  description = "Grants on tables, by any label: roles/bigtable.reader or roles/bigtable.user."
   type        = map(object({ table = string, role = string, member = string }))
   default     = {}
   nullable    = false

@@ -5,8 +5,8 @@ resource "google_firestore_database" "this" {
   point_in_time_recovery_enablement = var.point_in_time_recovery ? "POINT_IN_TIME_RECOVERY_ENABLED" : "POINT_IN_TIME_RECOVERY_DISABLED"
   delete_protection_state           = var.deletion_protection ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
 
-  # By itself Terraform would only forget the database, and the next one of the
-  # same name would meet it.
+  # By default Terraform would only forget the database, and the next apply would
+  # find one of the same name.
   deletion_policy = "DELETE"
 }
 
@@ -25,8 +25,8 @@ locals {
   }]...)
 }
 
-# Queries look at one field at a time, for which Firestore's own indexes do: no
-# index of several fields is needed. What is here takes indexes away.
+# Every query looks at one field, for which Firestore has an index by default. These
+# resources remove indexes that no query uses.
 resource "google_firestore_field" "unindexed" {
   for_each = local.unindexed
 
@@ -46,13 +46,13 @@ resource "google_firestore_field" "expiring" {
 
   ttl_config {}
 
-  # No query looks at it either.
+  # No query looks at this field.
   index_config {}
 }
 
 locals {
-  # Roles of Firestore are given on the project; the condition narrows them to
-  # the one database.
+  # Firestore's roles are granted on the project; the condition limits them to this
+  # database.
   only = "resource.name == \"projects/${var.project_id}/databases/${var.database}\""
 }
 

@@ -4,6 +4,6 @@ output "database" {
 }
 
 output "expiring" {
-  description = "The field by collection after which a document goes."
+  description = "Field by collection after whose time Firestore deletes a document."
   value       = { for f in google_firestore_field.expiring : f.collection => f.field }
 }

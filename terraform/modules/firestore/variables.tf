@@ -5,7 +5,7 @@ variable "project_id" {
 }
 
 variable "database" {
-  description = "The database of apps, keys, strategies and jobs. A named one, so that the project's (default) stays free for others."
+  description = "Database of apps, keys, strategies and jobs. It has a name, so that the project's (default) database stays free for other uses."
   type        = string
   default     = "affinity"
   nullable    = false
@@ -17,13 +17,13 @@ variable "database" {
 }
 
 variable "location" {
-  description = "Where the database lies: a region, or eur3 or nam5 for several. It can never be changed."
+  description = "Location of the database: a region, or the multi-regions eur3 or nam5. It cannot change."
   type        = string
   nullable    = false
 }
 
 variable "point_in_time_recovery" {
-  description = "Whether the database can be read as of any minute of the last seven days. Costs as much again as what it stores."
+  description = "Whether Firestore keeps every version of its documents for seven days. Google bills the versions as storage."
   type        = bool
   default     = false
   nullable    = false
@@ -49,7 +49,7 @@ variable "backup_days" {
 }
 
 variable "unindexed" {
-  description = "Fields by collection that no query looks at, so that Firestore does not index every write of them."
+  description = "Fields by collection that no query looks at. Firestore does not index them."
   type        = map(list(string))
   nullable    = false
   default = {
@@ -61,7 +61,7 @@ variable "unindexed" {
 }
 
 variable "expiring" {
-  description = "The field by collection that holds when a document may go; it is not indexed either. A document without the field stays."
+  description = "Field by collection with the time after which Firestore deletes a document. It is not indexed. A document without the field stays."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -73,14 +73,14 @@ variable "expiring" {
 }
 
 variable "viewers" {
-  description = "Who may read the database: members by any label."
+  description = "Members that may read the database, by any label."
   type        = map(string)
   default     = {}
   nullable    = false
 }
 
 variable "users" {
-  description = "Who may read and write the database: members by any label."
+  description = "Members that may read and write the database, by any label."
   type        = map(string)
   default     = {}
   nullable    = false

@@ -8,7 +8,7 @@ resource "google_cloud_tasks_queue" "worker" {
   location      = var.region
   desired_state = var.paused ? "PAUSED" : "RUNNING"
 
-  # Whatever address and account a task names, it goes to the worker as it is.
+  # Overrides the address and the account of every task.
   http_target {
     http_method = "POST"
 
@@ -36,7 +36,7 @@ resource "google_cloud_tasks_queue" "worker" {
     max_doublings = 9
   }
 
-  # What went wrong is in the worker's own log.
+  # Errors are in the worker's own log.
   stackdriver_logging_config {
     sampling_ratio = 0.1
   }
@@ -51,7 +51,7 @@ resource "google_cloud_tasks_queue_iam_member" "enqueuer" {
   member   = each.value
 }
 
-# A task that carries an account may be ordered only by who may act as it.
+# A member may enqueue a task with an account only if it may act as that account.
 resource "google_service_account_iam_member" "enqueuer" {
   for_each = var.enqueuers
 

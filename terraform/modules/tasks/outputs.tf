@@ -1,27 +1,27 @@
 output "tasks_email" {
-  description = "The account that tasks call the worker as."
+  description = "Account as which tasks call the worker."
   value       = google_service_account.tasks.email
 }
 
 output "tasks_member" {
-  description = "The same as a member of a policy: it may invoke the worker."
+  description = "The same account as an IAM member; it may invoke the worker."
   value       = google_service_account.tasks.member
 }
 
 output "scheduler_member" {
-  description = "As whom Cloud Scheduler calls the worker: it may invoke it."
+  description = "Account as which Cloud Scheduler calls the worker, as an IAM member; it may invoke the worker."
   value       = google_service_account.scheduler.member
 }
 
-# Of names, not of the queue: the functions that order tasks are told of it
-# before it is there, since it waits for the worker, which is one of them.
+# Built from variables, not read from the queue: functions need the name before the
+# queue exists, because the queue depends on the worker, which is one of them.
 output "queue" {
   description = "The full name of the queue."
   value       = "projects/${var.project_id}/locations/${var.region}/queues/${var.queue}"
 }
 
 output "schedules" {
-  description = "When the nightly rounds begin, by the name of the job."
+  description = "Schedules of the nightly rounds, by the name of the job."
   value       = { for j in google_cloud_scheduler_job.nightly : j.name => "${j.schedule} ${j.time_zone}" }
 }
 
@@ -31,7 +31,7 @@ output "queue_host" {
 }
 
 output "waiting" {
-  description = "What waits instead of being carried out: the queue and the nightly jobs, by name."
+  description = "Paused queue and nightly jobs, by name."
   value = sort(concat(
     google_cloud_tasks_queue.worker.desired_state == "PAUSED" ? [google_cloud_tasks_queue.worker.name] : [],
     [for j in google_cloud_scheduler_job.nightly : j.name if j.paused],

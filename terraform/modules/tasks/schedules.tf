@@ -20,8 +20,8 @@ locals {
   )
 }
 
-# The round of the night: called twice it starts nothing twice, so it may be
-# tried again. The worker orders tasks and answers; it does not do them meanwhile.
+# The nightly round. Starting it twice does no harm, so Scheduler may retry it. The
+# worker enqueues the round's tasks and answers at once.
 resource "google_cloud_scheduler_job" "nightly" {
   for_each = local.nightly
 

@@ -5,13 +5,13 @@ variable "project_id" {
 }
 
 variable "region" {
-  description = "Where the queue and the schedules lie."
+  description = "Region of the queue and the schedules."
   type        = string
   nullable    = false
 }
 
 variable "queue" {
-  description = "The queue of the worker's tasks. A name stays taken for a week after its queue was deleted."
+  description = "Queue of the worker's tasks. A deleted queue's name stays reserved for a week."
   type        = string
   default     = "worker"
   nullable    = false
@@ -29,14 +29,14 @@ variable "worker_uri" {
 }
 
 variable "paused" {
-  description = "Whether tasks and schedules wait instead of being carried out."
+  description = "Whether the queue and the schedules are paused."
   type        = bool
   default     = false
   nullable    = false
 }
 
 variable "max_concurrent" {
-  description = "Tasks that are under way at once: as many as the worker's instances take together, since those beyond would only be refused and tried again."
+  description = "Maximum number of tasks that run at once: as many as the worker's instances accept together. The worker would refuse more, and the queue would retry them."
   type        = number
   default     = 20
   nullable    = false
@@ -48,7 +48,7 @@ variable "max_concurrent" {
 }
 
 variable "max_per_second" {
-  description = "Tasks that begin in a second."
+  description = "Maximum number of tasks that start per second."
   type        = number
   default     = 100
   nullable    = false
@@ -60,7 +60,7 @@ variable "max_per_second" {
 }
 
 variable "max_attempts" {
-  description = "After how many attempts a task is dropped. The worker gives a shard up after 8, and says so, so this is the net below it."
+  description = "Number of attempts after which a task is dropped. The worker itself gives up a shard after 8 attempts, and logs it; this limit is for everything else."
   type        = number
   default     = 100
   nullable    = false
@@ -72,14 +72,14 @@ variable "max_attempts" {
 }
 
 variable "enqueuers" {
-  description = "Who may order tasks: members by any label."
+  description = "Members that may enqueue tasks, by any label."
   type        = map(string)
   default     = {}
   nullable    = false
 }
 
 variable "nightly" {
-  description = "When the nightly round begins for every app without a schedule of its own, and over how long it is spread."
+  description = "When the nightly round starts for apps without their own schedule, and the time over which its work is spread."
   type = object({
     schedule  = optional(string, "0 3 * * *")
     time_zone = optional(string, "Etc/UTC")
@@ -95,7 +95,7 @@ variable "nightly" {
 }
 
 variable "schedules" {
-  description = "Customers with a nightly round of their own, by name. The common round leaves their apps out."
+  description = "Customers with their own nightly round, by name. The common round leaves out their apps."
   type        = map(object({ app_id = string, schedule = string, time_zone = optional(string, "Etc/UTC") }))
   default     = {}
   nullable    = false
