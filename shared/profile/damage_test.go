@@ -13,8 +13,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// A damaged or lost block is named and counted, the log read in its place, and
-// the next fold writes another, whoever finds it.
+// A read, a refresh or a recompute that finds a damaged or lost block logs and
+// counts it, and reads the log in its place. The next fold writes another block.
 func TestDamagedBlock(t *testing.T) {
 	finders := map[string]func(*harness){
 		"read":      func(s *harness) { s.read("u") },
@@ -57,8 +57,8 @@ func TestDamagedBlock(t *testing.T) {
 	}
 }
 
-// A damaged manifest names nothing: the log is read, and the next fold begins
-// anew.
+// A damaged manifest names no block: the log is read, and the next fold packs it
+// again.
 func TestDamagedManifest(t *testing.T) {
 	finders := map[string]func(*harness){
 		"read": func(s *harness) {
@@ -81,7 +81,7 @@ func TestDamagedManifest(t *testing.T) {
 		}
 		find(s)
 		if s.eng.Counters().CorruptManifests.Load() == 0 && name != "fold" {
-			t.Errorf("%s: nobody has noticed", name)
+			t.Errorf("%s: the damage is not counted", name)
 		}
 		s.expect(2)
 		if name != "fold" {
@@ -94,10 +94,10 @@ func TestDamagedManifest(t *testing.T) {
 	}
 }
 
-// What lay outside the blocks before blocks are trimmed still lies there after.
+// Events that were outside the blocks before a trim are outside the blocks after it.
 func TestTrimLosesNothing(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
-	for i := range int64(10) { // too many to be joined with one more
+	for i := range int64(10) { // too many to be merged with one more
 		s.apply(bought("u", s.clock-89*day-i))
 	}
 	s.fold()
@@ -115,8 +115,8 @@ func TestTrimLosesNothing(t *testing.T) {
 	s.expect(2)
 }
 
-// A deletion that died after its tombstone, and a refresh that had its ticket
-// before it: what the refresh stores does not know of the deletion.
+// A deletion died after its tombstone. A refresh that drew its ticket before
+// stores a profile that was not computed under the tombstone.
 func TestRefreshMeetsUnfinishedDeletion(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	s.apply(s.at(1))
@@ -133,7 +133,7 @@ func TestRefreshMeetsUnfinishedDeletion(t *testing.T) {
 	s.expect(1)
 }
 
-// What cannot be folded keeps nobody's profile from being computed.
+// A history that cannot be folded does not keep any profile from being computed.
 func TestUnfoldableHistoryStopsNoOther(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	other := s.at(1)

@@ -145,7 +145,7 @@ func TestEventCountsInNextRead(t *testing.T) {
 	if red(r) != 60 || !r.Stored || r.LastEventAt != b.clock || r.StrategyVersion != 1 {
 		t.Errorf("%+v, want the stored profile with 60", r)
 	}
-	b.apply(bought("u", b.clock-hour)) // the same event again
+	b.apply(bought("u", b.clock-hour)) // a duplicate
 	if r := b.read("u"); red(r) != 60 || !r.Stored {
 		t.Errorf("a duplicate made %v", r)
 	}
@@ -184,7 +184,7 @@ func TestEventLeavesWindow(t *testing.T) {
 	}
 	b.clock += day
 	if r := b.read("u"); r.Known {
-		t.Errorf("after his last event left: %+v, want unknown", r)
+		t.Errorf("after the last event left: %+v, want unknown", r)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestDeletion(t *testing.T) {
 	if r := b.read("u"); r.Known {
 		t.Errorf("after deletion: %+v", r)
 	}
-	// An event that was received before the deletion and comes after it.
+	// An event that was received before the deletion and applied after it.
 	if outcome := b.apply(bought("u", until)); outcome.Deleted != 1 || outcome.Applied != 0 {
 		t.Errorf("%+v, want the event to be dropped", outcome)
 	}

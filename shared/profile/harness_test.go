@@ -30,13 +30,13 @@ func onEveryBigtable(t *testing.T, test func(*testing.T, opener)) {
 	t.Run("deployed", func(t *testing.T) { test(t, storetest.NewDeployed) })
 }
 
-// newHarness folds from two events outside the blocks on, when it is asked to.
+// newHarness makes a harness on a Bigtable of the test's choice.
 func newHarness(t *testing.T, open opener) *harness {
 	t.Helper()
 	return &harness{newFixtureOn(t, open, 90, plain, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))}
 }
 
-// clear empties the tables and begins with another engine.
+// clear empties the tables and makes another engine.
 func (s *harness) clear() {
 	s.t.Helper()
 	for _, name := range []string{store.TableEvents, store.TableUsers, store.TableHistories} {
@@ -58,20 +58,20 @@ func (s *harness) clear() {
 	s.eng = s.engine()
 }
 
-// folding is an engine that folds with a refresh of so many loose events.
+// folding is an engine whose refreshes fold from so many unfolded events on.
 func (s *harness) folding(events int) *profile.Engine {
 	e := s.engine()
 	e.SetLimits(events, 100, 100, 100, time.Minute)
 	return e
 }
 
-// calm is an engine of another process that folds only when told to.
+// neverFolding is an engine of another process that folds only in calls of Fold.
 func (s *harness) neverFolding() *profile.Engine { return s.folding(1000) }
 
-// at is an event so many hours after the day before.
+// at is an event so many hours after this time yesterday.
 func (s *harness) at(hours int64) store.LogEvent { return bought("u", s.clock-day+hours*hour) }
 
-// leads starts a process and stops it before its first request.
+// start starts a process and stops it before its first request.
 func (s *harness) start(name string, do func(context.Context) error) *actor {
 	a := newActor(name)
 	a.run(do)
@@ -111,8 +111,8 @@ func (s *harness) startRecompute() *actor {
 	})
 }
 
-// next waits until an actor stands before a request, whose method it returns,
-// or has ended.
+// next waits until an actor stands before a request, whose method it records, or
+// has ended.
 func (s *harness) next(a *actor) {
 	select {
 	case a.before = <-a.arrived:
@@ -121,7 +121,7 @@ func (s *harness) next(a *actor) {
 	}
 }
 
-// passes lets an actor make so many requests.
+// step lets an actor make so many requests.
 func (s *harness) step(a *actor, requests int) {
 	s.t.Helper()
 	for range requests {
@@ -138,7 +138,7 @@ func (s *harness) answer(a *actor, v verdict) {
 	s.next(a)
 }
 
-// reaches lets an actor go on until it stands before a request of this method.
+// stepTo steps an actor until it stands before a request of a method.
 func (s *harness) stepTo(a *actor, method string) {
 	s.t.Helper()
 	for a.before != method {
@@ -146,7 +146,7 @@ func (s *harness) stepTo(a *actor, method string) {
 	}
 }
 
-// ends lets an actor come to its end.
+// finish steps an actor to its end.
 func (s *harness) finish(a *actor) {
 	s.t.Helper()
 	for a.before != "" {
@@ -157,7 +157,7 @@ func (s *harness) finish(a *actor) {
 	}
 }
 
-// dies ends an actor before its next request.
+// kill ends an actor before its next request.
 func (s *harness) kill(a *actor) {
 	s.t.Helper()
 	for a.before != "" {
@@ -165,7 +165,7 @@ func (s *harness) kill(a *actor) {
 	}
 }
 
-// fold folds all that is old enough.
+// fold folds all events that are old enough.
 func (s *harness) fold() {
 	s.t.Helper()
 	if done, err := s.neverFolding().Fold(ctx, s.app(), "u"); !done || err != nil {
@@ -180,7 +180,7 @@ func (s *harness) round(o profile.RecomputeOptions) {
 	}
 }
 
-// counts holds that every way to the profile counts so many events.
+// expect checks that every way to the profile counts so many events.
 func (s *harness) expect(events int) {
 	s.t.Helper()
 	want := 30 * float64(events)

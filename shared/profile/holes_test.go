@@ -17,7 +17,7 @@ import (
 // simpler protocol would lose or resurrect an event. PROTOCOL.md has a table of
 // the rules that prevent it.
 
-// A fold has read past an event that is then logged and acknowledged.
+// An event is logged and acknowledged after a fold has read past its place.
 func TestFoldCoversOnlyEventsItRead(t *testing.T) {
 	onEveryBigtable(t, testFoldCoversOnlyEventsItRead)
 }
@@ -52,8 +52,8 @@ func testFoldCoversOnlyEventsItRead(t *testing.T, open opener) {
 	})
 }
 
-// An event of a covered range becomes visible with the uncovering, not when it
-// is logged: a ticket drawn before would let a read of the old manifest hide it.
+// A late event becomes visible when its range is uncovered, not when it is logged.
+// With a ticket drawn before that, a read of the old manifest would hide it.
 func TestTicketIsDrawnAfterUncovering(t *testing.T) {
 	onEveryBigtable(t, testTicketIsDrawnAfterUncovering)
 }
@@ -74,7 +74,7 @@ func testTicketIsDrawnAfterUncovering(t *testing.T, open opener) {
 }
 
 // Ticket and manifest are of one instant: a duplicate that read the manifest
-// before the uncovering must not write above one who read it after.
+// before the range was uncovered must not write above one that read it after.
 func TestTicketAndManifestAreOneInstant(t *testing.T) {
 	onEveryBigtable(t, testTicketAndManifestAreOneInstant)
 }
@@ -96,7 +96,7 @@ func testTicketAndManifestAreOneInstant(t *testing.T, open opener) {
 	s.expect(4)
 }
 
-// Whoever computes reads the row first: an event logged after that has a later
+// A reader reads the row before the log: an event that is logged later has a later
 // ticket.
 func TestReaderStoresAtTicketReadBeforeLog(t *testing.T) {
 	onEveryBigtable(t, testReaderStoresAtTicketReadBeforeLog)
@@ -131,7 +131,7 @@ func testRecomputeHidesNoRefresh(t *testing.T, open opener) {
 	}
 }
 
-// Tombstone and counter are of one instant, too.
+// Tombstone and ticket counter are of one instant, too.
 func TestRecomputeResurrectsNoUser(t *testing.T) {
 	onEveryBigtable(t, testRecomputeResurrectsNoUser)
 }
@@ -163,7 +163,7 @@ func testRefreshResurrectsNoUser(t *testing.T, open opener) {
 	s.expect(0)
 }
 
-// A deletion leaves a mark, not an empty profile.
+// A deletion leaves a marker, not an empty profile.
 func TestDeletionHidesNoNewerEvent(t *testing.T) { onEveryBigtable(t, testDeletionHidesNoNewerEvent) }
 
 func testDeletionHidesNoNewerEvent(t *testing.T, open opener) {
@@ -178,7 +178,7 @@ func testDeletionHidesNoNewerEvent(t *testing.T, open opener) {
 	s.expect(1)
 }
 
-// A block that is gone was replaced; it is not empty.
+// A missing block was replaced; it is not empty.
 func TestMissingBlockIsNotEmpty(t *testing.T) {
 	onEveryBigtable(t, testMissingBlockIsNotEmpty)
 }
@@ -192,7 +192,7 @@ func testMissingBlockIsNotEmpty(t *testing.T, open opener) {
 	r := s.startRead()
 	s.step(r, 1) // the row names the block
 	s.apply(s.at(6))
-	s.fold() // joins it with the new event
+	s.fold() // merges it with the new event
 	s.round(profile.RecomputeOptions{Maintain: true})
 	if ids, err := s.store.ListBlocks(ctx, appID, "u"); err != nil || len(ids) != 1 {
 		t.Fatalf("%v, %v: want the replaced block to be gone", ids, err)
@@ -201,7 +201,7 @@ func testMissingBlockIsNotEmpty(t *testing.T, open opener) {
 	s.expect(3)
 }
 
-// The answer to a commit is lost: the blocks are named all the same.
+// The answer to a commit is lost: the manifest may name the blocks.
 func TestFoldKeepsBlocksAfterLostAnswer(t *testing.T) {
 	onEveryBigtable(t, testFoldKeepsBlocksAfterLostAnswer)
 }
@@ -243,7 +243,7 @@ func testFoldKeepsTheLog(t *testing.T, open opener) {
 	s.expect(3)
 }
 
-// Tickets never begin again.
+// Tickets never start again at 1.
 func TestTicketsContinueAfterDeletion(t *testing.T) {
 	onEveryBigtable(t, testTicketsContinueAfterDeletion)
 }
@@ -262,8 +262,8 @@ func testTicketsContinueAfterDeletion(t *testing.T, open opener) {
 	}
 }
 
-// That a log row was there before does not make its event known: whoever wrote
-// it may have died before a fold had read past it.
+// A log row that exists does not mean that profiles count its event: its first
+// writer may have died, and a fold may have read past it before.
 func TestDuplicateIsNotSkipped(t *testing.T) {
 	onEveryBigtable(t, testDuplicateIsNotSkipped)
 }
@@ -301,8 +301,7 @@ func testLateEventUncoversItsRange(t *testing.T, open opener) {
 	s.expect(0)
 }
 
-// A second resolution of an event takes the place of the first, in the log and
-// in blocks.
+// A second resolution of an event replaces the first, in the log and in blocks.
 func TestSecondResolutionReplacesFirst(t *testing.T) {
 	onEveryBigtable(t, testSecondResolutionReplacesFirst)
 }
@@ -323,7 +322,7 @@ func testSecondResolutionReplacesFirst(t *testing.T, open opener) {
 	s.expect(3)
 }
 
-// A block of which nothing counts any more may be gone.
+// A block whose events have all left the window may be missing.
 func TestExpiredBlockMayBeMissing(t *testing.T) {
 	onEveryBigtable(t, testExpiredBlockMayBeMissing)
 }
@@ -344,8 +343,8 @@ func testExpiredBlockMayBeMissing(t *testing.T, open opener) {
 	}
 }
 
-// A deletion meets a fold at each of its requests, and a fold that had its
-// ticket before the deletion must not commit what is deleted.
+// A deletion meets a fold at each of its requests. A fold that drew its ticket
+// before the deletion must not commit deleted events.
 func TestFoldMeetsDeletion(t *testing.T) { onEveryBigtable(t, testFoldMeetsDeletion) }
 
 func testFoldMeetsDeletion(t *testing.T, open opener) {
@@ -377,20 +376,20 @@ func testFoldMeetsDeletion(t *testing.T, open opener) {
 	}
 }
 
-// A sweep meets a fold at each of its requests, and either ends first: the sweep
-// takes no block that is, or comes to be, named.
+// The deletion of orphans meets a fold at each of its requests, and either ends
+// first. It deletes no block that the manifest names, then or later.
 func TestOrphanDeletionMeetsFold(t *testing.T) { onEveryBigtable(t, testOrphanDeletionMeetsFold) }
 
 func testOrphanDeletionMeetsFold(t *testing.T, open opener) {
 	begins := map[string]func(*harness) *actor{
 		"announced": func(s *harness) *actor { return s.startFold() },
-		// The event is old, and what is outside the blocks enough for a fold.
+		// The event is old, and there are enough unfolded events for a fold.
 		"with a refresh": func(s *harness) *actor { return s.startApply(s.folding(2), s.at(6)) },
 	}
 	s := newHarness(t, open)
 	for name, begin := range begins {
 		for variant := range 32 {
-			requests, sweepFirst, busy := variant/4, variant&1 != 0, variant&2 != 0
+			requests, orphansFirst, busy := variant/4, variant&1 != 0, variant&2 != 0
 			s.clear()
 			s.apply(s.at(1), s.at(5))
 			want := 2
@@ -403,33 +402,33 @@ func testOrphanDeletionMeetsFold(t *testing.T, open opener) {
 					s.step(f, 1)
 				}
 			}
-			if busy { // another ticket is drawn meanwhile
+			if busy { // another ticket is drawn in between
 				s.apply(bought("u", s.clock))
 				want++
 			}
 			app := s.app()
-			w := s.start("sweep", func(ctx context.Context) error {
+			w := s.start("orphans", func(ctx context.Context) error {
 				e := s.engine()
-				e.NeverFold() // which leaves the fold to the other
+				e.NeverFold() // the other process folds
 				_, err := e.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
 				return err
 			})
 			s.step(w, 2) // rows; blocks
-			if !sweepFirst {
+			if !orphansFirst {
 				s.finish(f)
 			}
 			s.finish(w)
 			s.finish(f)
 			s.expect(want)
 			if n := s.eng.Counters().CorruptBlocks.Load(); n != 0 {
-				t.Errorf("%s, after %d requests of the fold, sweep first: %v, busy: %v: a named block was swept", name, requests, sweepFirst, busy)
+				t.Errorf("%s, after %d requests of the fold, orphans first: %v, busy: %v: a named block was deleted", name, requests, orphansFirst, busy)
 			}
 		}
 	}
 }
 
-// A fold covers no more than it has announced: where a block holds young events,
-// the gap before it ends later than that.
+// A fold covers no more than it announced: the gap before a block of young events
+// ends later than the announcement.
 func TestFoldCoversOnlyAnnouncedRange(t *testing.T) {
 	onEveryBigtable(t, testFoldCoversOnlyAnnouncedRange)
 }
@@ -456,8 +455,8 @@ func testFoldCoversOnlyAnnouncedRange(t *testing.T, open opener) {
 	s.expect(8)
 }
 
-// Folds beside the refreshes of several processes leave each other's
-// announcement alone, or none of them would ever commit.
+// The folds of several processes' refreshes leave each other's announcements
+// alone. Otherwise none of them would ever commit.
 func TestFoldsLeaveAnnouncementsAlone(t *testing.T) {
 	onEveryBigtable(t, testFoldsLeaveAnnouncementsAlone)
 }
@@ -477,7 +476,7 @@ func testFoldsLeaveAnnouncementsAlone(t *testing.T, open opener) {
 		}
 		s.finish(m)
 		if a := s.manifest().Announced; a == nil {
-			t.Fatalf("after %d others the announcement is gone: %+v", i, s.manifest())
+			t.Fatalf("after %d others the announcement is missing: %+v", i, s.manifest())
 		}
 	}
 	s.finish(f)
@@ -487,7 +486,7 @@ func testFoldsLeaveAnnouncementsAlone(t *testing.T, open opener) {
 	s.expect(24)
 }
 
-// A busy user is folded when enough of his events have settled, not with each.
+// A busy user is folded when enough events are old enough, not with each event.
 func TestBusyUserFoldsRarely(t *testing.T) {
 	onEveryBigtable(t, testBusyUserFoldsRarely)
 }
@@ -508,8 +507,8 @@ func testBusyUserFoldsRarely(t *testing.T, open opener) {
 	}
 }
 
-// A small block is joined with what follows it whatever its age, but for what
-// counts no more.
+// A fold merges a small block of any age with the events that follow it, without
+// those that have left the window.
 func TestSmallBlocksAreMerged(t *testing.T) { onEveryBigtable(t, testSmallBlocksAreMerged) }
 
 func testSmallBlocksAreMerged(t *testing.T, open opener) {
@@ -532,13 +531,12 @@ func testSmallBlocksAreMerged(t *testing.T, open opener) {
 	if err := s.apps.SetRetention(ctx, appID, 0); err != nil {
 		t.Fatal(err)
 	}
-	s.expect(4) // what was left to the log is still there
+	s.expect(4) // the event that was left to the log still counts
 }
 
-// plainer is another strategy under which the same is to be seen.
+// plainer is another strategy with the same scores.
 var plainer = func() strategy.Strategy {
 	s := plain
-
 	s.HalfLives = []int{365}
 	return s
 }()
@@ -558,7 +556,7 @@ func testHotUserFolds(t *testing.T, open opener) {
 		s.step(f, 1)
 	}
 	if f.err != nil || len(s.manifest().Blocks) == 0 {
-		t.Errorf("%v, %+v: a message between any two requests keeps the fold from committing", f.err, s.manifest())
+		t.Errorf("%v, %+v: the fold has not committed", f.err, s.manifest())
 	}
 	s.clock += hour
 	s.expect(n)

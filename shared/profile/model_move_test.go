@@ -101,7 +101,7 @@ func (w *simulation) cache() config.Store {
 }
 
 // settle lets the time pass after which the configuration is in force everywhere:
-// caches have run out, and whoever looked at one has done what he was about to do.
+// caches have expired, and every process that read one has made its next request.
 func (w *simulation) settleConfig() {
 	w.floor = len(w.configs) - 1
 	for _, a := range slices.Clone(w.working) {
@@ -158,7 +158,8 @@ func (w *simulation) take(st migration.Status, step string) {
 	w.changed()
 }
 
-// task starts a process on a task of the moves' queue. One that fails comes again.
+// task starts a process on a task of the migration's queue. A task that fails stays
+// in the queue.
 func (w *simulation) task(i int) {
 	t := w.tasks[i]
 	w.start("task "+t.Path+string(t.Body), func(ctx context.Context) error {

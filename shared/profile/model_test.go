@@ -30,8 +30,8 @@ import (
 // campaign makes the model test longer: go test ./shared/profile -run Model -campaign 5000
 var campaign = flag.Int("campaign", 60, "how many random histories TestModel runs")
 
-// simulation is one random history: an app with one user, processes at work on him,
-// and what the law says of him.
+// simulation is one random history: an app with one user, processes that work on
+// that user, and the events that a profile must and may count.
 type simulation struct {
 	t      *rapid.T
 	store  *store.Store
@@ -321,7 +321,7 @@ func (w *simulation) finish() {
 	w.clock.Add(20 * hour)
 	w.check("a day later")
 	w.exact("a day later")
-	for range 2 { // what the first one folds anew, the second one sweeps
+	for range 2 { // the second run deletes the blocks that the first one replaced
 		if err := w.round(ctx, w.app(), profile.RecomputeOptions{OnlyStale: true, Maintain: true}); err != nil {
 			w.t.Fatal(err)
 		}

@@ -85,8 +85,8 @@ func TestRequests(t *testing.T) {
 	if _, err := b.eng.Fold(ctx, b.app(), "u"); err != nil {
 		t.Fatal(err)
 	}
-	// One more than the least, because it is announced: a busy user's fold must not
-	// be overtaken by his next event.
+	// The announcement is one request more than the minimum. Without it the next event
+	// of a busy user would make the fold lose.
 	expect("a fold by itself", "CheckAndMutateRow CheckAndMutateRow MutateRow ReadModifyWriteRow ReadRows")
 	if err := b.recompute(profile.RecomputeOptions{}); err != nil {
 		t.Fatal(err)

@@ -55,8 +55,8 @@ var (
 	both = schema.Layout{Write: schema.Names, Read: schema.Wide, Encoding: schema.JSON}
 )
 
-// Whoever wrote the log under a configuration that has changed meanwhile writes
-// it again, in what is to be written by then.
+// A writer whose configuration changed while it wrote the log writes again, in the
+// schemas of the new configuration.
 func TestWriteFollowsSchemaChange(t *testing.T) {
 	for name, do := range map[string]func(*profile.Engine, config.App, []store.LogEvent) error{
 		"apply": func(e *profile.Engine, app config.App, events []store.LogEvent) error {
@@ -89,8 +89,8 @@ func TestWriteFollowsSchemaChange(t *testing.T) {
 	}
 }
 
-// What was read in a schema that was left meanwhile is not stored: an event may be
-// missing there.
+// A profile that was computed from a schema that is no longer written is not
+// stored: the schema may lack an event.
 func TestStaleSchemaReadIsNotStored(t *testing.T) {
 	type side struct {
 		*fixture
@@ -102,7 +102,7 @@ func TestStaleSchemaReadIsNotStored(t *testing.T) {
 		name string
 		// old is how often the process finds the old configuration.
 		old   int
-		moved bool // and is told
+		moved bool // and gets ErrSchemaChanged
 		do    func(s side) error
 	}{
 		{"recompute", 0, true, func(s side) error {
@@ -166,7 +166,7 @@ func TestStaleSchemaReadIsNotStored(t *testing.T) {
 			e.SetLimits(1, 100, 100, 100, time.Minute)
 			err := test.do(side{b, was, is, v, e})
 			if errors.Is(err, profile.ErrSchemaChanged) != test.moved || err != nil && !test.moved {
-				t.Errorf("%v, want told %t", err, test.moved)
+				t.Errorf("%v, want ErrSchemaChanged: %t", err, test.moved)
 			}
 			if v.calls <= test.old {
 				t.Fatalf("asked %d times, want more than %d", v.calls, test.old)
@@ -174,7 +174,7 @@ func TestStaleSchemaReadIsNotStored(t *testing.T) {
 			want := 90.0
 			if test.old > 0 {
 				want = 120
-				if _, err := lazy.Apply(ctx, b.app(), []store.LogEvent{bought("u", b.clock-1)}); err != nil { // it comes again
+				if _, err := lazy.Apply(ctx, b.app(), []store.LogEvent{bought("u", b.clock-1)}); err != nil { // redelivered
 					t.Fatal(err)
 				}
 			}
@@ -185,7 +185,8 @@ func TestStaleSchemaReadIsNotStored(t *testing.T) {
 	}
 }
 
-// There and back again: what lay where it lies now was removed in between.
+// The log has migrated to another schema and back: the schemas are the same, but
+// the rows were deleted in between.
 func TestSchemaGenerationsDiffer(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	was := b.setLog(wide)
@@ -207,14 +208,14 @@ func TestSchemaGenerationsDiffer(t *testing.T) {
 		t.Errorf("color:Red is %v, want 30: the event was acknowledged", red(r))
 	}
 	if err := e.CheckSchema(ctx, was); !errors.Is(err, profile.ErrSchemaChanged) {
-		t.Errorf("%v, want that the log has moved", err)
+		t.Errorf("%v, want ErrSchemaChanged", err)
 	}
 	if err := e.CheckSchema(ctx, is); err != nil {
 		t.Error(err)
 	}
 }
 
-// A process may know of a change that its cache does not know of yet.
+// A request may carry a newer configuration than the cache holds.
 func TestCacheOlderThanRequest(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	old := b.setLog(both)
