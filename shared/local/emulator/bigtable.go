@@ -18,10 +18,10 @@ type Bigtable struct {
 	server *bttest.Server
 }
 
-// StartBigtable starts a server on a free port of 127.0.0.1. A family that keeps
-// one version is collected when it is written, not by a periodic walk over all
-// rows. A family with an age is collected by the wall clock, whatever clock the
-// caller uses. opts may hold interceptors, which see every request.
+// StartBigtable starts a server on a free port of 127.0.0.1. A family that
+// keeps one version is collected when it is written, not by a periodic walk
+// over all rows. A family with an age is collected by the wall clock, whatever
+// clock the caller uses. opts may hold interceptors, which see every request.
 func StartBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
 	v := &versions{single: map[familyName]bool{}}
 	return StartPlainBigtable(slices.Concat(opts, v.options())...)
@@ -39,8 +39,8 @@ func StartPlainBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
 }
 
 // Conn returns a connection for option.WithGRPCConn. The caller closes it. It
-// accepts rows as large as the server sends, which a client's default limit would
-// refuse.
+// accepts rows as large as the server sends, which a client's default limit
+// would refuse.
 func (b *Bigtable) Conn() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(b.Addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -16,7 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/local/emulator"
 )
 
-// A row beyond gRPC's own limit of 4 MB goes in and out by both ways to reach the server.
+// A row beyond gRPC's own limit of 4 MB goes in and out by both ways to reach
+// the server.
 func TestBigtable(t *testing.T) {
 	server, err := emulator.StartBigtable()
 	if err != nil {

@@ -16,45 +16,56 @@ import (
 )
 
 const (
-	// unsettledMessages and unsettledBytes bound what a Bridge holds in memory: messages being pushed and, most of
-	// them in trouble, messages between two attempts. More waits in the subscription.
+	// unsettledMessages and unsettledBytes bound the messages that a Bridge
+	// holds: those that are being pushed, and those that wait for another
+	// attempt. All others wait in the subscription.
 	unsettledMessages = 1000
 	unsettledBytes    = 256 << 20
-	// maxExtension is how long the client library keeps a message leased: longer than any wait between attempts.
+	// maxExtension is how long the client library keeps a message leased:
+	// longer than any wait between attempts.
 	maxExtension = 7 * 24 * time.Hour
-	// lease is how long each extension of it lasts, the shortest that Pub/Sub has: what was on its way to a Bridge that
-	// was closed, or in the hands of a process that has died, comes again when it runs out.
+	// lease is the length of each extension, the shortest of Pub/Sub. When it
+	// expires, a message that was on its way to a closed Bridge or held by a
+	// dead process is redelivered.
 	lease = 10 * time.Second
-	// closePatience is how long Close waits for the client library once all is settled. It sends the last
-	// acknowledgements within 100 ms, but without a server to send them to it tries for ever.
+	// closePatience is how long Close waits for the client library after all
+	// messages are settled. The library sends the last acknowledgements within
+	// 100 ms; without a server it retries for ever.
 	closePatience = 5 * time.Second
 )
 
 // BridgeConfig says what a Bridge pushes, where to, and how it retries.
 type BridgeConfig struct {
-	// Subscription is the full name (projects/P/subscriptions/S) of the pull subscription to push from.
+	// Subscription is the full name (projects/P/subscriptions/S) of the pull
+	// subscription to push from.
 	Subscription string
 	// Endpoint is the http or https URL that messages are posted to.
 	Endpoint string
 	// Header is sent with every push, beside Content-Type.
 	Header http.Header
-	// DeadLetterTopic is the full name (projects/P/topics/T) of the topic for messages that MaxAttempts pushes could
-	// not deliver. Without one a message is pushed until it is delivered.
+	// DeadLetterTopic is the full name (projects/P/topics/T) of the topic for
+	// messages that MaxAttempts pushes could not deliver. Without one a message
+	// is pushed until it is delivered.
 	DeadLetterTopic string
-	// MaxAttempts counts the pushes of one message by this Bridge, the first included. Default 5.
+	// MaxAttempts counts the pushes of one message by this Bridge, the first
+	// included. Default 5.
 	MaxAttempts int
-	// MinBackoff is the wait after the first failed push; it doubles with each further one up to MaxBackoff. Defaults
-	// 100 ms and 10 s, shorter than Pub/Sub's 10 s and 600 s because somebody is looking on.
+	// MinBackoff is the wait after the first failed push. It doubles with each
+	// further failure, up to MaxBackoff. The defaults are 100 ms and 10 s.
+	// Pub/Sub's are 10 s and 600 s; here a developer is waiting.
 	MinBackoff, MaxBackoff time.Duration
 	// Concurrency bounds the pushes under way at one time. Default 16.
 	Concurrency int
-	// Timeout is how long a push may take. Default 10 minutes, the longest that Pub/Sub has.
+	// Timeout is how long a push may take. Default 10 minutes, the longest that
+	// Pub/Sub has.
 	Timeout time.Duration
-	// Unary takes messages by one request after another and not by a stream: a Pub/Sub emulator that does not see the
-	// end of a process goes on giving messages to its stream, Google's among them.
+	// Unary takes messages by single requests instead of a stream. Some Pub/Sub
+	// emulators, Google's among them, do not notice that a process has ended
+	// and continue to deliver to its stream.
 	Unary bool
-	// PullTimeout ends a unary request that receives nothing; the next one follows at once. A request that waits on a
-	// deleted subscription ends no earlier. Default 30 s.
+	// PullTimeout ends a unary request that receives nothing; the next one
+	// follows at once. A request that waits on a deleted subscription ends no
+	// earlier. Default 30 s.
 	PullTimeout time.Duration
 	// Log gets failed pushes and dead letters. Default: nothing is logged.
 	Log *slog.Logger
@@ -85,7 +96,7 @@ func (c BridgeConfig) withDefaults() BridgeConfig {
 	return c
 }
 
-// validate names all faults of the configuration.
+// validate returns all faults of the configuration.
 func (c BridgeConfig) validate() error {
 	var faults []error
 	if !isName(c.Subscription, "subscriptions") {
@@ -106,11 +117,13 @@ func isName(s, collection string) bool {
 	return len(parts) == 4 && parts[0] == "projects" && parts[1] != "" && parts[2] == collection && parts[3] != ""
 }
 
-// Bridge stands in for a push subscription: it pulls a subscription and posts each message to an endpoint as Pub/Sub's
-// push does, works on any Pub/Sub server, and does by itself what those that can be had offline do not: attempts are
-// counted, and dead letters forwarded with the attributes that Pub/Sub gives them. A message stays leased from its first
-// push until it is settled, waits included, so that its attempts are counted by one Bridge; a new Bridge counts anew.
-// Delivery is at least once and in no order.
+// Bridge emulates a push subscription on any Pub/Sub server. It pulls a
+// subscription and posts each message to an endpoint as Pub/Sub does. It also
+// does what Pub/Sub emulators do not: it counts attempts, and forwards dead
+// letters with the attributes that Pub/Sub adds. A message stays leased from
+// its first push until it is settled, waits included, so that one Bridge counts
+// all of its attempts. A new Bridge starts at 0. Delivery is at least once and
+// in no order.
 type Bridge struct {
 	cfg         BridgeConfig
 	ctx         context.Context // ends every push under way
@@ -126,9 +139,10 @@ type Bridge struct {
 	unsettled int // messages received and neither acknowledged nor given back
 }
 
-// StartBridge starts pushing. It fails when the configuration is at fault, or when the subscription or the dead-letter
-// topic is not there. The client stays the caller's and must outlive the Bridge. The end of ctx cuts off pushes under
-// way, which Close does not.
+// StartBridge starts pushing. It fails if the configuration is invalid, or if
+// the subscription or the dead-letter topic does not exist. The caller keeps
+// the client and must close it after the Bridge. The end of ctx cancels running
+// pushes; Close does not.
 func StartBridge(ctx context.Context, client *pubsub.Client, cfg BridgeConfig) (*Bridge, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("start the bridge: %w", err)
@@ -168,8 +182,8 @@ func StartBridge(ctx context.Context, client *pubsub.Client, cfg BridgeConfig) (
 	return b, nil
 }
 
-// pushClient makes a client that keeps a connection for every push under way, and takes a redirect for the failure that
-// it is to Pub/Sub.
+// pushClient makes a client that keeps a connection for every running push. A
+// redirect is a failure, as for Pub/Sub.
 func pushClient(connections int) *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second},
@@ -177,8 +191,9 @@ func pushClient(connections int) *http.Client {
 	}
 }
 
-// receive pulls until ctx ends. The client library retries what may pass; what it gives up on (the subscription is
-// deleted, say) is tried again all the same, as the server may be about to come back.
+// receive pulls until ctx ends. The client library retries transient failures.
+// receive retries the others too (a deleted subscription, say), because the
+// server may return.
 func (b *Bridge) receive(ctx context.Context, subscriber *pubsub.Subscriber) {
 	defer close(b.done)
 	for {
@@ -193,8 +208,9 @@ func (b *Bridge) receive(ctx context.Context, subscriber *pubsub.Subscriber) {
 	}
 }
 
-// Close stops receiving and returns when every message received is settled: pushes under way run to their end, and what
-// was not delivered goes back to the subscription at once.
+// Close stops receiving, and returns when every received message is settled.
+// Running pushes complete. Messages that were not delivered return to the
+// subscription at once.
 func (b *Bridge) Close() {
 	b.stop()
 	_ = b.Idle(context.Background()) // which ends in no other way than by all being settled
@@ -209,9 +225,10 @@ func (b *Bridge) Close() {
 	b.http.CloseIdleConnections()
 }
 
-// Idle returns nil once no message is in the Bridge's hands: none being pushed, waiting for its next attempt or becoming
-// a dead letter. It knows nothing of messages that are still on their way from the server, which PubSub.Idle does.
-// The error is that of ctx.
+// Idle returns nil when the Bridge holds no message: none is being pushed,
+// waits for an attempt or becomes a dead letter. It does not know of messages
+// that the server has not delivered yet; PubSub.Idle does. The error is that of
+// ctx.
 func (b *Bridge) Idle(ctx context.Context) error {
 	return b.changed.await(ctx, "the bridge of "+b.cfg.Subscription+" has settled its messages", func() bool {
 		b.mu.Lock()

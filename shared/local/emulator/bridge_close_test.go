@@ -196,8 +196,8 @@ func testBridgeConfig(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-// BenchmarkBridge pushes messages of 500 bytes from publish to endpoint: one at a time, which shows the delay, and as
-// many as fit, which shows the rate.
+// BenchmarkBridge pushes messages of 500 bytes from publish to endpoint: one at
+// a time, which shows the delay, and as many as fit, which shows the rate.
 func BenchmarkBridge(b *testing.B) {
 	for name, waiting := range map[string]int{"one at a time": 1, "many": 1000} {
 		b.Run(name, func(b *testing.B) {

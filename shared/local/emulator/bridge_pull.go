@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// pullMessages is the most that one request takes: what the dead hand of a process that was killed can hold back for
-	// the length of a lease.
+	// pullMessages is the limit of one request. A killed process can hold back
+	// so many messages for the length of a lease.
 	pullMessages = 100
 	// settleTimeout ends a request that settles a message.
 	settleTimeout = 30 * time.Second
 )
 
-// leases are the messages taken by unary requests: nobody else extends these.
+// leases are the messages taken by unary requests. The client library does not
+// extend these.
 type leases struct {
 	client       *vkit.SubscriptionAdminClient
 	subscription string
@@ -65,7 +66,8 @@ func (l *leases) take(ctx context.Context, timeout time.Duration) ([]*pb.Receive
 	return resp.GetReceivedMessages(), err
 }
 
-// hold keeps a message leased until it is settled. A request to settle it that fails lets it come again.
+// hold keeps a message leased until it is settled. If the request that settles
+// it fails, the message is redelivered.
 func (l *leases) hold(r *pb.ReceivedMessage) held {
 	l.mu.Lock()
 	l.ids[r.GetAckId()] = struct{}{}
@@ -94,7 +96,7 @@ func (l *leases) hold(r *pb.ReceivedMessage) held {
 	}
 }
 
-// keep extends the leases of all that is held, until ctx ends.
+// keep extends the leases of all held messages, until ctx ends.
 func (l *leases) keep(ctx context.Context) {
 	for sleep(ctx, lease/3) {
 		l.mu.Lock()
@@ -103,7 +105,7 @@ func (l *leases) keep(ctx context.Context) {
 		if len(ids) == 0 {
 			continue
 		}
-		// A failure shows as messages that come again.
+		// If this fails, the messages are redelivered.
 		_ = l.client.ModifyAckDeadline(ctx, &pb.ModifyAckDeadlineRequest{
 			Subscription: l.subscription, AckIds: ids, AckDeadlineSeconds: int32(lease / time.Second),
 		})

@@ -16,7 +16,8 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 )
 
-// push is the body of a wrapped push. Pub/Sub writes two of the names in both styles.
+// push is the body of a wrapped push. Pub/Sub writes two of the names in both
+// styles.
 type push struct {
 	Message         pushMessage `json:"message"`
 	Subscription    string      `json:"subscription"`
@@ -53,14 +54,14 @@ func newPush(m *pubsub.Message, subscription string, attempt int) push {
 	}
 }
 
-// held is a message in the Bridge's hands, and the two ways out of them.
+// held is a message that the Bridge holds, and the two ways to settle it.
 type held struct {
 	*pubsub.Message
 	ack, nack func()
 }
 
-// settle pushes a message until it is delivered, is a dead letter, or ctx ends and it goes back to the subscription.
-// Who took it from there keeps it leased all the while.
+// settle pushes a message until it is delivered or a dead letter, or until ctx
+// ends and it returns to the subscription. Its receiver keeps it leased.
 func (b *Bridge) settle(ctx context.Context, m held) {
 	b.add(1)
 	defer b.add(-1)
@@ -88,7 +89,7 @@ func (b *Bridge) settle(ctx context.Context, m held) {
 	}
 }
 
-// attempt pushes a message once, when its turn comes.
+// attempt pushes a message once, when a slot is free.
 func (b *Bridge) attempt(ctx context.Context, m held, attempt int) error {
 	select {
 	case b.slots <- struct{}{}:
@@ -106,7 +107,8 @@ func (b *Bridge) attempt(ctx context.Context, m held, attempt int) error {
 	return b.post(body)
 }
 
-// post sends a push. It is not cut off by Close, only by its timeout or the end of the Bridge's context.
+// post sends a push. Only its timeout or the end of the Bridge's context
+// cancels it; Close does not.
 func (b *Bridge) post(body []byte) error {
 	ctx, cancel := context.WithTimeout(b.ctx, b.cfg.Timeout)
 	defer cancel()
@@ -127,7 +129,7 @@ func (b *Bridge) post(body []byte) error {
 	return errors.Join(fmt.Errorf("push to %s: answer %s: %s", b.cfg.Endpoint, resp.Status, answer), err)
 }
 
-// delivered tells whether Pub/Sub takes a status for an acknowledgement.
+// delivered reports whether a status acknowledges a message for Pub/Sub.
 func delivered(status int) bool {
 	switch status {
 	case http.StatusProcessing, http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
@@ -136,7 +138,8 @@ func delivered(status int) bool {
 	return false
 }
 
-// readAnswer reads and closes a response's body, so that its connection can be used again, and returns the beginning.
+// readAnswer reads and closes a response's body, so that its connection can be
+// used again, and returns the beginning.
 func readAnswer(resp *http.Response) (string, error) {
 	defer resp.Body.Close()
 	const shown, most = 200, 1 << 20
@@ -144,12 +147,12 @@ func readAnswer(resp *http.Response) (string, error) {
 	return strings.TrimSpace(string(answer[:min(len(answer), shown)])), err
 }
 
-// bury publishes a message to the dead-letter topic and then acknowledges it. Where that fails it tries again, so that a
-// message is never without a home.
+// bury publishes a message to the dead-letter topic, then acknowledges it. It
+// retries until both succeed, so that no message is lost.
 func (b *Bridge) bury(ctx context.Context, m held, attempts int) {
 	for {
 		dead := &pubsub.Message{Data: m.Data, Attributes: b.deadLetterAttributes(m.Message, attempts)}
-		// The publish outlives Close, as a push does.
+		// Close does not cancel the publish, as it does not cancel a push.
 		id, err := b.deadLetters.Publish(b.ctx, dead).Get(b.ctx)
 		if err == nil {
 			b.cfg.Log.Error("message is a dead letter", "subscription", b.cfg.Subscription, "message", m.ID, "deadLetter", id)
@@ -164,7 +167,8 @@ func (b *Bridge) bury(ctx context.Context, m held, attempts int) {
 	}
 }
 
-// deadLetterAttributes returns the message's attributes and those that Pub/Sub adds when it forwards a dead letter.
+// deadLetterAttributes returns the message's attributes and those that Pub/Sub
+// adds when it forwards a dead letter.
 func (b *Bridge) deadLetterAttributes(m *pubsub.Message, attempts int) map[string]string {
 	name := strings.Split(b.cfg.Subscription, "/")
 	attrs := map[string]string{}

@@ -19,7 +19,8 @@ import (
 )
 
 func testStatuses(t *testing.T, w *pubsubWorld) {
-	// Each message names the status of its first answer; a second push is what shows that it was no acknowledgement.
+	// Each message names the status of its first answer; a second push is what
+	// shows that it was no acknowledgement.
 	want := map[string]int{"200": 1, "201": 1, "202": 1, "204": 1, "203": 2, "206": 2, "302": 2, "400": 2, "404": 2, "500": 2}
 	var mu sync.Mutex
 	got := map[string]int{}

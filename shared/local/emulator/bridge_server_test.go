@@ -58,7 +58,8 @@ func TestBridgeWaitsForTheDeadLetterTopic(t *testing.T) {
 	}
 }
 
-// A Bridge can be closed after its server has gone, which the client library by itself would wait for without end.
+// A Bridge can be closed after its server has gone, which the client library by
+// itself would wait for without end.
 func TestBridgeClosesWithoutItsServer(t *testing.T) {
 	ctx, server, client := testPubSub(t, sweepEvery, time.Now)
 	entered, leave := make(chan struct{}), make(chan struct{})

@@ -22,7 +22,8 @@ import (
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
 )
 
-// The Bridge must do the same over every Pub/Sub server, so each of its tests runs over ours and over Google's.
+// The Bridge must do the same over every Pub/Sub server, so each of its tests
+// runs over ours and over Google's.
 func TestBridge(t *testing.T) {
 	cases := map[string]func(*testing.T, *pubsubWorld){
 		"pushes what Pub/Sub pushes":                    testPushShape,
@@ -66,7 +67,8 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// pubsubWorld is a topic with a subscription, and a dead-letter topic with one, on some server.
+// pubsubWorld is a topic with a subscription, and a dead-letter topic with one,
+// on some server.
 type pubsubWorld struct {
 	ctx          context.Context
 	client       *pubsub.Client
@@ -133,8 +135,8 @@ func (w *pubsubWorld) publish(t *testing.T, m *pubsub.Message) string {
 	return id
 }
 
-// bridge starts a Bridge with waits that suit a test where the configuration names none. It is closed with the test, if
-// not before.
+// bridge starts a Bridge with waits that suit a test where the configuration
+// names none. It is closed with the test, if not before.
 func (w *pubsubWorld) bridge(t *testing.T, cfg emulator.BridgeConfig) *emulator.Bridge {
 	t.Helper()
 	cfg.Subscription, cfg.Unary = w.subscription, w.unary

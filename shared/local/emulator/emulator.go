@@ -1,11 +1,13 @@
-// Package emulator holds in-process stand-ins for the Google Cloud services that the product runs on, so that the local
-// stack and the tests need neither a network nor credentials: Bigtable (bttest), Pub/Sub (pstest), a Bridge that pushes
-// a subscription's messages over HTTP as a push subscription does, and Cloud Tasks. Each server listens on a free port
-// of 127.0.0.1 and is reached through the service's own client library, given the address, insecure credentials and
-// option.WithoutAuthentication. They hold no product logic and are the only place that knows the stand-ins' quirks.
+// Package emulator runs the Google Cloud services that Affinity uses in this
+// process: Bigtable (bttest), Pub/Sub (pstest), a Bridge that pushes a
+// subscription's messages over HTTP, and Cloud Tasks. The local stack and the
+// tests need neither a network nor credentials. Each server listens on a free
+// port of 127.0.0.1. Use the service's own client library with the address,
+// insecure credentials and option.WithoutAuthentication. The package holds no
+// product logic, and only it knows the quirks of bttest and pstest.
 //
-// All data lives in memory and ends with the stand-in. Close them in the reverse order of their making: a Bridge before
-// its client, clients before servers.
+// All data is in memory. Close in reverse order: a Bridge before its client, a
+// client before its server.
 package emulator
 
 import (
@@ -15,17 +17,19 @@ import (
 	"time"
 )
 
-// maxRPC is the largest gRPC message that the stand-ins take or send, in bytes. gRPC's own default of 4 MB is below a
-// bulk write to Bigtable and below Pub/Sub's largest publish request.
+// maxRPC is the size of the largest gRPC message that a server accepts or
+// sends, in bytes. gRPC's default of 4 MB is less than a bulk write to Bigtable
+// or Pub/Sub's largest publish request.
 const maxRPC = 256 << 20
 
-// signal tells any number of waiting goroutines that something has changed. The zero value is ready.
+// signal wakes any number of waiting goroutines. The zero value is ready.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-// next returns a channel that the next broadcast closes. Take it before looking at what may change.
+// next returns a channel that the next broadcast closes. Call it before reading
+// the state that may change.
 func (s *signal) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +39,7 @@ func (s *signal) next() <-chan struct{} {
 	return s.ch
 }
 
-// broadcast wakes all who wait.
+// broadcast wakes all waiting goroutines.
 func (s *signal) broadcast() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +49,8 @@ func (s *signal) broadcast() {
 	}
 }
 
-// await returns nil once done reports true, asking again after every broadcast, and an error that names what was
-// awaited when ctx ends first.
+// await calls done after every broadcast and returns nil when it reports true.
+// If ctx ends first, it returns an error that contains what.
 func (s *signal) await(ctx context.Context, what string, done func() bool) error {
 	for {
 		changed := s.next()

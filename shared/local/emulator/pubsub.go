@@ -11,11 +11,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// sweepEvery is the number of published messages after which their records are dropped, 20 MB or so.
+// sweepEvery is the number of published messages after which their records are
+// dropped, 20 MB or so.
 const sweepEvery = 50_000
 
-// PubSub is a Pub/Sub server in this process: pstest, which keeps topics, subscriptions, messages and leases, behind a
-// server of our own that mends what makes it unfit to run for long.
+// PubSub is a Pub/Sub server in this process. pstest keeps topics,
+// subscriptions, messages and leases. A server in front of it corrects what
+// makes pstest unfit to run for long:
 //
 //   - pstest drops what is undelivered for 10 minutes. Here nothing expires.
 //   - pstest keeps every message for ever. Here contents go with the acknowledgement, and the records that remain
@@ -25,7 +27,8 @@ const sweepEvery = 50_000
 //   - pstest redelivers a dead-lettered message for ever, and forgets messages outside a filter. Subscriptions with a
 //     dead-letter policy or a filter are refused; the Bridge dead-letters by itself.
 type PubSub struct {
-	// Addr is the host:port the server listens on, for option.WithEndpoint or PUBSUB_EMULATOR_HOST.
+	// Addr is the host:port the server listens on, for option.WithEndpoint or
+	// PUBSUB_EMULATOR_HOST.
 	Addr    string
 	server  *grpc.Server
 	fake    *pstest.Server
@@ -34,16 +37,16 @@ type PubSub struct {
 	swept   chan struct{} // closed when the sweeper has ended
 }
 
-// StartPubSub starts a server without topics. The error says why no port of 127.0.0.1 could be had.
+// StartPubSub starts a server without topics on a free port of 127.0.0.1.
 func StartPubSub() (*PubSub, error) { return startPubSub(sweepEvery, time.Now) }
 
 func startPubSub(sweepEvery int, now func() time.Time) (*PubSub, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("start the Pub/Sub stand-in: %w", err)
+		return nil, fmt.Errorf("start the Pub/Sub emulator: %w", err)
 	}
 	clock := &publishClock{now: now}
-	// pstest opens a port of its own too, which nobody is told of.
+	// pstest opens a port of its own, too. Nothing uses it.
 	fake := pstest.NewServerWithAddress("127.0.0.1:0", pstest.ServerReactorOption{FuncName: "Publish", Reactor: clock})
 	fake.SetTimeNowFunc(clock.time)
 
@@ -57,7 +60,7 @@ func startPubSub(sweepEvery int, now func() time.Time) (*PubSub, error) {
 	}
 	pb.RegisterPublisherServer(p.server, p.service)
 	pb.RegisterSubscriberServer(p.server, p.service)
-	// Serve returns when Close stops the server, and has no other end on a listener that is open.
+	// Serve returns when Close stops the server.
 	go func() { _ = p.server.Serve(listener) }()
 	go func() {
 		defer close(p.swept)
@@ -66,9 +69,10 @@ func startPubSub(sweepEvery int, now func() time.Time) (*PubSub, error) {
 	return p, nil
 }
 
-// Idle returns nil once every message that was published to the subscriptions (full names) before the call has been
-// acknowledged, which covers messages that no subscriber has seen yet. A client library may hold its acknowledgements
-// back for 100 ms. The error is that of ctx.
+// Idle returns nil when every message that was published to the subscriptions
+// (full names) before the call is acknowledged, seen by a subscriber or not. A
+// client library may delay acknowledgements by 100 ms. The error is that of
+// ctx.
 func (p *PubSub) Idle(ctx context.Context, subscriptions ...string) error {
 	what := fmt.Sprintf("%v have no unacknowledged message", subscriptions)
 	return p.service.changed.await(ctx, what, func() bool {
@@ -81,7 +85,7 @@ func (p *PubSub) Idle(ctx context.Context, subscriptions ...string) error {
 	})
 }
 
-// Close ends all streams, stops the server and drops its data.
+// Close ends all streams, stops the server and discards its data.
 func (p *PubSub) Close() {
 	close(p.ended)
 	p.server.Stop()
@@ -90,20 +94,23 @@ func (p *PubSub) Close() {
 	_ = p.fake.Close()
 }
 
-// publishClock is the time of pstest, which asks it under one lock for three things: the time of a publish, the ends of
-// leases, and whether a message is too old to keep. Publishing gets the true time and all else a time long past, in
-// which leases run as they should and no message is ever old.
+// publishClock is the clock of pstest, which reads it under one lock for three
+// purposes: the time of a publish, the end of a lease, and the age of a
+// message. A publish gets the true time. The others get a time long past, in
+// which leases have their usual length and no message is ever too old.
 type publishClock struct {
 	now func() time.Time
-	// publishing is how many messages of the publish under way still want their time. pstest's lock guards it.
+	// publishing is the number of messages of the running publish that have no
+	// time yet. pstest's lock guards it.
 	publishing int
 }
 
-// past is how far the time of leases lies behind.
+// past is how far the clock of leases lies behind.
 const past = 100 * 365 * 24 * time.Hour
 
-// React is told of a publish, with pstest's lock held from here until the last message has its time, and lets pstest
-// go on with it. The topic must exist: a publish that pstest refuses would take no times.
+// React is called for a publish. pstest holds its lock from here until the last
+// message has its time. React lets pstest continue. The topic must exist: a
+// publish that pstest refuses would read no times.
 func (c *publishClock) React(req any) (handled bool, response any, err error) {
 	if publish, ok := req.(*pb.PublishRequest); ok {
 		c.publishing = len(publish.Messages)

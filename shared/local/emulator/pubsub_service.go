@@ -14,25 +14,29 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// sweepPatience is how long a sweep holds publishers back for the last acknowledgements to come in: more than the
-// 100 ms for which a client library may collect them. It cannot be without end, because a handler that itself publishes
-// acknowledges only afterwards.
+// sweepPatience is how long a sweep blocks publishers while it waits for the
+// last acknowledgements: more than the 100 ms by which a client library may
+// delay them. It is bounded, because a handler that publishes acknowledges only
+// after that.
 const sweepPatience = 250 * time.Millisecond
 
-// maxPublish is the size from which Pub/Sub refuses a publish request, in bytes.
+// maxPublish is the size from which Pub/Sub refuses a publish request, in
+// bytes.
 const maxPublish = 10_000_000
 
-// pubsubService answers the Publisher and Subscriber services from pstest, and counts.
+// pubsubService answers the Publisher and Subscriber services from pstest, and
+// counts.
 type pubsubService struct {
 	*pstest.GServer
 	fake       *pstest.Server
 	sweepEvery int
 	sweepDue   chan struct{}
-	// changed is broadcast when a message can be delivered or has been acknowledged.
+	// changed is broadcast when a message can be delivered or has been
+	// acknowledged.
 	changed signal
 
-	// gate is held for reading by publishes, and for writing by what must not meet one: a sweep, or a change of
-	// topics or subscriptions.
+	// gate is held for reading by publishes, and for writing by a sweep or a
+	// change of topics or subscriptions.
 	gate sync.RWMutex
 
 	mu        sync.Mutex                          // guards what follows, and is taken before pstest's own lock
@@ -68,7 +72,7 @@ func (s *pubsubService) Publish(ctx context.Context, req *pb.PublishRequest) (*p
 	if err != nil {
 		return nil, err
 	}
-	// Counted beforehand, so that the count is never below the truth.
+	// Count first, so that the count is never too low.
 	s.owe(subs.GetSubscriptions(), len(req.GetMessages()))
 	resp, err := s.GServer.Publish(ctx, req)
 	if err != nil {
@@ -80,7 +84,7 @@ func (s *pubsubService) Publish(ctx context.Context, req *pb.PublishRequest) (*p
 	return resp, nil
 }
 
-// validatePublish refuses what Pub/Sub refuses and pstest lets through.
+// validatePublish refuses what Pub/Sub refuses and pstest accepts.
 func validatePublish(req *pb.PublishRequest) error {
 	for _, m := range req.GetMessages() {
 		if len(m.GetData()) == 0 && len(m.GetAttributes()) == 0 {
@@ -101,8 +105,9 @@ func (s *pubsubService) owe(subscriptions []string, messages int) {
 	}
 }
 
-// record counts published messages towards the next sweep and empties pstest's records of them, which nothing reads:
-// subscriptions hold the messages themselves.
+// record counts published messages towards the next sweep, and empties pstest's
+// records of them. Nothing reads these records: subscriptions hold the
+// messages.
 func (s *pubsubService) record(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +125,8 @@ func (s *pubsubService) record(ids []string) {
 	}
 }
 
-// Acknowledge settles messages. An acknowledgement that comes after the message was leased again settles nothing, as
-// pstest decides.
+// Acknowledge settles messages. As in pstest, an acknowledgement that arrives
+// after the message was leased again has no effect.
 func (s *pubsubService) Acknowledge(ctx context.Context, req *pb.AcknowledgeRequest) (*emptypb.Empty, error) {
 	for _, id := range req.GetAckIds() {
 		if err := s.acknowledge(ctx, req.GetSubscription(), id); err != nil {
@@ -144,8 +149,8 @@ func (s *pubsubService) acknowledge(ctx context.Context, subscription, ackID str
 	return nil
 }
 
-// acks returns how many subscriptions have acknowledged the message of an ack ID, which is the message's ID, a colon
-// and the number of the delivery.
+// acks returns how many subscriptions have acknowledged the message of an ack
+// ID, which is the message's ID, a colon and the number of the delivery.
 func (s *pubsubService) acks(ackID string) int {
 	m := s.fake.Message(ackID[:max(0, strings.LastIndex(ackID, ":"))])
 	if m == nil {
@@ -154,7 +159,8 @@ func (s *pubsubService) acks(ackID string) int {
 	return m.Acks
 }
 
-// ModifyAckDeadline prolongs leases, or gives messages back with a deadline of 0.
+// ModifyAckDeadline extends leases. A deadline of 0 returns messages to the
+// subscription.
 func (s *pubsubService) ModifyAckDeadline(ctx context.Context, req *pb.ModifyAckDeadlineRequest) (*emptypb.Empty, error) {
 	resp, err := s.GServer.ModifyAckDeadline(ctx, req)
 	if err == nil && req.GetAckDeadlineSeconds() == 0 {
@@ -203,8 +209,9 @@ func (s *pubsubService) sweepLoop(end <-chan struct{}) {
 	}
 }
 
-// sweep drops the records of all messages, provided that each of them is acknowledged; nothing is published meanwhile.
-// Where that does not come true in time (a dead letter waits, say) the next sweep is due at twice as many records.
+// sweep drops the records of all messages if all are acknowledged. It blocks
+// publishes. If an acknowledgement is missing for too long (a dead letter
+// waits, say), the next sweep is due at twice as many records.
 func (s *pubsubService) sweep() {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -222,20 +229,20 @@ func (s *pubsubService) sweep() {
 	s.published, s.sweepAt = 0, s.sweepEvery
 }
 
-// CreateSubscription adds a subscription, unless it asks for what pstest cannot do or would do by letting messages vanish
-// unacknowledged.
+// CreateSubscription adds a subscription. It refuses features that pstest does
+// not have, or implements by dropping unacknowledged messages.
 func (s *pubsubService) CreateSubscription(ctx context.Context, req *pb.Subscription) (*pb.Subscription, error) {
 	if req.GetDeadLetterPolicy() != nil || req.GetFilter() != "" ||
 		req.GetEnableMessageOrdering() || req.GetEnableExactlyOnceDelivery() {
 		return nil, status.Errorf(codes.Unimplemented,
-			"subscription %s: the stand-in has no dead-letter policy, filter, ordering or exactly-once delivery", req.GetName())
+			"subscription %s: the emulator has no dead-letter policy, filter, ordering or exactly-once delivery", req.GetName())
 	}
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	return s.GServer.CreateSubscription(ctx, req)
 }
 
-// DeleteSubscription removes a subscription and what it owes.
+// DeleteSubscription deletes a subscription and its messages.
 func (s *pubsubService) DeleteSubscription(ctx context.Context, req *pb.DeleteSubscriptionRequest) (*emptypb.Empty, error) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -249,24 +256,28 @@ func (s *pubsubService) DeleteSubscription(ctx context.Context, req *pb.DeleteSu
 	return resp, err
 }
 
-// UpdateSubscription is refused, as it could add what CreateSubscription refuses.
+// UpdateSubscription is refused, as it could add what CreateSubscription
+// refuses.
 func (s *pubsubService) UpdateSubscription(context.Context, *pb.UpdateSubscriptionRequest) (*pb.Subscription, error) {
-	return nil, status.Error(codes.Unimplemented, "the stand-in cannot update a subscription")
+	return nil, status.Error(codes.Unimplemented, "the emulator cannot update a subscription")
 }
 
-// DetachSubscription is refused: pstest would go on to list the subscription, and its messages would be counted.
+// DetachSubscription is refused: pstest would still list the subscription, and
+// its messages would count.
 func (s *pubsubService) DetachSubscription(
 	context.Context, *pb.DetachSubscriptionRequest,
 ) (*pb.DetachSubscriptionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "the stand-in cannot detach a subscription")
+	return nil, status.Error(codes.Unimplemented, "the emulator cannot detach a subscription")
 }
 
-// DeleteTopic is refused: pstest would list its subscriptions under a new topic of the same name.
+// DeleteTopic is refused: pstest would list its subscriptions under a new topic
+// of the same name.
 func (s *pubsubService) DeleteTopic(context.Context, *pb.DeleteTopicRequest) (*emptypb.Empty, error) {
-	return nil, status.Error(codes.Unimplemented, "the stand-in cannot delete a topic")
+	return nil, status.Error(codes.Unimplemented, "the emulator cannot delete a topic")
 }
 
-// Seek is refused: pstest would bring acknowledged messages back without their content.
+// Seek is refused: pstest would redeliver acknowledged messages without their
+// content.
 func (s *pubsubService) Seek(context.Context, *pb.SeekRequest) (*pb.SeekResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "the stand-in cannot seek")
+	return nil, status.Error(codes.Unimplemented, "the emulator cannot seek")
 }

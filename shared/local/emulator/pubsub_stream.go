@@ -9,19 +9,21 @@ import (
 )
 
 const (
-	// pullBatch is the most messages that a stream takes at once.
+	// pullBatch is the largest number of messages that a stream takes at once.
 	pullBatch = 100
-	// responseBytes is the size from which a response is not filled further. The client library takes 20 MB, and a
-	// message has at most 10 MB.
+	// responseBytes is the size from which a response takes no further message.
+	// The client library accepts 20 MB, and a message has at most 10 MB.
 	responseBytes = 4 << 20
-	// expiryCheck is how often a waiting stream looks for messages whose lease has run out.
+	// expiryCheck is how often a waiting stream looks for messages whose lease
+	// has run out.
 	expiryCheck = time.Second
 )
 
 // pullServer is the server's end of a stream.
 type pullServer = pb.Subscriber_StreamingPullServer
 
-// pullStream is one StreamingPull: the messages it has leased and how many it may. The service's lock guards it.
+// pullStream is one StreamingPull: the messages it has leased and how many it
+// may. The service's lock guards it.
 type pullStream struct {
 	subscription          string
 	maxMessages, maxBytes int64          // 0 or below: no limit
@@ -29,7 +31,8 @@ type pullStream struct {
 	heldBytes             int64
 }
 
-// room returns how many messages may be leased now. The limit of bytes is soft: a batch begun below it may pass it.
+// room returns how many messages may be leased now. The limit of bytes is soft:
+// a batch that begins below it may exceed it.
 func (st *pullStream) room() int32 {
 	if st.maxBytes > 0 && st.heldBytes >= st.maxBytes {
 		return 0
@@ -53,7 +56,8 @@ func (st *pullStream) drop(ackID string) {
 	}
 }
 
-// StreamingPull delivers a subscription's messages as soon as they are there and the client has room for them.
+// StreamingPull delivers a subscription's messages as soon as they exist and
+// the client has room for them.
 func (s *pubsubService) StreamingPull(gs pullServer) error {
 	req, err := gs.Recv()
 	if err != nil {
@@ -87,7 +91,7 @@ func (s *pubsubService) receive(ctx context.Context, gs pullServer, st *pullStre
 	for {
 		req, err := gs.Recv()
 		if err != nil {
-			return // the client has gone, and gRPC has told it so
+			return // the client has gone, and gRPC knows it
 		}
 		if len(req.GetAckIds()) == 0 && len(req.GetModifyDeadlineAckIds()) == 0 {
 			select {
@@ -113,7 +117,8 @@ func (s *pubsubService) receive(ctx context.Context, gs pullServer, st *pullStre
 	}
 }
 
-// deliver sends messages, and an empty response to each ping, which the client takes as a sign of life.
+// deliver sends messages, and an empty response to each ping, which shows the
+// client that the server is alive.
 func (s *pubsubService) deliver(ctx context.Context, gs pullServer, st *pullStream, pings <-chan struct{}) error {
 	expired := time.NewTicker(expiryCheck)
 	defer expired.Stop()
@@ -192,7 +197,8 @@ func (s *pubsubService) attach(st *pullStream) {
 	s.streams[st.subscription][st] = struct{}{}
 }
 
-// detach gives back what the stream still holds, so that another gets it at once.
+// detach returns the messages that the stream still holds, so that another
+// stream gets them at once.
 func (s *pubsubService) detach(st *pullStream) {
 	s.mu.Lock()
 	delete(s.streams[st.subscription], st)
@@ -202,7 +208,7 @@ func (s *pubsubService) detach(st *pullStream) {
 	}
 	s.mu.Unlock()
 	if len(ids) > 0 {
-		// It fails only when the subscription has been deleted, and its messages with it.
+		// It fails only if the subscription was deleted, with its messages.
 		_, _ = s.GServer.ModifyAckDeadline(context.Background(), &pb.ModifyAckDeadlineRequest{
 			Subscription: st.subscription, AckIds: ids, AckDeadlineSeconds: 0,
 		})

@@ -69,7 +69,8 @@ func TestPubSubStreamTakesRequests(t *testing.T) {
 	if msgs := receive(); len(msgs) != 0 {
 		t.Fatalf("more than 2 messages are outstanding: %v", msgs)
 	}
-	// One acknowledged and one given back make room for two; what was given back comes again.
+	// One acknowledged and one returned message make room for two. The returned
+	// one is redelivered.
 	send(&pb.StreamingPullRequest{
 		AckIds:                []string{held[0].GetAckId()},
 		ModifyDeadlineAckIds:  []string{held[1].GetAckId()},
@@ -96,7 +97,8 @@ func TestPubSubStreamLimitsBytes(t *testing.T) {
 	requests := []*pb.StreamingPullRequest{
 		{Subscription: testSubscription, StreamAckDeadlineSeconds: 60, MaxOutstandingBytes: 4}, {},
 	}
-	// The first message fills the stream, so that the ping is answered before the second comes.
+	// The first message fills the stream, so that the ping is answered before
+	// the second comes.
 	for i, want := range []int{1, 0} {
 		publish(ctx, t, client, "large")
 		if err := stream.Send(requests[i]); err != nil {

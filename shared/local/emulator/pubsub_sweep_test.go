@@ -114,7 +114,8 @@ func TestPubSubSweepLetsHandlersPublish(t *testing.T) {
 		defer close(swept)
 		server.service.sweep()
 	}()
-	// The handler of the first message acknowledges it only after a publish of its own, which the sweep may hold back.
+	// The handler of the first message acknowledges it only after a publish of
+	// its own, which the sweep may hold back.
 	publish(ctx, t, client, "second")
 	ack(ctx, t, client, testSubscription, first...)
 	<-swept

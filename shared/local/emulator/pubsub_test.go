@@ -17,7 +17,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// These tests sit inside the package for the sake of a clock that can be turned and of sweeps at chosen moments.
+// These tests sit inside the package for the sake of a clock that can be turned
+// and of sweeps at chosen moments.
 
 const (
 	testTopic        = "projects/p/topics/t"

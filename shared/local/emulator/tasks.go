@@ -19,15 +19,18 @@ type TasksConfig struct {
 	Queues []*cloudtaskspb.Queue
 	// Transport carries requests to workers. Default: HTTP over the network.
 	Transport http.RoundTripper
-	// Log gets failed attempts and tasks that are given up. Default: nothing is logged.
+	// Log gets failed attempts and tasks that are given up. Default: nothing is
+	// logged.
 	Log *slog.Logger
 }
 
-// Tasks is a Cloud Tasks server in this process. It knows CreateQueue, GetQueue, CreateTask, GetTask, ListTasks and
-// DeleteTask, and HTTP tasks only. Names are deduplicated, rate limits and retry settings kept, and requests made as
-// Cloud Tasks makes them, but for what would need Google (no token is ever made: an Authorization header is the task's
-// own or absent) and for Cloud Tasks' own throttling of young queues and failing workers. Waits of less than a second are
-// kept as they are set, where Cloud Tasks cuts them to whole seconds.
+// Tasks is a Cloud Tasks server in this process. It has CreateQueue, GetQueue,
+// CreateTask, GetTask, ListTasks and DeleteTask, for HTTP tasks only. Like
+// Cloud Tasks it deduplicates names, applies rate limits and retry settings,
+// and makes the same requests. It differs in three ways: it makes no tokens, so
+// an Authorization header is the task's own; it does not throttle new queues or
+// failing workers; and it keeps waits of less than a second, which Cloud Tasks
+// rounds.
 type Tasks struct {
 	// Addr is the host:port the server listens on, for option.WithEndpoint.
 	Addr    string
@@ -35,7 +38,8 @@ type Tasks struct {
 	service *taskService
 }
 
-// StartTasks starts a server. The error names the queue that is not valid, or says why no port of 127.0.0.1 could be had.
+// StartTasks starts a server on a free port of 127.0.0.1. The error may name a
+// queue that is not valid.
 func StartTasks(cfg TasksConfig) (*Tasks, error) {
 	if cfg.Transport == nil {
 		cfg.Transport = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second}
@@ -57,28 +61,30 @@ func StartTasks(cfg TasksConfig) (*Tasks, error) {
 	for _, q := range cfg.Queues {
 		if _, err := t.service.addQueue(q); err != nil {
 			t.service.close()
-			return nil, fmt.Errorf("start the Cloud Tasks stand-in: %w", err)
+			return nil, fmt.Errorf("start the Cloud Tasks emulator: %w", err)
 		}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.service.close()
-		return nil, fmt.Errorf("start the Cloud Tasks stand-in: %w", err)
+		return nil, fmt.Errorf("start the Cloud Tasks emulator: %w", err)
 	}
 	t.Addr = listener.Addr().String()
 	cloudtaskspb.RegisterCloudTasksServer(t.server, t.service)
-	// Serve returns when Close stops the server, and has no other end on a listener that is open.
+	// Serve returns when Close stops the server.
 	go func() { _ = t.server.Serve(listener) }()
 	return t, nil
 }
 
-// Idle returns nil once no task is due, being sent or waiting for a retry. Tasks whose own schedule time lies ahead do
-// not count until it comes. The error is that of ctx.
+// Idle returns nil when no task is due, being sent or waiting for a retry. A
+// task with a schedule time in the future does not count. The error is that of
+// ctx.
 func (t *Tasks) Idle(ctx context.Context) error {
 	return t.service.changed.await(ctx, "no task is due", t.service.idle)
 }
 
-// Close stops the server and cuts off the requests under way. Tasks that are left are lost.
+// Close stops the server and cancels running requests. Remaining tasks are
+// lost.
 func (t *Tasks) Close() {
 	t.server.Stop()
 	t.service.close()
@@ -117,7 +123,7 @@ func (s *taskService) idle() bool {
 	return true
 }
 
-// loop sends a queue's tasks when they are due, as its rate limits let it.
+// loop sends a queue's tasks when they are due, within its rate limits.
 func (s *taskService) loop(q *taskQueue) {
 	for {
 		s.mu.Lock()
@@ -139,7 +145,7 @@ func (s *taskService) loop(q *taskQueue) {
 	}
 }
 
-// attempt sends a task once and settles what becomes of it.
+// attempt sends a task once and settles the result.
 func (s *taskService) attempt(q *taskQueue, t *task) {
 	result := s.sender.send(s.ctx, q, t)
 	s.mu.Lock()

@@ -18,7 +18,7 @@ import (
 // maxPage is the most tasks that a page of ListTasks holds.
 const maxPage = 1000
 
-// CreateQueue makes a queue and starts to send its tasks.
+// CreateQueue makes a queue and starts its loop.
 func (s *taskService) CreateQueue(_ context.Context, req *cloudtaskspb.CreateQueueRequest) (*cloudtaskspb.Queue, error) {
 	if !strings.HasPrefix(req.GetQueue().GetName(), req.GetParent()+"/queues/") {
 		return nil, status.Errorf(codes.InvalidArgument, "queue %q is not of %q", req.GetQueue().GetName(), req.GetParent())
@@ -97,7 +97,7 @@ func (s *taskService) CreateTask(_ context.Context, req *cloudtaskspb.CreateTask
 	if q.live[name] != nil || q.finished.has(name, now) {
 		return nil, status.Errorf(codes.AlreadyExists, "task %s exists or has lately come to its end", name)
 	}
-	// What the service alone sets is not taken over.
+	// Fields that only the service sets are ignored.
 	want := proto.CloneOf(req.GetTask())
 	t := &cloudtaskspb.Task{
 		Name:             name,
@@ -114,7 +114,7 @@ func (s *taskService) CreateTask(_ context.Context, req *cloudtaskspb.CreateTask
 	return view(t, req.GetResponseView()), nil
 }
 
-// GetTask returns a task that has not come to its end.
+// GetTask returns a task that has not ended.
 func (s *taskService) GetTask(_ context.Context, req *cloudtaskspb.GetTaskRequest) (*cloudtaskspb.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *taskService) ListTasks(
 	return resp, nil
 }
 
-// view copies a task, without its body unless all of it was asked for.
+// view copies a task, with its body only for a full view.
 func view(t *cloudtaskspb.Task, v cloudtaskspb.Task_View) *cloudtaskspb.Task {
 	t = proto.CloneOf(t)
 	t.View = v
@@ -168,7 +168,7 @@ func view(t *cloudtaskspb.Task, v cloudtaskspb.Task_View) *cloudtaskspb.Task {
 	return t
 }
 
-// DeleteTask removes a task. An attempt under way is not cut off, and is the last.
+// DeleteTask deletes a task. A running attempt completes and is the last.
 func (s *taskService) DeleteTask(_ context.Context, req *cloudtaskspb.DeleteTaskRequest) (*emptypb.Empty, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// Cloud Tasks' values for what a queue leaves open.
+// Cloud Tasks' defaults.
 const (
 	defaultRate       = 500 // dispatches per second
 	defaultConcurrent = 1000
@@ -23,20 +23,21 @@ const (
 	defaultDoublings  = 16
 )
 
-// noTask is how long a queue without a due task waits, unless it is poked.
+// noTask is how long the loop of a queue without a due task waits, unless it is
+// woken.
 const noTask = time.Duration(math.MaxInt64)
 
-// taskFate is what becomes of a task after an attempt.
+// taskFate is the state of a task after an attempt.
 type taskFate int
 
 const (
-	taskDone    taskFate = iota // delivered, or deleted meanwhile
+	taskDone    taskFate = iota // delivered, or deleted during the attempt
 	taskRetried                 // to be attempted again
 	taskGivenUp                 // its retry settings allow no further attempt
 )
 
-// task is one live task. The service's lock guards it, but for what an attempt under way reads of it: nothing writes
-// that meanwhile.
+// task is a live task. The service's lock guards it, except for the fields that
+// a running attempt reads: nothing writes those during an attempt.
 type task struct {
 	pb       *cloudtaskspb.Task
 	due      time.Time
@@ -44,8 +45,9 @@ type task struct {
 	place    int        // in the heap of waiting tasks; -1 while it is being sent
 	ended    bool       // deleted while it was being sent
 	last     taskResult // of the attempt before, if there was one
-	// executions counts the attempts that were answered, but for those with a 5xx
-	// status: Cloud Tasks leaves these out of a header, though not of the API.
+	// executions counts the attempts that were answered with any status but
+	// 5xx. Cloud Tasks reports this count in a header, and all attempts in the
+	// API.
 	executions int
 }
 
@@ -113,7 +115,7 @@ func newTaskQueue(pb *cloudtaskspb.Queue) *taskQueue {
 	}
 }
 
-// withRetryDefaults fills what a retry configuration leaves open.
+// withRetryDefaults fills the fields that a retry configuration does not set.
 func withRetryDefaults(c, defaults *cloudtaskspb.RetryConfig) *cloudtaskspb.RetryConfig {
 	return &cloudtaskspb.RetryConfig{
 		MaxAttempts:      cmp.Or(c.GetMaxAttempts(), defaults.GetMaxAttempts()),
@@ -124,7 +126,7 @@ func withRetryDefaults(c, defaults *cloudtaskspb.RetryConfig) *cloudtaskspb.Retr
 	}
 }
 
-// poke lets the queue's loop look at its tasks again.
+// poke wakes the queue's loop.
 func (q *taskQueue) poke() {
 	select {
 	case q.wake <- struct{}{}:
@@ -132,7 +134,7 @@ func (q *taskQueue) poke() {
 	}
 }
 
-// add takes a task in.
+// add adds a task.
 func (q *taskQueue) add(pb *cloudtaskspb.Task) {
 	q.created++
 	t := &task{pb: pb, due: pb.GetScheduleTime().AsTime(), sequence: q.created}
@@ -141,7 +143,8 @@ func (q *taskQueue) add(pb *cloudtaskspb.Task) {
 	q.poke()
 }
 
-// next takes the task that may be sent now, or says how long there is none.
+// next takes the task that may be sent now, or returns how long to wait for
+// one.
 func (q *taskQueue) next(now time.Time) (*task, time.Duration) {
 	if len(q.waiting) == 0 || q.sending >= int(q.pb.GetRateLimits().GetMaxConcurrentDispatches()) {
 		return nil, noTask
@@ -217,8 +220,8 @@ func (q *taskQueue) busy(now time.Time) bool {
 	return false
 }
 
-// exhausted reports whether a task has used up its attempts and its time; where only one of them is limited, that one
-// decides.
+// exhausted reports whether a task has used up its attempts and its time. If
+// only one of the two is limited, that one decides.
 func exhausted(t *cloudtaskspb.Task, c *cloudtaskspb.RetryConfig, now time.Time) bool {
 	attempts, duration := c.GetMaxAttempts(), c.GetMaxRetryDuration().AsDuration()
 	if attempts < 0 && duration <= 0 {
@@ -229,8 +232,9 @@ func exhausted(t *cloudtaskspb.Task, c *cloudtaskspb.RetryConfig, now time.Time)
 	return spentAttempts && spentTime
 }
 
-// retryInterval is the wait after the given number of attempts: the least one, doubled max_doublings times, then longer
-// by the same step each time, up to the most.
+// retryInterval is the wait after a number of attempts: the minimum, doubled
+// max_doublings times, then increased by the same step each time, up to the
+// maximum.
 func retryInterval(c *cloudtaskspb.RetryConfig, attempts int) time.Duration {
 	least, most := c.GetMinBackoff().AsDuration(), c.GetMaxBackoff().AsDuration()
 	doublings := min(attempts-1, int(c.GetMaxDoublings()))
@@ -240,14 +244,14 @@ func retryInterval(c *cloudtaskspb.RetryConfig, attempts int) time.Duration {
 }
 
 const (
-	// tombstoneAge is how long the name of a finished task stays taken. Cloud Tasks says up to 24 hours and means
-	// about one.
+	// tombstoneAge is how long the name of a finished task stays reserved.
+	// Cloud Tasks documents up to 24 hours; in practice it is about one.
 	tombstoneAge = time.Hour
 	// maxTombstones bounds the names kept for one queue: 10 MB or so.
 	maxTombstones = 100_000
 )
 
-// tombstones are the names of tasks that have come to an end not long ago.
+// tombstones are the names of recently ended tasks.
 type tombstones struct {
 	ended map[string]time.Time
 	names []string // in the order of their ends

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// What a queue does as time goes by is tested here, where the time is an argument.
+// What a queue does as time goes by is tested here, where the time is an
+// argument.
 
 var start = time.Unix(1_700_000_000, 0)
 

@@ -16,17 +16,17 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// defaultDeadline is how long a worker may take where the task does not say.
+// defaultDeadline is the time limit of a request whose task sets none.
 const defaultDeadline = 10 * time.Minute
 
-// taskResult is the outcome of one attempt.
+// taskResult is the result of one attempt.
 type taskResult struct {
 	code       int // the HTTP status; 0 without an answer
 	retryAfter time.Duration
 	err        error // nil: the worker has taken the task
 }
 
-// status is the outcome as Cloud Tasks reports it.
+// status returns the result as Cloud Tasks reports it.
 func (r taskResult) status() *rpcstatus.Status {
 	switch {
 	case r.err == nil:
@@ -39,7 +39,7 @@ func (r taskResult) status() *rpcstatus.Status {
 	return &rpcstatus.Status{Code: int32(codes.Unknown), Message: r.err.Error()}
 }
 
-// reason is the outcome in a word or two, for a header.
+// reason returns the result in a word or two, for a header.
 func (r taskResult) reason() string {
 	switch {
 	case r.code != 0:
@@ -124,7 +124,8 @@ func method(r *cloudtaskspb.HttpRequest) string {
 	return r.GetHttpMethod().String()
 }
 
-// reservedHeader reports whether Cloud Tasks ignores a task's value for a header.
+// reservedHeader reports whether Cloud Tasks ignores a task's value for a
+// header.
 func reservedHeader(name string) bool {
 	name = strings.ToLower(name)
 	switch name {

@@ -39,7 +39,7 @@ func validateQueue(q *cloudtaskspb.Queue) error {
 	case !queueName.MatchString(q.GetName()):
 		return invalid("queue name %q is not projects/P/locations/L/queues/Q", q.GetName())
 	case q.GetHttpTarget() != nil || q.GetAppEngineRoutingOverride() != nil:
-		return status.Errorf(codes.Unimplemented, "queue %s: the stand-in has no targets for a whole queue", q.GetName())
+		return status.Errorf(codes.Unimplemented, "queue %s: the emulator has no targets for a whole queue", q.GetName())
 	case limits.GetMaxDispatchesPerSecond() < 0 || limits.GetMaxDispatchesPerSecond() > maxRate:
 		return invalid("queue %s: max_dispatches_per_second must be at most %d", q.GetName(), maxRate)
 	case limits.GetMaxConcurrentDispatches() < 0 || limits.GetMaxConcurrentDispatches() > maxConcurrent:
@@ -63,7 +63,7 @@ func validateRetry(c *cloudtaskspb.RetryConfig) error {
 
 func validateTask(queue string, t *cloudtaskspb.Task, now time.Time) error {
 	if t.GetAppEngineHttpRequest() != nil {
-		return status.Error(codes.Unimplemented, "the stand-in has no App Engine tasks")
+		return status.Error(codes.Unimplemented, "the emulator has no App Engine tasks")
 	}
 	if t.GetName() != "" {
 		id, ok := strings.CutPrefix(t.GetName(), queue+"/tasks/")

@@ -1,14 +1,18 @@
-// Package gcloudtest starts Google's own emulators for tests: the Firestore, Bigtable and Pub/Sub ones that come with
-// the Google Cloud CLI. The in-process stand-ins of the parent package are quicker and need nothing installed; these are
-// the outside judge that the same tests run against where it is available. They keep their data in memory, and it ends
+// Package gcloudtest starts Google's own emulators for tests: Firestore,
+// Bigtable and Pub/Sub of the Google Cloud CLI. The in-process servers of
+// package emulator are faster and need no installation. Where Google's are
+// installed, the same tests run against both. All data is in memory and ends
 // with the test.
 //
-// Each function returns the host:port to put into the usual variable (FIRESTORE_EMULATOR_HOST and so on). Where that
-// variable is set already, its emulator is used and none is started. Where the emulator cannot be had, the test is
-// skipped with the reason; with AFFINITY_REQUIRE_EMULATORS=1 it fails instead, so that a machine that is meant to run
-// these tests cannot lose them unseen.
+// Each function returns the host:port for the usual variable
+// (FIRESTORE_EMULATOR_HOST and so on). If the variable is set, the function
+// returns its value and starts no emulator. If the emulator is not installed,
+// the test is skipped with the reason. With AFFINITY_REQUIRE_EMULATORS=1 the
+// test fails instead, so that a machine that has to run these tests cannot skip
+// them unnoticed.
 //
-// Starting takes seconds: start one in a test and share it among its subtests.
+// Starting takes seconds: start one emulator in a test and share it among the
+// subtests.
 package gcloudtest
 
 import (
@@ -25,41 +29,48 @@ import (
 )
 
 const (
-	// requireVariable set to 1 turns a missing emulator from a skip into a failure.
+	// requireVariable set to 1 turns a missing emulator from a skip into a
+	// failure.
 	requireVariable = "AFFINITY_REQUIRE_EMULATORS"
-	// startTimeout bounds one start. An idle machine needs 1 to 6 seconds; a busy one gets ten times that.
+	// startTimeout bounds one start. An idle machine needs 1 to 6 seconds, a
+	// busy one up to ten times that.
 	startTimeout = 60 * time.Second
-	// attempts covers another process taking the free port between its choice and the emulator's start.
+	// attempts allows for another process that takes the free port before the
+	// emulator does.
 	attempts = 3
-	// killTimeout bounds the wait for the server's end; the kernel needs milliseconds for it.
+	// killTimeout bounds the wait for the server's end, which takes
+	// milliseconds.
 	killTimeout  = 10 * time.Second
 	pollInterval = 50 * time.Millisecond
 )
 
-// errLate marks a start that a second attempt would not quicken.
+// errLate is the error of a start for which a second attempt would not help.
 var errLate = errors.New("no server within the time limit")
 
-// Firestore returns the address of a Firestore emulator that lives until the test ends.
+// Firestore returns the address of a Firestore emulator that runs until the
+// test ends.
 func Firestore(t testing.TB) string {
 	t.Helper()
 	return emulator(t, "FIRESTORE_EMULATOR_HOST", "emulators", "firestore", "start")
 }
 
-// Bigtable returns the address of a Bigtable emulator that lives until the test ends. It collects garbage by the wall
-// clock: cells older than an age rule vanish, whatever clock the test uses.
+// Bigtable returns the address of a Bigtable emulator that runs until the test
+// ends. It collects garbage by the wall clock, whatever clock the test uses.
 func Bigtable(t testing.TB) string {
 	t.Helper()
 	return emulator(t, "BIGTABLE_EMULATOR_HOST", "beta", "emulators", "bigtable", "start")
 }
 
-// PubSub returns the address of a Pub/Sub emulator that lives until the test ends. It delivers pushes and retries them,
-// but never forwards to a dead-letter topic.
+// PubSub returns the address of a Pub/Sub emulator that runs until the test
+// ends. It delivers pushes and retries them, but never forwards to a
+// dead-letter topic.
 func PubSub(t testing.TB) string {
 	t.Helper()
 	return emulator(t, "PUBSUB_EMULATOR_HOST", "beta", "emulators", "pubsub", "start", "--project=affinity-test")
 }
 
-// emulator returns the address in the variable, or that of an emulator it starts with the gcloud command.
+// emulator returns the address in the variable, or that of an emulator it
+// starts with the gcloud command.
 func emulator(t testing.TB, variable string, command ...string) string {
 	t.Helper()
 	if host := os.Getenv(variable); host != "" {
@@ -96,7 +107,8 @@ func start(dir string, command []string) (*process, error) {
 	return nil, errors.Join(failures...)
 }
 
-// process is a running emulator: gcloud, and the server it started, in a session of their own.
+// process is a running emulator: gcloud and the server that it started, in a
+// session of their own.
 type process struct {
 	addr   string
 	cmd    *exec.Cmd
@@ -105,11 +117,13 @@ type process struct {
 	output string        // the file that holds what gcloud printed
 }
 
-// leashed runs a command and ends its whole process group when file descriptor 3 reaches its end. A test binary that is
-// killed or times out runs no cleanup, and its emulator would otherwise stay behind for ever.
+// leashed runs a command and kills its process group when file descriptor 3 is
+// closed. A test binary that is killed or times out runs no cleanup, and would
+// otherwise leave its emulator running.
 const leashed = `{ read -r _ <&3; kill -KILL -$$; } & exec "$@" 3<&-`
 
-// startOnce starts the emulator on one free port and waits until it accepts connections.
+// startOnce starts the emulator on one free port and waits until it accepts
+// connections.
 func startOnce(dir string, command []string) (*process, error) {
 	addr, err := freeAddr()
 	if err != nil {
@@ -130,7 +144,8 @@ func startOnce(dir string, command []string) (*process, error) {
 	cmd := exec.Command("sh", append(args, "--host-port="+addr)...)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.ExtraFiles = []*os.File{end}
-	// gcloud leaves the process group it was started in, unless it leads a session.
+	// gcloud leaves the process group it was started in, unless it leads a
+	// session.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		leash.Close()
@@ -138,7 +153,7 @@ func startOnce(dir string, command []string) (*process, error) {
 	}
 	p := &process{addr: addr, cmd: cmd, ended: make(chan struct{}), leash: leash, output: output.Name()}
 	go func() {
-		// How gcloud ended says nothing that its output does not; that it ended is what counts.
+		// Its output says more than its exit code.
 		_ = cmd.Wait()
 		close(p.ended)
 	}()
@@ -159,7 +174,8 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// wait returns when the emulator accepts connections, or the reason why it will not.
+// wait returns when the emulator accepts connections, or the reason why it will
+// not.
 func (p *process) wait() error {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
@@ -176,7 +192,7 @@ func (p *process) wait() error {
 	return nil
 }
 
-// accepts tells whether the emulator accepts connections.
+// accepts reports whether the emulator accepts connections.
 func (p *process) accepts() bool {
 	conn, err := net.Dial("tcp", p.addr)
 	if err != nil {
@@ -196,9 +212,10 @@ func (p *process) lastOutput() string {
 	return strings.TrimSpace(string(b[max(0, len(b)-most):]))
 }
 
-// kill ends gcloud and every process it started, and returns when the server is gone.
+// kill ends gcloud and every process it started, and returns when the server is
+// gone.
 func (p *process) kill() {
-	// The one error there can be is that all of them have ended.
+	// It fails only if all processes have ended.
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	p.leash.Close()
 	<-p.ended
