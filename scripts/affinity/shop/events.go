@@ -10,7 +10,7 @@ import (
 // HistoryDays is how far back the shop's history goes.
 const HistoryDays = 30
 
-// Event is one thing a user did, as POST /1/events takes it.
+// Event is an event as POST /1/events takes it.
 type Event struct {
 	EventType    string   `json:"eventType"`
 	EventSubtype string   `json:"eventSubtype,omitempty"`
@@ -21,7 +21,7 @@ type Event struct {
 	ObjectIDs    []string `json:"objectIDs"`
 }
 
-// The steps a visit is made of.
+// The steps of a visit.
 var (
 	viewed  = step{"view", "", "Product Viewed"}
 	clicked = step{"click", "", "Product Clicked"}
@@ -41,7 +41,8 @@ func (s step) event(token string, at time.Time, objects ...Object) Event {
 	return e
 }
 
-// History returns what happened in the HistoryDays before now, in the order of time. It ends ten minutes before now, where Live begins.
+// History returns the events of the HistoryDays before now, ordered by time. It
+// ends ten minutes before now, where Live begins.
 func (s *Shop) History(now time.Time) []Event {
 	r := s.random(streamHistory)
 	var events []Event
@@ -58,8 +59,8 @@ func (s *Shop) History(now time.Time) []Event {
 	return events
 }
 
-// Live returns count events of the last minutes before now, in the order of time, by the regulars of all personas in turn. Each is
-// newer than all of History(now).
+// Live returns count events of the last minutes before now, ordered by time, by
+// the regulars of all personas in turn. Each is newer than History(now).
 func (s *Shop) Live(now time.Time, count int) []Event {
 	r := s.random(streamLive)
 	apart := 5 * time.Minute / time.Duration(max(count, 1))
@@ -73,7 +74,8 @@ func (s *Shop) Live(now time.Time, count int) []Event {
 	return events
 }
 
-// sessions says how long ago each visit of a persona's user number n was. The regular comes every other day at a steady pace.
+// sessions returns how long ago each visit of a persona's user n was. The regular
+// comes every other day.
 func sessions(r *rand.Rand, n int) []time.Duration {
 	const day = 24 * time.Hour
 	var ago []time.Duration
@@ -89,8 +91,8 @@ func sessions(r *rand.Rand, n int) []time.Duration {
 	return ago
 }
 
-// visit is one session: products looked at, some clicked, fewer put in the cart, and now and then an order of what is in it.
-// It lasts at most 20 minutes.
+// visit is one session of at most 20 minutes: views of products, fewer clicks,
+// fewer additions to the cart, and sometimes an order of the cart.
 func visit(r *rand.Rand, taste *choice, token string, at time.Time) []Event {
 	var events []Event
 	var cart []Object
@@ -115,7 +117,7 @@ func visit(r *rand.Rand, taste *choice, token string, at time.Time) []Event {
 	return events
 }
 
-// oneOf is a step by how often each happens.
+// oneOf chooses a step by its frequency.
 func oneOf(r *rand.Rand) step {
 	switch p := r.Float64(); {
 	case p < 0.55:

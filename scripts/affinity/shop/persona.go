@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Persona is one kind of person, with a taste known beforehand.
+// Persona is a kind of visitor with a known taste.
 type Persona struct {
 	ID     string // also the beginning of its users' tokens
-	Taste  string // a sentence to hold a profile against
+	Taste  string // in a sentence, to compare a profile with
 	Phases []Phase
 }
 
-// Phase is what a persona loves from some day on, until its next phase.
+// Phase is what a persona loves from some day until its next phase.
 type Phase struct {
 	DaysAgo int      // how many days before the shop's clock it began
-	Loves   []Filter // at most one filter a facet
+	Loves   []Filter // at most one filter per facet
 }
 
-// phaseAt is the number of the phase in force so many days before the shop's clock.
+// phaseAt is the number of the phase so many days before the shop's clock.
 func (p Persona) phaseAt(daysAgo float64) int {
 	at := 0
 	for i, phase := range p.Phases {
@@ -53,8 +53,8 @@ func personas() []Persona {
 	}
 }
 
-// How much likelier an object is chosen for carrying a loved value. The category weighs most: people come for a thing, then choose
-// the brand and the colour.
+// How much more often an object with a loved value is chosen. The category weighs
+// most: visitors come for a kind of product, then choose brand and color.
 func pull(facet string) float64 {
 	switch facet {
 	case "categories.lvl0":
@@ -66,7 +66,7 @@ func pull(facet string) float64 {
 	}
 }
 
-// choice is a distribution over the objects: cumulative weights, one an object.
+// choice is a distribution over the objects: a cumulative weight per object.
 type choice struct {
 	objects []Object
 	upTo    []float64

@@ -1,8 +1,10 @@
-// Package shop simulates a shop and the people in it: a catalogue of some three hundred products, kinds of people with a known taste
-// (personas), a month of their views, clicks, carts and orders, and the next few minutes of them. It exists so that a profile can be
-// judged by eye: whoever knows the persona knows what the profile ought to say. It is separate from the command line tool because it
-// knows nothing of engines or HTTP: it makes objects and events, and keeps no data anywhere. The same seed and the same clock give the
-// same bytes.
+// Package shop simulates a shop and its visitors: a catalog of some three hundred
+// products, kinds of visitors with a known taste (personas), a month of their
+// views, clicks, carts and orders, and a few minutes of live events. A person who
+// reads the taste of a persona can judge the profile by eye.
+//
+// It is separate because it knows neither engines nor HTTP: it makes objects and
+// events and keeps no data. The same seed and clock give the same bytes.
 package shop
 
 import (
@@ -11,24 +13,25 @@ import (
 	"slices"
 )
 
-// UsersPerPersona is how many users of each persona the shop has. The first of each, number 0, is its regular: a session every other day.
+// UsersPerPersona is how many users each persona has. User 0 is the regular, with
+// a session every other day.
 const UsersPerPersona = 100
 
-// Index is the index that the shop's objects and events belong to.
+// Index is the index of the shop's objects and events.
 const Index = "products"
 
-// Shop is one simulated shop: what it sells and who comes. It is immutable once made.
+// Shop is one simulated shop with its products and personas. It is immutable.
 type Shop struct {
 	seed     uint64
 	objects  []Object
 	personas []Persona
-	choices  map[string][]*choice // persona id -> one distribution over the objects a phase
+	choices  map[string][]*choice // persona id -> a distribution over the objects per phase
 }
 
-// New makes the shop of that seed.
+// New returns the shop of a seed.
 func New(seed uint64) *Shop {
 	s := &Shop{seed: seed, personas: personas(), choices: map[string][]*choice{}}
-	s.objects = catalogue(s.random(streamCatalogue))
+	s.objects = catalog(s.random(streamCatalog))
 	for _, p := range s.personas {
 		for _, phase := range p.Phases {
 			s.choices[p.ID] = append(s.choices[p.ID], newChoice(s.objects, phase.Loves))
@@ -37,13 +40,13 @@ func New(seed uint64) *Shop {
 	return s
 }
 
-// Objects returns the catalogue, in the order of its ids.
+// Objects returns the catalog, ordered by id.
 func (s *Shop) Objects() []Object { return slices.Clone(s.objects) }
 
-// Personas returns the kinds of people who come, always in the same order.
+// Personas returns the kinds of visitors, always in the same order.
 func (s *Shop) Personas() []Persona { return slices.Clone(s.personas) }
 
-// Persona returns the persona with that id; false when there is none.
+// Persona returns the persona with that id, and whether it exists.
 func (s *Shop) Persona(id string) (Persona, bool) {
 	i := slices.IndexFunc(s.personas, func(p Persona) bool { return p.ID == id })
 	if i < 0 {
@@ -55,9 +58,10 @@ func (s *Shop) Persona(id string) (Persona, bool) {
 // UserToken is the token of a persona's user number n, counted from 0.
 func UserToken(personaID string, n int) string { return fmt.Sprintf("%s-%03d", personaID, n) }
 
-// Each use of chance has its own stream of the seed, so that asking for one thing never changes another.
+// Each use of randomness has its own stream of the seed, so that one call never
+// changes the result of another.
 const (
-	streamCatalogue = iota + 1
+	streamCatalog = iota + 1
 	streamHistory
 	streamLive
 )

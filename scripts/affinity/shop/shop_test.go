@@ -25,7 +25,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	everything := func(seed uint64, live int) []byte {
 		s := shop.New(seed)
 		if live > 0 {
-			s.Live(clock, live) // what was asked for before must not matter
+			s.Live(clock, live) // an earlier call must not change a later one
 		}
 		return bytes.Join([][]byte{encode(t, s.Objects()), encode(t, s.History(clock)), encode(t, s.Live(clock, 50))}, nil)
 	}
@@ -37,7 +37,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-func TestCatalogue(t *testing.T) {
+func TestCatalog(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
 	for _, o := range shop.New(1).Objects() {
@@ -52,7 +52,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	if len(ids) < 290 || len(ids) > 320 {
-		t.Errorf("the catalogue holds %d objects, want some 300", len(ids))
+		t.Errorf("the catalog holds %d objects, want some 300", len(ids))
 	}
 }
 
@@ -81,7 +81,7 @@ func TestHistoryIsAMonthInOrder(t *testing.T) {
 		}
 		for _, id := range e.ObjectIDs {
 			if !objects[id] {
-				t.Fatalf("event %d names object %s, which is not in the catalogue", i, id)
+				t.Fatalf("event %d names object %s, which is not in the catalog", i, id)
 			}
 		}
 	}
@@ -91,7 +91,8 @@ func TestHistoryIsAMonthInOrder(t *testing.T) {
 	}
 }
 
-// In every phase of every persona, the value seen most in each facet it has a love in is the loved one.
+// In every phase of every persona, the most frequent value of a facet is the one
+// that the persona loves.
 func TestEventsShowTheTaste(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// Object is one product as the catalogue route takes it.
+// Object is one product as the catalog route takes it.
 type Object struct {
 	ObjectID   string     `json:"objectID"`
 	Name       string     `json:"name"`
@@ -16,7 +16,7 @@ type Object struct {
 	Tags       []string   `json:"tags"`
 }
 
-// Categories is the path of a product in the shop's tree, one level a key.
+// Categories is the path of a product in the shop's tree, a key per level.
 type Categories struct {
 	Lvl0 string `json:"lvl0"`
 	Lvl1 string `json:"lvl1"`
@@ -50,17 +50,18 @@ func (o Object) carries(f Filter) bool {
 	return false
 }
 
-// department is one top category and what is sold in it. A brand has a house style: its price band and its tag stand at its own place
-// in the lists beside it.
+// department is a top category and its products. Each brand has a price band and
+// a tag: those at its place in the lists beside it.
 type department struct {
 	name   string
 	kinds  []string
 	brands []string
 	prices []string
-	tags   []string // one a brand, and one for any
+	tags   []string // one per brand, and one for all
 }
 
-// objectsPerDepartment holds every pair of a department's three brands and the six colours at least twice.
+// objectsPerDepartment has each pair of the three brands and six colors at least
+// twice.
 const objectsPerDepartment = 38
 
 func departments() []department {
@@ -84,9 +85,10 @@ func departments() []department {
 	}
 }
 
-// catalogue goes round brands and colours in step, so that every seed has products for every taste. Chance decides the
-// second tag, and the price of those beyond the first of each pair.
-func catalogue(r *rand.Rand) []Object {
+// catalog cycles through brands and colors, so that every seed has products for
+// every taste. The second tag is random, and so is the price of all but the first
+// product of each pair.
+func catalog(r *rand.Rand) []Object {
 	colors := []string{"Black", "White", "Blue", "Green", "Red", "Yellow"}
 	var objects []Object
 	for d, dep := range departments() {
