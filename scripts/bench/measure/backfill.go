@@ -16,39 +16,38 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Backfill says of how many rows to measure the backfill of a move from narrow to wide.
+// Backfill measures the backfill of a migration from narrow to wide rows.
 type Backfill struct {
-	Users, Events int // events a user
-	Repeat        int // measurements, of which the median counts
+	Users, Events int // events per user
+	Repeat        int // measurements; the median counts
 	Common
 }
 
-// Bars of a backfill: how fast it is by the side of copying the same rows as they are, and how many events a second one core turns
-// from one schema into the other.
+// Targets of a backfill: its speed relative to reading and writing the same rows,
+// and how many events per second one core converts.
 const (
 	BackfillBar  = 0.6
 	TransformBar = 200_000
 )
 
-// BackfillReport is what came of it; its JSON form is what --json prints.
+// BackfillReport is the outcome. --json prints it as it is.
 type BackfillReport struct {
 	Machine   Machine `json:"machine"`
 	InProcess bool    `json:"inProcess"`
 	Users     int     `json:"users"`
-	Events    int     `json:"events"` // a user
+	Events    int     `json:"events"` // per user
 	Repeat    int     `json:"repeat"`
 	Workers   int     `json:"workers"`
 
-	// Backfill is the engine's job end to end. ReadAndWrite reads the rows that it
-	// reads, and then writes the rows that it writes, made beforehand. Copy reads the
-	// same rows and writes them as they are, which are two cells each in place of nine.
-	// They take turns.
+	// Backfill is the engine's job from start to end. ReadAndWrite reads the same rows
+	// and then writes the same rows, which were prepared. Copy reads the same rows and
+	// writes them as they are, with two cells instead of nine. The three take turns.
 	Backfill     RowRate `json:"backfill"`
 	ReadAndWrite RowRate `json:"readAndWrite"`
 	Copy         RowRate `json:"copy"`
-	// Ratio is how fast the backfill is by the side of ReadAndWrite, RatioToCopy by
-	// that of Copy: the median of the turns, since what disturbs one disturbs all that
-	// are measured in it.
+	// Ratio is the speed of the backfill relative to ReadAndWrite, RatioToCopy relative
+	// to Copy. Each is the median over the turns: a disturbance affects all
+	// measurements of its turn.
 	Ratio       float64 `json:"ratio"`
 	RatioToCopy float64 `json:"ratioToCopy"`
 	RatioBar    float64 `json:"ratioBar"`
@@ -58,7 +57,7 @@ type BackfillReport struct {
 	TransformBar float64 `json:"transformBar"`
 }
 
-// RowRate is how fast rows were gone through in the median run.
+// RowRate is how fast the median run processed rows.
 type RowRate struct {
 	EventsPerSecond  float64   `json:"eventsPerSecond"`
 	Seconds          float64   `json:"seconds"`
@@ -68,12 +67,12 @@ type RowRate struct {
 	PeakHeapBytes    uint64    `json:"peakHeapBytes"`
 }
 
-// Check returns a FlagError for what cannot be measured.
+// Check returns a FlagError for a value out of range.
 func (o Backfill) Check() error {
 	return Recompute{Users: o.Users, Events: o.Events, Facets: usualFacets, Values: usualValues, Selected: usualSelected, Repeat: o.Repeat, Readers: Readers}.Check()
 }
 
-// Run measures. An error may also mean that the move's own verification found the logs different.
+// Run measures. It fails if the migration's verification finds a difference.
 func (o Backfill) Run(ctx context.Context, start Starter) (report BackfillReport, err error) {
 	if err := o.Check(); err != nil {
 		return BackfillReport{}, err
@@ -83,7 +82,7 @@ func (o Backfill) Run(ctx context.Context, start Starter) (report BackfillReport
 		return BackfillReport{}, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	m := moving{c: c, d: newDataset(shape{users: o.Users, events: o.Events, facets: usualFacets, selected: usualSelected, values: usualValues})}
+	m := migratingLog{c: c, d: newDataset(shape{users: o.Users, events: o.Events, facets: usualFacets, selected: usualSelected, values: usualValues})}
 	o.progress("loading %d users of %d events", o.Users, o.Events)
 	if err := m.load(ctx); err != nil {
 		return BackfillReport{}, fmt.Errorf("load the narrow log: %w", err)
@@ -110,11 +109,11 @@ func (o Backfill) Run(ctx context.Context, start Starter) (report BackfillReport
 	return report, nil
 }
 
-// backfillRuns are the measurements.
+// backfillRuns are the runs of each measurement.
 type backfillRuns struct{ backfills, writes, copies []taken }
 
-// measure takes turns, each time into empty tables.
-func (o Backfill) measure(ctx context.Context, m *moving) (runs backfillRuns, err error) {
+// measure runs all measurements in turns, each into empty tables.
+func (o Backfill) measure(ctx context.Context, m *migratingLog) (runs backfillRuns, err error) {
 	for range o.Repeat {
 		o.progress("copy")
 		if err := m.empty(ctx, tableCopies); err != nil {
@@ -142,8 +141,8 @@ func (o Backfill) measure(ctx context.Context, m *moving) (runs backfillRuns, er
 	return runs, nil
 }
 
-// begin empties the wide log and begins a move to it.
-func (m *moving) begin(ctx context.Context) error {
+// begin empties the wide log and starts a migration to it.
+func (m *migratingLog) begin(ctx context.Context) error {
 	if err := m.empty(ctx, tableWide); err != nil {
 		return err
 	}
@@ -154,60 +153,60 @@ func (m *moving) begin(ctx context.Context) error {
 		return err
 	}
 	m.queue = &tasks{}
-	m.mover = migration.New(job.Runner{
-		// As many shards as there are lanes for.
-		Config: job.Config{ShardUsers: max(1, (m.d.users+moveShards-1)/moveShards), Budget: time.Minute, Attempts: 1},
+	m.migrator = migration.New(job.Runner{
+		// As many shards as run at a time.
+		Config: job.Config{ShardUsers: max(1, (m.d.users+migrationShards-1)/migrationShards), Budget: time.Minute, Attempts: 1},
 		Jobs:   job.NewMemory(), Apps: apps, Queue: m.queue, Users: m.c.store,
 		Now: func() time.Time { return instant }, Log: slog.New(slog.DiscardHandler),
 	}, apps, m.c.store)
-	_, err := m.mover.Start(ctx, appID, schema.Wide)
+	_, err := m.migrator.Start(ctx, appID, schema.Wide)
 	return err
 }
 
-// backfill is the whole job, from its order to its end.
-func (m *moving) backfill(ctx context.Context) error {
-	if _, err := m.mover.Backfill(ctx, appID, 0); err != nil {
+// backfill runs the whole job.
+func (m *migratingLog) backfill(ctx context.Context) error {
+	if _, err := m.migrator.Backfill(ctx, appID, 0); err != nil {
 		return err
 	}
-	s, err := m.carryOut(ctx)
+	s, err := m.runJob(ctx)
 	if err == nil && s.Job.Totals.Changed != m.rows() {
 		err = fmt.Errorf("%d rows were copied, want %d: %v", s.Job.Totals.Changed, m.rows(), s.Faults)
 	}
 	return err
 }
 
-// verify has the engine compare the logs.
-func (m *moving) verify(ctx context.Context) error {
-	if _, err := m.mover.Verify(ctx, appID); err != nil {
+// verify runs the migration's verification.
+func (m *migratingLog) verify(ctx context.Context) error {
+	if _, err := m.migrator.Verify(ctx, appID); err != nil {
 		return err
 	}
-	s, err := m.carryOut(ctx)
+	s, err := m.runJob(ctx)
 	if err == nil && (s.Job.Totals.Events != m.rows() || s.Job.Totals.Faulty != 0) {
 		err = fmt.Errorf("the logs differ after the backfill: %d rows compared, want %d; %v", s.Job.Totals.Events, m.rows(), s.Faults)
 	}
 	return err
 }
 
-// carryOut works on what the job of the move has ordered, until it is done.
-func (m *moving) carryOut(ctx context.Context) (migration.Status, error) {
-	if err := m.queue.work(ctx, m.mover.Runner); err != nil {
+// runJob runs the tasks of the migration's job until it is done.
+func (m *migratingLog) runJob(ctx context.Context) (migration.Status, error) {
+	if err := m.queue.work(ctx, m.migrator.Runner); err != nil {
 		return migration.Status{}, err
 	}
-	s, err := m.mover.Status(ctx, appID)
+	s, err := m.migrator.Status(ctx, appID)
 	if err == nil && s.Job.State != job.Done {
 		err = fmt.Errorf("job %s is %s: %s", s.Job.ID, s.Job.State, s.Job.Error)
 	}
 	return s, err
 }
 
-func (m *moving) rows() int64 { return int64(m.d.users) * int64(m.d.shape.events) }
+func (m *migratingLog) rows() int64 { return int64(m.d.users) * int64(m.d.shape.events) }
 
-func (m *moving) rate(t taken) RowRate {
+func (m *migratingLog) rate(t taken) RowRate {
 	return RowRate{EventsPerSecond: ratio(float64(m.rows()), t.seconds), Seconds: t.seconds, Walls: t.walls, ClientCPUSeconds: t.cpu,
 		BytesReceived: t.received, PeakHeapBytes: t.peakHeap}
 }
 
-// turnByTurn is how many times as long the one took as the other, the median of the turns.
+// turnByTurn is the ratio of two durations: the median over the turns.
 func turnByTurn(one, other RowRate) float64 {
 	var ratios []float64
 	for i := range one.Walls {

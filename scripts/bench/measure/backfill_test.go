@@ -13,7 +13,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// The backfill copies all rows, and the move's own verification finds the logs the same: Run fails otherwise.
+// The backfill copies all rows and the verification finds no difference: else Run
+// fails.
 func TestBackfill(t *testing.T) {
 	report, err := Backfill{Users: 9, Events: 12, Repeat: 2, Common: Common{InProcess: true}}.Run(t.Context(), InProcess)
 	if err != nil {
@@ -21,7 +22,7 @@ func TestBackfill(t *testing.T) {
 	}
 	for name, r := range map[string]RowRate{"backfill": report.Backfill, "read and write": report.ReadAndWrite, "copy": report.Copy} {
 		if r.EventsPerSecond <= 0 || r.Seconds <= 0 || r.ClientCPUSeconds <= 0 || r.BytesReceived <= 0 || r.PeakHeapBytes == 0 || len(r.Walls) != 2 {
-			t.Errorf("%s: something is missing: %+v", name, r)
+			t.Errorf("%s: a value is missing: %+v", name, r)
 		}
 	}
 	if report.Ratio <= 0 || report.RatioToCopy <= 0 || report.Transform <= 0 {
@@ -36,10 +37,11 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
-// What is written beside the backfill is what the backfill writes, and the copy is what there was: otherwise they do not compare.
-func TestTheSameRowsAreWritten(t *testing.T) {
+// ReadAndWrite writes the rows that the backfill writes, and Copy the rows that it
+// reads. Else the measurements would not compare.
+func TestComparedRowsAreEqual(t *testing.T) {
 	ctx, c := t.Context(), testClient(t)
-	m := moving{c: c, d: newDataset(shape{users: 5, events: 7, facets: 3, selected: 1, values: 2})}
+	m := migratingLog{c: c, d: newDataset(shape{users: 5, events: 7, facets: 3, selected: 1, values: 2})}
 	if err := m.load(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func TestTheSameRowsAreWritten(t *testing.T) {
 	}
 }
 
-// allRows are the rows of a table by their keys.
+// allRows returns the rows of a table by key.
 func allRows(ctx context.Context, t *testing.T, c *client, table string) map[string]bigtable.Row {
 	t.Helper()
 	rows := map[string]bigtable.Row{}
@@ -79,10 +81,10 @@ func allRows(ctx context.Context, t *testing.T, c *client, table string) map[str
 	return rows
 }
 
-// A log that the move finds different fails the benchmark.
+// The benchmark fails if the verification finds a difference.
 func TestBackfillFails(t *testing.T) {
 	ctx, c := t.Context(), testClient(t)
-	m := moving{c: c, d: newDataset(shape{users: 2, events: 3, facets: 1, selected: 1, values: 1})}
+	m := migratingLog{c: c, d: newDataset(shape{users: 2, events: 3, facets: 1, selected: 1, values: 1})}
 	if err := m.load(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func TestBackfillFails(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.mover.SetPauses(0)
+	m.migrator.SetPauses(0)
 	m.d.users = 3
 	if err := m.verify(ctx); err == nil || !strings.Contains(err.Error(), "6 rows compared, want 9") {
 		t.Errorf("%v", err)
@@ -105,7 +107,7 @@ func TestBackfillFails(t *testing.T) {
 	var flag FlagError
 	for _, o := range []Backfill{{Users: 0, Events: 1, Repeat: 1}, {Users: 1, Events: 0, Repeat: 1}, {Users: 1, Events: 1, Repeat: 0}} {
 		if _, err := o.Run(ctx, nil); !errors.As(err, &flag) {
-			t.Errorf("%+v: %v, want a flag's fault", o, err)
+			t.Errorf("%+v: %v, want a FlagError", o, err)
 		}
 	}
 }

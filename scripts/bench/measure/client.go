@@ -18,23 +18,24 @@ const (
 	maxMessage                    = 256 << 20
 )
 
-// client is all that speaks to a server, over one connection that counts what comes in.
+// client holds all clients of a server. They share one connection, which counts
+// the received bytes.
 type client struct {
 	server  Server
 	conn    *grpc.ClientConn
 	traffic *traffic
 	admin   *bigtable.AdminClient
 	raw     *bigtable.Client
-	// store asks the server to sift columns, whole has it send all of them. Both
-	// write as they would to Bigtable.
+	// store has the server filter columns, whole receives all columns. Both write as
+	// they do to Bigtable.
 	store, whole *store.Store
-	version      int64 // of the strategy, one more with each recompute
+	version      int64 // of the strategy; each recompute increments it
 }
 
-// sifted is more columns than any strategy here names.
+// sifted is a limit above the number of columns of any strategy here.
 const sifted = 1 << 20
 
-// openClient starts a server and makes the tables.
+// openClient starts a server and creates the tables.
 func openClient(ctx context.Context, start Starter) (*client, error) {
 	server, err := start(ctx)
 	if err != nil {
@@ -74,7 +75,8 @@ func (c *client) open(ctx context.Context) (err error) {
 	return err
 }
 
-// createTables makes the tables without garbage collection, which would walk them during a measurement.
+// createTables creates the tables without garbage collection, which would scan
+// them during a measurement.
 func (c *client) createTables(ctx context.Context) error {
 	tables, err := store.Tables()
 	if err != nil {
@@ -93,7 +95,7 @@ func (c *client) createTables(ctx context.Context) error {
 	return nil
 }
 
-// close ends the connection and the server. The clients share the connection and have nothing else to give back.
+// close ends the connection, which all clients share, and the server.
 func (c *client) close() error {
 	var err error
 	if c.conn != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cpuTime is the processor time that this process has used, in user and system mode.
+// cpuTime is the processor time of this process, user and system.
 func cpuTime() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

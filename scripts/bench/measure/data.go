@@ -18,22 +18,23 @@ import (
 
 const (
 	seed       = 42
-	vocabulary = 100 // values of a facet
-	zipf       = 1.1 // how much more often the first of them comes
+	vocabulary = 100 // values per facet
+	zipf       = 1.1 // exponent of their frequencies
 	windowDays = 90
 	halfLife   = 30 // days
 	dayMS      = 24 * 60 * 60 * 1000
-	// youngest is the age in ms of the newest event there can be: what is younger is left out of histories.
+	// youngest is the minimum age of an event in ms. Histories leave out younger ones.
 	youngest = 2 * 60 * 1000
 )
 
-// instant is the clock of every measurement, so that data and scores are the same on every day.
+// instant is the clock of every measurement, so that data and scores are the same
+// every day.
 var instant = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// window is what counts: all events of the data set.
+// window holds all events of the data set.
 var window = affinity.Window{Now: instant.UnixMilli(), RetentionDays: windowDays}
 
-// kinds are the events of the data set, all of which score.
+// kinds are the types and names of the events. All of them score.
 var kinds = []strategy.EventScore{
 	{EventType: event.View, EventName: "Product Viewed", Score: 10},
 	{EventType: event.View, EventName: "Category Viewed", Score: 3},
@@ -49,20 +50,21 @@ var kinds = []strategy.EventScore{
 
 var facetNames = []string{"brand", "category", "color", "material", "size", "style", "season", "price"}
 
-// shape is what the data set is made of.
+// shape says how large the data set is.
 type shape struct {
-	users, events    int // events a user
-	facets, selected int // selected: those the strategy scores
-	values           int // the most values of one facet in one event
+	users, events    int // events per user
+	facets, selected int // selected: facets that the strategy scores
+	values           int // maximum values per facet and event
 }
 
-// dataset makes users' events, each user's by himself: the same for the same shape on every machine.
+// dataset generates events, independently for each user. The same shape gives the
+// same events on every machine.
 type dataset struct {
 	shape
 	strategy   strategy.Strategy
 	names      []string   // by facet
 	vocabulary [][]string // by facet, then value
-	shares     []float64  // of the values, summed up
+	shares     []float64  // of the values, cumulative
 }
 
 // entry is one event with its id.
@@ -99,7 +101,7 @@ func newDataset(s shape) *dataset {
 // user is the token of a user. Tokens sort by number.
 func (d *dataset) user(i int) string { return fmt.Sprintf("user-%07d", i) }
 
-// events returns the events of a user, in the order of his log, in the memory of into.
+// events returns the events of a user in the order of the log. It reuses into.
 func (d *dataset) events(i int, into []entry) []entry {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
 	shift := make([]int, d.facets)

@@ -21,8 +21,8 @@ func shapes() *rapid.Generator[shape] {
 	})
 }
 
-// What a user did does not depend on who was asked for before, or in whose memory.
-func TestEventsAreTheSameEachTime(t *testing.T) {
+// The events of a user do not depend on earlier calls or on reused memory.
+func TestEventsAreReproducible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := shapes().Draw(t, "shape")
 		one, other := newDataset(s), newDataset(s)
@@ -31,15 +31,15 @@ func TestEventsAreTheSameEachTime(t *testing.T) {
 		memory := one.events(j, nil)
 		before := slices.Clone(one.events(i, nil))
 		if diff := cmp.Diff(before, other.events(i, memory)); diff != "" {
-			t.Fatalf("user %d differs in used memory (-fresh +used):\n%s", i, diff)
+			t.Fatalf("user %d differs in reused memory (-fresh +used):\n%s", i, diff)
 		}
 		if i != j && cmp.Equal(before, one.events(j, nil)) {
-			t.Fatalf("users %d and %d did the same", i, j)
+			t.Fatalf("users %d and %d have the same events", i, j)
 		}
 	})
 }
 
-func TestEventsAreOfTheirShape(t *testing.T) {
+func TestEventsHaveShape(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := shapes().Draw(t, "shape")
 		d := newDataset(s)
@@ -56,7 +56,7 @@ func TestEventsAreOfTheirShape(t *testing.T) {
 				t.Fatalf("event %d at %d is outside the window or out of order", i, e.Time)
 			}
 			if ids[e.ID] {
-				t.Fatalf("id %s comes twice", e.ID)
+				t.Fatalf("duplicate id %s", e.ID)
 			}
 			ids[e.ID] = true
 			checkCounts(t, d, e.Counts)
@@ -83,8 +83,9 @@ func checkCounts(t *rapid.T, d *dataset, counts []affinity.Count) {
 	}
 }
 
-// The data is stored nowhere, so that figures of two versions compare only if both made the same. This is what it is.
-func TestTheDataSetStays(t *testing.T) {
+// The data is generated for every run, so results of two versions compare only if
+// both generate this data.
+func TestDataSetIsStable(t *testing.T) {
 	d := newDataset(shape{users: 1000, events: 300, facets: 8, selected: 3, values: 2})
 	e := d.events(7, nil)[42]
 	got := []any{e.Time, e.ID, string(e.Type), e.Name, e.Counts[0].Value, len(e.Counts)}

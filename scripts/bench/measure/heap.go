@@ -8,42 +8,43 @@ import (
 	"text/tabwriter"
 )
 
-// Heap says for how many users to look at the memory of a recompute from histories: that many, and a tenth of them.
+// Heap measures the memory of a recompute from histories, for a tenth of the users
+// and for all.
 type Heap struct {
-	Users, Events int // events a user
+	Users, Events int // events per user
 	Common
 }
 
-// HeapBar is what a recompute may have on its heap, in bytes, however many the users.
+// HeapBar is the maximum heap of a recompute in bytes, for any number of users.
 const HeapBar = 256 << 20
 
-// HeapReport is what came of it; its JSON form is what --json prints.
+// HeapReport is the outcome. --json prints it as it is.
 type HeapReport struct {
 	Machine   Machine   `json:"machine"`
-	InProcess bool      `json:"inProcess"` // the heap is also the server's
+	InProcess bool      `json:"inProcess"` // the heap includes the server's
 	BarBytes  int64     `json:"barBytes"`
 	Runs      []HeapRun `json:"runs"`
 }
 
-// HeapRun is one recompute of all users in one call, profiles written.
+// HeapRun is one recompute of all users in one call, with writes.
 type HeapRun struct {
 	Users          int     `json:"users"`
-	Events         int     `json:"events"` // a user
+	Events         int     `json:"events"` // per user
 	Seconds        float64 `json:"seconds"`
 	UsersPerSecond float64 `json:"usersPerSecond"`
-	PeakHeapBytes  uint64  `json:"peakHeapBytes"` // of the client; objects, and garbage that is not yet collected
+	PeakHeapBytes  uint64  `json:"peakHeapBytes"` // of the client, with garbage that is not collected yet
 	BytesReceived  int64   `json:"bytesReceived"`
 	LoadSeconds    float64 `json:"loadSeconds"`
 }
 
-// Facets of the users of a soak: they are to be many, not large.
+// soakFacets is small: there are many users with little data.
 const soakFacets = 3
 
-// Check returns a FlagError for what cannot be measured.
+// Check returns a FlagError for a value out of range.
 func (o Heap) Check() error {
 	switch {
-	case o.Users < 1 || o.Users > mostUsers:
-		return flagf("--users %d: must be 1 to %d", o.Users, mostUsers)
+	case o.Users < 1 || o.Users > maxUsers:
+		return flagf("--users %d: must be 1 to %d", o.Users, maxUsers)
 	case o.Events < 1:
 		return flagf("--events %d: must be 1 or more", o.Events)
 	}

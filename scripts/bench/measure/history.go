@@ -17,12 +17,13 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// historyTables are what folds leave: every user's row with a manifest, and his blocks. Of the log there is only what lies
-// outside the blocks: the rest is never read.
+// historyTables hold the result of folds: every user's row with a manifest, and
+// the blocks. The log holds only the events outside the blocks: the engine does
+// not read the others.
 var historyTables = tables{[]string{History}, loadHistories,
 	func(_ string, c *client, d *dataset, tail int) reader { return newHistoryReader(c, d, tail) }}
 
-// loaders write histories at once: each waits for the server most of the time.
+// loaders is how many writers load histories: each mostly waits for the server.
 const loaders = 16
 
 func loadHistories(ctx context.Context, c *client, d *dataset, tail int) error {
@@ -36,16 +37,16 @@ func loadHistories(ctx context.Context, c *client, d *dataset, tail int) error {
 	})
 }
 
-// folder writes histories.
+// folder writes the histories of users.
 type folder struct {
 	c       *client
 	builder *history.Builder
-	tail    int // newest events that stay in the log
+	tail    int // newest events that stay outside the blocks
 	blocks  []history.Block
 	writes  []store.BlockWrite
 }
 
-// fold writes a user's events as the engine leaves them that has folded all but the newest.
+// fold writes a user's events as a fold of all but the newest leaves them.
 func (f *folder) fold(ctx context.Context, user string, events []entry) error {
 	row, err := f.c.store.TakeTicket(ctx, appID, user)
 	if err != nil {
@@ -86,7 +87,7 @@ func (f *folder) fold(ctx context.Context, user string, events []entry) error {
 	return err
 }
 
-// block ends the block that is being built.
+// block completes the current block.
 func (f *folder) block(ticket int64, r history.Range) {
 	b := history.Block{Range: r, ID: history.BlockID{Ticket: ticket, N: len(f.blocks)}, Newest: f.builder.Newest(), Events: f.builder.Len()}
 	value := f.builder.AppendBlock(nil)
@@ -95,12 +96,12 @@ func (f *folder) block(ticket int64, r history.Range) {
 	f.writes = append(f.writes, store.BlockWrite{ID: b.ID, Newest: b.Newest, Value: value})
 }
 
-// benchApp is the app that everything is measured with.
+// benchApp is the app of all measurements.
 func benchApp(d *dataset) config.App {
 	return config.App{ID: appID, RetentionDays: windowDays, Strategy: d.strategy, Log: schema.Default()}
 }
 
-// unchanging is a configuration of one app that nobody changes.
+// unchanging is a configuration of one app that never changes.
 type unchanging struct {
 	config.Store
 	app config.App
@@ -110,15 +111,16 @@ func still(app config.App) config.Store { return unchanging{app: app} }
 
 func (u unchanging) App(context.Context, string) (config.App, error) { return u.app, nil }
 
-// historyReader recomputes with the engine itself. What lies outside the blocks it has sent whole: to sift a few rows, the
-// in-process server takes longer than all else together.
+// historyReader recomputes with the engine itself. It receives whole rows of
+// events outside the blocks: filtering a few rows takes the in-process server
+// longer than everything else.
 type historyReader struct {
 	c        *client
 	d        *dataset
 	app      config.App
 	compiled *affinity.Compiled
 	engine   *profile.Engine
-	tails    []store.UserRange // by user: what lies outside his blocks
+	tails    []store.UserRange // by user: the range outside the blocks
 }
 
 func newHistoryReader(c *client, d *dataset, tail int) *historyReader {
@@ -135,7 +137,7 @@ func newHistoryReader(c *client, d *dataset, tail int) *historyReader {
 	return r
 }
 
-// floor receives user rows and blocks, and of the log what lies outside them.
+// floor receives user rows, blocks, and the events outside the blocks.
 func (r *historyReader) floor(ctx context.Context) error {
 	table := r.c.raw.Open(store.TableHistories)
 	return eachShard(ctx, r.d.users, historyShard, func() func(context.Context, span) error {
@@ -157,7 +159,7 @@ func (r *historyReader) floor(ctx context.Context) error {
 	})
 }
 
-// recompute is one call for all users, as one shard of a recompute is.
+// recompute is one call for all users, like one shard of a recompute.
 func (r *historyReader) recompute(ctx context.Context, t *target) error {
 	app := r.app
 	app.StrategyVersion = t.version

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	judged    = 20   // users whose profiles are compared with the formula, affinity by affinity
+	judged    = 20   // users whose profiles are compared with the formula affinity by affinity
 	tolerance = 1e-9 // relative
 )
 
-// judge knows what profiles there must be.
+// judge holds the expected profiles.
 type judge struct {
 	first  []affinity.Profile // of the first users
-	scores float64            // of all users, added up
+	scores float64            // sum over all users
 	expect totals
 }
 
-// newJudge computes all profiles from the data set itself.
+// newJudge computes the expected profiles from the data set.
 func newJudge(ctx context.Context, d *dataset) (*judge, error) {
 	j := &judge{expect: totals{users: int64(d.users), events: int64(d.users) * int64(d.shape.events)}}
 	compiled := affinity.Compile(d.strategy)
@@ -55,7 +55,7 @@ func newJudge(ctx context.Context, d *dataset) (*judge, error) {
 	return j, err
 }
 
-// total checks what a recompute came to.
+// total checks the sums of a recompute.
 func (j *judge) total(t *target) error {
 	switch {
 	case t.total.users != j.expect.users:
@@ -66,7 +66,7 @@ func (j *judge) total(t *target) error {
 	return nil
 }
 
-// stored checks the profiles that a recompute has written last.
+// stored checks the profiles that the last recompute wrote.
 func (j *judge) stored(ctx context.Context, c *client, d *dataset) error {
 	total := 0.0
 	for from := 0; from < d.users; from += historyShard {
@@ -100,7 +100,7 @@ func (j *judge) stored(ctx context.Context, c *client, d *dataset) error {
 	return nil
 }
 
-// equal compares a profile with what the formula says.
+// equal compares a profile with the formula.
 func equal(got, want affinity.Profile) error {
 	if got.Known != want.Known || got.Anchor != want.Anchor || got.LastEventAt != want.LastEventAt || got.Until != want.Until {
 		return fmt.Errorf("known %t, anchor %d, last event %d, until %d; want %t, %d, %d, %d",
@@ -122,5 +122,5 @@ func equal(got, want affinity.Profile) error {
 	return nil
 }
 
-// same reports whether two scores are equal but for rounding.
+// same reports whether two scores are equal up to rounding.
 func same(a, b float64) bool { return math.Abs(a-b) <= tolerance*math.Max(math.Abs(a), math.Abs(b)) }

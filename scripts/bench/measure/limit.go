@@ -11,10 +11,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// limited is a Bigtable that reads no further than a request's limit. The in-process one collects and sorts all rows of a range
-// before it sends the first: to walk a million users some hundred at a time, it would go through all that follow at every step.
-// So the ends of such ranges are moved to where the limit is reached. Only rows are known here that began with a row
-// transaction, as user rows do.
+// limited is a Bigtable that stops reading at a request's limit. The in-process
+// one collects and sorts all rows of a range before it sends the first. A scan of
+// a million users in steps of some hundred would read all later rows at each step.
+// So limited ends the range where the limit is reached. It knows rows that began
+// with a row transaction, as user rows do.
 type limited struct {
 	mu     sync.Mutex
 	keys   map[string][]string // by table
@@ -31,7 +32,7 @@ func startLimited() (*bttest.Server, error) {
 	return s, nil
 }
 
-// unary takes note of rows as they come to be.
+// unary records the keys of new rows.
 func (l *limited) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if r, ok := req.(*bigtablepb.ReadModifyWriteRowRequest); ok {
 		l.mu.Lock()
@@ -53,7 +54,7 @@ type limitedStream struct {
 	l *limited
 }
 
-// RecvMsg shortens the range of a request that has a limit.
+// RecvMsg shortens the range of a request with a limit.
 func (s *limitedStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err

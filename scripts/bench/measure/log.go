@@ -11,7 +11,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// logTables are the engine's log in a layout. Of the readers the first has the server sift, the second receives whole rows.
+// logTables are the engine's log in a layout. For the first reader the server
+// filters columns; the second receives whole rows.
 func logTables(l schema.Layout, readers ...string) tables {
 	load := func(ctx context.Context, c *client, d *dataset, _ int) error { return loadLog(ctx, c, d, l) }
 	return tables{readers, load, func(name string, c *client, d *dataset, _ int) reader {
@@ -40,7 +41,7 @@ func loadLog(ctx context.Context, c *client, d *dataset, l schema.Layout) error 
 	})
 }
 
-// logEvents are a user's events as they are written to the log.
+// logEvents are a user's events in the form that the log takes.
 func logEvents(user string, events []entry) []store.LogEvent {
 	log := make([]store.LogEvent, len(events))
 	for i, e := range events {

@@ -15,20 +15,21 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// taken is what a measurement has found.
+// taken is the outcome of a measurement.
 type taken struct {
 	seconds  float64
 	cpu      float64 // seconds, user and system, of this process
 	received int64   // bytes of gRPC messages
 	allocs   uint64
-	peakHeap uint64    // bytes of objects, garbage included that is not yet collected
-	walls    []float64 // of all measurements, of which this is the median
+	peakHeap uint64    // bytes of objects, with garbage that is not collected yet
+	walls    []float64 // of all runs; this is the median
 }
 
-// short is a measurement that is preceded by one that does not count, until connection, caches and heap have settled.
-const short = 1.0 // seconds
+// short is the duration in seconds below which a measurement is preceded by a
+// warm-up: connection, caches and heap affect it most.
+const short = 1.0
 
-// repeat measures n times, and returns the measurement of the median wall time.
+// repeat measures n times and returns the run with the median wall time.
 func (c *client) repeat(n int, do func() error) (taken, error) {
 	first, err := c.measure(do)
 	if err != nil {
@@ -40,7 +41,8 @@ func (c *client) repeat(n int, do func() error) (taken, error) {
 	return c.more(n, do)
 }
 
-// more goes on measuring until there are n measurements, and returns that of the median wall time.
+// more measures until there are n runs, including all, and returns the one with
+// the median wall time.
 func (c *client) more(n int, do func() error, all ...taken) (taken, error) {
 	for len(all) < n {
 		t, err := c.measure(do)
@@ -52,7 +54,7 @@ func (c *client) more(n int, do func() error, all ...taken) (taken, error) {
 	return median(all), nil
 }
 
-// median is the measurement of the median wall time.
+// median is the run with the median wall time.
 func median(all []taken) taken {
 	var walls []float64
 	for _, t := range all {
@@ -84,7 +86,7 @@ func (c *client) measure(do func() error) (taken, error) {
 	}, err
 }
 
-// heapWatch looks at the heap now and then.
+// heapWatch samples the size of the heap.
 type heapWatch struct {
 	peak       uint64
 	quit, done chan struct{}
@@ -110,7 +112,7 @@ func watchHeap() *heapWatch {
 	return w
 }
 
-// stop returns the largest heap that was seen.
+// stop returns the largest sample.
 func (w *heapWatch) stop() uint64 {
 	close(w.quit)
 	<-w.done
@@ -127,10 +129,10 @@ func metric(name string) uint64 {
 	return s[0].Value.Uint64()
 }
 
-// traffic counts the bytes of gRPC messages that come in.
+// traffic counts the bytes of received gRPC messages.
 type traffic struct{ received atomic.Int64 }
 
-// HandleRPC counts.
+// HandleRPC adds the size of a received message.
 func (t *traffic) HandleRPC(_ context.Context, s stats.RPCStats) {
 	if in, ok := s.(*stats.InPayload); ok {
 		t.received.Add(int64(in.WireLength))
@@ -146,7 +148,8 @@ func (t *traffic) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Con
 // HandleConn does nothing.
 func (t *traffic) HandleConn(context.Context, stats.ConnStats) {}
 
-// profile begins a CPU profile of a reader, where one is wanted, and returns what ends it.
+// profile starts a CPU profile of the last reader if one was asked for. The
+// returned function ends it.
 func (o Recompute) profile(name string) (stop func() error, err error) {
 	if o.CPUProfile == "" || name != o.Readers[len(o.Readers)-1] {
 		return func() error { return nil }, nil

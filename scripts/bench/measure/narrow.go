@@ -14,8 +14,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// published is the layout of the published schema: a row app,user,time,id an event, one cell in it, whose family is the event's
-// type, its qualifier the event's name, its value a JSON list of filter counts.
+// published is the layout of the published schema: a row app,user,time,id per
+// event with one cell. Its family is the event's type, its qualifier the event's
+// name, its value a JSON list of filter counts.
 var published = schema.Of(schema.Narrow)
 
 // filterCount is an item of the list.
@@ -25,8 +26,8 @@ type filterCount struct {
 	Count      int    `json:"count"`
 }
 
-// loadPublished writes the data set to the engine's narrow log, and takes from it what the published schema does not have: events
-// as they were sent.
+// loadPublished writes the data set to the engine's narrow log and removes the
+// original events, which the published schema does not have.
 func loadPublished(ctx context.Context, c *client, d *dataset, _ int) error {
 	if err := loadLog(ctx, c, d, published); err != nil {
 		return err
@@ -37,7 +38,7 @@ func loadPublished(ctx context.Context, c *client, d *dataset, _ int) error {
 	return nil
 }
 
-// openPublished is the published reader, or the engine's own of the same rows.
+// openPublished returns the published reader, or the engine's for the same rows.
 func openPublished(name string, c *client, d *dataset, _ int) reader {
 	compiled := affinity.Compile(d.strategy)
 	if name == NarrowFast {
@@ -46,10 +47,11 @@ func openPublished(name string, c *client, d *dataset, _ int) reader {
 	return &narrowReader{c: c, d: d, compiled: compiled}
 }
 
-// decoder adds the filter counts of a cell's value to what was begun.
+// decoder appends the filter counts of a cell's value to a list.
 type decoder func(sections map[string]affinity.Section, value []byte, sc *affinity.Scorer) error
 
-// narrowJSON decodes with encoding/json, one Unmarshal a row into memory that is used again.
+// narrowJSON decodes with encoding/json, with one Unmarshal per row into reused
+// memory.
 func narrowJSON() decoder {
 	var list []filterCount
 	return func(sections map[string]affinity.Section, value []byte, sc *affinity.Scorer) error {
@@ -66,7 +68,7 @@ func narrowJSON() decoder {
 	}
 }
 
-// narrowReader recomputes from narrow rows as the published engine did.
+// narrowReader recomputes from narrow rows like the published engine.
 type narrowReader struct {
 	c        *client
 	d        *dataset
@@ -82,7 +84,7 @@ func (r *narrowReader) floor(ctx context.Context) error {
 	})
 }
 
-// rowsOf are the rows of some users, in any table of the log.
+// rowsOf is the range of some users' rows, in any table of the log.
 func rowsOf(d *dataset, sp span) bigtable.RowRange {
 	return bigtable.NewRange(appID+","+d.user(sp.from)+",", appID+","+d.user(sp.to)+",")
 }
@@ -105,7 +107,7 @@ func (r *narrowReader) recompute(ctx context.Context, t *target) error {
 	})
 }
 
-// narrowScan is one worker's state.
+// narrowScan is the state of one worker.
 type narrowScan struct {
 	reader   *narrowReader
 	decode   decoder
@@ -147,7 +149,7 @@ func (n *narrowScan) row(r bigtable.Row) bool {
 	return true
 }
 
-// facets are the sections of a column, which is family:qualifier.
+// facets returns the sections of a column, which is family:qualifier.
 func (n *narrowScan) facets(typ, column string) map[string]affinity.Section {
 	sections, ok := n.sections[column]
 	if !ok {
@@ -162,7 +164,7 @@ func (n *narrowScan) facets(typ, column string) map[string]affinity.Section {
 	return sections
 }
 
-// end hands the profile of the user over whose rows have passed.
+// end passes on the profile of the user whose rows have ended.
 func (n *narrowScan) end() {
 	if n.prefix != "" {
 		n.err = n.out.add(n.user, n.scorer, n.events)

@@ -17,7 +17,8 @@ import (
 
 const plotWidth, plotHeight = 6.5 * vg.Inch, 4 * vg.Inch
 
-// looks of the lines, in colors that everybody can tell apart; compact values are dashed, since they often lie on top of JSON.
+// looks of the lines, in colors for the color-blind. Compact values are dashed:
+// they often lie on top of JSON.
 var looks = map[string]struct {
 	color  color.RGBA
 	dashes []vg.Length
@@ -45,7 +46,8 @@ func (r SchemasReport) plot(scenario string, out io.Writer) error {
 	return err
 }
 
-// drawing is a scenario's plot: events in all to the right, seconds upwards, both by their logarithms, a line for each schema.
+// drawing is the plot of a scenario: the number of events on the x axis, seconds on
+// the y axis, both logarithmic, and a line per schema.
 func (r SchemasReport) drawing(scenario string) (*plot.Plot, error) {
 	lines := map[string]plotter.XYs{}
 	low, high := math.Inf(1), 0.0
@@ -54,7 +56,7 @@ func (r SchemasReport) drawing(scenario string) (*plot.Plot, error) {
 		if x.Scenario != scenario {
 			continue
 		}
-		seconds := max(x.Seconds, 1e-6) // a logarithm needs more than nothing
+		seconds := max(x.Seconds, 1e-6) // the logarithm of 0 does not exist
 		low, high = min(low, seconds), max(high, seconds)
 		lines[x.Schema] = append(lines[x.Schema], plotter.XY{X: float64(x.Users * x.Events), Y: seconds})
 		results = append(results, x)
@@ -78,7 +80,7 @@ func (r SchemasReport) drawing(scenario string) (*plot.Plot, error) {
 	return p, nil
 }
 
-// axes is a plot of one scenario's results without its lines.
+// axes is the plot of a scenario without its lines.
 func axes(results []SchemaResult) *plot.Plot {
 	p := plot.New()
 	first, last := results[0], results[len(results)-1]
@@ -107,7 +109,8 @@ func axes(results []SchemaResult) *plot.Plot {
 	return p
 }
 
-// decades are the marks of an axis from the power of ten below low to that above high, and its ends.
+// decades returns the ticks of an axis from the power of ten below low to the one
+// above high, and its ends.
 func decades(low, high float64) (ticks plot.ConstantTicks, from, to float64) {
 	first, last := int(math.Floor(math.Log10(low))), int(math.Floor(math.Log10(high)))+1
 	for n := first; n <= last; n++ {

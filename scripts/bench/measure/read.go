@@ -14,35 +14,35 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Read says what to read: profiles that have to be computed from the history of a user of so many events.
+// Read measures reads of profiles that must be computed from a user's history.
 type Read struct {
 	Events, Reads int
 	Common
 }
 
-// readUsers are read one after the other, again and again.
+// readUsers is how many users are read, in turn and repeatedly.
 const readUsers = 100
 
-// usualFacets, usualSelected and usualValues are those of the recompute's defaults.
+// Defaults of the recompute measurement.
 const (
 	usualFacets   = 8
 	usualSelected = 3
 	usualValues   = 2
 )
 
-// ReadReport is what came of it; its JSON form is what --json prints.
+// ReadReport is the outcome. --json prints it as it is.
 type ReadReport struct {
 	Machine   Machine `json:"machine"`
 	InProcess bool    `json:"inProcess"`
-	Events    int     `json:"events"` // of the user who is read
+	Events    int     `json:"events"` // of each user read
 	Reads     int     `json:"reads"`
 
-	// Whole is a read that computes and stores the profile, Rows the reads of the same user row and blocks alone, Write the
-	// write of the same profile alone. Each is one of its own, in turns.
+	// Whole is a read that computes and stores the profile. Rows only reads the same
+	// user row and blocks, Write only writes the same profile. The three take turns.
 	Whole Percentiles `json:"whole"`
 	Rows  Percentiles `json:"rows"`
 	Write Percentiles `json:"write"`
-	// OnTop is Whole less Rows, percentile by percentile.
+	// OnTop is Whole minus Rows for each percentile.
 	OnTop Percentiles `json:"onTop"`
 }
 
@@ -75,7 +75,7 @@ func (s stopwatch) percentiles() Percentiles {
 	return Percentiles{P50: float64(s.ValueAtQuantile(50)) / 1e3, P99: float64(s.ValueAtQuantile(99)) / 1e3}
 }
 
-// Check returns a FlagError for what cannot be measured.
+// Check returns a FlagError for a value out of range.
 func (o Read) Check() error {
 	switch {
 	case o.Events < 1:
@@ -123,8 +123,8 @@ type reading struct {
 	whole, rows, write stopwatch
 }
 
-// read reads one user's profile, which must be computed since the strategy is of another version, and then does by itself what
-// that did with Bigtable.
+// read reads one user's profile, which the engine computes because the strategy's
+// version changed, and then repeats the engine's requests to Bigtable alone.
 func (r *reading) read(ctx context.Context, user string) error {
 	app := r.reader.app
 	r.c.version++

@@ -26,37 +26,37 @@ import (
 const (
 	Narrow     = "narrow"      // published schema, encoding/json
 	NarrowFast = "narrow-fast" // the same rows, read by the engine
-	Wide       = "wide"        // the engine's log, sifted by the server
-	WideClient = "wide-client" // the engine's log, sifted by the client
+	Wide       = "wide"        // the engine's log, filtered by the server
+	WideClient = "wide-client" // the engine's log, filtered by the client
 	History    = "history"     // the engine's recompute from histories
 )
 
-// Readers are all of them, in the order of the report.
+// Readers lists all readers in the order of the report.
 var Readers = []string{Narrow, NarrowFast, Wide, WideClient, History}
 
-// appID is the app that everything belongs to.
+// appID is the app of the data set.
 const appID = "bench"
 
-// Recompute says what to recompute and how often.
+// Recompute measures recomputes of all profiles by different readers.
 type Recompute struct {
-	Users, Events    int // events a user, over 90 days
-	Facets, Selected int // facets stored, and of those scored
-	Values           int // the most values of a facet in an event
-	Tail             int // newest events of each user outside his history
-	Repeat           int // measurements, of which the median counts
+	Users, Events    int // events per user, over 90 days
+	Facets, Selected int // facets stored, and how many of them are scored
+	Values           int // maximum values per facet and event
+	Tail             int // newest events of each user outside the history
+	Repeat           int // measurements; the median counts
 	Readers          []string
 	CPUProfile       string // file for a CPU profile of the recomputes
 	Common
 }
 
-// Bounds of what can be asked for.
+// Bounds of the options.
 const (
-	mostUsers  = 10_000_000 // what tokens have digits for
-	mostFacets = 100        // what a strategy takes
-	mostValues = 20
+	maxUsers  = 10_000_000 // tokens have so many digits
+	maxFacets = 100        // of a strategy
+	maxValues = 20
 )
 
-// A FlagError is a value that cannot be measured; it names the flag.
+// A FlagError is a value out of range. It names the flag.
 type FlagError struct{ message string }
 
 // Error is the message.
@@ -64,17 +64,17 @@ func (e FlagError) Error() string { return e.message }
 
 func flagf(format string, args ...any) error { return FlagError{fmt.Sprintf(format, args...)} }
 
-// Check returns a FlagError for what cannot be measured.
+// Check returns a FlagError for a value out of range.
 func (o Recompute) Check() error {
 	switch {
-	case o.Users < 1 || o.Users > mostUsers:
-		return flagf("--users %d: must be 1 to %d", o.Users, mostUsers)
+	case o.Users < 1 || o.Users > maxUsers:
+		return flagf("--users %d: must be 1 to %d", o.Users, maxUsers)
 	case o.Events < 1:
 		return flagf("--events %d: must be 1 or more", o.Events)
-	case o.Facets < 1 || o.Facets > mostFacets:
-		return flagf("--facets %d: must be 1 to %d", o.Facets, mostFacets)
-	case o.Values < 1 || o.Values > mostValues:
-		return flagf("--values %d: must be 1 to %d", o.Values, mostValues)
+	case o.Facets < 1 || o.Facets > maxFacets:
+		return flagf("--facets %d: must be 1 to %d", o.Facets, maxFacets)
+	case o.Values < 1 || o.Values > maxValues:
+		return flagf("--values %d: must be 1 to %d", o.Values, maxValues)
 	case o.Selected < 1 || o.Selected > o.Facets:
 		return flagf("--selected %d: must be 1 to the %d facets there are", o.Selected, o.Facets)
 	case o.Tail < 0 || o.Tail > o.Events:
@@ -91,13 +91,14 @@ func (o Recompute) shape() shape {
 
 // reader is one way to recompute all profiles.
 type reader interface {
-	// floor receives what recompute does and decodes nothing of it.
+	// floor receives the same rows as recompute and decodes nothing.
 	floor(ctx context.Context) error
-	// recompute computes all profiles and hands them to the target.
+	// recompute computes all profiles and passes them to the target.
 	recompute(ctx context.Context, t *target) error
 }
 
-// tables are what some readers read. tail is how many of a user's newest events are to lie outside his history.
+// tables are what some readers read. tail is how many of a user's newest events are
+// outside the history.
 type tables struct {
 	readers []string
 	load    func(ctx context.Context, c *client, d *dataset, tail int) error
@@ -110,7 +111,7 @@ var layouts = []tables{
 	historyTables,
 }
 
-// Run measures. An error may also mean that a reader computed other profiles than it ought to: then there is no report.
+// Run measures. It fails without a report if a reader computes a wrong profile.
 func (o Recompute) Run(ctx context.Context, start Starter) (Report, error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
@@ -133,7 +134,7 @@ func (o Recompute) Run(ctx context.Context, start Starter) (Report, error) {
 	return report, nil
 }
 
-// measureLayout loads some tables into a server of their own and runs the readers that read them.
+// measureLayout loads tables into a server of their own and runs their readers.
 func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d *dataset, j *judge) (results []Result, err error) {
 	names := named(l.readers, o.Readers)
 	if len(names) == 0 {
@@ -163,7 +164,8 @@ func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d
 	return results, nil
 }
 
-// measureReader measures floor, recompute without and with writes, and checks what was written.
+// measureReader measures the floor and the recompute without and with writes, and
+// checks the written profiles.
 func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *client, d *dataset, j *judge) ([]Result, error) {
 	o.progress("%s: floor", name)
 	floor, err := c.repeat(o.Repeat, func() error { return r.floor(ctx) })
@@ -189,7 +191,7 @@ func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *
 	return results, j.stored(ctx, c, d)
 }
 
-// recompute computes all profiles, and holds their numbers to what they ought to be.
+// recompute computes all profiles and checks their sums.
 func recompute(ctx context.Context, r reader, t *target, j *judge) error {
 	if err := r.recompute(ctx, t); err != nil {
 		return err
@@ -197,7 +199,7 @@ func recompute(ctx context.Context, r reader, t *target, j *judge) error {
 	return j.total(t)
 }
 
-// machine says where and when.
+// machine describes this machine and the date.
 func machine() Machine {
 	return Machine{CPUs: runtime.NumCPU(), Processor: processor(), GoVersion: runtime.Version(), Date: time.Now().UTC().Format(time.DateOnly)}
 }

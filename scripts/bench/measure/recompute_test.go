@@ -23,7 +23,7 @@ func small() Recompute {
 	return Recompute{Users: 20, Events: 10, Facets: 2, Values: 2, Selected: 1, Repeat: 1, Readers: Readers, Common: Common{InProcess: true}}
 }
 
-// Every reader computes and writes what the formula says: Run fails otherwise.
+// Every reader computes and writes the profiles of the formula: else Run fails.
 func TestAllReaders(t *testing.T) {
 	for _, tail := range []int{0, 3, 10} {
 		o := small()
@@ -41,20 +41,20 @@ func TestAllReaders(t *testing.T) {
 			}
 			if r.Seconds <= 0 || r.EventsPerSecond <= 0 || r.ClientCPUSeconds <= 0 || r.BytesReceived <= 0 || r.Allocations == 0 || r.PeakHeapBytes == 0 ||
 				r.FloorSeconds <= 0 || r.FloorCPUSeconds <= 0 || r.FloorBytesReceived <= 0 || r.CPUToFloor <= 0 || r.SpeedupToNarrow <= 0 || r.LoadSeconds <= 0 {
-				t.Errorf("something is missing: %+v", r)
+				t.Errorf("a value is missing: %+v", r)
 			}
 			if r.Reader == Narrow && (r.SpeedupToNarrow != 1 || r.CPUSpeedupToNarrow != 1) {
 				t.Errorf("narrow is %v times as fast as narrow", r.SpeedupToNarrow)
 			}
 			if len(r.Walls) != o.Repeat || !slices.Contains(r.Walls, r.Seconds) {
-				t.Errorf("%v s is none of %v", r.Seconds, r.Walls)
+				t.Errorf("%v s is not one of %v", r.Seconds, r.Walls)
 			}
 		}
 	}
 }
 
-// What a server sends is what readers read: the server's filter saves bytes, and the floor receives as much as the reader.
-func TestReadersReceiveWhatTheyShould(t *testing.T) {
+// The server's filter saves bytes, and the floor receives as much as its reader.
+func TestBytesReceived(t *testing.T) {
 	o := small()
 	report, err := o.Run(t.Context(), InProcess)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestReadersReceiveWhatTheyShould(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatWasNamed(t *testing.T) {
+func TestOnlyNamedReadersRun(t *testing.T) {
 	o := small()
 	o.Readers = []string{History, NarrowFast}
 	report, err := o.Run(t.Context(), InProcess)
@@ -96,7 +96,7 @@ func TestOnlyWhatWasNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := strings.Split(strings.TrimSpace(text.String()), "\n"); len(lines) != 9 {
-		t.Errorf("the table has other lines than a head and a row a result:\n%s", text.String())
+		t.Errorf("the table is not a head and a row per result:\n%s", text.String())
 	}
 }
 
@@ -129,7 +129,7 @@ func TestCheck(t *testing.T) {
 	for _, err := range []error{Heap{Users: 0, Events: 1}.Check(), Heap{Users: 1, Events: 0}.Check(), Read{Events: 0, Reads: 1}.Check(), Read{Events: 1, Reads: 0}.Check()} {
 		var flag FlagError
 		if !errors.As(err, &flag) {
-			t.Errorf("%v, want a flag's fault", err)
+			t.Errorf("%v, want a FlagError", err)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func testClient(t *testing.T) *client {
 	return c
 }
 
-// A reader that computes other profiles than the formula fails the benchmark.
+// The benchmark fails if a reader computes a wrong profile.
 func TestWrongProfilesFail(t *testing.T) {
 	ctx, o, c := t.Context(), small(), testClient(t)
 	d := newDataset(o.shape())
@@ -176,8 +176,8 @@ func TestWrongProfilesFail(t *testing.T) {
 	fails("affinities, want", func(j *judge) { j.first[0].Affinities = j.first[0].Affinities[1:] })
 }
 
-// What loadHistories writes is what the engine leaves that has folded a user's log.
-func TestHistoriesAreWhatFoldsLeave(t *testing.T) {
+// loadHistories writes what a fold of the engine writes.
+func TestHistoriesEqualFolds(t *testing.T) {
 	ctx, direct, folded := t.Context(), testClient(t), testClient(t)
 	d := newDataset(shape{users: 1, events: 3000, facets: 8, selected: 2, values: 2}) // more than a small block takes
 	if err := loadHistories(ctx, direct, d, 0); err != nil {
@@ -200,12 +200,12 @@ func TestHistoriesAreWhatFoldsLeave(t *testing.T) {
 		t.Errorf("%d blocks, complete at %d", len(got.Blocks), got.Complete)
 	}
 	if !cmp.Equal(wantEvents, gotEvents) || len(gotEvents) != 3000 {
-		t.Errorf("%d events that a fold has packed, and %d that are not the same", len(wantEvents), len(gotEvents))
+		t.Errorf("the fold packed %d events; %d were written and differ", len(wantEvents), len(gotEvents))
 	}
 }
 
-// readHistory reads a manifest, with 1 in the place of the newest ticket and 0 for others, and the events in its blocks. The order
-// of an event's counts is lost on the way through the log.
+// readHistory reads a manifest, with its newest ticket as 1 and others as 0, and the
+// events in its blocks. The log does not keep the order of an event's counts.
 func readHistory(ctx context.Context, t *testing.T, c *client, user string) (history.Manifest, []affinity.Event) {
 	t.Helper()
 	row, err := c.store.ReadUser(ctx, appID, user)
@@ -272,7 +272,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A server's own walk of its users ends where the limit of a request does, and what it sends is the same.
+// The server stops at the limit of a request and sends the same rows.
 func TestLimit(t *testing.T) {
 	ctx, c := t.Context(), testClient(t)
 	var want []string

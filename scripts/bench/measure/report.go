@@ -9,14 +9,14 @@ import (
 	"text/tabwriter"
 )
 
-// Report is what a benchmark of recomputes has found; its JSON form is what --json prints.
+// Report is the outcome of Recompute. --json prints it as it is.
 type Report struct {
 	Machine Machine  `json:"machine"`
 	Config  Config   `json:"config"`
-	Results []Result `json:"results"` // by reader, without writes first
+	Results []Result `json:"results"` // by reader, first without writes
 }
 
-// Machine is where and when it was measured.
+// Machine is where and when something was measured.
 type Machine struct {
 	CPUs      int    `json:"cpus"`
 	Processor string `json:"processor,omitempty"`
@@ -27,17 +27,18 @@ type Machine struct {
 // Config is what was measured.
 type Config struct {
 	Users     int  `json:"users"`
-	Events    int  `json:"events"` // a user
+	Events    int  `json:"events"` // per user
 	Facets    int  `json:"facets"`
-	Values    int  `json:"values"` // the most of a facet in an event
+	Values    int  `json:"values"` // maximum per facet and event
 	Selected  int  `json:"selected"`
-	Tail      int  `json:"tail"` // newest events of a user outside his history
+	Tail      int  `json:"tail"` // newest events of each user outside the history
 	Repeat    int  `json:"repeat"`
 	Workers   int  `json:"workers"`
-	InProcess bool `json:"inProcess"` // processor time, allocations and heap are also the server's
+	InProcess bool `json:"inProcess"` // processor time, allocations and heap include the server's
 }
 
-// Result is one reader, either without or with writing the profiles. Times are those of the median run.
+// Result is the outcome of one reader, without or with writing the profiles. Times
+// are those of the median run.
 type Result struct {
 	Reader string `json:"reader"`
 	Writes bool   `json:"writes"`

@@ -6,18 +6,20 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// The schemas that can be compared: the log's, in both encodings of values, and the histories that are packed from it.
+// The schemas to compare: those of the log in both encodings, and the histories
+// packed from it.
 const (
 	NarrowJSON    = "narrow-json"
 	NarrowCompact = "narrow-compact"
-	WideJSON      = "wide-json"    // columns sifted by the server
+	WideJSON      = "wide-json"    // the server filters columns
 	WideCompact   = "wide-compact" // the same
 )
 
-// CompareSchemas are all of them, in the order of the report. WideClient is the rows of WideCompact, received whole.
+// CompareSchemas lists all schemas in the order of the report. WideClient receives
+// the rows of WideCompact whole.
 var CompareSchemas = []string{NarrowJSON, NarrowCompact, WideJSON, WideCompact, WideClient, History}
 
-// schemaTables are the tables that they lie in.
+// schemaTables are the tables that hold them.
 var schemaTables = []tables{
 	logTables(only(schema.Narrow, schema.JSON), NarrowJSON),
 	logTables(only(schema.Narrow, schema.Compact), NarrowCompact),
@@ -32,15 +34,16 @@ func only(n schema.Name, e schema.Encoding) schema.Layout {
 	return l
 }
 
-// scenario is users whose events grow in number, or users with equally many events who do.
+// scenario has a fixed number of users with growing numbers of events, or a growing
+// number of users with a fixed number of events.
 type scenario struct {
 	name   string
-	users  int // 0: they grow
-	events int // a user; 0: they grow
+	users  int // 0: grows
+	events int // per user; 0: grows
 }
 
-// scenarios are all there are, from few users with very many events to very many users with few, and last users of the number of
-// events that bytes per event are told for.
+// scenarios go from few users with very many events to very many users with few.
+// The last is the one that reports bytes per event.
 var scenarios = []scenario{
 	{name: "few", users: 2},
 	{name: "some", users: 25},
@@ -49,7 +52,7 @@ var scenarios = []scenario{
 	{name: "shape", events: 500},
 }
 
-// Scenarios are the names of those that can be measured.
+// Scenarios lists the names of all scenarios.
 func Scenarios() (names []string) {
 	for _, s := range scenarios {
 		names = append(names, s.name)
@@ -65,8 +68,8 @@ func findScenario(name string) (scenario, bool) {
 	return scenarios[i], true
 }
 
-// size is the users, and the events of each, of a scenario with so many events in all, or somewhat fewer where they do not come
-// out even. users is 0 if there are too few for one each.
+// size returns the number of users and the events of each for a total number of
+// events, rounded down. users is 0 if there is less than one event per user.
 func (s scenario) size(events, scale int) (users, each int) {
 	if s.users > 0 {
 		users, each = s.users*scale, events/s.users

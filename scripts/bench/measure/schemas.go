@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Schemas says in which schemas to build all profiles, of whom and from how many events.
+// Schemas measures how all profiles are built from each schema.
 type Schemas struct {
 	Scenarios                []string
 	Schemas                  []string
-	Counts                   []int  // events of all users together, growing
-	Scale                    int    // so many times the users and the events
+	Counts                   []int  // events of all users together, ascending
+	Scale                    int    // factor for users and events
 	Facets, Values, Selected int    // as in Recompute
-	Repeat                   int    // measurements, of which the median counts
-	Out                      string // directory for results.csv and a plot of each scenario; "": none
+	Repeat                   int    // measurements; the median counts
+	Out                      string // directory for results.csv and a plot of each scenario; "": no files
 	Common
 }
 
-// mostEvents is more than fits into the memory of a server.
-const mostEvents = 1_000_000_000
+// maxEvents exceeds what the memory of a server holds.
+const maxEvents = 1_000_000_000
 
-// Check returns a FlagError for what cannot be measured.
+// Check returns a FlagError for a value out of range.
 func (o Schemas) Check() error {
 	if err := o.checkSizes(); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (o Schemas) Check() error {
 			switch users, _ := s.size(n, o.Scale); {
 			case users == 0:
 				return flagf("--counts %d: scenario %s needs %d or more events", n, name, max(s.users, s.events))
-			case users > mostUsers:
-				return flagf("--scale %d: scenario %s would have more than %d users", o.Scale, name, mostUsers)
+			case users > maxUsers:
+				return flagf("--scale %d: scenario %s would have more than %d users", o.Scale, name, maxUsers)
 			}
 		}
 	}
@@ -50,16 +50,16 @@ func (o Schemas) Check() error {
 }
 
 func (o Schemas) checkSizes() error {
-	if o.Scale < 1 || o.Scale > mostUsers {
-		return flagf("--scale %d: must be 1 to %d", o.Scale, mostUsers)
+	if o.Scale < 1 || o.Scale > maxUsers {
+		return flagf("--scale %d: must be 1 to %d", o.Scale, maxUsers)
 	}
 	if len(o.Counts) == 0 {
 		return flagf("--counts: name one or more numbers of events")
 	}
 	for i, n := range o.Counts {
 		switch {
-		case n < 1 || n > mostEvents/o.Scale:
-			return flagf("--counts %d: must be 1 to %d", n, mostEvents/o.Scale)
+		case n < 1 || n > maxEvents/o.Scale:
+			return flagf("--counts %d: must be 1 to %d", n, maxEvents/o.Scale)
 		case i > 0 && n <= o.Counts[i-1]:
 			return flagf("--counts %d: must be more than %d before it", n, o.Counts[i-1])
 		}
@@ -67,12 +67,12 @@ func (o Schemas) checkSizes() error {
 	return nil
 }
 
-// Run measures. An error may also mean that profiles are not what they ought to be: then there is no report.
+// Run measures. It fails without a report if a profile is wrong.
 func (o Schemas) Run(ctx context.Context, start Starter) (SchemasReport, error) {
 	if err := o.Check(); err != nil {
 		return SchemasReport{}, err
 	}
-	if o.Out != "" { // before anything is measured in vain
+	if o.Out != "" { // fail before measuring
 		if err := os.MkdirAll(o.Out, 0o755); err != nil {
 			return SchemasReport{}, fmt.Errorf("make the directory of --out: %w", err)
 		}
@@ -122,7 +122,8 @@ func (o Schemas) measureSize(ctx context.Context, start Starter, scenario string
 	return results, nil
 }
 
-// measureTables loads tables into a server of their own, counts what they hold, and builds all profiles with each reader of them.
+// measureTables loads tables into a server of their own, measures their size, and
+// builds all profiles with each of their readers.
 func (o Schemas) measureTables(ctx context.Context, start Starter, t tables, names []string, d *dataset, j *judge) (results []SchemaResult, err error) {
 	c, err := openClient(ctx, start)
 	if err != nil {
@@ -147,8 +148,8 @@ func (o Schemas) measureTables(ctx context.Context, start Starter, t tables, nam
 	return results, nil
 }
 
-// build has all profiles built and written once, and compares them with what they ought to be. By then connection, caches and
-// heap have settled, and it measures how they are built and dropped.
+// build builds and writes all profiles once and checks them. This also warms up
+// connection, caches and heap. Then it measures building without writing.
 func (o Schemas) build(ctx context.Context, r reader, c *client, d *dataset, j *judge) (taken, error) {
 	if err := recompute(ctx, r, newTarget(c, true), j); err != nil {
 		return taken{}, err
@@ -159,12 +160,12 @@ func (o Schemas) build(ctx context.Context, r reader, c *client, d *dataset, j *
 	return c.more(o.Repeat, func() error { return recompute(ctx, r, newTarget(c, false), j) })
 }
 
-// named are those that are among the wanted, in their own order.
+// named returns those of names that are wanted, in their order.
 func named(names, wanted []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(wanted, name) })
 }
 
-// checkNames tells of a list of names whether each is one of those there are, and comes once.
+// checkNames returns a FlagError unless each name is known and occurs once.
 func checkNames(flag string, names, known []string) error {
 	if len(names) == 0 {
 		return flagf("%s: name one or more of %s", flag, strings.Join(known, ", "))

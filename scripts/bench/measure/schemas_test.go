@@ -24,7 +24,8 @@ func smallSchemas() Schemas {
 		Facets: 2, Values: 2, Selected: 1, Repeat: 1, Common: Common{InProcess: true}}
 }
 
-// Every schema gives the profiles that the formula does, at every size: Run fails otherwise. What is told goes into the files.
+// Every schema gives the profiles of the formula at every size: else Run fails. The
+// files hold the results.
 func TestSchemas(t *testing.T) {
 	o := smallSchemas()
 	o.Out = filepath.Join(t.TempDir(), "made", "if need be")
@@ -37,7 +38,7 @@ func TestSchemas(t *testing.T) {
 		got = append(got, strings.Join([]string{r.Scenario, strconv.Itoa(r.Users), strconv.Itoa(r.Events), r.Schema}, " "))
 		if r.Seconds <= 0 || r.EventsPerSecond <= 0 || r.ClientCPUSeconds <= 0 || r.BytesReceived <= 0 || r.PeakHeapBytes == 0 || r.StoredBytes <= 0 ||
 			r.LoadSeconds <= 0 || len(r.Walls) != 1 || r.BytesPerEvent != float64(r.BytesReceived)/float64(r.Users*r.Events) {
-			t.Errorf("something is missing: %+v", r)
+			t.Errorf("a value is missing: %+v", r)
 		}
 	}
 	for _, size := range []string{"few 2 25", "few 2 50", "some 25 2", "some 25 4"} {
@@ -62,7 +63,7 @@ func TestSchemas(t *testing.T) {
 	}
 	for _, line := range append([]string{"few\n", "some\n", "bytes/event", "stored/event", "shares the process"}, files...) {
 		if !strings.Contains(text.String(), line) {
-			t.Errorf("printed no %q:\n%s", line, text.String())
+			t.Errorf("output lacks %q:\n%s", line, text.String())
 		}
 	}
 }
@@ -106,7 +107,7 @@ func checkCSV(t *testing.T, name string, report SchemasReport) {
 	}
 }
 
-// checkSVG reads a drawing to its end and looks for texts in it.
+// checkSVG parses a drawing and looks for texts in it.
 func checkSVG(t *testing.T, name string, texts []string) {
 	t.Helper()
 	document, err := os.ReadFile(name)
@@ -121,7 +122,7 @@ func checkSVG(t *testing.T, name string, texts []string) {
 			break
 		}
 		if err != nil {
-			t.Fatalf("%s is no XML: %v", name, err)
+			t.Fatalf("%s is not XML: %v", name, err)
 		}
 		switch token := token.(type) {
 		case xml.StartElement:
@@ -142,7 +143,7 @@ func checkSVG(t *testing.T, name string, texts []string) {
 	}
 }
 
-// Plots are drawn of whatever was measured.
+// Any set of results can be plotted.
 func TestPlotsOfAllKinds(t *testing.T) {
 	for name, results := range map[string][]SchemaResult{
 		"one point":      {{Users: 1, Events: 1, Seconds: 1}},
@@ -161,9 +162,10 @@ func TestPlotsOfAllKinds(t *testing.T) {
 	}
 }
 
-// What is received and stored for an event, of users of 500 events with 12 filters each, of which the strategy scores three
-// facets of eight. The same data gives the same bytes on every machine. A prototype received 703 and 516 with JSON, and the first
-// two of these must stay within 15 % of that.
+// Bytes received and stored per event, for users with 500 events of 12 filters; the
+// strategy scores three of eight facets. The same data gives the same bytes on every
+// machine. A prototype received 703 and 516 with JSON; the first two of these must
+// stay within 15 % of that.
 func TestBytesPerEvent(t *testing.T) {
 	most := map[string]struct{ received, stored float64 }{
 		NarrowJSON:    {803, 765},
@@ -184,7 +186,7 @@ func TestBytesPerEvent(t *testing.T) {
 	original := report.Results[0].OriginalBytes
 	for _, r := range report.Results {
 		if want := most[r.Schema]; r.BytesPerEvent > want.received || r.StoredPerEvent > want.stored {
-			t.Errorf("%s: %.1f bytes an event received, %.1f stored; want at most %+v", r.Schema, r.BytesPerEvent, r.StoredPerEvent, want)
+			t.Errorf("%s: %.1f bytes per event received, %.1f stored; want at most %+v", r.Schema, r.BytesPerEvent, r.StoredPerEvent, want)
 		}
 		if want := map[bool]int64{false: original, true: 0}[r.Schema == History]; r.OriginalBytes != want {
 			t.Errorf("%s: %d bytes of originals, want %d", r.Schema, r.OriginalBytes, want)
@@ -192,7 +194,7 @@ func TestBytesPerEvent(t *testing.T) {
 	}
 }
 
-// What tables hold is keys, qualifiers and values, profiles aside.
+// The size of tables is that of keys, qualifiers and values, without profiles.
 func TestHold(t *testing.T) {
 	ctx, c := t.Context(), testClient(t)
 	d := newDataset(shape{users: 1, events: 2, facets: 1, selected: 1, values: 1})
@@ -246,7 +248,8 @@ func TestCheckSchemas(t *testing.T) {
 	}
 }
 
-// A directory that cannot be made is told before anything is measured, and a schema whose profiles are wrong leaves no report.
+// Schemas fails before measuring if it cannot create the directory, and without a
+// report if a profile is wrong.
 func TestSchemasFail(t *testing.T) {
 	o := smallSchemas()
 	name := filepath.Join(t.TempDir(), "file")

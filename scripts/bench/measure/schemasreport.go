@@ -10,12 +10,12 @@ import (
 	"text/tabwriter"
 )
 
-// SchemasReport is what a comparison of schemas has found; its JSON form is what --json prints.
+// SchemasReport is the outcome of Schemas. --json prints it as it is.
 type SchemasReport struct {
 	Machine Machine        `json:"machine"`
 	Config  SchemasConfig  `json:"config"`
-	Results []SchemaResult `json:"results"` // by scenario, then size, then schema
-	// Files are those that were written: the results, and a plot of each scenario.
+	Results []SchemaResult `json:"results"` // by scenario, size and schema
+	// Files are the written files: the results and a plot of each scenario.
 	Files []string `json:"files,omitempty"`
 }
 
@@ -23,19 +23,19 @@ type SchemasReport struct {
 type SchemasConfig struct {
 	Scale     int  `json:"scale"`
 	Facets    int  `json:"facets"`
-	Values    int  `json:"values"` // the most of a facet in an event
+	Values    int  `json:"values"` // maximum per facet and event
 	Selected  int  `json:"selected"`
 	Repeat    int  `json:"repeat"`
 	Workers   int  `json:"workers"`
-	InProcess bool `json:"inProcess"` // processor time and heap are also the server's
+	InProcess bool `json:"inProcess"` // processor time and heap include the server's
 }
 
-// SchemaResult is how all profiles of one scenario, at one size, were built from one schema. Times are those of the median run,
-// profiles are not written in it.
+// SchemaResult is how all profiles of one scenario and size were built from one
+// schema, without writing them. Times are those of the median run.
 type SchemaResult struct {
 	Scenario string `json:"scenario"`
 	Users    int    `json:"users"`
-	Events   int    `json:"events"` // a user
+	Events   int    `json:"events"` // per user
 	Schema   string `json:"schema"`
 
 	Seconds          float64   `json:"seconds"`
@@ -44,10 +44,10 @@ type SchemaResult struct {
 	ClientCPUSeconds float64   `json:"clientCPUSeconds"`
 	BytesReceived    int64     `json:"bytesReceived"` // of gRPC messages
 	BytesPerEvent    float64   `json:"bytesPerEvent"`
-	PeakHeapBytes    uint64    `json:"peakHeapBytes"` // of the client; objects, and garbage that is not yet collected
-	// StoredBytes are keys, once a row, qualifiers and values, without OriginalBytes,
-	// which are those of the events as they were sent: the same in every log, and
-	// none in histories, which stand beside one.
+	PeakHeapBytes    uint64    `json:"peakHeapBytes"` // of the client, with garbage that is not collected yet
+	// StoredBytes is the size of keys, once per row, qualifiers and values, without
+	// OriginalBytes. OriginalBytes is the size of the original events: the same in
+	// every log, and 0 in histories, which exist beside a log.
 	StoredBytes    int64   `json:"storedBytes"`
 	StoredPerEvent float64 `json:"storedPerEvent"`
 	OriginalBytes  int64   `json:"originalBytes"`
@@ -78,7 +78,7 @@ func (r SchemasReport) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for i, x := range r.Results {
 		if i == 0 || r.Results[i-1].Scenario != x.Scenario {
-			if err := w.Flush(); err != nil { // columns are each scenario's own
+			if err := w.Flush(); err != nil { // each scenario has its own columns
 				return err
 			}
 			fmt.Fprintf(out, "\n%s\n", x.Scenario)
@@ -106,7 +106,7 @@ const resultsFile = "results.csv"
 var csvColumns = []string{"scenario", "users", "events_per_user", "events", "schema", "seconds", "events_per_second", "client_cpu_seconds",
 	"bytes_received", "bytes_per_event", "peak_heap_bytes", "stored_bytes", "stored_bytes_per_event", "original_bytes", "load_seconds"}
 
-// csv writes the results, one a line.
+// csv writes a line per result.
 func (r SchemasReport) csv(out io.Writer) error {
 	w := csv.NewWriter(out)
 	rows := [][]string{csvColumns}
@@ -122,7 +122,7 @@ func (r SchemasReport) csv(out io.Writer) error {
 	return w.WriteAll(rows)
 }
 
-// write makes the files of a report in a directory that is there.
+// write writes the files of a report to an existing directory.
 func (r *SchemasReport) write(dir string) error {
 	name := filepath.Join(dir, resultsFile)
 	if err := writeFile(name, r.csv); err != nil {
@@ -139,7 +139,7 @@ func (r *SchemasReport) write(dir string) error {
 	return nil
 }
 
-// scenarios are those that were measured, in their order.
+// scenarios lists the measured scenarios in their order.
 func (r SchemasReport) scenarios() (names []string) {
 	for i, x := range r.Results {
 		if i == 0 || r.Results[i-1].Scenario != x.Scenario {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Server is a Bigtable on loopback that is there for one measurement.
+// A Server is a Bigtable on loopback for one measurement.
 type Server struct {
 	Addr  string
 	Close func() error
@@ -21,7 +21,8 @@ type Server struct {
 // A Starter starts a server.
 type Starter func(ctx context.Context) (Server, error)
 
-// InProcess starts a server in this process: processor time and memory are then those of both.
+// InProcess starts a server in this process. Processor time and memory then include
+// the server's.
 func InProcess(context.Context) (Server, error) {
 	s, err := startLimited()
 	if err != nil {
@@ -33,7 +34,8 @@ func InProcess(context.Context) (Server, error) {
 // killAfter is how long a child may take to end.
 const killAfter = 10 * time.Second
 
-// Child returns what starts a server in a process of its own: a command line that does what Serve does. Its stderr is passed on.
+// Child returns a Starter for a server in a process of its own: a command line that
+// calls Serve. Its stderr is passed on.
 func Child(stderr io.Writer, name string, args ...string) Starter {
 	return func(ctx context.Context) (Server, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -55,7 +57,7 @@ func Child(stderr io.Writer, name string, args ...string) Starter {
 		}
 		line, err := bufio.NewReader(stdout).ReadString('\n')
 		if err != nil {
-			return Server{}, fmt.Errorf("start a server: it told no address: %w", errors.Join(err, end()))
+			return Server{}, fmt.Errorf("start a server: it printed no address: %w", errors.Join(err, end()))
 		}
 		return Server{Addr: strings.TrimSpace(line), Close: end}, nil
 	}
@@ -68,7 +70,8 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Serve holds a Bigtable on loopback until in or ctx ends, and writes its address to out.
+// Serve serves a Bigtable on loopback until in or ctx ends, and writes its address
+// to out.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s, err := startLimited()
 	if err != nil {
@@ -76,7 +79,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	defer s.Close()
 	if _, err := fmt.Fprintln(out, s.Addr); err != nil {
-		return fmt.Errorf("tell the address: %w", err)
+		return fmt.Errorf("print the address: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() {

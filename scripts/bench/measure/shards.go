@@ -8,19 +8,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Users of one request: of rows by event, some ten thousand rows; of histories, as many as the engine takes at once.
+// Users per request. For the log that is some ten thousand rows; for histories, as
+// many as the engine reads at once.
 const (
 	logShard     = 25
 	historyShard = 256
 )
 
-// logShard is how many users' rows one request is for: fewer where there would be nothing to do for some of the workers.
+// logShard is how many users' rows one request reads: fewer if some workers would
+// have nothing to do.
 func (d *dataset) logShard() int { return max(1, min(logShard, d.users/workers())) }
 
-// span is users from one up to, not including, another.
+// span is the users from from up to, not including, to.
 type span struct{ from, to int }
 
-// eachShard hands all users, some at a time, to as many workers as there are processors. Each worker is made by newWorker.
+// eachShard passes all users, a shard at a time, to a worker per processor.
+// newWorker makes each worker.
 func eachShard(ctx context.Context, users, size int, newWorker func() func(context.Context, span) error) error {
 	return share(ctx, workers(), users, size, newWorker)
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Families of the engine's tables that are told apart here.
+// Families of the engine's tables that are counted separately.
 const (
-	familyOriginal = "m" // events as they were sent
+	familyOriginal = "m" // original events
 	familyProfile  = "p" // profiles
 )
 
-// held is what tables hold: keys, once a row, qualifiers and values.
+// held is the size of tables: keys, once per row, qualifiers and values.
 type held struct {
-	bytes     int64 // of what profiles are computed from
-	originals int64 // of events as they were sent
+	bytes     int64 // data that profiles are computed from
+	originals int64 // original events
 }
 
-// hold counts what there is in every table, profiles aside.
+// hold counts the cells of all tables without the profiles.
 func (c *client) hold(ctx context.Context) (h held, err error) {
 	declared, err := store.Tables()
 	if err != nil {

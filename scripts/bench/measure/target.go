@@ -8,21 +8,21 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// target is where the profiles of one recompute go.
+// target receives the profiles of one recompute.
 type target struct {
 	c       *client
 	writes  bool
-	version int64 // of the strategy that the profiles say they are of
+	version int64 // of the strategy, in the profiles
 
 	mu    sync.Mutex
 	total totals
 }
 
-// totals are what a recompute says it has done.
+// totals are the sums of a recompute.
 type totals struct{ users, events int64 }
 
 func newTarget(c *client, writes bool) *target {
-	c.version++ // as after a change of the strategy
+	c.version++ // like a change of the strategy
 	return &target{c: c, writes: writes, version: c.version}
 }
 
@@ -33,8 +33,8 @@ func (t *target) add(o totals) {
 	t.total.events += o.events
 }
 
-// output collects the profiles of one worker's users, encoded. The readers of logs use it; a recompute from histories writes by
-// itself.
+// output collects the encoded profiles of one worker's users. The readers of logs
+// use it; the engine's recompute writes its profiles itself.
 type output struct {
 	target *target
 	total  totals
@@ -44,7 +44,7 @@ type output struct {
 
 func (t *target) output() *output { return &output{target: t} }
 
-// add takes the profile of a user whose events have all been scored.
+// add adds the profile of a user whose events are all scored.
 func (o *output) add(user string, sc *affinity.Scorer, events int) error {
 	o.total.users++
 	o.total.events += int64(events)
@@ -57,7 +57,7 @@ func (o *output) add(user string, sc *affinity.Scorer, events int) error {
 	value := o.buffer[start:]
 	brief, err := summary(value)
 	o.writes = append(o.writes, store.ProfileWrite{
-		// Users of these tables have no row before the first profile is written.
+		// Users in these tables have no row before their first profile.
 		User: user, Row: store.User{Ticket: 1}, Version: o.target.version,
 		Value: value[:len(value):len(value)], Summary: brief,
 	})
@@ -86,7 +86,7 @@ func (o *output) flush(ctx context.Context) error {
 	return err
 }
 
-// sum adds the scores of a profile up.
+// sum is the sum of a profile's scores.
 func sum(p affinity.Profile) float64 {
 	s := 0.0
 	for _, a := range p.Affinities {

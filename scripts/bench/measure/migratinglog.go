@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	tableWide   = store.TableEvents
-	tableCopies = "copies" // of narrow rows
-	moveShards  = 4        // as many as a move has in work at a time
-	copiedRows  = 1000     // in one request
-	madeRows    = 10_000   // in memory
+	tableWide       = store.TableEvents
+	tableCopies     = "copies" // of narrow rows
+	migrationShards = 4        // shards that a migration has in work at a time
+	copiedRows      = 1000     // per request
+	madeRows        = 10_000   // in memory
 )
 
-// moving is a narrow log that is moved.
-type moving struct {
-	c     *client
-	d     *dataset
-	mover *migration.Migrator
-	queue *tasks
+// migratingLog is a narrow log under migration.
+type migratingLog struct {
+	c        *client
+	d        *dataset
+	migrator *migration.Migrator
+	queue    *tasks
 }
 
-// load writes the log, and the users' rows, by which jobs are cut into shards.
-func (m *moving) load(ctx context.Context) error {
+// load writes the log and the user rows, from which a job plans its shards.
+func (m *migratingLog) load(ctx context.Context) error {
 	if err := m.c.admin.CreateTable(ctx, tableCopies); err != nil {
 		return fmt.Errorf("create table %s: %w", tableCopies, err)
 	}
@@ -54,7 +54,7 @@ func (m *moving) load(ctx context.Context) error {
 	})
 }
 
-func (m *moving) empty(ctx context.Context, table string) error {
+func (m *migratingLog) empty(ctx context.Context, table string) error {
 	if err := m.c.admin.DropAllRows(ctx, table); err != nil {
 		return fmt.Errorf("empty table %s: %w", table, err)
 	}
@@ -62,7 +62,7 @@ func (m *moving) empty(ctx context.Context, table string) error {
 }
 
 // copyRows reads all narrow rows and writes them to another table as they are.
-func (m *moving) copyRows(ctx context.Context) error {
+func (m *migratingLog) copyRows(ctx context.Context) error {
 	from := m.c.raw.Open(store.TableEventsNarrow)
 	return eachShard(ctx, m.d.users, m.d.logShard(), func() func(context.Context, span) error {
 		to := pen{table: m.c.raw.Open(tableCopies)}
@@ -83,7 +83,7 @@ func (m *moving) copyRows(ctx context.Context) error {
 	})
 }
 
-// pen writes rows, as many in a request as the engine does.
+// pen writes rows, as many per request as the engine does.
 type pen struct {
 	table *bigtable.Table
 	keys  []string
@@ -106,9 +106,10 @@ func (p *pen) flush(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// readAndWrite reads all narrow rows and drops them, and writes the wide rows that the backfill makes of them, which were made
-// beforehand: some users' at a time, so that they fit into memory. Making them is not measured.
-func (m *moving) readAndWrite(ctx context.Context) (sum taken, err error) {
+// readAndWrite reads all narrow rows and drops them, and writes the wide rows that
+// the backfill makes of them. They are prepared for some users at a time, so that
+// they fit into memory; preparing them is not measured.
+func (m *migratingLog) readAndWrite(ctx context.Context) (sum taken, err error) {
 	if err := m.empty(ctx, tableWide); err != nil {
 		return taken{}, err
 	}
@@ -139,8 +140,8 @@ func (m *moving) readAndWrite(ctx context.Context) (sum taken, err error) {
 	return sum, nil
 }
 
-// make makes the wide rows of some users, each pen full for one request.
-func (m *moving) make(part span) (pens []pen) {
+// make prepares the wide rows of some users, a pen for each request.
+func (m *migratingLog) make(part span) (pens []pen) {
 	encoder := schema.NewEncoder(schema.Wide, published.Encoding)
 	var events []entry
 	var cells []schema.Cell
@@ -172,8 +173,9 @@ const (
 	transformTime = time.Second
 )
 
-// transform is how many events a second of one core's time become wide cells, from rows that are in memory.
-func (m *moving) transform(ctx context.Context) (float64, error) {
+// transform is how many events per second one core turns into wide cells, from
+// rows in memory.
+func (m *migratingLog) transform(ctx context.Context) (float64, error) {
 	var entries []store.Entry
 	enough := errors.New("enough")
 	err := m.c.store.Log(appID, published).Scan(ctx, schema.Narrow, store.Range{}, 0, func(e store.Entry) error {
@@ -203,14 +205,14 @@ func (m *moving) transform(ctx context.Context) (float64, error) {
 	return ratio(float64(events), t.cpu), err
 }
 
-// tasks is a queue whose tasks are carried out in this process.
+// tasks is a queue that runs its tasks in this process.
 type tasks struct {
 	mu      sync.Mutex
 	names   map[string]bool
 	waiting []queue.Task
 }
 
-// Create takes a task once.
+// Create adds a task unless one of that name exists.
 func (t *tasks) Create(_ context.Context, task queue.Task) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,7 +227,7 @@ func (t *tasks) Create(_ context.Context, task queue.Task) error {
 	return nil
 }
 
-// take returns what waits.
+// take removes and returns the waiting tasks.
 func (t *tasks) take() []queue.Task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,7 +236,7 @@ func (t *tasks) take() []queue.Task {
 	return waiting
 }
 
-// work carries tasks out, those that wait side by side, until none is left.
+// work runs tasks, the waiting ones concurrently, until none is left.
 func (t *tasks) work(ctx context.Context, r *job.Runner) error {
 	for {
 		waiting := t.take()
@@ -243,7 +245,7 @@ func (t *tasks) work(ctx context.Context, r *job.Runner) error {
 		}
 		g, ctx := errgroup.WithContext(ctx)
 		for _, task := range waiting {
-			g.Go(func() error { return carryOut(ctx, r, task) })
+			g.Go(func() error { return runJob(ctx, r, task) })
 		}
 		if err := g.Wait(); err != nil {
 			return err
@@ -251,7 +253,7 @@ func (t *tasks) work(ctx context.Context, r *job.Runner) error {
 	}
 }
 
-func carryOut(ctx context.Context, r *job.Runner, task queue.Task) error {
+func runJob(ctx context.Context, r *job.Runner, task queue.Task) error {
 	if task.Path == r.PlanPath() {
 		t, err := job.DecodePlan(task.Body)
 		if err != nil {
