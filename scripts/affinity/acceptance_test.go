@@ -23,11 +23,11 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-// dataDir holds real events with the profiles they must give, computed by other
+// dataDir holds real events and their expected profiles, computed by other
 // software. It is not part of the project.
 const dataDir = "../../../shared/data"
 
-// realData is one set of it.
+// realData is one data set.
 type realData struct{ name, dir string }
 
 func eachRealData(t *testing.T, do func(t *testing.T, d realData)) {
@@ -35,22 +35,21 @@ func eachRealData(t *testing.T, do func(t *testing.T, d realData)) {
 		t.Run(name, func(t *testing.T) {
 			d := realData{name, filepath.Join(dataDir, name)}
 			if _, err := os.Stat(d.dir); err != nil {
-				t.Skipf("no real data at %s: what they must give is not checked here", d.dir)
+				t.Skipf("no real data at %s, so its profiles are not checked", d.dir)
 			}
 			do(t, d)
 		})
 	}
 }
 
-// Under the race detector, ten times slower, less is done of the same; without
-// it everything.
+// The race detector slows tests down by ten times, so they use less of the data.
 const (
-	fewerEvents = 8 // one event in so many of those users who are not compared
+	fewerEvents = 8 // one event in so many of the users that are not compared
 	moreUsers   = 500 / raceShare
 )
 
-// eventsFile is the file of events to import: all of them, or those of the users
-// that are compared and a share of the others.
+// eventsFile is the file of events to import: all events, or those of the compared
+// users and a share of the others.
 func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
 	t.Helper()
 	if raceShare == 1 {
@@ -79,7 +78,7 @@ func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
 
 func (d realData) file(name string) string { return filepath.Join(d.dir, name) }
 
-// realProfile is a profile as the data sets state it: plain sums.
+// realProfile is an expected profile: plain sums.
 type realProfile struct {
 	UserToken   string
 	LastEventAt int64
@@ -152,7 +151,7 @@ func post(ctx context.Context, s *stack.Stack, path string, body any) ([]byte, e
 	return answer, err
 }
 
-// profiles reads users' whole profiles, up to a thousand of them.
+// profiles reads the whole profiles of up to a thousand users.
 func profiles(t *testing.T, s *stack.Stack, users []string) map[string]realProfile {
 	t.Helper()
 	answer, err := post(t.Context(), s, "/1/profiles/batch", map[string]any{"userTokens": users, "limit": 1_000_000})
@@ -186,7 +185,7 @@ func profiles(t *testing.T, s *stack.Stack, users []string) map[string]realProfi
 	return all
 }
 
-// compare holds the profiles of a running engine to what they must be.
+// compare compares the profiles of a running engine with the expected ones.
 func compare(t *testing.T, s *stack.Stack, want []realProfile) {
 	t.Helper()
 	for part := range slices.Chunk(want, 1000) {
@@ -203,7 +202,7 @@ func compare(t *testing.T, s *stack.Stack, want []realProfile) {
 	}
 }
 
-func TestImportOfRealDataGivesTheExpectedProfiles(t *testing.T) {
+func TestRealDataImported(t *testing.T) {
 	eachRealData(t, func(t *testing.T, d realData) {
 		s := startEngine(t, 0)
 		want := lines[realProfile](t, d.file("expected-profiles.sample.ndjson.gz"))
@@ -211,7 +210,7 @@ func TestImportOfRealDataGivesTheExpectedProfiles(t *testing.T) {
 			"--strategy", d.file("strategy.json"), d.eventsFile(t, want)}
 		affinity(t, "", command...).wants(t, cli.ExitOK)
 		compare(t, s, want)
-		if d.name == "onlineretail" { // the smaller one, again: nothing may change
+		if d.name == "onlineretail" { // import the smaller one again: nothing may change
 			affinity(t, "", command...).wants(t, cli.ExitOK)
 			compare(t, s, want)
 		}
@@ -228,7 +227,7 @@ type realEvent struct {
 	ObjectIDs []string `json:"objectIDs"`
 }
 
-func TestRealDataSentAsEventsGivesTheExpectedProfiles(t *testing.T) {
+func TestRealDataSentAsEvents(t *testing.T) {
 	eachRealData(t, func(t *testing.T, d realData) {
 		s := startEngine(t, 90)
 		// An import of no events sets objects and strategy.
@@ -265,8 +264,8 @@ func moveIntoLastDays(events []realEvent, now time.Time, days int64) func(int64)
 	}
 }
 
-// more chooses further users and works out their profiles here, by the plain
-// sum over their events.
+// more chooses further users and computes their profiles as plain sums over their
+// events.
 func more(t *testing.T, d realData, events []realEvent, chosen map[string]bool, moved func(int64) int64, n int) []realProfile {
 	t.Helper()
 	weights, points := strategyOf(t, d)
@@ -308,7 +307,7 @@ func more(t *testing.T, d realData, events []realEvent, chosen map[string]bool, 
 	return all
 }
 
-// spread names n users that are not chosen yet, evenly over the data.
+// spread returns n users that are not chosen yet, evenly over the data.
 func spread(events []realEvent, chosen map[string]bool, n int) []string {
 	var users []string
 	seen := map[string]bool{}
@@ -368,7 +367,7 @@ func valuesOf(v any) []string {
 	return nil
 }
 
-// send sends the chosen users' events in random order, one in ten of them twice.
+// send sends the chosen users' events in random order, one in ten twice.
 func send(t *testing.T, s *stack.Stack, events []realEvent, chosen map[string]bool, moved func(int64) int64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))

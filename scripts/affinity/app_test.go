@@ -79,11 +79,12 @@ func TestAppLayouts(t *testing.T) {
 	app("encoding small compact").wants(t, cli.ExitOK, "app small: narrow (writes narrow and wide), compact\n")
 	app("list").wants(t, cli.ExitOK, "legible  events count for 90 days  narrow, json  ", "small  events count for 90 days  narrow (writes narrow and wide), compact  ")
 	if got, err := store.App(t.Context(), "small"); err != nil || got.Move != move {
-		t.Errorf("another encoding left the move %+v (%v), want %+v", got.Move, err, move)
+		t.Errorf("a new encoding changed the migration to %+v (%v), want %+v", got.Move, err, move)
 	}
 }
 
-// holds checks that a command printed one key, alone on stdout, and that the store holds its hash with these rights.
+// holds checks that a command printed one key to stdout and nothing else, and that
+// the store has its hash with these rights.
 func holds(t *testing.T, store config.Store, r ran, acl ...string) {
 	t.Helper()
 	if !regexp.MustCompile(`^[A-Za-z0-9]{32,}\n$`).MatchString(r.out) {

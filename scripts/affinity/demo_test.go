@@ -21,7 +21,7 @@ func TestDemo(t *testing.T) {
 		t.Error("the stack was not closed")
 	}
 	if strings.Contains(r.out, "\x1b") {
-		t.Error("colours where there is no terminal")
+		t.Error("printed colors although stdout is not a terminal")
 	}
 	before, after, _ := strings.Cut(r.out, "strategy change:")
 	tops := func(text string) (tops []string) {

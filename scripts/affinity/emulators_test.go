@@ -17,8 +17,8 @@ import (
 )
 
 // TestKilledOnTheOfficialEmulators runs the engine as a process of its own on
-// Google's emulators, kills it in the middle of its work and starts it again.
-// What was accepted must count once, however often its process died.
+// Google's emulators, kills it while it works and starts it again. Every accepted
+// event must count once.
 func TestKilledOnTheOfficialEmulators(t *testing.T) {
 	environment := append(os.Environ(),
 		"BIGTABLE_EMULATOR_HOST="+gcloudtest.Bigtable(t),
@@ -41,7 +41,7 @@ func TestKilledOnTheOfficialEmulators(t *testing.T) {
 	const users, rounds, perRound = 20, 3, 10
 	now := time.Now().UnixMilli()
 	for round := range rounds {
-		var refused []realEvent // not answered with 200: to be sent again, as a client does
+		var refused []realEvent // not answered with 200: sent again, as a client does
 		var mu sync.Mutex
 		var sending sync.WaitGroup
 		half := make(chan struct{})
@@ -80,7 +80,7 @@ func TestKilledOnTheOfficialEmulators(t *testing.T) {
 	compare(t, engine.stack(), want)
 }
 
-// sendSeen sends one event that color:Red counts.
+// sendSeen sends one event with the filter color:Red.
 func sendSeen(ctx context.Context, s *stack.Stack, e realEvent) error {
 	_, err := post(ctx, s, "/1/events", map[string]any{"events": []any{map[string]any{
 		"eventType": e.EventType, "eventName": e.EventName, "userToken": e.UserToken,
@@ -120,18 +120,17 @@ func startProcess(t *testing.T, binary string, environment []string) *process {
 	return nil
 }
 
-// kill ends the process as a fault would: nothing is finished, nothing is said.
+// kill ends the process without a shutdown.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = p.cmd.Wait() // it was killed, and says so
+	_ = p.cmd.Wait() // the error is that it was killed
 }
 
-// awaits polls until every user's profile has come to what it must be, or a
-// minute and a half is over: the Pub/Sub emulator gives a dead process's
-// messages out again when their lease has ended.
+// awaits polls until every profile is complete, for a minute and a half at most:
+// the Pub/Sub emulator delivers a dead process's messages again after their lease.
 func (p *process) awaits(t *testing.T, want []realProfile) {
 	t.Helper()
 	deadline := time.Now().Add(90 * time.Second)

@@ -16,20 +16,20 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// fakeEngine is a remote engine that keeps to the HTTP contract: it takes events and objects line by line, counts them under the strategy,
-// and answers with profiles. Its scoring is the plain sum.
+// fakeEngine is an engine behind the HTTP API. It takes events and objects, scores
+// them by the strategy as a plain sum, and answers with profiles.
 type fakeEngine struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	maxBody  int // of an import; 0: no limit
 	local    map[string]string
-	failures []func(http.ResponseWriter, *http.Request) // each replaces the answer to one write, in this order
+	failures []func(http.ResponseWriter, *http.Request) // each replaces the answer to one POST, in this order
 
 	strategy json.RawMessage
 	version  int64
 	objects  map[string]map[string]json.RawMessage // index -> id -> record
-	events   map[string]fakeEvent                  // by content: a repeated event is one event
+	events   map[string]fakeEvent                  // by content: a repeated event counts once
 	received int
 	imports  []int // lines of each import request
 }
@@ -92,12 +92,12 @@ func refuse(w http.ResponseWriter, status int, message string) {
 	answer(w, status, map[string]any{"status": status, "message": message})
 }
 
-// refusing answers one write with a status.
+// refusing answers one POST with a status.
 func refusing(status int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) { refuse(w, status, http.StatusText(status)) }
 }
 
-// cutting breaks the connection of one write.
+// cutting breaks the connection of one POST.
 func cutting(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 func (e *fakeEngine) importEvents(w http.ResponseWriter, r *http.Request) {
@@ -140,7 +140,8 @@ func (e *fakeEngine) decode(raw []byte, index string) (fakeEvent, string) {
 	return event, ""
 }
 
-// keep stores an event and tells whether it had no time of its own: then it counts each time.
+// keep stores an event. It returns true if the event has no timestamp, so that it
+// counts each time.
 func (e *fakeEngine) keep(event fakeEvent) bool {
 	if event.Timestamp > 0 {
 		e.events[fmt.Sprint(event)] = event
@@ -171,7 +172,7 @@ func (e *fakeEngine) takeEvents(w http.ResponseWriter, r *http.Request) {
 	answer(w, 200, map[string]any{"status": 200, "message": "OK"})
 }
 
-// batch refuses a batch as a whole for one object that says it is bad.
+// batch refuses a whole batch if one object is marked as bad.
 func (e *fakeEngine) batch(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Requests []struct {
@@ -273,7 +274,7 @@ func (e *fakeEngine) score(sums map[string]float64, event fakeEvent, strategy ap
 	}
 }
 
-// valuesAt finds a facet, which may be nested, in a record.
+// valuesAt returns the values of a facet in a record; the facet may be nested.
 func valuesAt(record json.RawMessage, facet string) []string {
 	var at any
 	_ = json.Unmarshal(record, &at)

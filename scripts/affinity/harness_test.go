@@ -14,13 +14,14 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// ran is what one command line came to.
+// ran is the outcome of one command line.
 type ran struct {
 	code     int
 	out, err string
 }
 
-// affinity runs a command line in process, with short waits and no engine of its own.
+// affinity runs a command line in process, with short waits and without a local
+// stack.
 func affinity(t *testing.T, stdin string, args ...string) ran {
 	t.Helper()
 	return affinityWith(t, t.Context(), stdin, func(*tool) {}, args...)
@@ -42,7 +43,8 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 	return ran{code, out.String(), err.String()}
 }
 
-// wants fails the test unless the command ended so and each text was printed, on stdout or stderr.
+// wants fails the test unless the exit code is this one and each text was printed,
+// on stdout or stderr.
 func (r ran) wants(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	if r.code != code {
@@ -50,7 +52,7 @@ func (r ran) wants(t *testing.T, code int, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(r.out+r.err, text) {
-			t.Errorf("did not print %q", text)
+			t.Errorf("output lacks %q", text)
 		}
 	}
 	if t.Failed() {
@@ -68,7 +70,7 @@ func file(t *testing.T, name string, lines ...string) string {
 	return path
 }
 
-// zipped is the text as gzip.
+// zipped returns the text as gzip.
 func zipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -151,7 +151,7 @@ func TestImportOfAStrangeAnswer(t *testing.T) {
 	affinity(t, eventLine(1), "import", "--url", engine.URL, "-").wants(t, cli.ExitFailed, "not what an Affinity engine sends")
 }
 
-func TestImportSplitsWhatIsTooLarge(t *testing.T) {
+func TestImportSplitsTooLargeRequests(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	engine.maxBody = 10_000
@@ -162,7 +162,7 @@ func TestImportSplitsWhatIsTooLarge(t *testing.T) {
 		wants(t, exitLines, "imported 1498 events", "stdin:701: 413", "stdin:901: The userToken field is required")
 }
 
-func TestImportOfALineThatCannotBeSent(t *testing.T) {
+func TestImportSkipsTooLongLine(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	long := `{"userToken":"u","eventName":"` + strings.Repeat("n", 8_000_000) + `"}`
@@ -187,7 +187,7 @@ func TestImportOfADamagedFile(t *testing.T) {
 	path := write(t, "cut.gz", whole[:len(whole)/2])
 	affinity(t, "", "import", "--url", engine.URL, path).wants(t, cli.ExitFailed, "is it damaged or cut short?", "events went in before that")
 	if len(engine.events) == 0 {
-		t.Error("nothing of the readable part went in")
+		t.Error("the readable part was not imported")
 	}
 }
 
@@ -273,7 +273,7 @@ func TestImportStrategy(t *testing.T) {
 }
 
 // A silent pipe does not keep the command from ending.
-func TestImportEndsWhileItWaitsForInput(t *testing.T) {
+func TestImportEndsWithBlockedInput(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]string{"at the first line": "", "later": strings.Join(eventLines(2001), "\n") + "\n"} {
 		t.Run(name, func(t *testing.T) {

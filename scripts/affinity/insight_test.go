@@ -12,7 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// fixedAnswer is an engine that gives one answer to everything.
+// fixedAnswer starts a server that gives one answer to every request.
 func fixedAnswer(t *testing.T, status int, body string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -67,7 +67,7 @@ func TestInsightCommands(t *testing.T) {
 		wants(t, cli.ExitOK, "no differences: 2 users compared with 4 events, 2 with their stored profiles too\n")
 }
 
-func TestDrawExplanationOfManyEvents(t *testing.T) {
+func TestExplainManyEvents(t *testing.T) {
 	t.Parallel()
 	engine := fixedAnswer(t, 200, `{"userToken":"u","asOf":"2026-11-20T12:00:00.000Z","known":true,"strategyVersion":2,"retentionDays":0,
 		"events":{"accepted":12,"counted":11,"ahead":1},"firstEventAt":"2026-01-01T00:00:00.000Z","lastEventAt":"2026-11-20T13:00:00.000Z","reasons":["a\u001bb"],
@@ -78,7 +78,7 @@ func TestDrawExplanationOfManyEvents(t *testing.T) {
 		"10 events until 2026-02-01T00:00:00Z", "products: 1, 2 (Rouge)", "0.5    30\n")
 }
 
-func TestAnAuditThatFindsDifferencesFails(t *testing.T) {
+func TestAuditWithDifferencesFails(t *testing.T) {
 	t.Parallel()
 	engine := fixedAnswer(t, 200, `{"sampled":50,"compared":40,"stored":30,"events":400,"byScorer":0,"differing":2,"omitted":3,"differences":[
 		{"userToken":"ann","which":"stored","what":"score","facet":"color","value":"Red","halfLife":30,"want":35,"got":30.25},
@@ -93,7 +93,7 @@ func TestAnAuditThatFindsDifferencesFails(t *testing.T) {
 	}
 }
 
-func TestInsightCommandsRefuseWrongUsage(t *testing.T) {
+func TestInsightUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"audit", "--sample", "0"}, {"audit", "--sample", "10001"}, {"audit", "u"}, {"explain"}, {"explain", ""},

@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadme runs the commands of the README's first screen as a reader would,
-// and holds what comes out to what the README shows.
+// TestReadme runs the commands of the README's first screen and compares their
+// output with what the README shows.
 func TestReadme(t *testing.T) {
 	for _, tool := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s: the README's commands are not tried", tool)
+			t.Skipf("%s is missing, so the README's commands are not tested", tool)
 		}
 	}
 	text, err := os.ReadFile("../../README.md")
@@ -38,11 +38,11 @@ func TestReadme(t *testing.T) {
 	}
 	got := bash(t, alias+"\n"+out)
 	if diff := cmp.Diff(timeless(t, shown), timeless(t, got)); diff != "" {
-		t.Errorf("the README shows another profile (-README +engine):\n%s", diff)
+		t.Errorf("the README shows a different profile (-README +engine):\n%s", diff)
 	}
 }
 
-// block is the fenced block of a language that holds a text.
+// block returns the fenced block of a language that contains a text.
 func block(t *testing.T, readme, language, holds string) string {
 	t.Helper()
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(readme, -1) {
@@ -65,7 +65,7 @@ func bash(t *testing.T, script string) string {
 	return string(out)
 }
 
-// timeless is a profile without what differs from one time to the next.
+// timeless returns a profile without its times.
 func timeless(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var a map[string]any

@@ -15,14 +15,14 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-// recomputeJSON is a job as an engine answers it.
+// recomputeJSON is a recompute as the engine answers it.
 func recomputeJSON(id, state string, planned, visited int, more string) string {
 	return fmt.Sprintf(`{"id":%q,"state":%q,"strategyVersion":3,"shards":{"total":2,"done":1,"failed":1},"users":7,"events":9,`+
 		`"startedAt":"2026-11-21T10:00:00.000Z","finishedAt":null,"plannedUsers":%d,"visitedUsers":%d%s}`, id, state, planned, visited, more)
 }
 
-// recomputeEngine answers GETs of a job with one text after the other, the last
-// one for ever; a text that begins with a number is refused with that status.
+// recomputeEngine answers requests for a job with one text after the other and then
+// repeats the last. A text that begins with a number is a refusal with that status.
 func recomputeEngine(t *testing.T, list string, answers ...string) (url string, requests *[]string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -114,7 +114,7 @@ func TestRecomputeCommands(t *testing.T) {
 	}
 }
 
-// TestRecomputeOnAnEngine sets a strategy and follows what it starts.
+// TestRecomputeOnAnEngine sets a strategy and follows the recompute that it starts.
 func TestRecomputeOnAnEngine(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
 	if err != nil {

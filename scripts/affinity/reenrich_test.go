@@ -17,7 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// reenrichJSON is a re-enrichment as an engine answers it.
+// reenrichJSON is a re-enrichment as the engine answers it.
 func reenrichJSON(state string, dryRun bool, planned, visited int, more string) string {
 	return fmt.Sprintf(`{"id":"reenrich-1","state":%q,"dryRun":%v,"shards":{"total":2,"done":1,"failed":1},"users":7,"events":900,"withUnknownObjects":50,`+
 		`"resolved":30,"stillUnknown":20,"faulty":0,"startedAt":"2026-11-21T10:00:00.000Z","finishedAt":null,"plannedUsers":%d,"visitedUsers":%d%s}`,
@@ -72,8 +72,8 @@ func TestReenrichCommands(t *testing.T) {
 	}
 }
 
-// TestReenrichOnAnEngine has a catalog come late, and replays a dead letter of a
-// re-enrichment.
+// TestReenrichOnAnEngine imports a catalog after its events, and replays a dead
+// letter of a re-enrichment.
 func TestReenrichOnAnEngine(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
 	if err != nil {
@@ -123,8 +123,8 @@ func layoutOf(t *testing.T, apps config.Store) schema.Layout {
 	return app.Log
 }
 
-// replayReenriched buries a message that knows both objects of an event, and
-// replays it.
+// replayReenriched makes a dead letter with both objects of an event and replays
+// it.
 func replayReenriched(t *testing.T, s *stack.Stack, seen string, now int64) {
 	t.Helper()
 	e, err := event.Decode([]byte(seen), event.Rules{Now: time.UnixMilli(now)})

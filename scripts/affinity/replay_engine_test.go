@@ -8,8 +8,8 @@ import (
 	"github.com/affinityengine/affinity/shared/bus"
 )
 
-// TestReplayOnAnEngine puts two dead letters back, of which one had been applied
-// already: each must count once.
+// TestReplayOnAnEngine puts back two dead letters, one of which was applied before.
+// Each counts once.
 func TestReplayOnAnEngine(t *testing.T) {
 	s := startEngine(t, 90)
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],

@@ -18,7 +18,8 @@ const (
 	deadLettersName = "projects/affinity-local/subscriptions/events-dead-letter"
 )
 
-// newPubSub is a Pub/Sub with the topics of a local stack, and an engine that says where it is.
+// newPubSub starts a Pub/Sub server with the topics of a local stack, and a fake
+// engine that answers with its address.
 func newPubSub(t *testing.T, options ...pstest.ServerReactorOption) (*pstest.Server, *fakeEngine) {
 	t.Helper()
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
@@ -39,7 +40,7 @@ func newPubSub(t *testing.T, options ...pstest.ServerReactorOption) (*pstest.Ser
 	return server, engine
 }
 
-// published are the messages on the events topic, as "data attribute=value...", by data.
+// published returns the attributes of the messages on the events topic, by data.
 func published(server *pstest.Server) map[string]map[string]string {
 	found := map[string]map[string]string{}
 	for _, m := range server.Messages() {
@@ -77,7 +78,7 @@ func TestReplay(t *testing.T) {
 	}
 	got := published(server)
 	if len(got) != 121 {
-		t.Fatalf("%d messages are on the topic, want 121", len(got))
+		t.Fatalf("the topic has %d messages, want 121", len(got))
 	}
 	run := got["bare"]["replayRun"]
 	for data, attributes := range got {
@@ -86,7 +87,7 @@ func TestReplay(t *testing.T) {
 			want = map[string]string{"replayRun": run}
 		}
 		if fmt.Sprint(attributes) != fmt.Sprint(want) || run == "" || run == "an earlier one" {
-			t.Errorf("message %q came back with %v, want %v", data, attributes, want)
+			t.Errorf("message %q was published with %v, want %v", data, attributes, want)
 		}
 	}
 
@@ -124,6 +125,6 @@ func TestReplayInterrupted(t *testing.T) {
 	stop()
 	affinityWith(t, ctx, "", func(*tool) {}, "replay", "--url", engine.URL).wants(t, cli.ExitFailed, "interrupted")
 	if got := published(server); len(got) != 0 {
-		t.Errorf("on the topic is %v, want nothing", got)
+		t.Errorf("the topic has %v, want nothing", got)
 	}
 }

@@ -116,7 +116,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestWrongUsageSaysWhereHelpIs(t *testing.T) {
+func TestWrongUsageNamesHelp(t *testing.T) {
 	t.Parallel()
 	r := affinity(t, "", "app", "key", "remove", "x")
 	r.wants(t, cli.ExitUsage, "Run 'affinity app key remove --help' for its usage.")
@@ -142,7 +142,7 @@ func TestNoLocalStackToAsk(t *testing.T) {
 	affinity(t, "", "replay", "--url", engine.URL).wants(t, cli.ExitFailed, "no engine answers at "+engine.URL)
 }
 
-// runningEngine is a stack that is a fake engine.
+// runningEngine is a fake engine as a local stack.
 type runningEngine struct {
 	*fakeEngine
 	closed *bool
@@ -155,7 +155,7 @@ func (r runningEngine) Close() error {
 	return nil
 }
 
-// untilReady ends a context once the ready line was printed.
+// untilReady ends a context once the ready line is printed.
 type untilReady struct {
 	text bytes.Buffer
 	stop context.CancelFunc
@@ -203,7 +203,7 @@ func TestUp(t *testing.T) {
 	}
 }
 
-// The encoding follows the schema, unless it is given.
+// The default encoding depends on the schema.
 func TestUpLayout(t *testing.T) {
 	t.Parallel()
 	one := func(n schema.Name, e schema.Encoding) schema.Layout {
@@ -240,6 +240,6 @@ func TestUpThatCannotStart(t *testing.T) {
 }
 
 // The syntax of up --app is refused elsewhere, with the right flags in the error.
-func TestAnAppIsNamedByItsIDAlone(t *testing.T) {
+func TestAppFlagWithKeyIsRefused(t *testing.T) {
 	affinity(t, "", "profile", "u", "--app", "demo:demokey").wants(t, cli.ExitUsage, "--app demo --key KEY")
 }

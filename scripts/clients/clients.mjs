@@ -1,5 +1,5 @@
-// Speaks to a running engine with the clients as they are published, and prints
-// what came back, a line each. Arguments: base URL.
+// Calls a running engine with the published clients and prints a line per answer.
+// Arguments: base URL.
 import { algoliasearch } from 'algoliasearch';
 import { createInsightsClient } from 'search-insights';
 import browserInsights from './node_modules/search-insights/dist/search-insights-browser.mjs';
@@ -75,8 +75,8 @@ for (const [name, call] of [
   }
 }
 
-// search-insights: in Node its entry takes no port, so that a request function of
-// ours carries what it made; the browser's entry falls back to fetch.
+// search-insights: its entry for Node takes no port, so a request function sends
+// its requests. Its entry for browsers falls back to fetch.
 const requests = [];
 const node = createInsightsClient(async (endpoint, data) => {
   const response = await fetch(endpoint, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(data) });

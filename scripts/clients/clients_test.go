@@ -54,7 +54,7 @@ func TestJavaScriptClients(t *testing.T) {
 	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
-		unavailable("the JavaScript clients cannot be installed, so they are not tried: %v\n%s", err, out)
+		unavailable("the JavaScript clients cannot be installed, so they are not tested: %v\n%s", err, out)
 	}
 	run := exec.CommandContext(t.Context(), "node", "clients.mjs", start(t).URL)
 	run.Dir, run.Stderr = dir, os.Stderr
@@ -73,11 +73,11 @@ func TestJavaScriptClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("the clients print something else (-want +got):\n%s", diff)
+		t.Errorf("the clients print a different text (-want +got):\n%s", diff)
 	}
 }
 
-// plainHTTP sends the Go client's requests, always made for https, to a local
+// plainHTTP sends the Go client's requests, which are made for https, to a local
 // engine.
 type plainHTTP struct{}
 

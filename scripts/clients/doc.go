@@ -1,4 +1,4 @@
-// Package clients holds the engine to the clients that people already use, as
-// they are published: search-insights and algoliasearch in Node (clients.mjs),
-// and the Go client. All of it is tests; it keeps nothing.
+// Package clients tests the engine with published clients, unmodified:
+// search-insights and algoliasearch in Node (clients.mjs), and the Go client. It
+// holds tests only and keeps nothing.
 package clients

@@ -2,7 +2,7 @@
 // one for each, and checks them as they will be built.
 //
 // A zip holds the files of this module that the function is made of, and no
-// others: so a function is deployed anew only if something of it has changed. It
+// others: so a function is deployed only if a part of it has changed. It
 // is made of the checkout it runs in, and kept in dist/.
 package main
 

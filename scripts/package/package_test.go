@@ -95,7 +95,7 @@ func TestAZipBuildsStartsAndAnswers(t *testing.T) {
 func TestZipsAreTheSameWhereverTheyAreMade(t *testing.T) {
 	functions, zips := packed(t)
 	for _, fn := range functions {
-		// What is in a zip suffices to make it anew, in another folder.
+		// A zip can be made again from its own files, in another folder.
 		elsewhere := filepath.Join(t.TempDir(), "other", "folder")
 		if err := unpack(zips[fn.Name], elsewhere); err != nil {
 			t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 )
 
-// An engine that asks for more patience than there is gets no second request.
-func TestRetryAfterIsHeeded(t *testing.T) {
+// A Retry-After beyond the time limit ends the command without a second request.
+func TestRetryAfterBeyondLimit(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	calls := 0
