@@ -124,11 +124,21 @@ func (c *Client) call(ctx context.Context, when repeat, method, path string, req
 	var body []byte
 	if request != nil {
 		var err error
-		if body, err = json.Marshal(request); err != nil {
+		if body, err = encode(request); err != nil {
 			return fmt.Errorf("encode the request %s %s: %w", method, path, err)
 		}
 	}
 	return c.callRaw(ctx, when, method, path, body, answer)
+}
+
+// encode encodes JSON without escapes for HTML: a record with "<" must not grow
+// beyond the limits that it was within.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 func (c *Client) callRaw(ctx context.Context, when repeat, method, path string, body []byte, answer any) error {
