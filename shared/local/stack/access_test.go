@@ -1,14 +1,19 @@
 package stack_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/openapi"
 )
 
 const (
@@ -83,6 +88,39 @@ func TestWhatAKeyOpens(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDescribedRights compares the rights above with those that the description
+// of the API names.
+func TestDescribedRights(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			ACL   []string `json:"x-acl"`
+			NoKey bool     `json:"x-no-key"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(openapi.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	paths, described, opens := http.NewServeMux(), map[string][]string{}, map[string][]string{}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			pattern := strings.ToUpper(method) + " " + path
+			paths.Handle(pattern, http.NotFoundHandler())
+			if !op.NoKey {
+				described[pattern] = slices.Sorted(slices.Values(op.ACL))
+			}
+		}
+	}
+	for _, route := range routes {
+		_, pattern := paths.Handler(httptest.NewRequest(route.method, route.path, nil))
+		all := append(opens[pattern], route.opens...)
+		slices.Sort(all)
+		opens[pattern] = slices.Compact(all)
+	}
+	if diff := cmp.Diff(opens, described); diff != "" {
+		t.Errorf("rights by route (-engine +described):\n%s", diff)
 	}
 }
 
