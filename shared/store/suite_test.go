@@ -24,6 +24,7 @@ type fixture struct {
 func (b fixture) log() store.Log { return b.Log(app, b.layout) }
 
 func TestInProcess(t *testing.T) {
+	t.Parallel()
 	open := func(t *testing.T) fixture {
 		s, client := storetest.NewWithClient(t)
 		return fixture{Store: s, client: client, collects: true}
@@ -34,6 +35,7 @@ func TestInProcess(t *testing.T) {
 
 // The store as it is on Bigtable itself replaces cells in another way.
 func TestInProcessAsDeployed(t *testing.T) {
+	t.Parallel()
 	addr := storetest.Start(t)
 	testStore(t, func(t *testing.T) fixture {
 		s, client := storetest.OpenAt(t, addr)
@@ -42,6 +44,7 @@ func TestInProcessAsDeployed(t *testing.T) {
 }
 
 func TestOfficialEmulator(t *testing.T) {
+	t.Parallel()
 	addr := gcloudtest.Bigtable(t)
 	open := func(t *testing.T) fixture {
 		s, client := storetest.OpenAt(t, addr)
