@@ -17,8 +17,8 @@ import (
 	"strings"
 )
 
-// What the Go buildpack of Cloud Functions moves the sources to, where it puts
-// its program, and the program.
+// The folder to which the Go buildpack of Cloud Functions moves the sources, the
+// folder of the program that it adds, and that program.
 const (
 	sourceDir  = "serverless_function_source_code"
 	programDir = "functions.local/app"
@@ -48,8 +48,8 @@ func main() {
 `
 )
 
-// build does with a zip what the Go buildpack of Cloud Functions does, in an empty
-// folder, and returns the path of the program that comes of it.
+// build builds a zip as the Go buildpack of Cloud Functions does, in an empty
+// folder, and returns the path of the program.
 func build(ctx context.Context, data []byte, dir string) (string, error) {
 	source := filepath.Join(dir, sourceDir)
 	if err := unpack(data, source); err != nil {
@@ -84,7 +84,7 @@ func build(ctx context.Context, data []byte, dir string) (string, error) {
 	return path, err
 }
 
-// goCommand is a command of Go in a folder whose modules are its own matter.
+// goCommand returns a go command that runs in a folder outside of any workspace.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -120,8 +120,8 @@ func unpack(data []byte, dir string) error {
 	return nil
 }
 
-// rootPackage sees that the files at the root of the sources are one package
-// which has the framework register its functions.
+// rootPackage checks that the files at the root of the sources are one package that
+// imports the framework.
 func rootPackage(dir string) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

@@ -23,12 +23,12 @@ import (
 // patience is how long a function may take from its start to its answer.
 const patience = 30 * time.Second
 
-// check builds the zip of a function and returns the variables that its program,
-// which is given none, says it lacks.
+// check builds the zip of a function, starts it without variables, and returns the
+// variables that it says it lacks.
 func check(ctx context.Context, path string, fn terraform.Function) ([]string, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no %s: `go run ./scripts/package %s` makes it", path, fn.Name)
+		return nil, fmt.Errorf("%s does not exist: `go run ./scripts/package %s` makes it", path, fn.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func check(ctx context.Context, path string, fn terraform.Function) ([]string, e
 	return ask(ctx, program, fn)
 }
 
-// ask starts a function's program as the platform does but with no
+// ask starts a function's program as the platform does, but without a
 // configuration, and returns the variables that its answers say it lacks.
 func ask(ctx context.Context, program string, fn terraform.Function) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -59,7 +59,7 @@ func ask(ctx context.Context, program string, fn terraform.Function) ([]string, 
 	cmd.Env = []string{"FUNCTION_TARGET=" + fn.EntryPoint, "PORT=" + port}
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second // then it is killed
+	cmd.WaitDelay = 5 * time.Second // then kill it
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the function: %w", err)
 	}
@@ -81,7 +81,7 @@ func ask(ctx context.Context, program string, fn terraform.Function) ([]string, 
 	return lacks, nil
 }
 
-// questions has a function answer a GET and a POST.
+// questions sends a GET and a POST to a function.
 func questions(ctx context.Context, url string, fn terraform.Function) ([]string, error) {
 	if err := listening(ctx, url); err != nil {
 		return nil, err
@@ -110,9 +110,15 @@ func questions(ctx context.Context, url string, fn terraform.Function) ([]string
 
 var quotedVariable = regexp.MustCompile(`"([A-Z][A-Z0-9_]+)"`)
 
-// lacking reads which variables an answer says are missing. All must be among
-// those that the deployment sets.
+// lacking returns the variables that an answer says are missing. The deployment
+// must set all of them.
 func lacking(status int, body []byte, fn terraform.Function) ([]string, error) {
+	if len(fn.Env) == 0 { // it needs none, and so works at once
+		if status >= http.StatusInternalServerError {
+			return nil, errors.New("want an answer: the function needs no variables")
+		}
+		return nil, nil
+	}
 	var answer struct {
 		Status  int
 		Message string
@@ -136,7 +142,7 @@ func lacking(status int, body []byte, fn terraform.Function) ([]string, error) {
 	return lacks, nil
 }
 
-// listening waits until something listens at a URL.
+// listening waits until a server listens at a URL.
 func listening(ctx context.Context, url string) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -148,7 +154,7 @@ func listening(ctx context.Context, url string) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("nobody listens: %w", err)
+			return fmt.Errorf("no server listens: %w", err)
 		}
 	}
 }

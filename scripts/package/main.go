@@ -1,12 +1,13 @@
 // Command package makes the zips from which Cloud Functions builds the functions,
-// one for each, and checks them as they will be built.
+// and checks them by building them in the same way.
 //
-// A zip holds the files of this module that the function is made of, and no
-// others: so a function is deployed only if a part of it has changed. It
-// is made of the checkout it runs in, and kept in dist/.
+// A zip holds the files of this module that the function links, and no others, so
+// a deployment updates only the functions that a change concerns. The command
+// packs the checkout that it runs in, into dist/.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,9 @@ func main() {
 func command(out io.Writer) *cobra.Command {
 	var dir string
 	root := &cobra.Command{
-		Use:   "package [functions...]",
-		Short: "Make the zip of each function",
-		Long: "Write <function>.zip for the functions named, or for all. A zip has the same bytes wherever and whenever it is made of\n" +
-			"the same sources.",
+		Use:           "package [functions...]",
+		Short:         "Make the zip of each function",
+		Long:          "Write <function>.zip for the functions named, or for all. The same sources always give the same bytes.",
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -50,9 +50,9 @@ func command(out io.Writer) *cobra.Command {
 	root.PersistentFlags().StringVar(&dir, "out", "dist", "folder of the zips")
 	root.AddCommand(&cobra.Command{
 		Use:   "check [functions...]",
-		Short: "Build each zip as Cloud Functions does, start it and ask it",
-		Long: "Build the zips of the functions named, or of all, as Cloud Functions does, start each without any backend and see that it\n" +
-			"answers 503 with what it lacks. Nothing is needed but Go and the modules.",
+		Short: "Build each zip as Cloud Functions does, and start it",
+		Long: "Build the zips of the functions named, or of all, as Cloud Functions does. Start each without a configuration, and\n" +
+			"check that it answers 503 with the variables that it lacks. This needs only Go and the modules.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return checkAll(cmd.Context(), out, dir, args)
 		},
@@ -60,7 +60,8 @@ func command(out io.Writer) *cobra.Command {
 	return root
 }
 
-// chosen are the functions of these names, all without any.
+// chosen returns the functions with these names, or all functions if there are no
+// names.
 func chosen(names []string) ([]terraform.Function, error) {
 	deployment, err := terraform.ReadDeployment()
 	if err != nil {
@@ -106,7 +107,7 @@ func packAll(ctx context.Context, out io.Writer, dir string, names []string) err
 	return nil
 }
 
-// checkAll checks every zip, whatever is wrong with the others.
+// checkAll checks every zip, also after a fault in another one.
 func checkAll(ctx context.Context, out io.Writer, dir string, names []string) error {
 	list, err := chosen(names)
 	if err != nil {
@@ -123,7 +124,8 @@ func checkAll(ctx context.Context, out io.Writer, dir string, names []string) er
 			faults = append(faults, fmt.Errorf("check %s: %w", fn.Name, err))
 			continue
 		}
-		fmt.Fprintf(out, "%s: built, started as %s, answers that it lacks %s (%.1f s)\n", fn.Name, fn.EntryPoint, strings.Join(lacks, ", "), time.Since(began).Seconds())
+		fmt.Fprintf(out, "%s: built, started as %s, answers that it lacks %s (%.1f s)\n",
+			fn.Name, fn.EntryPoint, cmp.Or(strings.Join(lacks, ", "), "nothing"), time.Since(began).Seconds())
 	}
 	return errors.Join(faults...)
 }

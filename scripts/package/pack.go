@@ -17,9 +17,9 @@ import (
 	"strings"
 )
 
-// rootFile is the package that the build of a function begins with, which must
-// lie at the root of its sources: it has the function registered.
-const rootFile = `// Package function is the root that a function's build begins with.
+// rootFile is the package at the root of a function's sources, where the build
+// looks for it. It imports the function's package, which registers the function.
+const rootFile = `// Package function is the root package of a function's build.
 package function
 
 import (
@@ -30,7 +30,7 @@ import (
 )
 `
 
-// pack makes the zip of one function from the module at root.
+// pack returns the zip of one function from the module at root.
 func pack(ctx context.Context, root, function string) ([]byte, error) {
 	importPath, paths, err := sources(ctx, root, "./functions/"+function)
 	if err != nil {
@@ -45,12 +45,12 @@ func pack(ctx context.Context, root, function string) ([]byte, error) {
 	return archive(files)
 }
 
-// sources are the files of the module that a package is built of on the platform,
-// by their paths below root, and the package's import path.
+// sources returns the files of the module from which the platform builds a package,
+// as paths below root, and the package's import path.
 func sources(ctx context.Context, root, pkg string) (importPath string, paths []string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Dir,Module,GoFiles,SFiles,EmbedFiles", pkg)
 	cmd.Dir = root
-	// Which files are taken must not depend on whose machine it is.
+	// The choice of files must not depend on this machine.
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	out, err := output(cmd)
 	if err != nil {
@@ -82,9 +82,9 @@ func sources(ctx context.Context, root, pkg string) (importPath string, paths []
 	}
 }
 
-// archive makes a zip of files by their paths. Its bytes follow from them alone:
-// they are in order, of no time, and not compressed, since how well that is done
-// depends on the version of Go.
+// archive returns a zip of files by their paths. Its bytes depend only on the
+// files: they are sorted, have a fixed time, and are not compressed, since the
+// result of compression depends on the version of Go.
 func archive(files map[string][]byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
@@ -111,7 +111,7 @@ func archive(files map[string][]byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// moduleRoot is the folder of the module that this runs in.
+// moduleRoot returns the folder of the module that the command runs in.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := output(exec.CommandContext(ctx, "go", "env", "GOMOD"))
 	if err != nil {
@@ -119,12 +119,13 @@ func moduleRoot(ctx context.Context) (string, error) {
 	}
 	file := strings.TrimSpace(string(out))
 	if file == "" || file == os.DevNull {
-		return "", errors.New("this is no folder of a Go module: run it in the checkout")
+		return "", errors.New("this is not a folder of a Go module: run it in the checkout")
 	}
 	return filepath.Dir(file), nil
 }
 
-// output runs a command, and tells what it had to say where it fails.
+// output runs a command. The error holds what the command wrote to its standard
+// error.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -64,13 +64,13 @@ func packed(t *testing.T) ([]terraform.Function, map[string][]byte) {
 	return deployment.Functions, zips
 }
 
-// The zip of the function with the fewest sources is built, started and asked as
-// on the platform; `package check` does so with all of them.
+// The smallest zip of a function with variables is built, started and asked as on
+// the platform. `package check` does so with all zips.
 func TestAZipBuildsStartsAndAnswers(t *testing.T) {
 	functions, zips := packed(t)
 	fn := functions[0]
 	for _, other := range functions {
-		if len(zips[other.Name]) < len(zips[fn.Name]) {
+		if len(other.Env) > 0 && len(zips[other.Name]) < len(zips[fn.Name]) {
 			fn = other
 		}
 	}
@@ -186,12 +186,15 @@ func TestZipsHoldWhatAFunctionIsMadeOf(t *testing.T) {
 			}
 			content[f.Name] = string(data)
 		}
-		for name, part := range map[string]string{
-			"function.go":             `_ "github.com/affinityengine/affinity/functions/` + fn.Name + `"`,
-			"go.mod":                  "module github.com/affinityengine/affinity\n",
-			"go.sum":                  "cloud.google.com/go/bigtable ",
-			"terraform/bigtable.json": terraform.Bigtable, // embedded
-		} {
+		parts := map[string]string{
+			"function.go": `_ "github.com/affinityengine/affinity/functions/` + fn.Name + `"`,
+			"go.mod":      "module github.com/affinityengine/affinity\n",
+			"go.sum":      "cloud.google.com/go/bigtable ",
+		}
+		if len(fn.Env) > 0 {
+			parts["terraform/bigtable.json"] = terraform.Bigtable // embedded
+		}
+		for name, part := range parts {
 			if !strings.Contains(content[name], part) {
 				t.Errorf("%s: %s does not hold %q: %q", fn.Name, name, part, content[name])
 			}
@@ -251,6 +254,12 @@ func TestAnAnswerTellsWhatIsMissing(t *testing.T) {
 		}
 		if c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
 			t.Errorf("%d %s: %v, want %q", c.status, c.body, err, c.fault)
+		}
+	}
+	// A function without variables answers at once.
+	for status, ok := range map[int]bool{200: true, 404: true, 500: false, 503: false} {
+		if lacks, err := lacking(status, nil, terraform.Function{}); len(lacks) > 0 || (err == nil) != ok {
+			t.Errorf("%d of a function without variables: %v, %v", status, lacks, err)
 		}
 	}
 }
