@@ -1,11 +1,10 @@
-// Package auth decides who may ask for what: it finds the app and the key in a
-// request, and checks the key against the app's stored hashes and their ACL.
+// Package auth authenticates requests: it finds the app and the key of a request,
+// and checks the key against the app's stored hashes and their ACL.
 //
-// It is separate so that every public function asks the same question in the
-// same way, and so that the app id which the rest of the system puts into row
-// keys comes from here only, never from a body. Which ACL a route needs is said
-// where the routes are; here are the names. It keeps nothing: the hashes lie
-// with the app in the configuration, see package config.
+// It is separate so that every public function authenticates in the same way, and
+// so that the app id in row keys comes only from here, never from a body. This
+// package names the ACLs; a function says which one each route needs. The hashes
+// are part of the configuration, see package config.
 package auth
 
 import (
@@ -21,10 +20,10 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// What a key may be good for, one name each in its ACL. The first five are
-// Algolia's names. None includes another.
+// The permissions that a key's ACL can hold. The first five are Algolia's names.
+// No permission includes another.
 const (
-	// Search sends events. Such a key stands in web pages, open to everybody.
+	// Search sends events. Such a key is public: it is part of web pages.
 	Search = "search"
 	// Recommendation reads profiles, and reads and sets strategies.
 	Recommendation = "recommendation"
@@ -34,7 +33,7 @@ const (
 	DeleteObject = "deleteObject"
 	// Settings reads and sets the settings of an index.
 	Settings = "settings"
-	// Admin imports events and drives what runs over all users.
+	// Admin imports events and starts jobs over all users.
 	Admin = "admin"
 )
 
@@ -86,16 +85,15 @@ func (a *Authenticator) AppAt(ctx context.Context, host, appID, key string, anyO
 	return app, err
 }
 
-// App returns the app that the key opens, if the key holds one of the ACLs named,
-// or whatever it holds if none is named. The error is ErrCredentials or
-// ErrForbidden; any other is a fault of the store and says nothing about the
-// credentials.
+// App returns the app of a key, if the key holds one of the ACLs in anyOf or anyOf
+// is empty. It returns ErrCredentials or ErrForbidden if the key does not permit
+// the request. Any other error is a fault of the configuration's store.
 func (a *Authenticator) App(ctx context.Context, appID, key string, anyOf ...string) (config.App, error) {
 	if !ValidAppID(appID) || key == "" {
 		return config.App{}, ErrCredentials
 	}
-	// Both are always asked for, and at once: an unknown app looks like a wrong
-	// key from outside, and a cold cache costs one read's time, not two.
+	// Always look up both, at the same time. Then an unknown app cannot be told
+	// from a wrong key, and a cold cache costs the time of one read.
 	hash := Hash(key)
 	var kept config.Key
 	var keyErr error

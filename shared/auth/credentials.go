@@ -12,17 +12,16 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// Where clients put their credentials, as headers or as query parameters.
+// Names of the credentials, as headers and as query parameters.
 const (
 	appIDName = "x-algolia-application-id"
 	keyName   = "x-algolia-api-key"
 )
 
-// Credentials finds the app id and the key of a request, empty where there are
-// none. header is that of http.Header's Get. Clients use either place; a header
-// wins over a query parameter, whose name may be in any case. The browser client
-// leaves the key in a query unencoded, so that a + in it arrives as a space: it
-// is made a + again.
+// Credentials returns the app id and the key of a request, empty if missing. header
+// is the Get method of its http.Header. A header takes precedence over a query
+// parameter, whose name may be in any case. The browser client does not encode the
+// key in a query, so a + arrives as a space; Credentials turns it into a + again.
 func Credentials(header func(string) string, query url.Values) (appID, key string) {
 	if appID = header(appIDName); appID == "" {
 		appID = parameter(query, appIDName)
@@ -33,8 +32,8 @@ func Credentials(header func(string) string, query url.Values) (appID, key strin
 	return appID, key
 }
 
-// parameter returns the first value of the query parameter of that name. If it
-// is there in several spellings, one of them counts, always the same.
+// parameter returns the first value of the query parameter with that name. Of
+// several spellings of the name it always chooses the same one.
 func parameter(query url.Values, name string) string {
 	for _, spelling := range slices.Sorted(maps.Keys(query)) {
 		if strings.EqualFold(spelling, name) && query.Get(spelling) != "" {
@@ -44,31 +43,31 @@ func parameter(query url.Values, name string) string {
 	return ""
 }
 
-// ValidAppID says whether s has the form of an app id: 1 to 64 of [A-Za-z0-9_-].
+// ValidAppID reports whether s has the form of an app id: 1 to 64 of [A-Za-z0-9_-].
 func ValidAppID(s string) bool { return config.ValidAppID(s) }
 
 // Hash returns what is stored of a key: its SHA-256 in lower-case hex. Keys are
-// random and long, so nothing slower is needed.
+// random and long, so a slow hash is not needed.
 func Hash(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])
 }
 
 const (
-	// keyLength gives a key 238 bits, more than its hash can be attacked by.
+	// A key of this length has 238 bits of entropy.
 	keyLength  = 40
 	keyLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 )
 
-// NewKey returns a new key: 40 random letters and digits, which no client and no
-// URL has to encode.
+// NewKey returns a new key: 40 random letters and digits, which need no encoding
+// in a URL.
 func NewKey() string {
 	key := make([]byte, 0, keyLength)
-	// Of the 256 values of a byte the first 248 fall evenly on 62 letters.
+	// The first 248 values of a byte map evenly to the 62 letters.
 	const even = 256 / len(keyLetters) * len(keyLetters)
 	var random [64]byte
 	for len(key) < keyLength {
-		// It never fails: the program ends where there is no randomness.
+		// Read never returns an error.
 		_, _ = rand.Read(random[:])
 		for _, b := range random {
 			if int(b) < even && len(key) < keyLength {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Hosts are the customers' hosts, each with the one app that it serves. Any other
-// host serves every app.
+// Hosts maps each customer's own host to the one app that it serves. Every other
+// host serves all apps.
 type Hosts map[string]string
 
-// UnmarshalText reads them as the deployment gives them: a JSON object of host and
-// app id.
+// UnmarshalText decodes the form that the deployment sets: a JSON object of host
+// and app id.
 func (h *Hosts) UnmarshalText(text []byte) error {
 	var given map[string]string
 	if err := json.Unmarshal(text, &given); err != nil {
@@ -29,8 +29,7 @@ func (h *Hosts) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// serves tells whether a request to a host, with or without a port, may be for an
-// app.
+// serves reports whether a host, with or without a port, serves an app.
 func (h Hosts) serves(host, app string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

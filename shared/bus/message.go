@@ -1,12 +1,11 @@
 // Package bus carries accepted events from ingest to process over Pub/Sub.
 //
-// One message holds one request: its body as the client sent it, when it was
-// received, and what the catalog said of its objects at that moment. So every
-// delivery of a message, however often and however late, decodes to the same
-// events with the same ids, times and filters, and applying it again changes
-// nothing. A message of another kind holds events that are in the log already,
-// with what the catalog said of their objects later (see reenriched.go). Messages
-// are JSON, legible in a dead-letter queue.
+// A message holds one request: its body as the client sent it, the time of
+// receipt, and the filters of its objects at that time. Every delivery of a message
+// therefore decodes to the same events with the same ids, times and filters, and
+// applying it twice changes nothing. A reenriched message instead holds events that
+// the log already has, with the filters that the catalog has for their objects now
+// (see reenriched.go). Messages are JSON, so a person can read a dead letter.
 package bus
 
 import (
@@ -19,13 +18,13 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// MaxMessage is how large a message may be: Pub/Sub takes 10 MB, and a push
-// wraps it in base64, which must stay below what a function takes, 32 MB.
+// MaxMessage is the largest size of a message, in bytes. Pub/Sub accepts 10 MB. A
+// push holds the message in base64, and a function accepts a body of 32 MB.
 const MaxMessage = 9 << 20
 
 // Attributes of a message.
 const (
-	AttrApp    = "app"    // the app id, for whoever looks at a queue
+	AttrApp    = "app"    // the app id, for an operator who looks at a queue
 	AttrReason = "reason" // of a dead letter: why it could not be applied
 )
 
@@ -44,29 +43,29 @@ type Message struct {
 	Kind       Kind   `json:"kind,omitempty"`
 	App        string `json:"app"`
 	ReceivedAt int64  `json:"receivedAt"` // ms; of a reenriched message when it was made
-	// Request is a random number: it tells requests of one millisecond apart in
-	// the ids of events that carry no time of their own.
+	// Request is a random number. It is part of the ids of events without a time of
+	// their own, and distinguishes requests of the same millisecond.
 	Request uint64 `json:"request"`
-	// Ordinal is the position of the first event in its request: it is part of
-	// the id of events that carry no time of their own.
+	// Ordinal is the position of the first event in its request. It is part of the
+	// ids of events without a time of their own.
 	Ordinal int `json:"ordinal,omitempty"`
-	// Resolved says that Objects was read from the catalog. Otherwise process
-	// resolves the message and publishes it anew before anything else.
+	// Resolved says that Objects was read from the catalog. If it is false, process
+	// reads the objects and publishes the message again before it does anything else.
 	Resolved bool    `json:"resolved"`
 	Objects  Objects `json:"objects,omitempty"`
-	// Body is {"events":[...]}, as it was sent; of a reenriched message it is what
-	// Logged reads.
+	// Body is {"events":[...]} as the client sent it. In a reenriched message it is
+	// what Logged decodes.
 	Body []byte `json:"-"`
 }
 
 // Objects are the filters of the objects that events name, by index and object
-// id. An object that the catalog does not know is absent.
+// id. An object that the catalog does not hold is missing.
 type Objects map[string]map[string][]Filter
 
 // Filter is [facet, value].
 type Filter [2]string
 
-// Encode is the message as it travels.
+// Encode returns the message as it is published.
 func (m Message) Encode() ([]byte, error) {
 	head, err := json.Marshal(m)
 	if err != nil {
@@ -75,8 +74,8 @@ func (m Message) Encode() ([]byte, error) {
 	return append(append(head, '\n'), m.Body...), nil
 }
 
-// DecodeMessage reads a message. An error means that no delivery of it will
-// ever decode. The message's body aliases data.
+// DecodeMessage decodes a message. An error is permanent: no delivery of the
+// message can be decoded. The message's body shares data's memory.
 func DecodeMessage(data []byte) (Message, error) {
 	head, body, ok := bytes.Cut(data, []byte("\n"))
 	if !ok {
@@ -95,8 +94,8 @@ func DecodeMessage(data []byte) (Message, error) {
 	return m, nil
 }
 
-// Events decodes the events of an accepted message. They were validated when they
-// were received; their age counts no more.
+// Events decodes the events of an accepted message. Ingest validated them at
+// receipt, so their age is not checked again.
 func (m Message) Events() ([]event.Event, error) {
 	events, err := event.DecodeBatch(m.Body, event.Rules{Now: time.UnixMilli(m.ReceivedAt), Request: m.Request, Ordinal: m.Ordinal, AnySize: true})
 	if err != nil {
@@ -105,9 +104,8 @@ func (m Message) Events() ([]event.Event, error) {
 	return events, nil
 }
 
-// parts are encoded messages that together say what m says, each of at most
-// limit bytes. Events keep their ids: each part knows the position of its first
-// event.
+// parts splits m into encoded messages of at most limit bytes. Events keep their
+// ids: each part holds the position of its first event.
 func (m Message) parts(limit int) ([][]byte, error) {
 	data, err := m.Encode()
 	if err != nil {
@@ -135,7 +133,7 @@ func (m Message) parts(limit int) ([][]byte, error) {
 	return append(first, second...), err
 }
 
-// part is a message of some of the events, which begin at a position of m.
+// part returns a message of some events of m, the first at position offset.
 func (m Message) part(events []event.Event, offset int) Message {
 	p := Message{App: m.App, ReceivedAt: m.ReceivedAt, Request: m.Request, Ordinal: m.Ordinal + offset, Resolved: m.Resolved, Objects: Objects{}}
 	raw := make([][]byte, len(events))

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/api/option"
 )
 
-// Names of the topics and of the subscriptions to them, in the cloud (see
-// terraform/functions.json) and on one machine.
+// Names of the topics and their subscriptions, in a deployment (see
+// terraform/functions.json) and in the local stack.
 const (
 	EventsTopic            = "events"
 	EventsSubscription     = "events-process"
@@ -35,7 +35,7 @@ type Bus struct {
 	deadLetters *pubsub.Publisher
 }
 
-// Open makes the client; the first publish connects.
+// Open returns a Bus. It connects at the first publish.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, error) {
 	client, err := pubsub.NewClient(ctx, cfg.Project, opts...)
 	if err != nil {
@@ -43,23 +43,22 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, e
 	}
 	b := &Bus{client: client, events: client.Publisher(cfg.Events), deadLetters: client.Publisher(cfg.DeadLetters)}
 	for _, p := range []*pubsub.Publisher{b.events, b.deadLetters} {
-		// Requests wait for their publish, so a batch may only hold what comes at
-		// the same moment.
+		// A request waits for its publish, so a batch must not wait for more messages.
 		p.PublishSettings.DelayThreshold = time.Millisecond
 	}
 	return b, nil
 }
 
-// Close sends what is on its way and releases the client.
+// Close sends the messages that are not yet sent, and closes the client.
 func (b *Bus) Close() error {
 	b.events.Stop()
 	b.deadLetters.Stop()
 	return b.client.Close()
 }
 
-// Publish sends an accepted request to process, whole if it fits. When it
-// returns nil Pub/Sub has it all; on an error a part may be on its way, which
-// the client's retry makes up for.
+// Publish sends an accepted request to process, in one message if it fits. On nil,
+// Pub/Sub holds all of it. On an error, it may hold a part; the client's retry
+// sends all of it again, and events are idempotent.
 func (b *Bus) Publish(ctx context.Context, m Message) error {
 	parts, err := m.parts(MaxMessage)
 	if err != nil {
@@ -73,8 +72,8 @@ func (b *Bus) Publish(ctx context.Context, m Message) error {
 	return nil
 }
 
-// Bury sends a message that cannot be applied to the dead-letter topic, as it
-// came and with the reason.
+// Bury sends a message that cannot be applied to the dead-letter topic, unchanged
+// and with the reason as an attribute.
 func (b *Bus) Bury(ctx context.Context, p Push, reason string) error {
 	attrs := map[string]string{}
 	for k, v := range p.Message.Attributes {
@@ -86,13 +85,13 @@ func (b *Bus) Bury(ctx context.Context, p Push, reason string) error {
 	return b.send(ctx, b.deadLetters, p.Message.Data, attrs)
 }
 
-// truncate keeps an attribute below Pub/Sub's 1,024 bytes, and valid UTF-8.
+// truncate limits an attribute to n bytes of valid UTF-8. Pub/Sub allows 1,024.
 func truncate(s string, n int) string {
 	return strings.ToValidUTF8(s[:min(n, len(s))], "")
 }
 
-// publishTimeout ends a publish that Pub/Sub does not answer, before clients give
-// up on theirs.
+// publishTimeout ends a publish that Pub/Sub does not answer before the client of
+// the request gives up.
 const publishTimeout = 15 * time.Second
 
 func (b *Bus) send(ctx context.Context, to *pubsub.Publisher, data []byte, attrs map[string]string) error {

@@ -10,21 +10,21 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Logged is an event as it lies in the log.
+// Logged is an event as the log holds it.
 type Logged struct {
 	User string
 	Time int64 // ms
-	// ID is that of the event's row. It need not follow from the event: one that
-	// had no time of its own has it from its request.
+	// ID is the id in the event's row. The event alone may not determine it: the id
+	// of an event without a time of its own comes from its request.
 	ID         string
 	ReceivedAt int64 // ms
 	Event      event.Event
 }
 
-// frame is the line before an event in the body of a reenriched message: its
-// place in the log, what its own JSON does not say, and how many bytes that has.
-// The event follows as it was sent, not as a part of other JSON, which would lie
-// deeper than what is accepted may.
+// frame is the line before an event in the body of a reenriched message: the
+// event's place in the log, what its JSON does not say, and the size of its JSON.
+// The JSON follows as the client sent it. Inside of other JSON it could exceed the
+// depth that is accepted.
 type frame struct {
 	User       string `json:"user"`
 	Time       int64  `json:"time"`
@@ -34,8 +34,8 @@ type frame struct {
 	Size       int    `json:"size"`
 }
 
-// NewReenriched is a message of events of the log with what the catalog says of
-// their objects at a time.
+// NewReenriched returns a message of events of the log, with the filters of their
+// objects.
 func NewReenriched(app string, at time.Time, events []Logged, objects Objects) (Message, error) {
 	m := Message{Kind: Reenriched, App: app, ReceivedAt: at.UnixMilli(), Resolved: true, Objects: Objects{}}
 	var body bytes.Buffer
@@ -74,7 +74,7 @@ func (m Message) Logged() ([]Logged, error) {
 	return all, nil
 }
 
-// cutLogged takes the first event off a body.
+// cutLogged decodes the first event of a body and returns the rest.
 func cutLogged(body []byte) (l Logged, rest []byte, err error) {
 	head, rest, _ := bytes.Cut(body, []byte("\n"))
 	var f frame
@@ -84,7 +84,7 @@ func cutLogged(body []byte) (l Logged, rest []byte, err error) {
 	if f.Size < 0 || f.Size >= len(rest) || rest[f.Size] != '\n' {
 		return l, nil, fmt.Errorf("want %d bytes of JSON and a newline", f.Size)
 	}
-	// A token that is none would give the row another key than it says.
+	// A malformed token could name the row of another user.
 	if !event.ValidUserToken(f.User) || f.Time < 0 || f.ID == "" || f.ReceivedAt <= 0 {
 		return l, nil, errors.New("user, time, id and receivedAt must be there and well-formed")
 	}
@@ -95,7 +95,7 @@ func cutLogged(body []byte) (l Logged, rest []byte, err error) {
 	return Logged{f.User, f.Time, f.ID, f.ReceivedAt, e}, rest[f.Size+1:], nil
 }
 
-// loggedParts are what parts are for a reenriched message that is too large.
+// loggedParts is parts for a reenriched message.
 func (m Message) loggedParts(size, limit int) ([][]byte, error) {
 	events, err := m.Logged()
 	if err != nil {

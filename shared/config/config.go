@@ -22,93 +22,98 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// ErrNotFound says that what was asked for, or the app it would belong to, does
-// not exist. The caller must not try again.
+// ErrNotFound reports that the requested item, or the app it belongs to, does not
+// exist. A retry does not help.
 var ErrNotFound = errors.New("not found")
 
-// ErrExists says that the app to be created is there already.
+// ErrExists reports that an app with that id already exists.
 var ErrExists = errors.New("already exists")
 
-// App is a customer and what holds for all of his users.
+// App is a customer, with the settings that apply to all their users.
 type App struct {
-	// ID is part of the key of every row the app has; see ValidAppID.
+	// ID is part of the key of every row of the app; see ValidAppID.
 	ID string
-	// RetentionDays is how long an event counts; 0 is without limit.
+	// RetentionDays is how long an event counts. 0 means no limit.
 	RetentionDays int
-	// Strategy is the active one; it scores nothing until one is set.
+	// Strategy is the active strategy. It scores nothing until one is set.
 	Strategy strategy.Strategy
-	// StrategyVersion is that of Strategy; 0 where none was ever set.
+	// StrategyVersion is the version of Strategy, 0 until one is set.
 	StrategyVersion int64
-	// Log is how the app's events lie in Bigtable; it is always valid.
+	// Log is the layout of the app's events in Bigtable. It is always valid.
 	Log schema.Layout
-	// Move is the last move of the log to the other schema, zero without any.
+	// Move is the last migration of the log to the other schema; zero if there was
+	// none.
 	Move      Move
 	CreatedAt time.Time // to the microsecond
-	// ChangedAt is when the app was created, or a retention, another strategy or
-	// other schemas of the log were set since, by the clock of the store, to the
-	// millisecond. What must find the change in force everywhere waits two TTLs
-	// from it.
+	// ChangedAt is when the app was created, or when its retention, its strategy or
+	// the schemas of its log last changed. It is by the store's clock, to the
+	// millisecond. A job that needs the change to have reached every function waits
+	// until two TTLs after it.
 	ChangedAt time.Time
 }
 
-// Key is what opens an app: the hash of a secret, and what it is good for.
+// Key gives access to an app: the hash of a secret, and what the secret permits.
 type Key struct {
-	// Hash is the SHA-256 of the key in lower-case hex. The key itself is stored
-	// nowhere.
+	// Hash is the SHA-256 of the key in lower-case hex. The key itself is not
+	// stored.
 	Hash string
-	// ACL names what the key may do.
+	// ACL names what the key permits; see package auth.
 	ACL       []string
 	CreatedAt time.Time // to the microsecond
 }
 
-// Store reads and changes the configuration. It is safe for concurrent use.
-// What it takes and returns is shared and must not be modified. Apart from
-// ErrNotFound and ErrExists its errors are faults of the backend, or say that
-// an argument is malformed.
+// Store reads and changes the current configuration. It is safe for concurrent
+// use. Its arguments and results are shared and must not be modified. An error
+// other than ErrNotFound and ErrExists is a fault of the backend, or reports a
+// malformed argument.
 type Store interface {
 	// App returns an app, or ErrNotFound.
 	App(ctx context.Context, appID string) (App, error)
 	// Apps returns the ids of all apps, sorted.
 	Apps(ctx context.Context) ([]string, error)
-	// CreateApp stores a new app, without a strategy or a move whatever it holds
-	// of them; ErrExists if there is one of that id. A zero CreatedAt becomes now,
-	// as ChangedAt always does; a zero Log becomes schema.Default().
+	// CreateApp stores a new app, or returns ErrExists. It ignores app's strategy
+	// and migration. A zero CreatedAt becomes the current time, and a zero Log
+	// becomes schema.Default(). ChangedAt is always set to the current time.
 	CreateApp(ctx context.Context, app App) error
-	// SetRetention changes how long an app's events count; ErrNotFound without
-	// the app.
+	// SetRetention changes how long an app's events count. It returns ErrNotFound
+	// if the app does not exist.
 	SetRetention(ctx context.Context, appID string, days int) error
-	// UpdateLog changes the Log and the Move of an app in one step, unless somebody
-	// else changes the app meanwhile: then change is called again with what that
-	// left. That may be its own work, where the answer of a write was lost. Nothing
-	// else that change does to the app is taken; it must not use the store. An error
-	// of it, or a Log that is not valid, leaves the app alone and is returned. It
-	// returns the app as it then is; ErrNotFound without the app. ChangedAt moves if
-	// the schemas do; an encoding alone is in force whenever it arrives.
+	// UpdateLog applies change to the Log and the Move of an app as a
+	// compare-and-set, and returns the app afterwards. After a conflict it calls
+	// change again with the current app. change must be idempotent: after a lost
+	// response it can see its own earlier write. It must not use the store, and
+	// UpdateLog ignores what it does to other fields.
+	//
+	// UpdateLog returns ErrNotFound if the app does not exist. If change fails or
+	// leaves an invalid Log, UpdateLog changes nothing and returns the error.
+	// ChangedAt is set if the schemas change. A new encoding alone does not set it,
+	// since a reader recognizes the encoding of each value.
 	UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error)
 
-	// Key returns the key of that hash, or ErrNotFound.
+	// Key returns the key with that hash, or ErrNotFound.
 	Key(ctx context.Context, appID, hash string) (Key, error)
-	// Keys returns all keys of an app, sorted by hash; ErrNotFound without the app.
+	// Keys returns all keys of an app, sorted by hash. It returns ErrNotFound if the
+	// app does not exist.
 	Keys(ctx context.Context, appID string) ([]Key, error)
-	// PutKey stores a key, replacing one of the same hash; ErrNotFound without
-	// the app. A zero CreatedAt becomes now.
+	// PutKey stores a key and replaces one with the same hash. A zero CreatedAt
+	// becomes the current time. It returns ErrNotFound if the app does not exist.
 	PutKey(ctx context.Context, appID string, key Key) error
-	// DeleteKey removes a key; ErrNotFound if it is not there.
+	// DeleteKey removes a key. It returns ErrNotFound if the key does not exist.
 	DeleteKey(ctx context.Context, appID, hash string) error
 
-	// SetStrategy makes a strategy the active one. Each gets the next version,
-	// except that setting the active one again changes nothing. ErrNotFound
-	// without the app.
+	// SetStrategy makes a strategy the active one and gives it the next version.
+	// Setting the active strategy again changes nothing. It returns ErrNotFound if
+	// the app does not exist.
 	SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error)
-	// StrategyVersion returns the strategy that had this version, or ErrNotFound.
+	// StrategyVersion returns the strategy with that version, or ErrNotFound.
 	StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error)
 
-	// IndexSettings returns the settings of an index, or ErrNotFound if none
-	// were ever set.
+	// IndexSettings returns the settings of an index, or ErrNotFound if none were
+	// set.
 	IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error)
-	// SetIndexSettings changes the settings of an index. Each change gets the
-	// next version, except that setting what is set changes nothing. ErrNotFound
-	// without the app.
+	// SetIndexSettings changes the settings of an index and gives them the next
+	// version. Setting the same settings again changes nothing. It returns
+	// ErrNotFound if the app does not exist.
 	SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (version int64, err error)
 }
 
@@ -117,6 +122,6 @@ var (
 	hashForm  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// ValidAppID says whether s has the form of an app id: 1 to 64 of [A-Za-z0-9_-].
-// Such an id may stand in a row key as it is.
+// ValidAppID reports whether s has the form of an app id: 1 to 64 of
+// [A-Za-z0-9_-]. A row key holds such an id without escaping.
 func ValidAppID(s string) bool { return appIDForm.MatchString(s) }

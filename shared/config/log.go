@@ -6,31 +6,30 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Move is the last move of an app's log from one schema to the other. The zero
-// Move says that there was none.
+// Move is the last migration of an app's log from one schema to the other. It is
+// zero if there was none.
 type Move struct {
-	ID       string // unique, and never that of another move
+	ID       string // unique, and never used again
 	From, To schema.Name
 	Phase    Phase
-	// Job is the job that does the work of the phase; empty where none does.
+	// Job is the id of the job that does the work of the phase; empty if none does.
 	Job string
-	// Backfill is the last backfill that the move began; empty before. Rate is how
-	// many rows a second it copies at most, 0 for no limit.
+	// Backfill is the id of the last backfill; empty before the first one. Rate is
+	// the most rows that it copies in a second; 0 means no limit.
 	Backfill string
 	Rate     int
-	// Undone says that the last change was that of a cutover undone.
+	// Undone reports that the last step undid a cutover.
 	Undone bool
 	// StartedAt is by the engine's clock, to the microsecond.
 	StartedAt time.Time
 }
 
-// Phase is how far a move is.
+// Phase is the state of a migration.
 type Phase string
 
-// The phases of a move. Both schemas are written from Dual on; what was written
-// before is copied while Backfilling and compared while Verifying; reads change
-// sides with CutOver. Dropping ends the schema that was left, RollingBack the
-// one that was moved to.
+// The phases of a migration. From Dual on, writers write both schemas. Older rows
+// are copied in Backfilling and compared in Verifying. With CutOver, readers read
+// the new schema. Dropping deletes the old schema, RollingBack the new one.
 const (
 	Dual        Phase = "dual"
 	Backfilling Phase = "backfill"

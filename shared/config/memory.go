@@ -13,9 +13,9 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// memory keeps the configuration of a process that lives alone.
+// memory keeps the configuration in the process, which no other process shares.
 type memory struct {
-	after int64 // versions begin after it
+	after int64 // the first version is after+1
 	mu    sync.Mutex
 	apps  map[string]*memoryApp
 }
@@ -23,24 +23,24 @@ type memory struct {
 type memoryApp struct {
 	App
 	keys       map[string]Key
-	strategies []strategy.Strategy // of version 1 and on
+	strategies []strategy.Strategy // from version after+1 on
 	indexes    map[string]catalog.Settings
 }
 
 var _ Store = (*memory)(nil)
 
-// NewMemory returns an empty store that keeps everything in memory: it ends
-// with the process.
+// NewMemory returns an empty Store that keeps everything in memory.
 func NewMemory() Store { return NewMemoryAfter(0) }
 
-// NewMemoryAfter is NewMemory whose versions of strategies and settings begin
-// after a number, for data that outlive the process: what was computed under a
-// version must never meet another of the same number.
+// NewMemoryAfter is NewMemory, except that the versions of strategies and settings
+// begin after version. It is for a process whose data survive in an emulator:
+// what an earlier process computed under a version must not be taken for the
+// result of another strategy with the same version.
 func NewMemoryAfter(version int64) Store {
 	return &memory{after: version, apps: make(map[string]*memoryApp)}
 }
 
-// with calls f with an app, while nobody else reads or changes anything.
+// with calls f with an app while it holds the lock.
 func (m *memory) with(ctx context.Context, appID string, f func(*memoryApp) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package telemetry is how the engine tells what it does: structured log lines
-// in the form Cloud Logging reads, and metrics kept in the process, which
-// /metrics of the private functions shows in Prometheus' text format.
+// Package telemetry reports what the engine does: structured log lines in the form
+// that Cloud Logging reads, and metrics of the process, which the private
+// functions serve at /metrics in Prometheus' text format.
 package telemetry
 
 import (
@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// NewLogger writes one JSON object a line, with the field names that Cloud
-// Logging gives a meaning to. Traces are those of a project.
+// NewLogger returns a logger that writes one JSON object a line, with the field
+// names that Cloud Logging knows. Traces belong to the given Google Cloud project.
 func NewLogger(w io.Writer, project string) *slog.Logger {
 	return slog.New(traced{slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: rename}), project})
 }
@@ -31,6 +31,6 @@ func rename(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Default logs to standard error, where the platform collects it, for the project
-// that GOOGLE_CLOUD_PROJECT names.
+// Default returns a logger to standard error, which the platform collects, for the
+// project that GOOGLE_CLOUD_PROJECT names.
 func Default() *slog.Logger { return NewLogger(os.Stderr, os.Getenv("GOOGLE_CLOUD_PROJECT")) }

@@ -7,26 +7,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics are what one process counts.
+// Metrics are the metrics of one process.
 type Metrics struct {
 	registry *prometheus.Registry
-	// Lag is the time from an event's receipt to the moment its user's profile
-	// counts it, in seconds, one observation an event.
+	// Lag is the time in seconds from the receipt of an event until its user's
+	// profile counts it. Each event is one observation.
 	Lag prometheus.Histogram
-	// Events counts what process made of events: applied or deleted, reenriched
-	// with objects that came after them, or superseded by what the log holds.
+	// Events counts events by outcome: applied; deleted, with their user;
+	// reenriched with objects that arrived later; or superseded by the log.
 	Events *prometheus.CounterVec
-	// UnknownObjects counts events that went to the log while the catalog did not
-	// know all of their objects.
+	// UnknownObjects counts events that were logged while the catalog did not hold
+	// all their objects.
 	UnknownObjects prometheus.Counter
 	// Messages counts messages by outcome: applied, resolved, retried, dead.
 	Messages *prometheus.CounterVec
-	// AuditUsers counts users whose profiles were compared with the log, and
-	// AuditDifferences what was not as it should be.
+	// AuditUsers counts users whose profiles an audit compared with the log, and
+	// AuditDifferences the differences it found.
 	AuditUsers, AuditDifferences prometheus.Counter
 }
 
-// NewMetrics makes a set of metrics, all zero.
+// NewMetrics returns metrics that are all zero.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -37,7 +37,7 @@ func NewMetrics() *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 21),
 		}),
 		Events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "affinity_events_total", Help: "Events by what became of them.",
+			Name: "affinity_events_total", Help: "Events by outcome.",
 		}, []string{"outcome"}),
 		UnknownObjects: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "affinity_events_with_unknown_objects_total", Help: "Events that were logged while the catalog did not know all of their objects.",
@@ -56,7 +56,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Handler shows the metrics in Prometheus' text format.
+// Handler serves the metrics in Prometheus' text format.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }

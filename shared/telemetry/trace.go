@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// trace is what a request belongs to, so that Cloud Logging shows its lines
-// together, with those of the load balancer and of other functions.
+// trace identifies the trace of a request. Cloud Logging shows the lines of a
+// trace together, with those of the load balancer and of other functions.
 type trace struct {
 	id, span string // hex, 32 and 16 digits; span may be empty
 	sampled  bool
@@ -18,9 +18,8 @@ type trace struct {
 
 type traceKey struct{}
 
-// WithTrace returns a context that says which trace a request belongs to, as the
-// platform or the caller has put it into a header. Without one, or with one that
-// is malformed, it is ctx.
+// WithTrace returns a context with the trace that a request's header names. If
+// the header names none, or is malformed, it returns ctx.
 func WithTrace(ctx context.Context, header http.Header) context.Context {
 	t, ok := parseTraceparent(header.Get("Traceparent"))
 	if !ok {
@@ -42,8 +41,8 @@ func parseTraceparent(s string) (trace, bool) {
 	return trace{parts[1], parts[2], flags&1 == 1}, err == nil
 }
 
-// parseCloudTrace reads <trace>/<span, decimal>;o=<flags>, of which the latter two
-// may be absent.
+// parseCloudTrace reads <trace>/<span, decimal>;o=<flags>. The span and the flags
+// may be missing.
 func parseCloudTrace(s string) (trace, bool) {
 	rest, options, _ := strings.Cut(s, ";")
 	id, span, _ := strings.Cut(rest, "/")
@@ -62,7 +61,7 @@ func hexadecimal(s string, digits int) bool {
 	return err == nil && len(s) == digits && strings.Trim(s, "0") != ""
 }
 
-// traced adds the trace of a context to its lines.
+// traced is a handler that adds the trace of the context to each line.
 type traced struct {
 	slog.Handler
 	project string
