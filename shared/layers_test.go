@@ -47,7 +47,7 @@ var layers = []struct {
 	{"shared/bus", "event", "pubsub"},
 	{"shared/queue", "", ""},
 	{"shared/queue/taskqueue", "queue", "tasks grpc"},
-	{"shared/purge", "auth event queue", ""},
+	{"shared/purge", "config event queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store", "affinity event history schema terraform", "bigtable grpc"},

@@ -211,7 +211,7 @@ func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, erro
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("delete user: %w", err)
 	}
-	task, err := purge.Task(purge.Order{App: app.ID, User: user, DeletedUntil: until.UnixMilli()})
+	task, err := purge.Task(purge.Request{App: app.ID, User: user, DeletedUntil: until.UnixMilli()})
 	if err != nil {
 		return "", time.Time{}, err
 	}

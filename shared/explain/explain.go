@@ -1,8 +1,9 @@
-// Package explain says why a user's profile is as it is, or empty: what became of
-// each of his events, in words, and which events a score is made of. It goes by
-// the log alone, which is the truth, and computes each term of the formula anew,
-// so that an explanation does not share the faults of what it explains. It is
-// pure: others read the log and pass it on event by event; it keeps nothing.
+// Package explain explains why a user's profile has its affinities, or none:
+// what became of each of the user's events, in words, and which events a score
+// is made of. It uses only the log, which is the source of truth, and computes
+// each term of the formula itself, so that an explanation does not share the
+// faults of what it explains. It is pure: its caller reads the log and adds
+// each event; it keeps nothing.
 package explain
 
 import (
@@ -16,48 +17,49 @@ import (
 
 const day = 24 * 60 * 60 * 1000 // ms
 
-// Question is whose profile is to be explained, and which of its scores.
+// Question names the user, by their window, and the score to explain.
 type Question struct {
 	Window          affinity.Window
 	Strategy        strategy.Strategy
-	StrategyVersion int64 // 0: none was ever set
+	StrategyVersion int64 // 0: no strategy was ever set
 
-	// Facet and Value name a score, as profiles list it. Without a facet none is
-	// taken apart.
+	// Facet and Value name a score as profiles list it. Without a facet no
+	// score is explained.
 	Facet, Value string
-	// Limit is how many contributions are told one by one: the latest. The others
-	// are added up.
+	// Limit is how many contributions are listed one by one: the latest. The
+	// others are added up.
 	Limit int
 }
 
-// Events counts a user's events. Each accepted one is in exactly one of Counted
-// to WithoutFilters, the first in this order that holds, so that these six add
-// up to Accepted. WithUnknownObjects is beside them.
+// Events counts a user's events. Each accepted event is in exactly one of
+// Deleted to Counted, the first condition that holds, so that these six add up
+// to Accepted. WithUnknownObjects is beside them.
 type Events struct {
 	Accepted int `json:"accepted"` // all in the log
-	// Deleted: of a time until which the user is deleted, and not yet removed.
+	// Deleted: with a time until which the user is deleted, and not removed
+	// yet.
 	Deleted int `json:"deleted"`
 	// OutsideWindow: older than the retention.
 	OutsideWindow int `json:"outsideWindow"`
-	// Ahead: later than now, by the clock of whoever received it.
+	// Ahead: later than now.
 	Ahead int `json:"ahead"`
 	// NotInStrategy: in the window, of a type and name that the strategy does not
 	// score, or with filters of such facets only.
 	NotInStrategy int `json:"notInStrategy"`
-	// WithoutFilters: in the window and of a type and name that scores, and none of
-	// its objects has filters. Also without filters, and of a type and name that
+	// WithoutFilters: in the window and of a type and name that scores, but its
+	// objects have no filters. Also events without filters whose type and name
 	// cannot be read any more.
 	WithoutFilters int `json:"withoutFilters"`
 	// Counted: in the window, and some of its filters score.
 	Counted int `json:"counted"`
 
-	// WithUnknownObjects: of those in the window, scored or not, that named objects
-	// which the catalog did not know when they came.
+	// WithUnknownObjects: of those in the window, scored or not, events with
+	// objects that the catalog did not know when the event was received.
 	WithUnknownObjects int `json:"withUnknownObjects"`
 }
 
-// Explanation takes a user's events in the order of the log. Its memory is
-// bounded, however many there are.
+// Explanation collects a user's events in the order of the log. Its memory is
+// bounded.
 type Explanation struct {
 	q      Question
 	points map[affinity.Pair]int
@@ -69,11 +71,11 @@ type Explanation struct {
 	parts       parts
 }
 
-// seen is what the reasons tell of events.
+// seen is what the reasons need to know of the events.
 type seen struct {
 	kinds       tally // types and names that do not score
 	facets      tally // that do not score, in events that do
-	unscored    int   // events of such facets only
+	unscored    int   // events with such facets only
 	indexes     tally // of unknown objects
 	unknown     int   // objects, in all
 	unreadable  int   // events whose original cannot be read
@@ -100,8 +102,8 @@ func New(q Question) *Explanation {
 	return x
 }
 
-// Add takes the next event, and the original that the log keeps of it. It keeps
-// no memory of either but the originals of the latest contributions.
+// Add adds the next event, and its original. It retains the originals of the
+// latest contributions only.
 func (x *Explanation) Add(e affinity.Event, original []byte) {
 	if x.events.Accepted == 0 {
 		x.first = e.Time
@@ -124,9 +126,9 @@ func (x *Explanation) Add(e affinity.Event, original []byte) {
 	}
 }
 
-// inside takes an event that is in the window.
+// inside adds an event that is in the window.
 func (x *Explanation) inside(e affinity.Event, original []byte) {
-	o, err := schema.ParseOriginal(original) // of a damaged one o has what could be read
+	o, err := schema.ParseOriginal(original) // if it is damaged, o has what could be read
 	readable := err == nil
 	if o.UnknownObjects > 0 {
 		x.events.WithUnknownObjects++
@@ -144,7 +146,7 @@ func (x *Explanation) inside(e affinity.Event, original []byte) {
 	points := x.points[pair]
 	switch {
 	case pair.Type == "":
-		x.events.WithoutFilters++ // that much is certain
+		x.events.WithoutFilters++ // the event has no filters, whatever its type
 	case points == 0:
 		x.events.NotInStrategy++
 		x.seen.kinds.add(fmt.Sprintf("%s %q", pair.Type, pair.Name))
@@ -160,8 +162,8 @@ func (x *Explanation) inside(e affinity.Event, original []byte) {
 	}
 }
 
-// scores tells whether some filter of an event scores, and takes note of the
-// facets that do not.
+// scores reports whether a filter of an event scores, and counts the facets
+// that do not.
 func (x *Explanation) scores(e affinity.Event) bool {
 	scores, others := false, x.seen.scratch[:0]
 	for _, c := range e.Counts {
@@ -177,19 +179,19 @@ func (x *Explanation) scores(e affinity.Event) bool {
 	return scores
 }
 
-// Answer is what there is to say of a user's profile.
+// Answer is the explanation of a user's profile.
 type Answer struct {
 	Known  bool // some event is in the window
 	Events Events
-	// First and Last are the times (ms) of the first and the last event in the log;
-	// 0 where there is none.
+	// First and Last are the times (ms) of the first and the last event in the
+	// log; 0 if the log has no event.
 	First, Last int64
 	Reasons     []string
-	// Score is the score asked for; nil where none was.
+	// Score is the score of the question; nil if it names none.
 	Score *Score
 }
 
-// Answer sums up the events so far.
+// Answer returns the explanation by the events so far.
 func (x *Explanation) Answer() Answer {
 	a := Answer{Known: x.known(), Events: x.events, First: x.first, Last: x.last}
 	if x.q.Facet != "" {
@@ -204,7 +206,7 @@ func (x *Explanation) known() bool {
 	return x.events.NotInStrategy+x.events.WithoutFilters+x.events.Counted > 0
 }
 
-// vanished tells whether even the last event that counts has decayed to nothing
+// vanished reports whether even the last event that counts has decayed to zero
 // under every half-life.
 func (x *Explanation) vanished() bool {
 	if x.events.Counted == 0 {
@@ -218,8 +220,8 @@ func (x *Explanation) vanished() bool {
 	return true
 }
 
-// decays is what is left of an event of an age in ms under each half-life, or 1
-// where there is none.
+// decays returns the rest of an event of an age in ms under each half-life, or
+// 1 without half-lives.
 func decays(halfLives []int, age int64) []float64 {
 	if len(halfLives) == 0 {
 		return []float64{1}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// reasons are the things a merchandiser should know, each a sentence of its own:
-// of the user, the strategy, his events, and the score asked for. There is always
-// one.
+// reasons returns what a merchandiser should know, one sentence each: about the
+// user, the strategy, the events, and the score of the question. There is
+// always one.
 func (x *Explanation) reasons(score *Score) []string {
 	var list []string
 	say := func(when bool, format string, args ...any) {
@@ -40,7 +40,7 @@ func (x *Explanation) reasons(score *Score) []string {
 	return list
 }
 
-// of is how many of the events, with the verb for as many.
+// of returns how many of the events, and the verb in the right number.
 func (x *Explanation) of(n int, one, more string) string {
 	verb := more
 	if n == 1 {
@@ -49,8 +49,8 @@ func (x *Explanation) of(n int, one, more string) string {
 	return fmt.Sprintf("%d of %s %s", n, counted(x.events.Accepted, "event", "events"), verb)
 }
 
-// strategyReasons are about what the strategy leaves out. Where none is set that
-// is everything.
+// strategyReasons are about what the strategy leaves out. Without a strategy
+// that is everything.
 func (x *Explanation) strategyReasons(say func(bool, string, ...any)) {
 	kinds := x.events.NotInStrategy - x.seen.unscored
 	say(kinds > 0, "%s of types and names that the strategy does not score: %s", x.of(kinds, "is", "are"), &x.seen.kinds)

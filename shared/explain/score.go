@@ -9,17 +9,17 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// Score is one score of a profile, taken apart.
+// Score is one score of a profile, with the contributions of events to it.
 type Score struct {
 	// Scores are the sums of the contributions under each half-life of the
-	// strategy, or the plain sum: added in the order given they come to exactly
-	// this. The first is the score that ranks.
+	// strategy, or the plain sum. Adding the contributions in the given order
+	// gives exactly these. The first is the score that ranks.
 	Scores        []float64
 	Contributions []Contribution
 }
 
-// Contribution is what an event adds to a score; or what several did that are
-// too many to tell one by one, where Events is above 0 and only Time, Until and
+// Contribution is what an event adds to a score; or, if Events is above 0, what
+// several events add that are too many to list: then only Time, Until and
 // Scores are set.
 type Contribution struct {
 	Events int
@@ -29,23 +29,25 @@ type Contribution struct {
 	Type, Name, Index string
 	ObjectIDs         []string
 	QueryID           string
-	// Values are the values as sent that count as the one asked for, where an alias
-	// made that of another.
+	// Values are the values as sent that count as the score's value, if an
+	// alias renamed them.
 	Values                 []string
 	EventScore, FacetScore int
 	Count                  int // how many objects of the event have it
 	Age                    int64
-	Decay                  float64   // what is left after Age (ms) under the first half-life
+	Decay                  float64   // the rest after Age (ms) under the first half-life
 	Scores                 []float64 // what it adds, under each half-life
 }
 
 // Weight is what one object of the event adds before it decays.
 func (c Contribution) Weight() int { return c.EventScore * c.FacetScore }
 
-// largeOriginal is read at once rather than kept: what is kept is bounded.
+// largeOriginal is the size from which an original is decoded at once and not
+// retained, which bounds the memory.
 const largeOriginal = 4 << 10
 
-// parts collects contributions: the latest one by one, those before as a sum.
+// parts collects contributions: the latest one by one, the sum of the earlier
+// ones.
 type parts struct {
 	strategy     strategy.Strategy
 	now          int64
@@ -55,10 +57,10 @@ type parts struct {
 
 	before Contribution
 	latest []part
-	next   int // the place in latest of the oldest, once it is full
+	next   int // the index in latest of the oldest, once latest is full
 }
 
-// part is a contribution with the original that it is yet to be completed from.
+// part is a contribution with the original that completes it.
 type part struct {
 	Contribution
 	original []byte
@@ -72,7 +74,7 @@ func newParts(q Question) parts {
 	return p
 }
 
-// add takes what an event in the window contributes, if it does.
+// add adds the contribution of an event in the window, if it has one.
 func (p *parts) add(e affinity.Event, points int, original []byte) {
 	if p.weight == 0 {
 		return
@@ -102,8 +104,8 @@ func (p *parts) add(e affinity.Event, points int, original []byte) {
 	p.keep(part{c, original})
 }
 
-// keep takes a contribution as the latest, and adds the oldest to those before
-// where that is one too many.
+// keep adds a contribution as the latest. If that is one too many, the oldest
+// is added to the sum of the earlier ones.
 func (p *parts) keep(c part) {
 	if len(c.original) > largeOriginal {
 		c.complete()
@@ -129,7 +131,7 @@ func (p *parts) keep(c part) {
 	p.next = (p.next + 1) % p.limit
 }
 
-// complete reads from the original what the log's columns do not tell.
+// complete sets what is only in the original.
 func (c *part) complete() {
 	o, err := schema.ParseOriginal(c.original)
 	c.original, c.Index = nil, o.Index
@@ -144,7 +146,7 @@ func (c *part) complete() {
 	}
 }
 
-// score adds up what was collected, in the order of time.
+// score sums up the contributions in the order of time.
 func (p *parts) score() Score {
 	s := Score{Scores: make([]float64, max(1, len(p.strategy.HalfLives)))}
 	if p.before.Events > 0 {

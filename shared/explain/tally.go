@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// maxTallied different names are counted one by one, however many there are.
+	// maxTallied is how many different names are counted.
 	maxTallied = 10_000
-	// maxListed are told, the most frequent.
+	// maxListed is how many names are listed, the most frequent.
 	maxListed = 5
 )
 
-// tally counts events by a name of theirs.
+// tally counts events by name.
 type tally struct {
 	counts map[string]int
 	others int // events of names beyond maxTallied
@@ -34,7 +34,7 @@ func (t *tally) add(name string) {
 	t.counts[name]++
 }
 
-// addEach counts an event under each of its names, once. It sorts the names.
+// addEach counts an event once under each of its names. It sorts the names.
 func (t *tally) addEach(names []string) {
 	slices.Sort(names)
 	for i, name := range names {

@@ -1,8 +1,8 @@
-// Package preview says what another strategy would do to profiles before it is
-// set: how many would change, by how much, which values would rise and fall, and
-// what the most changed look like. It is pure: others choose the users and
-// compute their profiles under both strategies, as of one instant. It keeps
-// nothing.
+// Package preview compares profiles under the active strategy and under a
+// candidate: how many would change, by how much, which values would rise and
+// fall, and examples of the most changed. It is pure: its caller chooses the
+// users and computes their profiles under both strategies, as of one instant.
+// It keeps nothing.
 package preview
 
 import (
@@ -13,21 +13,22 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// What a report shows of everything that would change.
+// How much of the changes a report lists.
 const (
 	moversPerFacet = 5
 	examples       = 5
 	exampleLength  = 10 // affinities of an example's profile
 )
 
-// tolerance, relative, is what two computations of one score may differ by.
+// tolerance is the relative difference of two scores that two computations of
+// one score may have.
 const tolerance = 1e-9
 
-// Preview compares profiles under two strategies, user by user. Scores are those
-// that rank: of a strategy's first half-life, or its plain sums.
+// Preview compares profiles under two strategies, user by user. It compares the
+// scores that rank: those of a strategy's first half-life, or its plain sums.
 type Preview struct {
 	sampled, known, changed int
-	correlations            []float64 // one a known user
+	correlations            []float64 // one for each known user
 	values                  map[filter]*shift
 	examples                []Example // the most changed so far, the lowest correlation first
 }
@@ -35,17 +36,17 @@ type Preview struct {
 // filter is a value of a facet.
 type filter struct{ facet, value string }
 
-// shift adds up what becomes of a value's scores.
+// shift sums up the changes of a value's scores.
 type shift struct {
 	before, after float64
-	users         int // whose score of it changes
+	users         int // whose score of the value changes
 }
 
-// New returns a preview of no users.
+// New returns a preview without users.
 func New() *Preview { return &Preview{values: map[filter]*shift{}} }
 
-// Add compares a user's profiles, whole ones and as of one instant. One that is
-// not known, which no strategy changes, counts as sampled only.
+// Add compares a user's profiles, which must be whole and as of one instant. A
+// user who is not known, whom no strategy changes, counts as sampled only.
 func (p *Preview) Add(user string, before, after affinity.Profile) {
 	p.sampled++
 	if !after.Known {
@@ -74,7 +75,7 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 	}
 }
 
-// keep takes an example, if it is among the most changed.
+// keep adds an example if it is among the most changed.
 func (p *Preview) keep(e Example) {
 	at, _ := slices.BinarySearchFunc(p.examples, e, func(a, b Example) int {
 		return cmp.Or(cmp.Compare(a.RankCorrelation, b.RankCorrelation), cmp.Compare(a.User, b.User))
@@ -86,13 +87,13 @@ func (p *Preview) keep(e Example) {
 	p.examples = p.examples[:min(len(p.examples), examples)]
 }
 
-// pair is what a value scores under both strategies, 0 where it is not listed.
+// pair is a value's scores under both strategies, 0 where it is not listed.
 type pair struct {
 	filter
 	before, after float64
 }
 
-// union lists the values of both lists, in no order.
+// union returns the values of both lists, in no order.
 func union(before, after []affinity.Affinity) []pair {
 	pairs := make([]pair, 0, max(len(before), len(after)))
 	at := make(map[filter]int, len(before))
@@ -114,7 +115,7 @@ func union(before, after []affinity.Affinity) []pair {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= tolerance*max(a, b) }
 
-// top is the beginning of a profile's list, in memory of its own.
+// top returns a copy of the first affinities of a profile.
 func top(p affinity.Profile) []affinity.Affinity {
 	return slices.Clone(p.Affinities[:min(len(p.Affinities), exampleLength)])
 }

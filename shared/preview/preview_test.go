@@ -11,7 +11,8 @@ import (
 	"github.com/affinityengine/affinity/shared/preview"
 )
 
-// known is a profile of values of two facets: v0, v1 ... of f, then w of g.
+// known returns a profile of values of two facets: v0, v1 ... of f, then w of
+// g.
 func known(scores ...float64) affinity.Profile {
 	l := list(scores...)
 	return affinity.Profile{Known: true, Affinities: l, Total: len(l)}
@@ -61,7 +62,7 @@ func TestReportOfNobody(t *testing.T) {
 	}
 }
 
-// What is shown is bounded and does not depend on the order of the users.
+// A report is bounded and does not depend on the order of the users.
 func TestReportIsBoundedAndOrderless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type user struct {

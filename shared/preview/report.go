@@ -8,23 +8,24 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// Report is what a preview has found. Changed and Unchanged are known users and
-// add up to Known.
+// Report is the result of a preview. Changed and Unchanged count known users
+// and add up to Known.
 type Report struct {
 	Sampled, Known, Changed, Unchanged int
-	// Correlation is nil where no user is known.
+	// Correlation is nil if no user is known.
 	Correlation *Correlation
 	Facets      []Facet   // that move, the furthest first
-	Examples    []Example // of those that change, the lowest correlation first
+	Examples    []Example // that change, the largest change first
 }
 
-// Correlation sums up the rank correlations of the known users, changed or not.
+// Correlation summarizes the rank correlations of the known users, changed or
+// not.
 type Correlation struct {
 	Mean, Min float64
 	P10       float64 // a tenth of the users, rounded up, has this or less
 }
 
-// Facet lists the values of a facet whose scores move furthest, up or down.
+// Facet lists the values of a facet whose mean scores change most.
 type Facet struct {
 	Facet  string
 	Movers []Mover
@@ -33,18 +34,18 @@ type Facet struct {
 // Mover is a value whose mean score over the known users changes.
 type Mover struct {
 	Value         string
-	Before, After float64 // means; who has not the value scores 0
-	Users         int     // whose score of it changes
+	Before, After float64 // means; a user without the value scores 0
+	Users         int     // whose score of the value changes
 }
 
 // Example is a user whose profile would change.
 type Example struct {
 	User            string
 	RankCorrelation float64
-	Before, After   []affinity.Affinity // the first of each
+	Before, After   []affinity.Affinity // the first affinities of each
 }
 
-// Report sums up the users so far.
+// Report returns the result for the users so far.
 func (p *Preview) Report() Report {
 	return Report{
 		Sampled: p.sampled, Known: p.known, Changed: p.changed, Unchanged: p.known - p.changed,
@@ -76,15 +77,15 @@ func (p *Preview) facets() []Facet {
 	facets := make([]Facet, 0, len(byFacet))
 	for facet, movers := range byFacet {
 		slices.SortFunc(movers, func(a, b Mover) int {
-			return cmp.Or(cmp.Compare(b.way(), a.way()), cmp.Compare(a.Value, b.Value))
+			return cmp.Or(cmp.Compare(b.distance(), a.distance()), cmp.Compare(a.Value, b.Value))
 		})
 		facets = append(facets, Facet{facet, movers[:min(len(movers), moversPerFacet)]})
 	}
 	slices.SortFunc(facets, func(a, b Facet) int {
-		return cmp.Or(cmp.Compare(b.Movers[0].way(), a.Movers[0].way()), cmp.Compare(a.Facet, b.Facet))
+		return cmp.Or(cmp.Compare(b.Movers[0].distance(), a.Movers[0].distance()), cmp.Compare(a.Facet, b.Facet))
 	})
 	return facets
 }
 
-// way is how far the mean score moves, up or down.
-func (m Mover) way() float64 { return math.Abs(m.After - m.Before) }
+// distance is how far the mean score changes, up or down.
+func (m Mover) distance() float64 { return math.Abs(m.After - m.Before) }

@@ -42,13 +42,13 @@ func RankCorrelation(before, after []affinity.Affinity) float64 {
 	// C + D is what is tied in neither list.
 	difference := all - t.before - t.after + t.both - 2*t.discordant
 	tau := float64(difference) / math.Sqrt(float64(rankedBefore)*float64(rankedAfter))
-	return max(-1, min(1, tau)) // what rounding may have taken it past
+	return max(-1, min(1, tau)) // rounding may exceed the bounds
 }
 
 // point is a value by its scores in both lists.
 type point struct{ before, after float64 }
 
-// ties counts pairs: equal in a list, in both, and ranked opposite ways.
+// ties counts pairs: equal in one list, in both, and ranked in opposite order.
 type ties struct{ before, after, both, discordant int64 }
 
 // knight counts by sorting (W. R. Knight, A computer method for calculating
@@ -79,7 +79,7 @@ func tied(points []point, same func(a, b point) bool) int64 {
 	return n
 }
 
-// exchanges sorts by the second list and counts the pairs that were in the wrong
+// exchanges sorts by the second list and counts the pairs that were out of
 // order.
 func exchanges(points, spare []point) int64 {
 	if len(points) < 2 {
@@ -101,8 +101,8 @@ func exchanges(points, spare []point) int64 {
 	return n
 }
 
-// noise is how many of the last of a float's 52 bits sums of the same terms in
-// another order are taken to differ in: a relative 5e-13.
+// noise is in how many of its 52 bits a float64 sum may differ from a sum of
+// the same terms in another order: a relative 5e-13.
 const noise = 12
 
 // rounded drops the bits of a score that are noise, so that equal scores compare

@@ -57,7 +57,7 @@ func TestRankCorrelation(t *testing.T) {
 	}
 }
 
-// definition is tau-b pair by pair.
+// definition computes tau-b pair by pair.
 func definition(before, after []float64) float64 {
 	var concordant, discordant, tiedBefore, tiedAfter, all float64
 	for i := range before {
@@ -87,7 +87,7 @@ func TestRankCorrelationIsTheDefinition(t *testing.T) {
 		most := rapid.IntRange(1, 40).Draw(t, "most") // few different scores make ties
 		scores := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, most), func(i int) float64 { return float64(i) }), n, n)
 		before, after := scores.Draw(t, "before"), scores.Draw(t, "after")
-		// A value that is in neither list is not compared.
+		// A value that is not in either list is not compared.
 		var x, y []float64
 		for i := range before {
 			if before[i] > 0 || after[i] > 0 {

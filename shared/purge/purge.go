@@ -1,6 +1,7 @@
-// Package purge is the order to remove a deleted user's events from the log: a
-// named Cloud Task, made by profiles and carried out by worker. The deletion
-// itself is in force before the order is given; the order keeps no data.
+// Package purge is the task that removes a deleted user's events from the log.
+// The function profiles enqueues it and the worker runs it. The user counts as
+// deleted before the task is enqueued; the task only frees storage. The package
+// keeps no data.
 package purge
 
 import (
@@ -8,38 +9,39 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// Path is where the worker takes orders.
+// Path is the worker's route for purges.
 const Path = "/purge"
 
-// Order names a user and the time until which he is deleted.
-type Order struct {
+// Request is the body of a task: a user, and the time until which they are
+// deleted.
+type Request struct {
 	App          string `json:"app"`
 	User         string `json:"userToken"`
 	DeletedUntil int64  `json:"deletedUntil"` // ms
 }
 
-// Task is the order as a task. The same order is the same task.
-func Task(o Order) (queue.Task, error) {
-	body, err := json.Marshal(o)
+// Task returns the task of a request. Equal requests give the same task.
+func Task(r Request) (queue.Task, error) {
+	body, err := json.Marshal(r)
 	if err != nil {
 		return queue.Task{}, fmt.Errorf("encode purge: %w", err)
 	}
-	return queue.Task{Name: queue.TaskName("purge", o.App, o.User, strconv.FormatInt(o.DeletedUntil, 10)), Path: Path, Body: body}, nil
+	return queue.Task{Name: queue.TaskName("purge", r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10)), Path: Path, Body: body}, nil
 }
 
-// Decode reads an order. An error means that it can never be carried out.
-func Decode(body []byte) (Order, error) {
-	var o Order
-	if err := json.Unmarshal(body, &o); err != nil {
-		return Order{}, fmt.Errorf("decode purge: %w", err)
+// Decode reads the body of a task. After an error the task can never run.
+func Decode(body []byte) (Request, error) {
+	var r Request
+	if err := json.Unmarshal(body, &r); err != nil {
+		return Request{}, fmt.Errorf("decode purge: %w", err)
 	}
-	if !auth.ValidAppID(o.App) || !event.ValidUserToken(o.User) || o.DeletedUntil <= 0 {
-		return Order{}, fmt.Errorf("decode purge: app, userToken and deletedUntil must be there and well-formed")
+	if !config.ValidAppID(r.App) || !event.ValidUserToken(r.User) || r.DeletedUntil <= 0 {
+		return Request{}, fmt.Errorf("decode purge: app, userToken and deletedUntil must be present and well-formed")
 	}
-	return o, nil
+	return r, nil
 }

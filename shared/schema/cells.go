@@ -14,7 +14,7 @@ import (
 // FamilyWide is the family of all filters of a wide row.
 const FamilyWide = "e"
 
-// Families are those of a schema that hold filters.
+// Families returns the families of a schema that hold filters.
 func (n Name) Families() []string {
 	if n == Wide {
 		return []string{FamilyWide}
@@ -28,7 +28,7 @@ type Cell struct {
 	Value             []byte
 }
 
-// Column is what a column says by itself.
+// Column is what the family and qualifier of a column mean.
 type Column struct {
 	Type, Name string
 	Facet      string // of a wide column
@@ -42,17 +42,17 @@ type Encoder struct {
 	counts     []affinity.Count
 }
 
-// NewEncoder makes one for rows of a schema.
+// NewEncoder makes an encoder for rows of a schema.
 func NewEncoder(n Name, e Encoding) *Encoder {
 	return &Encoder{schema: n, encoding: e, qualifiers: map[Column]string{}}
 }
 
-// keptQualifiers bounds what an encoder remembers.
+// keptQualifiers bounds the cache of an encoder.
 const keptQualifiers = 4096
 
-// Append adds the cells of an event of a type and name to cells. A wide row of an
-// event without filters has none. What is written can be read: counts below 0,
-// which add nothing, are left out, and those above 1<<31 are written as that.
+// Append adds the cells of an event to cells. An event without filters has no
+// cells in a wide row. Append writes only what can be read: it leaves out
+// counts below 0, which add nothing, and writes counts above 1<<31 as 1<<31.
 func (e *Encoder) Append(cells []Cell, typ event.Type, name string, counts []affinity.Count) []Cell {
 	counts = e.tidy(counts)
 	if e.schema == Narrow {
@@ -69,8 +69,8 @@ func (e *Encoder) Append(cells []Cell, typ event.Type, name string, counts []aff
 	return cells
 }
 
-// tidy returns counts by facet, otherwise in their order, and within what can be
-// read: as they are where they are so already, as those are that were read.
+// tidy returns counts sorted by facet, otherwise in their order, and within the
+// range that can be read. Counts that were read are tidy already.
 func (e *Encoder) tidy(counts []affinity.Count) []affinity.Count {
 	if isTidy(counts) {
 		return counts
@@ -115,8 +115,8 @@ func (e *Encoder) qualifier(c Column) string {
 	return q
 }
 
-// Qualifier is that of the wide column of one facet of one kind of event: CSV of
-// three fields, RFC 4180.
+// Qualifier returns the qualifier of the wide column of one facet of one type
+// and name of event: CSV of three fields, RFC 4180.
 func Qualifier(typ, name, facet string) string {
 	return csvField(typ) + "," + csvField(name) + "," + csvField(facet)
 }
@@ -178,9 +178,10 @@ func cutCSV(s string) (field, rest string, more bool, err error) {
 	return "", "", false, errors.New("quotes do not close where the field ends")
 }
 
-// EachCount calls fn for every filter that a value holds, in a cell of this
-// family, of either encoding. facet is nil in a wide cell, whose column names it.
-// The bytes hold until fn returns. After an error some may have been told.
+// EachCount calls fn for every filter in a value of a cell of this family, in
+// either encoding. facet is nil for a wide cell, whose column names it. The
+// bytes are valid until fn returns. If the value is damaged, fn may have been
+// called before EachCount returns the error.
 func EachCount(family string, value []byte, fn func(facet, value []byte, n int)) error {
 	if family == FamilyWide {
 		return eachWide(value, fn)

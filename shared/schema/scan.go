@@ -18,11 +18,11 @@ var (
 )
 
 // narrowJSON reads [{"facetName":"color","facetValue":"Red","count":1},...].
-// What says the same in another form than it is written in here is left to
-// encoding/json from there on.
+// From the first place where the JSON has another form than appendNarrow
+// writes, encoding/json reads it.
 func narrowJSON(b []byte, fn func(facet, value []byte, n int)) error {
-	s, told := scanner{b: b}, 0
-	for s.item(told) {
+	s, seen := scanner{b: b}, 0
+	for s.item(seen) {
 		s.literal(facetMember)
 		facet := s.string()
 		s.literal(valueMember)
@@ -34,7 +34,7 @@ func narrowJSON(b []byte, fn func(facet, value []byte, n int)) error {
 			break
 		}
 		fn(facet, value, n)
-		told++
+		seen++
 	}
 	if !s.failed {
 		return nil
@@ -54,7 +54,7 @@ func narrowJSON(b []byte, fn func(facet, value []byte, n int)) error {
 		if c.Operator != nil && *c.Operator != event.Operator {
 			return ErrNewer
 		}
-		if i >= told {
+		if i >= seen {
 			fn([]byte(*c.FacetName), []byte(*c.FacetValue), *c.Count)
 		}
 	}
@@ -63,8 +63,8 @@ func narrowJSON(b []byte, fn func(facet, value []byte, n int)) error {
 
 // wideJSON reads [[":","Red",1],...], as narrowJSON does.
 func wideJSON(b []byte, fn func(facet, value []byte, n int)) error {
-	s, told := scanner{b: b}, 0
-	for s.item(told) {
+	s, seen := scanner{b: b}, 0
+	for s.item(seen) {
 		s.literal(operatorItem)
 		value := s.string()
 		s.byte(',')
@@ -74,7 +74,7 @@ func wideJSON(b []byte, fn func(facet, value []byte, n int)) error {
 			break
 		}
 		fn(nil, value, n)
-		told++
+		seen++
 	}
 	if !s.failed {
 		return nil
@@ -92,19 +92,19 @@ func wideJSON(b []byte, fn func(facet, value []byte, n int)) error {
 		if *operator != event.Operator {
 			return ErrNewer
 		}
-		if i >= told {
+		if i >= seen {
 			fn(nil, []byte(*value), *n)
 		}
 	}
 	return nil
 }
 
-// decode tells whether it could read a value other than null.
+// decode reports whether it could read a value other than null.
 func decode[T any](b []byte, into **T) bool {
 	return json.Unmarshal(b, into) == nil && *into != nil
 }
 
-// strict decodes a whole JSON text without members that it does not know.
+// strict decodes a whole JSON text and rejects unknown members.
 func strict(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -117,7 +117,7 @@ func strict(b []byte, into any) error {
 	return nil
 }
 
-// scanner reads JSON in exactly one form: no blanks, members in order, whole
+// scanner reads JSON in exactly one form: no blanks, members in order, integer
 // counts.
 type scanner struct {
 	b      []byte
@@ -125,8 +125,8 @@ type scanner struct {
 	failed bool
 }
 
-// item tells whether another item of the list follows those read, and comes to
-// it. At the end of the list it must be the end of the text.
+// item moves to the next item of the list and reports whether there is one. The
+// end of the list must be the end of the text.
 func (s *scanner) item(read int) bool {
 	if read == 0 {
 		s.byte('[')
@@ -166,8 +166,8 @@ func (s *scanner) literal(l []byte) {
 	s.next += len(l)
 }
 
-// string reads a string. Its bytes are part of the text unless it has escapes or
-// is no UTF-8, which encoding/json mends.
+// string reads a string. Its bytes are part of the text unless it has escapes
+// or is not UTF-8, which encoding/json replaces.
 func (s *scanner) string() []byte {
 	s.byte('"')
 	start, plain, all := s.next, true, byte(0)

@@ -10,8 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// A value of JSON begins with [, if not with blanks, a compact one with the
-// number of its form, which is never that of a blank:
+// A JSON value begins with [ or blanks, a compact one with the number of its form,
+// which is not the code of a blank:
 //
 //	wideV1     (operator byte, count, length, value)...
 //	narrowV1   (length, facet, how many, that many of the above)...
@@ -27,12 +27,12 @@ const maxCount = 1 << 31
 
 var (
 	errCounts = errors.New("filter counts are damaged")
-	// ErrNewer is of values in a form that only later versions know.
+	// ErrNewer means that only later versions know the form of a value.
 	ErrNewer = errors.New("filter counts are of a form that this version does not read; deploy the newer version")
 )
 
 // appendNarrow appends the value of a narrow cell; counts are sorted by facet.
-// Texts that are no UTF-8, which JSON cannot hold, have it written compact.
+// Texts that are not UTF-8, which JSON cannot hold, make the value compact.
 func appendNarrow(dst []byte, counts []affinity.Count, e Encoding) []byte {
 	if e == JSON {
 		if list := appendNarrowJSON(dst, counts); utf8.Valid(list[len(dst):]) {
@@ -64,7 +64,7 @@ func appendNarrowJSON(dst []byte, counts []affinity.Count) []byte {
 }
 
 // appendWide appends the value of a wide cell, of counts of one facet:
-// [[":","Red",2],...] where it is JSON.
+// [[":","Red",2],...] as JSON.
 func appendWide(dst []byte, counts []affinity.Count, e Encoding) []byte {
 	if e == JSON {
 		if list := appendWideJSON(dst, counts); utf8.Valid(list[len(dst):]) {
@@ -95,7 +95,7 @@ func appendCompact(dst []byte, counts []affinity.Count) []byte {
 	return dst
 }
 
-// Room that values usually take, escapes aside.
+// The room that values usually take, without escapes.
 func sizeNarrow(counts []affinity.Count, e Encoding) int {
 	per := 8
 	if e == JSON {
@@ -160,7 +160,7 @@ func narrowCompact(b []byte, fn func(facet, value []byte, n int)) error {
 	for len(b) > 0 {
 		facet, rest, ok := cutText(b)
 		n, w := binary.Uvarint(rest)
-		if !ok || n == 0 { // as it also is where it cannot be read
+		if !ok || n == 0 { // 0 also if the number cannot be read
 			return errCounts
 		}
 		b = rest[w:]
@@ -203,7 +203,7 @@ func wideCompact(b []byte, fn func(facet, value []byte, n int)) error {
 	return nil
 }
 
-// cutCompact takes one (operator, count, value) off.
+// cutCompact reads one (operator, count, value) and returns the rest.
 func cutCompact(b []byte) (value []byte, n int, rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, 0, nil, errCounts
