@@ -115,8 +115,8 @@ var domain = []string{
 // all are the packages under shared/ that every function on the data links.
 const all = "affinity backend catalog config config/configdb event fault function history httpapi schema store strategy telemetry"
 
-// links are the packages under shared/ that a function's zip holds. A function is
-// deployed again when one of them changes.
+// links are the packages under shared/ that a function's zip holds. A function
+// is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api auth bus enrich",
 	"imports":    all + " api auth bus enrich profile",
@@ -126,12 +126,13 @@ var links = map[string]string{
 	"docs":       "openapi openapi/internal/tree",
 	"process":    all + " apply bus enrich profile",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs bus enrich job job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue",
-	"worker":     all + " auth audit backend/jobrunner backend/jobs bus enrich job job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue",
+	"worker":     all + " audit backend/jobrunner backend/jobs bus enrich job job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue",
 }
 
 const module = "github.com/affinityengine/affinity/"
 
-// listed is what go list says of a package; Deps are all packages that it links.
+// listed is what go list says of a package; Deps are all packages that it
+// links.
 type listed struct {
 	ImportPath    string
 	Imports, Deps []string
@@ -157,7 +158,8 @@ func list(t *testing.T) map[string]listed {
 	}
 }
 
-// library is the name of the library in the list above that a package is part of.
+// library is the name of the library in the list above that a package is part
+// of.
 func library(path string) string {
 	for name, prefix := range libraries {
 		if path == prefix || strings.HasPrefix(path, prefix+"/") {

@@ -1,8 +1,9 @@
 // Package audit checks a running engine. For a sample of users it compares the
-// profiles that clients are served, and those that would be computed for them, with
-// the formula over every event in the log, and lists each difference. It shares no
-// code with the engine except for the formula's reference and the reading of the
-// log. It keeps nothing; users, histories and the log are in Bigtable.
+// profiles that clients are served, and those that would be computed for them,
+// with the formula over every event in the log, and lists each difference. It
+// shares no code with the engine except for the formula's reference and the
+// reading of the log. It keeps nothing; users, histories and the log are in
+// Bigtable.
 package audit
 
 import (
@@ -29,20 +30,21 @@ const (
 	// maxKeys is from how many users the sample is chosen at most.
 	maxKeys = 50_000
 
-	// batchUsers are read together, maxReadings batches at a time. A batch that is
-	// read holds up to referenceEvents events, a waiting one nearly nothing.
+	// batchUsers are read together, maxReadings batches at a time. A batch that
+	// is read holds up to referenceEvents events, a waiting one nearly nothing.
 	batchUsers  = 50
 	maxReadings = 2
 	maxBatches  = 16
-	// referenceEvents is how many events of a user are compared with the reference.
-	// If a user has more, a scorer adds them up as they are read.
+	// referenceEvents is how many events of a user are compared with the
+	// reference. If a user has more, a scorer adds them up as they are read.
 	referenceEvents = 200_000
-	// MaxDifferences is how many differences a report lists; it counts the others.
+	// MaxDifferences is how many differences a report lists; it counts the
+	// others.
 	MaxDifferences = 10_000
 )
 
-// pauses come before each further reading of a user who differs, so that what was
-// being written has been written.
+// pauses come before each further reading of a user who differs, so that what
+// was being written has been written.
 var pauses = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
 
 // Store is what an audit reads.
@@ -83,8 +85,8 @@ type Report struct {
 	Compared int `json:"compared"` // fewer than Sampled if the time was up
 	Stored   int `json:"stored"`   // of Compared, those with a stored profile that could be served
 	Events   int `json:"events"`   // of the users compared
-	// ByScorer counts users with too many events for the reference: they were compared
-	// with a scorer over their log.
+	// ByScorer counts users with too many events for the reference: they were
+	// compared with a scorer over their log.
 	ByScorer  int `json:"byScorer"`
 	Differing int `json:"differing"` // users
 	// Differences lists at most MaxDifferences; Omitted counts the others.
@@ -101,8 +103,9 @@ func (a *Auditor) Sample(ctx context.Context, app config.App, n int) (Report, er
 	return a.Run(ctx, app, users)
 }
 
-// Run compares users of an app, whose configuration should be read past any cache.
-// When ctx reaches its deadline Run reports what it has compared, without an error.
+// Run compares users of an app, whose configuration should be read past any
+// cache. When ctx reaches its deadline Run reports what it has compared,
+// without an error.
 func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Report, error) {
 	r := &run{
 		Auditor: a, app: app, compiled: affinity.Compile(app.Strategy), readings: make(chan struct{}, maxReadings),
@@ -127,8 +130,8 @@ func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Repo
 	return r.result, nil
 }
 
-// timeIsUp reports whether an error only means that ctx has reached its deadline. The
-// server of a request may notice the deadline a little earlier.
+// timeIsUp reports whether an error only means that ctx has reached its
+// deadline. The server of a request may notice the deadline a little earlier.
 func timeIsUp(ctx context.Context, err error) bool {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return true
@@ -148,8 +151,8 @@ type run struct {
 	result Report
 }
 
-// batch compares some users. It reads users who differ again after each pause; users
-// who still differ at the last reading go into the report.
+// batch compares some users. It reads users who differ again after each pause;
+// users who still differ at the last reading go into the report.
 func (r *run) batch(ctx context.Context, users []string) error {
 	earlier := map[string]marks{}
 	for n := 0; ; n++ {

@@ -20,9 +20,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// A user in blocks and outside, one outside only, one unknown, one deleted, one
-// all of whose events are too old, and one whose profile is to be computed.
-func TestASoundEngineHasNoDifferences(t *testing.T) {
+// Users with events in blocks and outside, with unfolded events only, unknown,
+// deleted, with events that are all too old, and without a stored profile.
+func TestCorrectEngineHasNoDifferences(t *testing.T) {
 	b := newBench(t)
 	for i := range int64(40) {
 		b.apply(bought("folded", b.clock-i*day-hour, "Rouge", "Acme"), bought("loose", b.clock-i*hour, "Red", fmt.Sprint("B", i)))
@@ -89,7 +89,7 @@ func TestAStoredProfileThatIsWrongIsNamed(t *testing.T) {
 	b.wants("u", fmt.Sprintf("u: stored damaged: want <nil>, got parse stored profile of %d bytes: checksum does not match", len(row.Profile)+1))
 }
 
-// of are the lines of a user.
+// of returns the lines of a user.
 func of(user string, lines []string) []string {
 	var named []string
 	for _, line := range lines {
@@ -98,9 +98,9 @@ func of(user string, lines []string) []string {
 	return named
 }
 
-// A profile from before a deletion that is under way is not served; one that a
-// machine stored whose clock is ahead is, as of its own time.
-func TestWhichStoredProfilesAreServed(t *testing.T) {
+// A profile from before a deletion in progress is not served. One that a
+// machine stored whose clock is ahead is served as of its own time.
+func TestServedProfiles(t *testing.T) {
 	b := newBench(t)
 	b.apply(bought("gone", b.clock-hour, "Red", "Acme"), bought("ahead", b.clock-hour, "Red", "Acme"))
 	b.must(b.store.AdvanceTombstone(ctx, appID, "gone", b.clock))
@@ -111,9 +111,9 @@ func TestWhichStoredProfilesAreServed(t *testing.T) {
 	}
 }
 
-// What is computed is wrong where a block is, or where a row came or went behind
-// the engine's back.
-func TestABlockOrARowThatIsWrongIsNamed(t *testing.T) {
+// The computed profile is wrong if a block is, or if a row was added or removed
+// without the engine.
+func TestDamagedBlocksAndRows(t *testing.T) {
 	b := newBench(t)
 	one, two := int64(1_700_000_000_000-2*day), int64(1_700_000_000_000-day)
 	for i, test := range []struct {
@@ -142,10 +142,11 @@ func TestABlockOrARowThatIsWrongIsNamed(t *testing.T) {
 			"stored score color:Red (half-life 1): want 17.5, got 26.25",
 			"stored score brand:Acme (half-life 1): want 14, got 21",
 		}},
-		{"a row that nobody was told of", func(user string) {
+		{"a row that no writer announced", func(user string) {
 			b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought(user, b.clock, "Blue", "Acme")}))
 		}, []string{
-			// The blocks say that nothing lies outside, until the next ticket.
+			// The manifest says that no event is outside of the blocks, until
+			// the next ticket.
 			"computed lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-13T22:13:20.000Z",
 			"computed score brand:Acme (half-life 1): want 49, got 21",
 			"computed missing color:Blue (half-life 1): want 35, got <nil>",
@@ -180,7 +181,7 @@ func TestABlockOrARowThatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
-func (b *bench) writeBlock(user string, value []byte) {
+func (b *harness) writeBlock(user string, value []byte) {
 	b.t.Helper()
 	block := b.block(user)
 	b.must(b.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}))
@@ -203,14 +204,14 @@ func TestADamagedManifestIsNamed(t *testing.T) {
 	}
 }
 
-// An event that is on its way is in the log and in no profile for a moment.
-func TestADifferenceThatPassesIsNotNamed(t *testing.T) {
+// An event that is being written is in the log and for a moment in no profile.
+func TestPassingDifferenceIsNotReported(t *testing.T) {
 	for after := 1; after < audit.Readings; after++ {
 		b := newBench(t)
 		late := bought("u", b.clock, "Blue", "Acme")
 		b.apply(bought("u", b.clock-day, "Red", "Acme"))
 		b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{late}))
-		b.onWait(func() {
+		b.onSleep(func() {
 			if b.waits == after {
 				b.apply(late)
 			}
@@ -222,9 +223,9 @@ func TestADifferenceThatPassesIsNotNamed(t *testing.T) {
 	}
 }
 
-// A user is never at rest: at each reading another event is in the log that no
-// profile counts yet, while the one before has been counted. That is no fault; a
-// fault of his is named all the same.
+// A busy user has at each reading another event in the log that no profile
+// counts yet, while the previous one is counted. That is not a fault, and a
+// real fault of the user is reported.
 func TestABusyUser(t *testing.T) {
 	for _, faulty := range []bool{false, true} {
 		t.Run(fmt.Sprint("faulty ", faulty), func(t *testing.T) {
@@ -233,7 +234,7 @@ func TestABusyUser(t *testing.T) {
 			on := func() store.LogEvent { b.clock++; return bought("u", b.clock, "Red", "Acme") }
 			under := on()
 			b.must(b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{under}))
-			b.onWait(func() {
+			b.onSleep(func() {
 				b.apply(under)
 				if faulty {
 					b.spoil("u", func(p *affinity.Profile) { p.Affinities = p.Affinities[:1] })
@@ -252,8 +253,8 @@ func TestABusyUser(t *testing.T) {
 	}
 }
 
-// Users of more events than the reference takes are compared with a scorer.
-func TestManyEventsGoToAScorer(t *testing.T) {
+// Users with more events than the reference takes are compared with a scorer.
+func TestManyEventsUseAScorer(t *testing.T) {
 	b := newBench(t)
 	b.audit.SetMaxEvents(5)
 	for i := range int64(6) {
@@ -267,7 +268,7 @@ func TestManyEventsGoToAScorer(t *testing.T) {
 	b.wants("few many", fmt.Sprintf("many: stored missing brand:Acme (half-life 1): want %v, got <nil>", 28*(1+.5+.25+.125+.0625+.03125)))
 }
 
-// timed is a context whose deadline comes when the test says so.
+// timed is a context whose deadline the test sets.
 type timed struct {
 	context.Context
 	up chan struct{}
@@ -284,8 +285,8 @@ func (c timed) Err() error {
 	}
 }
 
-// stuck is an engine and a store, of which the engine does not come to an end
-// with one user; his time is up when two other batches have been read.
+// stuck is an engine and a store. The engine does not return for one user; the
+// deadline comes when two other batches have been read.
 type stuck struct {
 	*store.Store
 	audit.Engine
@@ -324,7 +325,7 @@ func TestTimeIsUp(t *testing.T) {
 	if err != nil || r.Sampled != 120 || r.Compared != 100 || r.Events != 100 {
 		t.Errorf("%d of %d compared, %v; want the first 100", r.Compared, r.Sampled, err)
 	}
-	// Whoever asked went away: that is no end of the time.
+	// A cancelled context is not a deadline.
 	left, leave := context.WithCancel(ctx)
 	leave()
 	if _, err := b.audit.Run(left, b.app(), users); !errors.Is(err, context.Canceled) {
@@ -332,7 +333,7 @@ func TestTimeIsUp(t *testing.T) {
 	}
 }
 
-// Sampling and comparing users of an app, without those of another.
+// An audit samples and compares users of one app only.
 func TestSample(t *testing.T) {
 	b := newBench(t)
 	for i := range 30 {

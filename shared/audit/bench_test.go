@@ -37,9 +37,9 @@ var decaying = strategy.Strategy{
 	Aliases:       map[string]map[string]string{"color": {"Rouge": "Red"}},
 }
 
-// bench is an engine over a store of its own with an auditor that does not wait,
+// harness is an engine on a store of its own, an auditor that does not pause,
 // and a clock that the test moves.
-type bench struct {
+type harness struct {
 	t     *testing.T
 	store *store.Store
 	apps  config.Store
@@ -49,9 +49,9 @@ type bench struct {
 	waits int
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T) *harness {
 	t.Helper()
-	b := &bench{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000, store: storetest.New(t)}
+	b := &harness{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000, store: storetest.New(t)}
 	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: 90}); err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +60,12 @@ func newBench(t *testing.T) *bench {
 	}
 	b.eng = profile.New(b.store, b.apps, config.NewCached(b.apps, 0), func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
 	b.audit = audit.New(b.store, b.eng, b.apps)
-	b.onWait(func() {})
+	b.onSleep(func() {})
 	return b
 }
 
-// onWait has something happen while an auditor waits.
-func (b *bench) onWait(f func()) {
+// onSleep runs f when the auditor pauses.
+func (b *harness) onSleep(f func()) {
 	b.audit.OnSleep(func(ctx context.Context, _ time.Duration) error {
 		b.waits++
 		f()
@@ -73,42 +73,42 @@ func (b *bench) onWait(f func()) {
 	})
 }
 
-func (b *bench) app() config.App {
+func (b *harness) app() config.App {
 	b.t.Helper()
 	app, err := b.apps.App(ctx, appID)
 	b.must(err)
 	return app
 }
 
-func (b *bench) must(err error) {
+func (b *harness) must(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) apply(events ...store.LogEvent) {
+func (b *harness) apply(events ...store.LogEvent) {
 	b.t.Helper()
 	_, err := b.eng.Apply(ctx, b.app(), events)
 	b.must(err)
 }
 
-func (b *bench) fold(user string) {
+func (b *harness) fold(user string) {
 	b.t.Helper()
 	if done, err := b.eng.Fold(ctx, b.app(), user); err != nil || !done {
 		b.t.Fatalf("fold: %v, %v", done, err)
 	}
 }
 
-func (b *bench) row(user string) store.User {
+func (b *harness) row(user string) store.User {
 	b.t.Helper()
 	row, err := b.store.ReadUser(ctx, appID, user)
 	b.must(err)
 	return row
 }
 
-// spoil changes the stored profile of a user behind the engine's back.
-func (b *bench) spoil(user string, change func(*affinity.Profile)) {
+// spoil changes the stored profile of a user without the engine.
+func (b *harness) spoil(user string, change func(*affinity.Profile)) {
 	b.t.Helper()
 	row := b.row(user)
 	p, err := affinity.ParseProfile(row.Profile, 0)
@@ -118,13 +118,13 @@ func (b *bench) spoil(user string, change func(*affinity.Profile)) {
 	b.writeProfile(row, user, p.AppendBinary(nil))
 }
 
-func (b *bench) writeProfile(row store.User, user string, value []byte) {
+func (b *harness) writeProfile(row store.User, user string, value []byte) {
 	b.t.Helper()
 	b.must(b.store.WriteProfiles(ctx, appID, []store.ProfileWrite{{User: user, Row: row, Value: value, Summary: value, Version: row.Version}}))
 }
 
-// block is the only block of a user.
-func (b *bench) block(user string) history.Block {
+// block returns the only block of a user.
+func (b *harness) block(user string) history.Block {
 	b.t.Helper()
 	m, err := history.ParseManifest(b.row(user).Manifest)
 	b.must(err)
@@ -134,15 +134,15 @@ func (b *bench) block(user string) history.Block {
 	return m.Blocks[0]
 }
 
-func (b *bench) run(users ...string) audit.Report {
+func (b *harness) run(users ...string) audit.Report {
 	b.t.Helper()
 	r, err := b.audit.Run(ctx, b.app(), users)
 	b.must(err)
 	return r
 }
 
-// wants holds the differences of an audit of some users to lines.
-func (b *bench) wants(users string, lines ...string) {
+// wants compares the differences of an audit of some users with lines.
+func (b *harness) wants(users string, lines ...string) {
 	b.t.Helper()
 	r := b.run(strings.Fields(users)...)
 	var got []string
@@ -159,7 +159,7 @@ func (b *bench) wants(users string, lines ...string) {
 	}
 }
 
-// bought is a conversion of a thing of a color and a brand.
+// bought returns a conversion with a color and a brand.
 func bought(user string, ms int64, color, brand string) store.LogEvent {
 	return store.LogEvent{
 		User: user, Time: ms, ID: fmt.Sprintf("%011d", ms%1e11), Type: event.Conversion, Name: "Bought", Original: []byte("{}"),

@@ -11,16 +11,17 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// marks are hashes of the positions of a user's events, 8 bytes each, by which a
-// further reading recognizes the events of the first.
+// marks are hashes of the positions of a user's events, 8 bytes each, by which
+// a further reading recognizes the events of the first.
 type marks []uint64
 
 var seed = maphash.MakeSeed()
 
 func mark(p history.Pos) uint64 { return maphash.Comparable(seed, p) }
 
-// collector collects the log of one user. In a further reading it distinguishes the
-// events of the first reading, which must count by now, from newer ones, which may.
+// collector collects the log of one user. In a further reading it distinguishes
+// the events of the first reading, which must count by now, from newer ones,
+// which may.
 type collector struct {
 	run    *run
 	window affinity.Window
@@ -42,8 +43,8 @@ func (k *collector) add(row store.LogRow) error {
 	if !k.again {
 		k.seen = append(k.seen, mark(row.Pos))
 	}
-	// The row's memory is reused, but its texts are kept. A user's log repeats few of
-	// them.
+	// The row's memory is reused, but its texts are kept. A user's log repeats
+	// few of them.
 	e.Type, e.Name = event.Type(k.text(string(e.Type))), k.text(e.Name)
 	for i := range e.Counts {
 		c := &e.Counts[i]
@@ -58,8 +59,8 @@ func (k *collector) add(row store.LogRow) error {
 	return nil
 }
 
-// maxTexts is how many different texts are kept once each. Further ones are kept for
-// each occurrence.
+// maxTexts is how many different texts are kept once each. Further ones are
+// kept for each occurrence.
 const maxTexts = 100_000
 
 func (k *collector) text(s string) string {
@@ -76,9 +77,9 @@ func (k *collector) text(s string) string {
 	return s
 }
 
-// bounds returns the profiles that the formula makes of the log: the least and the
-// most that a client may see. They are the same in the first reading, and if no event
-// is newer.
+// bounds returns the profiles that the formula makes of the log: the least and
+// the most that a client may see. They are the same in the first reading, and
+// if no event is newer.
 func (k *collector) bounds() (low, high affinity.Profile) {
 	high = k.all.profile()
 	if !k.again || k.old.n == k.all.n {
@@ -88,8 +89,8 @@ func (k *collector) bounds() (low, high affinity.Profile) {
 	return k.old.profile(), high
 }
 
-// accumulator applies the formula to some events of a user: by the reference, or by a
-// scorer once there are too many to hold.
+// accumulator applies the formula to some events of a user: by the reference,
+// or by a scorer once there are too many to hold.
 type accumulator struct {
 	run    *run
 	window affinity.Window

@@ -8,23 +8,24 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// tolerance is the relative difference of two scores that their different orders of
-// addition may cause.
+// tolerance is the relative difference of two scores that their different
+// orders of addition may cause.
 const tolerance = 1e-9
 
-// vanishing scores are too small for a float64 with all of its digits, so that the
-// tolerance does not apply to them.
+// vanishing scores are too small for a float64 with all of its digits, so that
+// the tolerance does not apply to them.
 const vanishing = 1e-290
 
 // Difference is a part of a profile or history that disagrees with the log.
 type Difference struct {
 	User string `json:"userToken"`
-	// Which is what differs: the "stored" profile as it is served, or the profile
-	// "computed" from blocks and log. "history": a part of the user's history cannot
-	// be used, which only makes their profile slower to compute.
+	// Which is what differs: the "stored" profile as it is served, or the
+	// profile "computed" from blocks and log. "history": a part of the user's
+	// history cannot be used, which only makes their profile slower to compute.
 	Which string `json:"which"`
-	// What is how it differs: "score"; "missing" or "surplus", an affinity that should
-	// or should not be listed; "lastEventAt"; "known"; "damaged", or a block "missing".
+	// What is how it differs: "score"; "missing" or "surplus", an affinity that
+	// should or should not be listed; "lastEventAt"; "known"; "damaged", or a
+	// block "missing".
 	What     string `json:"what"`
 	Facet    string `json:"facet,omitempty"`
 	Value    string `json:"value,omitempty"`
@@ -48,8 +49,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: want %v, got %v", d.User, what, d.Want, d.Got)
 }
 
-// compare reports where a profile is not between two others, of which high has all
-// events of low and maybe more. All are as of the same instant.
+// compare reports where a profile is not between two others, of which high has
+// all events of low and maybe more. All are as of the same instant.
 func compare(got, low, high affinity.Profile, differ func(Difference)) {
 	if !slices.Equal(got.HalfLives, high.HalfLives) {
 		differ(Difference{What: "damaged", Want: high.HalfLives, Got: got.HalfLives})
@@ -85,8 +86,8 @@ func byFilter(p affinity.Profile) map[filter][]float64 {
 	return scores
 }
 
-// compareScores reports the first half-life under which the score of a value is out
-// of bounds. nil stands for zeros: the value is not listed.
+// compareScores reports the first half-life under which the score of a value is
+// out of bounds. nil stands for zeros: the value is not listed.
 func compareScores(f filter, got, low, high []float64, halfLives []int, differ func(Difference)) {
 	for i := range max(len(got), len(high)) {
 		g, l, h := at(got, i), at(low, i), at(high, i)

@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// drawEvents makes events of which some are outside the window, ahead of it, or
-// score nothing.
+// drawEvents returns events of which some are outside the window, ahead of it,
+// or score nothing.
 func drawEvents(t *rapid.T, now int64, label string) []affinity.Event {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) affinity.Event {
 		e := affinity.Event{
@@ -27,9 +27,10 @@ func drawEvents(t *rapid.T, now int64, label string) []affinity.Event {
 	}), 0, 8).Draw(t, label)
 }
 
-// A profile of all early events and any of the late ones is right; one without an
-// early event that scores, or with one that is not in the log, is not.
-func TestCompareAllowsWhatCameMeanwhile(t *testing.T) {
+// A profile of all early events and any of the late ones is right. A profile
+// without an early event that scores, or with an event that is not in the log,
+// is wrong.
+func TestCompareAllowsNewerEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const now = 1_700_000_000_000
 		w := affinity.Window{Now: now, RetentionDays: rapid.SampledFrom([]int{0, 5}).Draw(t, "retention")}

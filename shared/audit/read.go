@@ -22,8 +22,9 @@ type finding struct {
 	marks       marks // of the events, if this was the first reading
 }
 
-// reading is one reading of a user: first their row, then the profile that is computed
-// for them, then their log, so that the log has every event that the first two saw.
+// reading is one reading of a user: first their row, then the profile that is
+// computed for them, then their log, so that the log has every event that the
+// first two saw.
 type reading struct {
 	finding
 	row      store.User
@@ -32,8 +33,8 @@ type reading struct {
 	log      *collector
 }
 
-// read reads users once and compares their profiles. earlier has the marks of the
-// users who were read before.
+// read reads users once and compares their profiles. earlier has the marks of
+// the users who were read before.
 func (r *run) read(ctx context.Context, users []string, earlier map[string]marks) ([]finding, error) {
 	select {
 	case r.readings <- struct{}{}:
@@ -105,9 +106,9 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 	return rd
 }
 
-// served returns the stored profile that a client would be served now; nil if the
-// engine would compute one. After an error the stored profile is damaged: the engine
-// would compute one too.
+// served returns the stored profile that a client would be served now; nil if
+// the engine would compute one. After an error the stored profile is damaged:
+// the engine would compute one too.
 func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	if len(row.Profile) == 0 {
 		return nil, nil
@@ -125,8 +126,8 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	return &p, nil
 }
 
-// readLog passes each event to its user's reading. It compares each user at the end
-// of their log, so that it holds the events of one user at a time.
+// readLog passes each event to its user's reading. It compares each user at the
+// end of their log, so that it holds the events of one user at a time.
 func (r *run) readLog(ctx context.Context, l schema.Layout, spans []store.UserRange, byUser map[string]*reading) error {
 	var current *reading
 	return r.store.ReadLog(ctx, r.app.ID, l, spans, func(user string, row store.LogRow) error {
@@ -164,8 +165,8 @@ func (rd *reading) differ(d Difference) {
 	rd.differences = append(rd.differences, d)
 }
 
-// checkHistories finds damaged and lost blocks. A read computes the profile without
-// them, so that no score shows it.
+// checkHistories finds damaged and lost blocks. A read computes the profile
+// without them, so that no score shows it.
 func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) error {
 	missing := map[store.BlockName]bool{}
 	var names []store.BlockName

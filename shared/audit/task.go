@@ -17,8 +17,8 @@ type Request struct {
 	Sample int    `json:"sample"` // users
 }
 
-// Task returns the task that audits users of an app. The queue creates it once for a
-// date.
+// Task returns the task that audits users of an app. The queue creates it once
+// for a date.
 func Task(app, date string, sample int) (queue.Task, error) {
 	body, err := json.Marshal(Request{app, sample})
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package enrich turns the object ids of events into filters: it reads the objects
-// from the catalog in Bigtable when the events are received. It makes the rows that
-// the events get in the log.
+// Package enrich turns the object ids of events into filters: it reads the
+// objects from the catalog in Bigtable when the events are received. It makes
+// the rows that the events get in the log.
 //
-// It caches objects that are read often. An object that does not exist is not cached,
-// so that an object is found as soon as it is saved.
+// It caches objects that are read often. An object that does not exist is not
+// cached, so that an object is found as soon as it is saved.
 package enrich
 
 import (
@@ -25,9 +25,9 @@ import (
 const (
 	// cacheTTL is how long a change of an object may go unnoticed.
 	cacheTTL = 5 * time.Second
-	// cacheSize is in objects; an object with more than cachedFilters filters is not
-	// cached. With ten filters of sixty bytes each the cache takes tens of megabytes,
-	// in the worst case some hundreds.
+	// cacheSize is in objects; an object with more than cachedFilters filters
+	// is not cached. With ten filters of sixty bytes each the cache takes tens
+	// of megabytes, in the worst case some hundreds.
 	cacheSize     = 20_000
 	cachedFilters = 100
 )
@@ -61,11 +61,12 @@ type settings interface {
 	IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error)
 }
 
-// New returns an Enricher for live events: it reads index settings from the cache.
+// New returns an Enricher for live events: it reads index settings from the
+// cache.
 func New(objects Catalog, c *config.Cached) (*Enricher, error) { return newEnricher(objects, c) }
 
-// NewFresh returns an Enricher for a job that must see every change of the index
-// settings made before it began.
+// NewFresh returns an Enricher for a job that must see every change of the
+// index settings made before it began.
 func NewFresh(objects Catalog, s config.Store) (*Enricher, error) { return newEnricher(objects, s) }
 
 func newEnricher(objects Catalog, s settings) (*Enricher, error) {
@@ -76,8 +77,8 @@ func newEnricher(objects Catalog, s settings) (*Enricher, error) {
 	return &Enricher{objects: objects, settings: s, cache: cache}, nil
 }
 
-// Resolve returns the filters of every known object that the events name. It reads
-// the objects that are not cached together.
+// Resolve returns the filters of every known object that the events name. It
+// reads the objects that are not cached together.
 func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
 	found := bus.Objects{}
 	asked := map[store.ObjectRef]bool{}
@@ -134,8 +135,8 @@ func (e *Enricher) read(ctx context.Context, app string, refs []store.ObjectRef,
 		}
 		e.keep(app, ref, f.Filters, f.SettingsVersion, now, into)
 	}
-	// The settings have changed since these filters were stored: derive them from the
-	// records.
+	// The settings have changed since these filters were stored: derive them
+	// from the records.
 	records, err := e.objects.ReadRecords(ctx, app, stale)
 	if err != nil {
 		return fmt.Errorf("resolve objects under new settings: %w", err)
@@ -159,7 +160,8 @@ func (e *Enricher) keep(app string, ref store.ObjectRef, filters []event.Filter,
 	if len(list) > cachedFilters {
 		return
 	}
-	// The reference is part of the request's body, which the cache must not retain.
+	// The reference is part of the request's body, which the cache must not
+	// retain.
 	ref = store.ObjectRef{Index: strings.Clone(ref.Index), ID: strings.Clone(ref.ID)}
 	e.cache.Add(cacheKey{app, ref}, cached{list, version, now})
 }

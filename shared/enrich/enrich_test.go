@@ -100,9 +100,9 @@ func TestUnknownObjectsAreOfTheirIndex(t *testing.T) {
 	}
 }
 
-// What the catalog does not know is told apart from what has no filters, also
-// after it has travelled, and in each part of a message that was too large.
-func TestUnknownObjectsAreTold(t *testing.T) {
+// Unknown objects and objects without filters are distinguished, also in a
+// published message, and in each part of a message that was split.
+func TestUnknownObjects(t *testing.T) {
 	s, settings := storetest.New(t), config.NewMemory()
 	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// LogEvents returns the events as they are logged, with the filters of their objects.
-// It leaves out instantsearch events, which are accepted and not stored.
+// LogEvents returns the events as they are logged, with the filters of their
+// objects. It leaves out instantsearch events, which are accepted and not
+// stored.
 func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []store.LogEvent {
 	entries := make([]store.LogEvent, 0, len(events))
 	for i := range events {
@@ -31,8 +32,8 @@ func Logged(o schema.Original, user string, ms int64, id string) (bus.Logged, er
 	return bus.Logged{User: user, Time: ms, ID: id, ReceivedAt: o.ReceivedAt, Event: e}, nil
 }
 
-// Relogged returns events of the log as they replace their rows, with the current
-// filters of their objects.
+// Relogged returns events of the log as they replace their rows, with the
+// current filters of their objects.
 func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
 	entries := make([]store.LogEvent, len(events))
 	for i := range events {
@@ -60,8 +61,8 @@ type Place struct {
 // PlaceOf returns the place of an event that is to be logged.
 func PlaceOf(e *store.LogEvent) Place { return Place{e.User, e.Time, e.ID} }
 
-// Incomplete returns the events that LogEvents logs without all of their filters, and
-// how many objects of each the catalog does not know.
+// Incomplete returns the events that LogEvents logs without all of their
+// filters, and how many objects of each the catalog does not know.
 func Incomplete(events []event.Event, objects bus.Objects) map[Place]int {
 	incomplete := map[Place]int{}
 	for i := range events {
@@ -73,8 +74,8 @@ func Incomplete(events []event.Event, objects bus.Objects) map[Place]int {
 	return incomplete
 }
 
-// UnknownObjects counts the objects of an event that the catalog does not know. A
-// known object may have no filters.
+// UnknownObjects counts the objects of an event that the catalog does not know.
+// A known object may have no filters.
 func UnknownObjects(e *event.Event, objects bus.Objects) int {
 	known, n := objects[e.Index], 0
 	for _, id := range e.ObjectIDs {
@@ -85,8 +86,8 @@ func UnknownObjects(e *event.Event, objects bus.Objects) int {
 	return n
 }
 
-// Counts returns the raw filters of an event, each with how many of its objects have
-// it. A filter that the event itself gives counts 1.
+// Counts returns the raw filters of an event, each with how many of its objects
+// have it. A filter that the event itself gives counts 1.
 func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	if len(e.ObjectIDs) == 0 {
 		counts := make([]affinity.Count, len(e.Filters))

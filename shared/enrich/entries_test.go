@@ -33,8 +33,9 @@ func relogged(t *testing.T, entries []store.LogEvent, objects bus.Objects) []sto
 	return enrich.Relogged(logged, objects)
 }
 
-// Events that are read from the log and resolved to the same objects give the same
-// rows, also events without a time, and those whose index only the request named.
+// Events that are read from the log and resolved to the same objects give the
+// same rows, also events without a time, and those whose index only the request
+// named.
 func TestReloggedEventsAreUnchanged(t *testing.T) {
 	m := bus.Message{App: "app", ReceivedAt: 1_700_000_000_123, Request: 9, Ordinal: 3, Resolved: true, Body: []byte(`{"events":[
 		{"eventType":"view","eventName":"<n>","index":"a\"b","userToken":"u","objectIDs":["1","2"]},

@@ -10,7 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// BenchmarkAdd takes events that all contribute, far more than are told one by one.
+// BenchmarkAdd adds events that all contribute, far more than are listed.
 func BenchmarkAdd(b *testing.B) {
 	x := explain.New(explain.Question{
 		Window: affinity.Window{Now: now}, StrategyVersion: 1, Facet: "color", Value: "Red", Limit: 1000,

@@ -43,8 +43,8 @@ type Events struct {
 	OutsideWindow int `json:"outsideWindow"`
 	// Ahead: later than now.
 	Ahead int `json:"ahead"`
-	// NotInStrategy: in the window, of a type and name that the strategy does not
-	// score, or with filters of such facets only.
+	// NotInStrategy: in the window, of a type and name that the strategy does
+	// not score, or with filters of such facets only.
 	NotInStrategy int `json:"notInStrategy"`
 	// WithoutFilters: in the window and of a type and name that scores, but its
 	// objects have no filters. Also events without filters whose type and name

@@ -68,8 +68,8 @@ func asLogged(x *explain.Explanation, e affinity.Event, unknown int) {
 	x.Add(e, []byte(original))
 }
 
-// Whatever the events: the counts add up, the contributions add up to the score,
-// bit for bit, and the score is that of the profile.
+// Whatever the events: the counts add up, the contributions add up to the
+// score, bit for bit, and the score is that of the profile.
 func TestAnExplanationIsTheProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, events := drawStrategy(t), drawEvents(t)

@@ -30,7 +30,7 @@ func (x *Explanation) reasons(score *Score) []string {
 	say(e.Deleted > 0, "%s deleted with the user and about to be removed", x.of(e.Deleted, "is", "are"))
 	say(e.OutsideWindow > 0, "%s older than the retention of %s: the last of them is of %s",
 		x.of(e.OutsideWindow, "is", "are"), days(w.RetentionDays), moment(x.seen.latestOld))
-	say(e.Ahead > 0, "%s later than now, by the clock of whoever received it: the first will count from %s on",
+	say(e.Ahead > 0, "%s later than now, by the clock of the server that received it: the first will count from %s on",
 		x.of(e.Ahead, "is", "are"), moment(x.seen.firstAhead))
 	x.strategyReasons(say)
 	x.catalogReasons(say)

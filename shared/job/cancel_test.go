@@ -10,8 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// Who cancels a job as it gets done is told that it is.
-func TestCancelComesTooLate(t *testing.T) {
+// A cancellation of a job that becomes done at the same time returns ErrEnded.
+func TestCancelOfDoneJob(t *testing.T) {
 	w := started(t, 3, roomy)
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "totals" {
@@ -29,7 +29,7 @@ func TestCancelComesTooLate(t *testing.T) {
 	w.WantDone("strategy-1")
 }
 
-// A job that ends while it is planned gets no more shards.
+// A job that is cancelled during its planning gets no more shards.
 func TestCancelStopsThePlanning(t *testing.T) {
 	w := started(t, 20, roomy)
 	created := 0
@@ -49,7 +49,8 @@ func TestCancelStopsThePlanning(t *testing.T) {
 	}
 }
 
-// A job that ends while a shard is in work stops it at the next checkpoint.
+// A job that is cancelled while a shard is processed stops at the next
+// checkpoint.
 func TestCancelStopsTheWork(t *testing.T) {
 	w := started(t, 10, job.Config{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
@@ -72,12 +73,12 @@ func TestCancelStopsTheWork(t *testing.T) {
 	}
 	j := w.WantState("strategy-1", job.Cancelled, "")
 	if j.Totals.Visited != 2 {
-		t.Errorf("%d users visited, want those that were known of when it was cancelled", j.Totals.Visited)
+		t.Errorf("%d users visited, want those that were counted when it was cancelled", j.Totals.Visited)
 	}
 	if again, err := w.Runner.Cancel(t.Context(), jobtest.App, "strategy-1"); !errors.Is(err, job.ErrEnded) || again.State != job.Cancelled {
 		t.Errorf("cancel again: %s, error %v", again.State, err)
 	}
 	if _, err := w.Runner.Cancel(t.Context(), jobtest.App, "strategy-9"); !errors.Is(err, job.ErrNotFound) {
-		t.Errorf("cancel what is not there: %v", err)
+		t.Errorf("cancel an unknown job: %v", err)
 	}
 }

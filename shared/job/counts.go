@@ -1,8 +1,8 @@
 package job
 
-// Counts are how much of the work is done. The meaning of the last four depends on
-// the job; the packages that define jobs have types that name them: recompute.Counts,
-// reenrich.Counts, and one for each kind of job in migration.
+// Counts are how much of the work is done. The meaning of the last four depends
+// on the job; the packages that define jobs have types that name them:
+// recompute.Counts, reenrich.Counts, and one for each kind of job in migration.
 type Counts struct {
 	// Visited is how many users were processed, Users how many of them the work
 	// applies to.
@@ -10,8 +10,8 @@ type Counts struct {
 	Users   int64 `firestore:"users"`
 	// Events is how many events or rows were read.
 	Events int64 `firestore:"events"`
-	// Changed is how much was written or would be, Left how much waits for something
-	// else, Faulty how much is wrong.
+	// Changed is how much was written or would be, Left how much waits for
+	// something else, Faulty how much is wrong.
 	Changed int64 `firestore:"changed"`
 	Left    int64 `firestore:"left"`
 	Faulty  int64 `firestore:"faulty"`
@@ -33,7 +33,8 @@ type Totals struct {
 	// PlannedUsers is how many users the shards were cut for.
 	PlannedUsers int64 `firestore:"plannedUsers"`
 	Counts
-	// Stale is how many users or rows were not as they should be at the last check.
+	// Stale is how many users or rows were not as they should be at the last
+	// check.
 	Stale int64 `firestore:"stale"`
 }
 

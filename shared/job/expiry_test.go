@@ -8,10 +8,10 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// Jobs and shards expire by the real clock, some time after each has ended, in
-// whichever way it did.
+// Jobs and shards expire by the real clock, job.Kept after each has ended, in
+// whatever state.
 func TestExpiry(t *testing.T) {
-	now := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC) // years from the engine's
+	now := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC) // years after the engine's clock
 	for name, c := range map[string]struct {
 		users int
 		setUp func(*jobtest.Harness)
@@ -32,7 +32,7 @@ func TestExpiry(t *testing.T) {
 				if now = now.Add(time.Minute); n == 1 {
 					c.setUp(w)
 				}
-				_, _ = w.Deliver(t.Context(), w.Waiting()[0]) // an error has it come again
+				_, _ = w.Deliver(t.Context(), w.Waiting()[0]) // after an error it is delivered again
 				wantExpiries(t, w, seen, now.Add(job.Kept))
 			}
 			w.WantState("strategy-1", c.want, "")
@@ -40,8 +40,9 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// wantExpiries checks that whatever has ended since the last look expires at a time,
-// all that had ended before as it did then, and that nothing else expires.
+// wantExpiries checks that what has ended since the last call expires at the
+// given time, that what had ended before keeps its time, and that nothing else
+// expires.
 func wantExpiries(t *testing.T, w *jobtest.Harness, seen map[int]time.Time, at time.Time) {
 	t.Helper()
 	check := func(n int, ended bool, got time.Time) {

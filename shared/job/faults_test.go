@@ -10,10 +10,10 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// Whichever call fails, before or after it had its effect, alone or with all that
-// follow in its process: started and delivered again, the job gets done and every
+// Whichever call fails, before or after its effect, alone or with all later
+// calls of its process: started and delivered again, the job is done and every
 // user counts once.
-func TestAFaultAtEveryCall(t *testing.T) {
+func TestFaultAtEveryCall(t *testing.T) {
 	for name, cause := range map[string]func(context.Context) jobtest.Fault{
 		"fails":                 func(context.Context) jobtest.Fault { return jobtest.FailBefore },
 		"fails, but was done":   func(context.Context) jobtest.Fault { return jobtest.FailAfter },
@@ -21,8 +21,8 @@ func TestAFaultAtEveryCall(t *testing.T) {
 		"two processes end":     jobtest.Dies,
 		"ends, but it was done": func(ctx context.Context) jobtest.Fault { jobtest.Dies(ctx); return jobtest.FailAfter },
 	} {
-		for lanes := range 3 {
-			t.Run(fmt.Sprintf("%s, %d lanes", name, lanes), func(t *testing.T) {
+		for inFlight := range 3 {
+			t.Run(fmt.Sprintf("%s, %d in flight", name, inFlight), func(t *testing.T) {
 				calls := 1
 				for at := 0; at < calls; at++ {
 					w := jobtest.New(t, 7, tight)
@@ -36,7 +36,7 @@ func TestAFaultAtEveryCall(t *testing.T) {
 						}
 						return jobtest.Alive(ctx)
 					}
-					untilStarted(t, w, lanes)
+					untilStarted(t, w, inFlight)
 					w.Drain()
 					w.Gate = nil
 					w.WantDone("strategy-1")
@@ -52,11 +52,11 @@ func TestAFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// The same for a job that has a failing shard, and for one that is superseded.
-func TestAFaultAtEveryCallToTheOtherEnds(t *testing.T) {
+// The same for a job with a failing shard, and for a superseded job.
+func TestFaultAtEveryCallUntilJobEnds(t *testing.T) {
 	for _, want := range []job.State{job.Failed, job.Superseded} {
-		for lanes := range 2 {
-			t.Run(fmt.Sprintf("%s, %d lanes", want, lanes), func(t *testing.T) {
+		for inFlight := range 2 {
+			t.Run(fmt.Sprintf("%s, %d in flight", want, inFlight), func(t *testing.T) {
 				calls := 1
 				for at := 0; at < calls; at++ {
 					w := jobtest.New(t, 7, tight)
@@ -73,7 +73,7 @@ func TestAFaultAtEveryCallToTheOtherEnds(t *testing.T) {
 					if want == job.Failed {
 						w.Poisoned = "e"
 					}
-					untilStarted(t, w, lanes)
+					untilStarted(t, w, inFlight)
 					w.Drain()
 					w.Gate = nil
 					w.WantState("strategy-1", want, "")
@@ -86,20 +86,20 @@ func TestAFaultAtEveryCallToTheOtherEnds(t *testing.T) {
 	}
 }
 
-// untilStarted starts a job as somebody does who tries again until it is answered.
-func untilStarted(t *testing.T, w *jobtest.Harness, lanes int) {
+// untilStarted starts a job as a client does that retries.
+func untilStarted(t *testing.T, w *jobtest.Harness, inFlight int) {
 	t.Helper()
 	for {
 		w.Now = w.Now.Add(time.Millisecond)
-		if _, err := w.Runner.Start(jobtest.Process(t.Context()), draft(lanes), 0); err == nil {
+		if _, err := w.Runner.Start(jobtest.Process(t.Context()), draft(inFlight), 0); err == nil {
 			return
 		}
 	}
 }
 
-// Two deliveries of the planning that see different users agree on the shards:
-// those that are written first.
-func TestPlanningAtTheSameTime(t *testing.T) {
+// Two deliveries of the planning task that see different users end up with the
+// same shards: those that are stored first.
+func TestConcurrentPlanning(t *testing.T) {
 	for at := range 4 {
 		w := started(t, 10, roomy)
 		creations := 0
@@ -112,7 +112,7 @@ func TestPlanningAtTheSameTime(t *testing.T) {
 				w.Gate = func(ctx context.Context, what string) jobtest.Fault {
 					if what == "create shard" {
 						if creations++; creations > at+2 {
-							return jobtest.Dies(ctx) // when it has written one
+							return jobtest.Dies(ctx) // after it has stored one shard
 						}
 					}
 					return jobtest.Alive(ctx)

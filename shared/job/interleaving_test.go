@@ -13,9 +13,9 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// However deliveries of tasks run into each other, the same task more than once at
-// a time, late ones among them, and whichever calls fail or processes end
-// meanwhile: in the end the job is done and every user counts once.
+// In whatever order concurrent deliveries of tasks make their calls, the same
+// task several times and late tasks among them, and whichever calls fail and
+// processes end: in the end the job is done and every user counts once.
 func TestInterleavings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := job.Config{
@@ -23,14 +23,14 @@ func TestInterleavings(t *testing.T) {
 			Budget:     time.Duration(rapid.IntRange(1, 6).Draw(rt, "seconds a task")) * time.Second,
 			Attempts:   1 << 30,
 		}
-		w := startedIn(rt, rapid.IntRange(0, 3).Draw(rt, "lanes"), rapid.IntRange(0, 8).Draw(rt, "users"), cfg)
+		w := startedIn(rt, rapid.IntRange(0, 3).Draw(rt, "inFlight"), rapid.IntRange(0, 8).Draw(rt, "users"), cfg)
 		for _, name := range slices.Sorted(maps.Keys(w.Users)) {
 			w.Users[name].Relapses = max(0, rapid.IntRange(-6, 3).Draw(rt, "relapses of "+name))
 			if rapid.IntRange(0, 3).Draw(rt, name+" is faulty") == 0 {
 				w.Users[name].Fault, w.Users[name].Waits = "bent", true
 			}
 		}
-		s := &stage{w: w, events: make(chan bool)}
+		s := &scheduler{w: w, events: make(chan bool)}
 		w.Gate = s.gate
 		for range rapid.IntRange(0, 120).Draw(rt, "steps") {
 			s.step(rt)
@@ -43,17 +43,18 @@ func TestInterleavings(t *testing.T) {
 		if s.newcomers == 0 {
 			w.WantDone("strategy-1")
 		}
-		// How many of the newcomers are counted depends on when they came.
+		// How many of the new users are counted depends on when they were
+		// added.
 		w.WantCurrent("strategy-1")
 	})
 }
 
-// stage has deliveries run one call at a time, each when it is told to.
-type stage struct {
+// scheduler runs deliveries one call at a time.
+type scheduler struct {
 	w         *jobtest.Harness
 	newcomers int
 	actors    []*actor
-	events    chan bool // the actor that was told to go on has come to its next call; false: to its end
+	events    chan bool // an actor has reached its next call; false: its end
 }
 
 // actor is one delivery under way.
@@ -65,8 +66,8 @@ type actor struct {
 
 type actorKey struct{}
 
-// gate waits until the actor is told what becomes of its call.
-func (s *stage) gate(ctx context.Context, _ string) jobtest.Fault {
+// gate waits until the scheduler decides the outcome of the actor's call.
+func (s *scheduler) gate(ctx context.Context, _ string) jobtest.Fault {
 	a, ok := ctx.Value(actorKey{}).(*actor)
 	if !ok {
 		return jobtest.None
@@ -78,10 +79,10 @@ func (s *stage) gate(ctx context.Context, _ string) jobtest.Fault {
 	return <-a.proceed
 }
 
-// step lets something happen.
-func (s *stage) step(rt *rapid.T) {
+// step makes one thing happen.
+func (s *scheduler) step(rt *rapid.T) {
 	const most = 3
-	often := append(make([]jobtest.Fault, 8), jobtest.FailBefore, jobtest.FailAfter) // eight times none
+	often := append(make([]jobtest.Fault, 8), jobtest.FailBefore, jobtest.FailAfter) // None, eight times
 	if rapid.IntRange(0, 30).Draw(rt, "newcomer") == 0 {
 		s.newcomers++
 		s.w.Users[rapid.StringMatching(`[a-j][a-j]`).Draw(rt, "name")] = &jobtest.User{Known: true, Version: 1}
@@ -103,13 +104,13 @@ func (s *stage) step(rt *rapid.T) {
 }
 
 // begin delivers a task and stops it at its first call.
-func (s *stage) begin(k *jobtest.Task) {
+func (s *scheduler) begin(k *jobtest.Task) {
 	a := &actor{task: k, proceed: make(chan jobtest.Fault)}
 	s.actors = append(s.actors, a)
 	go func() {
 		retries := k.Retries
 		if _, err := s.w.Run(context.WithValue(s.w.T.Context(), actorKey{}, a), k); err == nil {
-			k.Over = true // also where it was delivered twice and the other fails
+			k.Over = true // even if the task was delivered twice and the other delivery fails
 		} else {
 			k.Retries = retries + 1
 		}
@@ -119,7 +120,7 @@ func (s *stage) begin(k *jobtest.Task) {
 }
 
 // resume lets an actor make its call, and stops it at the next.
-func (s *stage) resume(i int, what jobtest.Fault) {
+func (s *scheduler) resume(i int, what jobtest.Fault) {
 	s.actors[i].proceed <- what
 	if more := <-s.events; !more {
 		s.actors = slices.Delete(s.actors, i, i+1)

@@ -1,27 +1,28 @@
-// Package job runs work over all users of an app. A job is cut into shards of some
-// thousand users; the tasks of a shard run one after the other, each from where the
-// last one stopped. The package holds the jobs, their states and what a task does;
-// what happens to the users is the Work of the packages that define jobs: recompute,
-// migration and reenrich.
+// Package job runs work over all users of an app. A job is cut into shards of
+// some thousand users; the tasks of a shard run one after the other, each from
+// where the last one stopped. The package holds the jobs, their states and what
+// a task does; what happens to the users is the Work of the packages that
+// define jobs: recompute, migration and reenrich.
 //
-// It is separate from them because it is about surviving the end of any process:
-// every step is stored before the next one builds upon it, so that a crash between
-// two writes, or a task that is delivered twice, late or never, costs time and
-// nothing else. Jobs lie beside the app's configuration, those of each runner in a
-// collection of their own (see package jobdb, which keeps them in Firestore):
+// It is separate from them because it is about surviving the end of any
+// process: every step is stored before the next one builds upon it, so that a
+// crash between two writes, or a task that is delivered twice, late or never,
+// costs time and nothing else. Jobs lie beside the app's configuration, those
+// of each runner in a collection of their own (see package jobdb, which keeps
+// them in Firestore):
 //
 //	apps/{app}/{collection}/{id}             state, kind, parameters, ..., totals once ended
 //	apps/{app}/{collection}/{id}/shards/{n}  from, to, state, step, next, counts
 //
 // Ended jobs and shards are kept for some months (Kept) and then collected by
-// Firestore's TTL. Their documents have a time expiresAt; those of unfinished ones
-// have no such field, so that TTL never takes them. TTL is configured for each
-// collection group, that is for every {collection} and for shards.
+// Firestore's TTL. Their documents have a time expiresAt; those of unfinished
+// ones have no such field, so that TTL never takes them. TTL is configured for
+// each collection group, that is for every {collection} and for shards.
 //
 // A shard is a range of user tokens [from, to) in the order of their rows. The
-// shards of a job together cover every possible token, so that a user who is new
-// after the planning is in one of them. The counts of a job are sums over its
-// shards, so that concurrent shards do not contend for one document.
+// shards of a job together cover every possible token, so that a user who is
+// new after the planning is in one of them. The counts of a job are sums over
+// its shards, so that concurrent shards do not contend for one document.
 package job
 
 import (
@@ -48,9 +49,9 @@ var (
 // State is how far a job is.
 type State string
 
-// A job is planning until all of its shards are stored, running until all of them
-// have ended, and then done, or failed if a shard failed. A newer job or strategy
-// supersedes it; an operator cancels it.
+// A job is planning until all of its shards are stored, running until all of
+// them have ended, and then done, or failed if a shard failed. A newer job or
+// strategy supersedes it; an operator cancels it.
 const (
 	Planning   State = "planning"
 	Running    State = "running"
@@ -70,12 +71,13 @@ var next = map[State][]State{
 // Ended reports whether a job of this state never changes again.
 func (s State) Ended() bool { return len(next[s]) == 0 }
 
-// Params are what a job was asked to do, beyond the fields that all jobs have. Each
-// package that defines jobs has a type of its own: a struct of plain values, whose
-// fields have firestore tags and are stored among the fields of the job's document.
-// The parameters of a job never change.
+// Params are what a job was asked to do, beyond the fields that all jobs have.
+// Each package that defines jobs has a type of its own: a struct of plain
+// values, whose fields have firestore tags and are stored among the fields of
+// the job's document. The parameters of a job never change.
 type Params interface {
-	// LogAttrs are the attributes that the log line of the job's start has for them.
+	// LogAttrs are the attributes that the log line of the job's start has for
+	// them.
 	LogAttrs() []slog.Attr
 }
 
@@ -86,8 +88,8 @@ type Collection struct {
 	Decode func(dataTo func(any) error) (Params, error)
 }
 
-// DecodeParams reads parameters of type P; dataTo fills a struct with the fields of
-// a document. A field that the document does not have is left zero.
+// DecodeParams reads parameters of type P; dataTo fills a struct with the
+// fields of a document. A field that the document does not have is left zero.
 func DecodeParams[P Params](dataTo func(any) error) (Params, error) {
 	var p P
 	if err := dataTo(&p); err != nil {
@@ -111,14 +113,16 @@ type Job struct {
 
 	// PlanStep is the number of the current plan task.
 	PlanStep int `firestore:"planStep"`
-	// Totals are zero until the job has ended; until then ask the store for them.
+	// Totals are zero until the job has ended; until then ask the store for
+	// them.
 	Totals Totals `firestore:"totals"`
 	// StartedAt and FinishedAt are by the engine's clock, to the microsecond;
 	// FinishedAt is zero until the job has ended.
 	StartedAt  time.Time `firestore:"startedAt"`
 	FinishedAt time.Time `firestore:"finishedAt"`
 	// ExpiresAt is when the job may be deleted, by the real clock and to the
-	// microsecond. It is zero, and missing in Firestore, until the job has ended.
+	// microsecond. It is zero, and missing in Firestore, until the job has
+	// ended.
 	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
 	// Error is why a job failed or was superseded.
 	Error string `firestore:"error"`
@@ -131,19 +135,21 @@ type Shard struct {
 	From  string     `firestore:"from"`
 	To    string     `firestore:"to"`
 	State ShardState `firestore:"state"`
-	// Step is the number of the current task. A task whose time is over increments
-	// it and enqueues the next one.
+	// Step is the number of the current task. A task whose time is over
+	// increments it and enqueues the next one.
 	Step int `firestore:"step"`
 	// Pass is 0 for the first pass over the range. Further passes are for what
-	// Verify found stale. Next is where the pass continues, in the terms of its Work;
-	// it begins at From. Processed means that the pass is over and to be verified.
+	// Verify found stale. Next is where the pass continues, in the terms of its
+	// Work; it begins at From. Processed means that the pass is over and to be
+	// verified.
 	Pass      int    `firestore:"pass"`
 	Next      string `firestore:"next"`
 	Processed bool   `firestore:"swept"`
-	// LastTry means that a task of this step began after all its attempts failed.
+	// LastTry means that a task of this step began after all its attempts
+	// failed.
 	LastTry bool `firestore:"lastTry"`
-	// PlannedUsers and Stale are as in Totals. Counts are of the first pass, and
-	// Faults are the first that it found, at most MaxFaults.
+	// PlannedUsers and Stale are as in Totals. Counts are of the first pass,
+	// and Faults are the first that it found, at most MaxFaults.
 	PlannedUsers int64 `firestore:"plannedUsers"`
 	Counts
 	Stale  int64    `firestore:"stale"`
@@ -154,8 +160,8 @@ type Shard struct {
 	Error string `firestore:"error"`
 }
 
-// Kept is how long jobs and shards are kept after they have ended, at least: TTL
-// deletes them some time later.
+// Kept is how long jobs and shards are kept after they have ended, at least:
+// TTL deletes them some time later.
 const Kept = 90 * 24 * time.Hour
 
 // MaxFaults is how many faults a shard lists.
@@ -171,13 +177,14 @@ const (
 	ShardFailed ShardState = "failed"
 )
 
-// ValidID reports whether a job can have the id. Such an id can be part of a path.
+// ValidID reports whether a job can have the id. Such an id can be part of a
+// path.
 func ValidID(id string) bool { return idForm.MatchString(id) }
 
 var idForm = regexp.MustCompile(`^[a-z]+-[A-Za-z0-9-]{1,100}$`)
 
-// Prepared returns a new job as every store keeps it, or an error if it cannot be
-// created.
+// Prepared returns a new job as every store keeps it, or an error if it cannot
+// be created.
 func (j Job) Prepared() (Job, error) {
 	if !config.ValidAppID(j.App) || !ValidID(j.ID) {
 		return Job{}, fmt.Errorf("job %q of app %q: malformed id", j.ID, j.App)
@@ -189,8 +196,8 @@ func (j Job) Prepared() (Job, error) {
 	return j, nil
 }
 
-// Apply returns the job after change as every store keeps it, or an error if the
-// job may not change so. ErrEnded if it has ended.
+// Apply returns the job after change as every store keeps it, or an error if
+// the job may not change so. ErrEnded if it has ended.
 func (j Job) Apply(change func(*Job) error) (Job, error) {
 	if j.State.Ended() {
 		return Job{}, fmt.Errorf("job %s is %s: %w", j.ID, j.State, ErrEnded)
@@ -207,8 +214,8 @@ func (j Job) Apply(change func(*Job) error) (Job, error) {
 	return to, nil
 }
 
-// Prepared returns a new shard as every store keeps it. A shard without users has
-// ended already.
+// Prepared returns a new shard as every store keeps it. A shard without users
+// has ended already.
 func (s Shard) Prepared() Shard {
 	s.ExpiresAt = expiry(s.State != ShardOpen, s.ExpiresAt)
 	return s
@@ -227,7 +234,8 @@ func (s Shard) Apply(change func(*Shard) error) (Shard, error) {
 	return to.Prepared(), nil
 }
 
-// expiry is when something that ended may be deleted; zero for what has not ended.
+// expiry is when something that ended may be deleted; zero for what has not
+// ended.
 func expiry(ended bool, at time.Time) time.Time {
 	if !ended {
 		return time.Time{}
@@ -235,8 +243,8 @@ func expiry(ended bool, at time.Time) time.Time {
 	return Stamp(at)
 }
 
-// FirstFaults returns the faults of some shards in the order of their numbers, at
-// most limit.
+// FirstFaults returns the faults of some shards in the order of their numbers,
+// at most limit.
 func FirstFaults(shards []Shard, limit int) []string {
 	slices.SortFunc(shards, byNumber)
 	var all []string
@@ -249,8 +257,8 @@ func FirstFaults(shards []Shard, limit int) []string {
 // byNumber orders shards.
 func byNumber(a, b Shard) int { return a.N - b.N }
 
-// NewestFirst orders jobs of an app: by their start, the latest first, and then by
-// their ids, the greatest first.
+// NewestFirst orders jobs of an app: by their start, the latest first, and then
+// by their ids, the greatest first.
 func NewestFirst(a, b Job) int {
 	if c := b.StartedAt.Compare(a.StartedAt); c != 0 {
 		return c

@@ -25,8 +25,8 @@ func open(t *testing.T, w *jobtest.Harness, limit int) []int {
 	return numbers
 }
 
-// ordered returns the numbers of the shards whose tasks wait, in their order.
-func ordered(t *testing.T, w *jobtest.Harness) []int {
+// enqueued returns the numbers of the shards whose tasks wait, in their order.
+func enqueued(t *testing.T, w *jobtest.Harness) []int {
 	t.Helper()
 	numbers := []int{}
 	for _, k := range w.Waiting() {
@@ -42,26 +42,26 @@ func ordered(t *testing.T, w *jobtest.Harness) []int {
 	return numbers
 }
 
-// At any time the first open shards have tasks, one each, and no others, whichever
-// is carried out next.
-func TestLanes(t *testing.T) {
+// In whatever order tasks run, at any time the first open shards have one task
+// each, and no other shard has one.
+func TestMaxInFlight(t *testing.T) {
 	for name, next := range map[string]func(waiting []*jobtest.Task) *jobtest.Task{
 		"the oldest first": func(waiting []*jobtest.Task) *jobtest.Task { return waiting[0] },
 		"the newest first": func(waiting []*jobtest.Task) *jobtest.Task { return waiting[len(waiting)-1] },
 	} {
-		for _, lanes := range []int{1, 2, 3, 4, 100} {
-			t.Run(fmt.Sprintf("%s, %d lanes", name, lanes), func(t *testing.T) {
-				w := startedIn(t, lanes, 11, tight)
+		for _, inFlight := range []int{1, 2, 3, 4, 100} {
+			t.Run(fmt.Sprintf("%s, %d in flight", name, inFlight), func(t *testing.T) {
+				w := startedIn(t, inFlight, 11, tight)
 				w.Users["e"].Relapses, w.Users["h"].Relapses = 2, 99
 				for len(w.Waiting()) > 0 {
 					if _, err := w.Deliver(t.Context(), next(w.Waiting())); err != nil {
 						t.Fatal(err)
 					}
-					want := open(t, w, lanes)
+					want := open(t, w, inFlight)
 					if w.Find("strategy-1").State == job.Planning {
 						want = nil
 					}
-					if got := ordered(t, w); !slices.Equal(got, want) {
+					if got := enqueued(t, w); !slices.Equal(got, want) {
 						t.Fatalf("tasks of shards %v, want %v", got, want)
 					}
 				}
@@ -74,19 +74,20 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// Without lanes all shards have tasks from when they are planned.
-func TestNoLanes(t *testing.T) {
+// Without a bound every shard has its task from the planning on.
+func TestUnboundedInFlight(t *testing.T) {
 	w := started(t, 11, roomy)
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := ordered(t, w), []int{0, 1, 2, 3}; !slices.Equal(got, want) {
+	if got, want := enqueued(t, w), []int{0, 1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("tasks of shards %v, want %v", got, want)
 	}
 }
 
-// Of a job whose tasks were lost those that are due are ordered again, and no more.
-func TestLanesAfterTheQueueWasLost(t *testing.T) {
+// After the queue has lost its tasks, the shards that are due get theirs again,
+// and no others.
+func TestResumeAfterLostQueue(t *testing.T) {
 	for after := range 8 {
 		for name, resume := range map[string]func(*jobtest.Harness) error{
 			"resumed":       func(w *jobtest.Harness) error { return w.Runner.Resume(t.Context()) },
@@ -102,7 +103,7 @@ func TestLanesAfterTheQueueWasLost(t *testing.T) {
 			if err := resume(w); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := ordered(t, w), open(t, w, 2); w.Find("strategy-1").State == job.Running && !slices.Equal(got, want) {
+			if got, want := enqueued(t, w), open(t, w, 2); w.Find("strategy-1").State == job.Running && !slices.Equal(got, want) {
 				t.Errorf("%s after %d tasks: tasks of shards %v, want %v", name, after, got, want)
 			}
 			w.Drain()

@@ -23,12 +23,12 @@ type memoryJob struct {
 
 var _ Jobs = (*memory)(nil)
 
-// NewMemory returns a store in memory, for the local stack and tests. It ends with the
-// process.
+// NewMemory returns a store in memory, for the local stack and tests. It ends
+// with the process.
 func NewMemory() Jobs { return &memory{jobs: map[jobKey]*memoryJob{}} }
 
-// NewMemories returns a function that returns the memory store of a collection, the
-// same one at every call. It is safe for concurrent use.
+// NewMemories returns a function that returns the memory store of a collection,
+// the same one at every call. It is safe for concurrent use.
 func NewMemories() func(Collection) Jobs {
 	var mu sync.Mutex
 	stores := map[string]Jobs{}
@@ -170,7 +170,8 @@ func (m *memory) ShardsIn(ctx context.Context, app, id string, state ShardState,
 	return shards[:min(limit, len(shards))], err
 }
 
-// each calls f with all shards of a job. A job that does not exist has no shards.
+// each calls f with all shards of a job. A job that does not exist has no
+// shards.
 func (m *memory) each(ctx context.Context, app, id string, f func(Shard)) error {
 	err := m.with(ctx, app, id, func(j *memoryJob) error {
 		for _, shard := range j.shards {

@@ -11,11 +11,11 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// Plan runs a plan task, which has failed retries times before: it cuts the app's
-// users into shards and enqueues a task for each. If the job bounds its tasks in
-// flight, the first tasks are enqueued once all shards are planned. The stored
-// shards are the checkpoint of the planning. After an error the task must be
-// retried.
+// Plan runs a plan task, which has failed retries times before: it cuts the
+// app's users into shards and enqueues a task for each. If the job bounds its
+// tasks in flight, the first tasks are enqueued once all shards are planned.
+// The stored shards are the checkpoint of the planning. After an error the task
+// must be retried.
 func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, error) {
 	job, app, dropped, err := r.admit(ctx, t.App, t.Job)
 	if err != nil || dropped.Dropped != "" {
@@ -23,7 +23,8 @@ func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, er
 	}
 	switch {
 	case job.State != Planning:
-		// The task that ended the planning may have died before it called finish.
+		// The task that ended the planning may have died before it called
+		// finish.
 		return r.drop(ctx, t.App, t.Job, "the job is planned"), r.finish(ctx, t.App, t.Job)
 	case t.Step == job.PlanStep-1:
 		// The task of that step may have died before it enqueued the next one.
@@ -84,8 +85,8 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 	return Outcome{Next: "all shards are planned"}, r.finish(ctx, job.App, job.ID)
 }
 
-// planLater enqueues another task that continues the planning. If the process dies
-// between the two steps, the retried task repeats the second.
+// planLater enqueues another task that continues the planning. If the process
+// dies between the two steps, the retried task repeats the second.
 func (r *Runner) planLater(ctx context.Context, job Job, delay time.Duration) (Outcome, error) {
 	later, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
 		if j.State != Planning || j.PlanStep != job.PlanStep {
@@ -108,8 +109,8 @@ var (
 )
 
 // cutAll cuts all users that are not in a shard yet into shards, in key order
-// from where the last shard ends. If another delivery of the task cuts at the same
-// time, the shard of each number that is stored first counts.
+// from where the last shard ends. If another delivery of the task cuts at the
+// same time, the shard of each number that is stored first counts.
 func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 	for {
 		c := cutter{r: r, job: job}
@@ -118,7 +119,8 @@ func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 		case err != nil:
 			return err
 		default:
-			// The task that stored the shard may have died before it enqueued the shard's.
+			// The task that stored the shard may have died before it enqueued
+			// the shard's.
 			if err := r.enqueuePlanned(ctx, job, last); err != nil || last.To == "" {
 				return err
 			}
@@ -167,7 +169,8 @@ func (c *cutter) cutUsers(ctx context.Context, until time.Time) error {
 func (c *cutter) cut(ctx context.Context, to string) error {
 	shard := Shard{N: c.n, From: c.from, To: to, State: ShardOpen, Next: c.from, PlannedUsers: int64(c.users)}
 	if c.users == 0 {
-		// Users who are new from here on are computed under the new configuration.
+		// Users who are new from here on are computed under the new
+		// configuration.
 		shard.State, shard.ExpiresAt = ShardDone, c.r.expiry()
 	}
 	err := c.r.Jobs.CreateShard(ctx, c.job.App, c.job.ID, shard)
@@ -187,8 +190,8 @@ func (c *cutter) cut(ctx context.Context, to string) error {
 	return c.r.enqueuePlanned(ctx, c.job, shard)
 }
 
-// enqueuePlanned enqueues the task of a shard that was planned, unless the job bounds
-// its tasks in flight: then finish does.
+// enqueuePlanned enqueues the task of a shard that was planned, unless the job
+// bounds its tasks in flight: then finish does.
 func (r *Runner) enqueuePlanned(ctx context.Context, job Job, s Shard) error {
 	if s.State != ShardOpen || job.MaxInFlight > 0 {
 		return nil

@@ -23,24 +23,25 @@ type Apps interface {
 	Apps(ctx context.Context) ([]string, error)
 }
 
-// Config is how jobs are cut into shards and tasks. It governs all jobs: recomputes,
-// re-enrichments and migrations. Its variables are named after the recompute, which
-// was the first of them, and deployments set them.
+// Config is how jobs are cut into shards and tasks. It governs all jobs:
+// recomputes, re-enrichments and migrations. Its variables are named after the
+// recompute, which was the first of them, and deployments set them.
 type Config struct {
-	// ShardUsers is how many users a shard is planned for: enough that its tasks and
-	// documents cost little beside its work, few enough that all workers get some.
+	// ShardUsers is how many users a shard is planned for: enough that its
+	// tasks and documents cost little beside its work, few enough that all
+	// workers get some.
 	ShardUsers int `env:"RECOMPUTE_SHARD_USERS" envDefault:"5000"`
-	// Budget is how long a task works before it enqueues the next one. The budget and
-	// the users that are in work at its end must fit in the 10 minutes after which
-	// Cloud Tasks gives up on a task.
+	// Budget is how long a task works before it enqueues the next one. The
+	// budget and the users that are in work at its end must fit in the 10
+	// minutes after which Cloud Tasks gives up on a task.
 	Budget time.Duration `env:"RECOMPUTE_BUDGET" envDefault:"4m"`
-	// Attempts is how often a task may fail before its shard fails, or the job that
-	// it plans. The queue must allow more.
+	// Attempts is how often a task may fail before its shard fails, or the job
+	// that it plans. The queue must allow more.
 	Attempts int `env:"RECOMPUTE_ATTEMPTS" envDefault:"8"`
 }
 
-// The bounds of a budget: a task must reach its first users, and have some minutes
-// to finish what it has begun.
+// The bounds of a budget: a task must reach its first users, and have some
+// minutes to finish what it has begun.
 const (
 	minBudget = time.Second
 	maxBudget = 8 * time.Minute
@@ -61,8 +62,8 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Runner starts jobs and runs their tasks. It is safe for concurrent use. The parts
-// must be set, except for those that the function does not use.
+// Runner starts jobs and runs their tasks. It is safe for concurrent use. The
+// parts must be set, except for those that the function does not use.
 type Runner struct {
 	// Name is what the jobs are called in paths, names of tasks, errors and log
 	// lines: lower-case letters.
@@ -76,16 +77,16 @@ type Runner struct {
 	// StaleText describes what Verify counts, as in "3 StaleText after 2 more
 	// passes". Empty: rows are still not as they should be.
 	StaleText string
-	// Propagation is how long a change of an app's configuration takes to reach every
-	// process: twice the time for which a process caches it.
+	// Propagation is how long a change of an app's configuration takes to reach
+	// every process: twice the time for which a process caches it.
 	Propagation time.Duration
 	// Now is the engine's clock.
 	Now func() time.Time
 	Log *slog.Logger
 
-	// CheckpointEvery is the least time between two checkpoints of a shard. Zero: a
-	// second, which is as often as Firestore likes a document to be written.
-	// Negative: every call of progress is stored.
+	// CheckpointEvery is the least time between two checkpoints of a shard.
+	// Zero: a second, which is as often as Firestore likes a document to be
+	// written. Negative: every call of progress is stored.
 	CheckpointEvery time.Duration
 	// Clock is the real clock, by which configurations propagate and ended jobs
 	// expire. Nil: time.Now.
@@ -102,7 +103,8 @@ func New(r Runner) *Runner {
 	return &r
 }
 
-// unpropagated is how long it takes until every process has the app's configuration.
+// unpropagated is how long it takes until every process has the app's
+// configuration.
 func (r *Runner) unpropagated(app config.App) time.Duration {
 	return max(0, app.ChangedAt.Add(r.Propagation).Sub(r.Clock()))
 }
@@ -110,8 +112,8 @@ func (r *Runner) unpropagated(app config.App) time.Duration {
 // expiry is when something that ends now may be deleted.
 func (r *Runner) expiry() time.Time { return r.Clock().Add(Kept) }
 
-// Cancel ends an unfinished job. ErrEnded if it has ended, ErrNotFound if it does
-// not exist.
+// Cancel ends an unfinished job. ErrEnded if it has ended, ErrNotFound if it
+// does not exist.
 func (r *Runner) Cancel(ctx context.Context, app, id string) (Job, error) {
 	job, err := r.Jobs.Job(ctx, app, id)
 	if err != nil {
@@ -127,8 +129,8 @@ func (r *Runner) Cancel(ctx context.Context, app, id string) (Job, error) {
 	return ended, err
 }
 
-// end ends a job and stores the totals of its shards. A job that has ended already
-// stays as it is. It returns the job as stored.
+// end ends a job and stores the totals of its shards. A job that has ended
+// already stays as it is. It returns the job as stored.
 func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (Job, error) {
 	totals, err := r.Jobs.Totals(ctx, job.App, job.ID)
 	if err != nil {
@@ -149,15 +151,15 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 	return ended, nil
 }
 
-// Supersede ends an unfinished job because another job or configuration replaces
-// it. It returns the job as stored.
+// Supersede ends an unfinished job because another job or configuration
+// replaces it. It returns the job as stored.
 func (r *Runner) Supersede(ctx context.Context, job Job, reason string) (Job, error) {
 	return r.end(ctx, job, Superseded, reason)
 }
 
-// finish marks the job Done or Failed once every shard has ended; otherwise, if the
-// job bounds its tasks in flight, it enqueues the next shards. Each shard task calls
-// finish when it ends and is retried until finish succeeds.
+// finish marks the job Done or Failed once every shard has ended; otherwise, if
+// the job bounds its tasks in flight, it enqueues the next shards. Each shard
+// task calls finish when it ends and is retried until finish succeeds.
 func (r *Runner) finish(ctx context.Context, app, id string) error {
 	job, err := r.Jobs.Job(ctx, app, id)
 	if err != nil {
@@ -198,7 +200,8 @@ func (r *Runner) Find(ctx context.Context, app, id string) (Job, error) {
 	return job, err
 }
 
-// List returns an app's latest jobs with their current totals, the newest first.
+// List returns an app's latest jobs with their current totals, the newest
+// first.
 func (r *Runner) List(ctx context.Context, app string, limit int) ([]Job, error) {
 	jobs, err := r.Jobs.List(ctx, app, limit)
 	if err != nil {

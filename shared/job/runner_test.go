@@ -11,28 +11,28 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// Roomy and tight ways to cut the work up.
+// Two configurations: tasks with enough time, and tasks that run out of time.
 var (
 	roomy = job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 8}
 	tight = job.Config{ShardUsers: 3, Budget: 2 * time.Second, Attempts: 8}
 )
 
 // draft is a job for the first strategy.
-func draft(lanes int) job.Job {
-	return job.Job{App: jobtest.App, ID: "strategy-1", MaxInFlight: lanes, Params: jobtest.Params{Version: 1}}
+func draft(inFlight int) job.Job {
+	return job.Job{App: jobtest.App, ID: "strategy-1", MaxInFlight: inFlight, Params: jobtest.Params{Version: 1}}
 }
 
-// started is a world with a job.
+// started returns a harness with a job.
 func started(t jobtest.T, users int, cfg job.Config) *jobtest.Harness {
 	t.Helper()
 	return startedIn(t, 0, users, cfg)
 }
 
-// startedIn is the same with a job in so many lanes.
-func startedIn(t jobtest.T, lanes, users int, cfg job.Config) *jobtest.Harness {
+// startedIn is started for a job that bounds its tasks in flight; 0: no bound.
+func startedIn(t jobtest.T, inFlight, users int, cfg job.Config) *jobtest.Harness {
 	t.Helper()
 	w := jobtest.New(t, users, cfg)
-	if _, err := w.Runner.Start(t.Context(), draft(lanes), 0); err != nil {
+	if _, err := w.Runner.Start(t.Context(), draft(inFlight), 0); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -42,7 +42,7 @@ func TestJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		users, shards int
 		cfg           job.Config
-		steps         bool // some task has to leave the rest to another
+		steps         bool // some shard takes several tasks
 	}{
 		"no users":               {0, 1, roomy, false},
 		"one user":               {1, 1, roomy, false},
@@ -71,8 +71,9 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// A user who comes after the planning is in a shard, wherever he sorts.
-func TestUsersWhoComeLater(t *testing.T) {
+// A user who is new after the planning is in a shard, wherever their token
+// sorts.
+func TestNewUsersAreInAShard(t *testing.T) {
 	w := started(t, 10, roomy)
 	if _, err := w.Deliver(t.Context(), w.Named("strategy-1", -1, 0)); err != nil {
 		t.Fatal(err)
@@ -84,12 +85,12 @@ func TestUsersWhoComeLater(t *testing.T) {
 	w.WantState("strategy-1", job.Done, "")
 	for name, u := range w.Users {
 		if u.Version != 1 {
-			t.Errorf("%s was left out", name)
+			t.Errorf("%s was not processed", name)
 		}
 	}
 }
 
-func TestStartingAgainChangesNothing(t *testing.T) {
+func TestStartIsIdempotent(t *testing.T) {
 	w := started(t, 4, roomy)
 	before := w.Find("strategy-1")
 	w.Now = w.Now.Add(time.Hour)
@@ -104,7 +105,7 @@ func TestStartingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// Tasks that have no effect say why and leave everything as it is.
+// Tasks without an effect return why, and change nothing.
 func TestDroppedTasks(t *testing.T) {
 	shard := job.ShardTask{App: jobtest.App, Job: "strategy-1", Shard: 1, From: "d", To: "g"}
 	change := func(f func(*job.ShardTask)) job.ShardTask {
@@ -155,8 +156,8 @@ func TestDroppedTasks(t *testing.T) {
 	}
 }
 
-// A task of a job that has ended has no effect, whatever the end.
-func TestTasksOfJobsThatHaveEnded(t *testing.T) {
+// A task of a job that has ended has no effect, whatever the job's state.
+func TestTasksOfEndedJobs(t *testing.T) {
 	for _, state := range []job.State{job.Failed, job.Superseded, job.Cancelled} {
 		w := started(t, 10, roomy)
 		if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
@@ -179,7 +180,7 @@ func TestTasksOfJobsThatHaveEnded(t *testing.T) {
 	}
 }
 
-// Late tasks of steps that are over have no effect.
+// Late tasks of earlier steps have no effect.
 func TestLateTasks(t *testing.T) {
 	w := started(t, 10, tight)
 	for len(w.Waiting()) > 0 {
@@ -197,7 +198,7 @@ func TestLateTasks(t *testing.T) {
 
 func TestFailingShard(t *testing.T) {
 	w := started(t, 10, job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 3})
-	w.Poisoned = "e" // of the second shard
+	w.Poisoned = "e" // in the second shard
 	for _, k := range w.Tasks {
 		if _, err := w.Deliver(t.Context(), k); err != nil {
 			t.Fatal(err)
@@ -223,15 +224,15 @@ func TestFailingShard(t *testing.T) {
 	if !strings.Contains(j.Error, "the user is poisoned") || j.Totals.Done != 3 || j.Totals.Failed != 1 {
 		t.Errorf("got %q, totals %+v", j.Error, j.Totals)
 	}
-	// What it has done of the shard counts.
+	// What was done of the failed shard counts.
 	if j.Totals.Visited != 8 {
 		t.Errorf("%d users visited, want 8: all but e and f", j.Totals.Visited)
 	}
 }
 
-// A shard whose users bring down every process that works on it fails too, though
-// none of them lives to tell.
-func TestShardThatEndsItsProcess(t *testing.T) {
+// A shard whose users crash every process that works on it fails too, although
+// no process stores an error.
+func TestShardThatCrashesItsProcess(t *testing.T) {
 	w := started(t, 3, job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 2})
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
 		t.Fatal(err)
@@ -251,7 +252,7 @@ func TestShardThatEndsItsProcess(t *testing.T) {
 	}
 }
 
-func TestPlanThatFails(t *testing.T) {
+func TestFailingPlan(t *testing.T) {
 	w := started(t, 3, job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 3})
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "scan" {
@@ -266,8 +267,8 @@ func TestPlanThatFails(t *testing.T) {
 	}
 }
 
-// Planning waits until the configuration is in force everywhere.
-func TestPlanThatComesTooEarly(t *testing.T) {
+// The planning waits until the configuration has propagated.
+func TestPlanWaitsForPropagation(t *testing.T) {
 	w := jobtest.New(t, 3, roomy)
 	set, err := w.Apps.App(t.Context(), jobtest.App)
 	if err != nil {
@@ -297,8 +298,8 @@ func TestPlanThatComesTooEarly(t *testing.T) {
 	}
 }
 
-// Users whose profiles were overwritten under an old configuration are gone
-// through again, and count once.
+// Users whose profiles were overwritten under an old configuration are
+// processed again, and count once.
 func TestSecondPass(t *testing.T) {
 	for relapses, want := range map[int]struct{ stale, pass int64 }{1: {0, 1}, 3: {0, 3}, 4: {1, 3}, 99: {1, 3}} {
 		for name, cfg := range map[string]job.Config{"roomy": roomy, "tight": tight} {
@@ -323,10 +324,10 @@ func TestSecondPass(t *testing.T) {
 	}
 }
 
-// Checkpoints are kept to one in a while.
+// At most one checkpoint is stored in CheckpointEvery.
 func TestCheckpointsAreRare(t *testing.T) {
 	w := started(t, 20, job.Config{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
-	w.Runner.CheckpointEvery, w.Runner.Clock = 5*time.Second, func() time.Time { return w.Now.Add(100 * 365 * 24 * time.Hour) } // a second goes by with each user
+	w.Runner.CheckpointEvery, w.Runner.Clock = 5*time.Second, func() time.Time { return w.Now.Add(100 * 365 * 24 * time.Hour) } // a second passes with each user
 	writes := 0
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "update shard" {

@@ -11,13 +11,13 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// maxPasses bounds the passes over a shard after the first one. They are rare: they
-// are for processes that have an old configuration in spite of the wait before the
-// planning.
+// maxPasses bounds the passes over a shard after the first one. They are rare:
+// they are for processes that have an old configuration in spite of the wait
+// before the planning.
 const maxPasses = 3
 
-// Shard runs a shard task, which has failed retries times before. After an error the
-// task must be retried.
+// Shard runs a shard task, which has failed retries times before. After an
+// error the task must be retried.
 func (r *Runner) Shard(ctx context.Context, t ShardTask, retries int) (Outcome, error) {
 	return r.shard(ctx, t, retries, r.Now().Add(r.Budget))
 }
@@ -67,9 +67,9 @@ type worker struct {
 // errLost is why a shard failed whose tasks crashed their processes.
 var errLost = errors.New("the task ended without an answer at every attempt")
 
-// attempt works on the shard. If all attempts ended without an error being stored,
-// their processes crashed: attempt allows one more and then fails the shard, so that
-// it is not retried for ever.
+// attempt works on the shard. If all attempts ended without an error being
+// stored, their processes crashed: attempt allows one more and then fails the
+// shard, so that it is not retried for ever.
 func (w *worker) attempt(ctx context.Context, retries int) (Outcome, error) {
 	if retries >= w.Attempts {
 		if w.shard.LastTry {
@@ -82,8 +82,8 @@ func (w *worker) attempt(ctx context.Context, retries int) (Outcome, error) {
 	return w.work(ctx)
 }
 
-// work processes the range and verifies it, until the shard has ended or the time is
-// over.
+// work processes the range and verifies it, until the shard has ended or the
+// time is over.
 func (w *worker) work(ctx context.Context) (Outcome, error) {
 	for {
 		if !w.shard.Processed {
@@ -105,8 +105,8 @@ func (w *worker) work(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// process continues the pass from where it stopped. It returns without an error when
-// the pass is over and when the time is over.
+// process continues the pass from where it stopped. It returns without an error
+// when the pass is over and when the time is over.
 func (w *worker) process(ctx context.Context) error {
 	base, last := w.shard, w.Clock()
 	var latest Progress
@@ -132,8 +132,8 @@ func (w *worker) process(ctx context.Context) error {
 	return err
 }
 
-// checkpoint stores how far the pass is. base is the shard at which it began or was
-// continued.
+// checkpoint stores how far the pass is. base is the shard at which it began or
+// was continued.
 func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 	if !p.Done && p.Next == w.shard.Next {
 		return nil
@@ -147,8 +147,8 @@ func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 	})
 }
 
-// joinFaults returns the first MaxFaults of two lists, shortened to what a store
-// takes. It leaves the lists as they are.
+// joinFaults returns the first MaxFaults of two lists, shortened to what a
+// store takes. It leaves the lists as they are.
 func joinFaults(were, more []string) []string {
 	more = more[:min(len(more), MaxFaults-min(len(were), MaxFaults))]
 	all := slices.Clone(were)
@@ -167,10 +167,10 @@ func (r *Runner) stillWanted(ctx context.Context, job Job) error {
 	return err
 }
 
-// verify checks the range. If nothing is stale the shard is done; otherwise another
-// pass begins. If maxPasses of them do not help, something keeps undoing the work,
-// such as a process with an old configuration, and the shard fails: only a verified
-// shard is done.
+// verify checks the range. If nothing is stale the shard is done; otherwise
+// another pass begins. If maxPasses of them do not help, something keeps
+// undoing the work, such as a process with an old configuration, and the shard
+// fails: only a verified shard is done.
 func (w *worker) verify(ctx context.Context) error {
 	stale, err := w.Work.Verify(ctx, w.job, w.app, w.shard)
 	if err != nil {
@@ -193,8 +193,8 @@ func (w *worker) verify(ctx context.Context) error {
 	})
 }
 
-// later enqueues another task that continues the shard. If the process dies between
-// the two steps, the retried task repeats the second.
+// later enqueues another task that continues the shard. If the process dies
+// between the two steps, the retried task repeats the second.
 func (w *worker) later(ctx context.Context) (Outcome, error) {
 	err := w.write(ctx, func(s *Shard) { s.Step, s.LastTry = s.Step+1, false })
 	if err != nil {
@@ -214,8 +214,8 @@ func (w *worker) fail(ctx context.Context, cause error) (Outcome, error) {
 	return Outcome{Next: "the shard has failed"}, w.finish(ctx, w.job.App, w.job.ID)
 }
 
-// write changes the shard, unless another delivery of the task has changed it since
-// this one stored or read it.
+// write changes the shard, unless another delivery of the task has changed it
+// since this one stored or read it.
 func (w *worker) write(ctx context.Context, change func(*Shard)) error {
 	shard, err := w.Jobs.UpdateShard(ctx, w.job.App, w.job.ID, w.shard.N, func(s *Shard) error {
 		if s.Step != w.shard.Step || s.Pass != w.shard.Pass || s.Processed != w.shard.Processed || s.Next != w.shard.Next {

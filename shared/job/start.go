@@ -13,15 +13,16 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// NewID makes an id that no other job has: its prefix, the time, and a random end.
+// NewID makes an id that no other job has: its prefix, the time, and a random
+// end.
 func NewID(prefix string, now time.Time) string {
 	return fmt.Sprintf("%s-%s-%s", prefix, now.UTC().Format("20060102T150405Z"), strings.ToLower(rand.Text()[:6]))
 }
 
-// Start creates the job, or resumes it if it exists. The planning task of a new job
-// runs after delay, and never before the app's configuration has propagated. For an
-// unfinished job Start enqueues again what the job waits for. It returns the job.
-// Start is idempotent.
+// Start creates the job, or resumes it if it exists. The planning task of a new
+// job runs after delay, and never before the app's configuration has
+// propagated. For an unfinished job Start enqueues again what the job waits
+// for. It returns the job. Start is idempotent.
 func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, error) {
 	app, err := r.Apps.App(ctx, job.App)
 	if err != nil {
@@ -36,8 +37,8 @@ func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, 
 	return job, r.EnqueuePlan(ctx, job, app, delay)
 }
 
-// Create is the first step of Start: it stores a job that starts now. If the job
-// exists, Create returns it in whatever state it is.
+// Create is the first step of Start: it stores a job that starts now. If the
+// job exists, Create returns it in whatever state it is.
 func (r *Runner) Create(ctx context.Context, job Job) (Job, error) {
 	job.State, job.StartedAt = Planning, Stamp(r.Now())
 	err := r.Jobs.Create(ctx, job)
@@ -64,10 +65,10 @@ func (r *Runner) EnqueuePlan(ctx context.Context, job Job, app config.App, delay
 	return r.enqueuePlanStep(ctx, job, max(delay, r.unpropagated(app)))
 }
 
-// Elect leaves an app one unfinished job, which it returns: the first by the order
-// of compare. It supersedes the others; reason is why, with the winner's id in place
-// of its %s. ErrNotFound if all have ended. Of two jobs that are created at the same
-// time, the election that runs last sees both.
+// Elect leaves an app one unfinished job, which it returns: the first by the
+// order of compare. It supersedes the others; reason is why, with the winner's
+// id in place of its %s. ErrNotFound if all have ended. Of two jobs that are
+// created at the same time, the election that runs last sees both.
 func (r *Runner) Elect(ctx context.Context, app string, compare func(a, b Job) int, reason string) (Job, error) {
 	unfinished, err := r.Jobs.Unfinished(ctx, app)
 	if err != nil {

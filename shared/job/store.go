@@ -2,9 +2,9 @@ package job
 
 import "context"
 
-// Jobs keeps jobs and their shards. It is safe for concurrent use. Apart from the
-// sentinels of this package its errors are faults of the backend, or errors that a
-// change function returned.
+// Jobs keeps jobs and their shards. It is safe for concurrent use. Apart from
+// the sentinels of this package its errors are faults of the backend, or errors
+// that a change function returned.
 type Jobs interface {
 	// Create stores a new job. ErrExists if the app has a job of that id.
 	Create(ctx context.Context, job Job) error
@@ -14,14 +14,14 @@ type Jobs interface {
 	List(ctx context.Context, app string, limit int) ([]Job, error)
 	// Unfinished returns an app's jobs that have not ended, the newest first.
 	Unfinished(ctx context.Context, app string) ([]Job, error)
-	// Update applies change as a compare-and-set and reruns it on the current job
-	// after a conflict. It returns the job after the change. If change returns an
-	// error the job stays as it is and Update returns that error. ErrEnded if the job
-	// has ended. The parameters cannot be changed.
+	// Update applies change as a compare-and-set and reruns it on the current
+	// job after a conflict. It returns the job after the change. If change
+	// returns an error the job stays as it is and Update returns that error.
+	// ErrEnded if the job has ended. The parameters cannot be changed.
 	Update(ctx context.Context, app, id string, change func(*Job) error) (Job, error)
 
-	// CreateShard stores a new shard of a stored job. ErrExists if the job has a
-	// shard of that number.
+	// CreateShard stores a new shard of a stored job. ErrExists if the job has
+	// a shard of that number.
 	CreateShard(ctx context.Context, app, id string, shard Shard) error
 	// Shard returns a shard, or ErrNotFound.
 	Shard(ctx context.Context, app, id string, n int) (Shard, error)
@@ -34,8 +34,8 @@ type Jobs interface {
 	UpdateShard(ctx context.Context, app, id string, n int, change func(*Shard) error) (Shard, error)
 	// Totals sums up a job's shards. Without shards the sums are zero.
 	Totals(ctx context.Context, app, id string) (Totals, error)
-	// Faults returns faults of a job's shards, at most limit, in the order of the
-	// shards' numbers. If there are more than limit they need not be those of the
-	// first shards.
+	// Faults returns faults of a job's shards, at most limit, in the order of
+	// the shards' numbers. If there are more than limit they need not be those
+	// of the first shards.
 	Faults(ctx context.Context, app, id string, limit int) ([]string, error)
 }

@@ -81,8 +81,8 @@ func (r *Runner) enqueue(ctx context.Context, path string, task any, delay time.
 	return r.Queue.Create(ctx, queue.Task{Name: queue.TaskName(name...), Path: path, Body: body, Delay: delay})
 }
 
-// Resume enqueues again what the unfinished jobs of all apps wait for, for a queue
-// that has lost its tasks.
+// Resume enqueues again what the unfinished jobs of all apps wait for, for a
+// queue that has lost its tasks.
 func (r *Runner) Resume(ctx context.Context) error {
 	apps, err := r.Apps.Apps(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (r *Runner) Resume(ctx context.Context) error {
 	return nil
 }
 
-// ResumeJob enqueues again what a job waits for, in case the task was lost. A task
-// whose name the queue still knows is not created twice.
+// ResumeJob enqueues again what a job waits for, in case the task was lost. A
+// task whose name the queue still knows is not created twice.
 func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 	switch {
 	case job.State.Ended():
@@ -126,8 +126,8 @@ func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 	return r.finish(ctx, job.App, job.ID)
 }
 
-// enqueueShards enqueues the tasks of open shards. A task that was enqueued before
-// is in the queue once all the same.
+// enqueueShards enqueues the tasks of open shards. A task that was enqueued
+// before is in the queue once all the same.
 func (r *Runner) enqueueShards(ctx context.Context, job Job, open []Shard) error {
 	for _, shard := range open {
 		if err := r.enqueueShard(ctx, job, shard); err != nil {
@@ -160,7 +160,8 @@ const maxErrorText = 500
 
 func errorText(err error) string { return shortened(err.Error()) }
 
-// shortened returns the beginning of a text, as valid UTF-8, which Firestore requires.
+// shortened returns the beginning of a text, as valid UTF-8, which Firestore
+// requires.
 func shortened(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
 }

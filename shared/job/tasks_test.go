@@ -21,7 +21,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// FuzzDecodeTasks: what is no task is refused, and no input does worse.
+// FuzzDecodeTasks: malformed tasks are rejected, and no input causes a panic.
 func FuzzDecodeTasks(f *testing.F) {
 	f.Add([]byte(`{"app":"shop","job":"strategy-1","shard":1,"from":"a","to":"","step":2}`))
 	f.Add([]byte(`{"app":"sh,op","job":"strategy-1"}`))

@@ -15,16 +15,16 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// hopeless is work that cannot be verified.
+// hopeless is work whose verification fails.
 type hopeless struct{ job.Work }
 
 func (hopeless) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) {
 	return 0, fmt.Errorf("the second table is gone: %w", job.ErrFailed)
 }
 
-// What trying again would not mend fails the shard at its first attempt, with what
-// was done until then counted, and the others go on.
-func TestWorkThatCannotBeDone(t *testing.T) {
+// An error that another attempt would not repair fails the shard at its first
+// attempt. What was done until then counts, and the other shards continue.
+func TestErrFailedIsNotRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		setUp   func(*jobtest.Harness)
 		why     string
@@ -33,19 +33,19 @@ func TestWorkThatCannotBeDone(t *testing.T) {
 		faulty  int64
 	}{
 		"in a sweep": {func(w *jobtest.Harness) {
-			w.Users["d"].Fault, w.Poisoned = "bent", "f" // both of the second shard
-			w.Poison = fmt.Errorf("what he has seen is no JSON: %w", job.ErrFailed)
-		}, "test shard 1 of strategy-1: what he has seen is no JSON", 1, 9, 1},
+			w.Users["d"].Fault, w.Poisoned = "bent", "f" // both in the second shard
+			w.Poison = fmt.Errorf("the history is not JSON: %w", job.ErrFailed)
+		}, "test shard 1 of strategy-1: the history is not JSON", 1, 9, 1},
 		"in a verification": {func(w *jobtest.Harness) { w.Runner.Work = hopeless{w.Runner.Work} }, "the second table is gone", 4, 10, 0},
 	} {
 		for _, every := range []time.Duration{-1, time.Hour} {
 			t.Run(fmt.Sprint(name, every), func(t *testing.T) {
 				w := startedIn(t, 1, 10, roomy)
-				w.Runner.CheckpointEvery = every // also where what was done last is not written yet
+				w.Runner.CheckpointEvery = every // an hour: the last progress is not stored yet
 				c.setUp(w)
 				for len(w.Waiting()) > 0 {
 					if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
-						t.Fatalf("a task comes again: %v", err)
+						t.Fatalf("a task is retried: %v", err)
 					}
 				}
 				j := w.WantState("strategy-1", job.Failed, c.why)
@@ -60,7 +60,8 @@ func TestWorkThatCannotBeDone(t *testing.T) {
 	}
 }
 
-// A shard tells of its first faults, over all of its steps, and counts them all.
+// A shard lists its first faults, over all of its steps, and counts all of
+// them.
 func TestFaults(t *testing.T) {
 	const users = 26
 	for name, cfg := range map[string]job.Config{
@@ -76,7 +77,7 @@ func TestFaults(t *testing.T) {
 					want = append(want, name+": bent")
 				}
 			}
-			w.Users["c"].Relapses = 1 // whoever is gone through again is faulty once
+			w.Users["c"].Relapses = 1 // a user who is processed again is faulty once
 			w.Drain()
 			j := w.WantCurrent("strategy-1")
 			if j.Totals.Faulty != users-1 || j.Totals.Changed != users {
@@ -88,8 +89,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Whatever a fault or an error says, a store can take it.
-func TestFaultsAsTheyAreStored(t *testing.T) {
+// A store can keep any text of a fault or an error.
+func TestFaultTextsAreStorable(t *testing.T) {
 	w := started(t, 6, job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 1})
 	w.Users["b"].Fault = strings.Repeat("ä", 1000)
 	w.Users["c"].Fault = "the byte \xff"
@@ -107,8 +108,9 @@ func TestFaultsAsTheyAreStored(t *testing.T) {
 	}
 }
 
-// Starting again orders what a job waits for, and leaves one that has ended alone.
-func TestStartTwice(t *testing.T) {
+// Starting again enqueues what the job waits for, and leaves an ended job
+// alone.
+func TestStartResumes(t *testing.T) {
 	w := started(t, 10, tight)
 	for n := 0; ; n++ {
 		before := w.Find("strategy-1")
@@ -121,7 +123,7 @@ func TestStartTwice(t *testing.T) {
 		if got.State.Ended() {
 			got.Totals = job.Totals{}
 		}
-		jobtest.Same(t, "what is there", got, err, before)
+		jobtest.Same(t, "existing job", got, err, before)
 		left := w.Waiting()
 		if before.State.Ended() {
 			if len(left) > 0 || n < 5 {
@@ -139,10 +141,10 @@ func TestStartTwice(t *testing.T) {
 	w.WantDone("strategy-1")
 }
 
-// One that has ended before its shards did gets no tasks either.
-func TestStartWhatWasCancelled(t *testing.T) {
-	for _, lanes := range []int{0, 2} {
-		w := startedIn(t, lanes, 10, roomy)
+// A job that was cancelled before its shards ended gets no tasks.
+func TestStartOfCancelledJob(t *testing.T) {
+	for _, inFlight := range []int{0, 2} {
+		w := startedIn(t, inFlight, 10, roomy)
 		if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -150,16 +152,16 @@ func TestStartWhatWasCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.LoseTasks()
-		j, err := w.Runner.Start(t.Context(), draft(lanes), 0)
+		j, err := w.Runner.Start(t.Context(), draft(inFlight), 0)
 		if err != nil || j.State != job.Cancelled || len(w.Tasks) > 0 {
 			t.Errorf("%s, error %v, %d tasks; want it as it was", j.State, err, len(w.Tasks))
 		}
 	}
 }
 
-// A job is planned after the delay, or later where the configuration is not in
-// force; an app that is not there gets none.
-func TestStartLater(t *testing.T) {
+// A job is planned after the delay, or later if the configuration has not
+// propagated. An app that does not exist gets no job.
+func TestStartDelay(t *testing.T) {
 	for name, c := range map[string]struct{ delay, since, want time.Duration }{
 		"at once":           {0, time.Hour, 0},
 		"after a while":     {time.Minute, time.Hour, time.Minute},
@@ -186,7 +188,7 @@ func TestStartLater(t *testing.T) {
 	unknown := draft(0)
 	unknown.App = "unknown"
 	if _, err := w.Runner.Start(t.Context(), unknown, 0); !errors.Is(err, config.ErrNotFound) {
-		t.Errorf("an app that is not there: %v", err)
+		t.Errorf("unknown app: %v", err)
 	}
 	if _, err := w.Jobs.Job(t.Context(), "unknown", "strategy-1"); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("its job: %v", err)

@@ -105,8 +105,8 @@ func exchanges(points, spare []point) int64 {
 // the same terms in another order: a relative 5e-13.
 const noise = 12
 
-// rounded drops the bits of a score that are noise, so that equal scores compare
-// as equal.
+// rounded drops the bits of a score that are noise, so that equal scores
+// compare as equal.
 func rounded(score float64) float64 {
 	bits := math.Float64bits(score) + 1<<(noise-1)
 	return math.Float64frombits(bits &^ (1<<noise - 1))

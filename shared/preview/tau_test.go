@@ -41,10 +41,11 @@ func TestRankCorrelation(t *testing.T) {
 		{"all equal in both", []float64{2, 2, 2}, []float64{7, 7, 7}, 1},
 		{"all equal in one", []float64{2, 2, 2}, []float64{7, 8, 9}, 0},
 		{"no ties, one exchange of three pairs", []float64{3, 2, 1}, []float64{2, 3, 1}, 1. / 3},
-		// n0 = 6: of the pairs, one is tied in the first list, one in the second, four
-		// are ranked alike: 4 / sqrt(5 x 5).
+		// n0 = 6: of the pairs, one is tied in the first list, one in the
+		// second, four are ranked alike: 4 / sqrt(5 x 5).
 		{"ties", []float64{4, 3, 3, 1}, []float64{4, 4, 3, 1}, 0.8},
-		// As [4 3 2 0] against [4 0 0 9]: 2 alike, 3 opposite, 1 tied in the second.
+		// As [4 3 2 0] against [4 0 0 9]: 2 alike, 3 opposite, 1 tied in the
+		// second.
 		{"different members", []float64{4, 3, 2}, []float64{4, 0, 0, 9}, (2 - 3) / math.Sqrt(6*5)},
 		{"rounding is no order", []float64{math.Nextafter(0.3, 1), 0.3}, []float64{5, 5}, 1},
 	} {

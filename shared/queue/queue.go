@@ -1,8 +1,8 @@
 // Package queue is the contract between what requests work and the worker that
 // does it: a task is a POST of JSON to a path of the worker, under a name that
 // makes it happen once however often it is requested. It is separate from
-// taskqueue, which keeps the tasks in Cloud Tasks, so that jobs and purges depend
-// on no cloud. It keeps no data.
+// taskqueue, which keeps the tasks in Cloud Tasks, so that jobs and purges
+// depend on no cloud. It keeps no data.
 package queue
 
 import (
@@ -17,8 +17,8 @@ import (
 // Task is one piece of work for the worker.
 type Task struct {
 	// Name identifies the work within the queue: 1 to 500 of A-Z a-z 0-9 _ -. A
-	// name stays taken while its task lives and for about an hour afterwards, at
-	// most 24. TaskName makes names.
+	// name stays taken while its task lives and for about an hour afterwards,
+	// at most 24. TaskName makes names.
 	Name string
 	// Path is where on the worker the task goes, beginning with a slash.
 	Path string
@@ -31,14 +31,15 @@ type Task struct {
 
 // Queue takes tasks for the worker.
 type Queue interface {
-	// Create returns nil once the queue has the task, or had it already. After an
-	// error the task may exist all the same, so it is always right to call Create
-	// again with the same task. ErrInvalid marks a task that can never be created.
+	// Create returns nil once the queue has the task, or had it already. After
+	// an error the task may exist all the same, so it is always right to call
+	// Create again with the same task. ErrInvalid marks a task that can never
+	// be created.
 	Create(ctx context.Context, task Task) error
 }
 
-// ErrInvalid is in the error of a task that can never be created as it is: do not
-// try it again.
+// ErrInvalid is in the error of a task that can never be created as it is: do
+// not try it again.
 var ErrInvalid = errors.New("invalid task")
 
 // ID is the last part of the queue's name, in the cloud (see

@@ -17,7 +17,8 @@ var kinds = []loggedEvent{
 	{event.Conversion, "Order Completed", nil}, {event.Conversion, "Newsletter Ordered", nil},
 }
 
-// benchEvents are of ten kinds, each with one or two values of eight facets from a vocabulary of 100.
+// benchEvents are of ten kinds, each with one or two values of eight facets
+// from a vocabulary of 100.
 func benchEvents() []loggedEvent {
 	facets := []string{"brand", "category", "color", "material", "size", "style", "season", "price"}
 	r := rand.New(rand.NewPCG(42, 1))
@@ -35,7 +36,8 @@ func benchEvents() []loggedEvent {
 	return events
 }
 
-// row is the cells of an event with what a reader of rows knows of their columns.
+// row is the cells of an event with what a reader of rows knows of their
+// columns.
 type row struct {
 	cells   []schema.Cell
 	columns []schema.Column
@@ -57,7 +59,8 @@ func benchRows(b *testing.B, n schema.Name, e schema.Encoding) (rows []row) {
 	return rows
 }
 
-// decoder reads rows into memory that is used again: names of facets are known, values are new texts.
+// decoder reads rows into memory that is used again: names of facets are known,
+// values are new texts.
 type decoder struct {
 	facets map[string]string
 	counts []affinity.Count
@@ -84,7 +87,8 @@ func (d *decoder) read(r row) error {
 	return nil
 }
 
-// perCore runs a benchmark of rounds over the events, and reports how many of them a second of the processor is enough for.
+// perCore runs a benchmark of rounds over the events, and reports how many of
+// them a second of the processor is enough for.
 func perCore(b *testing.B, events int, round func(i int) error) {
 	b.ReportAllocs()
 	before, i := cpu(), 0
@@ -105,7 +109,8 @@ func eachForm(fn func(n schema.Name, e schema.Encoding, name string)) {
 	}
 }
 
-// BenchmarkTransform is what copying rows from one schema to the other does in memory.
+// BenchmarkTransform is what copying rows from one schema to the other does in
+// memory.
 func BenchmarkTransform(b *testing.B) {
 	eachForm(func(from schema.Name, e schema.Encoding, name string) {
 		eachForm(func(to schema.Name, into schema.Encoding, toName string) {

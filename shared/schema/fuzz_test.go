@@ -14,13 +14,14 @@ import (
 
 const mostCount = 1 << 31
 
-// checkValue holds what EachCount reads of any bytes to what must be so of them: JSON is read, or not, as encoding/json
-// does, and a compact value to what it says once it is written again.
+// checkValue holds what EachCount reads of any bytes to what must be so of
+// them: JSON is read, or not, as encoding/json does, and a compact value to
+// what it says once it is written again.
 func checkValue(family string, value []byte) string {
 	var got []affinity.Count
 	err := schema.EachCount(family, value, func(facet, value []byte, n int) {
 		if (facet == nil) != (family == schema.FamilyWide) {
-			n = -1 // which is told below
+			n = -1 // which is recognized below
 		}
 		got = append(got, affinity.Count{Facet: string(facet), Value: string(value), N: n})
 	})
@@ -63,7 +64,8 @@ func checkAgain(family string, counts []affinity.Count) string {
 	return differ(stored(counts), again)
 }
 
-// reference reads JSON with nothing but encoding/json; ok where it is a list of whole filters.
+// reference reads JSON with nothing but encoding/json; ok where it is a list of
+// whole filters.
 func reference(family string, value []byte) (counts []affinity.Count, ok bool) {
 	if !json.Valid(value) {
 		return nil, false
@@ -148,7 +150,8 @@ func FuzzWide(f *testing.F) {
 	})
 }
 
-// FuzzColumn: a qualifier says what it was made of, and any that can be read says the same when it is written again.
+// FuzzColumn: a qualifier says what it was made of, and any that can be read
+// says the same when it is written again.
 func FuzzColumn(f *testing.F) {
 	f.Add("view", "Product viewed", "color", "view,Product viewed,color")
 	f.Add("view", `say "hi", again`, "a\r\nb", "view,\"say \"\"hi\"\", again\",\"a\r\nb\"")

@@ -10,15 +10,16 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Original is the value of the cell m:event, which rows of both schemas have: the
-// event as it was sent, and what is needed to decode it again. The value is JSON:
+// Original is the value of the cell m:event, which rows of both schemas have:
+// the event as it was sent, and what is needed to decode it again. The value is
+// JSON:
 //
 //	{"receivedAt":1700000000000,"index":"products","unknownObjects":2,"event":{...}}
 type Original struct {
 	ReceivedAt int64  `json:"receivedAt"` // ms
 	Index      string `json:"index"`      // of an event that does not name one
-	// UnknownObjects is how many of the event's objects the catalog did not know. The
-	// value has the member only if there are any.
+	// UnknownObjects is how many of the event's objects the catalog did not
+	// know. The value has the member only if there are any.
 	UnknownObjects int             `json:"unknownObjects"`
 	Event          json.RawMessage `json:"event"` // as it was sent
 }
@@ -35,9 +36,10 @@ func (o Original) Append(dst []byte) []byte {
 	return append(append(dst, o.Event...), '}')
 }
 
-// ParseOriginal reads a value that Append made. The event is not decoded yet. The
-// value is damaged if it is not JSON, or lacks the event or the time of its receipt:
-// then ParseOriginal returns an error, and as much of the value as it could read.
+// ParseOriginal reads a value that Append made. The event is not decoded yet.
+// The value is damaged if it is not JSON, or lacks the event or the time of its
+// receipt: then ParseOriginal returns an error, and as much of the value as it
+// could read.
 func ParseOriginal(b []byte) (Original, error) {
 	var o Original
 	if err := json.Unmarshal(b, &o); err != nil {

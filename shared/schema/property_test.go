@@ -58,7 +58,8 @@ func differ(want, got []affinity.Count) string {
 	return gocmp.Diff(want, got, cmpopts.EquateEmpty())
 }
 
-// TestRoundTrip writes events one after the other into one list of cells, as a row each, and reads them all at the end.
+// TestRoundTrip writes events one after the other into one list of cells, as a
+// row each, and reads them all at the end.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, e := schemas.Draw(t, "schema"), encodings.Draw(t, "encoding")
@@ -119,7 +120,8 @@ func checkRow(t *rapid.T, n schema.Name, e schema.Encoding, l loggedEvent, cells
 	}
 }
 
-// checkEncoding: a value is JSON if it was asked for and can hold the texts that are in it.
+// checkEncoding: a value is JSON if it was asked for and can hold the texts
+// that are in it.
 func checkEncoding(t *rapid.T, n schema.Name, e schema.Encoding, counts []affinity.Count, value []byte) {
 	possible := !slices.ContainsFunc(counts, func(c affinity.Count) bool {
 		return n == narrow && !utf8.ValidString(c.Facet) || !utf8.ValidString(c.Value)
@@ -131,7 +133,8 @@ func checkEncoding(t *rapid.T, n schema.Name, e schema.Encoding, counts []affini
 	}
 }
 
-// TestJSONIsPublished: a client that knows nothing but the published form reads what is written.
+// TestJSONIsPublished: a client that knows nothing but the published form reads
+// what is written.
 func TestJSONIsPublished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counts := drawCounts(t, texts)
@@ -173,7 +176,8 @@ func TestJSONIsPublished(t *testing.T) {
 	})
 }
 
-// TestQualifierIsCSV: encoding/csv reads the same fields in the published order. It makes \n of \r\n, so these are left out.
+// TestQualifierIsCSV: encoding/csv reads the same fields in the published
+// order. It makes \n of \r\n, so these are left out.
 func TestQualifierIsCSV(t *testing.T) {
 	noReturn := rapid.Map(texts, func(s string) string { return strings.ReplaceAll(s, "\r", "") })
 	rapid.Check(t, func(t *rapid.T) {
@@ -187,8 +191,9 @@ func TestQualifierIsCSV(t *testing.T) {
 	})
 }
 
-// otherJSON writes counts as others may: with blanks, members in any order, more escapes than are needed and an operator
-// that is said. What comes first is as the encoder writes it, at times.
+// otherJSON writes counts as others may: with blanks, members in any order,
+// more escapes than are needed and an operator that is said. What comes first
+// is as the encoder writes it, at times.
 func otherJSON(t *rapid.T, n schema.Name, counts []affinity.Count) []byte {
 	blank := func() string { return rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t\r "}).Draw(t, "blank") }
 	text := func(s string) string {
@@ -271,8 +276,9 @@ func TestOtherFormsOfJSON(t *testing.T) {
 	})
 }
 
-// TestCutOff: of what is left of a value that was cut off only whole filters are told, and that it is damaged where that
-// can be seen. Compact filters that are whole are a value.
+// TestCutOff: a value that was cut off yields only whole filters, and an error
+// where the damage can be recognized. A compact value of whole filters is
+// valid.
 func TestCutOff(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := encodings.Draw(t, "encoding")
@@ -284,14 +290,14 @@ func TestCutOff(t *testing.T) {
 			}
 			isJSON := cell.Value[0] == '['
 			for n := range len(cell.Value) {
-				told := 0
+				seen := 0
 				err := schema.EachCount(cell.Family, cell.Value[:n], func(_, value []byte, count int) {
-					if whole[told].Value != string(value) || whole[told].N != count {
-						t.Fatalf("%q holds %q x %d, want %v", cell.Value[:n], value, count, whole[told])
+					if whole[seen].Value != string(value) || whole[seen].N != count {
+						t.Fatalf("%q holds %q x %d, want %v", cell.Value[:n], value, count, whole[seen])
 					}
-					told++
+					seen++
 				})
-				if err == nil && (isJSON || n == 0 || told == len(whole)) {
+				if err == nil && (isJSON || n == 0 || seen == len(whole)) {
 					t.Fatalf("%q is cut off from %q, and not damaged", cell.Value[:n], cell.Value)
 				}
 			}
@@ -299,7 +305,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestDamage changes bytes of values: whatever is read of them is within bounds.
+// TestDamage changes bytes of values: whatever is read of them is within
+// bounds.
 func TestDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counts := drawCounts(t, texts)

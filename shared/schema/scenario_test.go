@@ -15,7 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// TestScenarios plays what is in testdata/scenarios. Texts in quotes are as in Go.
+// TestScenarios plays what is in testdata/scenarios. Texts in quotes are as in
+// Go.
 //
 //	cells schema= encoding=   lines `<type> "<name>" "<facet>":"<value>"[*<count>] ...`, one event each; shows its cells
 //	                          and, once they are read back, what differs from the line

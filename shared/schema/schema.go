@@ -6,14 +6,14 @@
 //	wide     one cell for each facet: family e, qualifier type,name,facet as CSV,
 //	         value the list of the facet's filters
 //
-// A narrow row is read as fast as a row can be, and always whole; of a wide row only
-// the facets that a strategy scores are transferred. Values are JSON, which every
-// tool can show, or compact. A reader recognizes either, so one log may hold both.
-// Rows of both schemas also have the cell m:event, the event as it was sent (see
-// Original).
+// A narrow row is read as fast as a row can be, and always whole; of a wide row
+// only the facets that a strategy scores are transferred. Values are JSON,
+// which every tool can show, or compact. A reader recognizes either, so one log
+// may hold both. Rows of both schemas also have the cell m:event, the event as
+// it was sent (see Original).
 //
-// The package is separate from the store because it knows no Bigtable: it encodes
-// events into cells and decodes them, in memory, and keeps nothing.
+// The package is separate from the store because it knows no Bigtable: it
+// encodes events into cells and decodes them, in memory, and keeps nothing.
 package schema
 
 import (

@@ -44,7 +44,8 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestFamilies: of the narrow schema those are the types of events that are stored, which every cell lies in.
+// TestFamilies: of the narrow schema those are the types of events that are
+// stored, which every cell lies in.
 func TestFamilies(t *testing.T) {
 	want := []string{string(event.View), string(event.Click), string(event.Conversion)}
 	if diff := cmp.Diff(want, narrow.Families()); diff != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// A JSON value begins with [ or blanks, a compact one with the number of its form,
-// which is not the code of a blank:
+// A JSON value begins with [ or blanks, a compact one with the number of its
+// form, which is not the code of a blank:
 //
 //	wideV1     (operator byte, count, length, value)...
 //	narrowV1   (length, facet, how many, that many of the above)...

@@ -1,6 +1,6 @@
-// Package jobdb keeps jobs and their shards in Firestore, beside the configuration
-// of their app; package job describes the documents. It is separate from package job
-// so that running jobs depends on no cloud.
+// Package jobdb keeps jobs and their shards in Firestore, beside the
+// configuration of their app; package job describes the documents. It is
+// separate from package job so that running jobs depends on no cloud.
 package jobdb
 
 import (
@@ -30,9 +30,9 @@ type store struct {
 
 var _ job.Jobs = (*store)(nil)
 
-// New returns the store of a collection in the client's database. It keeps nothing
-// in memory and does not close the client. It needs no index beyond those that
-// Firestore makes of every field.
+// New returns the store of a collection in the client's database. It keeps
+// nothing in memory and does not close the client. It needs no index beyond
+// those that Firestore makes of every field.
 func New(client *firestore.Client, collection job.Collection) job.Jobs {
 	return &store{client, collection}
 }
@@ -79,8 +79,8 @@ func decodeShard(d *firestore.DocumentSnapshot) (shard job.Shard, err error) {
 func read[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*firestore.DocumentSnapshot) (T, error)) (T, time.Time, error) {
 	var none T
 	snapshot, err := ref.Get(ctx)
-	// A missing database answers NotFound too, but without a snapshot: that is a
-	// fault, and says nothing about the document.
+	// A missing database answers NotFound too, but without a snapshot: that is
+	// a fault, and says nothing about the document.
 	if snapshot != nil && !snapshot.Exists() {
 		return none, time.Time{}, job.ErrNotFound
 	}
@@ -127,7 +127,8 @@ func (s *store) Job(ctx context.Context, app, id string) (job.Job, error) {
 }
 
 func (s *store) List(ctx context.Context, app string, limit int) ([]job.Job, error) {
-	// Firestore orders jobs of the same start by their names, in the same direction.
+	// Firestore orders jobs of the same start by their names, in the same
+	// direction.
 	query := s.jobs(app).OrderBy("startedAt", firestore.Desc).Limit(limit)
 	return list(ctx, query, s.decodeJob, s.collection.Name+" of app "+app)
 }
@@ -173,8 +174,8 @@ func (s *store) Update(ctx context.Context, app, id string, change func(*job.Job
 	return j, nil
 }
 
-// expiryField is a time of expiry as it is stored. A zero one is no field at all: TTL
-// would take it for long past.
+// expiryField is a time of expiry as it is stored. A zero one is no field at
+// all: TTL would take it for long past.
 func expiryField(at time.Time) any {
 	if at.IsZero() {
 		return firestore.Delete
@@ -182,9 +183,9 @@ func expiryField(at time.Time) any {
 	return at
 }
 
-// update changes a document as it was read, and reads it again after a conflict. It
-// uses no transaction: one that reads holds a lock, for which others wait seconds,
-// while here they only try again.
+// update changes a document as it was read, and reads it again after a
+// conflict. It uses no transaction: one that reads holds a lock, for which
+// others wait seconds, while here they only try again.
 func update[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*firestore.DocumentSnapshot) (T, error),
 	change func(T) (T, []firestore.Update, error)) (T, error) {
 	var none T

@@ -18,8 +18,8 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// oldDocument is the document of a job as it was written when all kinds of jobs had
-// the same fields, with the fields of a kind set.
+// oldDocument is the document of a job as it was written when all kinds of jobs
+// had the same fields, with the fields of a kind set.
 func oldDocument(id string, set map[string]any) map[string]any {
 	document := map[string]any{
 		"app": "shop", "id": id, "kind": "", "state": "running", "lanes": int64(0),
@@ -40,8 +40,9 @@ var (
 	since   = started.AddDate(0, 0, -90)
 )
 
-// Documents of each kind that earlier versions wrote are read with their parameters,
-// and documents written now have the same fields and values, for earlier versions.
+// Documents of each kind that earlier versions wrote are read with their
+// parameters, and documents written now have the same fields and values, for
+// earlier versions.
 func testOldDocuments(t *testing.T, client *firestore.Client) {
 	window := job.LogWindow{RetentionDays: 90, Since: since}
 	totals := map[string]any{
@@ -142,8 +143,8 @@ func testOldDocuments(t *testing.T, client *firestore.Client) {
 	}
 }
 
-// A shard that earlier versions wrote is read, and a shard written now has the same
-// fields.
+// A shard that earlier versions wrote is read, and a shard written now has the
+// same fields.
 func TestOldShard(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	client := database(t)

@@ -92,8 +92,8 @@ func (s *store) Faults(ctx context.Context, app, id string, limit int) ([]string
 	if err != nil {
 		return nil, err
 	}
-	// Each of these shards has a fault at least. They come in the order of how many
-	// they have: an order by number would need an index of both fields.
+	// Each of these shards has a fault at least. They come in the order of how
+	// many they have: an order by number would need an index of both fields.
 	faulty, err := list(ctx, query.Where("faulty", ">", 0).Limit(limit), decodeShard, "faulty shards of job "+id)
 	return job.FirstFaults(faulty, limit), err
 }
@@ -105,8 +105,8 @@ func (s *store) Totals(ctx context.Context, app, id string) (job.Totals, error) 
 	}
 	var t job.Totals
 	g, ctx := errgroup.WithContext(ctx)
-	// One query for each sum: sums of several fields at once would need an index of
-	// all of them.
+	// One query for each sum: sums of several fields at once would need an
+	// index of all of them.
 	count := func(into *int, q firestore.Query) {
 		g.Go(func() error {
 			n, err := aggregate(ctx, q.NewAggregationQuery().WithCount(aggregated))

@@ -1,7 +1,7 @@
-// Package jobtest is for tests of jobs and of what they do to users. Its Harness is
-// an app with its users, jobs in memory, and a queue that keeps its contract. Every
-// call of a runner passes a gate, where a test may stop it or make it fail. TestJobs
-// is the suite that every store of jobs must pass.
+// Package jobtest is for tests of jobs and of what they do to users. Its
+// Harness is an app with its users, jobs in memory, and a queue that keeps its
+// contract. Every call of a runner passes a gate, where a test may stop it or
+// make it fail. TestJobs is the suite that every store of jobs must pass.
 //
 // It is a package of its own because the packages that define jobs use it too.
 // Everything lives in memory and ends with the test.
@@ -31,8 +31,8 @@ const App = "shop"
 // Noon is the time at which a harness begins.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Harness is an app, its users, and all that a runner needs. The work on a user takes
-// a second of its clock. One goroutine uses it at a time.
+// Harness is an app, its users, and all that a runner needs. The work on a user
+// takes a second of its clock. One goroutine uses it at a time.
 type Harness struct {
 	T      T
 	Runner *job.Runner
@@ -41,8 +41,8 @@ type Harness struct {
 	Now    time.Time
 	Clock  func() time.Time
 	Gate   func(ctx context.Context, what string) Fault
-	// Version returns the version that a job gives to users. New sets it for jobs
-	// with Params.
+	// Version returns the version that a job gives to users. New sets it for
+	// jobs with Params.
 	Version func(job.Job) int64
 
 	Users map[string]*User
@@ -121,9 +121,9 @@ func Alive(ctx context.Context) Fault {
 	return None
 }
 
-// New makes a harness with users named a, b, c ... of whom every fourth is not known.
-// Its strategy has version 1 and has propagated. Its runner gives users the version
-// of Params.
+// New makes a harness with users named a, b, c ... of whom every fourth is not
+// known. Its strategy has version 1 and has propagated. Its runner gives users
+// the version of Params.
 func New(t T, users int, cfg job.Config) *Harness {
 	w := &Harness{
 		T: t, Jobs: job.NewMemory(), Apps: config.NewMemory(), Now: Noon,

@@ -111,8 +111,8 @@ func (w gatedQueue) Create(ctx context.Context, k queue.Task) error {
 	})
 }
 
-// checkInFlight checks that the shard of a task, if it is open, is one of those that
-// may have tasks.
+// checkInFlight checks that the shard of a task, if it is open, is one of those
+// that may have tasks.
 func (h *Harness) checkInFlight(ctx context.Context, body taskBody) {
 	j, err := h.Jobs.Job(ctx, body.App, body.Job)
 	if err != nil {

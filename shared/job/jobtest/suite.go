@@ -15,8 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// TestJobs checks that a store of jobs keeps what job.Jobs promises. open returns an
-// empty store of jobs with Params.
+// TestJobs checks that a store of jobs keeps what job.Jobs promises. open
+// returns an empty store of jobs with Params.
 func TestJobs(t *testing.T, open func(*testing.T) job.Jobs) {
 	for _, tt := range []struct {
 		name string
@@ -93,7 +93,7 @@ func testCreate(t *testing.T, s job.Jobs) {
 	got, err = s.Job(t.Context(), "shop", "strategy-7")
 	Same(t, "job after the second creation", got, err, want)
 
-	// Ids are the app's own, and an app may have any id.
+	// Ids are unique within an app, and any app can have any id.
 	for _, app := range []string{"other", "__x__", "A-b_9"} {
 		Create(t, s, Draft(app, "strategy-7"))
 		got, err := s.Job(t.Context(), app, "strategy-7")
@@ -114,10 +114,10 @@ func testCreateRefused(t *testing.T, s job.Jobs) {
 	Same(t, "jobs", jobs, err, nil)
 }
 
-// Every change of state that there is, and none besides.
+// Exactly the allowed changes of state are possible.
 func testStates(t *testing.T, s job.Jobs) {
 	states := []job.State{job.Planning, job.Running, job.Done, job.Failed, job.Superseded, job.Cancelled}
-	ways := map[job.State][]job.State{ // how to come to a state
+	ways := map[job.State][]job.State{ // how a job gets to a state
 		job.Planning: {}, job.Running: {job.Running}, job.Done: {job.Running, job.Done},
 		job.Failed: {job.Running, job.Failed}, job.Superseded: {job.Superseded}, job.Cancelled: {job.Cancelled},
 	}
@@ -168,18 +168,18 @@ func testUpdate(t *testing.T, s job.Jobs) {
 		j.State, j.PlanStep, j.Error, j.FinishedAt, j.Totals = want.State, want.PlanStep, want.Error, want.FinishedAt.Add(1), want.Totals
 		return nil
 	})
-	Same(t, "what Update returns", got, err, want)
+	Same(t, "result of Update", got, err, want)
 	got, err = s.Job(t.Context(), "shop", "strategy-7")
 	Same(t, "job", got, err, want)
 
 	refused := errors.New("refused")
 	_, err = s.Update(t.Context(), "shop", "strategy-8", func(j *job.Job) error { j.PlanStep = 9; return refused })
-	WantError(t, "a change that is given up", err, refused)
+	WantError(t, "a change that returns an error", err, refused)
 	got, err = s.Job(t.Context(), "shop", "strategy-8")
 	Same(t, "job after it", got, err, Draft("shop", "strategy-8"))
 }
 
-// No change made at the same time as others is lost.
+// Concurrent updates are all made.
 func testUpdatesAtOnce(t *testing.T, s job.Jobs) {
 	Create(t, s, Draft("shop", "strategy-7"))
 	const n = 10
@@ -228,7 +228,7 @@ func testShards(t *testing.T, s job.Jobs) {
 	_, err := s.LastShard(t.Context(), "shop", "strategy-7")
 	WantError(t, "last of none", err, job.ErrNotFound)
 	var all []job.Shard
-	for n := range 12 { // beyond 10, where names and numbers may differ in order
+	for n := range 12 { // beyond 10, where names and numbers could sort differently
 		shard := job.Shard{N: n, From: fmt.Sprintf("u%02d", n), To: fmt.Sprintf("u%02d", n+1), State: job.ShardOpen,
 			Next: fmt.Sprintf("u%02d", n), PlannedUsers: int64(n)}
 		if err := s.CreateShard(t.Context(), "shop", "strategy-7", shard); err != nil {
@@ -247,7 +247,7 @@ func testShards(t *testing.T, s job.Jobs) {
 	want.Visited, want.Users, want.Events, want.Stale = 5, 4, 3, 2
 	want.Changed, want.Left, want.Faulty, want.Faults = 6, 7, 8, []string{"u03: bent", "u03x: broken"}
 	got, err = s.UpdateShard(t.Context(), "shop", "strategy-7", 3, func(s *job.Shard) error { *s = want; return nil })
-	Same(t, "what UpdateShard returns", got, err, want)
+	Same(t, "result of UpdateShard", got, err, want)
 	got, err = s.Shard(t.Context(), "shop", "strategy-7", 3)
 	Same(t, "changed shard", got, err, want)
 	all[3] = want
@@ -281,7 +281,7 @@ func testShardsEnd(t *testing.T, s job.Jobs) {
 	}
 }
 
-// Of changes that all build upon the same state one is made.
+// Of concurrent changes to the same state of a shard one is made.
 func testShardUpdatesAtOnce(t *testing.T, s job.Jobs) {
 	Create(t, s, Draft("shop", "strategy-7"))
 	if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{State: job.ShardOpen}); err != nil {
@@ -311,6 +311,6 @@ func testShardUpdatesAtOnce(t *testing.T, s job.Jobs) {
 		t.Errorf("got %+v, error %v; want one change", got, err)
 	}
 	if wins := len(slices.DeleteFunc(won, func(w bool) bool { return !w })); wins != 1 {
-		t.Errorf("%d changes were told to have been made, want 1", wins)
+		t.Errorf("%d updates returned no error, want 1", wins)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// What has not ended never expires, whatever a caller says; what has does when he
-// says.
+// What has not ended never expires, whatever the caller sets. What has ended
+// expires when the caller says.
 func testExpiry(t *testing.T, s job.Jobs) {
 	at := begun.Add(job.Kept)
 	eager := Draft("shop", "strategy-7")

@@ -82,7 +82,7 @@ func testUnknown(t *testing.T, s job.Jobs) {
 	}
 }
 
-// A caller that has gone is told so, and nothing is taken for missing.
+// A call whose context is cancelled returns an error, and not ErrNotFound.
 func testCancelled(t *testing.T, s job.Jobs) {
 	Create(t, s, Draft("shop", "strategy-7"))
 	ctx, cancel := context.WithCancel(t.Context())

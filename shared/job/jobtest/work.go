@@ -16,7 +16,8 @@ type User struct {
 	Known   bool
 	Events  int64
 	Version int64
-	// Relapses is how often a process with an old configuration undoes the work.
+	// Relapses is how often a process with an old configuration undoes the
+	// work.
 	Relapses int
 	// Waits means that some of the user's work is left.
 	Waits bool
@@ -26,8 +27,8 @@ type User struct {
 
 func (u *User) fault(name string) string { return name + ": " + u.Fault }
 
-// Step does the work on the next user before to: it sets the user's version, and a
-// second passes.
+// Step does the work on the next user before to: it sets the user's version,
+// and a second passes.
 func (h *Harness) Step(version int64, to string, onlyStale bool, p *job.Progress) error {
 	names := h.Within(p.Next, to)
 	if len(names) == 0 {

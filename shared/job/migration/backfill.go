@@ -54,7 +54,8 @@ func (p *pass) backfill(ctx context.Context) error {
 	return p.ended(err)
 }
 
-// await adds up batches in their order, until one has failed or the time is over.
+// await adds up batches in their order, until one has failed or the time is
+// over.
 func (p *pass) await(ordered <-chan *batch) error {
 	var total job.Counts
 	for b := range ordered {
@@ -72,8 +73,8 @@ func (p *pass) await(ordered <-chan *batch) error {
 	return nil
 }
 
-// limiter is this task's share of the rate, which is divided among the shards in
-// flight. Its burst is the size of a batch, at most a second's worth.
+// limiter is this task's share of the rate, which is divided among the shards
+// in flight. Its burst is the size of a batch, at most a second's worth.
 func (p *pass) limiter(ctx context.Context) (*rate.Limiter, error) {
 	if p.params.Rate == 0 {
 		return rate.NewLimiter(rate.Inf, batchRows), nil
@@ -124,8 +125,8 @@ func (p *pass) readBatches(ctx context.Context, limiter *rate.Limiter, ordered c
 	return err
 }
 
-// copy writes the rows of a batch to the other schema. Then it removes the copies of
-// deleted events: the purge may have passed before they were written.
+// copy writes the rows of a batch to the other schema. Then it removes the
+// copies of deleted events: the purge may have passed before they were written.
 func (p *pass) copy(ctx context.Context, b *batch) error {
 	d := newDecoder()
 	events := make([]store.LogEvent, 0, len(b.entries))

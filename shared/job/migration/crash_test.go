@@ -15,16 +15,17 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// every makes the tests longer that disturb one call in turn: go test ./shared/job/migration -every 1
+// every makes the tests longer that disturb one call in turn: go test
+// ./shared/job/migration -every 1
 var every = flag.Int64("every", 64, "TestCrashes has one call of so many fail, TestHappenings one of a third of that disturbed")
 
-// scripts are ways through a move; "undo" is the rollback of a cutover.
+// scripts are sequences of steps; "undo" is the rollback of a cutover.
 var scripts = map[string][]string{
 	"undone and over": {"start", "backfill", "verify", "cutover", "undo", "verify", "cutover", "drop"},
 	"given up":        {"start", "backfill", "rollback"},
 }
 
-// faulty counts calls, and has one of them fail.
+// faulty counts calls, and makes one of them fail.
 type faulty struct {
 	calls atomic.Int64
 	at    int64
@@ -47,9 +48,9 @@ func (f *faulty) gate(ctx context.Context, _ string) jobtest.Fault {
 	return dies(ctx)
 }
 
-// TestCrashes has every call there is fail in turn, in three ways: before it is
-// made, after it, or with the end of its process. Doing the step again and the task
-// again comes to the same end each time.
+// TestCrashes makes each call fail in turn, in three ways: before the call,
+// after it, or with the end of its process. Steps and tasks are retried, and
+// always lead to the same result.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
@@ -87,7 +88,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// insist takes a step until it is done.
+// insist takes a step until it succeeds.
 func (w *harness) insist(t *testing.T, step string) {
 	t.Helper()
 	for range 5 {
@@ -98,8 +99,8 @@ func (w *harness) insist(t *testing.T, step string) {
 	t.Fatalf("%s is not done after 5 attempts: %+v", step, w.app().Move)
 }
 
-// attempt takes a step in a process that may die, then whatever tasks there are in
-// processes that may, and tells whether it is done.
+// attempt takes a step and runs its tasks in processes that may die, and
+// reports whether the step is complete.
 func (w *harness) attempt(t *testing.T, step string) bool {
 	t.Helper()
 	if step != "undo" || w.app().Move.Phase == config.CutOver { // taken again it would be another step
@@ -112,7 +113,7 @@ func (w *harness) attempt(t *testing.T, step string) bool {
 		if n == 100 {
 			t.Fatalf("%s: tasks without end", step)
 		}
-		_, _ = w.Deliver(begin(t.Context()), w.Waiting()[0]) // an error has it come again
+		_, _ = w.Deliver(begin(t.Context()), w.Waiting()[0]) // after an error it is delivered again
 	}
 	open := w.Gate
 	w.Gate = nil

@@ -15,21 +15,20 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// users of every odd form, some of whom come before others of whose tokens theirs
-// begin with.
+// users have tokens of every odd form; some are prefixes of others.
 var users = []string{"a", "a+", "a+b", "a-", "a/b", "a=", "a_", "ab", "anonymous-0123456789-0123456789-0123456789-0123456789", "Z", "zz"}
 
-// names are of events, which are printable ASCII.
+// names are event names, which are printable ASCII.
 var names = []string{"Seen", "Added, to cart", `"quoted"`, `a"",b`, `back\slash`, "a,b,c", "{}", " ", "<&>", ",", `"`, "~"}
 
-// odd are facets and values that are hard on columns, CSV and JSON.
+// odd are facets and values that are hard to encode in columns, CSV and JSON.
 var odd = []string{
 	"Seen", "Added, to cart", `"quoted"`, `a"",b`, "line\nbreak", "tab\tstop", "\r\n", "é漢字🙂", `back\slash`, "a,b,c", "{}", "[\"x\"]", "null", " ", "\u2028", "<&>",
 }
 
 var types = []event.Type{event.View, event.Click, event.Conversion}
 
-// scoring scores most of what generated events are.
+// scoring scores most generated events.
 var scoring = func() strategy.Strategy {
 	s := strategy.Strategy{HalfLives: []int{1, 30}}
 	for i, name := range names {
@@ -41,8 +40,7 @@ var scoring = func() strategy.Strategy {
 	return s
 }()
 
-// catalog are objects with their filters. Of the ids that events name it knows
-// every other one.
+// catalog has objects with their filters: every other id of those in events.
 var catalog = func() bus.Objects {
 	objects := map[string][]bus.Filter{}
 	for i, value := range odd {
@@ -55,7 +53,7 @@ var catalog = func() bus.Objects {
 	return bus.Objects{"products": objects}
 }()
 
-// someEvent is an event of a user as process writes it, some time before noon.
+// someEvent returns a random event of a user as process logs it, before noon.
 func someEvent(t *testing.T, r *rand.Rand, user string, most time.Duration) store.LogEvent {
 	t.Helper()
 	at := jobtest.Noon.Add(-time.Duration(r.Int64N(int64(most))))
@@ -65,7 +63,7 @@ func someEvent(t *testing.T, r *rand.Rand, user string, most time.Duration) stor
 	switch r.IntN(5) {
 	case 0: // filters and no objects
 		sent["filters"] = []string{"color:red", "a%2Cb:c", "x:" + odd[r.IntN(len(odd))]}
-	case 1: // an object without filters, or none that is known
+	case 1: // an object without filters, or unknown objects
 		sent["objectIDs"] = []string{[]string{"known0", "nobody knows it"}[r.IntN(2)]}
 	default:
 		var ids []string
@@ -90,7 +88,7 @@ func logged(t *testing.T, sent map[string]any, at time.Time) store.LogEvent {
 	return enrich.LogEvents([]event.Event{e}, catalog, at.Add(time.Second).UnixMilli())[0]
 }
 
-// plain is an event of one filter, so many hours before noon.
+// plain returns an event with one filter, some hours before noon.
 func plain(t *testing.T, user string, hours int, color string) store.LogEvent {
 	t.Helper()
 	at := jobtest.Noon.Add(-time.Duration(hours) * time.Hour)
@@ -99,7 +97,7 @@ func plain(t *testing.T, user string, hours int, color string) store.LogEvent {
 	}, at)
 }
 
-// history are plain events of users, each of so many, one an hour.
+// history returns plain events of users, one an hour.
 func history(t *testing.T, users []string, each int) (events []store.LogEvent) {
 	t.Helper()
 	for _, user := range users {

@@ -12,14 +12,13 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// expire lets so much time go by and removes all jobs, as TTL does with those that
-// have ended.
+// expire advances the clock and removes all jobs, as TTL removes ended ones.
 func (w *harness) expire(after time.Duration) {
 	w.t.Helper()
 	w.clock.mu.Lock()
 	w.clock.now = w.clock.now.Add(after)
 	w.clock.mu.Unlock()
-	w.LoseTasks() // the queue has long forgotten their names
+	w.LoseTasks() // the queue does not know their names any more
 	w.Harness.Jobs = job.NewMemory()
 	parts := w.Parts(usual)
 	parts.Users, parts.Now = w.store, w.clock.read
@@ -28,7 +27,8 @@ func (w *harness) expire(after time.Duration) {
 	w.Runner = w.migrator.Runner
 }
 
-// aged is a world whose log lies in narrow, without a retention, after some steps.
+// aged returns a harness whose log was in narrow, without a retention, after
+// some steps.
 func aged(t *testing.T, steps ...string) *harness {
 	t.Helper()
 	w := newHarness(t, schema.Narrow, usual)
@@ -47,7 +47,8 @@ func (w *harness) wantNext(moving bool, want ...string) {
 	}
 }
 
-// A move that is over stays so when its last job has expired, and another may begin.
+// A completed migration stays complete when its last job has expired, and
+// another may start.
 func TestExpiredAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for end, way := range map[string][]string{
@@ -70,9 +71,9 @@ func TestExpiredAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A last job that is not there is one that was never made where the move is too
-// young for it to have expired, where the step was taken just now, and where there
-// is something to remove: then the step again makes it.
+// A missing last job was never created if the migration is too young for its
+// job to have expired, if the step was taken just now, or if rows are left to
+// remove: then the step taken again creates the job.
 func TestNotExpiredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -110,8 +111,8 @@ func TestNotExpiredAtTheEnd(t *testing.T) {
 	}
 }
 
-// A move that has waited so long that nobody knows any more what its backfill has
-// copied copies again before anything is read or removed.
+// A migration whose backfill has expired must copy again before anything is
+// read or removed.
 func TestExpiredBackfill(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -119,7 +120,7 @@ func TestExpiredBackfill(t *testing.T) {
 		next    []string
 		refused string
 		again   []string
-		then    []string // next after the first of again
+		then    []string // next after the first step of again
 	}{
 		"copied":     {steps[:2], []string{"backfill", "rollback"}, "verify", steps[1:5], []string{"verify", "backfill", "rollback"}},
 		"verified":   {steps[:3], []string{"verify", "rollback"}, "cutover", append([]string{"verify"}, steps[1:5]...), []string{"backfill", "verify", "rollback"}},

@@ -12,13 +12,13 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// A worker that was admitted to a task and has slept since, for as long as it may
-// take, changes nothing that its move has nothing to do with any more.
-func TestWorkersThatWakeLate(t *testing.T) {
+// A worker that was suspended after it was admitted, for however long, changes
+// nothing once the migration has left its job's phase.
+func TestSuspendedWorkers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name          string
-		before, after func(w *harness) // the worker falls asleep, and wakes
+		before, after func(w *harness) // before the worker is suspended, and while it is
 	}{
 		{"verification after the drop",
 			func(w *harness) { w.does(schema.Wide, "start", "backfill", "verify") },
@@ -73,7 +73,8 @@ func TestWorkersThatWakeLate(t *testing.T) {
 	}
 }
 
-// Whoever asks twice to undo a cutover has not asked to give the move up.
+// A rollback that is requested twice undoes the cutover and does not abandon
+// the migration.
 func TestRollbackTwice(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)

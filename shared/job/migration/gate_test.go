@@ -15,7 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// gate sends the requests to Bigtable through the gate of the world that is on it,
+// gate sends the requests to Bigtable through the gate of the current harness,
 // and counts rows.
 type gate struct {
 	of atomic.Pointer[harness]
@@ -28,8 +28,8 @@ func (g *gate) dial() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(g.unary), grpc.WithChainStreamInterceptor(g.stream)}
 }
 
-// ask is what becomes of a request. Those that the client makes on its own, to keep
-// its connections warm, go their way.
+// ask returns the outcome of a request. The client's own requests, which keep
+// its connections warm, are not gated.
 func (g *gate) ask(ctx context.Context, method string) jobtest.Fault {
 	method = method[strings.LastIndexByte(method, '/')+1:]
 	w := g.of.Load()
@@ -39,7 +39,7 @@ func (g *gate) ask(ctx context.Context, method string) jobtest.Fault {
 	return w.Gate(ctx, method)
 }
 
-// errFault is one that the client of Bigtable does not try again after.
+// errFault is an error after which the Bigtable client does not retry.
 var errFault = status.Error(codes.FailedPrecondition, jobtest.ErrFault.Error())
 
 func (g *gate) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -67,16 +67,16 @@ func (g *gate) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Clien
 	return &counted{ClientStream: stream, traffic: &g.traffic}, err
 }
 
-// traffic is how many rows of each table were read and written in lists since a
-// log was last begun to be read.
+// traffic counts the rows of each table that were read and written in lists
+// since the last scan of a log began.
 type traffic struct {
 	mu            sync.Mutex
 	read, written map[string]int
-	// after is called with what is counted, after every message.
+	// after is called with the counts after every message.
 	after func(read, written map[string]int)
 }
 
-// watch counts anew.
+// watch resets the counts.
 func (t *traffic) watch(after func(read, written map[string]int)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,7 @@ type counted struct {
 func (c *counted) SendMsg(msg any) error {
 	switch req := msg.(type) {
 	case *bigtablepb.ReadRowsRequest:
-		if req.Filter.GetInterleave() == nil && req.Filter.GetChain() == nil { // otherwise it is somebody's profile
+		if req.Filter.GetInterleave() == nil && req.Filter.GetChain() == nil { // otherwise it reads a profile
 			c.table = req.TableName
 			c.begin(req.TableName)
 		}
@@ -136,7 +136,7 @@ func (c *counted) RecvMsg(msg any) error {
 	return err
 }
 
-// mute is a stream whose request is carried out and whose answer is lost.
+// mute is a stream whose request is served and whose response is lost.
 type mute struct{ grpc.ClientStream }
 
 func (m mute) RecvMsg(msg any) error {
@@ -162,7 +162,7 @@ func (g gatedApps) UpdateLog(ctx context.Context, id string, change func(*config
 	return a, err
 }
 
-// process is one attempt at something, which may die.
+// process is a process that runs one attempt, and may die.
 type process struct{ dead atomic.Bool }
 
 type processKey struct{}
@@ -171,7 +171,7 @@ func begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, processKey{}, &process{})
 }
 
-// alive is None unless the process of a call has ended.
+// alive returns None unless the process of the call has ended.
 func alive(ctx context.Context) jobtest.Fault {
 	if p, ok := ctx.Value(processKey{}).(*process); ok && p.dead.Load() {
 		return jobtest.FailBefore
@@ -179,7 +179,7 @@ func alive(ctx context.Context) jobtest.Fault {
 	return jobtest.None
 }
 
-// dies ends the process of a call: nothing it does from here on happens.
+// dies ends the process of a call: its calls have no effect from here on.
 func dies(ctx context.Context) jobtest.Fault {
 	if p, ok := ctx.Value(processKey{}).(*process); ok {
 		p.dead.Store(true)

@@ -24,10 +24,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// harness is the world of package jobtest with a log that can be moved: the real
-// store on a Bigtable in this process, and the app, whose users are those of the
-// store. Every call to the configuration, the jobs, the queue and Bigtable goes
-// through its gate.
+// harness is the harness of package jobtest with a log that can be migrated:
+// the real store on an in-process Bigtable. The app's users are those of the
+// store. Every call to the configuration, the jobs, the queue and Bigtable
+// passes its gate.
 type harness struct {
 	*jobtest.Harness
 	t        *testing.T
@@ -35,17 +35,16 @@ type harness struct {
 	client   *bigtable.Client
 	migrator *migration.Migrator
 	engine   *profile.Engine
-	// events are those that exist, by their places.
+	// events are the events that exist, by their places.
 	events map[string]store.LogEvent
 	clock  *clock
 	gate   *gate
 }
 
-// usual cuts work up so that every app here has several shards, which have all the
-// time they need.
+// usual gives every app here several shards, and their tasks enough time.
 var usual = job.Config{ShardUsers: 3, Budget: time.Minute, Attempts: 3}
 
-// newWorld makes a world whose log lies in one schema.
+// newHarness makes a harness whose log is in one schema.
 func newHarness(t *testing.T, lies schema.Name, cfg job.Config) *harness {
 	t.Helper()
 	g := &gate{}
@@ -68,7 +67,8 @@ func newHarnessOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate
 	return w
 }
 
-// clear removes all that other worlds on the same store have left of the app.
+// clear removes the rows of the app that other harnesses on the same store
+// left.
 func (w *harness) clear(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{wideTable, narrowTable, store.TableUsers, store.TableHistories} {
@@ -90,7 +90,7 @@ func (w *harness) clear(t *testing.T) {
 	}
 }
 
-// clock is the engine's. Every look at it may take some time.
+// clock is the engine's clock. Reading it may take some time.
 type clock struct {
 	mu   sync.Mutex
 	now  time.Time
@@ -104,7 +104,7 @@ func (c *clock) read() time.Time {
 	return c.now
 }
 
-// hurried has every look at the clock take a time.
+// hurried makes every reading of the clock take some time.
 func (w *harness) hurried(look time.Duration) {
 	w.clock.mu.Lock()
 	defer w.clock.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *harness) app() config.App {
 	return app
 }
 
-// setLog changes how the log lies, without a move.
+// setLog changes the layout of the log without a migration.
 func (w *harness) setLog(change func(*schema.Layout)) {
 	w.t.Helper()
 	if _, err := w.Apps.UpdateLog(w.t.Context(), jobtest.App, func(a *config.App) error { change(&a.Log); return nil }); err != nil {
@@ -128,7 +128,7 @@ func (w *harness) setLog(change func(*schema.Layout)) {
 	}
 }
 
-// apply has the engine take events.
+// apply applies events.
 func (w *harness) apply(events ...store.LogEvent) {
 	w.t.Helper()
 	if _, err := w.engine.Import(w.t.Context(), w.app(), events); err != nil {
@@ -139,7 +139,7 @@ func (w *harness) apply(events ...store.LogEvent) {
 	}
 }
 
-// put writes events to one schema alone, as no engine does.
+// put writes events to one schema only, which the engine never does.
 func (w *harness) put(n schema.Name, events ...store.LogEvent) {
 	w.t.Helper()
 	if err := w.store.Log(jobtest.App, schema.Of(n)).Append(w.t.Context(), events); err != nil {
@@ -147,7 +147,7 @@ func (w *harness) put(n schema.Name, events ...store.LogEvent) {
 	}
 }
 
-// take removes the row of an event from one schema alone.
+// take removes the row of an event from one schema only.
 func (w *harness) take(n schema.Name, e store.LogEvent) {
 	w.t.Helper()
 	if err := w.store.Log(jobtest.App, schema.Of(n)).DeleteEntries(w.t.Context(), n, []string{key(e)}); err != nil {
@@ -155,7 +155,7 @@ func (w *harness) take(n schema.Name, e store.LogEvent) {
 	}
 }
 
-// forget deletes a user and purges what was of him.
+// forget deletes a user and purges their events.
 func (w *harness) forget(user string) {
 	w.t.Helper()
 	until, err := w.engine.Delete(w.t.Context(), jobtest.App, user)
@@ -174,18 +174,18 @@ func (w *harness) forget(user string) {
 
 const keyTime = "2006-01-02T15:04:05.000Z"
 
-// key is the key of an event's row in either schema.
+// key returns the key of an event's row in either schema.
 func key(e store.LogEvent) string { return jobtest.App + "," + place(e) }
 
 func place(e store.LogEvent) string {
 	return e.User + "," + time.UnixMilli(e.Time).UTC().Format(keyTime) + "," + e.ID
 }
 
-// steps are all there are, in the order of a move to a schema. A drop is of the
-// schema that the last move has left.
+// steps are all steps of a migration to a schema, in order. A drop removes the
+// schema that the last migration left.
 var steps = []string{"start", "backfill", "verify", "cutover", "drop", "rollback"}
 
-// step takes one.
+// step takes a step.
 func (w *harness) step(ctx context.Context, name string, to schema.Name) (migration.Status, error) {
 	switch name {
 	case "start":
@@ -202,7 +202,7 @@ func (w *harness) step(ctx context.Context, name string, to schema.Name) (migrat
 	return w.migrator.Rollback(ctx, jobtest.App)
 }
 
-// does takes steps of a move to a schema, each with all that it begins.
+// does takes steps of a migration to a schema, and runs their tasks.
 func (w *harness) does(to schema.Name, names ...string) migration.Status {
 	w.t.Helper()
 	for _, name := range names {
@@ -214,7 +214,7 @@ func (w *harness) does(to schema.Name, names ...string) migration.Status {
 	return w.status()
 }
 
-// moves does all of a move, and checks after every step that its job is done.
+// moves takes all steps, and checks after each that its job is done.
 func (w *harness) moves(to schema.Name) {
 	w.t.Helper()
 	for _, name := range steps[:5] {
@@ -238,8 +238,8 @@ func (w *harness) status() migration.Status {
 	return s
 }
 
-// rowsIn are the rows of one schema, by their places, as texts. Of a wide row without
-// filters only the original tells type and name.
+// rowsIn returns the rows of one schema, by their places, as texts. A wide row
+// without filters has type and name only in its original.
 func (w *harness) rowsIn(app string, n schema.Name) map[string]string {
 	w.t.Helper()
 	rows := map[string]string{}
@@ -266,8 +266,8 @@ func rowText(e store.LogEvent) string {
 	return fmt.Sprintf("%s %q %+v %s", e.Type, e.Name, counts, e.Original)
 }
 
-// wantRows checks that one schema holds the events that exist, those since a time,
-// and nothing else.
+// wantRows checks that one schema has exactly the events that exist, from a
+// time on.
 func (w *harness) wantRows(n schema.Name, since int64) {
 	w.t.Helper()
 	want := map[string]string{}
@@ -294,7 +294,7 @@ func (w *harness) wantRows(n schema.Name, since int64) {
 	}
 }
 
-// wantBoth checks that the schemas of a move hold the same.
+// wantBoth checks that both schemas have the same rows.
 func (w *harness) wantBoth() {
 	w.t.Helper()
 	w.wantRows(schema.Narrow, 0)

@@ -18,13 +18,13 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// neighbours are apps whose ids begin with that of the app that moves, or the
+// neighbours are apps whose ids begin with that of the migrated app, or the
 // other way round.
 var neighbours = []string{"shop-2", "shopper", "sho"}
 
-// TestJourney moves a log there and back, of users and events of every odd form,
-// written in either encoding, before the move and in the course of it, and some of
-// it folded into histories.
+// TestJourney migrates a log and migrates it back: users and events of every
+// odd form, in either encoding, from before and during the migration, some of
+// them folded into histories.
 func TestJourney(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
@@ -82,7 +82,7 @@ func TestJourney(t *testing.T) {
 	}
 }
 
-// neighbour gives another app an event in each schema.
+// neighbour logs an event of another app in each schema.
 func (w *harness) neighbour(t *testing.T, app string) {
 	t.Helper()
 	l := schema.Layout{Write: schema.Names, Read: schema.Wide, Encoding: schema.JSON}
@@ -91,7 +91,7 @@ func (w *harness) neighbour(t *testing.T, app string) {
 	}
 }
 
-// folds puts what there is much of into blocks of histories.
+// folds folds the events of large logs into blocks.
 func (w *harness) folds(t *testing.T) {
 	t.Helper()
 	if _, err := w.engine.Recompute(t.Context(), w.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil }); err != nil {
@@ -102,9 +102,9 @@ func (w *harness) folds(t *testing.T) {
 	}
 }
 
-// wantExact holds every user's profile, as it is read, as it is computed from
-// histories and log, and as it is stored, to the formula over the events that there
-// are.
+// wantExact compares every user's profile with the formula over the events that
+// exist: as it is read, as it is computed from history and log, and as it is
+// stored.
 func (w *harness) wantExact(t *testing.T, when string) {
 	t.Helper()
 	app, byUser := w.app(), map[string][]affinity.Event{}
@@ -133,7 +133,7 @@ func (w *harness) wantExact(t *testing.T, when string) {
 	}
 }
 
-// unlike says how a profile differs from the formula.
+// unlike returns how a profile differs from the formula.
 func unlike(got, want affinity.Profile) error {
 	if got.Known != want.Known || got.LastEventAt != want.LastEventAt || got.Total != want.Total {
 		return fmt.Errorf("known %v, last event %d, %d affinities; want %v, %d, %d", got.Known, got.LastEventAt, got.Total, want.Known, want.LastEventAt, want.Total)
@@ -153,9 +153,9 @@ func unlike(got, want affinity.Profile) error {
 	return nil
 }
 
-// A move may be given up before its cutover, and undone after it; both end with the
-// log as it was, and nothing of the other schema left.
-func TestMoveGivenUp(t *testing.T) {
+// A migration may be abandoned before its cutover, and undone after it. Both
+// leave the log as it was, and no rows in the other schema.
+func TestAbandonedMigration(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 4; n++ {
 		t.Run(steps[n-1], func(t *testing.T) {
@@ -191,8 +191,8 @@ func TestMoveGivenUp(t *testing.T) {
 	}
 }
 
-// An app that has seen nobody moves as well.
-func TestMoveOfNothing(t *testing.T) {
+// The log of an app without users migrates too.
+func TestMigrationOfEmptyLog(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, usual)
 	w.moves(schema.Narrow)

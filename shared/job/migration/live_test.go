@@ -16,8 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// during carries out all tasks, and does something else before one of the requests
-// of a kind to Bigtable that they make. It tells whether there was such a request.
+// during runs all tasks, and runs do before one of their requests of a kind to
+// Bigtable. It reports whether there was such a request.
 func (w *harness) during(kind string, request int64, do func()) bool {
 	w.t.Helper()
 	var n atomic.Int64
@@ -48,14 +48,15 @@ func (w *harness) during(kind string, request int64, do func()) bool {
 	return came
 }
 
-// with is an event as it is logged again, with other filters.
+// with returns an event as it is logged again, with other filters.
 func with(e store.LogEvent, counts ...affinity.Count) store.LogEvent {
 	e.Counts = counts
 	e.Original = append([]byte(nil), strings.Replace(string(e.Original), `,"event"`, fmt.Sprintf(`,"unknownObjects":%d,"event"`, 1+len(counts)), 1)...)
 	return e
 }
 
-// rewrites of an event: other values, other facets, fewer of them, and none.
+// rewrites of an event have other values, other facets, fewer of them, and
+// none.
 var rewrites = [][]affinity.Count{
 	{{Facet: "color", Value: "other", N: 2}},
 	{{Facet: "brand", Value: "new", N: 1}, {Facet: "size", Value: "L", N: 1}},
@@ -63,8 +64,8 @@ var rewrites = [][]affinity.Count{
 	{{Facet: "color", Value: "c0", N: 1}, {Facet: "z", Value: "z", N: 3}},
 }
 
-// A row that is written anew is as it was written last in both schemas, however
-// many copies of it come before and after.
+// A row that is written again has its last value in both schemas, however many
+// copies are made before and after.
 func TestRewritesWin(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
@@ -86,7 +87,7 @@ func TestRewritesWin(t *testing.T) {
 	}
 }
 
-// happenings are what may come in the way of a step.
+// happenings are what may happen during a step.
 var happenings = map[string]func(*testing.T, *harness, store.LogEvent){
 	"rewrite":  func(_ *testing.T, w *harness, e store.LogEvent) { w.apply(with(e, rewrites[1]...)) },
 	"deletion": func(_ *testing.T, w *harness, e store.LogEvent) { w.forget(e.User) },
@@ -101,10 +102,10 @@ var happenings = map[string]func(*testing.T, *harness, store.LogEvent){
 	},
 }
 
-// TestHappenings has something happen before each write, and before some of all
-// requests, that a backfill or a verification makes, both of logs that are alike and
-// of logs that differ: both logs hold what there is afterwards, and the verification
-// that follows passes.
+// TestHappenings makes something happen before each write, and before some of
+// all requests, of a backfill or a verification, on logs that are equal and on
+// logs that differ. Afterwards both logs hold the events that exist, and the
+// next verification passes.
 func TestHappenings(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
@@ -143,7 +144,7 @@ func (w *harness) happen(t *testing.T, happens func(*testing.T, *harness, store.
 	if differ {
 		w.put(to, with(events[0], rewrites[0]...))
 	}
-	w.orders(t, order, to)
+	w.requests(t, order, to)
 	came := w.during(kind, at, func() { happens(t, w, events[0]) })
 	if !differ {
 		w.wantDone(w.status())
@@ -154,9 +155,9 @@ func (w *harness) happen(t *testing.T, happens func(*testing.T, *harness, store.
 	return came
 }
 
-// An event that lies in one schema for a while, because it is just being written,
-// is no fault if it comes to the other before the last look.
-func TestEventOnItsWay(t *testing.T) {
+// An event that is in one schema only, because it is being written, is not a
+// fault if it is in the other at the last look.
+func TestEventBeingWritten(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
 	s, client := storetest.NewWithClient(t, g.dial()...)
@@ -172,7 +173,7 @@ func TestEventOnItsWay(t *testing.T) {
 				e := plain(t, "a", 30, "on its way")
 				w.put(first, e)
 				w.events[place(e)] = e
-				w.orders(t, "verify", schema.Wide)
+				w.requests(t, "verify", schema.Wide)
 				came = w.during("", at, func() { w.put(first.Other(), e) })
 				if s := w.status(); s.Job.State != job.Done || s.Job.Totals.Faulty > 0 {
 					continue
@@ -182,7 +183,8 @@ func TestEventOnItsWay(t *testing.T) {
 				}
 				w.wantBoth()
 			}
-			// The users, the two logs, and three requests for each look but the last.
+			// The users, the two logs, and three requests for each look but the
+			// last.
 			if passed < 3+2*3 {
 				t.Errorf("it passes only where the event is there before request %d", passed)
 			}
@@ -190,9 +192,9 @@ func TestEventOnItsWay(t *testing.T) {
 	}
 }
 
-// Who began with the configuration of before a step writes what is to be written
-// now.
-func TestWriterOfBefore(t *testing.T) {
+// A writer that read the configuration before a step writes the schemas that
+// must be written after it.
+func TestWriterWithOldConfiguration(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
 	w.apply(history(t, users[:3], 2)...)

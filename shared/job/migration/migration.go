@@ -1,6 +1,8 @@
-// Package migration migrates the log of a live app from one schema to the other.
+// Package migration migrates the log of a live app from one schema to the
+// other.
 //
-// A migration has these steps. The operator requests each of them, in this order:
+// A migration has these steps. The operator requests each of them, in this
+// order:
 //
 //	start     every writer writes both schemas from now on; reads use the old one
 //	backfill  a job copies the older rows in the window to the new schema
@@ -9,19 +11,21 @@
 //	cutover   reads use the new schema; both are still written
 //	drop      the old schema is no longer written; a job removes the app's rows in it
 //
-// Until the drop the operator can go back. After the cutover, rollback returns reads
-// to the old schema. Before the cutover, or run a second time, it abandons the
-// migration and removes what it wrote.
+// Until the drop the operator can go back. After the cutover, rollback returns
+// reads to the old schema. Before the cutover, or run a second time, it
+// abandons the migration and removes what it wrote.
 //
-// Events keep coming all the while, and no step waits for anything but time: a step
-// begins when the configuration that the previous one wrote has propagated. Package
-// profile describes what writers and readers do meanwhile. A copied row has an older
-// cell time than any row that a writer writes, so a backfill never hides newer data
-// and may be repeated from any point.
+// Events keep coming all the while, and no step waits for anything but time: a
+// step begins when the configuration that the previous one wrote has
+// propagated. Package profile describes what writers and readers do during a
+// migration. A copied row has an older cell time than any row that a writer
+// writes, so a backfill never hides newer data and may be repeated from any
+// point.
 //
-// The package is separate from the store, which knows rows, and from package job,
-// which knows shards and tasks, because it knows the order of the steps. The app's
-// configuration holds the migration's phase (config.Move); its jobs lie beside it:
+// The package is separate from the store, which knows rows, and from package
+// job, which knows shards and tasks, because it knows the order of the steps.
+// The app's configuration holds the migration's phase (config.Move); its jobs
+// lie beside it:
 //
 //	apps/{app}/moves/{job}
 package migration
@@ -40,12 +44,12 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// DefaultRate is how many rows a second a backfill copies by default: about what one
-// node of Bigtable takes beside its other work.
+// DefaultRate is how many rows a second a backfill copies by default: about
+// what one node of Bigtable takes beside its other work.
 const DefaultRate = 10_000
 
-// maxInFlight is how many shards of a migration are processed at a time: it leaves
-// capacity for clients.
+// maxInFlight is how many shards of a migration are processed at a time: it
+// leaves capacity for clients.
 const maxInFlight = 4
 
 // OutOfOrder rejects a step that may not be taken now.
@@ -67,8 +71,8 @@ type Migrator struct {
 	work *work
 }
 
-// New makes a Migrator. apps is the configuration itself, not a cache of it. New sets
-// the name and the work of the runner.
+// New makes a Migrator. apps is the configuration itself, not a cache of it.
+// New sets the name and the work of the runner.
 func New(r job.Runner, apps config.Store, s *store.Store) *Migrator {
 	r.Name, r.StaleText = "move", "rows differ"
 	w := &work{store: s, jobs: r.Jobs, apps: r.Apps, now: r.Now, pauses: pauses}
@@ -76,27 +80,28 @@ func New(r job.Runner, apps config.Store, s *store.Store) *Migrator {
 	return &Migrator{job.New(r), apps, s, w}
 }
 
-// SetPauses sets how long a verification waits before each further look at rows that
-// differ, for tests that delay the writers it waits for.
+// SetPauses sets how long a verification waits before each further look at rows
+// that differ, for tests that delay the writers it waits for.
 func (m *Migrator) SetPauses(pauses ...time.Duration) { m.work.pauses = pauses }
 
 // Status is the layout of an app's log and the state of its last migration.
 type Status struct {
 	Log  schema.Layout
 	Move config.Move // zero: the app was never migrated
-	// Job is the job of the migration's phase; nil if the phase has no job, or if the
-	// job has expired.
+	// Job is the job of the migration's phase; nil if the phase has no job, or
+	// if the job has expired.
 	Job *job.Job
-	// Faults are the first keys that the job found faulty, and what is wrong with
-	// them.
+	// Faults are the first keys that the job found faulty, and what is wrong
+	// with them.
 	Faults []string
 	// Propagation is how long it takes until every process has the layout.
 	Propagation time.Duration
-	// Next are the steps that may be taken now. The step whose job is under way is
-	// one of them: taken again it resumes the job, whose tasks may have been lost.
+	// Next are the steps that may be taken now. The step whose job is under way
+	// is one of them: taken again it resumes the job, whose tasks may have been
+	// lost.
 	Next []string
-	// incomplete is why the new schema may not hold all events of the window since
-	// it was copied; "" if it holds them.
+	// incomplete is why the new schema may not hold all events of the window
+	// since it was copied; "" if it holds them.
 	incomplete string
 	// expired: the migration is over and its last job has expired.
 	expired bool
@@ -118,8 +123,8 @@ func (s Status) Working() bool { return s.Job != nil && !s.Job.State.Ended() }
 
 func (s Status) done() bool { return s.expired || s.Job != nil && s.Job.State == job.Done }
 
-// undoing reports whether the cutover was undone and some processes may still read
-// the new schema.
+// undoing reports whether the cutover was undone and some processes may still
+// read the new schema.
 func (s Status) undoing() bool {
 	return s.Move.Undone && s.Move.Phase != config.RollingBack && s.Propagation > 0
 }
@@ -164,8 +169,8 @@ func (m *Migrator) findJob(ctx context.Context, app config.App, s *Status) error
 		if s.expired, err = m.isExpired(ctx, *s, app); err != nil || s.expired {
 			return err
 		}
-		// The step's process died before it created the job, or the job has expired
-		// with something left to do: the step taken again creates it.
+		// The step's process died before it created the job, or the job has
+		// expired with something left to do: the step taken again creates it.
 		found = m.draft(app, app.Move.Job)
 		found.State = job.Planning
 	}
@@ -181,10 +186,10 @@ func (m *Migrator) findJob(ctx context.Context, app config.App, s *Status) error
 	return nil
 }
 
-// isExpired reports whether a finished migration's last job was collected by TTL: the
-// migration is older than job.Kept less a day, and the schema it was to remove is
-// empty. The day is for the difference of two clocks: jobs expire by the real clock,
-// and migrations start by the engine's.
+// isExpired reports whether a finished migration's last job was collected by
+// TTL: the migration is older than job.Kept less a day, and the schema it was
+// to remove is empty. The day is for the difference of two clocks: jobs expire
+// by the real clock, and migrations start by the engine's.
 func (m *Migrator) isExpired(ctx context.Context, s Status, app config.App) (bool, error) {
 	removed := app.Move.From
 	switch app.Move.Phase {
@@ -200,9 +205,9 @@ func (m *Migrator) isExpired(ctx context.Context, s Status, app config.App) (boo
 	return m.logs.Log(app.ID, app.Log).Empty(ctx, removed)
 }
 
-// compareWindows checks whether the window has grown since the backfill: then the new
-// schema lacks events. If the backfill has expired its window is unknown, and the new
-// schema may lack events too.
+// compareWindows checks whether the window has grown since the backfill: then
+// the new schema lacks events. If the backfill has expired its window is
+// unknown, and the new schema may lack events too.
 func (m *Migrator) compareWindows(ctx context.Context, app config.App, s *Status) error {
 	if s.Move.Phase != config.Verifying && s.Move.Phase != config.CutOver {
 		return nil
@@ -256,8 +261,8 @@ func (s Status) next() []string {
 	return []string{"start"}
 }
 
-// step changes the app's log and migration as a compare-and-set on the app that was
-// read, and then starts the job of the new phase, if the phase has one.
+// step changes the app's log and migration as a compare-and-set on the app that
+// was read, and then starts the job of the new phase, if the phase has one.
 func (m *Migrator) step(ctx context.Context, was config.App, to func(*config.App)) (Status, error) {
 	want := was
 	to(&want)
@@ -280,8 +285,8 @@ func (m *Migrator) step(ctx context.Context, was config.App, to func(*config.App
 	return m.resume(ctx, app)
 }
 
-// endJob ends the job of the previous phase, so that its tasks stop at their next
-// checkpoint.
+// endJob ends the job of the previous phase, so that its tasks stop at their
+// next checkpoint.
 func (m *Migrator) endJob(ctx context.Context, was, is config.App) error {
 	if was.Move.Job == "" || was.Move.Job == is.Move.Job {
 		return nil
@@ -327,6 +332,6 @@ func (m *Migrator) draft(app config.App, id string) job.Job {
 // newID makes an id that no other job or migration has.
 func (m *Migrator) newID(kind string) string { return job.NewID(kind, m.Now()) }
 
-// stamp is the time as the configuration stores it, so that a repeated step finds its
-// own write equal.
+// stamp is the time as the configuration stores it, so that a repeated step
+// finds its own write equal.
 func (m *Migrator) stamp() time.Time { return job.Stamp(m.Now()) }

@@ -18,7 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// failing has the tasks of a kind of request fail for ever, and runs them.
+// failing makes the requests of a kind fail in every task of a step.
 func (w *harness) failing(t *testing.T, what, step string) {
 	t.Helper()
 	w.Gate = func(_ context.Context, called string) jobtest.Fault {
@@ -34,9 +34,9 @@ func (w *harness) failing(t *testing.T, what, step string) {
 	}
 }
 
-// states are all that a move from narrow to wide can be at: how to get there, the
-// steps that come next, and those that may be taken all the same, since they only go
-// on with what is under way.
+// states are all states of a migration from narrow to wide: how to get there,
+// the steps that are listed as next, and the other steps that are accepted,
+// because they resume what is under way.
 var states = []struct {
 	name  string
 	make  func(*testing.T, *harness)
@@ -45,20 +45,23 @@ var states = []struct {
 }{
 	{"no move", func(*testing.T, *harness) {}, "start", ""},
 	{"dual", func(_ *testing.T, w *harness) { w.does(schema.Wide, steps[:1]...) }, "backfill rollback", "start"},
-	{"backfill in work", func(t *testing.T, w *harness) { w.does(schema.Wide, "start"); w.orders(t, "backfill", schema.Wide) }, "backfill rollback", "backfill"},
+	{"backfill in work", func(t *testing.T, w *harness) { w.does(schema.Wide, "start"); w.requests(t, "backfill", schema.Wide) }, "backfill rollback", "backfill"},
 	{"backfill failed", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, "start")
 		w.failing(t, "MutateRow", "backfill")
 	}, "backfill rollback", ""},
 	{"backfill cancelled", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, "start")
-		w.orders(t, "backfill", schema.Wide)
+		w.requests(t, "backfill", schema.Wide)
 		if _, err := w.migrator.Cancel(t.Context(), jobtest.App, w.status().Job.ID); err != nil {
 			t.Fatal(err)
 		}
 	}, "backfill rollback", ""},
 	{"backfill done", func(_ *testing.T, w *harness) { w.does(schema.Wide, steps[:2]...) }, "verify backfill rollback", ""},
-	{"verification in work", func(t *testing.T, w *harness) { w.does(schema.Wide, steps[:2]...); w.orders(t, "verify", schema.Wide) }, "verify rollback", "verify"},
+	{"verification in work", func(t *testing.T, w *harness) {
+		w.does(schema.Wide, steps[:2]...)
+		w.requests(t, "verify", schema.Wide)
+	}, "verify rollback", "verify"},
 	{"verification failed", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:2]...)
 		w.put(schema.Wide, plain(t, "a", 50, "only here"))
@@ -77,22 +80,22 @@ var states = []struct {
 	{"cutover undone on its way", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:4]...)
 		w.Clock = time.Now
-		w.orders(t, "rollback", schema.Wide)
+		w.requests(t, "rollback", schema.Wide)
 	}, "verify backfill", ""},
 	{"verification before a cutover is undone everywhere", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:4]...)
 		w.Clock = time.Now
-		w.orders(t, "rollback", schema.Wide)
-		w.orders(t, "verify", schema.Wide)
+		w.requests(t, "rollback", schema.Wide)
+		w.requests(t, "verify", schema.Wide)
 	}, "verify", "verify"},
-	{"drop in work", func(t *testing.T, w *harness) { w.does(schema.Wide, steps[:4]...); w.orders(t, "drop", schema.Wide) }, "drop", "drop"},
+	{"drop in work", func(t *testing.T, w *harness) { w.does(schema.Wide, steps[:4]...); w.requests(t, "drop", schema.Wide) }, "drop", "drop"},
 	{"drop failed", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:4]...)
 		w.failing(t, "MutateRow", "drop")
 	}, "drop", ""},
 	{"rollback in work", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:2]...)
-		w.orders(t, "rollback", schema.Wide)
+		w.requests(t, "rollback", schema.Wide)
 	}, "rollback", "rollback"},
 	{"rollback failed", func(t *testing.T, w *harness) {
 		w.does(schema.Wide, steps[:2]...)
@@ -101,15 +104,15 @@ var states = []struct {
 	{"rollback done", func(_ *testing.T, w *harness) { w.does(schema.Wide, "start", "backfill", "rollback") }, "start", ""},
 }
 
-// orders takes a step of a move to a schema and leaves its tasks in the queue.
-func (w *harness) orders(t *testing.T, step string, to schema.Name) {
+// requests takes a step of a migration and leaves its tasks in the queue.
+func (w *harness) requests(t *testing.T, step string, to schema.Name) {
 	t.Helper()
 	if _, err := w.step(t.Context(), step, to); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// shot is all that a refused step must leave alone.
+// shot returns all that a rejected step must not change.
 func (w *harness) shot(t *testing.T) []any {
 	t.Helper()
 	jobs, err := w.Jobs.List(t.Context(), jobtest.App, 1000)
@@ -176,15 +179,15 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A step ends the job of the one before, at once; and where it comes no further than
-// to be written down, that job ends with its next task.
-func TestJobsThatAreLeft(t *testing.T) {
+// A step ends the job of the previous step at once. If it dies after it changed
+// the configuration, that job ends with its next task.
+func TestJobOfPreviousStepEnds(t *testing.T) {
 	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		w := newHarness(t, schema.Narrow, usual)
 		w.apply(history(t, users, 2)...)
 		w.does(schema.Wide, "start")
-		w.orders(t, "backfill", schema.Wide)
+		w.requests(t, "backfill", schema.Wide)
 		left := w.app().Move.Job
 		w.Gate = func(_ context.Context, what string) jobtest.Fault {
 			if crash && what == "update" {
@@ -208,9 +211,9 @@ func TestJobsThatAreLeft(t *testing.T) {
 	}
 }
 
-// Without a move the schema that is not read may be dropped at any time, as it must
-// be where rows are left in it; and what is read never.
-func TestDropOfWhatIsLeftOver(t *testing.T) {
+// Without a migration, the schema that is not read may be dropped at any time,
+// for rows that are left in it; the one that is read never.
+func TestDropOfLeftoverRows(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
 	w.apply(history(t, users[:3], 2)...)
@@ -233,8 +236,9 @@ func TestDropOfWhatIsLeftOver(t *testing.T) {
 	w.wantRows(schema.Wide, 0)
 }
 
-// Of two who take a step at once one does, and the other is told.
-func TestTwoAtOnce(t *testing.T) {
+// Of two concurrent requests for a step one is accepted, and the other is
+// rejected.
+func TestConcurrentSteps(t *testing.T) {
 	t.Parallel()
 	for i, step := range steps {
 		t.Run(step, func(t *testing.T) {
@@ -263,7 +267,7 @@ func TestTwoAtOnce(t *testing.T) {
 			w.Gate = nil
 			var refused *migration.OutOfOrder
 			switch {
-			case step == "cutover" && errors.Join(errs[:]...) == nil: // it is the same, whoever does it
+			case step == "cutover" && errors.Join(errs[:]...) == nil: // both give the same result
 			case errs[0] == nil && errors.As(errs[1], &refused), errs[1] == nil && errors.As(errs[0], &refused):
 			default:
 				t.Errorf("got %v and %v, want one of them refused", errs[0], errs[1])
@@ -274,8 +278,8 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// forgetful is a configuration that loses the answers of its writes: whoever writes
-// finds his own work when he tries again.
+// forgetful is a configuration that loses the responses of its writes: the
+// caller finds its own write when it tries again.
 type forgetful struct{ config.Store }
 
 func (f forgetful) UpdateLog(ctx context.Context, id string, change func(*config.App) error) (config.App, error) {
@@ -285,7 +289,7 @@ func (f forgetful) UpdateLog(ctx context.Context, id string, change func(*config
 	return f.Store.UpdateLog(ctx, id, change)
 }
 
-func TestLostAnswersOfTheConfiguration(t *testing.T) {
+func TestLostConfigurationResponses(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
 	w.apply(history(t, users[:2], 2)...)

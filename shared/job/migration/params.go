@@ -7,8 +7,8 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Collection is where the jobs lie under an app. It is named after the first word
-// for migrations, which the routes and the configuration have too.
+// Collection is where the jobs lie under an app. It is named after the first
+// word for migrations, which the routes and the configuration have too.
 var Collection = job.Collection{Name: "moves", Decode: job.DecodeParams[Params]}
 
 // Kinds of jobs.
@@ -23,8 +23,8 @@ type Params struct {
 	// From and To are the schemas. A drop removes the app's rows in From.
 	From schema.Name `firestore:"from"`
 	To   schema.Name `firestore:"to"`
-	// Rate is how many rows a second all tasks of a backfill copy together, 0 for no
-	// limit.
+	// Rate is how many rows a second all tasks of a backfill copy together, 0
+	// for no limit.
 	Rate int `firestore:"rate"`
 	job.LogWindow
 }

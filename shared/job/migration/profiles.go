@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// lag is the age at which an event is in both schemas for sure. A busy user always
-	// has younger ones that are in one schema only.
+	// lag is the age at which an event is in both schemas for sure. A busy user
+	// always has younger ones that are in one schema only.
 	lag = 10 * time.Second
 	// sampleTime is how long the sample may take after the time of the task.
 	sampleTime = time.Minute

@@ -2,5 +2,5 @@
 
 package migration_test
 
-// huge is how many events one user has: few where the race detector makes each dear.
+// huge is how many events one user has: few, because the race detector is slow.
 const huge = 5_500

@@ -16,16 +16,16 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// tables of the schemas.
+// The tables of the schemas.
 const (
 	wideTable   = store.TableEvents
 	narrowTable = store.TableEventsNarrow
 )
 
-// TestOneHugeUser moves a user of very many events in tasks whose time is over after
-// their first checkpoint: each goes on inside him where the last one stopped, and
-// reads little more than it has work for.
-func TestOneHugeUser(t *testing.T) {
+// TestHugeUser migrates a user with very many events in tasks that end at
+// their first checkpoint. Each continues within the user's log, and reads
+// little more than it processes.
+func TestHugeUser(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, job.Config{ShardUsers: 1, Budget: time.Second, Attempts: 3})
 	w.apply(history(t, []string{"b", "d"}, 3)...)
@@ -35,7 +35,7 @@ func TestOneHugeUser(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The first copy is held up while the log is read: as far ahead as that goes.
+	// The first copy waits until the log is read as far ahead as possible.
 	var read atomic.Int64
 	var first, allRead sync.Once
 	all, ahead := make(chan struct{}), int64(0)
@@ -97,7 +97,7 @@ func TestOneHugeUser(t *testing.T) {
 	w.wantRows(schema.Narrow, 0)
 }
 
-// minutely are events of a user, one a minute.
+// minutely returns events of a user, one a minute.
 func minutely(t *testing.T, user string, n int) func(func(store.LogEvent) bool) {
 	e := plain(t, user, 0, "red")
 	return func(yield func(store.LogEvent) bool) {
@@ -111,7 +111,7 @@ func minutely(t *testing.T, user string, n int) func(func(store.LogEvent) bool) 
 	}
 }
 
-// TestRate has the lanes of a backfill share its rate.
+// TestRate divides the rate of a backfill among the shards in flight.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, usual)
@@ -147,7 +147,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A backfill with a rate waits for it: in a second it begins what a second is worth.
+// A backfill with a rate waits for it: in a second it starts a second's worth
+// of copies.
 func TestRateIsKept(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
@@ -174,13 +175,13 @@ func TestRateIsKept(t *testing.T) {
 	}
 }
 
-// Few of many shards have tasks at a time, in every step that has any.
-func TestLanes(t *testing.T) {
+// In every step that has a job, few of many shards have tasks at a time.
+func TestMaxInFlight(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 3})
 	w.apply(history(t, users, 2)...)
 	most := 0
-	var serial sync.Mutex // requests to Bigtable come side by side
+	var serial sync.Mutex // requests to Bigtable are concurrent
 	w.Gate = func(context.Context, string) jobtest.Fault {
 		serial.Lock()
 		defer serial.Unlock()

@@ -136,8 +136,8 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 		})
 	}
 	if s.undoing() {
-		// Some processes still read the new schema, which the rollback would stop
-		// writing. Besides, an operator who asks twice need not mean it.
+		// Some processes still read the new schema, which the rollback would
+		// stop writing. Besides, an operator who asks twice need not mean it.
 		return s, outOfOrder("The undone cutover has not propagated yet: the move can be abandoned in %.0f s", s.Propagation.Seconds()+1)
 	}
 	return m.step(ctx, app, func(a *config.App) {
@@ -145,8 +145,8 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 	})
 }
 
-// Drop stops writing a schema that is no longer read, and removes the app's rows in
-// it.
+// Drop stops writing a schema that is no longer read, and removes the app's
+// rows in it.
 func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Status, error) {
 	app, s, err := m.read(ctx, appID)
 	if err != nil {

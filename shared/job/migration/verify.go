@@ -15,8 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// pauses come before each look at rows that differ: an event that is being written
-// is in one schema before it is in the other.
+// pauses come before each look at rows that differ: an event that is being
+// written is in one schema before it is in the other.
 var pauses = []time.Duration{0, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
 const (
@@ -27,12 +27,13 @@ const (
 	checkRows = 5_000
 	// maxSuspects rows that differ are looked at again together.
 	maxSuspects = 500
-	// maxDifferent differences end a shard: how many more there are does not matter.
+	// maxDifferent differences end a shard: how many more there are does not
+	// matter.
 	maxDifferent = 1_000
 	// sampled is for how many users of each task both profiles are computed.
 	sampled = 20
-	// tolerance is the relative difference of two scores that their different orders
-	// of addition may cause.
+	// tolerance is the relative difference of two scores that their different
+	// orders of addition may cause.
 	tolerance = 1e-9
 )
 
@@ -194,8 +195,8 @@ func (v *verification) diff(a, b *store.Entry) string {
 	return ""
 }
 
-// recheck looks at the suspects again, several times. Those that still differ are
-// faults, and it repairs them.
+// recheck looks at the suspects again, several times. Those that still differ
+// are faults, and it repairs them.
 func (v *verification) recheck(ctx context.Context) error {
 	found := map[string]string{}
 	for _, pause := range v.pauses {
@@ -226,9 +227,9 @@ func (v *verification) recheck(ctx context.Context) error {
 	return nil
 }
 
-// reread reads the suspects from both schemas and describes how each differs. It
-// removes deleted events that are only in the new schema: the purge passed before
-// their copies were written.
+// reread reads the suspects from both schemas and describes how each differs.
+// It removes deleted events that are only in the new schema: the purge passed
+// before their copies were written.
 func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 	rows := map[schema.Name]map[string]store.Entry{}
 	var users []string
@@ -271,16 +272,17 @@ func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 	return found, v.log.DeleteEntries(ctx, v.to, deleted)
 }
 
-// maxRepairs bounds how often a row is repaired because a writer changed it again.
+// maxRepairs bounds how often a row is repaired because a writer changed it
+// again.
 const maxRepairs = 10
 
-// repair overwrites the new schema's row with the old schema's, and describes the
-// outcome. Two deliveries of an event with different filters can reach the two
-// schemas in opposite orders. A backfill cannot repair that, because its copies have
-// older cell times than what writers write. A live writer always writes the old
-// schema first, so a second read of the old row reveals any write that raced with
-// the repair; writers from before an undone cutover write again (see package
-// profile).
+// repair overwrites the new schema's row with the old schema's, and describes
+// the outcome. Two deliveries of an event with different filters can reach the
+// two schemas in opposite orders. A backfill cannot repair that, because its
+// copies have older cell times than what writers write. A live writer always
+// writes the old schema first, so a second read of the old row reveals any
+// write that raced with the repair; writers from before an undone cutover write
+// again (see package profile).
 func (v *verification) repair(ctx context.Context, key string) (string, error) {
 	var last *store.LogEvent
 	for n := range maxRepairs {

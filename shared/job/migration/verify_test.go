@@ -21,8 +21,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// differences are ways in which a row of one schema may be another than that of the
-// other; nil: it is not there.
+// differences are ways in which a row of one schema may differ from that of the
+// other; nil: it is missing.
 var differences = map[string]func(store.LogEvent) *store.LogEvent{
 	"missing": func(store.LogEvent) *store.LogEvent { return nil },
 	"value": func(e store.LogEvent) *store.LogEvent {
@@ -54,8 +54,9 @@ var differences = map[string]func(store.LogEvent) *store.LogEvent{
 
 func ptr(e store.LogEvent) *store.LogEvent { return &e }
 
-// TestDifferences has a verification find each difference in either schema, tell its
-// key and mend it, so that the next one passes. The schema that is read is right.
+// TestDifferences: a verification finds each difference in either schema, lists
+// its key and repairs it, so that the next verification passes. The schema that
+// is read is right.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	for _, where := range schema.Names {
@@ -83,16 +84,16 @@ func TestDifferences(t *testing.T) {
 				if n := int64(len(wrong)); st.Job.State != job.Failed || st.Job.Totals.Faulty != n || st.Job.Totals.Changed != n {
 					t.Errorf("the verification is %s, %+v", st.Job.State, st.Job.Totals)
 				}
-				var told []string
+				var listed []string
 				for _, fault := range st.Faults {
 					k, what, _ := strings.Cut(fault, ": ")
-					if told = append(told, k); !strings.HasSuffix(what, ", now repaired") {
-						t.Errorf("fault %q is not mended", fault)
+					if listed = append(listed, k); !strings.HasSuffix(what, ", now repaired") {
+						t.Errorf("fault %q is not repaired", fault)
 					}
 				}
 				slices.Sort(wrong)
-				if slices.Sort(told); !slices.Equal(told, wrong) {
-					t.Errorf("the faults are of %q, want %q", told, wrong)
+				if slices.Sort(listed); !slices.Equal(listed, wrong) {
+					t.Errorf("the faults are of %q, want %q", listed, wrong)
 				}
 				w.refuses(t, "cutover", lies.Other())
 				w.wantBoth()
@@ -114,7 +115,7 @@ func (w *harness) refuses(t *testing.T, step string, to schema.Name) {
 // oneFilter is the value of a wide cell.
 const oneFilter = `[[":","x",1]]`
 
-// damages are rows that are no event, by what their fault is told as.
+// damages are damaged rows, by the reason that their fault gives.
 var damages = []struct {
 	name   string
 	in     schema.Name // empty: either
@@ -138,8 +139,8 @@ var damages = []struct {
 	{"original of another", schema.Wide, "", map[string]string{"m:event": `{"receivedAt":1,"index":"i","event":{"eventType":"hover"}}`}, "decode the original"},
 }
 
-// TestDamage has rows that cannot be read in either schema: a backfill counts them
-// and goes on, and no verification passes before they are gone.
+// TestDamage: a backfill counts rows that cannot be read in either schema and
+// continues, and no verification passes before they are removed.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
@@ -158,7 +159,8 @@ func TestDamage(t *testing.T) {
 				if cells == nil {
 					cells = map[string]string{"m:event": "x"}
 				}
-				// It lies in the schema that is read, and then in the other one.
+				// The row is in the schema that is read, and then in the other
+				// one.
 				w := newHarnessOn(t, s, client, g, in, usual)
 				w.clear(t)
 				w.apply(history(t, users[:3], 2)...)
@@ -167,7 +169,7 @@ func TestDamage(t *testing.T) {
 				if st.Job.State != job.Done || st.Job.Totals.Faulty != 1 || !strings.Contains(st.Faults[0], damaged) || !strings.Contains(st.Faults[0], d.reason) {
 					t.Fatalf("the backfill is %s, %+v, faults %q", st.Job.State, st.Job.Totals, st.Faults)
 				}
-				for range 2 { // it is not mended
+				for range 2 { // it is not repaired
 					w.unverified(t, in.Other(), damaged, d.reason)
 				}
 				w.damage(t, in, damaged, nil)
@@ -182,7 +184,7 @@ func TestDamage(t *testing.T) {
 				w.damage(t, in, damaged, nil)
 				w.does(in, "start", "backfill")
 				w.damage(t, in, damaged, cells)
-				w.unverified(t, in, damaged, "now repaired") // since what is read says what it should be
+				w.unverified(t, in, damaged, "now repaired") // by the row that is read
 				w.wantDone(w.does(in, "verify", "cutover"))
 				w.wantBoth()
 			})
@@ -190,7 +192,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// damage puts a row in the place of a key, or removes it.
+// damage writes a row at a key, or removes it.
 func (w *harness) damage(t *testing.T, n schema.Name, key string, cells map[string]string) {
 	t.Helper()
 	m := bigtable.NewMutation()
@@ -204,8 +206,8 @@ func (w *harness) damage(t *testing.T, n schema.Name, key string, cells map[stri
 	}
 }
 
-// unverified has a verification fail for one row. Its user may have no profile
-// because of it.
+// unverified checks that a verification fails because of one row. The user's
+// profile may differ because of it.
 func (w *harness) unverified(t *testing.T, to schema.Name, key, reason string) {
 	t.Helper()
 	st := w.does(to, "verify")
@@ -216,7 +218,7 @@ func (w *harness) unverified(t *testing.T, to schema.Name, key, reason string) {
 	w.refuses(t, "cutover", to)
 }
 
-// Of very many differences some are told, and the verification ends.
+// Of very many differences some are listed, and the verification ends.
 func TestTooManyDifferences(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, usual)
@@ -239,8 +241,9 @@ func TestTooManyDifferences(t *testing.T) {
 	w.refuses(t, "cutover", schema.Narrow)
 }
 
-// Rows that are the same may still score otherwise, where one schema holds what is
-// none of the window's by its cells and is by its key: the profiles of a sample tell.
+// Equal rows may still score differently, if the cell times of one schema put a
+// row outside the window and its key does not. The profiles of a sample show
+// it.
 func TestProfilesThatDiffer(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
@@ -271,9 +274,9 @@ func TestProfilesThatDiffer(t *testing.T) {
 	}
 }
 
-// What was deleted is no difference, whichever schema it lies in still; from the new
-// one, where no purge might come by again, it is removed.
-func TestDeletedLeftOvers(t *testing.T) {
+// A deleted event is not a difference, in whichever schema it is left. It is
+// removed from the new schema, where the purge may have passed already.
+func TestDeletedEventsAreNoDifference(t *testing.T) {
 	t.Parallel()
 	for _, where := range schema.Names {
 		t.Run("in "+string(where), func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// TestWindow moves what the retention keeps. What is older stays behind, and is no
-// difference.
+// TestWindow migrates the events within the retention. Older ones are left, and
+// are not differences.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
@@ -26,7 +26,7 @@ func TestWindow(t *testing.T) {
 				since := int64(0)
 				edge := jobtest.Noon.AddDate(0, 0, -1).UnixMilli()
 				if days > 0 {
-					since = edge + 1 // what is as old as the retention is outside
+					since = edge + 1 // an event as old as the retention is outside
 				}
 				var events []store.LogEvent
 				for _, user := range users[:4] {
@@ -56,8 +56,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// A retention that is raised in the course of a move lets more events count than
-// were copied: nothing is read, and nothing removed, before they are.
+// If the retention is raised during a migration, more events count than were
+// copied: they must be copied before anything is read or removed.
 func TestRetentionRaised(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)

@@ -57,8 +57,9 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Sha
 	return p.result, err
 }
 
-// Verify fails a shard whose logs differ. A backfill does not fail because of rows
-// that cannot be copied: it lists them as faults, and no verification passes.
+// Verify fails a shard whose logs differ. A backfill does not fail because of
+// rows that cannot be copied: it lists them as faults, and no verification
+// passes.
 func (w *work) Verify(_ context.Context, j job.Job, _ config.App, s job.Shard) (int64, error) {
 	different := VerifyCountsOf(s.Counts).Different
 	if j.Kind != kindVerify || different == 0 {
@@ -104,9 +105,10 @@ func (p *pass) reached(next string, counts job.Counts) error {
 	return nil
 }
 
-// checkCurrent returns job.ErrEnded if the migration has left the job's phase. The
-// process may have been suspended for long, and reads may now use what it is about to
-// change. A pass calls it before each request that is not right in every phase.
+// checkCurrent returns job.ErrEnded if the migration has left the job's phase.
+// The process may have been suspended for long, and reads may now use what it
+// is about to change. A pass calls it before each request that is not right in
+// every phase.
 func (p *pass) checkCurrent(ctx context.Context) error {
 	app, err := p.apps.App(ctx, p.app.ID)
 	if err != nil {
@@ -118,8 +120,8 @@ func (p *pass) checkCurrent(ctx context.Context) error {
 	return nil
 }
 
-// ended completes the result of a pass that ended with err, and returns the error of
-// Process.
+// ended completes the result of a pass that ended with err, and returns the
+// error of Process.
 func (p *pass) ended(err error) error {
 	if errors.Is(err, errTime) {
 		return nil // the next task continues

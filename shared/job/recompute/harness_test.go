@@ -15,13 +15,13 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// harness is one of jobs, with an engine that computes its users.
+// harness is a harness of jobs, with an engine that computes its users.
 type harness struct {
 	*jobtest.Harness
 	runner *recompute.Runner
 }
 
-// Roomy and tight ways to cut the work up.
+// Two configurations: tasks with enough time, and tasks that run out of time.
 var (
 	roomy = job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 8}
 	tight = job.Config{ShardUsers: 3, Budget: 2 * time.Second, Attempts: 8}
@@ -35,7 +35,7 @@ func newHarness(t jobtest.T, users int, cfg job.Config) *harness {
 	return w
 }
 
-// started is a world with a job for its strategy.
+// started returns a harness with a job for its strategy.
 func started(t jobtest.T, users int, cfg job.Config) *harness {
 	t.Helper()
 	w := newHarness(t, users, cfg)
@@ -45,7 +45,7 @@ func started(t jobtest.T, users int, cfg job.Config) *harness {
 	return w
 }
 
-// gatedEngine computes as the world works.
+// gatedEngine does the work of the harness.
 type gatedEngine struct{ *harness }
 
 func (w gatedEngine) Recompute(ctx context.Context, a config.App, part store.Range, o profile.RecomputeOptions,
@@ -75,8 +75,8 @@ func (w gatedEngine) Verify(ctx context.Context, a config.App, part store.Range)
 	return stale, err
 }
 
-// A job has every user computed and counts what the engine says of them, however
-// it is cut up, and whoever was overwritten meanwhile is computed again.
+// However a job is cut up, it computes every user and counts what the engine
+// reports. A user whose profile an old process overwrites is computed again.
 func TestRecompute(t *testing.T) {
 	for relapses, stale := range map[int]int64{0: 0, 1: 0, 3: 0, 4: 1} {
 		for name, cfg := range map[string]job.Config{"roomy": roomy, "tight": tight} {
@@ -102,8 +102,9 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// Only the first pass of a job that maintains does so, and computes who is current.
-func TestWhatAPassAsksOfTheEngine(t *testing.T) {
+// Only the first pass of a job that maintains histories does so, and only a
+// first pass computes current users.
+func TestPassOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		params recompute.Params
 		pass   int
@@ -129,7 +130,7 @@ func TestWhatAPassAsksOfTheEngine(t *testing.T) {
 	}
 }
 
-// askedEngine keeps what it was asked for.
+// askedEngine records its last call.
 type askedEngine struct {
 	recompute.Engine
 	part store.Range

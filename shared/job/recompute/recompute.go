@@ -1,11 +1,11 @@
-// Package recompute makes the stored profiles of all users of an app current: it
-// starts such jobs, decides which of several continues, and defines what they do to
-// users. Package job runs them; package profile computes.
+// Package recompute makes the stored profiles of all users of an app current:
+// it starts such jobs, decides which of several continues, and defines what
+// they do to users. Package job runs them; package profile computes.
 //
-// It is separate from both because it is the policy. A new strategy, an operator and
-// the nightly schedule start jobs; an app has one unfinished job at a time; a job for
-// a newer strategy supersedes those for older ones. Jobs lie in a collection of this
-// package:
+// It is separate from both because it is the policy. A new strategy, an
+// operator and the nightly schedule start jobs; an app has one unfinished job
+// at a time; a job for a newer strategy supersedes those for older ones. Jobs
+// lie in a collection of this package:
 //
 //	apps/{app}/recomputes/{id}
 package recompute
@@ -59,8 +59,8 @@ func (p Params) LogAttrs() []slog.Attr {
 	return []slog.Attr{slog.Int64("strategyVersion", p.StrategyVersion)}
 }
 
-// Counts are how much a recompute has done. A user is known if they have an event in
-// the window that is not deleted.
+// Counts are how much a recompute has done. A user is known if they have an
+// event in the window that is not deleted.
 type Counts struct {
 	Users   int64 // processed
 	Known   int64 // of Users, whether they were computed or left alone
@@ -110,8 +110,8 @@ func (Work) Obsolete(j job.Job, app config.App) string {
 	return fmt.Sprintf("strategy version %d has replaced %d", app.StrategyVersion, version)
 }
 
-// Process computes the users that the pass has not reached. After the first pass
-// only stale users are computed.
+// Process computes the users that the pass has not reached. After the first
+// pass only stale users are computed.
 func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.ParamsOf[Params](j)

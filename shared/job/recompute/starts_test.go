@@ -16,9 +16,9 @@ import (
 	"github.com/affinityengine/affinity/shared/job/recompute"
 )
 
-// TestSupersession starts jobs one after the other: "manual", "strategy" for the
-// active one, "next" for a new one, "night" for the round of the day and "tomorrow"
-// for that of the next.
+// TestSupersession starts jobs in turn: "manual", "strategy" for the active
+// strategy, "next" for a new one, "night" for the day's nightly job and
+// "tomorrow" for that of the next day.
 func TestSupersession(t *testing.T) {
 	for starts, want := range map[string]string{
 		"strategy manual":          "manual:planning strategy-1:superseded",
@@ -52,7 +52,7 @@ func TestSupersession(t *testing.T) {
 				}
 				got = append(got, id+":"+string(j.State))
 				if j.State == job.Superseded && !strings.Contains(j.Error, "takes its place") {
-					t.Errorf("%s does not say by what: %q", j.ID, j.Error)
+					t.Errorf("%s does not name its successor: %q", j.ID, j.Error)
 				}
 			}
 			if got := strings.Join(got, " "); got != want {
@@ -61,7 +61,7 @@ func TestSupersession(t *testing.T) {
 			w.Drain()
 			jobs, err = w.runner.List(t.Context(), jobtest.App, 100)
 			if err != nil || jobs[0].State != job.Done {
-				t.Errorf("the one that stays is %s in the end, error %v", jobs[0].State, err)
+				t.Errorf("the remaining job is %s, error %v", jobs[0].State, err)
 			}
 		})
 	}
@@ -89,9 +89,9 @@ func (w *harness) start(what string) {
 	}
 }
 
-// Of jobs that are started at the same time one stays, whoever comes first to
-// each step.
-func TestStartedAtTheSameTime(t *testing.T) {
+// Of jobs that are started concurrently one stays, in whatever order their
+// steps run.
+func TestConcurrentStarts(t *testing.T) {
 	for _, first := range []string{"manual", "strategy", "night"} {
 		for _, second := range []string{"manual", "strategy", "next"} {
 			calls := 1
@@ -136,8 +136,8 @@ func TestStartedAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A job whose strategy is no longer the active one ends at its next task.
-func TestNewerStrategyInTheConfiguration(t *testing.T) {
+// A job for a strategy that is no longer active ends at its next task.
+func TestNewerStrategySupersedes(t *testing.T) {
 	for after := range 3 {
 		w := started(t, 10, roomy)
 		for range after {
@@ -209,9 +209,8 @@ func TestNightly(t *testing.T) {
 	}
 }
 
-// Tasks that were lost, with a queue that was emptied, are ordered again by the
-// nightly round.
-func TestNightlyResumesWhatWasLost(t *testing.T) {
+// The nightly schedule enqueues the tasks of an emptied queue again.
+func TestNightlyResumesLostTasks(t *testing.T) {
 	for after := range 6 {
 		w := started(t, 10, roomy)
 		for range after {
@@ -226,8 +225,8 @@ func TestNightlyResumesWhatWasLost(t *testing.T) {
 	}
 }
 
-// The same where nothing is left but to see that all is done.
-func TestNightlyFinishesWhatIsDone(t *testing.T) {
+// The same for a job of which only finish is left.
+func TestNightlyFinishesDoneJob(t *testing.T) {
 	w := started(t, 3, roomy)
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "totals" {

@@ -1,16 +1,16 @@
-// Package reenrich gives logged events the filters of objects that the catalog has
-// learned of since, for a catalog that is imported after the events.
+// Package reenrich gives logged events the filters of objects that the catalog
+// has learned of since, for a catalog that is imported after the events.
 //
-// A job reads the log of an app, within its retention, and picks the events that had
-// unknown objects when they were logged. If the catalog now knows one more object of
-// an event, the job publishes the event as a message of a kind of its own, with its
-// key in the log and its current objects. Process then replaces the event's row and
-// refreshes the profile, as for any late event. The event gets the filters of all of
-// its objects.
+// A job reads the log of an app, within its retention, and picks the events
+// that had unknown objects when they were logged. If the catalog now knows one
+// more object of an event, the job publishes the event as a message of a kind
+// of its own, with its key in the log and its current objects. Process then
+// replaces the event's row and refreshes the profile, as for any late event.
+// The event gets the filters of all of its objects.
 //
-// It is separate from process because it is work over a whole app, which may die
-// anywhere and is resumed: publishing an event twice changes nothing. Package job
-// runs the jobs. They lie in a collection of this package:
+// It is separate from process because it is work over a whole app, which may
+// die anywhere and is resumed: publishing an event twice changes nothing.
+// Package job runs the jobs. They lie in a collection of this package:
 //
 //	apps/{app}/reenrichments/{id}
 package reenrich
@@ -27,8 +27,8 @@ import (
 // Collection is where the jobs lie under an app.
 var Collection = job.Collection{Name: "reenrichments", Decode: job.DecodeParams[Params]}
 
-// The kinds of jobs: Publishing ones publish what they resolve, dry runs only count
-// it.
+// The kinds of jobs: Publishing ones publish what they resolve, dry runs only
+// count it.
 const (
 	Publishing = "publish"
 	DryRun     = "dryRun"
@@ -78,8 +78,9 @@ func New(r job.Runner, work Work) *Runner {
 	return &Runner{job.New(r)}
 }
 
-// StartOne starts a job, unless the app has an unfinished one: then StartOne returns
-// that job, of whatever kind it is, and resumes it if its tasks were lost.
+// StartOne starts a job, unless the app has an unfinished one: then StartOne
+// returns that job, of whatever kind it is, and resumes it if its tasks were
+// lost.
 func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.Job, error) {
 	app, err := r.Apps.App(ctx, appID)
 	if err != nil {

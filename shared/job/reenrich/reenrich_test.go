@@ -29,17 +29,17 @@ const app = "shop"
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// harness is a log, a catalog that knows what a test lets it know, a clock that
-// stands where it is put, and a bus and a queue that only remember.
+// harness is a log, a catalog that knows the objects of a test, a clock that
+// the test sets, and a bus and a queue that record what they get.
 type harness struct {
 	t      *testing.T
 	clock  time.Time
 	store  *store.Store
 	apps   config.Store
 	known  bus.Objects
-	sent   map[string]int // events that were published, by user and id, and how often
-	most   int            // events of one message
-	broken int            // publishes until one fails; 0: none does
+	sent   map[string]int // how often each event was published, by user and id
+	most   int            // events in one message
+	broken int            // publishes until one fails; 0: none fails
 	tasks  []queue.Task
 	runner *reenrich.Runner
 	work   reenrich.Work
@@ -97,8 +97,8 @@ func (w *harness) Publish(_ context.Context, m bus.Message) error {
 	return nil
 }
 
-// log writes n events of a user's log, days old, each of an object of its own, as
-// the catalog knows it.
+// log writes n events of a user, so many days old, each of an object of its
+// own, with the filters that the catalog has then.
 func (w *harness) log(user string, n, days int) {
 	w.t.Helper()
 	var entries []store.LogEvent
@@ -120,15 +120,14 @@ func (w *harness) log(user string, n, days int) {
 	}
 }
 
-// know lets the catalog know the objects 0 to n-1.
+// know adds the objects 0 to n-1 to the catalog.
 func (w *harness) know(n int) {
 	for i := range n {
 		w.known.Put("i", fmt.Sprint(i), []bus.Filter{{"color", "Red"}})
 	}
 }
 
-// sweep calls Sweep until it is done, as tasks do one after the other, each until
-// its time is over.
+// process calls Process until the shard is done, as its tasks do.
 func (w *harness) process(j job.Job, until time.Time) job.Shard {
 	w.t.Helper()
 	a, err := w.apps.App(w.t.Context(), app)
@@ -165,9 +164,9 @@ func add(s job.Shard, p job.Progress) job.Shard {
 	return s
 }
 
-// Whether a task goes through at once, is cut short after each step or fails at
+// Whether one task reads the whole log, or stops after each step, or fails at
 // any publish: every event is published, and each counts once.
-func TestSweepGoesOnWhereItStopped(t *testing.T) {
+func TestProcessContinuesWhereItStopped(t *testing.T) {
 	w := newHarness(t)
 	w.log("a", 1300, 3)
 	w.log("b", 40, 3)
@@ -214,8 +213,8 @@ func TestSweepGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// A log that moves to another schema while it is gone over is gone over again.
-func TestSweepOfALogThatMoves(t *testing.T) {
+// A log that migrates to another schema while it is read is read again.
+func TestProcessOfMigratingLog(t *testing.T) {
 	w := newHarness(t)
 	w.log("a", 3, 3)
 	a, err := w.apps.App(t.Context(), app)
@@ -234,7 +233,7 @@ func TestSweepOfALogThatMoves(t *testing.T) {
 	}
 }
 
-// drain carries out what is in the queue.
+// drain runs the tasks in the queue.
 func (w *harness) drain() {
 	w.t.Helper()
 	for n := 0; n < len(w.tasks); n++ {
@@ -270,7 +269,7 @@ func TestOneJobAtATime(t *testing.T) {
 	if second, err := w.runner.StartOne(t.Context(), app, false); err != nil || second.ID != first.ID || len(w.tasks) != 1 {
 		t.Errorf("a second start: %+v and %d tasks, error %v; want the first", second, len(w.tasks), err)
 	}
-	w.tasks = nil // as if it was lost
+	w.tasks = nil // as if the queue had lost it
 	if _, err := w.runner.StartOne(t.Context(), app, false); err != nil || len(w.tasks) != 1 {
 		t.Errorf("%d tasks, error %v; want what was lost to be ordered again", len(w.tasks), err)
 	}
@@ -289,7 +288,7 @@ func TestOneJobAtATime(t *testing.T) {
 	}
 }
 
-// blind sees no unfinished job when it looks for the first time.
+// blind is a store that shows no unfinished job at the first look.
 type blind struct {
 	job.Jobs
 	looked bool
@@ -303,9 +302,9 @@ func (b *blind) Unfinished(ctx context.Context, app string) ([]job.Job, error) {
 	return b.Jobs.Unfinished(ctx, app)
 }
 
-// Two that are started at the same moment, when neither sees the other yet, by
-// clocks that need not agree.
-func TestTwoStartsAtOnce(t *testing.T) {
+// Two jobs are started at the same time, when neither start sees the other job,
+// by clocks that differ.
+func TestConcurrentStarts(t *testing.T) {
 	for _, later := range []time.Duration{time.Second, 0, -time.Second} {
 		t.Run(later.String(), func(t *testing.T) { twoStartsAtOnce(t, later) })
 	}
@@ -337,7 +336,7 @@ func twoStartsAtOnce(t *testing.T, later time.Duration) {
 			t.Errorf("the other is %+v, want it superseded by %s", j, second.ID)
 		}
 	}
-	// Whoever was started first asks again and sees the same.
+	// The first start, repeated, returns the same job.
 	if again, err := w.runner.StartOne(t.Context(), app, false); err != nil || again.ID != second.ID {
 		t.Errorf("%+v, %v; want %s, the first was %s", again, err, second.ID, first.ID)
 	}

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// A batch is resolved when it has maxEvents events, which fit in a message, or
-	// maxBytes of originals.
+	// A batch is resolved when it has maxEvents events, which fit in a message,
+	// or maxBytes of originals.
 	maxEvents = 500
 	maxBytes  = 4 << 20
-	// stepRows is how many rows are read between two checkpoints: a second's, or
-	// less.
+	// stepRows is how many rows are read between two checkpoints: a second's,
+	// or less.
 	stepRows = 10_000
 )
 
@@ -37,12 +37,12 @@ type Publisher interface {
 	Publish(ctx context.Context, m bus.Message) error
 }
 
-// Work is what a job does to the log. All parts must be set in the function that
-// runs its tasks.
+// Work is what a job does to the log. All parts must be set in the function
+// that runs its tasks.
 type Work struct {
 	Store *store.Store
-	// Catalog must read the settings of indexes past any cache: an event that was
-	// resolved once is not resolved again.
+	// Catalog must read the settings of indexes past any cache: an event that
+	// was resolved once is not resolved again.
 	Catalog Resolver
 	Bus     Publisher
 	Apps    job.Apps
@@ -52,8 +52,8 @@ type Work struct {
 
 var _ job.Work = Work{}
 
-// Obsolete never ends a job: under any configuration events get the objects that
-// are known now.
+// Obsolete never ends a job: under any configuration events get the objects
+// that are known now.
 func (Work) Obsolete(job.Job, config.App) string { return "" }
 
 // Verify finds nothing: process applies what was published.
@@ -73,8 +73,8 @@ type pass struct {
 	faults []string
 	user   string // of the last row
 	rows   int    // since the last step
-	// Events with unknown objects that are to be resolved, how many of each were
-	// unknown, and the bytes of their originals.
+	// Events with unknown objects that are to be resolved, how many of each
+	// were unknown, and the bytes of their originals.
 	batch   []bus.Logged
 	unknown []int
 	bytes   int
@@ -83,7 +83,8 @@ type pass struct {
 // errTime ends a scan when the time is over.
 var errTime = errors.New("the time of the task is over")
 
-// Process reads the log of a shard's users. Progress.Next is a place in the log.
+// Process reads the log of a shard's users. Progress.Next is a place in the
+// log.
 func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	s := &pass{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, next: shard.Next}
@@ -144,9 +145,9 @@ func (s *pass) row(ctx context.Context, e store.Entry) error {
 	return nil
 }
 
-// checkSchema returns an error if the log has migrated since the job's app was read:
-// the rows of a schema that is no longer read are removed some time later, so that a
-// scan of it misses events.
+// checkSchema returns an error if the log has migrated since the job's app was
+// read: the rows of a schema that is no longer read are removed some time
+// later, so that a scan of it misses events.
 func (s *pass) checkSchema(ctx context.Context) error {
 	now, err := s.Apps.App(ctx, s.app.ID)
 	if err == nil && now.Log.Generation != s.app.Log.Generation {
@@ -158,8 +159,8 @@ func (s *pass) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// pick adds an event with unknown objects to the batch. An error means that its row
-// is damaged.
+// pick adds an event with unknown objects to the batch. An error means that its
+// row is damaged.
 func (s *pass) pick(e store.Entry) error {
 	if e.Fault != nil {
 		return e.Fault
@@ -186,7 +187,8 @@ func (s *pass) fault(ctx context.Context, e store.Entry, err error) {
 		slog.String("reenrich", s.job.ID), slog.String("key", e.Key()), slog.Any("error", err))
 }
 
-// flush resolves the batch and publishes the events that have newly known objects.
+// flush resolves the batch and publishes the events that have newly known
+// objects.
 func (s *pass) flush(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil

@@ -1,6 +1,6 @@
 // Package taskqueue is a queue.Queue on Cloud Tasks. It is the only place that
-// knows Cloud Tasks. It keeps no data of its own; the tasks live in the queue that
-// the configuration names.
+// knows Cloud Tasks. It keeps no data of its own; the tasks live in the queue
+// that the configuration names.
 package taskqueue
 
 import (
@@ -30,14 +30,15 @@ type Config struct {
 	Queue string `env:"TASKS_QUEUE,required"`
 	// WorkerURL is the base URL of the worker; a task's path is appended to it.
 	WorkerURL string `env:"WORKER_URL,required"`
-	// ServiceAccount is the e-mail address of the account that tasks call the worker
-	// as, which must be allowed to invoke it. Without one a task carries no identity,
-	// which only a local worker accepts.
+	// ServiceAccount is the e-mail address of the account that tasks call the
+	// worker as, which must be allowed to invoke it. Without one a task carries
+	// no identity, which only a local worker accepts.
 	ServiceAccount string `env:"TASKS_SERVICE_ACCOUNT"`
-	// Audience is the audience of the identity token. Default: WorkerURL, which is
-	// what Cloud Run wants; Cloud Tasks' own default would include the path.
+	// Audience is the audience of the identity token. Default: WorkerURL, which
+	// is what Cloud Run wants; Cloud Tasks' own default would include the path.
 	Audience string `env:"TASKS_AUDIENCE"`
-	// Header is sent with every task. The local stack passes its worker's token here.
+	// Header is sent with every task. The local stack passes its worker's token
+	// here.
 	Header map[string]string
 }
 
@@ -64,8 +65,8 @@ type Client struct {
 
 var _ queue.Queue = (*Client)(nil)
 
-// Open makes a client; the first task connects. The error names what is wrong with
-// the configuration or the credentials.
+// Open makes a client; the first task connects. The error names what is wrong
+// with the configuration or the credentials.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open the task queue: %w", err)
@@ -85,8 +86,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// New returns the queue of a configuration, which must be valid, on a client that
-// the caller closes.
+// New returns the queue of a configuration, which must be valid, on a client
+// that the caller closes.
 func New(client *cloudtasks.Client, cfg Config) queue.Queue { return tasks{client, cfg} }
 
 // tasks is a queue on Cloud Tasks.
@@ -98,9 +99,10 @@ type tasks struct {
 // maxWait bounds a Create whose context has no deadline, retries included.
 const maxWait = 20 * time.Second
 
-// retry repeats the call, which the client library never does because the task may
-// have been created. Our tasks are named, so a second attempt creates no second
-// task. ResourceExhausted is a quota of requests, which a wait cures too.
+// retry repeats the call, which the client library never does because the task
+// may have been created. Our tasks are named, so a second attempt creates no
+// second task. ResourceExhausted is a quota of requests, which a wait cures
+// too.
 var retry = gax.WithRetry(func() gax.Retryer {
 	return gax.OnCodes([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.ResourceExhausted},
 		gax.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2})

@@ -103,8 +103,8 @@ func TestTaskReachesTheWorkerOnce(t *testing.T) {
 	}
 }
 
-// scripted is a Cloud Tasks server that answers CreateTask with the given codes in
-// turn, and then OK.
+// scripted is a Cloud Tasks server that answers CreateTask with the given codes
+// in turn, and then OK.
 type scripted struct {
 	cloudtaskspb.UnimplementedCloudTasksServer
 	mu       sync.Mutex
