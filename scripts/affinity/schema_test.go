@@ -88,7 +88,7 @@ func TestSchemaJourney(t *testing.T) {
 		t.Fatal("u0 has no affinities, so nothing is compared")
 	}
 	for _, c := range []schemaStepTest{
-		{"status", cli.ExitOK, []string{"the log is read from narrow; narrow is written, values as json\n", "next: affinity schema start --to wide "}},
+		{"status", cli.ExitOK, []string{"the log is read from narrow; narrow is written, encoding json\n", "next: affinity schema start --to wide "}},
 		{"backfill", cli.ExitFailed, []string{"schema backfill: No move is under way: `affinity schema start --to wide` comes first"}},
 		{"drop --schema narrow", cli.ExitFailed, []string{"Reads use narrow"}},
 
@@ -111,7 +111,7 @@ func TestSchemaJourney(t *testing.T) {
 		{"drop --schema wide", cli.ExitFailed, []string{"Reads use wide"}},
 		{"drop --schema narrow", cli.ExitOK, []string{"narrow is dropped: 21 rows removed in "}},
 		{"rollback", cli.ExitFailed, []string{"No move is under way"}},
-		{"status", cli.ExitOK, []string{"the log is read from wide; wide is written, values as json\n", "ended with the drop of the old schema\n", "21 rows removed", "next: affinity schema start --to narrow "}},
+		{"status", cli.ExitOK, []string{"the log is read from wide; wide is written, encoding json\n", "ended with the drop of the old schema\n", "21 rows removed", "next: affinity schema start --to narrow "}},
 
 		{"start --to narrow", cli.ExitOK, nil},
 		{"backfill", cli.ExitOK, []string{"21 rows copied"}},

@@ -219,7 +219,7 @@ func (a Migration) Status() string {
 	if len(a.Written) != 1 {
 		verb = "are"
 	}
-	fmt.Fprintf(&b, "the log is read from %s; %s %s written, values as %s\n", cli.Printable(a.Read),
+	fmt.Fprintf(&b, "the log is read from %s; %s %s written, encoding %s\n", cli.Printable(a.Read),
 		cli.Printable(strings.Join(a.Written, " and ")), verb, cli.Printable(a.Encoding))
 	if a.SettlesInMs > 0 {
 		fmt.Fprintf(&b, "every instance follows in %.1f s\n", float64(a.SettlesInMs)/1000)
