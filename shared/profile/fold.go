@@ -93,12 +93,14 @@ func (f *folder) foldUnfolded(ctx context.Context, app config.App, computations 
 	_ = g.Wait() // it returns no error
 }
 
-// logFailure logs that a history was not folded.
+// logFailure logs that a history was not folded. A fold that was cancelled with
+// its job, such as a superseded recompute, is not a failure.
 func (f *folder) logFailure(ctx context.Context, appID, token string, err error) {
-	if err != nil {
-		f.counters.FoldFaults.Add(1)
-		f.log.LogAttrs(ctx, slog.LevelWarn, "history is not folded", slog.String("app", appID), slog.String("user", token), slog.Any("error", err))
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return
 	}
+	f.counters.FoldFaults.Add(1)
+	f.log.LogAttrs(ctx, slog.LevelWarn, "history is not folded", slog.String("app", appID), slog.String("user", token), slog.Any("error", err))
 }
 
 // foldAfterRefresh folds once, however many events there are: messages wait for
