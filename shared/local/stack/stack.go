@@ -136,7 +136,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	s.startScheduler(privateURL+workerPath+"/nightly", authorization)
 	public, err := net.Listen("tcp", address(o.Addr))
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", o.Addr, err)
+		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
 	s.serve(public, publicFunctions(b, pubsub.addr))
