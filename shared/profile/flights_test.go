@@ -15,9 +15,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// TestMessagesShareRefreshes sends many messages of few users at once
-// through one engine. What is acknowledged must be in the next read, and the
-// refreshes must be far fewer than the messages.
+// TestMessagesShareRefreshes sends many messages of few users at once through
+// one engine. The next read counts every acknowledged event, and there are far
+// fewer refreshes than messages.
 func TestMessagesShareRefreshes(t *testing.T) {
 	const senders, each = 40, 15
 	users := []string{"u", "v"}
@@ -70,8 +70,8 @@ func TestMessagesShareRefreshes(t *testing.T) {
 	t.Logf("%d refreshes for %d messages", tickets.Load(), senders*each)
 }
 
-// TestFailedRefreshFailsAllItsMessages: none of their messages may be
-// acknowledged, and the next one must find nothing stuck.
+// When a refresh fails, none of its messages is acknowledged, and the next
+// message is not blocked.
 func TestFailedRefreshFailsAllItsMessages(t *testing.T) {
 	var failing atomic.Bool
 	b := newFixture(t, 90, plain)
@@ -101,8 +101,8 @@ func TestFailedRefreshFailsAllItsMessages(t *testing.T) {
 	}
 }
 
-// A message that is given up while it waits to refresh for others takes none of
-// them along.
+// A message that is canceled while it leads the next flight does not fail the
+// messages that share it.
 func TestCancelledMessageStopsNoOther(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	e := s.neverFolding()

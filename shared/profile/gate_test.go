@@ -10,21 +10,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// verdict is what becomes of a request to Bigtable.
+// verdict is what the gate does with a request to Bigtable.
 type verdict int
 
 const (
 	proceed verdict = iota
 	crash           // the process dies before the request is sent
-	lose            // the request is carried out, its answer does not arrive
+	lose            // the request is executed, its answer does not arrive
 )
 
-// actor is one process at work. It stops before each of its requests until the
-// scheduler lets it go on, so that a test decides how processes interleave.
+// actor is a process. It stops before each request until the test lets it
+// continue, so that the test decides how processes interleave.
 type actor struct {
 	name    string
 	arrived chan string // the request's method
-	before  string      // the request it stands before; empty: ended (of a stage)
+	before  string      // the request it stands before; empty: it has ended
 	verdict chan verdict
 	ended   chan struct{}
 	err     error
@@ -32,15 +32,15 @@ type actor struct {
 
 type actorKey struct{}
 
-// onlooker is in the context of a process that is never stopped and whose writes
-// are refused: it sees what a client would see and changes nothing.
+// onlooker marks the context of a process that never stops and whose writes are
+// refused. It sees what a client would see, and changes nothing.
 type onlooker struct{}
 
 func newActor(name string) *actor {
 	return &actor{name: name, arrived: make(chan string), verdict: make(chan verdict), ended: make(chan struct{})}
 }
 
-// run lets the actor work until its first request.
+// run starts the actor, which stops before its first request.
 func (a *actor) run(do func(context.Context) error) {
 	go func() {
 		defer close(a.ended)
@@ -70,8 +70,8 @@ func gateUnary(ctx context.Context, method string, req, reply any, cc *grpc.Clie
 		if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
 			return err
 		}
-		// Row transactions are tried again by the store; anything else ends here,
-		// like a process that dies after its request.
+		// The store retries row transactions. Any other request ends its
+		// process here.
 		if strings.HasSuffix(method, "/ReadModifyWriteRow") || strings.HasSuffix(method, "/CheckAndMutateRow") {
 			return status.Error(codes.Unavailable, "answer lost by the test")
 		}
@@ -99,7 +99,7 @@ func gateStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn,
 	return stream, err
 }
 
-// mute is a stream whose request is carried out and whose answer is lost.
+// mute is a stream whose request is executed and whose answer is lost.
 type mute struct{ grpc.ClientStream }
 
 func (m mute) RecvMsg(msg any) error {

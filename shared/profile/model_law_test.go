@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// exact holds a read, and a computation past the stored profile, to the sum over
-// what the log holds.
+// exact checks that a read, and a computation that ignores the stored profile,
+// equal the sum over the log.
 func (w *simulation) exact(when string) {
 	app := w.app()
 	row, err := w.store.ReadUser(ctx, w.appID, "u")
@@ -49,9 +49,9 @@ func (w *simulation) exact(when string) {
 	}
 }
 
-// checkNoOrphans checks that the manifest names every block. The blocks of a fold
-// that has announced itself stay for as long as its announcement does, even if
-// its process died.
+// checkNoOrphans checks that the manifest names every block. The blocks of a
+// fold that has announced itself stay for as long as its announcement does,
+// even if its process died.
 func (w *simulation) checkNoOrphans() {
 	row, err := w.store.ReadUser(ctx, w.appID, "u")
 	if err != nil {
@@ -68,10 +68,10 @@ func (w *simulation) checkNoOrphans() {
 	}
 }
 
-// check reads the user as a client would, now, while others are at work, and
-// holds the answer to the law: every acknowledged event counts, and none that
-// was deleted or never sent. The read stores nothing, for it is not one of the
-// processes whose interleaving is the test's subject.
+// check reads the user as a client would, while processes are at work. It
+// checks that every acknowledged event counts, and no event that was deleted or
+// never sent. The read stores nothing, because it is not one of the processes
+// that the test interleaves.
 func (w *simulation) check(when string) {
 	app := w.app()
 	got := w.peek(app)
@@ -95,7 +95,7 @@ func (w *simulation) check(when string) {
 	}
 }
 
-// peek reads without storing: it stops what the engine would write.
+// peek reads without storing: the gate refuses its writes.
 func (w *simulation) peek(app config.App) profile.Result {
 	got, err := w.engine.Read(context.WithValue(context.Background(), actorKey{}, onlooker{}), app, "u", 0)
 	if err != nil {
@@ -108,8 +108,8 @@ func (w *simulation) isPending(n int) bool {
 	return slices.ContainsFunc(w.pending, func(m message) bool { return slices.Contains(m.events, n) })
 }
 
-// reference is the sum over some events. One that was resolved in two ways
-// counts for both, or for neither.
+// reference returns the sum over some events. With both, an event with two
+// resolutions counts for each of them, else for neither.
 func (w *simulation) reference(app config.App, now int64, counts func(int) bool, both bool) affinity.Profile {
 	var events []affinity.Event
 	for n, e := range w.events {

@@ -27,11 +27,12 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// campaign makes the model test longer: go test ./shared/profile -run Model -campaign 5000
+// campaign makes the model test longer: go test ./shared/profile -run Model
+// -campaign 5000
 var campaign = flag.Int("campaign", 60, "how many random histories TestModel runs")
 
-// simulation is one random history: an app with one user, processes that work on
-// that user, and the events that a profile must and may count.
+// simulation is one random history: an app with one user, processes that work
+// on that user, and the events that a profile must and may count.
 type simulation struct {
 	t      *rapid.T
 	store  *store.Store
@@ -54,8 +55,8 @@ type simulation struct {
 	maxDelete int64                   // the newest deletion that was begun
 }
 
-// message holds events, by index, as the catalog resolved them when it was made.
-// Every delivery of it is the same.
+// message holds events, by index, with the resolution of one state of the
+// catalog. All deliveries of a message are equal.
 type message struct {
 	events  []int
 	catalog int
@@ -110,8 +111,8 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	return w
 }
 
-// value is what an event counts for under one state of the catalog: of two
-// events in three it never changes.
+// value returns the value that an event counts for under one state of the
+// catalog. For two events in three it never changes.
 func value(n, catalog int) string {
 	if n%3 > 0 {
 		catalog = 0
@@ -119,8 +120,7 @@ func value(n, catalog int) string {
 	return fmt.Sprintf("c%d.%d", n%3, catalog)
 }
 
-// process is an engine of a process of its own: actors share nothing but the
-// store.
+// process returns the engine of a new process. Processes share only the store.
 func (w *simulation) process() *profile.Engine {
 	e := profile.New(w.store, w.apps, config.NewCached(w.cache(), 0), func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
 	e.SetLimits(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
@@ -143,7 +143,7 @@ func (w *simulation) app() config.App {
 	return app
 }
 
-// step lets one thing happen.
+// step takes one random step.
 func (w *simulation) step() {
 	kind := rapid.SampledFrom([]string{"go on", "go on", "go on", "go on", "go on", "go on", "message", "message", "redeliver", "import",
 		"read", "fold", "round", "delete", "purge", "strategy", "time", "damage", "move", "move", "task", "task", "task"}).Draw(w.t, "step")
@@ -211,7 +211,7 @@ func (w *simulation) round(ctx context.Context, app config.App, o profile.Recomp
 	return err
 }
 
-// damage spoils a block, or loses it.
+// damage corrupts or deletes a block.
 func (w *simulation) damage() {
 	blocks := w.blocks()
 	if len(blocks) == 0 {
@@ -237,8 +237,7 @@ func (w *simulation) blocks() []history.BlockID {
 	return ids
 }
 
-// deliver starts a process on a message. An event of an earlier time than an
-// answered deletion does not exist any more.
+// deliver starts a process on a message.
 func (w *simulation) deliver(m message, bulk bool) {
 	events := make([]store.LogEvent, len(m.events))
 	for i, n := range m.events {
@@ -279,13 +278,14 @@ func (w *simulation) start(name string, do func(context.Context) error) {
 	}
 }
 
-// awaits tells whether an actor has come to its next request, or has ended.
+// arrived waits until an actor stands before its next request, and returns
+// false if it has ended.
 func (w *simulation) arrived(a *actor) bool {
 	select {
 	case <-a.arrived:
 		return true
 	case <-a.ended:
-		// The errors of the test's own doing, even those of answers lost too often.
+		// Errors that the test causes are expected.
 		if c := grpcCode(a.err); a.err != nil && !errors.Is(a.err, profile.ErrSchemaChanged) && c != codes.FailedPrecondition && c != codes.Unavailable {
 			w.t.Fatalf("%s: %v", a.name, a.err)
 		}
@@ -302,7 +302,7 @@ func (w *simulation) advance(i int, v verdict) {
 	w.check("after a step")
 }
 
-// finish lets everything come to its end and compares with the log itself.
+// finish runs all processes to their end and compares profiles with the log.
 func (w *simulation) finish() {
 	for len(w.working) > 0 {
 		w.advance(rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor"), proceed)

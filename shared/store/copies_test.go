@@ -35,7 +35,7 @@ func entries(t *testing.T, l store.Log, n schema.Name) []string {
 	return all
 }
 
-// A copy never hides or adds to what is appended, before it or after, and is
+// A copy never hides an appended row or adds to it, before or after, and is
 // there where nothing was.
 func testCopiesStayBelow(t *testing.T, s fixture) {
 	ctx, n := context.Background(), s.layout.Read
@@ -120,8 +120,8 @@ func (s *ordered) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// Every row lies in the schema that is read before it lies in another: who finds
-// it in another alone knows that it is not on its way.
+// Every row lies in the schema that is read before it lies in another: who
+// finds it in another alone knows that it is not on its way.
 func TestReadSchemaIsWrittenFirst(t *testing.T) {
 	for read, want := range map[schema.Name][]string{
 		schema.Wide:   {store.TableEvents, store.TableEvents, store.TableEventsNarrow, store.TableEventsNarrow},
@@ -143,7 +143,7 @@ func TestReadSchemaIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// Stretches are cut between users and within one, in either schema.
+// Ranges begin and end between users and within one, in either schema.
 func testRanges(t *testing.T, s fixture) {
 	ctx := context.Background()
 	var events []store.LogEvent

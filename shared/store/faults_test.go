@@ -18,8 +18,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
-// loss loses the answers to row transactions and mutations, which are carried
-// out.
+// loss loses the answers to row transactions and mutations, after they were
+// executed.
 type loss struct {
 	left   atomic.Int64
 	giveUp func() // if set, called with each
@@ -60,8 +60,8 @@ func testLostAnswers(t *testing.T, s fixture, l *loss) {
 		t.Errorf("manifest %x, want version 5, which was swapped in", row.Manifest)
 	}
 	l.left.Store(1)
-	// The ticket is still the newest: it is the fold's own manifest that is set once
-	// more.
+	// The ticket is still the newest: it is the fold's own manifest that is set
+	// once more.
 	if done, err := s.CommitFold(ctx, app, "u", 2, manifest(6)); !done || err != nil {
 		t.Errorf("commit: %v, %v; want true", done, err)
 	}

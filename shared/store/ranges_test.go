@@ -18,7 +18,7 @@ import (
 
 const lastMS = int64(253402300799999) // the end of the year 9999
 
-// testUserRanges holds Read to what ranges mean, whatever they are.
+// testUserRanges checks Read with random ranges.
 func testUserRanges(t *testing.T, s fixture) {
 	ctx, users := context.Background(), []string{"u+", "u", "u0"} // in the order of keys
 	times := []int64{0, 1, 2, lastMS}

@@ -16,7 +16,8 @@ import (
 type fixture struct {
 	*store.Store
 	client *bigtable.Client
-	// collects: the store itself drops what is superseded, and the server nothing.
+	// collects reports that the server drops superseded cells when a cell is
+	// written.
 	collects bool
 	layout   schema.Layout
 }
@@ -54,8 +55,7 @@ func TestOfficialEmulator(t *testing.T) {
 	testLogs(t, open)
 }
 
-// testStore holds a store to what it promises on every Bigtable. open returns an
-// empty one.
+// testStore checks a store on any Bigtable. open returns an empty one.
 func testStore(t *testing.T, open func(*testing.T) fixture) {
 	for _, test := range []struct {
 		name string
@@ -81,8 +81,8 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 	}
 }
 
-// testLogs holds the log to the same in every layout. How user rows are collected
-// is nothing to it.
+// testLogs checks the log in every layout. It does not depend on how user rows
+// are collected.
 func testLogs(t *testing.T, open func(*testing.T) fixture) {
 	for name, layout := range layouts() {
 		t.Run(name, func(t *testing.T) { testLog(t, layout, open) })
@@ -102,7 +102,7 @@ func layouts() map[string]schema.Layout {
 	return all
 }
 
-// testLog holds a log to what it promises in every layout.
+// testLog checks the log in one layout.
 func testLog(t *testing.T, layout schema.Layout, open func(*testing.T) fixture) {
 	for _, test := range []struct {
 		name string

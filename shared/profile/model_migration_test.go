@@ -20,17 +20,16 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// moves is what a simulation knows of the moves of its app's log.
+// moves is the state of the migrations of a simulation's log.
 type moves struct {
 	mover *migration.Migrator
 	tasks []queue.Task // in the queue, in order
 	names map[string]bool
-	// configs are all that the app's configuration has ever been; a cached read may
-	// still return that of floor and any later one.
+	// configs are all configurations that the app has had. A cached read may
+	// return the one at floor or any later one.
 	configs []config.App
 	floor   int
-	// settled: twice the time that a configuration is cached has passed since it
-	// changed.
+	// settled reports that the last change of the configuration has propagated.
 	settled   bool
 	processes int
 }
@@ -44,7 +43,7 @@ func (w *simulation) newMoves() {
 	w.mover.SetPauses(0, 0)
 }
 
-// Create is the queue of the moves' tasks.
+// Create adds a task to the queue of the migration.
 func (w *simulation) Create(_ context.Context, t queue.Task) error {
 	if !w.names[t.Name] {
 		w.names[t.Name] = true
@@ -53,7 +52,8 @@ func (w *simulation) Create(_ context.Context, t queue.Task) error {
 	return nil
 }
 
-// ahead begins a history in the middle of a move, with some events in the log.
+// ahead starts a history in the middle of a migration, with some events in the
+// log.
 func (w *simulation) ahead() {
 	steps := rapid.IntRange(0, 6).Draw(w.t, "steps ahead")
 	for n := range min(steps, 3) {
@@ -73,15 +73,15 @@ func (w *simulation) ahead() {
 	}
 }
 
-// changed takes note of what the configuration has become.
+// changed records the app's new configuration.
 func (w *simulation) changed() {
 	if app := w.app(); len(w.configs) == 0 || !app.Log.Equal(w.configs[len(w.configs)-1].Log) || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion {
 		w.configs, w.settled = append(w.configs, app), false
 	}
 }
 
-// stale is the cache of a process: as it was when the process began, for as long
-// as it may be.
+// stale is the cache of a process. It keeps the configuration of the process's
+// start for as long as a cache may.
 type stale struct {
 	config.Store
 	w    *simulation
@@ -92,7 +92,7 @@ func (s stale) App(context.Context, string) (config.App, error) {
 	return s.w.configs[max(s.born, s.w.floor)], nil
 }
 
-// cache is that of a new process: every other one is out of date.
+// cache returns the cache of a new process. Every second one is out of date.
 func (w *simulation) cache() config.Store {
 	if w.processes++; w.processes%2 == 0 {
 		return w.apps
@@ -100,8 +100,9 @@ func (w *simulation) cache() config.Store {
 	return stale{w.apps, w, len(w.configs) - 1}
 }
 
-// settle lets the time pass after which the configuration is in force everywhere:
-// caches have expired, and every process that read one has made its next request.
+// settleConfig lets the time pass after which the configuration has propagated:
+// caches have expired, and every process that read one has made its next
+// request.
 func (w *simulation) settleConfig() {
 	w.floor = len(w.configs) - 1
 	for _, a := range slices.Clone(w.working) {
@@ -112,7 +113,7 @@ func (w *simulation) settleConfig() {
 	w.settled = true
 }
 
-// move takes a step of a move that may be taken, once the last one has settled.
+// move takes a permitted step of a migration, once the last one has propagated.
 func (w *simulation) move(give bool) {
 	if !w.settled {
 		w.settleConfig()
@@ -158,8 +159,8 @@ func (w *simulation) take(st migration.Status, step string) {
 	w.changed()
 }
 
-// task starts a process on a task of the migration's queue. A task that fails stays
-// in the queue.
+// task starts a process on a task of the migration's queue. A task that fails
+// stays in the queue.
 func (w *simulation) task(i int) {
 	t := w.tasks[i]
 	w.start("task "+t.Path+string(t.Body), func(ctx context.Context) error {
@@ -182,7 +183,7 @@ func (w *simulation) task(i int) {
 	})
 }
 
-// work carries out all tasks there are, undisturbed.
+// work runs all tasks, one after the other.
 func (w *simulation) work() {
 	for len(w.tasks) > 0 {
 		w.task(0)
@@ -192,8 +193,7 @@ func (w *simulation) work() {
 	}
 }
 
-// finishMove brings the move that is under way to its end, and holds every state
-// on the way to the law.
+// finishMove completes the running migration and checks every state on the way.
 func (w *simulation) finishMove() {
 	w.work()
 	for range 12 {
@@ -215,7 +215,8 @@ func (w *simulation) finishMove() {
 	w.t.Fatalf("the move does not come to an end: %+v", w.app().Move)
 }
 
-// bothAlike holds a verified move to its word.
+// bothAlike checks that both schemas of a verified migration hold the same
+// rows.
 func (w *simulation) bothAlike(st migration.Status) {
 	from, to := w.rows(st.Move.From), w.rows(st.Move.To)
 	if !slices.Equal(from, to) {
@@ -223,7 +224,7 @@ func (w *simulation) bothAlike(st migration.Status) {
 	}
 }
 
-// rows are the events of one schema in the window that no tombstone covers.
+// rows returns the events of one schema that are in the window and not deleted.
 func (w *simulation) rows(n schema.Name) []string {
 	row, err := w.store.ReadUser(ctx, w.appID, "u")
 	if err != nil {
