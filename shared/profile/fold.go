@@ -275,7 +275,8 @@ func (f *folder) announce(ctx context.Context, appID string, u *user, base histo
 
 // packGaps packs the events of the gaps before a place into blocks. It returns
 // the manifest that commits them, and how much of the events it has packed.
-func (f *folder) packGaps(ctx context.Context, app config.App, u *user, base history.Manifest, gaps []history.Range, until history.Pos, maxEvents int) (history.Manifest, extent, error) {
+func (f *folder) packGaps(ctx context.Context, app config.App, u *user, base history.Manifest,
+	gaps []history.Range, until history.Pos, maxEvents int) (history.Manifest, extent, error) {
 	mergeable, err := f.readMergeable(ctx, app.ID, u.token, base, gaps)
 	if err != nil {
 		return history.Manifest{}, none, err
