@@ -207,7 +207,7 @@ func (a *appTool) encodingCommand() *cobra.Command {
 }
 
 func checkID(id string) error {
-	if !auth.ValidAppID(id) {
+	if !config.ValidAppID(id) {
 		return fmt.Errorf("app id %q: must be 1 to 64 letters, digits, - and _", id)
 	}
 	return nil

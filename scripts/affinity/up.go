@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -145,7 +145,7 @@ func parseApp(text string) (upApp, error) {
 	switch {
 	case !ok:
 		return upApp{}, cli.Usagef("--app %q must be ID:KEY", text)
-	case !auth.ValidAppID(id):
+	case !config.ValidAppID(id):
 		return upApp{}, cli.Usagef("--app %q: the id must be 1 to 64 letters, digits, - and _", text)
 	case key == "":
 		return upApp{}, cli.Usagef("--app %q: the key must not be empty", text)

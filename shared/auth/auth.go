@@ -89,7 +89,7 @@ func (a *Authenticator) AppAt(ctx context.Context, host, appID, key string, anyO
 // is empty. It returns ErrCredentials or ErrForbidden if the key does not permit
 // the request. Any other error is a fault of the configuration's store.
 func (a *Authenticator) App(ctx context.Context, appID, key string, anyOf ...string) (config.App, error) {
-	if !ValidAppID(appID) || key == "" {
+	if !config.ValidAppID(appID) || key == "" {
 		return config.App{}, ErrCredentials
 	}
 	// Always look up both, at the same time. Then an unknown app cannot be told

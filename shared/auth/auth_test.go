@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/auth"
@@ -183,24 +182,6 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("got %q, %q; want %q, %q", app, key, tt.app, tt.key)
 			}
 		})
-	}
-}
-
-func TestValidAppID(t *testing.T) {
-	for id, want := range map[string]bool{
-		"":                      false,
-		"demo":                  true,
-		"A-9_z":                 true,
-		strings.Repeat("x", 64): true,
-		strings.Repeat("x", 65): false,
-		"a,b":                   false,
-		"a b":                   false,
-		"a\n":                   false,
-		"é":                     false,
-	} {
-		if got := auth.ValidAppID(id); got != want {
-			t.Errorf("ValidAppID(%q) = %v, want %v", id, got, want)
-		}
 	}
 }
 

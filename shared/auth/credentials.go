@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/affinityengine/affinity/shared/config"
 )
 
 // Names of the credentials, as headers and as query parameters.
@@ -42,9 +40,6 @@ func parameter(query url.Values, name string) string {
 	}
 	return ""
 }
-
-// ValidAppID reports whether s has the form of an app id: 1 to 64 of [A-Za-z0-9_-].
-func ValidAppID(s string) bool { return config.ValidAppID(s) }
 
 // Hash returns what is stored of a key: its SHA-256 in lower-case hex. Keys are
 // random and long, so a slow hash is not needed.

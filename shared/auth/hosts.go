@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
+
+	"github.com/affinityengine/affinity/shared/config"
 )
 
 // Hosts maps each customer's own host to the one app that it serves. Every other
@@ -20,7 +22,7 @@ func (h *Hosts) UnmarshalText(text []byte) error {
 	}
 	hosts := make(Hosts, len(given))
 	for host, app := range given {
-		if host == "" || !ValidAppID(app) {
+		if host == "" || !config.ValidAppID(app) {
 			return fmt.Errorf("customers' hosts: %q serves app %q: want a host name and an app id", host, app)
 		}
 		hosts[strings.ToLower(host)] = app

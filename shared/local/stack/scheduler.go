@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/googleapis/gax-go/v2"
 )
 
 const (
@@ -25,14 +27,14 @@ type scheduler struct {
 
 // run calls until the context ends.
 func (s scheduler) run(ctx context.Context) {
-	for wait(ctx, nextNight(s.now()).Sub(s.now())) {
+	for gax.Sleep(ctx, nextNight(s.now()).Sub(s.now())) == nil {
 		for try := 1; ; try++ {
 			err := s.call(ctx)
 			if err == nil || ctx.Err() != nil {
 				break
 			}
 			s.log.LogAttrs(ctx, slog.LevelError, "nightly round failed", slog.Int("try", try), slog.Any("error", err))
-			if try == schedulerTries || !wait(ctx, schedulerPause) {
+			if try == schedulerTries || gax.Sleep(ctx, schedulerPause) != nil {
 				break
 			}
 		}
@@ -47,18 +49,6 @@ func nextNight(now time.Time) time.Time {
 		night = night.AddDate(0, 0, 1)
 	}
 	return night
-}
-
-// wait waits, and reports whether the context is still alive at the end.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // startScheduler has the worker's nightly round called every night.
