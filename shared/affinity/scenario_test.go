@@ -61,7 +61,7 @@ func (st *story) play(t *testing.T, d *datadriven.TestData) (string, error) {
 		st.profile = st.profile.At(now)
 		holds := "holds\n"
 		if max(now, st.profile.Anchor) >= st.profile.Until {
-			holds = "out of date: to be computed anew\n"
+			holds = "out of date: to be recomputed\n"
 		}
 		return holds + format(st.profile), err
 	case "scaled":

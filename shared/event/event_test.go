@@ -96,7 +96,7 @@ func TestMessagesQuoteNoClientData(t *testing.T) {
 	}
 }
 
-// Whoever appends to one event's list or JSON must not write into the next one.
+// An append to one event's list or JSON must not write into the next event.
 func TestEventsOfABatchDoNotOverlap(t *testing.T) {
 	body := []byte(`{"events":[` + goodEvent + `,` + goodEvent + `]}`)
 	events, err := event.DecodeBatch(body, event.Rules{Now: receipt})

@@ -30,8 +30,8 @@ func TestPosOrder(t *testing.T) {
 	}
 }
 
-// holds tells whether a place is in a range, told without what the package has
-// for it.
+// holds reports whether a range contains a position, computed without the
+// package's own methods.
 func holds(r history.Range, p history.Pos) bool { return r.From.Compare(p) <= 0 && p.Compare(r.To) < 0 }
 
 func TestManifestCoverage(t *testing.T) {
