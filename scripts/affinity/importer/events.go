@@ -124,7 +124,8 @@ func (im *Importer) chunks(src *Source, m *meter, handle func(*chunk) error) err
 	}
 }
 
-// send sends the lines from first up to end, in halves if the engine finds them too large.
+// send sends the lines from first up to end, in halves if the engine finds them
+// too large.
 func (c *chunk) send(ctx context.Context, to *client.Client, index string, first, end int) error {
 	stop := len(c.body)
 	if end < len(c.starts) {
