@@ -12,13 +12,13 @@ import (
 
 func init() { function.Register("Catalog", open) }
 
-// Settings are the variables that the function reads.
+// Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
 }
 
-// Backends are what the function works with.
+// Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
 	Auth *auth.Authenticator

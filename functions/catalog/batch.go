@@ -10,8 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// apply runs a batch. If two batches change one object at the same time, the later
-// write stays, as a whole.
+// apply applies a batch to an index. If two batches change one object at the same
+// time, the later write replaces the whole object.
 func (h handler) apply(ctx context.Context, app, index string, actions []catalog.Action) error {
 	settings, err := h.Config.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
@@ -40,7 +40,8 @@ func (h handler) apply(ctx context.Context, app, index string, actions []catalog
 	return h.Store.DeleteObjects(ctx, app, index, plan.Remove)
 }
 
-// records reads the records of some objects. Those that do not exist are absent.
+// records returns the records of some objects by ID, without those that do not
+// exist.
 func (h handler) records(ctx context.Context, app, index string, ids []string) (map[string][]byte, error) {
 	refs := make([]store.ObjectRef, len(ids))
 	for i, id := range ids {

@@ -1,6 +1,6 @@
-// Package catalog is the public function that takes a customer's objects and
-// index settings in. Objects lie in the table objects beside the filters that
-// they give under the settings; settings lie in Firestore.
+// Package catalog is the public function for the objects and settings of an index.
+// Objects are stored in the table objects, with the filters that they have under
+// the settings. Settings are stored in Firestore.
 package catalog
 
 import (
@@ -20,7 +20,7 @@ import (
 
 type handler struct{ Backends }
 
-// New is the function over its backends.
+// New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
@@ -33,7 +33,7 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
-// tenant is the app and the index that a request names.
+// tenant returns the app and the index that a request names.
 func (h handler) tenant(r *http.Request, anyOf ...string) (config.App, string, error) {
 	app, err := h.Auth.Tenant(r, anyOf...)
 	if err != nil {
@@ -46,8 +46,8 @@ func (h handler) tenant(r *http.Request, anyOf ...string) (config.App, string, e
 	return app, index, nil
 }
 
-// taskID answers clients that wait for a task: writes are done before they are
-// answered, so that any number stands for a finished one.
+// taskID is the ID of a task for clients that wait for it. A write is finished
+// before its answer, so every ID is that of a finished task.
 func taskID(now time.Time) int64 { return now.UnixMilli() }
 
 func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
@@ -80,7 +80,7 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now())})
 }
 
-// neededACLs is what a key must hold, all of it, for the actions of a batch.
+// neededACLs returns the rights that a key needs for the actions of a batch.
 func neededACLs(actions []catalog.Action) []string {
 	var add, remove bool
 	for _, a := range actions {

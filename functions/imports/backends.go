@@ -15,13 +15,13 @@ import (
 
 func init() { function.Register("Imports", open) }
 
-// Settings are the variables that the function reads.
+// Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
 }
 
-// Backends are what the function works with.
+// Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
 	Auth     *auth.Authenticator

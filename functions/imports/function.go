@@ -1,9 +1,9 @@
-// Package imports is the public function that takes history in: events of any
-// age, in bulk, one JSON object a line.
+// Package imports is the public function that imports history: events of any age,
+// one JSON object a line.
 //
-// It is apart from ingest so that a bulk load has its own instances and its own
-// way into Bigtable, and never delays a live event. It writes the log itself,
-// synchronously: when it has answered, the events count in every read.
+// It is separate from ingest so that a bulk load has its own instances and its own
+// Bigtable app profile, and cannot delay live events. It writes the log before it
+// answers: every read that begins after the answer counts the events.
 package imports
 
 import (
@@ -24,7 +24,7 @@ import (
 
 type handler struct{ Backends }
 
-// New is the function over its backends.
+// New returns the function over its backends.
 func New(b Backends) http.Handler {
 	rt := b.Router()
 	rt.Handle("POST /1/events/import", handler{b}.run)
@@ -55,7 +55,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	if n := len(enrich.Incomplete(events, objects)); n > 0 {
 		h.Metrics.UnknownObjects.Add(float64(n))
-		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "events imported whose objects the catalog does not all know", slog.String("app", app.ID),
+		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "imported events name objects that the catalog does not know", slog.String("app", app.ID),
 			slog.Int("events", len(events)), slog.Int("withUnknownObjects", n))
 	}
 	answer.Deleted = outcome.Deleted
@@ -68,7 +68,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-// decode takes the lines apart; what is refused is told by line.
+// decode decodes each line. The answer lists the lines that are refused.
 func decode(body []byte, rules event.Rules) ([]event.Event, api.ImportAnswer, error) {
 	answer := api.ImportAnswer{Refused: []api.RefusedLine{}}
 	var events []event.Event
@@ -98,6 +98,7 @@ func decode(body []byte, rules event.Rules) ([]event.Event, api.ImportAnswer, er
 	return events, answer, nil
 }
 
+// message is the reason for which a line is refused.
 func message(err error) string {
 	var refusal *event.Refusal
 	if errors.As(err, &refusal) {

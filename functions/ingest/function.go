@@ -1,9 +1,9 @@
-// Package ingest is the public function that takes events in.
+// Package ingest is the public function that accepts events.
 //
-// It authenticates, validates, resolves objects to filters, stamps the time of
-// receipt and publishes one message a request; process does the rest. It writes
-// nothing to the log. Refused events are counted in the table refused, because
-// a page's beacon never sees its answer.
+// It authenticates and validates a request, looks up the filters of its objects,
+// and publishes one message with the time of receipt. Function process writes the
+// events to the log. Refused requests are counted and kept in the table refused,
+// because a browser's sendBeacon does not read the answer.
 package ingest
 
 import (
@@ -26,7 +26,7 @@ import (
 
 type handler struct{ Backends }
 
-// New is the function over its backends.
+// New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
@@ -58,7 +58,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	resolving, cancel := context.WithTimeout(r.Context(), resolveTimeout)
 	defer cancel()
 	if m.Objects, err = h.Enricher.Resolve(resolving, app.ID, events); err != nil {
-		h.Log.LogAttrs(r.Context(), slog.LevelWarn, "the catalog cannot be read, process resolves the message",
+		h.Log.LogAttrs(r.Context(), slog.LevelWarn, "the catalog cannot be read: process resolves the message",
 			slog.String("app", app.ID), slog.Any("error", err))
 		m.Resolved, m.Objects = false, nil
 	}
@@ -69,12 +69,12 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteMessage(w, http.StatusOK, "OK")
 }
 
-// resolveTimeout is how long a client may wait for the catalog: some give up on
-// an answer after two seconds, and process can resolve as well.
+// resolveTimeout limits how long a client waits for the catalog. Some clients give
+// up after two seconds, and process can look up the filters instead.
 const resolveTimeout = time.Second
 
-// anyStored tells whether there is an event to keep: instantsearch events are
-// accepted for the clients that send them, and say nothing of a user's taste.
+// anyStored reports whether any event is to be kept. Events of type instantsearch
+// are accepted and not kept: they say nothing about what a user likes.
 func anyStored(events []event.Event) bool {
 	for i := range events {
 		if events[i].Type != event.InstantSearch {
@@ -84,13 +84,13 @@ func anyStored(events []event.Event) bool {
 	return false
 }
 
-// maxRecorded bounds what is kept of a refused event.
+// maxRecorded is how many bytes of a refused event are kept.
 const maxRecorded = 4 << 10
 
-// refuse counts a refusal for its app and passes it on.
+// refuse records a refused request for its app and returns the cause.
 func (h handler) refuse(ctx context.Context, app config.App, at time.Time, cause error) error {
 	status, reason := httpapi.Status(cause)
-	if status >= http.StatusInternalServerError || ctx.Err() != nil { // ours, or a client that went away
+	if status >= http.StatusInternalServerError || ctx.Err() != nil { // a fault of the engine, or the client has gone
 		return cause
 	}
 	refused := store.Refused{At: at, Reason: reason}
@@ -104,7 +104,7 @@ func (h handler) refuse(ctx context.Context, app config.App, at time.Time, cause
 	return cause
 }
 
-// recorded is a refused event as it can be kept: whole, or as text cut short.
+// recorded is what is kept of a refused event: the JSON, or its start as a string.
 func recorded(raw []byte) json.RawMessage {
 	if len(raw) == 0 || (len(raw) <= maxRecorded && json.Valid(raw)) {
 		return raw

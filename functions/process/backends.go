@@ -15,13 +15,13 @@ import (
 
 func init() { function.Register("Process", open) }
 
-// Settings are the variables that the function reads.
+// Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
 	Bus bus.Config
 }
 
-// Backends are what the function works with.
+// Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
 	Bus      *bus.Bus

@@ -1,10 +1,9 @@
 // Package process is the private function that Pub/Sub pushes accepted events to.
-// It has each message applied (see package apply), and logs and counts what became
-// of it.
+// Package apply applies each message. The function logs and counts the outcomes.
 //
-// A message is acknowledged once every read counts its events, or once it is
-// buried in the dead-letter topic with the reason. Any other outcome is an error,
-// and Pub/Sub delivers the message again. The function keeps no data.
+// A message is acknowledged once every read counts its events, or once it is in the
+// dead-letter topic with the reason. Any other outcome is an error, and Pub/Sub
+// delivers the message again. The function keeps no data.
 package process
 
 import (
@@ -31,7 +30,7 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
-// push takes a delivery of Pub/Sub. 204 acknowledges the message.
+// push handles a delivery of Pub/Sub. 204 acknowledges the message.
 func (h handler) push(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, bus.MaxPush)
 	if err != nil {
@@ -50,7 +49,7 @@ func (h handler) push(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// report logs and counts what became of a message.
+// report logs and counts the outcome of a message.
 func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Result) {
 	if result.Fate != "" {
 		h.Metrics.Messages.WithLabelValues(string(result.Fate)).Inc()

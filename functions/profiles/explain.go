@@ -16,8 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// explain answers why a profile is as it is, or empty. It reads the user's whole
-// log, and no block or stored score.
+// explain says why a profile has its scores, or why it is empty. It computes the
+// answer from all log events of the user, without blocks and the stored profile.
 func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	app, user, err := h.user(r, auth.Recommendation)
 	if err != nil {
@@ -26,7 +26,7 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	q := explain.Question{Facet: query.Get("facet"), Value: query.Get("value")}
 	if (q.Facet == "") != (q.Value == "") || query.Has("facet") != query.Has("value") || query.Has("facet") && q.Facet == "" {
-		return httpapi.Errorf(http.StatusUnprocessableEntity, "facet and value must be given both, and not be empty, or neither")
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "facet and value must be given together and must not be empty")
 	}
 	if q.Limit, err = positive(r, "limit", api.DefaultContributions); err != nil {
 		return err
@@ -53,9 +53,9 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, renderExplanation(user, q, x.Answer()))
 }
 
-// window settles under which configuration and as of when a user is explained:
-// those a read would be answered under now. What was stored by a machine whose
-// clock is ahead is answered as of its own time.
+// window sets the strategy and the instant of an explanation to those that a read
+// of the profile has now. A stored profile of a machine whose clock is ahead is
+// read as of its own time.
 func (h handler) window(ctx context.Context, app config.App, user string, q *explain.Question) error {
 	row, err := h.Store.ReadUser(ctx, app.ID, user)
 	if err != nil {
@@ -123,7 +123,7 @@ func renderScore(q explain.Question, s explain.Score) *api.ScoreExplanation {
 	return x
 }
 
-// byHalfLife names scores by their half-lives; nil where there is none.
+// byHalfLife maps half-lives, as text, to scores. It is nil without half-lives.
 func byHalfLife(days []int, scores []float64) map[string]float64 {
 	if len(days) == 0 {
 		return nil

@@ -1,6 +1,6 @@
-// Package profiles is the public function that answers with users' profiles,
-// explains them, and deletes users. Profiles live in the table users, computed
-// from the log where the stored one is no longer true.
+// Package profiles is the public function that serves users' profiles, explains
+// them, and deletes users. Profiles are stored in the table users. A profile that
+// is no longer valid is computed from the log when it is read.
 package profiles
 
 import (
@@ -21,7 +21,7 @@ import (
 
 type handler struct{ Backends }
 
-// New is the function over its backends.
+// New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
@@ -49,7 +49,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	}
 	decode := limit
 	if days != 0 {
-		decode = 0 // another half-life, another order: all must be seen
+		decode = 0 // all: another half-life sorts affinities differently
 	}
 	result, err := h.Profiles.Read(r.Context(), app, user, decode)
 	if err != nil {
@@ -65,7 +65,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, view)
 }
 
-// user is the app and the user that a request names.
+// user returns the app and the user that a request names.
 func (h handler) user(r *http.Request, anyOf ...string) (config.App, string, error) {
 	app, err := h.Auth.Tenant(r, anyOf...)
 	if err != nil {
@@ -92,12 +92,14 @@ func unknown(user string) error {
 	return httpapi.Errorf(http.StatusNotFound, "No profile: user token %q has no event within the retention", user)
 }
 
+// positive returns a query parameter that must be a positive integer, or absent if
+// the request has none.
 func positive(r *http.Request, name string, absent int) (int, error) {
 	values, given := r.URL.Query()[name]
 	if !given {
 		return absent, nil
 	}
-	n, err := strconv.Atoi(values[0]) // the largest int where the number is beyond it
+	n, err := strconv.Atoi(values[0]) // the largest int if the number is larger
 	if err != nil && !errors.Is(err, strconv.ErrRange) || n < 1 {
 		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "%s must be a positive integer", name)
 	}
@@ -137,8 +139,7 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-// decodeBatch reads {"userTokens":[...],"limit":N}; tokens named twice are
-// answered once.
+// decodeBatch reads {"userTokens":[...],"limit":N}, and drops repeated tokens.
 func decodeBatch(body []byte) ([]string, int, error) {
 	var in api.ProfilesRequest
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -200,8 +201,9 @@ func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// delete makes the user forgotten before it returns; the worker then removes
-// what is left of him in the log. Asking again after an error is harmless.
+// delete deletes a user: after it returns, no earlier event counts in any read. It
+// enqueues a task of worker that removes these events from the log. The client may
+// repeat the request after an error.
 func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, error) {
 	app, user, err := h.user(r, acl...)
 	if err != nil {
@@ -216,7 +218,7 @@ func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, erro
 		return "", time.Time{}, err
 	}
 	if err := h.Queue.Create(r.Context(), task); err != nil {
-		return "", time.Time{}, fmt.Errorf("order the purge of a deleted user: %w", err)
+		return "", time.Time{}, fmt.Errorf("enqueue the purge of a deleted user: %w", err)
 	}
 	return user, until, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 )
 
-// render is a profile as it is answered: at most limit affinities, `score` and
-// order by the half-life of that many days, or by the strategy's first.
+// render returns the answer for a profile, with at most limit affinities. days is
+// the half-life that scores and sorts them; 0 is the strategy's first.
 func render(user string, r profile.Result, limit, days int) (api.Profile, error) {
 	at := 0
 	if days != 0 {
@@ -50,6 +50,7 @@ func render(user string, r profile.Result, limit, days int) (api.Profile, error)
 	return view, nil
 }
 
+// listDays names the half-lives of a strategy in a message.
 func listDays(days []int) string {
 	if len(days) == 0 {
 		return "it has none"

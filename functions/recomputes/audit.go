@@ -1,7 +1,6 @@
 package recomputes
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,10 +13,11 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
-// auditTime is how long a request compares before it answers with what it has.
+// auditTime is the time after which an audit answers with the users it has
+// compared.
 const auditTime = time.Minute
 
-// audit compares profiles of a sample of users with the log.
+// audit compares the profiles of a sample of users with the log.
 func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
@@ -31,7 +31,7 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Past the cache, which may not know of a strategy that profiles are of already.
+	// The cached app may be older than the strategy of the stored profiles.
 	if app, err = h.Config.App(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
@@ -70,7 +70,7 @@ func renderAudit(r audit.Report) (api.Audit, error) {
 	return a, nil
 }
 
-// found is a side of a difference, nil if there is nothing.
+// found encodes one side of a difference, nil if that side has no value.
 func found(v any) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
@@ -78,25 +78,17 @@ func found(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// decodeAudit reads {"sample":N} or nothing at all.
+// decodeAudit reads {"sample":N}, or an empty body.
 func decodeAudit(body []byte) (int, error) {
-	if body = bytes.TrimSpace(body); len(body) == 0 {
-		return api.DefaultAuditSample, nil
-	}
-	if !json.Valid(body) {
-		return 0, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
-	}
-	var order api.AuditRequest
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&order); err != nil || body[0] != '{' {
-		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "The body must be empty or an object of no other key than sample, an integer")
-	}
+	var request api.AuditRequest
+	err := decodeBody(body, &request, "empty or an object with no other key than sample, an integer")
 	switch {
-	case order.Sample == nil:
+	case err != nil:
+		return 0, err
+	case request.Sample == nil:
 		return api.DefaultAuditSample, nil
-	case *order.Sample < 1 || *order.Sample > api.MaxAuditSample:
+	case *request.Sample < 1 || *request.Sample > api.MaxAuditSample:
 		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxAuditSample)
 	}
-	return *order.Sample, nil
+	return *request.Sample, nil
 }

@@ -1,7 +1,9 @@
-// Package recomputes is the public function by which whoever runs an app starts,
-// follows and cancels recomputes of all of its users' profiles and re-enrichments
-// of its log, moves the log between schemas, and has profiles compared with the
-// log. Jobs lie in Firestore; the worker carries them out.
+// Package recomputes is the public function for the operator of an app. It starts,
+// lists and cancels recomputes of the profiles and re-enrichments of the log,
+// migrates the log to another schema, and compares profiles with the log.
+//
+// Jobs are stored in Firestore, and function worker runs them. An audit runs
+// within its request.
 package recomputes
 
 import (
@@ -20,7 +22,7 @@ import (
 
 type handler struct{ Backends }
 
-// New is the function over its backends.
+// New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
@@ -30,8 +32,8 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST /1/recomputes/{id}/cancel", h.cancel)
 	rt.Handle("DELETE /1/recomputes/{id}", h.cancel)
 	rt.Handle("POST /1/audits", h.audit)
-	h.mountReenrich(rt)
-	h.mountSchema(rt)
+	h.registerReenrich(rt)
+	h.registerSchema(rt)
 	return rt
 }
 
@@ -49,7 +51,7 @@ func shards(j job.Job) api.Shards {
 	return api.Shards{Total: j.Totals.Shards, Done: j.Totals.Done, Failed: j.Totals.Failed}
 }
 
-// finished is when a job ended, nil if it has not.
+// finished is the time at which a job ended, or nil.
 func finished(j job.Job) *api.Time {
 	if j.FinishedAt.IsZero() {
 		return nil
@@ -67,29 +69,31 @@ func (h handler) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var order api.RecomputeRequest
-	if err := decodeOrder(body, &order, "onlyStale"); err != nil {
+	var request api.RecomputeRequest
+	if err := decodeBody(body, &request, "empty or an object with no other key than onlyStale, true or false"); err != nil {
 		return err
 	}
-	j, err := h.Recompute.StartManual(r.Context(), app.ID, order.OnlyStale)
+	j, err := h.Recompute.StartManual(r.Context(), app.ID, request.OnlyStale)
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, render(j))
 }
 
-// decodeOrder reads an object of one key at most, true or false, or nothing at all.
-func decodeOrder(body []byte, order any, key string) error {
+// decodeBody decodes a JSON object into request. It leaves request as it is if the
+// body is empty, and refuses unknown keys. want is the end of the message "The body
+// must be ...".
+func decodeBody(body []byte, request any, want string) error {
 	if body = bytes.TrimSpace(body); len(body) == 0 {
 		return nil
 	}
 	if !json.Valid(body) {
-		return httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
+		return httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is not valid JSON")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(order); err != nil || body[0] != '{' {
-		return httpapi.Errorf(http.StatusUnprocessableEntity, "The body must be empty or an object of no other key than %s, true or false", key)
+	if err := decoder.Decode(request); err != nil || body[0] != '{' {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "The body must be %s", want)
 	}
 	return nil
 }
@@ -126,7 +130,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 }
 
 func unknown(r *http.Request) error {
-	return httpapi.Errorf(http.StatusNotFound, "No recompute %q: GET /1/recomputes lists those there are", r.PathValue("id"))
+	return httpapi.Errorf(http.StatusNotFound, "No recompute %q: GET /1/recomputes lists those that exist", r.PathValue("id"))
 }
 
 func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
@@ -137,7 +141,7 @@ func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, render(j))
 }
 
-// cancelJob cancels the job that a request names. what is how its kind is called.
+// cancelJob cancels the job that a request names. what is the name of its kind.
 func (h handler) cancelJob(r *http.Request, runner *job.Runner, what string, unknown func(*http.Request) error) (job.Job, error) {
 	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {

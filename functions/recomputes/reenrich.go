@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job/reenrich"
 )
 
-// mountReenrich takes the requests for re-enrichments.
-func (h handler) mountReenrich(rt *httpapi.Router) {
+// registerReenrich registers the routes of re-enrichments.
+func (h handler) registerReenrich(rt *httpapi.Router) {
 	rt.Handle("POST /1/reenrich", h.startReenrich)
 	rt.Handle("GET /1/reenrich", h.listReenrich)
 	rt.Handle("GET /1/reenrich/{id}", h.getReenrich)
@@ -31,7 +31,7 @@ func renderReenrich(j job.Job) api.Reenrichment {
 	}
 }
 
-// startReenrich answers with the job that it starts, or with the one under way.
+// startReenrich starts a job. If one is under way, the answer is that one.
 func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
@@ -41,11 +41,11 @@ func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var order api.ReenrichRequest
-	if err := decodeOrder(body, &order, "dryRun"); err != nil {
+	var request api.ReenrichRequest
+	if err := decodeBody(body, &request, "empty or an object with no other key than dryRun, true or false"); err != nil {
 		return err
 	}
-	j, err := h.Reenrich.StartOne(r.Context(), app.ID, order.DryRun)
+	j, err := h.Reenrich.StartOne(r.Context(), app.ID, request.DryRun)
 	if err != nil {
 		return err
 	}
@@ -83,14 +83,14 @@ func (h handler) getReenrich(w http.ResponseWriter, r *http.Request) error {
 	v := renderReenrich(j)
 	if j.Totals.Faulty > 0 {
 		if v.Faults, err = h.Reenrich.Jobs.Faults(r.Context(), app.ID, j.ID, job.MaxFaults); err != nil {
-			return fmt.Errorf("faults of re-enrichment: %w", err)
+			return fmt.Errorf("read faults of re-enrichment: %w", err)
 		}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, v)
 }
 
 func unknownReenrich(r *http.Request) error {
-	return httpapi.Errorf(http.StatusNotFound, "No re-enrichment %q: GET /1/reenrich lists those there are", r.PathValue("id"))
+	return httpapi.Errorf(http.StatusNotFound, "No re-enrichment %q: GET /1/reenrich lists those that exist", r.PathValue("id"))
 }
 
 func (h handler) cancelReenrich(w http.ResponseWriter, r *http.Request) error {

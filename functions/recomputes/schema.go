@@ -1,9 +1,7 @@
 package recomputes
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -17,22 +15,22 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// mountSchema takes the requests that move the app's log between schemas. All
-// answer with how far the move is.
-func (h handler) mountSchema(rt *httpapi.Router) {
+// registerSchema registers the routes that migrate the log of the app to another
+// schema. Each answers with the state of the migration.
+func (h handler) registerSchema(rt *httpapi.Router) {
 	rt.Handle("GET /1/schema", h.getSchema)
 	rt.Handle("POST /1/schema/start", schemaStep(h, decodeTo, h.Moves.Start))
 	rt.Handle("POST /1/schema/backfill", schemaStep(h, decodeRate, h.Moves.Backfill))
-	rt.Handle("POST /1/schema/verify", schemaStep(h, decodeNothing, alone(h.Moves.Verify)))
-	rt.Handle("POST /1/schema/cutover", schemaStep(h, decodeNothing, alone(h.Moves.Cutover)))
-	rt.Handle("POST /1/schema/rollback", schemaStep(h, decodeNothing, alone(h.Moves.Rollback)))
-	rt.Handle("POST /1/schema/drop", schemaStep(h, decodeDropped, h.Moves.Drop))
+	rt.Handle("POST /1/schema/verify", schemaStep(h, decodeNothing, withoutArgs(h.Moves.Verify)))
+	rt.Handle("POST /1/schema/cutover", schemaStep(h, decodeNothing, withoutArgs(h.Moves.Cutover)))
+	rt.Handle("POST /1/schema/rollback", schemaStep(h, decodeNothing, withoutArgs(h.Moves.Rollback)))
+	rt.Handle("POST /1/schema/drop", schemaStep(h, decodeDrop, h.Moves.Drop))
 }
 
 func renderSchema(s migration.Status) api.Schema {
 	v := api.Schema{
 		Read: string(s.Log.Read), Encoding: string(s.Log.Encoding), Next: s.Next,
-		SettlesInMs: int64((s.Propagation + time.Millisecond - 1) / time.Millisecond), // 0 only once it is in force
+		SettlesInMs: int64((s.Propagation + time.Millisecond - 1) / time.Millisecond), // 0 only after propagation
 	}
 	for _, n := range schema.Names {
 		if s.Log.Writes(n) {
@@ -78,8 +76,9 @@ func (h handler) getSchema(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, renderSchema(s))
 }
 
-// schemaStep takes a step with what its body says.
-func schemaStep[T any](h handler, decode func([]byte) (T, error), take func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
+// schemaStep returns the handler of a step of a migration. decode reads the step's
+// argument from the body, and run takes the step.
+func schemaStep[T any](h handler, decode func([]byte) (T, error), run func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		app, err := h.Auth.Tenant(r, auth.Admin)
 		if err != nil {
@@ -89,14 +88,14 @@ func schemaStep[T any](h handler, decode func([]byte) (T, error), take func(cont
 		if err != nil {
 			return err
 		}
-		order, err := decode(body)
+		arg, err := decode(body)
 		if err != nil {
 			return err
 		}
-		s, err := take(r.Context(), app.ID, order)
-		var early *migration.OutOfOrder
-		if errors.As(err, &early) {
-			return httpapi.Errorf(http.StatusConflict, "%s", early.Message)
+		s, err := run(r.Context(), app.ID, arg)
+		var outOfOrder *migration.OutOfOrder
+		if errors.As(err, &outOfOrder) {
+			return httpapi.Errorf(http.StatusConflict, "%s", outOfOrder.Message)
 		}
 		if err != nil {
 			return err
@@ -105,29 +104,29 @@ func schemaStep[T any](h handler, decode func([]byte) (T, error), take func(cont
 	}
 }
 
-// alone makes a step that is told nothing one that is told.
-func alone(take func(context.Context, string) (migration.Status, error)) func(context.Context, string, struct{}) (migration.Status, error) {
-	return func(ctx context.Context, app string, _ struct{}) (migration.Status, error) { return take(ctx, app) }
+// withoutArgs adapts a step that takes no argument.
+func withoutArgs(run func(context.Context, string) (migration.Status, error)) func(context.Context, string, struct{}) (migration.Status, error) {
+	return func(ctx context.Context, app string, _ struct{}) (migration.Status, error) { return run(ctx, app) }
 }
 
 // decodeTo reads {"to":"wide"}.
 func decodeTo(body []byte) (schema.Name, error) {
-	var order api.SchemaStartRequest
-	err := decodeStep(body, &order, "an object of no other key than to, the schema to move to")
+	var request api.SchemaStartRequest
+	err := decodeBody(body, &request, "an object with no other key than to, the schema to migrate to")
 	if err != nil {
 		return "", err
 	}
-	return parseSchema("to", order.To)
+	return parseSchema("to", request.To)
 }
 
-// decodeDropped reads {"schema":"narrow"}.
-func decodeDropped(body []byte) (schema.Name, error) {
-	var order api.SchemaDropRequest
-	err := decodeStep(body, &order, "an object of no other key than schema, the one to be dropped")
+// decodeDrop reads {"schema":"narrow"}.
+func decodeDrop(body []byte) (schema.Name, error) {
+	var request api.SchemaDropRequest
+	err := decodeBody(body, &request, "an object with no other key than schema, the schema to drop")
 	if err != nil {
 		return "", err
 	}
-	return parseSchema("schema", order.Schema)
+	return parseSchema("schema", request.Schema)
 }
 
 func parseSchema(key, text string) (schema.Name, error) {
@@ -138,39 +137,23 @@ func parseSchema(key, text string) (schema.Name, error) {
 	return n, nil
 }
 
-// decodeRate reads {"rate":5000} or nothing at all.
+// decodeRate reads {"rate":5000}, or an empty body.
 func decodeRate(body []byte) (int, error) {
-	var order api.SchemaBackfillRequest
-	err := decodeStep(body, &order, "empty or an object of no other key than rate, an integer")
+	var request api.SchemaBackfillRequest
+	err := decodeBody(body, &request, "empty or an object with no other key than rate, an integer")
 	switch {
 	case err != nil:
 		return 0, err
-	case order.Rate == nil:
+	case request.Rate == nil:
 		return api.DefaultBackfillRate, nil
-	case *order.Rate < 0 || *order.Rate > api.MaxBackfillRate:
+	case *request.Rate < 0 || *request.Rate > api.MaxBackfillRate:
 		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "rate must be an integer from 0, no limit, to %d rows a second", api.MaxBackfillRate)
 	}
-	return *order.Rate, nil
+	return *request.Rate, nil
 }
 
-// decodeNothing reads {} or nothing at all.
+// decodeNothing reads {} or an empty body.
 func decodeNothing(body []byte) (struct{}, error) {
 	var none struct{}
-	return none, decodeStep(body, &none, "empty or an object without keys")
-}
-
-// decodeStep reads an object, or nothing at all; want says what the body must be.
-func decodeStep(body []byte, order any, want string) error {
-	if body = bytes.TrimSpace(body); len(body) == 0 {
-		return nil
-	}
-	if !json.Valid(body) {
-		return httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
-	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(order); err != nil || body[0] != '{' {
-		return httpapi.Errorf(http.StatusUnprocessableEntity, "The body must be %s", want)
-	}
-	return nil
+	return none, decodeBody(body, &none, "empty or an object without keys")
 }

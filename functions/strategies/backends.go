@@ -18,7 +18,7 @@ import (
 
 func init() { function.Register("Strategies", open) }
 
-// Settings are the variables that the function reads.
+// Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
@@ -26,7 +26,7 @@ type Settings struct {
 	Jobs  job.Config
 }
 
-// Backends are what the function works with.
+// Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
 	Auth      *auth.Authenticator
@@ -50,5 +50,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}), nil
 }
 
-// Validate checks how jobs are cut up.
+// Validate checks the settings of jobs.
 func (s Settings) Validate() error { return s.Jobs.Validate() }

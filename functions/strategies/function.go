@@ -1,6 +1,7 @@
-// Package strategies is the public function by which a customer reads, tries and
-// sets the strategy of his app. Strategies and their versions live in Firestore. A
-// new one is in force at once for reads, and starts a recompute of what is stored.
+// Package strategies is the public function that reads, previews and sets the
+// strategy of an app. Strategies and their versions are stored in Firestore. A new
+// strategy applies to every read that begins 5 s later or after, and starts a
+// recompute of the stored profiles.
 package strategies
 
 import (
@@ -16,7 +17,7 @@ import (
 
 type handler struct{ Backends }
 
-// New is the function over its backends.
+// New returns the function over its backends.
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
@@ -26,7 +27,7 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
-// get reads past the cache: who has just set a strategy must see it.
+// get does not read the cache, so that a client sees the strategy it has just set.
 func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
@@ -57,9 +58,10 @@ func (h handler) set(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set",
 		slog.String("app", app.ID), slog.Int64("version", version), slog.Bool("changed", changed))
-	// Also where nothing changed: who set it before may not have come this far.
+	// An unchanged strategy starts it too: the request that set it may have failed
+	// before this line.
 	if _, err := h.Recompute.StartStrategy(r.Context(), app.ID); err != nil {
-		return fmt.Errorf("strategy is set, but not its recompute started: %w", err)
+		return fmt.Errorf("the strategy is set, its recompute is not started: %w", err)
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")
 }

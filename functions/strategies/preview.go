@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// maxSampledKeys are read at most to choose a sample from.
+	// maxSampledKeys is how many users a sample is chosen from at most.
 	maxSampledKeys = 50_000
-	// previewChunk users are computed at a time.
+	// previewChunk is how many users are computed at a time.
 	previewChunk = 100
 )
 
-// preview answers what a strategy would change, and changes nothing.
+// preview reports what a strategy would change, and changes nothing.
 func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
@@ -43,7 +43,7 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := r.Context()
-	// Past the cache: what is compared with must be what is set.
+	// Not from the cache: the comparison is with the strategy that is set now.
 	if app, err = h.Config.App(ctx, app.ID); err != nil {
 		return fmt.Errorf("preview strategy: %w", err)
 	}
@@ -61,7 +61,7 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, renderPreview(app.StrategyVersion, report))
 }
 
-// compare computes users' profiles under the active strategy and another.
+// compare compares users' profiles under the active strategy and another.
 func (h handler) compare(ctx context.Context, app config.App, other strategy.Strategy, users []string) (preview.Report, error) {
 	before, after, p := affinity.Compile(app.Strategy), affinity.Compile(other), preview.New()
 	for chunk := range slices.Chunk(users, previewChunk) {
@@ -71,7 +71,7 @@ func (h handler) compare(ctx context.Context, app config.App, other strategy.Str
 		}
 		for _, user := range chunk {
 			pair := profiles[user]
-			// As of one instant: what has decayed differently has not changed.
+			// At one instant, so that a difference in decay is not reported as a change.
 			now := max(pair[0].Anchor, pair[1].Anchor)
 			p.Add(user, pair[0].At(now), pair[1].At(now))
 		}
@@ -79,48 +79,48 @@ func (h handler) compare(ctx context.Context, app config.App, other strategy.Str
 	return p.Report(), nil
 }
 
-// previewOrder is what to preview, for whom: sample users, or those named.
-type previewOrder struct {
+// previewRequest is a decoded request for a preview.
+type previewRequest struct {
 	strategy strategy.Strategy
-	sample   int
-	users    []string
+	sample   int      // how many users to choose at random if users is nil
+	users    []string // sorted
 }
 
-func decodePreview(body []byte) (previewOrder, error) {
-	var o previewOrder
+func decodePreview(body []byte) (previewRequest, error) {
+	var p previewRequest
 	if !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
-		return o, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is no JSON")
+		return p, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is not valid JSON")
 	}
 	var in *api.PreviewRequest
 	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil || in == nil {
-		return o, httpapi.Errorf(http.StatusUnprocessableEntity,
+		return p, httpapi.Errorf(http.StatusUnprocessableEntity,
 			`The body must be {"strategy":{...}} with "sample":N or "userTokens":["..."], and no other key`)
 	}
 	switch {
 	case len(in.Strategy) == 0 || bytes.Equal(in.Strategy, []byte("null")):
-		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "strategy is required")
+		return p, httpapi.Errorf(http.StatusUnprocessableEntity, "strategy is required")
 	case in.Sample != nil && in.UserTokens != nil:
-		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "sample and userTokens must not be given both")
+		return p, httpapi.Errorf(http.StatusUnprocessableEntity, "sample and userTokens must not both be given")
 	case in.Sample != nil && (*in.Sample < 1 || *in.Sample > api.MaxPreviewSample):
-		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxPreviewSample)
+		return p, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxPreviewSample)
 	case in.UserTokens != nil && (len(in.UserTokens) < 1 || len(in.UserTokens) > api.MaxPreviewSample):
-		return o, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", api.MaxPreviewSample)
+		return p, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", api.MaxPreviewSample)
 	}
-	o.sample = api.DefaultPreviewSample
+	p.sample = api.DefaultPreviewSample
 	if in.Sample != nil {
-		o.sample = *in.Sample
+		p.sample = *in.Sample
 	}
 	if in.UserTokens != nil {
 		for _, user := range in.UserTokens {
 			if !event.ValidUserToken(user) {
-				return o, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens holds a malformed token: %q", user)
+				return p, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens holds a malformed token: %q", user)
 			}
 		}
-		o.users = slices.Compact(slices.Sorted(slices.Values(in.UserTokens)))
+		p.users = slices.Compact(slices.Sorted(slices.Values(in.UserTokens)))
 	}
 	var err error
-	o.strategy, err = strategy.Decode(in.Strategy)
-	return o, err
+	p.strategy, err = strategy.Decode(in.Strategy)
+	return p, err
 }
 
 func renderPreview(version int64, r preview.Report) api.Preview {

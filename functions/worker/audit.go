@@ -13,16 +13,16 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
-// auditTime is how long a task compares: less than the ten minutes that a task is
-// given.
+// auditTime is how long a task compares. It is less than the ten minutes after
+// which Cloud Tasks gives up a task.
 const auditTime = 8 * time.Minute
 
-// nightlySample is how many users of each app are audited in a night.
+// nightlySample is the number of users of each app in a nightly audit.
 const nightlySample = 200
 
-// orderAudits orders the audits of a night, once for a date, spread over a time
-// and each a while after its app's recompute has begun.
-func (h handler) orderAudits(ctx context.Context, apps []string, spread time.Duration) error {
+// enqueueAudits enqueues one audit of each app, at most once a date. An audit runs
+// half of spread after the recompute of its app has started.
+func (h handler) enqueueAudits(ctx context.Context, apps []string, spread time.Duration) error {
 	date := h.Now().UTC().Format(time.DateOnly)
 	var faults []error
 	for i, app := range apps {
@@ -31,32 +31,32 @@ func (h handler) orderAudits(ctx context.Context, apps []string, spread time.Dur
 			return err
 		}
 		task.Delay = spread/2 + spread/time.Duration(len(apps))*time.Duration(i)
-		faults = append(faults, h.Queue.Create(ctx, task)) // one app's fault does not keep the others back
+		faults = append(faults, h.Queue.Create(ctx, task)) // a fault of one app does not stop the others
 	}
 	return errors.Join(faults...)
 }
 
-// audit compares profiles of a sample of an app's users with the log. Whoever
-// watches the engine learns of differences from the log lines and the metrics.
+// audit compares the profiles of a sample of an app's users with the log. It
+// reports differences as log lines and metrics.
 func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
 		return err
 	}
-	order, err := audit.Decode(body)
+	request, err := audit.Decode(body)
 	if err != nil {
 		return h.drop(w, r, err)
 	}
-	app, err := h.Config.App(r.Context(), order.App)
+	app, err := h.Config.App(r.Context(), request.App)
 	if errors.Is(err, config.ErrNotFound) {
 		return h.drop(w, r, err)
 	}
 	if err != nil {
-		return fmt.Errorf("audit %s: %w", order.App, err)
+		return fmt.Errorf("audit %s: %w", request.App, err)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, order.Sample)
+	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, request.Sample)
 	if err != nil {
 		return err
 	}
@@ -65,6 +65,6 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 		h.Log.LogAttrs(ctx, slog.LevelWarn, "audit ran out of time", slog.String("app", app.ID),
 			slog.Int("sampled", report.Sampled), slog.Int("compared", report.Compared))
 	}
-	report.Differences = nil // told already
+	report.Differences = nil // they are in the log
 	return httpapi.WriteJSON(w, http.StatusOK, report)
 }

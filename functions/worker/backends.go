@@ -19,7 +19,7 @@ import (
 
 func init() { function.Register("Worker", open) }
 
-// Settings are the variables that the function reads.
+// Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
 	Bus   bus.Config
@@ -27,7 +27,7 @@ type Settings struct {
 	Jobs  job.Config
 }
 
-// Backends are what the function works with.
+// Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
 	jobs.Jobs
@@ -59,5 +59,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	return New(Backends{Base: base, Jobs: all, Queue: tasks, Profiles: profiles}), nil
 }
 
-// Validate checks how jobs are cut up.
+// Validate checks the settings of jobs.
 func (s Settings) Validate() error { return s.Jobs.Validate() }

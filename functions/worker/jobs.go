@@ -10,18 +10,18 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// mount takes the tasks of a runner's jobs.
-func (h handler) mount(rt *httpapi.Router, runner *job.Runner) {
+// register registers the task routes of a runner's jobs.
+func (h handler) register(rt *httpapi.Router, runner *job.Runner) {
 	rt.Handle("POST "+runner.PlanPath(), func(w http.ResponseWriter, r *http.Request) error {
-		return carryOut(h, w, r, runner.Name+" plan", job.DecodePlan, runner.Plan)
+		return run(h, w, r, runner.Name+" plan", job.DecodePlan, runner.Plan)
 	})
 	rt.Handle("POST "+runner.ShardPath(), func(w http.ResponseWriter, r *http.Request) error {
-		return carryOut(h, w, r, runner.Name+" shard", job.DecodeShard, runner.Shard)
+		return run(h, w, r, runner.Name+" shard", job.DecodeShard, runner.Shard)
 	})
 }
 
-// carryOut does what the task of a request says.
-func carryOut[T any](h handler, w http.ResponseWriter, r *http.Request, what string, decode func([]byte) (T, error),
+// run runs the task of a request. what names the task in errors.
+func run[T any](h handler, w http.ResponseWriter, r *http.Request, what string, decode func([]byte) (T, error),
 	do func(context.Context, T, int) (job.Outcome, error)) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
@@ -38,8 +38,9 @@ func carryOut[T any](h handler, w http.ResponseWriter, r *http.Request, what str
 	return httpapi.WriteJSON(w, http.StatusOK, outcome)
 }
 
-// retries is how often the task of a request was tried before.
+// retries is the number of earlier attempts of the task of a request. It is 0 for
+// a caller other than Cloud Tasks, which sends no such header.
 func retries(r *http.Request) int {
-	n, _ := strconv.Atoi(r.Header.Get("X-CloudTasks-TaskRetryCount")) // 0 for whoever else calls
+	n, _ := strconv.Atoi(r.Header.Get("X-CloudTasks-TaskRetryCount"))
 	return max(0, n)
 }

@@ -19,23 +19,23 @@ const (
 	maxSpread     = 24 * time.Hour
 )
 
-// round is what Scheduler asks for: {"spread":"2h"}, which is how long the
-// beginnings of the apps' jobs are spread over, for one "app", or for all but those
-// "except"; nothing at all is every app in an hour.
+// round is the body of POST /nightly. Recomputes start at different times within
+// Spread, for one App, or for all apps but those in Except. An empty body starts
+// those of all apps within an hour.
 type round struct {
 	Spread *string  `json:"spread"`
 	App    *string  `json:"app"`
 	Except []string `json:"except"`
 }
 
-// nightly starts the round of the night. Whoever calls it should try again where
-// it fails: what was started then stays as it is.
+// nightly starts the nightly round. After an error, the caller may call it again:
+// it starts only what has not started yet.
 func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
 		return err
 	}
-	order, spread, err := decodeRound(body)
+	wanted, spread, err := decodeRound(body)
 	if err != nil {
 		return err
 	}
@@ -43,55 +43,56 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}
-	if apps, err = order.of(apps); err != nil {
+	if apps, err = wanted.choose(apps); err != nil {
 		return err
 	}
 	started, left, err := h.Recompute.Nightly(r.Context(), apps, spread)
-	if err := errors.Join(err, h.orderAudits(r.Context(), apps, spread), h.resume(r.Context(), order)); err != nil {
+	if err := errors.Join(err, h.enqueueAudits(r.Context(), apps, spread), h.resume(r.Context(), wanted)); err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}
-	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "nightly round started", slog.Int("apps", started), slog.Int("left out", left))
+	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "nightly round started", slog.Int("apps", started), slog.Int("leftOut", left))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": started, "leftOut": left})
 }
 
-// resume orders again what jobs of other kinds wait for, in case it was lost.
-func (h handler) resume(ctx context.Context, order round) error {
-	if order.App != nil {
-		return nil // the common round does
+// resume enqueues again the tasks that unfinished migrations and re-enrichments
+// wait for, in case one was lost.
+func (h handler) resume(ctx context.Context, wanted round) error {
+	if wanted.App != nil {
+		return nil // the round of all apps does it
 	}
 	return errors.Join(h.Moves.Resume(ctx), h.Reenrich.Resume(ctx))
 }
 
-// of are the apps that the round is of.
-func (o round) of(apps []string) ([]string, error) {
-	if o.App != nil {
-		if !slices.Contains(apps, *o.App) {
-			return nil, httpapi.Errorf(http.StatusNotFound, "No app %q", *o.App)
+// choose returns those of apps that the round is for.
+func (r round) choose(apps []string) ([]string, error) {
+	if r.App != nil {
+		if !slices.Contains(apps, *r.App) {
+			return nil, httpapi.Errorf(http.StatusNotFound, "No app %q", *r.App)
 		}
-		return []string{*o.App}, nil
+		return []string{*r.App}, nil
 	}
-	return slices.DeleteFunc(slices.Clone(apps), func(app string) bool { return slices.Contains(o.Except, app) }), nil
+	return slices.DeleteFunc(slices.Clone(apps), func(app string) bool { return slices.Contains(r.Except, app) }), nil
 }
 
 func decodeRound(body []byte) (round, time.Duration, error) {
-	var order round
+	var wanted round
 	if len(bytes.TrimSpace(body)) == 0 {
-		return order, defaultSpread, nil
+		return wanted, defaultSpread, nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&order); err != nil {
-		return order, 0, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be empty or {"spread":"2h"} with "app":"ID" or "except":["ID"]: %v`, err)
+	if err := decoder.Decode(&wanted); err != nil {
+		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be empty or {"spread":"2h"} with "app":"ID" or "except":["ID"]: %v`, err)
 	}
-	if order.App != nil && order.Except != nil {
-		return order, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "app and except cannot both be given")
+	if wanted.App != nil && wanted.Except != nil {
+		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "app and except cannot both be given")
 	}
-	if order.Spread == nil {
-		return order, defaultSpread, nil
+	if wanted.Spread == nil {
+		return wanted, defaultSpread, nil
 	}
-	spread, err := time.ParseDuration(*order.Spread)
+	spread, err := time.ParseDuration(*wanted.Spread)
 	if err != nil || spread < 0 || spread > maxSpread {
-		return order, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "spread must be a duration from 0s to %s", maxSpread)
+		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "spread must be a duration from 0s to %s", maxSpread)
 	}
-	return order, spread, nil
+	return wanted, spread, nil
 }

@@ -73,7 +73,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodOptions:
 		w.WriteHeader(http.StatusNoContent)
 	case !ok && page && !strings.Contains(resource, "/"):
-		refuse(w, http.StatusNotFound, fmt.Sprintf("No page %q: GET /docs lists those there are", resource))
+		refuse(w, http.StatusNotFound, fmt.Sprintf("No page %q: GET /docs lists those that exist", resource))
 	case !ok:
 		refuse(w, http.StatusNotFound, "Path not supported by this API: GET /docs lists its routes")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:

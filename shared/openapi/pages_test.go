@@ -37,7 +37,7 @@ func TestHandler(t *testing.T) {
 		{"GET", "/docs/strategy", 200, "<!doctype html>"},
 		{"OPTIONS", "/docs", 204, ""},
 		{"POST", "/docs", 405, `{"status":405,"message":"Method Not Allowed"}`},
-		{"GET", "/docs/nothing", 404, `{"status":404,"message":"No page \"nothing\": GET /docs lists those there are"}`},
+		{"GET", "/docs/nothing", 404, `{"status":404,"message":"No page \"nothing\": GET /docs lists those that exist"}`},
 		{"GET", "/docs/strategy/more", 404, `{"status":404,"message":"Path not supported`},
 		{"GET", "/", 404, `{"status":404,"message":"Path not supported`},
 	} {
