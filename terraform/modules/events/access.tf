@@ -15,12 +15,13 @@ resource "google_pubsub_topic_iam_member" "burier" {
 }
 
 locals {
-  # Pub/Sub's own account, as which it moves dead letters and makes tokens.
+  # Pub/Sub's own account in the project. Pub/Sub forwards dead letters and creates
+  # tokens as this account.
   agent = "serviceAccount:service-${var.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
 }
 
-# To give a message up Pub/Sub publishes it to the one topic and takes it from
-# the subscription of the other.
+# To give a message up, Pub/Sub publishes it to the topic of dead letters and
+# acknowledges it on the subscription of events.
 resource "google_pubsub_topic_iam_member" "agent" {
   topic  = google_pubsub_topic.dead_letters.name
   role   = "roles/pubsub.publisher"
@@ -33,12 +34,12 @@ resource "google_pubsub_subscription_iam_member" "agent" {
   member       = local.agent
 }
 
-# Projects made before April 2021 do not let it make tokens by themselves.
+# In projects older than April 2021, Pub/Sub cannot create tokens without this role.
 resource "google_service_account_iam_member" "agent" {
   service_account_id = google_service_account.push.name
   role               = "roles/iam.serviceAccountTokenCreator"
   member             = local.agent
 
-  # The account comes into being with the first topic of the project.
+  # Google creates Pub/Sub's account with the first topic of the project.
   depends_on = [google_pubsub_topic.events]
 }

@@ -1,7 +1,7 @@
 resource "google_pubsub_topic" "events" {
   name = var.events.name
 
-  # Kept even when they are acknowledged, so that a subscription can go back.
+  # Pub/Sub keeps acknowledged messages for this long, so that they can be applied again.
   message_retention_duration = var.replay_days == 0 ? null : "${var.replay_days * 86400}s"
 }
 
@@ -19,14 +19,14 @@ resource "google_pubsub_subscription" "events" {
   topic                = google_pubsub_topic.events.id
   ack_deadline_seconds = var.ack_deadline_seconds
 
-  # Seven days of a backlog outlast an outage; a subscription that nobody calls
-  # for a month must stay all the same.
+  # Waiting messages outlast an outage. The subscription itself never expires, even
+  # if nothing uses it for a month.
   message_retention_duration = "604800s"
   expiration_policy {
     ttl = ""
   }
 
-  # Without a push the subscription is one that is pulled, and nobody does.
+  # Without push_config, Pub/Sub waits for a pull. No client pulls, so messages wait.
   dynamic "push_config" {
     for_each = var.paused ? [] : [var.process_uri]
     content {
@@ -50,12 +50,12 @@ resource "google_pubsub_subscription" "events" {
   }
 }
 
-# A topic without a subscription keeps nothing.
+# A topic without a subscription does not keep its messages.
 resource "google_pubsub_subscription" "dead_letters" {
   name                       = var.dead_letters.subscription
   topic                      = google_pubsub_topic.dead_letters.id
   ack_deadline_seconds       = 60
-  message_retention_duration = "2678400s" # 31 days, the longest there is
+  message_retention_duration = "2678400s" # 31 days, Pub/Sub's maximum
   expiration_policy {
     ttl = ""
   }

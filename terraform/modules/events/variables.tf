@@ -1,46 +1,46 @@
 variable "project_number" {
-  description = "The number of the project, which names Pub/Sub's own account in it."
+  description = "Number of the project. The name of Pub/Sub's own account in the project contains it."
   type        = string
   nullable    = false
 
   validation {
     condition     = can(regex("^[0-9]+$", var.project_number))
-    error_message = "project_number \"${var.project_number}\" must be digits: it is not the project's id."
+    error_message = "project_number \"${var.project_number}\" must be the project's number, in digits, not its id."
   }
 }
 
 variable "events" {
-  description = "The topic of accepted events, and the subscription that pushes them to process."
+  description = "Topic of accepted events, and the subscription that pushes them to process."
   type        = object({ name = string, subscription = string })
   nullable    = false
 }
 
 variable "dead_letters" {
-  description = "The topic of messages that could not be applied, and the subscription that keeps them until they are replayed."
+  description = "Topic of messages that could not be applied, and the subscription that keeps them until they are replayed."
   type        = object({ name = string, subscription = string })
   nullable    = false
 
   validation {
     condition     = var.dead_letters.name != var.events.name && var.dead_letters.subscription != var.events.subscription
-    error_message = "Dead letters need a topic and a subscription of their own: they would be pushed again for ever."
+    error_message = "dead_letters must name another topic and another subscription than events, or Pub/Sub would push dead letters to process again and again."
   }
 }
 
 variable "process_uri" {
-  description = "The run.app URL of the function that events are pushed to."
+  description = "run.app URL of the function process, which Pub/Sub pushes events to."
   type        = string
   nullable    = false
 }
 
 variable "paused" {
-  description = "Whether messages wait instead of being pushed."
+  description = "Whether Pub/Sub stops pushing, so that messages wait."
   type        = bool
   default     = false
   nullable    = false
 }
 
 variable "ack_deadline_seconds" {
-  description = "How long Pub/Sub waits for an answer to a push: no less than the function may take."
+  description = "Seconds that Pub/Sub waits for an answer to a push. At least the timeout of the function."
   type        = number
   default     = 570
   nullable    = false
@@ -52,19 +52,19 @@ variable "ack_deadline_seconds" {
 }
 
 variable "max_delivery_attempts" {
-  description = "After how many attempts Pub/Sub itself gives a message up. process gives up after 20, with the reason, so this is the net below it."
+  description = "Number of attempts after which Pub/Sub itself gives a message up. process gives up after 20 and records the reason, so Pub/Sub gives up only if process cannot."
   type        = number
   default     = 100
   nullable    = false
 
   validation {
     condition     = var.max_delivery_attempts > 20 && var.max_delivery_attempts <= 100
-    error_message = "max_delivery_attempts ${var.max_delivery_attempts} must be above 20, after which process gives up by itself, and at most 100."
+    error_message = "max_delivery_attempts ${var.max_delivery_attempts} must be from 21 to 100: process gives a message up after 20 attempts."
   }
 }
 
 variable "replay_days" {
-  description = "For how many days events can be pushed again though they were applied: after a cluster was lost, for instance. 0: not at all."
+  description = "Number of days for which Pub/Sub keeps applied events, so that they can be applied again, for instance after the loss of a cluster. 0: none."
   type        = number
   default     = 1
   nullable    = false
@@ -76,14 +76,14 @@ variable "replay_days" {
 }
 
 variable "publishers" {
-  description = "Who may publish to the topic of events: members by any label."
+  description = "Members that may publish to the topic of events, by any label."
   type        = map(string)
   default     = {}
   nullable    = false
 }
 
 variable "buriers" {
-  description = "Who may publish to the topic of dead letters: members by any label."
+  description = "Members that may publish to the topic of dead letters, by any label."
   type        = map(string)
   default     = {}
   nullable    = false

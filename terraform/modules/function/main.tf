@@ -1,5 +1,5 @@
 locals {
-  # The hash of the zip is in the object's name, so a function is deployed again
+  # The object's name contains the hash of the zip, so Terraform deploys the function
   # exactly when its source has changed.
   object = "${var.name}-${var.source_zip == null ? "unpackaged" : try(filesha256(var.source_zip), "missing")}.zip"
 }
@@ -16,12 +16,12 @@ resource "google_storage_bucket_object" "source" {
   content = var.source_zip == null ? "unpackaged" : null
 
   lifecycle {
-    # The old source is deleted after the function has stopped using it.
+    # Terraform deletes the old source after the function has the new one.
     create_before_destroy = true
 
     precondition {
       condition     = var.source_zip == null || try(fileexists(var.source_zip), false)
-      error_message = "Function ${var.name}: there is no ${coalesce(var.source_zip, "zip")}. Run `go run ./scripts/package` in the repository first."
+      error_message = "Function ${var.name}: the file ${coalesce(var.source_zip, "zip")} does not exist. Run `go run ./scripts/package` in the repository first."
     }
   }
 }
@@ -36,7 +36,7 @@ resource "google_cloudfunctions2_function" "this" {
     entry_point     = var.entry_point
     service_account = var.build_service_account
 
-    # Google updates the base image without a new build.
+    # Google updates the base image without a build.
     automatic_update_policy {}
 
     source {
@@ -63,13 +63,13 @@ resource "google_cloudfunctions2_function" "this" {
   lifecycle {
     precondition {
       condition     = length(setsubtract(var.variables, keys(var.environment))) == 0
-      error_message = "Function ${var.name} reads variables of which the deployment knows nothing: ${join(", ", setsubtract(var.variables, keys(var.environment)))}."
+      error_message = "Function ${var.name} reads variables that the deployment does not set: ${join(", ", setsubtract(var.variables, keys(var.environment)))}."
     }
   }
 }
 
-# A function of this generation is a Cloud Run service of the same name, which
-# asks for run.invoker; the functions' own invoker role is not looked at by it.
+# A function of the second generation is a Cloud Run service of the same name. The
+# service checks run.invoker and ignores the invoker role of Cloud Functions.
 resource "google_cloud_run_service_iam_member" "invoker" {
   for_each = var.invokers
 

@@ -1,34 +1,34 @@
 output "name" {
-  description = "The function, and its Cloud Run service."
+  description = "Name of the function and of its Cloud Run service."
   value       = google_cloudfunctions2_function.this.name
 }
 
 output "uri" {
-  description = "The run.app URL of the service, by which Pub/Sub, Cloud Tasks and Cloud Scheduler reach it, and the audience of their tokens."
+  description = "run.app URL of the service. Pub/Sub, Cloud Tasks and Cloud Scheduler call it, and their tokens have it as audience."
   value       = google_cloudfunctions2_function.this.service_config[0].uri
 }
 
 output "service_account_email" {
-  description = "The account that the function runs as."
+  description = "Email of the account that the function runs as."
   value       = google_service_account.this.email
 }
 
 output "service_account_member" {
-  description = "The same as a member of a policy."
+  description = "The account that the function runs as, as a member of a policy."
   value       = google_service_account.this.member
 }
 
 output "ingress" {
-  description = "From where the function can be reached."
+  description = "Sources of traffic that the function accepts."
   value       = google_cloudfunctions2_function.this.service_config[0].ingress_settings
 }
 
 output "environment" {
-  description = "The variables that the function is given."
+  description = "Environment variables of the function."
   value       = coalesce(google_cloudfunctions2_function.this.service_config[0].environment_variables, tomap({}))
 }
 
 output "invokers" {
-  description = "Who may call the function."
+  description = "Members that may call the function."
   value       = sort([for m in google_cloud_run_service_iam_member.invoker : m.member])
 }

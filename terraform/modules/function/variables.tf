@@ -1,5 +1,5 @@
 variable "name" {
-  description = "What the function is called, and its Cloud Run service: \"ingest\", or \"ingest-acme\" for a customer's own. Its service account is fn-<name>."
+  description = "Name of the function and of its Cloud Run service: \"ingest\", or \"ingest-acme\" for a dedicated customer's. Its service account is fn-<name>."
   type        = string
   nullable    = false
 
@@ -10,25 +10,25 @@ variable "name" {
 }
 
 variable "description" {
-  description = "What the function does, in a few words."
+  description = "Description of the function, shown in the console."
   type        = string
   default     = null
 }
 
 variable "region" {
-  description = "Where the function runs."
+  description = "Region of the function."
   type        = string
   nullable    = false
 }
 
 variable "entry_point" {
-  description = "The name under which the code registers the function."
+  description = "Name under which the code registers the function."
   type        = string
   nullable    = false
 }
 
 variable "runtime" {
-  description = "The language runtime. The client libraries need Go 1.26."
+  description = "Runtime of the function. The code needs Go 1.26."
   type        = string
   default     = "go126"
   nullable    = false
@@ -40,39 +40,39 @@ variable "runtime" {
 }
 
 variable "bucket" {
-  description = "The bucket that the source is put into."
+  description = "Bucket for the source."
   type        = string
   nullable    = false
 }
 
 variable "source_zip" {
-  description = "The packaged source, such as ../dist/ingest.zip. Null plans without it, to see what would be made; such a plan cannot be applied."
+  description = "Packaged source, such as ../dist/ingest.zip. Null: plan without it, to see what would be created. Such a plan cannot be applied."
   type        = string
   default     = null
 }
 
 variable "build_service_account" {
-  description = "The account that Cloud Build builds as: projects/P/serviceAccounts/EMAIL."
+  description = "Account that Cloud Build builds the function as: projects/PROJECT/serviceAccounts/EMAIL."
   type        = string
   nullable    = false
 }
 
 variable "variables" {
-  description = "The environment variables that the code reads."
+  description = "Environment variables that the code reads."
   type        = list(string)
   default     = []
   nullable    = false
 }
 
 variable "environment" {
-  description = "What the deployment knows, by the name of the variable. The function gets of it what it reads, and nothing else."
+  description = "All environment variables of the deployment. The function gets only those that `variables` lists."
   type        = map(string)
   default     = {}
   nullable    = false
 }
 
 variable "min_instances" {
-  description = "Instances that are kept warm. 0 costs nothing while nobody calls."
+  description = "Number of instances that stay warm. With 0 the function costs nothing while it has no calls."
   type        = number
   default     = 0
   nullable    = false
@@ -84,7 +84,7 @@ variable "min_instances" {
 }
 
 variable "max_instances" {
-  description = "The most instances that may run at once."
+  description = "Maximum number of instances."
   type        = number
   default     = 10
   nullable    = false
@@ -96,7 +96,7 @@ variable "max_instances" {
 }
 
 variable "concurrency" {
-  description = "Requests that an instance answers at once."
+  description = "Number of requests that an instance serves at a time."
   type        = number
   default     = 80
   nullable    = false
@@ -108,36 +108,36 @@ variable "concurrency" {
 
   validation {
     condition     = var.concurrency == 1 || try(tonumber(var.cpu) >= 1, false)
-    error_message = "Function ${var.name}: with less than one CPU an instance takes one request at a time, not ${var.concurrency}."
+    error_message = "Function ${var.name}: with less than one CPU, concurrency must be 1, not ${var.concurrency}."
   }
 }
 
 variable "cpu" {
-  description = "CPUs of an instance."
+  description = "Number of CPUs of an instance."
   type        = string
   default     = "1"
   nullable    = false
 
   validation {
     condition     = can(tonumber(var.cpu)) && try(tonumber(var.cpu) > 0 && tonumber(var.cpu) <= 8, false)
-    error_message = "Function ${var.name}: cpu \"${var.cpu}\" must be a number above 0, at most 8."
+    error_message = "Function ${var.name}: cpu \"${var.cpu}\" must be a number above 0 and at most 8."
   }
 }
 
 variable "memory" {
-  description = "Memory of an instance."
+  description = "Memory of an instance, such as 512Mi or 2Gi."
   type        = string
   default     = "512Mi"
   nullable    = false
 
   validation {
     condition     = can(regex("^[1-9][0-9]*(Mi|Gi)$", var.memory))
-    error_message = "Function ${var.name}: memory \"${var.memory}\" must be like 512Mi or 2Gi."
+    error_message = "Function ${var.name}: memory \"${var.memory}\" must be a whole number of Mi or Gi, such as 512Mi or 2Gi."
   }
 }
 
 variable "timeout_seconds" {
-  description = "How long a request may take."
+  description = "Maximum duration of a request, in seconds."
   type        = number
   default     = 60
   nullable    = false
@@ -149,7 +149,7 @@ variable "timeout_seconds" {
 }
 
 variable "ingress" {
-  description = "From where the function can be reached: ALLOW_INTERNAL_AND_GCLB behind the load balancer, ALLOW_INTERNAL_ONLY by Pub/Sub, Cloud Tasks and Cloud Scheduler of the project. Nothing is reached past the load balancer."
+  description = "Sources of traffic that the function accepts. ALLOW_INTERNAL_ONLY: Pub/Sub, Cloud Tasks and Cloud Scheduler of the project. ALLOW_INTERNAL_AND_GCLB: the load balancer too. No value admits clients past the load balancer."
   type        = string
   default     = "ALLOW_INTERNAL_ONLY"
   nullable    = false
@@ -161,13 +161,13 @@ variable "ingress" {
 }
 
 variable "invokers" {
-  description = "Who may call the function: members by any label, such as { push = \"serviceAccount:...\" }. Nobody else may."
+  description = "Members that may call the function, by any label, such as { push = \"serviceAccount:...\" }."
   type        = map(string)
   default     = {}
   nullable    = false
 
   validation {
     condition     = !contains(values(var.invokers), "allUsers") || var.ingress == "ALLOW_INTERNAL_AND_GCLB"
-    error_message = "Function ${var.name}: a private function may not be called by allUsers."
+    error_message = "Function ${var.name}: allUsers may not call a private function."
   }
 }

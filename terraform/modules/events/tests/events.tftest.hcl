@@ -18,47 +18,47 @@ variables {
 run "push" {
   assert {
     condition     = google_pubsub_subscription.events.push_config[0].push_endpoint == "https://process-abc-ew.a.run.app/"
-    error_message = "Events are pushed elsewhere: ${google_pubsub_subscription.events.push_config[0].push_endpoint}"
+    error_message = "Pub/Sub pushes events to another URL: ${google_pubsub_subscription.events.push_config[0].push_endpoint}"
   }
 
   assert {
     condition     = google_pubsub_subscription.events.push_config[0].oidc_token[0].audience == "https://process-abc-ew.a.run.app" && google_pubsub_subscription.events.push_config[0].oidc_token[0].service_account_email == "push-events@affinity-test.iam.gserviceaccount.com"
-    error_message = "process would not know who pushes."
+    error_message = "The push does not identify itself with the token that process expects."
   }
 
   assert {
     condition     = google_pubsub_subscription.events.retry_policy[0].minimum_backoff == "1s" && google_pubsub_subscription.events.retry_policy[0].maximum_backoff == "60s"
-    error_message = "The backoff is another one."
+    error_message = "The backoff between attempts is not 1 s to 60 s."
   }
 
-  # process gives up after 20 attempts, with the reason.
+  # process gives up after 20 attempts and records the reason.
   assert {
     condition     = google_pubsub_subscription.events.dead_letter_policy[0].max_delivery_attempts > 20
-    error_message = "Pub/Sub gives up before process does."
+    error_message = "Pub/Sub gives a message up before process does."
   }
 
   assert {
     condition     = google_pubsub_subscription.events.expiration_policy[0].ttl == "" && google_pubsub_subscription.dead_letters.expiration_policy[0].ttl == ""
-    error_message = "A subscription goes when it is not used for a month."
+    error_message = "A subscription expires when nothing uses it for a month."
   }
 
   assert {
     condition     = google_pubsub_subscription.dead_letters.topic == google_pubsub_topic.dead_letters.id && google_pubsub_subscription.events.dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead_letters.id
-    error_message = "Dead letters are kept nowhere."
+    error_message = "Dead letters have no subscription that keeps them."
   }
 
   assert {
     condition     = google_pubsub_topic.events.message_retention_duration == "86400s"
-    error_message = "A day's events cannot be applied once more."
+    error_message = "Pub/Sub does not keep applied events for a day."
   }
 }
 
-run "pubsub_itself" {
+run "dead_letter_access" {
   command = plan
 
   assert {
     condition     = google_pubsub_topic_iam_member.agent.topic == "events-dead-letter" && google_pubsub_subscription_iam_member.agent.subscription == "events-process" && google_pubsub_topic_iam_member.agent.member == "serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"
-    error_message = "Pub/Sub could not move a message to the dead letters."
+    error_message = "Pub/Sub's account cannot forward a message to the dead letters."
   }
 }
 
@@ -72,7 +72,7 @@ run "publishers" {
 
   assert {
     condition     = keys(google_pubsub_topic_iam_member.publisher) == ["ingest"] && google_pubsub_topic_iam_member.publisher["ingest"].topic == "events" && google_pubsub_topic_iam_member.burier["process"].topic == "events-dead-letter"
-    error_message = "A member may publish to another topic."
+    error_message = "A member may publish to the wrong topic."
   }
 }
 
@@ -86,21 +86,21 @@ run "paused" {
 
   assert {
     condition     = length(google_pubsub_subscription.events.push_config) == 0 && google_pubsub_subscription.events.message_retention_duration == "604800s"
-    error_message = "Messages do not wait."
+    error_message = "A paused subscription does not keep messages for seven days."
   }
 
   assert {
     condition     = output.push_endpoint == null
-    error_message = "A paused subscription still pushes."
+    error_message = "The output names a push URL while paused."
   }
 
   assert {
     condition     = google_pubsub_topic.events.message_retention_duration == null
-    error_message = "Applied events are kept though nobody wants them."
+    error_message = "Pub/Sub keeps applied events although replay_days is 0."
   }
 }
 
-run "gives_up_before_process" {
+run "too_few_attempts" {
   command = plan
 
   variables {
@@ -110,7 +110,7 @@ run "gives_up_before_process" {
   expect_failures = [var.max_delivery_attempts]
 }
 
-run "dead_letters_into_the_same_topic" {
+run "dead_letters_in_topic_of_events" {
   command = plan
 
   variables {
@@ -120,7 +120,7 @@ run "dead_letters_into_the_same_topic" {
   expect_failures = [var.dead_letters]
 }
 
-run "waits_longer_than_pubsub_does" {
+run "ack_deadline_too_long" {
   command = plan
 
   variables {
@@ -130,7 +130,7 @@ run "waits_longer_than_pubsub_does" {
   expect_failures = [var.ack_deadline_seconds]
 }
 
-run "id_for_number" {
+run "project_id_as_number" {
   command = plan
 
   variables {
@@ -140,7 +140,7 @@ run "id_for_number" {
   expect_failures = [var.project_number]
 }
 
-run "replay_beyond_a_month" {
+run "replay_days_too_large" {
   command = plan
 
   variables {

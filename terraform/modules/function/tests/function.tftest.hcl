@@ -17,36 +17,36 @@ variables {
   environment = {
     BIGTABLE_PROJECT  = "affinity-test"
     FIRESTORE_PROJECT = "affinity-test"
-    TASKS_QUEUE       = "none of its business"
+    TASKS_QUEUE       = "a variable that the function does not read"
   }
 }
 
-run "private_by_itself" {
+run "private_by_default" {
   command = plan
 
   assert {
     condition     = google_cloudfunctions2_function.this.service_config[0].ingress_settings == "ALLOW_INTERNAL_ONLY" && length(google_cloud_run_service_iam_member.invoker) == 0
-    error_message = "A function of which nothing is said can be called."
+    error_message = "A function can be called by default."
   }
 
   assert {
     condition     = google_cloudfunctions2_function.this.service_config[0].environment_variables == tomap({ BIGTABLE_PROJECT = "affinity-test", FIRESTORE_PROJECT = "affinity-test" })
-    error_message = "The function is not given exactly what it reads."
+    error_message = "The function does not get exactly the variables that it reads."
   }
 
   assert {
     condition     = google_cloudfunctions2_function.this.build_config[0].runtime == "go126" && google_cloudfunctions2_function.this.build_config[0].entry_point == "Ingest"
-    error_message = "The function is built as something else."
+    error_message = "The function has another runtime or entry point."
   }
 
   assert {
     condition     = google_cloudfunctions2_function.this.service_config[0].min_instance_count == 0
-    error_message = "An instance is kept warm without having been asked for."
+    error_message = "An instance stays warm by default."
   }
 
   assert {
     condition     = google_service_account.this.account_id == "fn-ingest"
-    error_message = "The function has no account of its own."
+    error_message = "The function does not have its own account."
   }
 }
 
@@ -58,7 +58,7 @@ run "public" {
 
   assert {
     condition     = google_cloud_run_service_iam_member.invoker["all"].role == "roles/run.invoker" && google_cloud_run_service_iam_member.invoker["all"].service == "ingest"
-    error_message = "The load balancer may not call the function's service."
+    error_message = "The load balancer may not call the function."
   }
 
   assert {
@@ -67,7 +67,7 @@ run "public" {
   }
 }
 
-# Any file is a zip here: only its name and hash are looked at.
+# Any file serves as a zip here: the module uses only its name and hash.
 run "source" {
   command = plan
 
@@ -77,16 +77,16 @@ run "source" {
 
   assert {
     condition     = google_storage_bucket_object.source.name == "ingest-${filesha256("versions.tf")}.zip" && google_storage_bucket_object.source.source == "versions.tf"
-    error_message = "The object is not named by what the zip holds: ${google_storage_bucket_object.source.name}"
+    error_message = "The object's name does not contain the hash of the zip: ${google_storage_bucket_object.source.name}"
   }
 
   assert {
     condition     = google_cloudfunctions2_function.this.build_config[0].source[0].storage_source[0].object == google_storage_bucket_object.source.name
-    error_message = "The function is not built from the object."
+    error_message = "The function is not built from the uploaded object."
   }
 }
 
-run "source_that_is_missing" {
+run "missing_zip" {
   command = plan
 
   variables {
@@ -96,7 +96,7 @@ run "source_that_is_missing" {
   expect_failures = [google_storage_bucket_object.source]
 }
 
-run "variable_that_nobody_knows" {
+run "unset_variable" {
   command = plan
 
   variables {
@@ -106,7 +106,7 @@ run "variable_that_nobody_knows" {
   expect_failures = [google_cloudfunctions2_function.this]
 }
 
-run "private_called_by_all" {
+run "private_function_for_all_users" {
   command = plan
 
   variables {
@@ -116,7 +116,7 @@ run "private_called_by_all" {
   expect_failures = [var.invokers]
 }
 
-run "past_the_load_balancer" {
+run "ingress_for_all" {
   command = plan
 
   variables {
@@ -126,7 +126,7 @@ run "past_the_load_balancer" {
   expect_failures = [var.ingress]
 }
 
-run "more_at_once_than_a_cpu_takes" {
+run "concurrency_below_one_cpu" {
   command = plan
 
   variables {
@@ -136,7 +136,7 @@ run "more_at_once_than_a_cpu_takes" {
   expect_failures = [var.concurrency]
 }
 
-run "least_above_most" {
+run "min_above_max_instances" {
   command = plan
 
   variables {
@@ -156,7 +156,7 @@ run "old_runtime" {
   expect_failures = [var.runtime]
 }
 
-run "name_too_long_for_an_account" {
+run "name_too_long" {
   command = plan
 
   variables {
