@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// unknown stands in COSTS.md for a price without a source, and for a cost that
-// depends on such a price.
+// unknown marks a price without a source in COSTS.md, and each cost that depends
+// on such a price.
 const unknown = "unknown"
 
-// TestCosts computes the example of COSTS.md again.
+// TestCosts computes the costs of the example in COSTS.md and compares them with
+// the file's.
 func TestCosts(t *testing.T) {
 	text, err := os.ReadFile("COSTS.md")
 	if err != nil {
@@ -27,29 +28,29 @@ func TestCosts(t *testing.T) {
 		used[line.price] = true
 		switch {
 		case !there:
-			t.Errorf("%s: there is no price %s", line.what, line.price)
+			t.Errorf("%s: the table of prices has no %s", line.what, line.price)
 		case price == unknown:
 			if line.dollars != unknown {
-				t.Errorf("%s: %s is unknown, so it cannot cost %s", line.what, line.price, line.dollars)
+				t.Errorf("%s: the price %s is unknown, but the cost is %s", line.what, line.price, line.dollars)
 			}
 		default:
 			cost := math.Round(100*line.quantity*number(t, price)) / 100
 			total += cost
 			if want := strconv.FormatFloat(cost, 'f', 2, 64); line.dollars != want {
-				t.Errorf("%s: costs %s, not %s", line.what, want, line.dollars)
+				t.Errorf("%s: got a cost of %s, want %s", line.what, line.dollars, want)
 			}
 		}
 	}
 	if want := strconv.FormatFloat(total, 'f', 2, 64); sum != want {
-		t.Errorf("the sum is %s, not %s", want, sum)
+		t.Errorf("got a sum of %s, want %s", sum, want)
 	}
 	for name := range prices {
 		if !used[name] {
-			t.Errorf("the example has nothing that costs %s", name)
+			t.Errorf("no line of the example uses the price %s", name)
 		}
 	}
 	if len(lines) < 10 || len(prices) < 10 {
-		t.Errorf("read %d lines and %d prices: the tables have another form", len(lines), len(prices))
+		t.Errorf("read only %d lines and %d prices, so the tables have another form", len(lines), len(prices))
 	}
 }
 
@@ -64,8 +65,8 @@ var (
 	sumRow   = regexp.MustCompile(`^\| \*\*.+\*\* \| \| \| \*\*([0-9.]+)\*\* \|$`)
 )
 
-// readCosts finds the rows of both tables: prices by name, what they are taken
-// times, and the sum.
+// readCosts reads the rows of both tables: the prices by name, the lines of the
+// example, and its sum.
 func readCosts(t *testing.T, text string) (prices map[string]string, lines []costLine, sum string) {
 	t.Helper()
 	prices = map[string]string{}
@@ -78,7 +79,7 @@ func readCosts(t *testing.T, text string) (prices map[string]string, lines []cos
 		} else if m := sumRow.FindStringSubmatch(line); m != nil {
 			sum = m[1]
 		} else if strings.HasPrefix(line, "|") && strings.Contains(line, "`") {
-			t.Errorf("a row of another form: %s", line)
+			t.Errorf("this row has another form: %s", line)
 		}
 	}
 	return prices, lines, sum

@@ -1,5 +1,5 @@
 package terraform
 
-// Database is the id of the Firestore database that Terraform creates by default:
-// the default of its variable firestore_database.
+// Database is the id of the Firestore database that Terraform creates, unless its
+// variable firestore_database names another one.
 const Database = "affinity"

@@ -8,9 +8,9 @@ import (
 	"github.com/affinityengine/affinity/terraform"
 )
 
-// TestDatabaseIsTerraforms compares the constant that the command line tool uses
-// with the default of Terraform's variable.
-func TestDatabaseIsTerraforms(t *testing.T) {
+// TestDatabaseIsTerraformDefault compares the constant that the command-line tool
+// uses with the default of Terraform's variable.
+func TestDatabaseIsTerraformDefault(t *testing.T) {
 	text, err := os.ReadFile("variables.tf")
 	if err != nil {
 		t.Fatal(err)
@@ -20,6 +20,6 @@ func TestDatabaseIsTerraforms(t *testing.T) {
 		t.Fatal("variables.tf has no default of firestore_database in the form that this test reads")
 	}
 	if got := string(m[1]); got != terraform.Database {
-		t.Errorf("Terraform creates database %q, the command line tool opens %q", got, terraform.Database)
+		t.Errorf("Terraform creates database %q, but the command-line tool opens %q", got, terraform.Database)
 	}
 }

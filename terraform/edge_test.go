@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// TestRoutesAreTheLocalStacks holds the paths of the load balancer to those by
-// which the local stack finds a function.
-func TestRoutesAreTheLocalStacks(t *testing.T) {
+// TestEdgeAndLocalRoutesMatch compares the paths of the load balancer with those of
+// the local stack.
+func TestEdgeAndLocalRoutesMatch(t *testing.T) {
 	deployed, local := edgeRoutes(t), stackRoutes(t)
 	if !maps.Equal(deployed, local) {
-		t.Errorf("modules/edge/variables.tf has the routes %v, shared/local/stack/functions.go %v", deployed, local)
+		t.Errorf("modules/edge/variables.tf has the routes %v, but shared/local/stack/functions.go has %v", deployed, local)
 	}
 	if len(local) < 10 {
-		t.Errorf("found %d routes: publicFunctions has another form", len(local))
+		t.Errorf("found only %d routes, so publicFunctions has another form", len(local))
 	}
 }
 
@@ -29,7 +29,7 @@ var (
 	quoted        = regexp.MustCompile(`"([^"]+)"`)
 )
 
-// edgeRoutes are the functions by the beginning of a path, as they are deployed.
+// edgeRoutes returns the deployed function of each path prefix.
 func edgeRoutes(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("modules/edge/variables.tf")
@@ -38,7 +38,7 @@ func edgeRoutes(t *testing.T) map[string]string {
 	}
 	block := routesDefault.FindSubmatch(text)
 	if block == nil {
-		t.Fatal("modules/edge/variables.tf has no default of routes in the form that is looked for")
+		t.Fatal("modules/edge/variables.tf has no default of routes in the form that this test reads")
 	}
 	routes := map[string]string{}
 	for _, row := range routesRow.FindAllSubmatch(block[1], -1) {
@@ -49,8 +49,8 @@ func edgeRoutes(t *testing.T) map[string]string {
 	return routes
 }
 
-// stackRoutes are the same of the local stack: the entries {"/1/x", pkg.New(b)}
-// of its publicFunctions.
+// stackRoutes returns the local stack's function of each path prefix: its
+// publicFunctions has an entry {"/1/x", pkg.New(b)} for each.
 func stackRoutes(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../shared/local/stack/functions.go", nil, parser.SkipObjectResolution)

@@ -15,9 +15,9 @@ import (
 	"github.com/affinityengine/affinity/shared/job/reenrich"
 )
 
-// TestExpiringMeetsTheCode compares the collections and the field that Firestore
-// expires with the collections of jobs and the field that holds their time.
-func TestExpiringMeetsTheCode(t *testing.T) {
+// TestExpiringMatchesJobs compares Firestore's expiry policies with the code: the
+// collections of jobs and shards, and the field that holds their expiry time.
+func TestExpiringMatchesJobs(t *testing.T) {
 	text, err := os.ReadFile("backends.tf")
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +36,12 @@ func TestExpiringMeetsTheCode(t *testing.T) {
 	}
 	want := []string{migration.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, "shards"}
 	if slices.Sort(expiring); !slices.Equal(expiring, want) {
-		t.Errorf("documents of %q expire, jobs and shards are in %q", expiring, want)
+		t.Errorf("documents of %q expire, but jobs and shards are in %q", expiring, want)
 	}
 	for _, document := range []any{job.Job{}, job.Shard{}} {
 		field, _ := reflect.TypeOf(document).FieldByName("ExpiresAt")
 		if name, _, _ := strings.Cut(field.Tag.Get("firestore"), ","); name != string(m[2]) {
-			t.Errorf("a %T has its expiry in %q, Firestore looks at %q", document, name, m[2])
+			t.Errorf("a %T has its expiry time in the field %q, but Firestore reads %q", document, name, m[2])
 		}
 	}
 }

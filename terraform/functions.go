@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// Deployment is what functions.json says is deployed, but for Bigtable's tables.
+// Deployment is the content of functions.json: everything that is deployed, except
+// Bigtable's tables.
 type Deployment struct {
 	Topics    Topics     `json:"topics"`
 	Queue     string     `json:"queue"` // id of the queue of the worker's tasks
 	Functions []Function `json:"functions"`
 }
 
-// Topics are those of Pub/Sub.
+// Topics are the Pub/Sub topics.
 type Topics struct {
 	Events      Topic `json:"events"`
 	DeadLetters Topic `json:"deadLetters"`
 }
 
-// Topic is a topic and its one subscription, by their ids.
+// Topic holds the ids of a topic and of its only subscription.
 type Topic struct {
 	Name         string `json:"name"`
 	Subscription string `json:"subscription"`
@@ -29,19 +30,19 @@ type Topic struct {
 
 // Function is one deployed function.
 type Function struct {
-	// Name is that of its package under functions/.
+	// Name is the name of its package under functions/.
 	Name string `json:"name"`
 	// EntryPoint is the name under which the package registers it.
 	EntryPoint string `json:"entryPoint"`
 	Kind       Kind   `json:"kind"`
-	// Env are the environment variables that the deployment sets.
+	// Env lists the environment variables that the deployment sets.
 	Env []string `json:"env"`
 }
 
-// Kind is who calls a function. Only a public one can be reached from outside.
+// Kind says who calls a function. Clients can reach only a public function.
 type Kind string
 
-// The kinds there are. A function that Cloud Tasks and Cloud Scheduler call is OfTasks.
+// The kinds of functions. OfTasks is called by Cloud Tasks and by Cloud Scheduler.
 const (
 	Public      Kind = "public"
 	OfPubSub    Kind = "pubsub"
@@ -49,7 +50,7 @@ const (
 	OfScheduler Kind = "scheduler"
 )
 
-// Function finds a function by its name. The error names those there are.
+// Function returns the function of that name. The error lists the known names.
 func (d Deployment) Function(name string) (Function, error) {
 	names := make([]string, len(d.Functions))
 	for i, f := range d.Functions {
@@ -58,10 +59,10 @@ func (d Deployment) Function(name string) (Function, error) {
 		}
 		names[i] = f.Name
 	}
-	return Function{}, fmt.Errorf("there is no function %q in terraform/functions.json, only %s", name, strings.Join(names, ", "))
+	return Function{}, fmt.Errorf("terraform/functions.json has no function %q, only %s", name, strings.Join(names, ", "))
 }
 
-// ReadDeployment is functions.json, decoded and checked.
+// ReadDeployment decodes functions.json and validates it.
 func ReadDeployment() (Deployment, error) { return decodeDeployment(functions) }
 
 var (
@@ -84,38 +85,38 @@ func decodeDeployment(text string) (Deployment, error) {
 	return d, nil
 }
 
-// validate names all faults.
+// validate returns all faults, joined.
 func (d Deployment) validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	for _, id := range []string{d.Topics.Events.Name, d.Topics.Events.Subscription, d.Topics.DeadLetters.Name, d.Topics.DeadLetters.Subscription, d.Queue} {
 		if !resourceID.MatchString(id) {
-			fault("%q is no id of a topic, subscription or queue", id)
+			fault("%q is not an id of a topic, subscription or queue", id)
 		}
 	}
 	if len(d.Functions) == 0 {
-		fault("it names no functions")
+		fault("it lists no functions")
 	}
 	seen := map[string]bool{}
-	twice := func(what string) bool {
+	repeated := func(what string) bool {
 		defer func() { seen[what] = true }()
 		return seen[what]
 	}
 	for _, f := range d.Functions {
-		if !packageName.MatchString(f.Name) || twice(f.Name) {
-			fault("function %q: its name is no package's, or stands twice", f.Name)
+		if !packageName.MatchString(f.Name) || repeated(f.Name) {
+			fault("function %q: the name is not a package name, or is repeated", f.Name)
 		}
-		if !entryPoint.MatchString(f.EntryPoint) || twice(f.EntryPoint) {
-			fault("function %q: its entry point %q is no exported name, or stands twice", f.Name, f.EntryPoint)
+		if !entryPoint.MatchString(f.EntryPoint) || repeated(f.EntryPoint) {
+			fault("function %q: the entry point %q is not an exported name, or is repeated", f.Name, f.EntryPoint)
 		}
 		switch f.Kind {
 		case Public, OfPubSub, OfTasks, OfScheduler:
 		default:
-			fault("function %q: there is no kind %q", f.Name, f.Kind)
+			fault("function %q: unknown kind %q", f.Name, f.Kind)
 		}
 		for _, v := range f.Env {
-			if !variable.MatchString(v) || twice(f.Name+" "+v) {
-				fault("function %q: %q is no variable, or stands twice", f.Name, v)
+			if !variable.MatchString(v) || repeated(f.Name+" "+v) {
+				fault("function %q: %q is not an environment variable, or is repeated", f.Name, v)
 			}
 		}
 	}

@@ -11,14 +11,14 @@ func TestReadDeployment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fn, err := d.Function("worker"); err != nil || fn.Name != "worker" || fn.EntryPoint != "Worker" {
-		t.Errorf("%+v, %v", fn, err)
+		t.Errorf("worker: %+v, %v", fn, err)
 	}
 	if _, err := d.Function("Worker"); err == nil || !strings.Contains(err.Error(), "only ingest, ") {
-		t.Errorf("a function that is not there: %v", err)
+		t.Errorf("unknown function: got error %v, want one that lists the known names", err)
 	}
 }
 
-func TestDeploymentsRefused(t *testing.T) {
+func TestDecodeRejectsInvalidDeployment(t *testing.T) {
 	const good = `{"topics": {"events": {"name": "a", "subscription": "b"}, "deadLetters": {"name": "c", "subscription": "d"}}, "queue": "q",
 		"functions": [{"name": "ingest", "entryPoint": "Ingest", "kind": "public", "env": ["A", "B_2"]}]}`
 	if _, err := decodeDeployment(good); err != nil {
@@ -41,10 +41,10 @@ func TestDeploymentsRefused(t *testing.T) {
 	} {
 		text := strings.Replace(good, old, to, 1)
 		if text == good {
-			t.Fatalf("%s is not in the text", old)
+			t.Fatalf("the valid text does not contain %s", old)
 		}
 		if d, err := decodeDeployment(text); err == nil {
-			t.Errorf("%s for %s: decoded as %+v", to, old, d)
+			t.Errorf("with %s in place of %s: got %+v, want an error", to, old, d)
 		}
 	}
 }

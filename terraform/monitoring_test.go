@@ -18,74 +18,75 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// counted is modules/monitoring/metrics.json: which log lines are counted, and
-// which of their fields.
-type counted struct {
+// metricsFile is modules/monitoring/metrics.json: the metrics that Cloud Monitoring
+// derives from log lines.
+type metricsFile struct {
 	Jobs    []string     `json:"jobs"`
 	Metrics []lineMetric `json:"metrics"`
 }
 
-// lineMetric is a metric of lines. <job> in its message stands for each job.
+// lineMetric is a metric of log lines. <job> in its message means each job.
 type lineMetric struct {
 	Name    string            `json:"name"`
 	Message string            `json:"message"`
-	Where   map[string]string `json:"where"`  // values that fields must have
-	Value   string            `json:"value"`  // a field that is a number
-	Unit    string            `json:"unit"`   // of Value
-	Labels  []string          `json:"labels"` // fields
+	Where   map[string]string `json:"where"`  // required values of fields
+	Value   string            `json:"value"`  // numeric field to measure
+	Unit    string            `json:"unit"`   // unit of Value
+	Labels  []string          `json:"labels"` // fields that become labels
 	Help    string            `json:"help"`
 }
 
-// logLine is a call that logs: its fields, and by which function of slog each is
-// made.
+// logLine is a call that logs: its position, and the slog function that makes each
+// of its fields.
 type logLine struct {
 	at     string
 	fields map[string]string
 }
 
-// TestLogMetricsMeetTheCode holds what is counted to the lines that the functions
-// write.
-func TestLogMetricsMeetTheCode(t *testing.T) {
-	var c counted
-	readJSON(t, "modules/monitoring/metrics.json", &c)
+// TestLogMetricsMatchCode checks that the code logs every line and field that a
+// metric reads.
+func TestLogMetricsMatchCode(t *testing.T) {
+	var file metricsFile
+	readJSON(t, "modules/monitoring/metrics.json", &file)
 	lines, jobs := deployedLines(t)
-	for _, m := range c.Metrics {
-		if fault := m.meets(lines); fault != nil {
+	for _, m := range file.Metrics {
+		if fault := m.check(lines); fault != nil {
 			t.Errorf("modules/monitoring/metrics.json: %v", fault)
 		}
 	}
-	if slices.Sort(c.Jobs); !slices.Equal(c.Jobs, jobs) {
-		t.Errorf("modules/monitoring/metrics.json names the jobs %s, the code %s", c.Jobs, jobs)
+	if slices.Sort(file.Jobs); !slices.Equal(file.Jobs, jobs) {
+		t.Errorf("modules/monitoring/metrics.json names the jobs %s, but the code names %s", file.Jobs, jobs)
 	}
-	if len(c.Metrics) < 8 || len(lines) < 20 || len(jobs) < 3 {
-		t.Errorf("found %d metrics, %d lines and %d jobs: what is looked for has another form", len(c.Metrics), len(lines), len(jobs))
+	if len(file.Metrics) < 8 || len(lines) < 20 || len(jobs) < 3 {
+		t.Errorf("found only %d metrics, %d lines and %d jobs, so the file or the code has another form", len(file.Metrics), len(lines), len(jobs))
 	}
 }
 
-func TestLogMetricsThatMeetNothing(t *testing.T) {
+func TestLogMetricFaultsAreFound(t *testing.T) {
 	lines, _ := deployedLines(t)
 	good := lineMetric{Message: "events applied", Value: "lagMs", Labels: []string{"app"}}
-	if fault := good.meets(lines); fault != nil {
+	if fault := good.check(lines); fault != nil {
 		t.Fatal(fault)
 	}
 	for name, bad := range map[string]lineMetric{
-		"a line that nobody writes":  {Message: "events were applied"},
-		"a job's line without a job": {Message: "recompute ended"},
-		"a field that is not there":  {Message: "events applied", Labels: []string{"user"}},
-		"a value that is no number":  {Message: "events applied", Value: "app"},
-		"a state that is none":       {Message: "<job> ended", Where: map[string]string{"state": "broken"}},
-		"a condition on no field":    {Message: "<job> ended", Where: map[string]string{"outcome": "failed"}},
+		"unknown message":           {Message: "events were applied"},
+		"job's message without job": {Message: "recompute ended"},
+		"unknown label":             {Message: "events applied", Labels: []string{"user"}},
+		"value not a number":        {Message: "events applied", Value: "app"},
+		"unknown state":             {Message: "<job> ended", Where: map[string]string{"state": "broken"}},
+		"condition on no field":     {Message: "<job> ended", Where: map[string]string{"outcome": "failed"}},
 	} {
-		if bad.meets(lines) == nil {
-			t.Errorf("%s was not noticed", name)
+		if bad.check(lines) == nil {
+			t.Errorf("%s: got no fault", name)
 		}
 	}
 }
 
-// meets says what is wrong with a metric, going by the lines that there are.
-func (m lineMetric) meets(lines map[string][]logLine) error {
+// check returns the first fault of a metric: a message, field or state that the
+// lines of the code do not have.
+func (m lineMetric) check(lines map[string][]logLine) error {
 	if len(lines[m.Message]) == 0 {
-		return fmt.Errorf("%s: no line says %q", m.Name, m.Message)
+		return fmt.Errorf("%s: no line has the message %q", m.Name, m.Message)
 	}
 	fields := slices.Concat(m.Labels, slices.Collect(maps.Keys(m.Where)))
 	for _, line := range lines[m.Message] {
@@ -95,24 +96,24 @@ func (m lineMetric) meets(lines map[string][]logLine) error {
 			}
 		}
 		if m.Value != "" && !slices.Contains([]string{"Int", "Int64", "Uint64", "Float64"}, line.fields[m.Value]) {
-			return fmt.Errorf("%s: the line at %s has no number %q", m.Name, line.at, m.Value)
+			return fmt.Errorf("%s: the line at %s has no numeric field %q", m.Name, line.at, m.Value)
 		}
 	}
 	if state, there := m.Where["state"]; there && (!job.State(state).Ended() || state != string(job.Failed)) {
-		return fmt.Errorf("%s: a job does not end as %q", m.Name, state)
+		return fmt.Errorf("%s: the state %q is not the one of a failed job", m.Name, state)
 	}
 	return nil
 }
 
-// deployedLines are the lines that deployed code logs, by their message, and the
-// names of the jobs that <job> stands for in them.
+// deployedLines returns the lines that deployed code logs, by message, and the names
+// of the jobs, which replace <job> in a message.
 func deployedLines(t *testing.T) (lines map[string][]logLine, jobs []string) {
 	t.Helper()
 	lines = map[string][]logLine{}
 	set := token.NewFileSet()
 	for _, root := range []string{"../functions", "../shared"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			// What stands in for the cloud is not deployed.
+			// Emulators, the local stack and test helpers are not deployed.
 			if err == nil && d.IsDir() && (d.Name() == "emulator" || d.Name() == "stack" || strings.HasSuffix(d.Name(), "test")) {
 				return fs.SkipDir
 			}
@@ -144,8 +145,8 @@ func deployedLines(t *testing.T) (lines map[string][]logLine, jobs []string) {
 	return lines, jobs
 }
 
-// logCall is the message and the fields of a call of LogAttrs, "" for any other.
-// A message that begins with the name of a job begins with <job>.
+// logCall returns the message and the fields of a call of LogAttrs, and "" for any
+// other call. If the code puts a job's name before the message, the result has <job>.
 func logCall(call *ast.CallExpr) (message string, fields map[string]string) {
 	if fn, ok := call.Fun.(*ast.SelectorExpr); !ok || fn.Sel.Name != "LogAttrs" || len(call.Args) < 3 {
 		return "", nil
@@ -171,7 +172,7 @@ func logCall(call *ast.CallExpr) (message string, fields map[string]string) {
 	return message, fields
 }
 
-// jobNames are the names that a function gives to a job.Runner that it is given.
+// jobNames returns the names that a function assigns to its job.Runner parameter.
 func jobNames(fn *ast.FuncDecl) (names []string) {
 	for _, param := range fn.Type.Params.List {
 		kind, ok := param.Type.(*ast.SelectorExpr)
@@ -201,7 +202,7 @@ func jobNames(fn *ast.FuncDecl) (names []string) {
 	return names
 }
 
-// literal is a string that stands in the code, "" for anything else.
+// literal returns the value of a string literal, and "" for any other expression.
 func literal(e ast.Expr) string {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {
