@@ -22,7 +22,7 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 		Use:   "raise-tickets ID",
 		Short: "After the loss of a Bigtable cluster: advance the ticket counters of an app's users",
 		Long: "After the loss of a Bigtable cluster, advance the ticket counters of an app's users, so that no ticket is drawn\n" +
-			"twice. The engine must be paused. terraform/README.md has the steps before and after.",
+			"twice. The engine must be paused. terraform/FAILOVER.md and terraform/RESTORE.md have the steps before and after.",
 		Example: "  affinity app raise-tickets shop --project my-project --instance affinity",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
