@@ -9,7 +9,7 @@ locals {
     strategies = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = [], firestore = "user", publishes = false, buries = false }
     catalog    = { app_profile = "processing", reads = [], writes = ["objects"], firestore = "user", publishes = false, buries = false }
     recomputes = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = [], firestore = "user", publishes = false, buries = false }
-    # docs reads no variable, so its app profile is never used.
+    # docs reaches no backend, so its app profile is never used.
     docs    = { app_profile = "processing", reads = [], writes = [], firestore = "none", publishes = false, buries = false }
     process = { app_profile = "processing", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories"], firestore = "viewer", publishes = true, buries = true }
     worker  = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories"], firestore = "user", publishes = true, buries = false }

@@ -1,19 +1,30 @@
 // Package docs is the public function that describes the API: the OpenAPI
 // document at GET /openapi.json and pages for people at GET /docs. It needs no
-// key and no configuration, and links no backend.
+// key and no settings, and links no backend.
 package docs
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
-
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/openapi"
 )
 
-func init() {
-	functions.HTTP("Docs", New().ServeHTTP)
+func init() { function.Register("Docs", open) }
+
+// Settings are the variables that the function reads: none.
+type Settings struct{}
+
+func open(_ context.Context, log *slog.Logger, _ Settings) (http.Handler, error) {
+	return New(log), nil
 }
 
 // New returns the function.
-func New() http.Handler { return openapi.Handler() }
+func New(log *slog.Logger) http.Handler {
+	rt := httpapi.NewRouter(log)
+	rt.Handle("/", openapi.Serve)
+	return rt
+}

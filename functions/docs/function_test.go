@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"log/slog"
 	"net/http/httptest"
 	"os/exec"
 	"strings"
@@ -10,26 +11,38 @@ import (
 )
 
 func TestDocsNeedNoKey(t *testing.T) {
-	for path, kind := range map[string]string{"/openapi.json": "application/json", "/docs": "text/html", "/docs/profiles": "text/html"} {
+	for _, test := range []struct {
+		method, path string
+		status       int
+		contentType  string
+	}{
+		{"GET", "/openapi.json", 200, "application/json"},
+		{"HEAD", "/openapi.json", 200, "application/json"},
+		{"GET", "/docs", 200, "text/html"},
+		{"GET", "/docs/profiles", 200, "text/html"},
+		{"POST", "/docs", 405, "application/json"},
+		{"GET", "/unknown", 404, "application/json"},
+	} {
 		w := httptest.NewRecorder()
-		docs.New().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
-		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), kind) {
-			t.Errorf("%s: %d %s, want 200 %s", path, w.Code, w.Header().Get("Content-Type"), kind)
+		docs.New(slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest(test.method, test.path, nil))
+		if got := w.Header().Get("Content-Type"); w.Code != test.status || !strings.HasPrefix(got, test.contentType) {
+			t.Errorf("%s %s: %d %s, want %d %s", test.method, test.path, w.Code, got, test.status, test.contentType)
+		}
+		if test.status == 200 && (w.Header().Get("Etag") == "" || w.Header().Get("Content-Security-Policy") == "") {
+			t.Errorf("%s %s: headers %v, want Etag and Content-Security-Policy", test.method, test.path, w.Header())
 		}
 	}
 }
 
-// TestDocsLinkNoBackend lists what the function is made of: of this module the
-// description alone, and no client of a cloud.
+// The function links no client of a cloud. The packages of this module that it
+// links are listed in shared/layers_test.go.
 func TestDocsLinkNoBackend(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pkg := range strings.Fields(string(out)) {
-		own, ours := strings.CutPrefix(pkg, "github.com/affinityengine/affinity/")
-		allowed := own == "functions/docs" || strings.HasPrefix(own, "shared/openapi")
-		if ours && !allowed || strings.HasPrefix(pkg, "cloud.google.com/") || strings.HasPrefix(pkg, "google.golang.org/grpc") || strings.Contains(pkg, "yaml") {
+		if strings.HasPrefix(pkg, "cloud.google.com/") || strings.HasPrefix(pkg, "google.golang.org/grpc") || strings.Contains(pkg, "yaml") {
 			t.Errorf("functions/docs links %s", pkg)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	_ "github.com/affinityengine/affinity/functions/catalog"
+	_ "github.com/affinityengine/affinity/functions/docs"
 	_ "github.com/affinityengine/affinity/functions/imports"
 	_ "github.com/affinityengine/affinity/functions/ingest"
 	_ "github.com/affinityengine/affinity/functions/process"
@@ -34,10 +35,6 @@ import (
 var tuning = []string{"BIGTABLE_FILTER_COLUMNS", "RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS"}
 
 const functionsDir = "../../functions"
-
-// withoutSettings is the function that describes the API. It reads no variable and
-// registers with the framework directly, so that it links nothing else.
-const withoutSettings = "docs"
 
 func deployment(t *testing.T) terraform.Deployment {
 	t.Helper()
@@ -64,12 +61,9 @@ func TestDeployedFunctions(t *testing.T) {
 func TestDeployedVariables(t *testing.T) {
 	code := entryPoints(t)
 	for _, fn := range deployment(t).Functions {
-		var params []env.FieldParams
-		if fn.Name != withoutSettings {
-			var err error
-			if params, err = function.Variables(code[fn.Name]); err != nil {
-				t.Fatal(err)
-			}
+		params, err := function.Variables(code[fn.Name])
+		if err != nil {
+			t.Fatal(err)
 		}
 		want := getenvs(t, dependencies(t, fn.Name)...)
 		for _, p := range params {
@@ -166,13 +160,9 @@ func entryPoints(t *testing.T) map[string]string {
 			continue
 		}
 		var names []string
-		pkg, register := "function", "Register"
-		if entry.Name() == withoutSettings {
-			pkg, register = "functions", "HTTP"
-		}
-		calls(t, filepath.Join(functionsDir, entry.Name()), pkg, func(called string, call *ast.CallExpr) {
+		calls(t, filepath.Join(functionsDir, entry.Name()), "function", func(called string, call *ast.CallExpr) {
 			literal, ok := call.Args[0].(*ast.BasicLit)
-			if called != register || !ok {
+			if called != "Register" || !ok {
 				t.Fatalf(`functions/%s: want function.Register("Name", open)`, entry.Name())
 			}
 			name, err := strconv.Unquote(literal.Value)

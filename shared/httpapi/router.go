@@ -26,9 +26,13 @@ type Router struct {
 	Transient func(error) bool
 }
 
+// UnknownPath is the message for a path that does not exist, if the Router has no
+// other.
+const UnknownPath = "Path not supported by this API: GET /docs lists its routes"
+
 // NewRouter returns a Router without routes.
 func NewRouter(log *slog.Logger) *Router {
-	return &Router{mux: http.NewServeMux(), log: log, NotFound: "Path not supported by this API: functions/README.md lists its routes"}
+	return &Router{mux: http.NewServeMux(), log: log, NotFound: UnknownPath}
 }
 
 // Handle adds a route, with a pattern of http.ServeMux.

@@ -12,12 +12,13 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
 //go:embed openapi.json
@@ -51,37 +52,28 @@ var all = sync.OnceValues(func() (map[string]served, error) {
 	return answers, nil
 })
 
-// Handler answers GET and HEAD of /openapi.json, /docs and /docs/{resource}.
-// Errors are JSON as everywhere in the API.
-func Handler() http.Handler { return http.HandlerFunc(serve) }
-
-func serve(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "*")
-	h.Set("X-Content-Type-Options", "nosniff")
+// Serve is the httpapi.Handler of every path of the description: GET and HEAD of
+// /openapi.json, /docs and /docs/{resource}.
+func Serve(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	answers, err := all()
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, "Internal error")
-		return
+		return fmt.Errorf("render the description: %w", err)
 	}
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	answer, ok := answers[path]
 	resource, page := strings.CutPrefix(path, "/docs/")
 	switch {
-	case r.Method == http.MethodOptions:
-		w.WriteHeader(http.StatusNoContent)
 	case !ok && page && !strings.Contains(resource, "/"):
-		refuse(w, http.StatusNotFound, fmt.Sprintf("No page %q: GET /docs lists those that exist", resource))
+		return httpapi.Errorf(http.StatusNotFound, "No page %q: GET /docs lists those that exist", resource)
 	case !ok:
-		refuse(w, http.StatusNotFound, "Path not supported by this API: GET /docs lists its routes")
+		return httpapi.Errorf(http.StatusNotFound, "%s", httpapi.UnknownPath)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		h.Set("Allow", "GET, HEAD, OPTIONS")
-		refuse(w, http.StatusMethodNotAllowed, "Method Not Allowed")
-	default:
-		answer.send(w, r)
+		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
+		return httpapi.Errorf(http.StatusMethodNotAllowed, "Method Not Allowed")
 	}
+	answer.send(w, r)
+	return nil
 }
 
 func (s served) send(w http.ResponseWriter, r *http.Request) {
@@ -92,15 +84,4 @@ func (s served) send(w http.ResponseWriter, r *http.Request) {
 	h.Set("Etag", s.etag)
 	// ServeContent answers HEAD, conditional requests and ranges.
 	http.ServeContent(w, r, "", noTime, bytes.NewReader(s.body))
-}
-
-// refuse answers with {"status":N,"message":"..."}.
-func refuse(w http.ResponseWriter, status int, message string) {
-	body, _ := json.Marshal(struct {
-		Status  int    `json:"status"`
-		Message string `json:"message"`
-	}{status, message})
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
 }

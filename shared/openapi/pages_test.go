@@ -4,12 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/openapi"
 )
 
@@ -19,11 +21,13 @@ func get(method, path string, header ...string) *httptest.ResponseRecorder {
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	openapi.Handler().ServeHTTP(w, r)
+	rt := httpapi.NewRouter(slog.New(slog.DiscardHandler))
+	rt.Handle("/", openapi.Serve)
+	rt.ServeHTTP(w, r)
 	return w
 }
 
-func TestHandler(t *testing.T) {
+func TestServe(t *testing.T) {
 	for _, test := range []struct {
 		method, path string
 		status       int

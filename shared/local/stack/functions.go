@@ -48,8 +48,8 @@ func publicFunctions(b *Backends, pubsubAddr string) http.Handler {
 		{"/1/reenrich", recomputes.New(b.ForRecomputes())},
 		{"/1/schema", recomputes.New(b.ForRecomputes())},
 		{"/1/audits", recomputes.New(b.ForRecomputes())},
-		{"/openapi.json", docs.New()},
-		{"/docs", docs.New()},
+		{"/openapi.json", docs.New(b.Log)},
+		{"/docs", docs.New(b.Log)},
 		{"", own},
 	}
 }
