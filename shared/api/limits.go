@@ -74,6 +74,8 @@ const (
 	MaxAuditSample     = 10_000 // users of an audit
 	MaxAuditReport     = 10_000 // differences that an audit names; further ones are counted
 
-	DefaultBackfillRate = 10_000    // rows a second of a backfill unless rate says otherwise
-	MaxBackfillRate     = 1_000_000 // rows a second: more than any instance takes
+	// DefaultBackfillRate is how many rows a second a backfill copies unless rate
+	// says otherwise: about what one node of Bigtable takes beside its other work.
+	DefaultBackfillRate = 10_000
+	MaxBackfillRate     = 1_000_000 // rows a second: more than an instance takes
 )

@@ -44,10 +44,6 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// DefaultRate is how many rows a second a backfill copies by default: about
-// what one node of Bigtable takes beside its other work.
-const DefaultRate = 10_000
-
 // maxInFlight is how many shards of a migration are processed at a time: it
 // leaves capacity for clients.
 const maxInFlight = 4
