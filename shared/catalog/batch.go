@@ -11,20 +11,23 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// Kind is what an action does to an index.
+// Kind says what an action does to an index.
 type Kind string
 
-// The kinds of actions, by the names Algolia's clients send.
+// The kinds of actions, by the names that Algolia's clients send.
 const (
-	// AddObject puts a record in the place of the one with its objectID.
+	// AddObject stores a record, and replaces the one that has its objectID. A
+	// record without an objectID gets a random one.
 	AddObject Kind = "addObject"
-	// UpdateObject does the same, but the objectID must be given.
+	// UpdateObject is AddObject for a record that must have an objectID.
 	UpdateObject Kind = "updateObject"
-	// PartialUpdateObject merges into the record, or puts it where there is none.
+	// PartialUpdateObject replaces attributes of a record. If the record does
+	// not exist, it is created.
 	PartialUpdateObject Kind = "partialUpdateObject"
-	// PartialUpdateObjectNoCreate merges into the record if there is one.
+	// PartialUpdateObjectNoCreate does nothing if the record does not exist.
 	PartialUpdateObjectNoCreate Kind = "partialUpdateObjectNoCreate"
-	// DeleteObject removes the record if there is one.
+	// DeleteObject removes a record. It does nothing if the record does not
+	// exist.
 	DeleteObject Kind = "deleteObject"
 	// Clear removes every record of the index.
 	Clear Kind = "clear"
@@ -33,11 +36,11 @@ const (
 // Action is one step of a batch.
 type Action struct {
 	Kind Kind
-	// ObjectID is the object it concerns; empty for Clear only.
+	// ObjectID names the object. It is empty for Clear alone.
 	ObjectID string
-	// Record is the object, or for partial updates the attributes to change: a
-	// JSON object with the objectID among its attributes, without insignificant
-	// whitespace. Nil for DeleteObject and Clear.
+	// Record is the record, or the attributes that a partial update replaces: a
+	// JSON object that includes the objectID, without insignificant whitespace.
+	// It is nil for DeleteObject and Clear.
 	Record []byte
 }
 
@@ -48,12 +51,14 @@ type request struct {
 	Body     jsontext.Value `json:"body"`
 }
 
-// DecodeBatch reads the body of a batch, {"requests":[{"action":..,"body":{..}}]},
-// whose actions are applied in their order. The objectID may stand beside the
-// body or in it, and may be a number; addObject without one is given a random
-// one. Keys it does not know are ignored. The error is a *fault.Error and refuses the
-// whole batch, naming the request at fault: 413 where the body or a record is
-// too large, 400 where the body is not of this form, 422 for all else.
+// DecodeBatch decodes the body of a batch,
+// {"requests":[{"action":..,"body":{..}}]}, and returns its actions in their
+// order. The objectID may be a key of a request or of its body, and may be a
+// number. Unknown keys of a request are ignored.
+//
+// The error is a *fault.Error, names the first bad request, and refuses the
+// whole batch. Its kind is TooLarge if the body or a record is too large,
+// Malformed if the body does not have this form, and Invalid otherwise.
 func DecodeBatch(body []byte) ([]Action, error) {
 	var batch *struct {
 		Requests *[]request `json:"requests"`
@@ -79,7 +84,7 @@ func DecodeBatch(body []byte) ([]Action, error) {
 	return actions, nil
 }
 
-// within names the request that an error arose in.
+// within adds the number of the bad request to an error.
 func within(i int, err error) error {
 	kind := fault.Invalid
 	var refusal *fault.Error
@@ -119,7 +124,7 @@ func (r request) decode() (Action, error) {
 	return Action{Kind: r.Action, ObjectID: id, Record: record}, err
 }
 
-// record puts the object together, with its objectID as text.
+// record encodes the record, with its objectID as a string.
 func (r request) record(attributes []member, id string) ([]byte, error) {
 	if r.Action == PartialUpdateObject || r.Action == PartialUpdateObjectNoCreate {
 		if err := checkNoOperation(attributes); err != nil {
@@ -133,8 +138,9 @@ func (r request) record(attributes []member, id string) ([]byte, error) {
 	return join(set(attributes, objectID, text))
 }
 
-// checkNoOperation refuses attributes such as {"_operation":"Increment","value":1}:
-// kept as they are, they would stand in the record as if they were its value.
+// checkNoOperation refuses attributes such as
+// {"_operation":"Increment","value":1}. The engine does not run these
+// operations, and would store them as values.
 func checkNoOperation(attributes []member) error {
 	for _, m := range attributes {
 		if m.value.Kind() != jsontext.KindBeginObject {
@@ -151,9 +157,9 @@ func checkNoOperation(attributes []member) error {
 	return nil
 }
 
-// id finds the objectID beside the body or among its attributes.
+// id returns the objectID of a request or of its body.
 func (r request) id(attributes []member) (string, error) {
-	beside, err := idText(r.ObjectID)
+	outer, err := idText(r.ObjectID)
 	if err != nil {
 		return "", err
 	}
@@ -162,11 +168,11 @@ func (r request) id(attributes []member) (string, error) {
 		return "", err
 	}
 	if id == "" {
-		id = beside
+		id = outer
 	}
 	switch {
-	case beside != "" && beside != id:
-		return "", refuse(fault.Invalid, "objectID %q differs from the body's objectID %q", clip(beside), clip(id))
+	case outer != "" && outer != id:
+		return "", refuse(fault.Invalid, "objectID %q differs from the body's objectID %q", clip(outer), clip(id))
 	case id == "" && r.Action == AddObject:
 		return rand.Text(), nil
 	case id == "":
@@ -175,7 +181,7 @@ func (r request) id(attributes []member) (string, error) {
 	return id, nil
 }
 
-// idText is the text of an objectID, empty where none is given.
+// idText returns an objectID as text. It is empty if the value is absent.
 func idText(value jsontext.Value) (string, error) {
 	if !present(value) {
 		return "", nil
@@ -199,16 +205,16 @@ func idText(value jsontext.Value) (string, error) {
 	return id, nil
 }
 
-// present tells whether a value was sent; null is the same as none.
+// present reports whether a value was sent. null counts as absent.
 func present(value jsontext.Value) bool {
 	return len(value) > 0 && value.Kind() != jsontext.KindNull
 }
 
-// clip keeps what a client sent from growing a message without bound.
+// clip shortens text of a client for a message.
 func clip(s string) string {
-	const most = 100
-	if len(s) > most {
-		return s[:most] + "..."
+	const maxBytes = 100
+	if len(s) > maxBytes {
+		return s[:maxBytes] + "..."
 	}
 	return s
 }

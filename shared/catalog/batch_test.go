@@ -93,8 +93,8 @@ func TestDecodeSettingsLimits(t *testing.T) {
 	}
 }
 
-// Objects that are given no id must not meet in one.
-func TestDecodeBatchMakesIDsUp(t *testing.T) {
+// Objects without an ID get different ones.
+func TestDecodeBatchMakesIDs(t *testing.T) {
 	actions, err := catalog.DecodeBatch(requests(`{"action":"addObject","body":{}}`, 1000))
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestDecodeBatchMakesIDsUp(t *testing.T) {
 	}
 }
 
-// Clients send what they hold: the real records must arrive byte for byte.
+// Real records are not changed by a single byte.
 func TestDecodeBatchOfRealRecords(t *testing.T) {
 	readData(t, func(record []byte) {
 		actions, err := catalog.DecodeBatch(requests(`{"action":"updateObject","body":`+string(record)+`}`, 1))
@@ -121,7 +121,7 @@ func TestDecodeBatchOfRealRecords(t *testing.T) {
 	})
 }
 
-// A merged record must not outgrow what could have been sent whole.
+// A merged record has the same limit as one that is sent whole.
 func TestMergeLimit(t *testing.T) {
 	const patch = `{"b":1}`
 	fits := catalog.MaxRecord - len(`,"b":1`)
@@ -156,7 +156,7 @@ func FuzzDecodeBatch(f *testing.F) {
 	})
 }
 
-// checkAction holds an accepted action to what its users rely on.
+// checkAction checks what callers rely on in an accepted action.
 func checkAction(a catalog.Action) error {
 	if a.Kind != catalog.Clear && (a.ObjectID == "" || len(a.ObjectID) > catalog.MaxObjectID) {
 		return errors.New("bad objectID")
@@ -204,7 +204,7 @@ func FuzzMerge(f *testing.F) {
 				continue
 			}
 			if err := json.Unmarshal(object, &want); err != nil {
-				t.Fatalf("merged what is no object, %q: %v", object, err)
+				t.Fatalf("merged %q, which is not an object: %v", object, err)
 			}
 		}
 		var merged map[string]json.RawMessage

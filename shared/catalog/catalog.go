@@ -1,13 +1,17 @@
-// Package catalog holds what is known of the objects that events name: the
-// records that customers send, the settings of an index, and the rules by which
-// a record becomes filters such as brand:Apple, which is all that scoring reads.
+// Package catalog turns the records of a customer's objects into filters.
 //
-// It is separate because three parts must agree on these rules: the function
-// that takes records in, ingestion, which turns the objectIDs of an event into
-// filters, and the re-enrichment that does so again when settings change. It
-// stores nothing itself: records lie with their filters in the table of
-// objects, one row per app, index and objectID, and settings lie in the
-// configuration.
+// A record is a JSON object with an objectID. A filter is a facet and a value,
+// such as brand:Apple. Events name objects by their objectIDs, and a strategy
+// scores the filters of these objects. The settings of an index say which
+// attributes of its records are facets.
+//
+// A client sends records in a batch of actions. [DecodeBatch] decodes it, and
+// [NewPlan] merges its actions with the stored records into one change for each
+// object. [Filters] returns the filters of a record under the settings.
+//
+// The package keeps no data. Records and their filters are stored in the table
+// objects (see package store), in one row for each app, index and objectID.
+// Settings are stored in the configuration (see package config).
 package catalog
 
 import (
@@ -21,42 +25,43 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// Limits of what a client may send. Those of names and ids are Algolia's where
-// it publishes one, and all of them fit a row key or a column name.
+// Limits of what a client may send. Those of names and IDs are Algolia's, if it
+// publishes one, and fit into a row key and a column name.
 const (
-	// MaxBody is the most bytes one batch or one settings body may have.
+	// MaxBody is the maximum size in bytes of a batch, or of settings.
 	MaxBody = 10_000_000
-	// MaxActions is the most actions one batch may hold.
+	// MaxActions is the maximum number of actions in a batch.
 	MaxActions = 10_000
-	// MaxRecord is the most bytes a record may have, without insignificant
+	// MaxRecord is the maximum size of a record in bytes, without insignificant
 	// whitespace and with its objectID.
 	MaxRecord = 100_000
-	// MaxObjectID is the most bytes an objectID may have.
+	// MaxObjectID is the maximum length of an objectID in bytes.
 	MaxObjectID = 512
-	// MaxIndex is the most bytes the name of an index may have.
+	// MaxIndex is the maximum length of the name of an index in bytes.
 	MaxIndex = 512
-	// MaxFacet is the most bytes the path of an attribute may have to become a
-	// facet: the longest facet that a strategy can name.
+	// MaxFacet is the maximum length of a facet in bytes, as in a strategy. An
+	// attribute with a longer path has no filters.
 	MaxFacet = 500
-	// MaxFacets is the most entries attributesForFaceting may have.
+	// MaxFacets is the maximum number of entries in attributesForFaceting.
 	MaxFacets = 1000
 )
 
+// refuse returns the error for a request that a client must change.
 func refuse(kind fault.Kind, format string, args ...any) *fault.Error {
 	return fault.New(kind, format, args...)
 }
 
-// ValidIndex says whether s can name an index: 1 to 512 bytes of UTF-8.
+// ValidIndex reports whether s can name an index: 1 to MaxIndex bytes of UTF-8.
 func ValidIndex(s string) bool {
 	return s != "" && len(s) <= MaxIndex && utf8.ValidString(s)
 }
 
-// lenient lets escapes through that stand for half a character, which
-// JavaScript writes for a text cut within an emoji. They read as U+FFFD.
+// lenient accepts the escape of an unpaired surrogate, which JavaScript writes
+// for text that is cut within an emoji. It is read as U+FFFD.
 var lenient = jsontext.AllowInvalidUTF8(true)
 
-// unmarshal decodes a request's body. Bodies that are too large, are not UTF-8,
-// are no JSON, or say a key twice are refused.
+// unmarshal decodes the body of a request. It refuses a body that is too large,
+// is not UTF-8, is not JSON, or has a key twice in one object.
 func unmarshal(body []byte, v any) error {
 	if len(body) > MaxBody {
 		return refuse(fault.TooLarge, "the body has %d bytes, at most %d are accepted", len(body), MaxBody)
@@ -76,7 +81,7 @@ func unmarshal(body []byte, v any) error {
 	}
 }
 
-// place names a part of the body to a reader.
+// place names a part of the body in a message.
 func place(p jsontext.Pointer) string {
 	if p == "" {
 		return "the body"

@@ -13,16 +13,16 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// randomID matches an objectID that was made up.
+// randomID matches an objectID that the engine made.
 var randomID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 // TestScenarios runs the dialogues in testdata/scenarios. Commands:
 //
 //	settings   one entry of attributesForFaceting a line, "unset" for none
-//	filters    the filters of a record under these settings
+//	filters    the filters of a record under the last settings
 //	batch      the actions of the body of a batch
 //	merge      two JSON objects, one a line: the record and the partial update
-//	put        what a body changes of the settings
+//	put        the attributesForFaceting that a body sets
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		var settings catalog.Settings
@@ -83,7 +83,7 @@ func batch(body string) string {
 	return randomID.ReplaceAllString(out.String(), "(random)")
 }
 
-// answer is what a client gets to see of a refusal.
+// answer is the kind and the message of a refusal.
 func answer(err error) string {
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) {

@@ -11,48 +11,54 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// limits are what an attribute may hold to be a facet. One that holds more is
-// left out wholly: half of its values would say something false of the object.
+// limits are what an attribute may hold to have filters. An attribute that
+// holds more has none: some of its values alone would describe the object
+// wrongly.
 type limits struct {
-	valueBytes int
-	values     int // distinct ones
+	valueBytes int // of each value
+	values     int // distinct values
 }
 
 var (
-	// unset holds where nobody said which attributes are facets: descriptions,
-	// addresses of pictures and lists of ids should not become any.
+	// unset applies to an index without settings. It excludes descriptions,
+	// addresses of pictures and lists of IDs.
 	unset = limits{valueBytes: 100, values: 100}
-	// declared holds for attributes a customer asked for. It only keeps one
-	// object from growing an event beyond what the log can hold.
+	// declared applies to attributes that the settings name. It keeps an event
+	// within the size of a row of the log.
 	declared = limits{valueBytes: 1000, values: 1000}
 )
 
-// What all attributes of one object may come to. It keeps an event of twenty
-// objects within what a message and a row of the log can hold.
+// Limits of all filters of one object. They keep an event of twenty objects
+// within the size of a message and of a row of the log.
 const (
 	maxFilters     = 1000
-	maxFilterBytes = 64 << 10 // of facets and values
+	maxFilterBytes = 64 << 10 // facets and values together
 )
 
-// maxDepth is how many objects and lists a value may lie in. What lies deeper
-// is no facet.
+// maxDepth is how deep a value may be nested in objects and lists. Deeper
+// values have no filters.
 const maxDepth = 50
 
-// Filters returns the filters of a record, which is a JSON object: one for each
-// distinct value of each attribute that is a facet under the settings, sorted
-// by facet, then value.
+// Filters returns the filters of a record, which must be a JSON object: one
+// filter for each distinct value of each attribute that is a facet, sorted by
+// facet and then value.
 //
-// An attribute is named by its dotted path: categories.lvl0. Lists stand for
-// each of their elements, so that tags.name gathers the names of a list of
-// tags. Where a key holds a dot itself and its path is also that of a nested
-// attribute, the one with fewer keys counts. Strings are taken as they are, true
-// and false by those names, numbers as the record writes them; null and empty
-// strings are nothing. Without settings every attribute but objectID is a facet
-// if its values have at most 100 bytes each and are at most 100; with settings
-// those declared are, up to 1,000 bytes and 1,000 values. An object has at most
-// 1,000 filters of 64 KB in all: attributes beyond, in order, are left out.
+// The name of a facet is the dotted path of the attribute, such as
+// categories.lvl0. A list has the values of its elements: tags.name has the
+// names in a list of tags. If a key contains a dot, its path can be the same as
+// that of a nested attribute; the attribute with fewer keys counts.
 //
-// The error says that the record is no JSON object.
+// A value is a string, true, false, or a number as it is written in the record.
+// null and empty strings give no filter.
+//
+// With settings, the attributes that they name are facets. Such an attribute
+// may have at most 1,000 distinct values of 1,000 bytes each. Without settings,
+// every attribute but objectID is a facet if it has at most 100 distinct values
+// of 100 bytes each. An attribute that exceeds a limit has no filters. An
+// object has at most 1,000 filters of 64 KiB together; attributes that exceed
+// this, in the order of their paths, have no filters.
+//
+// An error means that the record is not a JSON object.
 func Filters(record []byte, s Settings) ([]event.Filter, error) {
 	c := collector{
 		dec:        jsontext.NewDecoder(bytes.NewBuffer(record), lenient),
@@ -68,8 +74,8 @@ func Filters(record []byte, s Settings) ([]event.Filter, error) {
 	return c.filters(), nil
 }
 
-// declaredPaths maps the declared attributes to true, and the paths that lead
-// to them to false.
+// declaredPaths maps the path of each declared attribute to true, and the paths
+// of the attributes around it to false.
 func declaredPaths(attributesForFaceting []string) map[string]bool {
 	paths := make(map[string]bool)
 	for _, entry := range attributesForFaceting {
@@ -84,26 +90,26 @@ func declaredPaths(attributesForFaceting []string) map[string]bool {
 	return paths
 }
 
-// collector gathers the values of a record by attribute in one pass.
+// collector collects the values of a record by attribute in one pass.
 type collector struct {
 	dec        *jsontext.Decoder
 	limits     limits
 	declared   map[string]bool // nil: every attribute is a facet
 	attributes map[string]*attribute
-	path       []byte // of the value being read
+	path       []byte // path of the value that is read
 }
 
-// attribute is what a record holds under one path.
+// attribute holds the values of a record under one path.
 type attribute struct {
-	keys   int // that the path was made of
-	values []string
-	broken bool // a value is too long
+	keys    int // number of keys in the path
+	values  []string
+	tooLong bool // a value is too long
 }
 
 func (c *collector) record() error {
 	kind := c.dec.PeekKind()
 	if kind != jsontext.KindInvalid && kind != jsontext.KindBeginObject {
-		return errNoObject
+		return errNotObject
 	}
 	if err := c.object(0); err != nil {
 		return err
@@ -111,7 +117,7 @@ func (c *collector) record() error {
 	return atEnd(c.dec)
 }
 
-// value reads what lies under the path, which is made of so many keys.
+// value reads the value at the path. keys is the number of keys in the path.
 func (c *collector) value(keys int) error {
 	kind := c.dec.PeekKind()
 	nested := kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray
@@ -172,19 +178,19 @@ func (c *collector) array(keys int) error {
 	return err
 }
 
-// skips tells whether nothing under the path can be a facet.
+// skips reports whether no attribute at or below the path can be a facet.
 func (c *collector) skips(keys int) bool {
 	if len(c.path) > MaxFacet {
 		return true
 	}
 	if c.declared != nil {
-		_, leads := c.declared[string(c.path)]
-		return !leads
+		_, ok := c.declared[string(c.path)]
+		return !ok
 	}
 	return keys == 1 && string(c.path) == objectID
 }
 
-// add takes a scalar into the attribute of the path.
+// add adds a scalar to the attribute at the path.
 func (c *collector) add(token jsontext.Token, keys int) {
 	if len(c.path) == 0 || c.declared != nil && !c.declared[string(c.path)] {
 		return
@@ -200,12 +206,13 @@ func (c *collector) add(token jsontext.Token, keys int) {
 	switch text := token.String(); {
 	case text == "":
 	case len(text) > c.limits.valueBytes:
-		a.broken = true
+		a.tooLong = true
 	default:
 		a.values = append(a.values, text)
 	}
 }
 
+// filters returns the filters of the attributes that are within the limits.
 func (c *collector) filters() []event.Filter {
 	var filters []event.Filter
 	size := 0
@@ -213,17 +220,17 @@ func (c *collector) filters() []event.Filter {
 		a := c.attributes[path]
 		slices.Sort(a.values)
 		a.values = slices.Compact(a.values)
-		if a.broken || len(a.values) > c.limits.values {
+		if a.tooLong || len(a.values) > c.limits.values {
 			continue
 		}
-		bytes := 0
+		added := 0 // bytes
 		for _, value := range a.values {
-			bytes += len(path) + len(value)
+			added += len(path) + len(value)
 		}
-		if len(filters)+len(a.values) > maxFilters || size+bytes > maxFilterBytes {
+		if len(filters)+len(a.values) > maxFilters || size+added > maxFilterBytes {
 			continue
 		}
-		size += bytes
+		size += added
 		for _, value := range a.values {
 			filters = append(filters, event.Filter{Facet: path, Value: value})
 		}

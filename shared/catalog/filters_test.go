@@ -19,7 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// declared are settings that name these attributes.
+// declared returns settings that name some attributes.
 func declared(attributes ...string) catalog.Settings {
 	return catalog.Settings{AttributesForFaceting: attributes, Version: 3}
 }
@@ -89,8 +89,8 @@ func TestFiltersBounds(t *testing.T) {
 	}
 }
 
-// naive is the rule for filters under settings, for records without dots in
-// their keys and within all limits: walk each declared path.
+// naive returns the filters of a record under settings in the simplest way: it
+// follows each declared path. It knows no limits and no dots in keys.
 func naive(record any, paths []string) map[event.Filter]bool {
 	found := make(map[event.Filter]bool)
 	var walk func(path string, keys []string, v any)
@@ -165,7 +165,7 @@ func sorted(filters []event.Filter) bool {
 	})
 }
 
-// dataFiles are the real catalogs, as they lie beside a checkout.
+// dataFiles are real catalogs in a folder beside the checkout.
 const dataFiles = "../../../shared/data/*/objects.ndjson.gz"
 
 // readData calls fn with every record of the real catalogs.
@@ -198,8 +198,8 @@ func readData(t testing.TB, fn func(record []byte)) {
 	}
 }
 
-// The real records are flat, and short enough for every attribute to be a
-// facet: each value of each must come out, under its own name.
+// The real records are flat, and their values are short. So each value of each
+// attribute gives a filter.
 func TestFiltersOfRealRecords(t *testing.T) {
 	records := 0
 	readData(t, func(record []byte) {
@@ -287,7 +287,7 @@ func FuzzFilters(f *testing.F) {
 	})
 }
 
-// A record within its own limit must not become filters without one.
+// The filters of a record that is within its own limit are limited too.
 func TestAllFiltersOfARecordAreBounded(t *testing.T) {
 	var attributes []string
 	for i := range 9000 {

@@ -10,27 +10,27 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// Object is a record with the filters that it gives under the settings.
+// Object is a record with its filters.
 type Object struct {
 	ID      string
 	Record  []byte
 	Filters []event.Filter
 }
 
-// Plan is what a batch changes in an index: one change for each object, however
-// many actions name it. Writes of a plan need no order among them, and a batch
-// that is refused leaves nothing half done.
+// Plan says what a batch changes in an index, with one change for each object,
+// even if several actions name it. The changes can be written in any order. A
+// batch that is refused has no plan, so it changes nothing.
 type Plan struct {
-	// Clear removes every object of the index, before anything is put.
+	// Clear removes every object of the index before any is put.
 	Clear bool
-	// Put are the objects to store and Remove the ids of those to remove, each
-	// sorted by id. No object is in both.
+	// Put are the objects to store. Remove are the IDs of the objects to
+	// remove. Each list is sorted by ID, and no object is in both.
 	Put    []Object
 	Remove []string
 }
 
-// BuildsOn returns the ids of the objects that partial updates change, each once:
-// NewPlan needs their records.
+// BuildsOn returns the IDs of the objects that partial updates change, each
+// once. NewPlan needs the stored records of these objects.
 func BuildsOn(actions []Action) []string {
 	var ids []string
 	seen := map[string]bool{}
@@ -47,10 +47,10 @@ func (a Action) partial() bool {
 	return a.Kind == PartialUpdateObject || a.Kind == PartialUpdateObjectNoCreate
 }
 
-// NewPlan merges the actions of a batch in their order. stored holds the records
-// that the index has of the ids of BuildsOn; it is not changed. The error is an
-// *fault.Error if a record becomes too large; any other says that a stored record is not
-// a JSON object.
+// NewPlan merges the actions of a batch in their order. stored holds the stored
+// records of the objects in BuildsOn, by ID, without those that do not exist.
+// It is not changed. The error is a *fault.Error if a record becomes too large.
+// Any other error means that a stored record is not a JSON object.
 func NewPlan(actions []Action, stored map[string][]byte, settings Settings) (Plan, error) {
 	m := merge{records: maps.Clone(stored), touched: map[string]bool{}}
 	if m.records == nil {
@@ -68,11 +68,11 @@ func NewPlan(actions []Action, stored map[string][]byte, settings Settings) (Pla
 	return m.plan(settings)
 }
 
-// merge is a batch as far as it is merged.
+// merge is the state of an index after the actions that are merged so far.
 type merge struct {
 	clear   bool
-	records map[string][]byte // by id; nil: the object does not exist
-	touched map[string]bool   // the ids that the batch changes
+	records map[string][]byte // by ID; nil if the object does not exist
+	touched map[string]bool   // the IDs of the objects that change
 }
 
 func (m *merge) add(a Action) (err error) {

@@ -15,21 +15,21 @@ import (
 const objectID = "objectID"
 
 var (
-	errNoObject = errors.New("not a JSON object")
-	errTrailing = errors.New("something follows the end of the JSON object")
+	errNotObject = errors.New("not a JSON object")
+	errTrailing  = errors.New("there is more after the end of the JSON object")
 )
 
-// member is one attribute of a record, its value as JSON.
+// member is an attribute of a record, with its value as JSON.
 type member struct {
 	name  string
 	value jsontext.Value
 }
 
-// members takes a JSON object apart. The values share its memory.
+// members returns the attributes of a JSON object. The values share its memory.
 func members(object []byte) ([]member, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(object), lenient)
 	if kind := dec.PeekKind(); kind != jsontext.KindInvalid && kind != jsontext.KindBeginObject {
-		return nil, errNoObject
+		return nil, errNotObject
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func members(object []byte) ([]member, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := member{name: name.String()} // before the next read, which ends the token's life
+		m := member{name: name.String()} // the token is invalid after the next read
 		value, err := dec.ReadValue()
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func members(object []byte) ([]member, error) {
 	return all, atEnd(dec)
 }
 
-// atEnd refuses what follows the end of an object.
+// atEnd returns an error unless the input of dec is at its end.
 func atEnd(dec *jsontext.Decoder) error {
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.Join(errTrailing, err)
@@ -63,7 +63,7 @@ func atEnd(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// find returns the value of the named member, nil where there is none.
+// find returns the value of an attribute, or nil.
 func find(all []member, name string) jsontext.Value {
 	for _, m := range all {
 		if m.name == name {
@@ -73,7 +73,7 @@ func find(all []member, name string) jsontext.Value {
 	return nil
 }
 
-// set replaces the value of the named member, or appends the member.
+// set replaces the value of an attribute, or appends the attribute.
 func set(all []member, name string, value jsontext.Value) []member {
 	for i := range all {
 		if all[i].name == name {
@@ -84,8 +84,8 @@ func set(all []member, name string, value jsontext.Value) []member {
 	return append(all, member{name, value})
 }
 
-// join puts a JSON object together, the reverse of members. A result that is
-// too large for a record is refused with a *fault.Error.
+// join encodes attributes as a JSON object. The error is a *fault.Error if the
+// object is too large for a record.
 func join(all []member) ([]byte, error) {
 	out := []byte{'{'}
 	for i, m := range all {
@@ -105,11 +105,12 @@ func join(all []member) ([]byte, error) {
 	return out, nil
 }
 
-// Merge applies a partial update to a record: each attribute of the patch
-// replaces the whole of the record's attribute of that name, or is added. old is
-// nil where there is no record yet. Attributes keep their order, new ones come
-// last. The error is a *fault.Error of kind TooLarge where the result is too large for
-// a record; any other says that one of the two is no JSON object.
+// Merge applies a partial update to a record. Each attribute of the patch
+// replaces the whole attribute of the record that has its name, or is appended.
+// old is nil if there is no record yet. Attributes keep their order.
+//
+// The error is a *fault.Error of kind TooLarge if the result is too large for a
+// record. Any other error means that old or patch is not a JSON object.
 func Merge(old, patch []byte) ([]byte, error) {
 	changes, err := members(patch)
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 
 // Settings say which attributes of an index's records are facets.
 type Settings struct {
-	// AttributesForFaceting are attributes by their dotted path, as they were
-	// sent: searchable(x), filterOnly(x) and afterDistinct(x) all mean x, since
-	// they only tell a search engine what else to do with it.
+	// AttributesForFaceting are the dotted paths of attributes, as they were
+	// sent. searchable(x), filterOnly(x) and afterDistinct(x) all name x: the
+	// modifiers are meant for a search engine.
 	AttributesForFaceting []string
-	// Version counts the changes. 0 means that none were ever set, and that
-	// every attribute short enough to be one is a facet.
+	// Version counts the changes. 0 means that there are no settings. Every
+	// attribute that is short enough is then a facet.
 	Version int64
 }
 
-// modifiers are what Algolia allows around an attribute.
+// modifiers are what Algolia allows around the path of an attribute.
 var modifiers = []string{"searchable(", "filterOnly(", "afterDistinct("}
 
 // facet returns the attribute that an entry of attributesForFaceting names.
@@ -36,10 +36,11 @@ func facet(entry string) string {
 	return entry
 }
 
-// DecodeSettings reads the body of a change of settings. Clients send whatever
-// their search engine knows; only attributesForFaceting is kept, exactly as it
-// was sent. given is false where the body does not name it, which leaves it as
-// it is; null empties it. An error is a *fault.Error.
+// DecodeSettings decodes a body that sets settings. Clients send all settings
+// of their search engine. The engine keeps attributesForFaceting, as it was
+// sent, and ignores the others. given is false if the body has no
+// attributesForFaceting, which then does not change. null gives an empty list.
+// The error is a *fault.Error.
 func DecodeSettings(body []byte) (attributesForFaceting []string, given bool, err error) {
 	var sent map[string]jsontext.Value
 	if err := unmarshal(body, &sent); err != nil {
