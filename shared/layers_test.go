@@ -35,6 +35,7 @@ var layers = []struct {
 	{"shared/preview", "affinity", ""},
 	{"shared/api", "catalog event strategy", ""},
 	{"shared/config", "catalog schema strategy", ""},
+	{"shared/bus", "event", ""},
 
 	// Edges: each leads to one service outside of the process.
 	{"shared/telemetry", "", "http"},
@@ -44,7 +45,7 @@ var layers = []struct {
 	{"shared/config/configdb", "catalog config schema strategy", "firestore grpc"},
 	{"shared/openapi/internal/tree", "", ""},
 	{"shared/openapi", "httpapi openapi/internal/tree", "http"},
-	{"shared/bus", "event", "pubsub"},
+	{"shared/bus/pubsub", "bus", "pubsub"},
 	{"shared/queue", "", ""},
 	{"shared/queue/taskqueue", "queue", "tasks grpc"},
 	{"shared/purge", "config event queue", ""},
@@ -67,18 +68,18 @@ var layers = []struct {
 	{"shared/function", "httpapi telemetry", "http"},
 	{"shared/backend", "config config/configdb httpapi store telemetry", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
-	{"shared/backend/jobs", "backend bus enrich job job/migration job/recompute job/reenrich profile", ""},
+	{"shared/backend/jobs", "backend enrich job job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
-	{"functions/ingest", "api auth backend bus config enrich event function httpapi store", "http"},
+	{"functions/ingest", "api auth backend bus bus/pubsub config enrich event function httpapi store", "http"},
 	{"functions/imports", "affinity api auth backend enrich event function httpapi profile", "http"},
 	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
 	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/recompute job/reenrich profile queue queue/taskqueue schema", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
-	{"functions/process", "apply backend bus enrich function httpapi profile", "http"},
-	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus config function httpapi job profile purge queue queue/taskqueue", "http"},
+	{"functions/process", "apply backend bus bus/pubsub enrich function httpapi profile", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi job profile purge queue queue/taskqueue", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.
@@ -109,7 +110,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/event", "shared/strategy", "shared/catalog", "shared/affinity", "shared/history", "shared/schema",
-	"shared/explain", "shared/preview", "shared/api", "shared/config",
+	"shared/explain", "shared/preview", "shared/api", "shared/config", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
@@ -118,15 +119,15 @@ const all = "affinity backend catalog config config/configdb event fault functio
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
 var links = map[string]string{
-	"ingest":     all + " api auth bus enrich",
+	"ingest":     all + " api auth bus bus/pubsub enrich",
 	"imports":    all + " api auth bus enrich profile",
 	"profiles":   all + " api auth explain profile purge queue queue/taskqueue",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
 	"docs":       "fault function httpapi openapi openapi/internal/tree telemetry",
-	"process":    all + " apply bus enrich profile",
+	"process":    all + " apply bus bus/pubsub enrich profile",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs bus enrich job job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue",
-	"worker":     all + " audit backend/jobrunner backend/jobs bus enrich job job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue",
+	"worker":     all + " audit backend/jobrunner backend/jobs bus bus/pubsub enrich job job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/function"
 )
@@ -19,14 +19,14 @@ func init() { function.Register("Ingest", open) }
 type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
-	Bus   bus.Config
+	Bus   pubsub.Config
 }
 
 // Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
 	Auth     *auth.Authenticator
-	Bus      *bus.Bus
+	Bus      *pubsub.Bus
 	Enricher *enrich.Enricher
 }
 
@@ -39,7 +39,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	messages, err := bus.Open(ctx, s.Bus)
+	messages, err := pubsub.Open(ctx, s.Bus)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -18,13 +18,13 @@ func init() { function.Register("Process", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Bus bus.Config
+	Bus pubsub.Config
 }
 
 // Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
-	Bus      *bus.Bus
+	Bus      *pubsub.Bus
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
 }
@@ -38,7 +38,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	messages, err := bus.Open(ctx, s.Bus)
+	messages, err := pubsub.Open(ctx, s.Bus)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
-	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -22,7 +22,7 @@ func init() { function.Register("Worker", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Bus   bus.Config
+	Bus   pubsub.Config
 	Queue taskqueue.Config
 	Jobs  job.Config
 }
@@ -40,7 +40,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	messages, err := bus.Open(ctx, s.Bus)
+	messages, err := pubsub.Open(ctx, s.Bus)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}

@@ -1,4 +1,5 @@
-// Package bus carries accepted events from ingest to process over Pub/Sub.
+// Package bus holds the messages that carry accepted events from ingest to process.
+// Package bus/pubsub publishes them.
 //
 // A message holds one request: its body as the client sent it, the time of
 // receipt, and the filters of its objects at that time. Every delivery of a message
@@ -21,6 +22,15 @@ import (
 // MaxMessage is the largest size of a message, in bytes. Pub/Sub accepts 10 MB. A
 // push holds the message in base64, and a function accepts a body of 32 MB.
 const MaxMessage = 9 << 20
+
+// Names of the topics and their subscriptions, in a deployment (see
+// terraform/functions.json) and in the local stack.
+const (
+	EventsTopic            = "events"
+	EventsSubscription     = "events-process"
+	DeadLetterTopic        = "events-dead-letter"
+	DeadLetterSubscription = "events-dead-letter"
+)
 
 // Attributes of a message.
 const (
@@ -104,9 +114,9 @@ func (m Message) Events() ([]event.Event, error) {
 	return events, nil
 }
 
-// parts splits m into encoded messages of at most limit bytes. Events keep their
+// Parts splits m into encoded messages of at most limit bytes. Events keep their
 // ids: each part holds the position of its first event.
-func (m Message) parts(limit int) ([][]byte, error) {
+func (m Message) Parts(limit int) ([][]byte, error) {
 	data, err := m.Encode()
 	if err != nil {
 		return nil, err
@@ -125,11 +135,11 @@ func (m Message) parts(limit int) ([][]byte, error) {
 		return nil, fmt.Errorf("one event with its filters has %d bytes, more than a message holds", len(data))
 	}
 	half := len(events) / 2
-	first, err := m.part(events[:half], 0).parts(limit)
+	first, err := m.part(events[:half], 0).Parts(limit)
 	if err != nil {
 		return nil, err
 	}
-	second, err := m.part(events[half:], half).parts(limit)
+	second, err := m.part(events[half:], half).Parts(limit)
 	return append(first, second...), err
 }
 

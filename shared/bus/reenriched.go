@@ -95,7 +95,7 @@ func cutLogged(body []byte) (l Logged, rest []byte, err error) {
 	return Logged{f.User, f.Time, f.ID, f.ReceivedAt, e}, rest[f.Size+1:], nil
 }
 
-// loggedParts is parts for a reenriched message.
+// loggedParts is Parts for a reenriched message.
 func (m Message) loggedParts(size, limit int) ([][]byte, error) {
 	events, err := m.Logged()
 	if err != nil {
@@ -111,7 +111,7 @@ func (m Message) loggedParts(size, limit int) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		data, err := p.parts(limit)
+		data, err := p.Parts(limit)
 		if err != nil {
 			return nil, err
 		}

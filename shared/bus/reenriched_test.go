@@ -87,7 +87,7 @@ func TestPartsOfReenrichedMessagesKeepEventsAndTheirObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := m.parts(len(whole) / 2)
+	parts, err := m.Parts(len(whole) / 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestPartsOfReenrichedMessagesKeepEventsAndTheirObjects(t *testing.T) {
 	if objects != 7 {
 		t.Errorf("parts name %d objects, want each event's own", objects)
 	}
-	if _, err := m.parts(10); err == nil {
+	if _, err := m.Parts(10); err == nil {
 		t.Error("an event went into less than it has")
 	}
 }

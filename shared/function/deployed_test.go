@@ -26,6 +26,7 @@ import (
 	_ "github.com/affinityengine/affinity/functions/strategies"
 	_ "github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/terraform"
@@ -130,7 +131,7 @@ func TestDeployedNames(t *testing.T) {
 	if d.Queue != queue.ID {
 		t.Errorf("queue %q is deployed, the code says %q", d.Queue, queue.ID)
 	}
-	params, err := env.GetFieldParams(new(bus.Config))
+	params, err := env.GetFieldParams(new(pubsub.Config))
 	if err != nil {
 		t.Fatal(err)
 	}

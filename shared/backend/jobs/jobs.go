@@ -4,7 +4,6 @@ package jobs
 
 import (
 	"github.com/affinityengine/affinity/shared/backend"
-	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/migration"
@@ -22,7 +21,7 @@ type Jobs struct {
 
 // New returns the runners. runner returns the runner of the jobs in a collection.
 // publish may be nil in a function that starts jobs and does not run them.
-func New(b backend.Base, runner func(collection job.Collection) job.Runner, profiles *profile.Engine, publish *bus.Bus) (Jobs, error) {
+func New(b backend.Base, runner func(collection job.Collection) job.Runner, profiles *profile.Engine, publish reenrich.Publisher) (Jobs, error) {
 	catalog, err := enrich.NewFresh(b.Store, b.Config)
 	if err != nil {
 		return Jobs{}, err

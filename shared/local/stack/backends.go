@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/affinityengine/affinity/shared/bus"
+	buspubsub "github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/job"
@@ -92,7 +92,7 @@ func (s *Stack) openConfig(ctx context.Context) (config.Store, jobStore, error) 
 // messaging is Pub/Sub as the stack reaches it.
 type messaging struct {
 	client *pubsub.Client
-	bus    *bus.Bus
+	bus    *buspubsub.Bus
 	addr   string
 }
 
@@ -117,8 +117,8 @@ func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
 			return messaging{}, err
 		}
 	}
-	cfg := bus.Config{Project: Project, Events: EventsTopic, DeadLetters: DeadLetterTopic}
-	opened, err := bus.Open(ctx, cfg, opts...)
+	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, DeadLetters: DeadLetterTopic}
+	opened, err := buspubsub.Open(ctx, cfg, opts...)
 	if err != nil {
 		return messaging{}, err
 	}

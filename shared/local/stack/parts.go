@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
-	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -27,13 +27,13 @@ type Backends struct {
 	jobs.Jobs
 	JobStore func(collection job.Collection) job.Jobs
 	Auth     *auth.Authenticator
-	Bus      *bus.Bus
+	Bus      *pubsub.Bus
 	Queue    queue.Queue
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
 }
 
-func newBackends(base backend.Base, o Options, messages *bus.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
+func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
 	b := &Backends{
 		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, o.Hosts), Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),

@@ -16,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/job"
@@ -80,7 +81,7 @@ func wantReenriched(t *testing.T, r reenriched, events, resolved, still int) {
 
 // recorder keeps what a re-enrichment publishes. Without a bus it goes nowhere.
 type recorder struct {
-	bus  *bus.Bus
+	bus  *pubsub.Bus
 	mu   sync.Mutex
 	sent []bus.Message
 }
@@ -105,7 +106,7 @@ func (r *recorder) take() []bus.Message {
 }
 
 // record has an engine's re-enrichments publish through a recorder.
-func record(s *stack.Stack, through *bus.Bus) *recorder {
+func record(s *stack.Stack, through *pubsub.Bus) *recorder {
 	r := &recorder{bus: through}
 	w := s.Backends.Reenrich.Work.(reenrich.Work)
 	w.Bus = r

@@ -1,4 +1,7 @@
-package bus
+// Package pubsub publishes the messages of package bus with Pub/Sub. It is apart
+// from package bus so that a function which only reads messages does not link the
+// client.
+package pubsub
 
 import (
 	"context"
@@ -8,15 +11,8 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 	"google.golang.org/api/option"
-)
 
-// Names of the topics and their subscriptions, in a deployment (see
-// terraform/functions.json) and in the local stack.
-const (
-	EventsTopic            = "events"
-	EventsSubscription     = "events-process"
-	DeadLetterTopic        = "events-dead-letter"
-	DeadLetterSubscription = "events-dead-letter"
+	"github.com/affinityengine/affinity/shared/bus"
 )
 
 // Config names the project and topics.
@@ -59,13 +55,13 @@ func (b *Bus) Close() error {
 // Publish sends an accepted request to process, in one message if it fits. On nil,
 // Pub/Sub holds all of it. On an error, it may hold a part; the client's retry
 // sends all of it again, and events are idempotent.
-func (b *Bus) Publish(ctx context.Context, m Message) error {
-	parts, err := m.parts(MaxMessage)
+func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
+	parts, err := m.Parts(bus.MaxMessage)
 	if err != nil {
 		return fmt.Errorf("publish events of %s: %w", m.App, err)
 	}
 	for _, data := range parts {
-		if err := b.send(ctx, b.events, data, map[string]string{AttrApp: m.App}); err != nil {
+		if err := b.send(ctx, b.events, data, map[string]string{bus.AttrApp: m.App}); err != nil {
 			return err
 		}
 	}
@@ -74,12 +70,12 @@ func (b *Bus) Publish(ctx context.Context, m Message) error {
 
 // Bury sends a message that cannot be applied to the dead-letter topic, unchanged
 // and with the reason as an attribute.
-func (b *Bus) Bury(ctx context.Context, p Push, reason string) error {
+func (b *Bus) Bury(ctx context.Context, p bus.Push, reason string) error {
 	attrs := map[string]string{}
 	for k, v := range p.Message.Attributes {
 		attrs[k] = v
 	}
-	attrs[AttrReason] = truncate(reason, 1000)
+	attrs[bus.AttrReason] = truncate(reason, 1000)
 	attrs["messageId"] = p.Message.MessageID
 	attrs["deliveryAttempt"] = fmt.Sprint(p.DeliveryAttempt)
 	return b.send(ctx, b.deadLetters, p.Message.Data, attrs)
