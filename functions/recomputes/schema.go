@@ -19,12 +19,12 @@ import (
 // schema. Each answers with the state of the migration.
 func (h handler) registerSchema(rt *httpapi.Router) {
 	rt.Handle("GET /1/schema", h.getSchema)
-	rt.Handle("POST /1/schema/start", schemaStep(h, decodeTo, h.Moves.Start))
-	rt.Handle("POST /1/schema/backfill", schemaStep(h, decodeRate, h.Moves.Backfill))
-	rt.Handle("POST /1/schema/verify", schemaStep(h, decodeNothing, withoutArgs(h.Moves.Verify)))
-	rt.Handle("POST /1/schema/cutover", schemaStep(h, decodeNothing, withoutArgs(h.Moves.Cutover)))
-	rt.Handle("POST /1/schema/rollback", schemaStep(h, decodeNothing, withoutArgs(h.Moves.Rollback)))
-	rt.Handle("POST /1/schema/drop", schemaStep(h, decodeDrop, h.Moves.Drop))
+	rt.Handle("POST /1/schema/start", schemaStep(h, decodeTo, h.Migrations.Start))
+	rt.Handle("POST /1/schema/backfill", schemaStep(h, decodeRate, h.Migrations.Backfill))
+	rt.Handle("POST /1/schema/verify", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Verify)))
+	rt.Handle("POST /1/schema/cutover", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Cutover)))
+	rt.Handle("POST /1/schema/rollback", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Rollback)))
+	rt.Handle("POST /1/schema/drop", schemaStep(h, decodeDrop, h.Migrations.Drop))
 }
 
 func renderSchema(s migration.Status) api.Schema {
@@ -37,9 +37,9 @@ func renderSchema(s migration.Status) api.Schema {
 			v.Written = append(v.Written, string(n))
 		}
 	}
-	if s.Move != (config.Move{}) {
-		v.Move = &api.Migration{
-			ID: s.Move.ID, From: string(s.Move.From), To: string(s.Move.To), Phase: string(s.Move.Phase), StartedAt: api.At(s.Move.StartedAt),
+	if s.Migration != (config.Migration{}) {
+		v.Migration = &api.Migration{
+			ID: s.Migration.ID, From: string(s.Migration.From), To: string(s.Migration.To), Phase: string(s.Migration.Phase), StartedAt: api.At(s.Migration.StartedAt),
 			Moving: s.Active(), Job: renderMoveJob(s),
 		}
 	}
@@ -57,7 +57,7 @@ func renderMoveJob(s migration.Status) *api.MigrationJob {
 		Rows: j.Totals.Events, Changed: j.Totals.Changed, Faulty: j.Totals.Faulty, Faults: append([]string{}, s.Faults...),
 		StartedAt: api.At(j.StartedAt), FinishedAt: finished(*j), Error: j.Error,
 	}
-	if j.ID == s.Move.Backfill {
+	if j.ID == s.Migration.Backfill {
 		rate := job.ParamsOf[migration.Params](*j).Rate
 		v.Rate = &rate
 	}
@@ -69,7 +69,7 @@ func (h handler) getSchema(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s, err := h.Moves.Status(r.Context(), app.ID)
+	s, err := h.Migrations.Status(r.Context(), app.ID)
 	if err != nil {
 		return err
 	}

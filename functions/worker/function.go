@@ -29,7 +29,7 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST "+purge.Path, h.purge)
 	h.register(rt, b.Recompute.Runner)
 	h.register(rt, b.Reenrich.Runner)
-	h.register(rt, b.Moves.Runner)
+	h.register(rt, b.Migrations.Runner)
 	rt.Handle("POST /nightly", h.nightly)
 	rt.Handle("POST "+audit.Path, h.audit)
 	return rt

@@ -69,17 +69,17 @@ func TestAppLayouts(t *testing.T) {
 	app("create small --schema narrow --encoding compact").wants(t, cli.ExitOK, "narrow, compact")
 	app("encoding small json").wants(t, cli.ExitOK, "app small: narrow, json\n")
 
-	move := config.Move{ID: "move-1", From: schema.Narrow, To: schema.Wide, Phase: config.Dual, StartedAt: time.Unix(1, 0).UTC()}
+	move := config.Migration{ID: "move-1", From: schema.Narrow, To: schema.Wide, Phase: config.Dual, StartedAt: time.Unix(1, 0).UTC()}
 	if _, err := store.UpdateLog(t.Context(), "small", func(a *config.App) error {
-		a.Log.Write, a.Move = []schema.Name{schema.Wide, schema.Narrow}, move
+		a.Log.Write, a.Migration = []schema.Name{schema.Wide, schema.Narrow}, move
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	app("encoding small compact").wants(t, cli.ExitOK, "app small: narrow (writes narrow and wide), compact\n")
 	app("list").wants(t, cli.ExitOK, "legible  events count for 90 days  narrow, json  ", "small  events count for 90 days  narrow (writes narrow and wide), compact  ")
-	if got, err := store.App(t.Context(), "small"); err != nil || got.Move != move {
-		t.Errorf("a new encoding changed the migration to %+v (%v), want %+v", got.Move, err, move)
+	if got, err := store.App(t.Context(), "small"); err != nil || got.Migration != move {
+		t.Errorf("a new encoding changed the migration to %+v (%v), want %+v", got.Migration, err, move)
 	}
 }
 

@@ -156,7 +156,7 @@ func takeStep(ctx context.Context, t *tool, c *client.Client, step schemaStep, w
 	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
 		return fmt.Errorf("schema %s: %s", step.Name, refused.Message)
 	}
-	if err == nil && a.Move == nil {
+	if err == nil && a.Migration == nil {
 		err = errors.New("the answer names no migration, which is not what an Affinity engine sends about a step")
 	}
 	if err != nil {
@@ -204,7 +204,7 @@ func awaitStep(ctx context.Context, t *tool, c *client.Client, step schemaStep, 
 		fmt.Fprintln(t.err, a.Begun(step.Step))
 		err := watchJob(ctx, t, func() (render.Progress, error) {
 			err := look()
-			return render.MigrationProgress(*a.Move.Job), err
+			return render.MigrationProgress(*a.Migration.Job), err
 		})
 		if err != nil {
 			return a, err
@@ -227,7 +227,7 @@ func awaitStep(ctx context.Context, t *tool, c *client.Client, step schemaStep, 
 
 // checkSchema passes an answer on if it is about a log.
 func checkSchema(a api.Schema, err error) (render.Migration, error) {
-	if err == nil && (a.Read == "" || a.Move != nil && a.Move.Job != nil && a.Move.Job.State == "") {
+	if err == nil && (a.Read == "" || a.Migration != nil && a.Migration.Job != nil && a.Migration.Job.State == "") {
 		err = fmt.Errorf("the answer is not what an Affinity engine sends about schemas: %+v", a)
 	}
 	return render.Migration{Schema: a}, err

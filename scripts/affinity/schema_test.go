@@ -254,7 +254,7 @@ func settled(t *testing.T, s *stack.Stack) {
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		st, err := s.Backends.Moves.Status(t.Context(), "demo")
+		st, err := s.Backends.Migrations.Status(t.Context(), "demo")
 		if err != nil {
 			t.Fatal(err)
 		}

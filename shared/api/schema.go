@@ -43,8 +43,8 @@ type Schema struct {
 	Written []string `json:"written"`
 	// Encoding is how new values are written: "json" or "compact".
 	Encoding string `json:"encoding"`
-	// Move is the last migration, under way or over; null if there was none.
-	Move *Migration `json:"move"`
+	// Migration is the last migration, under way or over; null if there was none.
+	Migration *Migration `json:"move"`
 	// SettlesInMs is how many milliseconds it takes until all instances act on the
 	// layout above; 0 if all do.
 	SettlesInMs int64 `json:"settlesInMs"`

@@ -209,7 +209,7 @@ func TestEngineMigrates(t *testing.T) {
 	_, c := startEngine(t)
 	ctx := t.Context()
 	before := check[api.Schema](t)(c.Schema(ctx))
-	if before.Read != api.SchemaWide || before.Move != nil {
+	if before.Read != api.SchemaWide || before.Migration != nil {
 		t.Fatalf("schema %+v", before)
 	}
 	_, err := c.SchemaVerify(ctx)
@@ -227,22 +227,22 @@ func TestEngineMigrates(t *testing.T) {
 	}
 	for _, step := range steps {
 		a := check[api.Schema](t)(step.take())
-		if a.Move == nil || a.Move.Phase != step.phase {
+		if a.Migration == nil || a.Migration.Phase != step.phase {
 			t.Fatalf("after %s: %+v", step.phase, a)
 		}
 		await(t, func() (api.Schema, error) { return c.Schema(ctx) }, func(a api.Schema) api.JobState {
 			if a.SettlesInMs > 0 {
 				return api.JobRunning
 			}
-			if a.Move.Job == nil {
+			if a.Migration.Job == nil {
 				return api.JobDone
 			}
-			return a.Move.Job.State
+			return a.Migration.Job.State
 		})
 	}
 	after := check[api.Schema](t)(c.Schema(ctx))
-	if after.Read != api.SchemaNarrow || after.Move.Moving || after.Move.Job.State != api.JobDone {
-		t.Errorf("schema %+v, move %+v, job %+v", after, after.Move, after.Move.Job)
+	if after.Read != api.SchemaNarrow || after.Migration.Moving || after.Migration.Job.State != api.JobDone {
+		t.Errorf("schema %+v, move %+v, job %+v", after, after.Migration, after.Migration.Job)
 	}
 	_, err = c.SchemaRollback(ctx)
 	wantStatus(t, err, 409)

@@ -41,9 +41,9 @@ type App struct {
 	StrategyVersion int64
 	// Log is the layout of the app's events in Bigtable. It is always valid.
 	Log schema.Layout
-	// Move is the last migration of the log to the other schema; zero if there was
-	// none.
-	Move      Move
+	// Migration is the last migration of the log to the other schema; zero if there
+	// was none.
+	Migration Migration
 	CreatedAt time.Time // to the microsecond
 	// ChangedAt is when the app was created, or when its retention, its strategy or
 	// the schemas of its log last changed. It is by the store's clock, to the
@@ -78,7 +78,7 @@ type Store interface {
 	// SetRetention changes how long an app's events count. It returns ErrNotFound
 	// if the app does not exist.
 	SetRetention(ctx context.Context, appID string, days int) error
-	// UpdateLog applies change to the Log and the Move of an app as a
+	// UpdateLog applies change to the Log and the Migration of an app as a
 	// compare-and-set, and returns the app afterwards. After a conflict it calls
 	// change again with the current app. change must be idempotent: after a lost
 	// response it can see its own earlier write. It must not use the store, and

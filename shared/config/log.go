@@ -6,9 +6,9 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Move is the last migration of an app's log from one schema to the other. It is
-// zero if there was none.
-type Move struct {
+// Migration is the last migration of an app's log from one schema to the other. It
+// is zero if there was none.
+type Migration struct {
 	ID       string // unique, and never used again
 	From, To schema.Name
 	Phase    Phase

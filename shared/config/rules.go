@@ -44,7 +44,7 @@ func (a App) WithStrategy(s strategy.Strategy) (App, bool) {
 }
 
 // WithLog returns the app that a change of its log leads to, and reports whether
-// it differs from a. Only Log and Move are taken from what change does.
+// it differs from a. Only Log and Migration are taken from what change does.
 func (a App) WithLog(change func(*App) error) (App, bool, error) {
 	draft := a
 	draft.Log = cloneLayout(a.Log) // change may edit it in place and then fail
@@ -55,13 +55,13 @@ func (a App) WithLog(change func(*App) error) (App, bool, error) {
 		return App{}, false, err
 	}
 	to := a
-	to.Log, to.Move = cloneLayout(draft.Log), draft.Move.prepare()
+	to.Log, to.Migration = cloneLayout(draft.Log), draft.Migration.prepare()
 	to.Log.Generation = a.Log.Generation
 	if !sameSchemas(a.Log, to.Log) {
 		to.Log.Generation++
 		to.ChangedAt = Stamp(time.Time{})
 	}
-	return to, !to.Log.Equal(a.Log) || to.Move != a.Move, nil
+	return to, !to.Log.Equal(a.Log) || to.Migration != a.Migration, nil
 }
 
 // sameSchemas reports whether two layouts differ in their encoding at most.
@@ -73,8 +73,8 @@ func sameSchemas(a, b schema.Layout) bool {
 }
 
 // prepare returns a migration as a Store writes it.
-func (m Move) prepare() Move {
-	if m != (Move{}) {
+func (m Migration) prepare() Migration {
+	if m != (Migration{}) {
 		m.StartedAt = Stamp(m.StartedAt)
 	}
 	return m

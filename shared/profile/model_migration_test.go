@@ -151,7 +151,7 @@ func (w *simulation) take(st migration.Status, step string) {
 	case "rollback":
 		_, err = w.mover.Rollback(ctx, w.appID)
 	case "drop":
-		_, err = w.mover.Drop(ctx, w.appID, st.Move.From)
+		_, err = w.mover.Drop(ctx, w.appID, st.Migration.From)
 	}
 	if err != nil {
 		w.t.Fatalf("%s: %v", step, err)
@@ -208,17 +208,17 @@ func (w *simulation) finishMove() {
 		w.take(st, st.Next[0])
 		w.work()
 		w.exact("after " + st.Next[0])
-		if now, err := w.mover.Status(ctx, w.appID); err != nil || now.Job != nil && now.Job.State == job.Done && now.Move.Phase == config.Verifying {
+		if now, err := w.mover.Status(ctx, w.appID); err != nil || now.Job != nil && now.Job.State == job.Done && now.Migration.Phase == config.Verifying {
 			w.bothAlike(now)
 		}
 	}
-	w.t.Fatalf("the move does not come to an end: %+v", w.app().Move)
+	w.t.Fatalf("the move does not come to an end: %+v", w.app().Migration)
 }
 
 // bothAlike checks that both schemas of a verified migration hold the same
 // rows.
 func (w *simulation) bothAlike(st migration.Status) {
-	from, to := w.rows(st.Move.From), w.rows(st.Move.To)
+	from, to := w.rows(st.Migration.From), w.rows(st.Migration.To)
 	if !slices.Equal(from, to) {
 		w.t.Fatalf("the logs are verified and differ:\n%q\n%q", from, to)
 	}

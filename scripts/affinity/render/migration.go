@@ -26,25 +26,25 @@ type Migration struct{ api.Schema }
 
 // Working is the job that is under way, nil if there is none.
 func (a Migration) Working() *api.MigrationJob {
-	if a.Move == nil || a.Move.Job == nil || a.Move.Job.State.Ended() {
+	if a.Migration == nil || a.Migration.Job == nil || a.Migration.Job.State.Ended() {
 		return nil
 	}
-	return a.Move.Job
+	return a.Migration.Job
 }
 
 // SameStep reports whether a migration is at the step where it was, however far
 // its job is.
 func (a Migration) SameStep(was Migration) bool {
-	if a.Move == nil || a.Move.ID != was.Move.ID || a.Move.Phase != was.Move.Phase || (a.Move.Job == nil) != (was.Move.Job == nil) {
+	if a.Migration == nil || a.Migration.ID != was.Migration.ID || a.Migration.Phase != was.Migration.Phase || (a.Migration.Job == nil) != (was.Migration.Job == nil) {
 		return false
 	}
-	return a.Read == was.Read && (a.Move.Job == nil || a.Move.Job.ID == was.Move.Job.ID)
+	return a.Read == was.Read && (a.Migration.Job == nil || a.Migration.Job.ID == was.Migration.Job.ID)
 }
 
 // undone reports whether the step undid the cutover. The migration is then where
 // it was after its backfill.
 func (a Migration) undone(s Step) bool {
-	return s.Name == api.StepRollback && a.Move.Phase != api.StepRollback
+	return s.Name == api.StepRollback && a.Migration.Phase != api.StepRollback
 }
 
 // JobOf is the job that does the work of a step, nil if the step has none.
@@ -52,7 +52,7 @@ func (a Migration) JobOf(s Step) *api.MigrationJob {
 	if a.undone(s) {
 		return nil
 	}
-	return a.Move.Job
+	return a.Migration.Job
 }
 
 // Begun is a line that says what a step started, and when every instance follows
@@ -123,7 +123,7 @@ func (a Migration) Ended(s Step) (string, error) {
 	if job == nil {
 		return a.changed(s) + ", on every instance", nil
 	}
-	from, to, id, took := cli.Printable(a.Move.From), cli.Printable(a.Move.To), cli.Printable(job.ID), Took(job.StartedAt, job.FinishedAt)
+	from, to, id, took := cli.Printable(a.Migration.From), cli.Printable(a.Migration.To), cli.Printable(job.ID), Took(job.StartedAt, job.FinishedAt)
 	switch {
 	case job.Kind == api.StepVerify && job.Faulty > 0 && job.State == api.JobFailed:
 		return "", fmt.Errorf("%s failed: %s or profiles differed between %s and %s, and it repaired %s. "+
@@ -163,7 +163,7 @@ func (a Migration) possible() string {
 // Next is a line with the command to run next; "" once the migration is over.
 func (a Migration) Next() string {
 	next := a.commands()
-	if !a.Move.Moving || len(next) == 0 {
+	if !a.Migration.Moving || len(next) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("next: %s  (%s)\n", next[0].line, next[0].does)
@@ -190,10 +190,10 @@ func (a Migration) step(name string) (arguments, does string) {
 		}
 		return " --to " + other, "begins a migration"
 	}
-	if a.Move == nil {
+	if a.Migration == nil {
 		return "", ""
 	}
-	from, to := cli.Printable(a.Move.From), cli.Printable(a.Move.To)
+	from, to := cli.Printable(a.Migration.From), cli.Printable(a.Migration.To)
 	switch name {
 	case api.StepBackfill:
 		return "", "copies what was written before the start"
@@ -204,7 +204,7 @@ func (a Migration) step(name string) (arguments, does string) {
 	case api.StepDrop:
 		return " --schema " + from, "removes " + from + ": after it there is no way back"
 	case api.StepRollback:
-		if a.Move.Phase == api.StepCutover {
+		if a.Migration.Phase == api.StepCutover {
 			return "", "switches reads back to " + from
 		}
 		return "", "abandons the migration and removes what it wrote"
@@ -224,7 +224,7 @@ func (a Migration) Status() string {
 	if a.SettlesInMs > 0 {
 		fmt.Fprintf(&b, "every instance follows in %.1f s\n", float64(a.SettlesInMs)/1000)
 	}
-	if m := a.Move; m != nil {
+	if m := a.Migration; m != nil {
 		fmt.Fprintf(&b, "%s from %s to %s, begun %s, %s\n", cli.Printable(m.ID), cli.Printable(m.From), cli.Printable(m.To), timestamp(m.StartedAt), phase(*m))
 		if m.Job != nil {
 			b.WriteString(describeJob(*m.Job))

@@ -14,9 +14,9 @@ import (
 
 // Jobs are the runners of all kinds of jobs.
 type Jobs struct {
-	Recompute *recompute.Runner
-	Moves     *migration.Migrator
-	Reenrich  *reenrich.Runner
+	Recompute  *recompute.Runner
+	Migrations *migration.Migrator
+	Reenrich   *reenrich.Runner
 }
 
 // New returns the runners. runner returns the runner of the jobs in a collection.
@@ -27,8 +27,8 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		return Jobs{}, err
 	}
 	return Jobs{
-		Recompute: recompute.New(runner(recompute.Collection), profiles),
-		Moves:     migration.New(runner(migration.Collection), b.Config, b.Store),
+		Recompute:  recompute.New(runner(recompute.Collection), profiles),
+		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
 		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
 			Store: b.Store, Catalog: catalog, Bus: publish, Apps: b.Config, Now: b.Now, Log: b.Log,
 		}),

@@ -186,11 +186,11 @@ func (s *store) tryUpdateLog(ctx context.Context, appID string, change func(*con
 	if err != nil || !changed {
 		return app, false, err
 	}
-	var move any = moveDocument(app.Move)
-	if app.Move == (config.Move{}) {
-		move = firestore.Delete
+	var stored any = migrationDocument(app.Migration)
+	if app.Migration == (config.Migration{}) {
+		stored = firestore.Delete
 	}
-	updates := []firestore.Update{{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: move}}
+	updates := []firestore.Update{{Path: "log", Value: logDocument(app.Log)}, {Path: "move", Value: stored}}
 	if !app.ChangedAt.Equal(old.ChangedAt) {
 		updates = append(updates, changedNow)
 	}

@@ -112,7 +112,7 @@ func testOldDocument(t *testing.T) {
 	}
 	both := schema.Layout{Write: []schema.Name{schema.Wide, schema.Narrow}, Read: schema.Wide, Encoding: schema.JSON}
 	update(func(a *config.App) {
-		a.Log, a.Move = both, config.Move{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Dual, StartedAt: at}
+		a.Log, a.Migration = both, config.Migration{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Dual, StartedAt: at}
 	})
 	snapshot, err := document.Get(t.Context())
 	if err != nil {

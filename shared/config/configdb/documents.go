@@ -23,10 +23,10 @@ type (
 		StrategyVersion int64     `firestore:"strategyVersion"`
 		CreatedAt       time.Time `firestore:"createdAt"`
 		ChangedAt       time.Time `firestore:"changedAt"`
-		// Log is nil in a document that is older than the narrow schema. Move is
-		// nil if the log was never migrated.
-		Log  *logDocument  `firestore:"log,omitempty"`
-		Move *moveDocument `firestore:"move,omitempty"`
+		// Log is nil in a document that is older than the narrow schema. Migration
+		// is nil if the log was never migrated.
+		Log       *logDocument       `firestore:"log,omitempty"`
+		Migration *migrationDocument `firestore:"move,omitempty"`
 	}
 	logDocument struct {
 		Write    []schema.Name   `firestore:"write"`
@@ -35,7 +35,7 @@ type (
 		// Generation is as in schema.Layout.
 		Generation int64 `firestore:"generation"`
 	}
-	moveDocument struct {
+	migrationDocument struct {
 		ID        string       `firestore:"id"`
 		From      schema.Name  `firestore:"from"`
 		To        schema.Name  `firestore:"to"`
@@ -73,9 +73,9 @@ func (d appDocument) app() (config.App, error) {
 	if err := config.CheckLog(a.Log); err != nil {
 		return config.App{}, fmt.Errorf("stored %w", err)
 	}
-	if d.Move != nil {
-		d.Move.StartedAt = d.Move.StartedAt.UTC()
-		a.Move = config.Move(*d.Move)
+	if d.Migration != nil {
+		d.Migration.StartedAt = d.Migration.StartedAt.UTC()
+		a.Migration = config.Migration(*d.Migration)
 	}
 	if d.StrategyVersion == 0 {
 		return a, nil

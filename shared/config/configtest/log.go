@@ -55,16 +55,16 @@ func updateLog(t *testing.T, s config.Store, change func(*config.App)) config.Ap
 // What an app begins with is its own choice, wide without one; a move it never begins with.
 func testLogOfNewApps(t *testing.T, s config.Store) {
 	create(t, s, "silent")
-	if got := readApp(t, s, "silent"); !got.Log.Equal(schema.Default()) || got.Move != (config.Move{}) {
-		t.Errorf("app that says nothing: got %+v, move %+v", got.Log, got.Move)
+	if got := readApp(t, s, "silent"); !got.Log.Equal(schema.Default()) || got.Migration != (config.Migration{}) {
+		t.Errorf("app that says nothing: got %+v, move %+v", got.Log, got.Migration)
 	}
 	for i, layout := range []schema.Layout{schema.Of(schema.Narrow), both} {
 		id := fmt.Sprint("app", i)
-		if err := s.CreateApp(t.Context(), config.App{ID: id, Log: layout, Move: config.Move{ID: "move-1"}}); err != nil {
+		if err := s.CreateApp(t.Context(), config.App{ID: id, Log: layout, Migration: config.Migration{ID: "move-1"}}); err != nil {
 			t.Fatal(err)
 		}
-		if got := readApp(t, s, id); !got.Log.Equal(layout) || got.Move != (config.Move{}) {
-			t.Errorf("got %+v and move %+v, want %+v and none", got.Log, got.Move, layout)
+		if got := readApp(t, s, id); !got.Log.Equal(layout) || got.Migration != (config.Migration{}) {
+			t.Errorf("got %+v and move %+v, want %+v and none", got.Log, got.Migration, layout)
 		}
 	}
 	for _, layout := range badLayouts[1:] { // the first says nothing
@@ -82,21 +82,21 @@ func testUpdateLog(t *testing.T, s config.Store) {
 	setStrategy(t, s, "shop", scores(1), 1, true)
 	started := time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.FixedZone("", 3600))
 	want := readApp(t, s, "shop")
-	want.Log, want.Move = both, config.Move{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Backfilling,
+	want.Log, want.Migration = both, config.Migration{ID: "move-1", From: schema.Wide, To: schema.Narrow, Phase: config.Backfilling,
 		Job: "backfill-2", Backfill: "backfill-1", Rate: 500, StartedAt: started.UTC().Truncate(time.Microsecond)}
 	got := updateLog(t, s, func(a *config.App) {
-		a.Log, a.Move = both, want.Move
-		a.Move.StartedAt = started
+		a.Log, a.Migration = both, want.Migration
+		a.Migration.StartedAt = started
 	})
 	want.ChangedAt = got.ChangedAt // has a test of its own
 	read(t, "app", got, nil, want)
 
 	setStrategy(t, s, "shop", scores(2), 2, true)
-	if got := readApp(t, s, "shop"); !got.Log.Equal(both) || got.Move != want.Move {
-		t.Errorf("another strategy left log %+v and move %+v", got.Log, got.Move)
+	if got := readApp(t, s, "shop"); !got.Log.Equal(both) || got.Migration != want.Migration {
+		t.Errorf("another strategy left log %+v and move %+v", got.Log, got.Migration)
 	}
-	if got := updateLog(t, s, func(a *config.App) { a.Move = config.Move{} }); got.Move != (config.Move{}) || !got.Log.Equal(both) {
-		t.Errorf("without the move: got log %+v and move %+v", got.Log, got.Move)
+	if got := updateLog(t, s, func(a *config.App) { a.Migration = config.Migration{} }); got.Migration != (config.Migration{}) || !got.Log.Equal(both) {
+		t.Errorf("without the move: got log %+v and move %+v", got.Log, got.Migration)
 	}
 	if got := readApp(t, s, "other"); !got.Log.Equal(schema.Default()) {
 		t.Errorf("another app got %+v", got.Log)
@@ -106,7 +106,7 @@ func testUpdateLog(t *testing.T, s config.Store) {
 // A change that fails, and a log that is none, leave everything as it was.
 func testUpdateLogRefused(t *testing.T, s config.Store) {
 	create(t, s, "shop")
-	updateLog(t, s, func(a *config.App) { a.Log, a.Move = both, config.Move{ID: "move-1", Phase: config.Dual} })
+	updateLog(t, s, func(a *config.App) { a.Log, a.Migration = both, config.Migration{ID: "move-1", Phase: config.Dual} })
 	want := readApp(t, s, "shop")
 
 	errChange := status.Error(codes.Aborted, "not now") // and no conflict of the store's own
@@ -114,7 +114,7 @@ func testUpdateLogRefused(t *testing.T, s config.Store) {
 	_, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error {
 		calls++
 		a.Log.Write[0] = schema.Narrow // in place
-		a.Log.Read, a.Move.Phase = schema.Narrow, config.CutOver
+		a.Log.Read, a.Migration.Phase = schema.Narrow, config.CutOver
 		return errChange
 	})
 	wantError(t, "error of the change", err, errChange)
@@ -125,7 +125,7 @@ func testUpdateLogRefused(t *testing.T, s config.Store) {
 	read(t, "app after the change that failed", got, err, want)
 	for _, layout := range badLayouts {
 		_, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error {
-			a.Log, a.Move.Phase = layout, config.CutOver
+			a.Log, a.Migration.Phase = layout, config.CutOver
 			return nil
 		})
 		if err == nil {
@@ -141,9 +141,9 @@ func testUpdateLogOnly(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	setStrategy(t, s, "shop", scores(1), 1, true)
 	want := readApp(t, s, "shop")
-	want.Move = config.Move{ID: "move-1", StartedAt: time.Unix(1, 0).UTC()}
+	want.Migration = config.Migration{ID: "move-1", StartedAt: time.Unix(1, 0).UTC()}
 	got := updateLog(t, s, func(a *config.App) {
-		*a = config.App{ID: "other", RetentionDays: 1, Strategy: scores(2), StrategyVersion: 7, Log: a.Log, Move: want.Move,
+		*a = config.App{ID: "other", RetentionDays: 1, Strategy: scores(2), StrategyVersion: 7, Log: a.Log, Migration: want.Migration,
 			CreatedAt: time.Unix(1, 0), ChangedAt: time.Unix(1, 0)}
 	})
 	read(t, "app", got, nil, want)
@@ -162,11 +162,11 @@ func testLogChangedAt(t *testing.T, s config.Store) {
 	}{
 		{"nothing", func(*config.App) {}, false},
 		{"encoding", func(a *config.App) { a.Log.Encoding = schema.JSON }, false},
-		{"move", func(a *config.App) { a.Move = config.Move{ID: "move-1", Phase: config.Dual} }, false},
+		{"move", func(a *config.App) { a.Migration = config.Migration{ID: "move-1", Phase: config.Dual} }, false},
 		{"write both", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide, schema.Narrow} }, true},
 		{"in another order", func(a *config.App) { a.Log.Write = []schema.Name{schema.Narrow, schema.Wide} }, false},
 		{"read the other", func(a *config.App) { a.Log.Read = schema.Narrow }, true},
-		{"phase", func(a *config.App) { a.Move.Phase = config.Dropping }, false},
+		{"phase", func(a *config.App) { a.Migration.Phase = config.Dropping }, false},
 		{"write one, with another encoding", func(a *config.App) {
 			a.Log = schema.Layout{Write: []schema.Name{schema.Narrow}, Read: schema.Narrow, Encoding: schema.Compact}
 		}, true},
@@ -198,7 +198,7 @@ func logsAtOnce(t *testing.T, app string, stores ...config.Store) {
 	for i := range n {
 		group.Go(func() {
 			_, err := stores[i%len(stores)].UpdateLog(t.Context(), app, func(a *config.App) error {
-				a.Move.ID += "x"
+				a.Migration.ID += "x"
 				return nil
 			})
 			if err != nil {
@@ -218,9 +218,9 @@ func logsAtOnce(t *testing.T, app string, stores ...config.Store) {
 	}
 	group.Wait()
 	got, err := stores[0].UpdateLog(t.Context(), app, func(*config.App) error { return nil })
-	if err != nil || len(got.Move.ID) != n || got.StrategyVersion != 1 || got.RetentionDays != 30 {
+	if err != nil || len(got.Migration.ID) != n || got.StrategyVersion != 1 || got.RetentionDays != 30 {
 		t.Errorf("got %d changes of the log, strategy version %d, retention %d, error %v; want %d, 1 and 30",
-			len(got.Move.ID), got.StrategyVersion, got.RetentionDays, err, n)
+			len(got.Migration.ID), got.StrategyVersion, got.RetentionDays, err, n)
 	}
 }
 
@@ -236,7 +236,7 @@ func testGeneration(t *testing.T, s config.Store) {
 	}{
 		{"nothing", func(*config.App) {}, 0},
 		{"another encoding", func(a *config.App) { a.Log.Encoding = schema.JSON }, 0},
-		{"a move alone", func(a *config.App) { a.Move = config.Move{ID: "move-1", Phase: config.Dual} }, 0},
+		{"a move alone", func(a *config.App) { a.Migration = config.Migration{ID: "move-1", Phase: config.Dual} }, 0},
 		{"both written", func(a *config.App) { a.Log.Write = schema.Names }, 1},
 		{"the same in another order", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide, schema.Narrow} }, 0},
 		{"the other one read", func(a *config.App) { a.Log.Read = schema.Narrow }, 1},

@@ -96,14 +96,14 @@ func (w *harness) insist(t *testing.T, step string) {
 			return
 		}
 	}
-	t.Fatalf("%s is not done after 5 attempts: %+v", step, w.app().Move)
+	t.Fatalf("%s is not done after 5 attempts: %+v", step, w.app().Migration)
 }
 
 // attempt takes a step and runs its tasks in processes that may die, and
 // reports whether the step is complete.
 func (w *harness) attempt(t *testing.T, step string) bool {
 	t.Helper()
-	if step != "undo" || w.app().Move.Phase == config.CutOver { // taken again it would be another step
+	if step != "undo" || w.app().Migration.Phase == config.CutOver { // taken again it would be another step
 		_, err := w.step(begin(t.Context()), step, schema.Wide)
 		if err != nil {
 			return false

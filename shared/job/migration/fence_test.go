@@ -50,7 +50,7 @@ func TestSuspendedWorkers(t *testing.T) {
 			w.apply(history(t, users, 4)...)
 			test.before(w)
 			app := w.app()
-			j, err := w.migrator.Jobs.Job(t.Context(), jobtest.App, app.Move.Job)
+			j, err := w.migrator.Jobs.Job(t.Context(), jobtest.App, app.Migration.Job)
 			if err != nil {
 				t.Fatal(err)
 			}

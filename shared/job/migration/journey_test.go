@@ -69,7 +69,7 @@ func TestJourney(t *testing.T) {
 				w.folds(t)
 			}
 			if s := w.status(); s.Active() || s.Log.Read != lies || s.Log.Writes(lies.Other()) {
-				t.Errorf("after a move there and back the log lies as %+v, move %+v", s.Log, s.Move)
+				t.Errorf("after a move there and back the log lies as %+v, move %+v", s.Log, s.Migration)
 			}
 			for _, app := range neighbours {
 				for _, n := range schema.Names {
@@ -165,8 +165,8 @@ func TestAbandonedMigration(t *testing.T) {
 			w.does(schema.Wide, steps[:n]...)
 			if n == 4 {
 				s := w.does(schema.Wide, "rollback")
-				if s.Log.Read != schema.Narrow || !s.Log.Writes(schema.Wide) || s.Move.Phase != config.Backfilling || s.Next[0] != "verify" {
-					t.Errorf("after the cutover was undone: %+v, next %v", s.Move, s.Next)
+				if s.Log.Read != schema.Narrow || !s.Log.Writes(schema.Wide) || s.Migration.Phase != config.Backfilling || s.Next[0] != "verify" {
+					t.Errorf("after the cutover was undone: %+v, next %v", s.Migration, s.Next)
 				}
 				w.apply(plain(t, "a", 99, "late"))
 				w.wantBoth()

@@ -24,7 +24,7 @@
 //
 // The package is separate from the store, which knows rows, and from package
 // job, which knows shards and tasks, because it knows the order of the steps.
-// The app's configuration holds the migration's phase (config.Move); its jobs
+// The app's configuration holds the migration's phase (config.Migration); its jobs
 // lie beside it:
 //
 //	apps/{app}/moves/{job}
@@ -82,8 +82,8 @@ func (m *Migrator) SetPauses(pauses ...time.Duration) { m.work.pauses = pauses }
 
 // Status is the layout of an app's log and the state of its last migration.
 type Status struct {
-	Log  schema.Layout
-	Move config.Move // zero: the app was never migrated
+	Log       schema.Layout
+	Migration config.Migration // zero: the app was never migrated
 	// Job is the job of the migration's phase; nil if the phase has no job, or
 	// if the job has expired.
 	Job *job.Job
@@ -105,7 +105,7 @@ type Status struct {
 
 // Active reports whether a migration is under way.
 func (s Status) Active() bool {
-	switch s.Move.Phase {
+	switch s.Migration.Phase {
 	case config.Dual, config.Backfilling, config.Verifying, config.CutOver:
 		return true
 	case config.Dropping, config.RollingBack:
@@ -122,7 +122,7 @@ func (s Status) done() bool { return s.expired || s.Job != nil && s.Job.State ==
 // undoing reports whether the cutover was undone and some processes may still
 // read the new schema.
 func (s Status) undoing() bool {
-	return s.Move.Undone && s.Move.Phase != config.RollingBack && s.Propagation > 0
+	return s.Migration.Undone && s.Migration.Phase != config.RollingBack && s.Propagation > 0
 }
 
 // Status returns the status of an app.
@@ -142,7 +142,7 @@ func (m *Migrator) read(ctx context.Context, appID string) (config.App, Status, 
 }
 
 func (m *Migrator) status(ctx context.Context, app config.App) (Status, error) {
-	s := Status{Log: app.Log, Move: app.Move, Propagation: max(0, app.ChangedAt.Add(m.Propagation).Sub(m.Clock()))}
+	s := Status{Log: app.Log, Migration: app.Migration, Propagation: max(0, app.ChangedAt.Add(m.Propagation).Sub(m.Clock()))}
 	if err := m.findJob(ctx, app, &s); err != nil {
 		return Status{}, err
 	}
@@ -157,17 +157,17 @@ func (m *Migrator) status(ctx context.Context, app config.App) (Status, error) {
 
 // findJob sets the job of the migration's phase, and the faults that it found.
 func (m *Migrator) findJob(ctx context.Context, app config.App, s *Status) error {
-	if app.Move.Job == "" {
+	if app.Migration.Job == "" {
 		return nil
 	}
-	found, err := m.Find(ctx, app.ID, app.Move.Job)
+	found, err := m.Find(ctx, app.ID, app.Migration.Job)
 	if errors.Is(err, job.ErrNotFound) {
 		if s.expired, err = m.isExpired(ctx, *s, app); err != nil || s.expired {
 			return err
 		}
 		// The step's process died before it created the job, or the job has
 		// expired with something left to do: the step taken again creates it.
-		found = m.draft(app, app.Move.Job)
+		found = m.draft(app, app.Migration.Job)
 		found.State = job.Planning
 	}
 	if err != nil {
@@ -187,15 +187,15 @@ func (m *Migrator) findJob(ctx context.Context, app config.App, s *Status) error
 // to remove is empty. The day is for the difference of two clocks: jobs expire
 // by the real clock, and migrations start by the engine's.
 func (m *Migrator) isExpired(ctx context.Context, s Status, app config.App) (bool, error) {
-	removed := app.Move.From
-	switch app.Move.Phase {
+	removed := app.Migration.From
+	switch app.Migration.Phase {
 	case config.Dropping:
 	case config.RollingBack:
-		removed = app.Move.To
+		removed = app.Migration.To
 	default:
 		return false, nil
 	}
-	if s.Propagation > 0 || m.Now().Sub(app.Move.StartedAt) < job.Kept-24*time.Hour {
+	if s.Propagation > 0 || m.Now().Sub(app.Migration.StartedAt) < job.Kept-24*time.Hour {
 		return false, nil
 	}
 	return m.logs.Log(app.ID, app.Log).Empty(ctx, removed)
@@ -205,10 +205,10 @@ func (m *Migrator) isExpired(ctx context.Context, s Status, app config.App) (boo
 // the new schema lacks events. If the backfill has expired its window is
 // unknown, and the new schema may lack events too.
 func (m *Migrator) compareWindows(ctx context.Context, app config.App, s *Status) error {
-	if s.Move.Phase != config.Verifying && s.Move.Phase != config.CutOver {
+	if s.Migration.Phase != config.Verifying && s.Migration.Phase != config.CutOver {
 		return nil
 	}
-	backfill, err := m.Jobs.Job(ctx, app.ID, s.Move.Backfill)
+	backfill, err := m.Jobs.Job(ctx, app.ID, s.Migration.Backfill)
 	copied := job.ParamsOf[Params](backfill).RetentionDays
 	switch {
 	case errors.Is(err, job.ErrNotFound):
@@ -224,7 +224,7 @@ func (m *Migrator) compareWindows(ctx context.Context, app config.App, s *Status
 // next returns the steps that may be taken.
 func (s Status) next() []string {
 	working := s.Working()
-	switch s.Move.Phase {
+	switch s.Migration.Phase {
 	case config.Dual:
 		return []string{"backfill", "rollback"}
 	case config.Backfilling:
@@ -263,13 +263,13 @@ func (m *Migrator) step(ctx context.Context, was config.App, to func(*config.App
 	want := was
 	to(&want)
 	app, err := m.apps.UpdateLog(ctx, was.ID, func(a *config.App) error {
-		if a.Move == want.Move && a.Log.Equal(want.Log) {
+		if a.Migration == want.Migration && a.Log.Equal(want.Log) {
 			return nil // done before, and the response was lost
 		}
-		if a.Move != was.Move || !a.Log.Equal(was.Log) {
+		if a.Migration != was.Migration || !a.Log.Equal(was.Log) {
 			return outOfOrder("Another request has changed the app's log: look at `affinity schema status`")
 		}
-		a.Move, a.Log = want.Move, want.Log
+		a.Migration, a.Log = want.Migration, want.Log
 		return nil
 	})
 	if err != nil {
@@ -284,26 +284,26 @@ func (m *Migrator) step(ctx context.Context, was config.App, to func(*config.App
 // endJob ends the job of the previous phase, so that its tasks stop at their
 // next checkpoint.
 func (m *Migrator) endJob(ctx context.Context, was, is config.App) error {
-	if was.Move.Job == "" || was.Move.Job == is.Move.Job {
+	if was.Migration.Job == "" || was.Migration.Job == is.Migration.Job {
 		return nil
 	}
-	j, err := m.Jobs.Job(ctx, was.ID, was.Move.Job)
+	j, err := m.Jobs.Job(ctx, was.ID, was.Migration.Job)
 	if errors.Is(err, job.ErrNotFound) || err == nil && j.State.Ended() {
 		return nil
 	}
 	if err == nil {
-		_, err = m.Supersede(ctx, j, "the move has gone on to its "+string(is.Move.Phase))
+		_, err = m.Supersede(ctx, j, "the move has gone on to its "+string(is.Migration.Phase))
 	}
 	if err != nil {
-		return fmt.Errorf("end job %s: %w", was.Move.Job, err)
+		return fmt.Errorf("end job %s: %w", was.Migration.Job, err)
 	}
 	return nil
 }
 
 // resume starts or resumes the job of the app's phase.
 func (m *Migrator) resume(ctx context.Context, app config.App) (Status, error) {
-	if app.Move.Job != "" {
-		if _, err := m.Runner.Start(ctx, m.draft(app, app.Move.Job), 0); err != nil {
+	if app.Migration.Job != "" {
+		if _, err := m.Runner.Start(ctx, m.draft(app, app.Migration.Job), 0); err != nil {
 			return Status{}, err
 		}
 	}
@@ -314,11 +314,11 @@ func (m *Migrator) resume(ctx context.Context, app config.App) (Status, error) {
 func (m *Migrator) draft(app config.App, id string) job.Job {
 	kind, _, _ := strings.Cut(id, "-")
 	p := Params{
-		From: app.Move.From, To: app.Move.To, Rate: app.Move.Rate, LogWindow: job.WindowOf(m.Now(), app.RetentionDays),
+		From: app.Migration.From, To: app.Migration.To, Rate: app.Migration.Rate, LogWindow: job.WindowOf(m.Now(), app.RetentionDays),
 	}
 	if kind == kindDrop {
 		p.Since = time.Time{} // a drop removes every row
-		if app.Move.Phase == config.RollingBack {
+		if app.Migration.Phase == config.RollingBack {
 			p.From, p.To = p.To, p.From
 		}
 	}

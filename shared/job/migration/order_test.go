@@ -166,8 +166,8 @@ func TestOrder(t *testing.T) {
 				if _, err := w.step(t.Context(), step, schema.Wide); err != nil {
 					t.Errorf("%s may be taken, and is refused: %v", step, err)
 				}
-				if after := w.app(); (after.Move == before.Move) != slices.Contains(again, step) {
-					t.Errorf("%s may be taken: from %+v to %+v", step, before.Move, after.Move)
+				if after := w.app(); (after.Migration == before.Migration) != slices.Contains(again, step) {
+					t.Errorf("%s may be taken: from %+v to %+v", step, before.Migration, after.Migration)
 				}
 				w.Clock = func() time.Time { return time.Now().Add(time.Hour) }
 				w.Drain()
@@ -188,7 +188,7 @@ func TestJobOfPreviousStepEnds(t *testing.T) {
 		w.apply(history(t, users, 2)...)
 		w.does(schema.Wide, "start")
 		w.requests(t, "backfill", schema.Wide)
-		left := w.app().Move.Job
+		left := w.app().Migration.Job
 		w.Gate = func(_ context.Context, what string) jobtest.Fault {
 			if crash && what == "update" {
 				return jobtest.FailBefore

@@ -46,7 +46,7 @@ func TestHugeUser(t *testing.T) {
 	})
 	var cursors []string
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
-		if s, err := w.Harness.Jobs.Shard(t.Context(), jobtest.App, w.app().Move.Job, 1); what == "update shard" && err == nil {
+		if s, err := w.Harness.Jobs.Shard(t.Context(), jobtest.App, w.app().Migration.Job, 1); what == "update shard" && err == nil {
 			cursors = append(cursors, s.Next)
 		}
 		if what == "MutateRows" && read.Load() >= migration.BatchRows {
@@ -170,8 +170,8 @@ func TestRateIsKept(t *testing.T) {
 		t.Errorf("the largest batch has %d rows, want 200", most)
 	}
 	w.wantBoth()
-	if s := w.status(); job.ParamsOf[migration.Params](*s.Job).Rate != 200 || s.Move.Rate != 200 {
-		t.Errorf("the rate is %d, of the move %d", job.ParamsOf[migration.Params](*s.Job).Rate, s.Move.Rate)
+	if s := w.status(); job.ParamsOf[migration.Params](*s.Job).Rate != 200 || s.Migration.Rate != 200 {
+		t.Errorf("the rate is %d, of the move %d", job.ParamsOf[migration.Params](*s.Job).Rate, s.Migration.Rate)
 	}
 }
 

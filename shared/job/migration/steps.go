@@ -17,14 +17,14 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 		return s, err
 	}
 	switch {
-	case s.Active() && s.Move.Phase == config.Dual && s.Move.To == to:
+	case s.Active() && s.Migration.Phase == config.Dual && s.Migration.To == to:
 		return s, nil
-	case s.Active() && s.Move.Phase == config.Dropping:
-		return s, outOfOrder("The move from %s to %s is not complete: `affinity schema drop --schema %s` must end first", s.Move.From, s.Move.To, s.Move.From)
-	case s.Active() && s.Move.Phase == config.RollingBack:
-		return s, outOfOrder("The rollback of the move from %s to %s is not complete: `affinity schema rollback` must end first", s.Move.From, s.Move.To)
+	case s.Active() && s.Migration.Phase == config.Dropping:
+		return s, outOfOrder("The move from %s to %s is not complete: `affinity schema drop --schema %s` must end first", s.Migration.From, s.Migration.To, s.Migration.From)
+	case s.Active() && s.Migration.Phase == config.RollingBack:
+		return s, outOfOrder("The rollback of the move from %s to %s is not complete: `affinity schema rollback` must end first", s.Migration.From, s.Migration.To)
 	case s.Active():
-		return s, outOfOrder("A move from %s to %s is under way (%s): finish it, or abandon it with `affinity schema rollback`", s.Move.From, s.Move.To, s.Move.Phase)
+		return s, outOfOrder("A move from %s to %s is under way (%s): finish it, or abandon it with `affinity schema rollback`", s.Migration.From, s.Migration.To, s.Migration.Phase)
 	case app.Log.Read == to:
 		return s, outOfOrder("The log is in %s already", to)
 	}
@@ -37,7 +37,7 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write = []schema.Name{app.Log.Read, to}
-		a.Move = config.Move{ID: m.newID("move"), From: app.Log.Read, To: to, Phase: config.Dual, StartedAt: m.stamp()}
+		a.Migration = config.Migration{ID: m.newID("move"), From: app.Log.Read, To: to, Phase: config.Dual, StartedAt: m.stamp()}
 	})
 }
 
@@ -48,7 +48,7 @@ func (m *Migrator) Backfill(ctx context.Context, appID string, rate int) (Status
 	if err != nil {
 		return s, err
 	}
-	switch phase := s.Move.Phase; {
+	switch phase := s.Migration.Phase; {
 	case !s.Active():
 		return s, outOfOrder("No move is under way: `affinity schema start --to %s` comes first", app.Log.Read.Other())
 	case phase == config.Backfilling && s.Working():
@@ -57,8 +57,8 @@ func (m *Migrator) Backfill(ctx context.Context, appID string, rate int) (Status
 		return s, outOfOrder("The move is in phase %s: a backfill is not possible now", phase)
 	}
 	return m.step(ctx, app, func(a *config.App) {
-		a.Move.Phase, a.Move.Job, a.Move.Rate = config.Backfilling, m.newID(kindBackfill), rate
-		a.Move.Backfill = a.Move.Job
+		a.Migration.Phase, a.Migration.Job, a.Migration.Rate = config.Backfilling, m.newID(kindBackfill), rate
+		a.Migration.Backfill = a.Migration.Job
 	})
 }
 
@@ -68,7 +68,7 @@ func (m *Migrator) Verify(ctx context.Context, appID string) (Status, error) {
 	if err != nil {
 		return s, err
 	}
-	switch phase := s.Move.Phase; {
+	switch phase := s.Migration.Phase; {
 	case !s.Active(), phase == config.Dual:
 		return s, outOfOrder("There is nothing to verify yet: %s comes first", first(s))
 	case phase == config.Verifying && s.Working():
@@ -79,7 +79,7 @@ func (m *Migrator) Verify(ctx context.Context, appID string) (Status, error) {
 		return s, outOfOrder("The move is in phase %s: a verification is not possible now", phase)
 	}
 	return m.step(ctx, app, func(a *config.App) {
-		a.Move.Phase, a.Move.Job = config.Verifying, m.newID(kindVerify)
+		a.Migration.Phase, a.Migration.Job = config.Verifying, m.newID(kindVerify)
 	})
 }
 
@@ -97,7 +97,7 @@ func (m *Migrator) Cutover(ctx context.Context, appID string) (Status, error) {
 	if err != nil {
 		return s, err
 	}
-	switch phase := s.Move.Phase; {
+	switch phase := s.Migration.Phase; {
 	case !s.Active():
 		return s, outOfOrder("No move is under way: %s comes first", first(s))
 	case phase == config.CutOver:
@@ -112,7 +112,7 @@ func (m *Migrator) Cutover(ctx context.Context, appID string) (Status, error) {
 		return s, outOfOrder("%s: run `affinity schema backfill` for the current retention, then `affinity schema verify`", s.incomplete)
 	}
 	return m.step(ctx, app, func(a *config.App) {
-		a.Log.Read, a.Move.Phase, a.Move.Job, a.Move.Undone = a.Move.To, config.CutOver, "", false
+		a.Log.Read, a.Migration.Phase, a.Migration.Job, a.Migration.Undone = a.Migration.To, config.CutOver, "", false
 	})
 }
 
@@ -123,16 +123,16 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 	if err != nil {
 		return s, err
 	}
-	switch phase := s.Move.Phase; {
+	switch phase := s.Migration.Phase; {
 	case !s.Active():
 		return s, outOfOrder("No move is under way: there is nothing to roll back")
 	case phase == config.Dropping:
-		return s, outOfOrder("The rows in %s are being removed: finish the drop, then move back with `affinity schema start --to %s`", s.Move.From, s.Move.From)
+		return s, outOfOrder("The rows in %s are being removed: finish the drop, then move back with `affinity schema start --to %s`", s.Migration.From, s.Migration.From)
 	case phase == config.RollingBack && s.Working():
 		return m.resume(ctx, app)
 	case phase == config.CutOver:
 		return m.step(ctx, app, func(a *config.App) {
-			a.Log.Read, a.Move.Phase, a.Move.Job, a.Move.Undone = a.Move.From, config.Backfilling, a.Move.Backfill, true
+			a.Log.Read, a.Migration.Phase, a.Migration.Job, a.Migration.Undone = a.Migration.From, config.Backfilling, a.Migration.Backfill, true
 		})
 	}
 	if s.undoing() {
@@ -141,7 +141,7 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 		return s, outOfOrder("The undone cutover has not propagated yet: the move can be abandoned in %.0f s", s.Propagation.Seconds()+1)
 	}
 	return m.step(ctx, app, func(a *config.App) {
-		a.Log.Write, a.Move.Phase, a.Move.Job = []schema.Name{a.Move.From}, config.RollingBack, m.newID(kindDrop)
+		a.Log.Write, a.Migration.Phase, a.Migration.Job = []schema.Name{a.Migration.From}, config.RollingBack, m.newID(kindDrop)
 	})
 }
 
@@ -152,13 +152,13 @@ func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Statu
 	if err != nil {
 		return s, err
 	}
-	switch phase := s.Move.Phase; {
+	switch phase := s.Migration.Phase; {
 	case app.Log.Read == n:
 		return s, outOfOrder("Reads use %s: only a schema that is no longer read can be dropped", n)
 	case phase == config.Dropping && s.Working():
 		return m.resume(ctx, app)
 	case s.Active() && phase != config.CutOver && phase != config.Dropping:
-		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote", s.Move.To, phase)
+		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote", s.Migration.To, phase)
 	case phase == config.CutOver && s.Propagation > 0:
 		return s, outOfOrder("The cutover has not propagated yet: in %.0f s %s can be dropped", s.Propagation.Seconds()+1, n)
 	case s.incomplete != "":
@@ -166,8 +166,8 @@ func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Statu
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		if !s.Active() { // rows that a process with an old configuration wrote late: no migration is under way
-			a.Move = config.Move{ID: m.newID("move"), From: n, To: a.Log.Read, StartedAt: m.stamp()}
+			a.Migration = config.Migration{ID: m.newID("move"), From: n, To: a.Log.Read, StartedAt: m.stamp()}
 		}
-		a.Log.Write, a.Move.Phase, a.Move.Job = []schema.Name{a.Log.Read}, config.Dropping, m.newID(kindDrop)
+		a.Log.Write, a.Migration.Phase, a.Migration.Job = []schema.Name{a.Log.Read}, config.Dropping, m.newID(kindDrop)
 	})
 }

@@ -88,8 +88,8 @@ func TestRetentionRaised(t *testing.T) {
 	if next := w.status().Next; !slices.Equal(next, []string{"rollback"}) {
 		t.Errorf("next are %q", next)
 	}
-	if s := w.does(schema.Wide, "rollback"); s.Move.Phase != config.Backfilling {
-		t.Fatalf("the cutover is not undone: %+v", s.Move)
+	if s := w.does(schema.Wide, "rollback"); s.Migration.Phase != config.Backfilling {
+		t.Fatalf("the cutover is not undone: %+v", s.Migration)
 	}
 	w.wantDone(w.does(schema.Wide, "backfill", "verify", "cutover", "drop"))
 	w.wantRows(schema.Wide, 0)

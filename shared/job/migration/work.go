@@ -27,10 +27,10 @@ var _ job.Work = (*work)(nil)
 
 // Obsolete ends jobs of phases that the app's migration has left.
 func (w *work) Obsolete(j job.Job, app config.App) string {
-	if app.Move.Job == j.ID {
+	if app.Migration.Job == j.ID {
 		return ""
 	}
-	return fmt.Sprintf("the move of the log is at its %s, with another job", app.Move.Phase)
+	return fmt.Sprintf("the move of the log is at its %s, with another job", app.Migration.Phase)
 }
 
 // Process goes through the rows of a shard.
@@ -114,8 +114,8 @@ func (p *pass) checkCurrent(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the migration of %s: %w", p.app.ID, err)
 	}
-	if app.Move.Job != p.job.ID || app.Log.Generation != p.app.Log.Generation {
-		return fmt.Errorf("%s: the move has gone on to its %s: %w", p.job.ID, app.Move.Phase, job.ErrEnded)
+	if app.Migration.Job != p.job.ID || app.Log.Generation != p.app.Log.Generation {
+		return fmt.Errorf("%s: the move has gone on to its %s: %w", p.job.ID, app.Migration.Phase, job.ErrEnded)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func newLoad(t *testing.T, processes int) *load {
 			RetentionDays: 90, Layout: schema.Of(schema.Narrow), ConfigTTL: movesTTL,
 			Recompute: job.Config{ShardUsers: 4, Budget: time.Second, Attempts: 8},
 		})
-		s.Backends.Moves.SetPauses(0, 50*time.Millisecond, 200*time.Millisecond, time.Second)
+		s.Backends.Migrations.SetPauses(0, 50*time.Millisecond, 200*time.Millisecond, time.Second)
 		l.stacks = append(l.stacks, s)
 	}
 	return l
@@ -296,23 +296,23 @@ func (l *load) step(name, body string) string {
 		settledSchema(l.t, l.stacks[0])
 	}
 	var got struct {
-		Move struct {
+		Migration struct {
 			Job *struct {
 				State  string
 				Faults []string
 			}
-		}
+		} `json:"move"`
 	}
 	if err := json.Unmarshal([]byte(settledSchema(l.t, l.stacks[0])), &got); err != nil {
 		l.t.Fatal(err)
 	}
-	if got.Move.Job == nil {
+	if got.Migration.Job == nil {
 		return ""
 	}
-	if len(got.Move.Job.Faults) > 0 {
-		l.t.Logf("%s is %s: %q", name, got.Move.Job.State, got.Move.Job.Faults)
+	if len(got.Migration.Job.Faults) > 0 {
+		l.t.Logf("%s is %s: %q", name, got.Migration.Job.State, got.Migration.Job.Faults)
 	}
-	return got.Move.Job.State
+	return got.Migration.Job.State
 }
 
 // audited has no user's profile differ from the log, wherever it is read.

@@ -82,12 +82,12 @@ func settledSchema(t *testing.T, s *stack.Stack) string {
 		code, answer := call(t, s, "GET", "/1/schema", "")
 		var got struct {
 			SettlesInMs int
-			Move        struct{ Job *struct{ State job.State } }
+			Migration   struct{ Job *struct{ State job.State } } `json:"move"`
 		}
 		if err := json.Unmarshal([]byte(answer), &got); code != http.StatusOK || err != nil {
 			t.Fatalf("%d %s %v", code, answer, err)
 		}
-		if got.SettlesInMs == 0 && (got.Move.Job == nil || got.Move.Job.State.Ended()) {
+		if got.SettlesInMs == 0 && (got.Migration.Job == nil || got.Migration.Job.State.Ended()) {
 			return answer
 		}
 		select {
