@@ -4,10 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
-// PROTOCOL.md names tests, and every one of them exists.
+// Every test that PROTOCOL.md names exists.
 func TestProtocolNamesTests(t *testing.T) {
 	page, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {
@@ -35,6 +36,31 @@ func TestProtocolNamesTests(t *testing.T) {
 	for _, match := range named {
 		if !tests[string(match[1])] {
 			t.Errorf("PROTOCOL.md names %s, which does not exist", match[1])
+		}
+	}
+}
+
+// PROTOCOL.md and the glossary define a word in the same sentences.
+func TestProtocolMatchesGlossary(t *testing.T) {
+	definitions := func(path, row string) map[string]string {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		for _, match := range regexp.MustCompile(row).FindAllSubmatch(page, -1) {
+			found[string(match[1])] = strings.ReplaceAll(string(match[2]), "*", "")
+		}
+		return found
+	}
+	glossary := definitions("../GLOSSARY.md", `(?m)^\| ([\w ]+) \| (.+) \|$`)
+	words := definitions("PROTOCOL.md", `(?m)^\| \*\*([\w ]+)\*\* \| (.+) \|$`)
+	if len(words) < 10 {
+		t.Errorf("PROTOCOL.md defines %d words; is its table gone?", len(words))
+	}
+	for word, meaning := range words {
+		if glossary[word] != meaning {
+			t.Errorf("PROTOCOL.md defines %s as %q, the glossary as %q", word, meaning, glossary[word])
 		}
 	}
 }
