@@ -2,7 +2,7 @@ locals {
   deployment = jsondecode(file("${path.module}/functions.json"))
   functions  = { for f in local.deployment.functions : f.name => f }
 
-  # Every deployed function: one of each kind, and the dedicated customers' own.
+  # All deployed functions: those of functions.json, and the dedicated customers' own.
   deployed = merge(
     { for name in keys(local.functions) : name => { of = name, customer = null } },
     merge([for customer, c in var.customers : {

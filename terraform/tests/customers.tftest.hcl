@@ -1,4 +1,4 @@
-# Customers: a host each, and for a dedicated one functions of its own.
+# Each customer has a host, and a dedicated customer also has its own functions.
 
 mock_provider "google" {
   source = "./tests/mocks"
@@ -27,7 +27,7 @@ variables {
 run "endpoints" {
   assert {
     condition     = output.endpoint == "https://api.example.com" && { for name, c in output.customers : name => c.url } == { acme = "https://acme.example.com", bistro = "https://bistro.example.net" }
-    error_message = "Not every host is an endpoint: ${jsonencode(output.customers)}"
+    error_message = "A host does not have an endpoint: ${jsonencode(output.customers)}"
   }
 
   assert {
@@ -35,11 +35,11 @@ run "endpoints" {
     error_message = "A host has no DNS records: ${join(", ", keys(output.dns_records))}"
   }
 
-  # Public functions refuse another app's key on a customer's host by their map of
-  # hosts. Private functions have no hosts.
+  # With the map of hosts, public functions refuse another app's key on a customer's
+  # host. Private functions do not need the map.
   assert {
     condition     = alltrue([for key, d in local.deployed : jsondecode(module.function[key].environment.CUSTOMER_HOSTS) == { "acme.example.com" = "acme_shop", "bistro.example.net" = "bistro" } if contains(local.functions[d.of].env, "CUSTOMER_HOSTS")])
-    error_message = "A public function does not know whose app each host serves."
+    error_message = "A public function does not have the app of each host."
   }
 
   assert {
@@ -49,36 +49,36 @@ run "endpoints" {
 
   assert {
     condition     = toset(keys(module.edge[0].endpoints)) == toset(["acme", "bistro"]) && module.edge[0].endpoints.acme.rate_limit == 12000 && module.edge[0].endpoints.bistro.rate_limit == 6000
-    error_message = "The edge does not serve each customer at its own rate: ${jsonencode(module.edge[0].endpoints)}"
+    error_message = "The edge does not have each customer's rate limit: ${jsonencode(module.edge[0].endpoints)}"
   }
 }
 
-run "dedicated" {
+run "dedicated_functions" {
   command = plan
 
   assert {
     condition     = output.customers.acme.functions == ["ingest-acme", "profiles-acme"] && output.customers.bistro.functions == []
-    error_message = "A dedicated customer has ingest and profiles of its own, and nobody else has: ${jsonencode(output.customers)}"
+    error_message = "Only the dedicated customer should have its own functions, ingest and profiles: ${jsonencode(output.customers)}"
   }
 
   assert {
     condition     = local.size["ingest-acme"].min_instances == 1 && local.size["ingest-acme"].max_instances == 30 && local.size["profiles-acme"].max_instances == 30
-    error_message = "The customer's instances are not what was asked for: ${jsonencode(local.size["ingest-acme"])}"
+    error_message = "The customer's functions do not have the customer's numbers of instances: ${jsonencode(local.size["ingest-acme"])}"
   }
 
   assert {
     condition     = local.size["ingest"].max_instances == local.sizes.ingest.max_instances && local.size["ingest-acme"].memory == local.size["ingest"].memory
-    error_message = "A customer's instances should change nobody else's, and nothing but their number."
+    error_message = "A customer's numbers of instances change the shared functions, or another part of a size."
   }
 
-  # Its functions may do what those of all may, under accounts of their own.
+  # Its functions have their own accounts, and the same access as the shared functions.
   assert {
     condition = (
       { for key, g in local.table_grants : trimprefix(key, "ingest-acme/") => g.role if startswith(key, "ingest-acme/") } == { for key, g in local.table_grants : trimprefix(key, "ingest/") => g.role if startswith(key, "ingest/") } &&
       contains(keys(local.publishers), "ingest-acme") && !contains(keys(local.publishers), "profiles-acme") &&
       contains(keys(local.enqueuers), "profiles-acme") && !contains(keys(local.enqueuers), "ingest-acme")
     )
-    error_message = "A customer's own functions may do something else than those of all."
+    error_message = "A customer's own functions have other access than the shared functions."
   }
 
   assert {
@@ -87,7 +87,7 @@ run "dedicated" {
   }
 }
 
-run "schedules" {
+run "own_schedule" {
   command = plan
 
   assert {
@@ -95,7 +95,7 @@ run "schedules" {
       "affinity-nightly"      = "0 3 * * * Etc/UTC"
       "affinity-nightly-acme" = "30 1 * * * Europe/Berlin"
     }
-    error_message = "A customer with a schedule has a round of its own, any other is in the common one: ${jsonencode(module.tasks.schedules)}"
+    error_message = "Only a customer with a schedule should have its own round: ${jsonencode(module.tasks.schedules)}"
   }
 }
 
@@ -104,11 +104,11 @@ run "probe" {
 
   assert {
     condition     = strcontains(output.next_steps, "must be 403") && strcontains(output.next_steps, "https://acme.example.com/1/events -H 'X-Algolia-Application-Id: OTHER_APP'")
-    error_message = "The next steps do not try a customer's host with another app's key: ${output.next_steps}"
+    error_message = "The next steps do not probe a customer's host with another app's key: ${output.next_steps}"
   }
 }
 
-run "customers_alone" {
+run "without_default_host" {
   command = plan
 
   variables {
@@ -117,11 +117,11 @@ run "customers_alone" {
 
   assert {
     condition     = output.endpoint == null && length(module.edge) == 1 && strcontains(output.next_steps, "https://acme.example.com/1/events")
-    error_message = "Customers' hosts should be served without a default host too."
+    error_message = "Without a default host, the customers' hosts are not served."
   }
 }
 
-run "cron_lines" {
+run "valid_cron_lines" {
   command = plan
 
   variables {
@@ -134,6 +134,6 @@ run "cron_lines" {
 
   assert {
     condition     = length(module.tasks.schedules) == 4
-    error_message = "A cron line is not taken for one."
+    error_message = "A valid cron line does not make a schedule."
   }
 }

@@ -1,4 +1,4 @@
-# Customers that are refused before anything is made. The messages name them.
+# Invalid customers, which the plan refuses. The messages name them.
 
 mock_provider "google" {
   source = "./tests/mocks"
@@ -19,7 +19,7 @@ run "without_a_host" {
   expect_failures = [var.customers]
 }
 
-run "host_that_is_none" {
+run "invalid_host" {
   command = plan
 
   variables {
@@ -52,7 +52,7 @@ run "same_host" {
   expect_failures = [var.customers]
 }
 
-run "host_of_all" {
+run "default_host_again" {
   command = plan
 
   variables {
@@ -136,7 +136,7 @@ run "schedule_of_six_fields" {
   expect_failures = [var.customers]
 }
 
-run "schedule_beyond_the_hour" {
+run "minute_out_of_range" {
   command = plan
 
   variables {
@@ -146,7 +146,7 @@ run "schedule_beyond_the_hour" {
   expect_failures = [var.customers]
 }
 
-run "schedule_beyond_the_day" {
+run "hour_out_of_range" {
   command = plan
 
   variables {
@@ -156,7 +156,7 @@ run "schedule_beyond_the_day" {
   expect_failures = [var.customers]
 }
 
-run "schedule_of_no_month" {
+run "month_out_of_range" {
   command = plan
 
   variables {
@@ -166,7 +166,7 @@ run "schedule_of_no_month" {
   expect_failures = [var.customers]
 }
 
-run "schedule_of_no_step" {
+run "step_of_zero" {
   command = plan
 
   variables {
@@ -176,7 +176,7 @@ run "schedule_of_no_step" {
   expect_failures = [var.customers]
 }
 
-run "schedule_of_nothing" {
+run "empty_schedule" {
   command = plan
 
   variables {
@@ -186,7 +186,7 @@ run "schedule_of_nothing" {
   expect_failures = [var.customers]
 }
 
-run "no_time_zone" {
+run "invalid_time_zone" {
   command = plan
 
   variables {
@@ -216,7 +216,7 @@ run "name_too_long" {
   expect_failures = [var.customers]
 }
 
-run "rate_of_nothing" {
+run "rate_of_zero" {
   command = plan
 
   variables {
@@ -226,7 +226,7 @@ run "rate_of_nothing" {
   expect_failures = [var.customers]
 }
 
-run "fewer_instances_than_none" {
+run "negative_instances" {
   command = plan
 
   variables {
@@ -236,7 +236,7 @@ run "fewer_instances_than_none" {
   expect_failures = [var.customers]
 }
 
-run "most_below_least" {
+run "min_above_max_instances" {
   command = plan
 
   variables {
@@ -246,7 +246,7 @@ run "most_below_least" {
   expect_failures = [var.customers]
 }
 
-run "more_instances_than_there_may_be" {
+run "too_many_instances" {
   command = plan
 
   variables {

@@ -1,4 +1,4 @@
-# A project id and nothing else: the whole engine, as cheap as it can be.
+# With only a project id: the whole engine, at the lowest cost.
 
 mock_provider "google" {
   source = "./tests/mocks"
@@ -6,7 +6,7 @@ mock_provider "google" {
 
 variables {
   project_id = "affinity-test"
-  source_dir = null # nothing is packaged where these tests run
+  source_dir = null # the tests have no zips
 }
 
 override_resource {
@@ -41,17 +41,17 @@ run "plan" {
 
   assert {
     condition     = toset(keys(module.function)) == toset([for f in jsondecode(file("functions.json")).functions : f.name])
-    error_message = "Functions that are deployed are not those of functions.json: ${join(", ", keys(module.function))}"
+    error_message = "The deployed functions are not those of functions.json: ${join(", ", keys(module.function))}"
   }
 
   assert {
     condition     = toset(keys(local.sizes)) == toset(keys(local.functions)) && toset(keys(local.access)) == toset(keys(local.functions))
-    error_message = "sizes.tf or access.tf tells of other functions than functions.json."
+    error_message = "sizes.tf or access.tf has other functions than functions.json."
   }
 
   assert {
     condition     = alltrue([for name, f in local.functions : sort(keys(module.function[name].environment)) == sort(f.env)])
-    error_message = "A function is not given exactly the variables that it reads."
+    error_message = "A function does not get exactly the variables that it reads."
   }
 
   assert {
@@ -61,7 +61,7 @@ run "plan" {
 
   assert {
     condition     = alltrue([for s in values(local.size) : s.min_instances == 0])
-    error_message = "An instance is kept warm without having been asked for."
+    error_message = "An instance stays warm by default."
   }
 
   assert {
@@ -71,15 +71,15 @@ run "plan" {
 
   assert {
     condition     = keys(module.tasks.schedules) == ["affinity-nightly"]
-    error_message = "There should be the common nightly round and no other: ${join(", ", keys(module.tasks.schedules))}"
+    error_message = "There is not exactly one nightly round, the common one: ${join(", ", keys(module.tasks.schedules))}"
   }
 
   assert {
     condition     = output.bigtable == { instance = "affinity", primary_cluster = "cluster-1" }
-    error_message = "The instance is not the one cluster that nothing was said about."
+    error_message = "The default instance does not have the one cluster cluster-1."
   }
 
-  # Nobody gives up on a call before the function does.
+  # A caller waits longer than the function runs.
   assert {
     condition     = local.size["process"].timeout_seconds == 540 && module.events.ack_deadline_seconds == 570 && local.size["worker"].timeout_seconds == 600
     error_message = "Pub/Sub waits ${module.events.ack_deadline_seconds} s for process, which may take ${local.size["process"].timeout_seconds} s."
@@ -87,14 +87,14 @@ run "plan" {
 
   assert {
     condition     = module.firestore.expiring == { moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", shards = "expiresAt" }
-    error_message = "What jobs leave behind does not go, or something else does: ${jsonencode(module.firestore.expiring)}"
+    error_message = "The collections that expire are not those of jobs and shards: ${jsonencode(module.firestore.expiring)}"
   }
 }
 
 run "apply" {
   assert {
     condition     = alltrue([for key, g in local.table_grants : g.member == module.function[split("/", key)[0]].service_account_member])
-    error_message = "A grant is another function's than its name says."
+    error_message = "A grant is for another function than its key names."
   }
 
   assert {
@@ -104,12 +104,12 @@ run "apply" {
 
   assert {
     condition     = module.function["process"].invokers == tolist(["serviceAccount:push-events@affinity-test.iam.gserviceaccount.com"])
-    error_message = "process may be called by Pub/Sub alone: ${join(", ", module.function["process"].invokers)}"
+    error_message = "The only caller of process is not Pub/Sub: ${join(", ", module.function["process"].invokers)}"
   }
 
   assert {
     condition     = module.function["worker"].invokers == tolist(["serviceAccount:call-nightly@affinity-test.iam.gserviceaccount.com", "serviceAccount:call-tasks@affinity-test.iam.gserviceaccount.com"])
-    error_message = "worker may be called by Cloud Tasks and Cloud Scheduler alone: ${join(", ", module.function["worker"].invokers)}"
+    error_message = "The callers of worker are not Cloud Tasks and Cloud Scheduler: ${join(", ", module.function["worker"].invokers)}"
   }
 
   assert {
@@ -119,22 +119,22 @@ run "apply" {
       module.function["worker"].environment.WORKER_URL == "https://worker-123456789012.europe-west1.run.app" &&
       module.function["worker"].environment.TASKS_AUDIENCE == module.function["worker"].environment.WORKER_URL
     )
-    error_message = "worker does not know its queue, its address and the account it is called as."
+    error_message = "worker has a wrong queue, URL, audience or account."
   }
 
   assert {
     condition     = { for name, f in module.function : name => f.environment.BIGTABLE_APP_PROFILE if try(f.environment.BIGTABLE_APP_PROFILE, "processing") != "processing" } == { imports = "batch", worker = "batch" }
-    error_message = "Imports and the worker should be behind everything else, and nothing else should."
+    error_message = "The functions with the app profile batch are not imports and worker."
   }
 
   assert {
     condition     = alltrue([for name, f in module.function : f.environment.BIGTABLE_SERVING_APP_PROFILE == "serving" if name != "docs"])
-    error_message = "A function reads stored profiles another way than by serving."
+    error_message = "A function does not read stored profiles by the app profile serving."
   }
 }
 
-# Who may do what, as README.md has it. Each line is a promise; a grant more is a
-# failure too.
+# The access of each function, as README.md lists it. A grant that is missing here fails
+# the test too.
 run "least_privilege" {
   command = plan
 
@@ -170,51 +170,51 @@ run "least_privilege" {
       "worker/users"             = "user"
       "worker/histories"         = "user"
     }
-    error_message = "Some function may do something else: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
+    error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
   }
 
   assert {
     condition     = alltrue([for key, g in local.table_grants : endswith(key, "/${g.table}") && startswith(g.role, "roles/bigtable.")])
-    error_message = "A grant is of another table than its name says."
+    error_message = "A grant is on another table than its key names."
   }
 
   assert {
     condition     = toset([for key, g in local.table_grants : key if g.table == "histories" && g.role == "roles/bigtable.user"]) == toset(["process/histories", "worker/histories"])
-    error_message = "Only process and worker fold."
+    error_message = "The functions that may fold are not process and worker."
   }
 
   assert {
     condition     = toset([for key, g in local.table_grants : key if startswith(g.table, "events") && g.role == "roles/bigtable.user"]) == toset(flatten([for f in ["imports", "process", "worker"] : ["${f}/events", "${f}/events_narrow"]]))
-    error_message = "Only imports, process and worker write the log."
+    error_message = "The functions that may write the log are not imports, process and worker."
   }
 
   assert {
     condition     = toset([for key, g in local.table_grants : key if startswith(key, "ingest/")]) == toset(["ingest/objects", "ingest/refused"]) && local.table_grants["ingest/objects"].role == "roles/bigtable.reader"
-    error_message = "ingest reads the catalog and writes what it refuses, and nothing else."
+    error_message = "ingest may do more than read the catalog and write refused requests."
   }
 
   assert {
     condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects"])
-    error_message = "The catalog is all that catalog may touch."
+    error_message = "catalog may access more than the catalog."
   }
 
   assert {
     condition     = toset(keys(module.function["docs"].environment)) == toset(["GOOGLE_CLOUD_PROJECT"]) && alltrue([for granted in [local.table_grants, local.users, local.viewers, local.publishers, local.enqueuers] : alltrue([for key in keys(granted) : !startswith(key, "docs")])])
-    error_message = "docs describes the API and must not touch anything."
+    error_message = "docs has access to a backend, or another variable than GOOGLE_CLOUD_PROJECT."
   }
 
   assert {
     condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "recomputes", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
-    error_message = "Only strategies, catalog, recomputes and worker change the configuration: ${join(", ", keys(local.users))}"
+    error_message = "The functions that may change the configuration are not strategies, catalog, recomputes and worker: ${join(", ", keys(local.users))}"
   }
 
   assert {
     condition     = toset(keys(local.publishers)) == toset(["ingest", "process", "worker"]) && keys(local.buriers) == ["process"]
-    error_message = "Only ingest, process and worker publish events, and only process buries them."
+    error_message = "The functions that may publish events are not ingest, process and worker, or process is not the only one for dead letters."
   }
 
   assert {
     condition     = toset(keys(local.enqueuers)) == toset(["profiles", "strategies", "recomputes", "worker"])
-    error_message = "Only who orders tasks may: ${join(", ", keys(local.enqueuers))}"
+    error_message = "The functions that may enqueue tasks are not those that do: ${join(", ", keys(local.enqueuers))}"
   }
 }

@@ -35,6 +35,6 @@ run "same_project" {
 
   assert {
     condition     = terraform_data.project.output == "affinity-dev"
-    error_message = "The state's own project is not accepted."
+    error_message = "The state refuses its own project."
   }
 }

@@ -1,4 +1,4 @@
-# What is done to a deployment that lives.
+# Changes to a deployment that is in use.
 
 mock_provider "google" {
   source = "./tests/mocks"
@@ -15,8 +15,8 @@ variables {
   customers       = { acme = { host = "acme.example.com", app_id = "acme_shop", schedule = "30 1 * * *" } }
 }
 
-# A cluster that comes first by name does not take the writes over.
-run "cluster_that_is_added" {
+# A new cluster does not become the primary one, even if its name comes first.
+run "added_cluster" {
   command = plan
 
   variables {
@@ -28,11 +28,11 @@ run "cluster_that_is_added" {
 
   assert {
     condition     = output.bigtable.primary_cluster == "cluster-1"
-    error_message = "Another cluster is written to since one was added."
+    error_message = "The added cluster became the primary one."
   }
 }
 
-run "nobody_says_which" {
+run "primary_cluster_not_set" {
   command = plan
 
   variables {
@@ -42,7 +42,7 @@ run "nobody_says_which" {
   expect_failures = [var.primary_cluster]
 }
 
-run "one_that_is_not_cluster_1" {
+run "only_cluster_is_primary" {
   command = plan
 
   variables {
@@ -52,7 +52,7 @@ run "one_that_is_not_cluster_1" {
 
   assert {
     condition     = output.bigtable.primary_cluster == "cluster-2"
-    error_message = "The one cluster there is is not written to."
+    error_message = "The only cluster is not the primary one."
   }
 }
 
@@ -65,11 +65,11 @@ run "failover" {
 
   assert {
     condition     = output.bigtable.primary_cluster == "cluster-2"
-    error_message = "The cluster that is written to does not change."
+    error_message = "primary_cluster does not change the cluster that the engine writes to."
   }
 }
 
-# Nothing that draws tickets may run; events and reads go on.
+# While paused, nothing draws tickets, but the engine accepts events and serves reads.
 run "paused" {
   variables {
     paused = true
@@ -77,32 +77,32 @@ run "paused" {
 
   assert {
     condition     = length(module.function["imports"].invokers) == 0
-    error_message = "Imports still write."
+    error_message = "Clients can call imports while paused."
   }
 
   assert {
     condition     = alltrue([for name in ["ingest", "profiles"] : module.function[name].invokers == tolist(["allUsers"])])
-    error_message = "Events and reads should go on."
+    error_message = "Clients cannot send events or read profiles while paused."
   }
 
   assert {
     condition     = module.events.push_endpoint == null
-    error_message = "Events are still pushed to process."
+    error_message = "Pub/Sub pushes events while paused."
   }
 
   assert {
     condition     = module.tasks.waiting == tolist(["affinity-nightly", "affinity-nightly-acme", "worker"])
-    error_message = "Tasks or rounds are still carried out; only these wait: ${join(", ", module.tasks.waiting)}"
+    error_message = "The queue and all rounds should be paused, but only these are: ${join(", ", module.tasks.waiting)}"
   }
 }
 
-run "goes_on" {
+run "resumed" {
   assert {
     condition     = module.events.push_endpoint == "${module.function["process"].uri}/" && length(module.tasks.waiting) == 0 && module.function["imports"].invokers == tolist(["allUsers"])
-    error_message = "After the pause something still waits: ${jsonencode(module.tasks.waiting)}"
+    error_message = "Something is still paused: ${jsonencode(module.tasks.waiting)}"
   }
 
-  # The addresses of the two, and not of any function.
+  # The functions have different URLs here, so a wrong one would be noticed.
   assert {
     condition     = module.tasks.queue_host == trimprefix(module.function["worker"].uri, "https://") && length(distinct([for f in module.function : f.uri])) == length(module.function)
     error_message = "Tasks go to ${module.tasks.queue_host}, the worker is at ${module.function["worker"].uri}."
@@ -122,11 +122,11 @@ run "sizes" {
 
   assert {
     condition     = local.size["profiles"].min_instances == 2 && local.size["profiles"].memory == "1Gi" && local.size["profiles"].concurrency == local.sizes.profiles.concurrency
-    error_message = "A size in var.functions should apply, and leave the others alone: ${jsonencode(local.size["profiles"])}"
+    error_message = "A size in var.functions does not apply, or changes another part: ${jsonencode(local.size["profiles"])}"
   }
 }
 
-# A restore makes another instance and another database, which every function then uses.
+# After a restore, every function uses the new instance and the new database.
 run "restored" {
   command = plan
 
@@ -137,11 +137,11 @@ run "restored" {
 
   assert {
     condition     = alltrue([for f in module.function : f.environment.BIGTABLE_INSTANCE == "affinity-2" && f.environment.FIRESTORE_DATABASE == "affinity-3"])
-    error_message = "A function still uses the instance or database that was lost."
+    error_message = "A function uses the old instance or database."
   }
 
   assert {
     condition     = output.bigtable.instance == "affinity-2" && strcontains(output.next_steps, "--database affinity-3")
-    error_message = "The outputs name the instance or database that was lost: ${output.next_steps}"
+    error_message = "The outputs name the old instance or database: ${output.next_steps}"
   }
 }

@@ -64,6 +64,6 @@ run "granted_quota" {
 
   assert {
     condition     = local.run_total.cpu >= 50 + 2 * 40 && local.run_total.memory_gib >= 64
-    error_message = "Not every function counts: ${jsonencode(local.run_total)}"
+    error_message = "The total leaves out a function: ${jsonencode(local.run_total)}"
   }
 }

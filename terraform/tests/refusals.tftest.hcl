@@ -1,4 +1,5 @@
-# What is refused before anything is made, but for customers.
+# Invalid variables, which the plan refuses. customers_refused.tftest.hcl has those of
+# customers.
 
 mock_provider "google" {
   source = "./tests/mocks"
@@ -9,7 +10,7 @@ variables {
   source_dir = null
 }
 
-run "default_host_that_is_none" {
+run "default_host_with_a_scheme" {
   command = plan
 
   variables {
@@ -39,7 +40,7 @@ run "region_that_is_a_zone" {
   expect_failures = [var.region]
 }
 
-run "cluster_in_no_zone" {
+run "cluster_in_unknown_zone" {
   command = plan
 
   variables {
@@ -49,7 +50,7 @@ run "cluster_in_no_zone" {
   expect_failures = [var.clusters]
 }
 
-run "audit_that_is_cut_off" {
+run "worker_timeout_too_short" {
   command = plan
 
   variables {
@@ -59,7 +60,7 @@ run "audit_that_is_cut_off" {
   expect_failures = [var.functions]
 }
 
-run "round_longer_than_a_day" {
+run "spread_over_a_day" {
   command = plan
 
   variables {
@@ -79,7 +80,7 @@ run "spread_without_a_unit" {
   expect_failures = [var.nightly]
 }
 
-run "common_round_in_no_time_zone" {
+run "nightly_in_unknown_time_zone" {
   command = plan
 
   variables {
@@ -89,7 +90,7 @@ run "common_round_in_no_time_zone" {
   expect_failures = [var.nightly]
 }
 
-run "primary_cluster_that_is_none" {
+run "unknown_primary_cluster" {
   command = plan
 
   variables {
@@ -109,7 +110,7 @@ run "project_number_for_id" {
   expect_failures = [var.project_id]
 }
 
-run "retention_below_nothing" {
+run "negative_retention" {
   command = plan
 
   variables {
@@ -119,7 +120,7 @@ run "retention_below_nothing" {
   expect_failures = [var.longest_retention_days]
 }
 
-run "replay_beyond_a_month" {
+run "replay_days_too_large" {
   command = plan
 
   variables {
@@ -129,7 +130,7 @@ run "replay_beyond_a_month" {
   expect_failures = [var.replay_days]
 }
 
-run "size_of_no_function" {
+run "size_of_unknown_function" {
   command = plan
 
   variables {
@@ -139,7 +140,7 @@ run "size_of_no_function" {
   expect_failures = [var.functions]
 }
 
-run "longer_than_anyone_waits" {
+run "timeout_too_long" {
   command = plan
 
   variables {
@@ -149,7 +150,7 @@ run "longer_than_anyone_waits" {
   expect_failures = [var.functions]
 }
 
-run "common_round_without_a_cron_line" {
+run "nightly_without_a_cron_line" {
   command = plan
 
   variables {
@@ -179,7 +180,7 @@ run "billing_account_by_name" {
   expect_failures = [var.billing_account]
 }
 
-run "budget_of_nothing" {
+run "budget_of_zero" {
   command = plan
 
   variables {

@@ -1,6 +1,6 @@
 resource "google_compute_security_policy" "this" {
   name        = "${var.name_prefix}-edge"
-  description = "How much one address may send to each host; what is for none of the hosts is refused."
+  description = "Limits the requests of one address to each host, and refuses requests to other hosts."
   type        = "CLOUD_ARMOR"
 
   dynamic "rule" {
@@ -71,7 +71,7 @@ resource "google_compute_security_policy" "this" {
   lifecycle {
     precondition {
       condition     = length(distinct(values(local.priorities))) == length(local.priorities)
-      error_message = "The names of two customers come to the same priority of a rule, rename one of them: ${join(", ", [for name, p in local.priorities : name if length([for q in values(local.priorities) : q if q == p]) > 1])}."
+      error_message = "The names of these customers give their rules the same priority. Rename one customer: ${join(", ", [for name, p in local.priorities : name if length([for q in values(local.priorities) : q if q == p]) > 1])}."
     }
   }
 }

@@ -1,16 +1,15 @@
-# One page: what comes in, what is refused, how fresh profiles are, how fast they
-# are read, what jobs do, what has been given up, and how loaded Bigtable is.
+# A dashboard of one page: requests and refusals, the freshness of profiles, the
+# latency of reads, jobs, dead letters, and the load of Bigtable.
 
 locals {
-  # A line of a chart over a metric that Google keeps or that is counted from
-  # lines, and one over a query.
+  # Filters for the requests of functions, for log metrics and for Bigtable's cluster.
   run_request = "resource.type=\"cloud_run_revision\" AND metric.type=\"run.googleapis.com/request_count\""
   of          = { for f, services in var.services : f => "resource.labels.service_name=one_of(${join(", ", [for s in services : "\"${s}\""])})" }
   counted     = { for name in keys(local.metrics) : name => "resource.type=\"cloud_run_revision\" AND metric.type=\"logging.googleapis.com/user/${var.name_prefix}/${name}\"" }
   cluster     = "resource.type=\"bigtable_cluster\" AND resource.labels.instance=\"${var.bigtable_instance}\""
 
-  # Charts in their order, each with its lines: a filter with how it is aligned
-  # and reduced, or a query. mark draws where an alert opens.
+  # The charts in order. A line is a filter with its aligner and reducer, or a PromQL
+  # query. mark draws the threshold of an alert.
   charts = concat([
     {
       title = "Ingest: requests a second, by answer"
@@ -91,8 +90,8 @@ locals {
       lines = [{ filter = "resource.type=\"network_security_policy\" AND resource.labels.policy_name=\"${policy}\" AND metric.type=\"networksecurity.googleapis.com/https/request_count\"", align = "ALIGN_RATE", reduce = "REDUCE_SUM", by = ["metric.label.blocked"] }]
   }])
 
-  # What is 0 or empty is left out, since Monitoring leaves it out when it is read
-  # again, which would look like a change for ever.
+  # Monitoring drops values that are 0 or empty. If the dashboard had them, every plan
+  # would show a change.
   tiles = [for i, chart in local.charts : merge(
     { for at, n in { xPos = i % 2 * 24, yPos = floor(i / 2) * 16 } : at => n if n > 0 },
     {

@@ -5,8 +5,8 @@ locals {
   public   = sort(distinct(flatten([for f, s in var.services : s if !contains(var.private_functions, f)])))
   private  = sort(distinct(flatten([for f, s in var.services : s if contains(var.private_functions, f)])))
 
-  # A metric's filter: the message of its lines, for each job where it tells of
-  # one, and the values that fields must have.
+  # A metric's filter: the message of its lines, with the name of each job in place of
+  # <job>, and the required values of fields.
   metrics = { for m in local.lines.metrics : m.name => {
     help   = m.help
     value  = try(m.value, null)
@@ -23,7 +23,7 @@ locals {
     ))
   } }
 
-  # Names as PromQL has them.
+  # The metrics' names in PromQL.
   promql = { for name in keys(local.metrics) : name => "logging_googleapis_com:user_${replace(var.name_prefix, "-", "_")}_${name}" }
 }
 
@@ -57,7 +57,8 @@ resource "google_logging_metric" "this" {
   dynamic "bucket_options" {
     for_each = each.value.value[*]
     content {
-      # From 1 to 2^21, which is half an hour of milliseconds, each twice the last.
+      # Each bound is twice the one before, from 1 to 2^21, which is half an hour in
+      # milliseconds.
       exponential_buckets {
         num_finite_buckets = 21
         growth_factor      = 2

@@ -1,4 +1,4 @@
-# Each of environments/*.tfvars.example as it stands:
+# Applies an unchanged environments/*.tfvars.example:
 #   terraform test -test-directory=tests/examples -var-file=environments/prod.tfvars.example
 
 mock_provider "google" {
@@ -12,7 +12,7 @@ run "apply" {
 
   assert {
     condition     = output.endpoint != null && length(output.dns_records) == 1 + length(var.customers)
-    error_message = "The example does not come to an endpoint for each host."
+    error_message = "The example does not make an endpoint for each host."
   }
 
   # Production data can be restored, and its cost raises an alert.

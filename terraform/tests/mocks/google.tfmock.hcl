@@ -1,5 +1,5 @@
-# What Google would fill in, where a made-up value of any form would be refused:
-# by the provider's own checks, or by those of the modules.
+# Values that Google would set, for attributes whose form the provider or a module
+# checks. Terraform's own mock values do not have these forms.
 
 mock_data "google_project" {
   defaults = {

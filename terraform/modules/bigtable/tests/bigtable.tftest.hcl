@@ -11,26 +11,26 @@ variables {
   ]
 }
 
-run "one_cluster" {
+run "smallest_instance" {
   command = plan
 
   assert {
     condition     = length(google_bigtable_instance.this.cluster) == 1 && google_bigtable_instance.this.cluster[0].autoscaling_config[0].min_nodes == 1 && google_bigtable_instance.this.cluster[0].autoscaling_config[0].max_nodes == 1
-    error_message = "The least is not one cluster of one node."
+    error_message = "The smallest instance does not have one cluster of one node."
   }
 
   assert {
     condition     = google_bigtable_instance.this.deletion_protection && google_bigtable_table.this["users"].deletion_protection == "PROTECTED"
-    error_message = "What holds data can be deleted without having been asked."
+    error_message = "The instance or a table can be deleted by default."
   }
 
   assert {
     condition     = toset([for f in google_bigtable_table.this["events"].column_family : f.family]) == toset(["e", "m"])
-    error_message = "The table does not have its families."
+    error_message = "The table does not have the families e and m."
   }
 }
 
-run "collection" {
+run "garbage_collection" {
   command = plan
 
   assert {
@@ -38,22 +38,23 @@ run "collection" {
     error_message = "Not every family has a policy: ${join(", ", keys(google_bigtable_gc_policy.this))}"
   }
 
-  # A day more than the retention.
+  # One day more than the retention.
   assert {
     condition     = jsondecode(google_bigtable_gc_policy.this["events/e"].gc_rules) == { rules = [{ max_age = "2184h" }] }
-    error_message = "Events go at another age: ${google_bigtable_gc_policy.this["events/e"].gc_rules}"
+    error_message = "Bigtable drops events at another age: ${google_bigtable_gc_policy.this["events/e"].gc_rules}"
   }
 
-  # A profile or a manifest is as old as what it tells of, and must outlive it.
+  # A profile or a manifest has the time of the data that it describes, so an age
+  # would drop it while it is in use.
   assert {
     condition     = alltrue([for f in ["users/u", "users/p"] : jsondecode(google_bigtable_gc_policy.this[f].gc_rules) == { rules = [{ max_version = 1 }] }])
-    error_message = "Something else than what is superseded goes of users' rows."
+    error_message = "Bigtable drops more of users' rows than superseded versions."
   }
 
-  # A longer retention must pass in a replicated instance too; nothing else should.
+  # A replicated instance must accept a longer age, but no other change that it warns of.
   assert {
     condition     = { for f, p in google_bigtable_gc_policy.this : f => p.ignore_warnings } == { "events/e" = true, "events/m" = true, "users/u" = false, "users/p" = false }
-    error_message = "The age cannot be raised, or warnings about profiles are not heeded."
+    error_message = "Only the policies with an age should ignore warnings."
   }
 }
 
@@ -79,8 +80,8 @@ run "backups" {
     backup_days = 7
   }
 
-  # Bigtable returns durations in this form; another one would show as a change in
-  # each plan.
+  # Bigtable returns durations in this form. Any other form would make each plan show a
+  # change.
   assert {
     condition     = alltrue([for t in google_bigtable_table.this : one(t.automated_backup_policy).retention_period == "168h0m0s" && one(t.automated_backup_policy).frequency == "24h0m0s"])
     error_message = "A table has no daily backup: ${jsonencode({ for name, t in google_bigtable_table.this : name => t.automated_backup_policy })}"
@@ -101,7 +102,7 @@ run "no_backups" {
   }
 }
 
-run "backups_for_a_day" {
+run "backup_days_too_small" {
   command = plan
 
   variables {
@@ -111,7 +112,7 @@ run "backups_for_a_day" {
   expect_failures = [var.backup_days]
 }
 
-run "profiles" {
+run "app_profiles" {
   command = plan
 
   variables {
@@ -124,18 +125,18 @@ run "profiles" {
 
   assert {
     condition     = google_bigtable_app_profile.serving.multi_cluster_routing_use_any && google_bigtable_app_profile.serving.row_affinity && length(google_bigtable_app_profile.serving.single_cluster_routing) == 0
-    error_message = "Stored profiles are not served by every cluster."
+    error_message = "The app profile serving does not use every cluster."
   }
 
-  # Tickets drawn in two clusters would be drawn twice.
+  # If two clusters drew tickets, both could draw the same one.
   assert {
     condition     = alltrue([for p in google_bigtable_app_profile.single : p.single_cluster_routing[0].cluster_id == "cluster-2" && p.single_cluster_routing[0].allow_transactional_writes && p.multi_cluster_routing_use_any == null])
-    error_message = "processing and batch do not write to one and the same cluster."
+    error_message = "processing and batch do not both write to the primary cluster only."
   }
 
   assert {
     condition     = google_bigtable_app_profile.single["batch"].standard_isolation[0].priority == "PRIORITY_LOW" && google_bigtable_app_profile.single["processing"].standard_isolation[0].priority == "PRIORITY_HIGH"
-    error_message = "Batch work is not behind the rest."
+    error_message = "The app profile batch does not have the lower priority."
   }
 
   assert {
@@ -159,11 +160,11 @@ run "access" {
 
   assert {
     condition     = google_bigtable_table_iam_member.data["ingest/users"].table == "users" && google_bigtable_table_iam_member.data["ingest/users"].role == "roles/bigtable.reader"
-    error_message = "The grant is another one."
+    error_message = "The grant has another table or another role."
   }
 }
 
-run "cluster_that_is_none" {
+run "unknown_primary_cluster" {
   command = plan
 
   variables {
@@ -173,7 +174,7 @@ run "cluster_that_is_none" {
   expect_failures = [var.primary_cluster]
 }
 
-run "two_clusters_in_a_zone" {
+run "two_clusters_in_one_zone" {
   command = plan
 
   variables {
@@ -194,7 +195,7 @@ run "cluster_with_a_short_name" {
   expect_failures = [var.clusters]
 }
 
-run "most_below_least" {
+run "min_above_max_nodes" {
   command = plan
 
   variables {
@@ -204,7 +205,7 @@ run "most_below_least" {
   expect_failures = [var.clusters]
 }
 
-run "cpu_beyond_all_bounds" {
+run "cpu_target_too_high" {
   command = plan
 
   variables {
@@ -214,7 +215,7 @@ run "cpu_beyond_all_bounds" {
   expect_failures = [var.clusters]
 }
 
-run "collection_of_another_kind" {
+run "unknown_collection" {
   command = plan
 
   variables {
@@ -224,7 +225,7 @@ run "collection_of_another_kind" {
   expect_failures = [var.tables]
 }
 
-run "part_of_a_day" {
+run "fractional_retention" {
   command = plan
 
   variables {
@@ -234,7 +235,7 @@ run "part_of_a_day" {
   expect_failures = [var.longest_retention_days]
 }
 
-run "grant_of_all" {
+run "grant_to_all_users" {
   command = plan
 
   variables {
@@ -244,7 +245,7 @@ run "grant_of_all" {
   expect_failures = [var.grants]
 }
 
-run "grant_on_no_table" {
+run "grant_on_unknown_table" {
   command = plan
 
   variables {

@@ -1,5 +1,4 @@
-# The whole edge of three customers: one shared, one dedicated, and the default
-# host beside them.
+# An edge with a shared customer, a dedicated customer and a default host.
 
 mock_provider "google" {
   mock_resource "google_certificate_manager_dns_authorization" {
@@ -41,19 +40,19 @@ variables {
   }
 }
 
-run "every_host_has_a_rule_and_a_matcher" {
+run "hosts" {
   assert {
     condition = { for r in google_compute_url_map.this.host_rule : one(r.hosts) => r.path_matcher } == {
       "api.example.com"       = "default"
       "acme.example.com"      = "customer-acme"
       "events.globex.example" = "customer-globex"
     }
-    error_message = "host rules: ${jsonencode(google_compute_url_map.this.host_rule)}"
+    error_message = "The host rules do not lead each host to its path matcher: ${jsonencode(google_compute_url_map.this.host_rule)}"
   }
 
   assert {
     condition     = toset([for m in google_compute_url_map.this.path_matcher : m.name]) == toset(["default", "customer-acme", "customer-globex"])
-    error_message = "matchers: ${jsonencode([for m in google_compute_url_map.this.path_matcher : m.name])}"
+    error_message = "The path matchers are not those of the hosts: ${jsonencode([for m in google_compute_url_map.this.path_matcher : m.name])}"
   }
 }
 
@@ -64,8 +63,8 @@ run "tls" {
   }
 }
 
-run "paths_go_to_their_functions" {
-  # What the default host and the shared customer have alike.
+run "routes" {
+  # The default host and the shared customer have the same routes.
   assert {
     condition = alltrue([for m in google_compute_url_map.this.path_matcher : merge([for r in m.path_rule : { for p in r.paths : p => r.service }]...) == {
       "/1/events"          = google_compute_backend_service.this["fn-ingest"].id
@@ -95,12 +94,12 @@ run "paths_go_to_their_functions" {
       "/docs"              = google_compute_backend_service.this["fn-docs"].id
       "/docs/*"            = google_compute_backend_service.this["fn-docs"].id
     } if m.name != "customer-globex"])
-    error_message = "A path of the default host or of acme goes elsewhere."
+    error_message = "A path of the default host or of acme leads to another function."
   }
 
   assert {
     condition     = alltrue([for m in google_compute_url_map.this.path_matcher : m.default_service == google_compute_backend_service.this[m.name == "customer-globex" ? "customer-globex-ingest" : "fn-ingest"].id])
-    error_message = "What belongs to no function must be answered by ingest."
+    error_message = "A path without a function does not lead to ingest."
   }
 
   assert {
@@ -108,18 +107,18 @@ run "paths_go_to_their_functions" {
       r.service == google_compute_backend_service.this[contains(r.paths, "/1/events") ? "customer-globex-ingest" : "customer-globex-profiles"].id
       if length(setintersection(r.paths, ["/1/events", "/1/profiles", "/1/explain", "/1/usertokens"])) > 0
     ]) if m.name == "customer-globex"])
-    error_message = "A dedicated customer must have its own ingest and profiles."
+    error_message = "A dedicated customer's paths do not lead to its own functions ingest and profiles."
   }
 
   assert {
     condition = alltrue([for m in google_compute_url_map.this.path_matcher : alltrue([for r in m.path_rule :
       r.service == google_compute_backend_service.this["fn-imports"].id if contains(r.paths, "/1/events/import")
     ]) if m.name == "customer-globex"])
-    error_message = "The other functions of a dedicated customer are those of all."
+    error_message = "A dedicated customer's imports do not lead to the shared function."
   }
 }
 
-run "only_public_functions_are_behind_it" {
+run "endpoint_groups" {
   command = plan
 
   assert {
@@ -134,32 +133,32 @@ run "only_public_functions_are_behind_it" {
       "customer-globex-ingest"   = "affinity-globex-ingest"
       "customer-globex-profiles" = "affinity-globex-profiles"
     }
-    error_message = "groups: ${jsonencode({ for key, neg in google_compute_region_network_endpoint_group.this : key => one(neg.cloud_run).service })}"
+    error_message = "The endpoint groups are not those of the public functions: ${jsonencode({ for key, neg in google_compute_region_network_endpoint_group.this : key => one(neg.cloud_run).service })}"
   }
 
   assert {
     condition = alltrue([for b in google_compute_backend_service.this :
       b.load_balancing_scheme == "EXTERNAL_MANAGED" && one(b.log_config).enable && one(b.log_config).sample_rate == 0.1 && length(b.backend) == 1
     ])
-    error_message = "Every backend has one group, is of the managed balancer, and logs."
+    error_message = "A backend does not have exactly one group, the managed load balancer, and logs."
   }
 
   assert {
     condition     = alltrue([for neg in google_compute_region_network_endpoint_group.this : neg.region == "europe-west1" && neg.network_endpoint_type == "SERVERLESS" && length(neg.name) <= 63])
-    error_message = "A group is elsewhere, not serverless, or its name too long."
+    error_message = "A group is in another region, is not serverless, or has too long a name."
   }
 }
 
-run "every_backend_has_the_policy_and_its_group" {
+run "security_policy_on_backends" {
   assert {
     condition = alltrue([for key, b in google_compute_backend_service.this :
       b.security_policy == google_compute_security_policy.this.id && one(b.backend).group == google_compute_region_network_endpoint_group.this[key].id
     ])
-    error_message = "A backend without the policy could be reached past every limit."
+    error_message = "A backend lacks the security policy, which limits rates, or has another group."
   }
 }
 
-run "a_throttle_of_each_customer" {
+run "rate_limits" {
   command = plan
 
   assert {
@@ -168,7 +167,7 @@ run "a_throttle_of_each_customer" {
       "customer globex" = 60000
       "default host"    = 6000
     }
-    error_message = "throttles: ${jsonencode(google_compute_security_policy.this.rule)}"
+    error_message = "The rate limits are not those of the hosts: ${jsonencode(google_compute_security_policy.this.rule)}"
   }
 
   assert {
@@ -177,29 +176,30 @@ run "a_throttle_of_each_customer" {
       one(r.rate_limit_options).conform_action == "allow" && one(one(r.rate_limit_options).rate_limit_threshold).interval_sec == 60
       if r.action == "throttle"
     ])
-    error_message = "A throttle counts by address and minute, and answers 429."
+    error_message = "A rate limit does not count by address and minute, or does not answer 429."
   }
 
   assert {
     condition = one([for r in google_compute_security_policy.this.rule : one(one(r.match).expr).expression if r.description == "customer acme"]) == (
       "request.headers['host'].lower() == 'acme.example.com' || request.headers['host'].lower() == 'acme.example.com:443'"
     )
-    error_message = "acme's throttle must match acme's host and no other."
+    error_message = "acme's rate limit does not match exactly acme's host."
   }
 
   assert {
     condition     = { for r in google_compute_security_policy.this.rule : tostring(r.priority) => r.action if r.priority >= 2147483646 } == { "2147483646" = "throttle", "2147483647" = "deny(404)" }
-    error_message = "The default host's throttle comes before the last rule, which refuses."
+    error_message = "The last two rules are not the default host's rate limit and the refusal of other hosts."
   }
 
   assert {
     condition     = length(distinct([for r in google_compute_security_policy.this.rule : r.priority])) == 4
-    error_message = "Two rules have one priority."
+    error_message = "Two rules have the same priority."
   }
 }
 
-# A priority is made of its customer's name alone: no rule moves when one comes.
-run "priorities_stay" {
+# A rule's priority depends only on its customer's name, so a new customer moves no
+# other rule.
+run "stable_priorities" {
   command = plan
 
   variables {
@@ -211,14 +211,14 @@ run "priorities_stay" {
 
   assert {
     condition     = one([for r in google_compute_security_policy.this.rule : r.priority if r.description == "customer acme"]) == 1000 + parseint(substr(sha256("acme"), 0, 7), 16)
-    error_message = "acme's priority has moved."
+    error_message = "acme's priority depends on the other customers."
   }
 }
 
 run "certificates" {
   assert {
     condition     = { for h, e in google_certificate_manager_certificate_map_entry.this : h => e.hostname } == { for h in ["api.example.com", "acme.example.com", "events.globex.example"] : h => h }
-    error_message = "Every host has an entry in the certificate map."
+    error_message = "A host has no entry in the certificate map."
   }
 
   assert {
@@ -229,16 +229,16 @@ run "certificates" {
       one(one(google_certificate_manager_certificate.this[h].managed).dns_authorizations) == google_certificate_manager_dns_authorization.this[h].id &&
       google_certificate_manager_dns_authorization.this[h].domain == h
     ])
-    error_message = "An entry leads to the certificate of another host."
+    error_message = "An entry of the certificate map has the certificate of another host."
   }
 
   assert {
     condition     = google_compute_target_https_proxy.this.certificate_map == "//certificatemanager.googleapis.com/projects/p/locations/global/certificateMaps/affinity-edge"
-    error_message = "certificate map: ${google_compute_target_https_proxy.this.certificate_map}"
+    error_message = "The HTTPS proxy uses another certificate map: ${google_compute_target_https_proxy.this.certificate_map}"
   }
 }
 
-run "both_ports_are_of_one_address" {
+run "ports" {
   assert {
     condition = (google_compute_global_forwarding_rule.https.port_range == "443" && google_compute_global_forwarding_rule.http.port_range == "80" &&
       google_compute_global_forwarding_rule.https.ip_address == google_compute_global_address.this.id &&
@@ -247,12 +247,12 @@ run "both_ports_are_of_one_address" {
       google_compute_global_forwarding_rule.http.target == google_compute_target_http_proxy.redirect.id &&
       google_compute_target_https_proxy.this.url_map == google_compute_url_map.this.id &&
     google_compute_target_http_proxy.redirect.url_map == google_compute_url_map.redirect.id)
-    error_message = "443 goes to the URL map, 80 to the redirect, of one address."
+    error_message = "Port 443 does not lead to the URL map, port 80 not to the redirect, or they have two addresses."
   }
 
   assert {
     condition     = one(google_compute_url_map.redirect.default_url_redirect).https_redirect && one(google_compute_url_map.redirect.default_url_redirect).redirect_response_code == "PERMANENT_REDIRECT"
-    error_message = "http goes to https, with its method."
+    error_message = "HTTP is not redirected to HTTPS with the same method."
   }
 }
 
@@ -260,7 +260,7 @@ run "outputs" {
   assert {
     condition = (output.default_endpoint == "https://api.example.com" && output.endpoints.acme.url == "https://acme.example.com" &&
     output.endpoints.globex.dedicated && output.endpoints.globex.rate_limit == 60000 && output.address == "203.0.113.7")
-    error_message = "outputs: ${jsonencode(output.endpoints)}"
+    error_message = "The endpoints in the outputs are wrong: ${jsonencode(output.endpoints)}"
   }
 
   assert {
@@ -268,7 +268,7 @@ run "outputs" {
       { name = "acme.example.com.", type = "A", data = "203.0.113.7" },
       { name = "_acme-challenge.example.com.", type = "CNAME", data = "1.authorize.certificatemanager.goog." },
     ]
-    error_message = "records: ${jsonencode(output.dns_records)}"
+    error_message = "The DNS records of acme are wrong: ${jsonencode(output.dns_records)}"
   }
 }
 
@@ -281,12 +281,12 @@ run "without_a_default_host" {
 
   assert {
     condition     = toset([for r in google_compute_url_map.this.host_rule : one(r.hosts)]) == toset(["acme.example.com", "events.globex.example"])
-    error_message = "Only the customers' hosts are served."
+    error_message = "The edge does not serve exactly the customers' hosts."
   }
 
   assert {
     condition     = !contains([for r in google_compute_security_policy.this.rule : r.description], "default host")
-    error_message = "There is no default host to throttle."
+    error_message = "There is a rate limit for a default host that does not exist."
   }
 }
 
@@ -299,7 +299,7 @@ run "without_customers" {
 
   assert {
     condition     = toset([for r in google_compute_url_map.this.host_rule : one(r.hosts)]) == toset(["api.example.com"])
-    error_message = "The default host alone is served."
+    error_message = "The edge does not serve exactly the default host."
   }
 }
 
@@ -312,6 +312,6 @@ run "without_logs" {
 
   assert {
     condition     = alltrue([for b in google_compute_backend_service.this : !one(b.log_config).enable])
-    error_message = "0 logs nothing."
+    error_message = "With a sample rate of 0, a backend still logs."
   }
 }

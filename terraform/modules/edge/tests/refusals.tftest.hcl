@@ -1,5 +1,5 @@
-# Wrong input, each refused before anything is planned. The messages name the
-# customer: see the validations in variables.tf.
+# Invalid input, which the validations in variables.tf refuse before anything is
+# planned. The messages name the customer.
 
 mock_provider "google" {}
 
@@ -25,7 +25,7 @@ run "customer_without_host" {
   expect_failures = [var.customers]
 }
 
-run "two_with_the_same_host" {
+run "same_host_twice" {
   command = plan
   variables {
     customers = {
@@ -52,7 +52,7 @@ run "host_with_a_scheme" {
   expect_failures = [var.customers]
 }
 
-run "host_that_would_leave_the_rule" {
+run "host_with_a_quote" {
   command = plan
   variables {
     customers = { acme = { host = "a.example.com' || true || '", app_id = "ACME" } }
@@ -76,7 +76,7 @@ run "rate_of_zero" {
   expect_failures = [var.customers]
 }
 
-run "rate_that_is_no_whole_number" {
+run "fractional_rate" {
   command = plan
   variables {
     customers = { acme = { host = "acme.example.com", app_id = "ACME", rate_limit = 1.5 } }
@@ -84,7 +84,7 @@ run "rate_that_is_no_whole_number" {
   expect_failures = [var.customers]
 }
 
-run "rate_above_what_can_be_counted" {
+run "rate_too_high" {
   command = plan
   variables {
     customers = { acme = { host = "acme.example.com", app_id = "ACME", rate_limit = 1000001 } }
@@ -92,7 +92,7 @@ run "rate_above_what_can_be_counted" {
   expect_failures = [var.customers]
 }
 
-run "name_that_is_no_name" {
+run "invalid_customer_name" {
   command = plan
   variables {
     customers = { "Acme Inc" = { host = "acme.example.com", app_id = "ACME" } }
@@ -158,7 +158,7 @@ run "path_with_a_wildcard" {
   expect_failures = [var.routes]
 }
 
-run "path_of_two_functions" {
+run "same_path_twice" {
   command = plan
   variables {
     functions = { ingest = "affinity-ingest", imports = "affinity-imports" }
@@ -167,7 +167,7 @@ run "path_of_two_functions" {
   expect_failures = [var.routes]
 }
 
-run "no_host_at_all" {
+run "no_hosts" {
   command = plan
   variables {
     default_host = null
@@ -175,7 +175,7 @@ run "no_host_at_all" {
   expect_failures = [var.customers]
 }
 
-run "default_host_that_is_an_address" {
+run "default_host_as_ip_address" {
   command = plan
   variables {
     default_host = "203.0.113.7"
@@ -191,7 +191,7 @@ run "default_rate_of_zero" {
   expect_failures = [var.default_rate_limit]
 }
 
-run "long_prefix" {
+run "prefix_too_long" {
   command = plan
   variables {
     name_prefix = "a-prefix-that-is-too-long"
@@ -199,7 +199,7 @@ run "long_prefix" {
   expect_failures = [var.name_prefix]
 }
 
-run "sampling_more_than_all" {
+run "sample_rate_above_one" {
   command = plan
   variables {
     log_sample_rate = 2

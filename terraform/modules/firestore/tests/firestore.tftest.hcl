@@ -5,34 +5,34 @@ variables {
   location   = "europe-west1"
 }
 
-run "protected_by_itself" {
+run "protected_by_default" {
   command = plan
 
   assert {
     condition     = google_firestore_database.this.name == "affinity" && google_firestore_database.this.type == "FIRESTORE_NATIVE"
-    error_message = "The database is another one."
+    error_message = "The database has another name or type."
   }
 
   assert {
     condition     = google_firestore_database.this.delete_protection_state == "DELETE_PROTECTION_ENABLED" && google_firestore_database.this.deletion_policy == "DELETE"
-    error_message = "The database can be deleted without having been asked, or is only forgotten when it is."
+    error_message = "The database can be deleted by default, or Terraform only forgets it when it is."
   }
 
-  # Only what no query looks at: jobs are found by state and startedAt, shards by
-  # n, state and faulty, and their numbers are added up.
+  # Queries filter jobs by state and startedAt, and shards by n, state and faulty, and
+  # add up the shards' numbers. These fields need their indexes.
   assert {
     condition     = length(setintersection([for f in google_firestore_field.unindexed : f.field], ["n", "state", "startedAt", "faulty", "plannedUsers", "visited", "users", "events", "changed", "left", "stale", "hash", "id"])) == 0
-    error_message = "A field that is queried has no index."
+    error_message = "A field that queries read has no index."
   }
 
   assert {
     condition     = contains(keys(google_firestore_field.unindexed), "strategies/strategy") && contains(keys(google_firestore_field.unindexed), "indexes/attributesForFaceting")
-    error_message = "Large fields that nobody queries are indexed."
+    error_message = "Large fields that no query reads are indexed."
   }
 
   assert {
     condition     = length(google_firestore_field.expiring) == 0
-    error_message = "Documents expire without having been asked to."
+    error_message = "Documents expire by default."
   }
 }
 
@@ -59,7 +59,7 @@ run "expiring" {
 
   assert {
     condition     = google_firestore_field.expiring["shards"].field == "expiresAt" && length(google_firestore_field.expiring["shards"].ttl_config) == 1 && length(google_firestore_field.expiring["shards"].index_config) == 1 && output.expiring == { shards = "expiresAt" }
-    error_message = "What expires does not."
+    error_message = "The documents of shards do not expire by expiresAt."
   }
 }
 
@@ -78,11 +78,11 @@ run "access" {
 
   assert {
     condition     = google_project_iam_member.viewer["ingest"].condition[0].expression == "resource.name == \"projects/affinity-test/databases/affinity\""
-    error_message = "The role is not that of one database: ${google_project_iam_member.viewer["ingest"].condition[0].expression}"
+    error_message = "The role is not limited to the one database: ${google_project_iam_member.viewer["ingest"].condition[0].expression}"
   }
 }
 
-run "database_without_a_name" {
+run "invalid_database_name" {
   command = plan
 
   variables {
@@ -92,7 +92,7 @@ run "database_without_a_name" {
   expect_failures = [var.database]
 }
 
-run "told_twice_of_a_field" {
+run "unindexed_and_expiring" {
   command = plan
 
   variables {
@@ -102,7 +102,7 @@ run "told_twice_of_a_field" {
   expect_failures = [var.expiring]
 }
 
-run "told_twice_of_somebody" {
+run "viewer_and_user" {
   command = plan
 
   variables {
@@ -135,7 +135,7 @@ run "no_backups" {
   }
 }
 
-run "backups_for_a_year" {
+run "backup_days_too_large" {
   command = plan
 
   variables {

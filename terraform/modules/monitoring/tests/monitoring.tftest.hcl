@@ -23,7 +23,7 @@ variables {
   alert_email              = "oncall@example.com"
 }
 
-run "lines_are_counted_by_message_and_service" {
+run "metric_filters" {
   command = plan
 
   variables {
@@ -32,16 +32,16 @@ run "lines_are_counted_by_message_and_service" {
 
   assert {
     condition     = google_logging_metric.this["lag"].filter == "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=(\"a\" OR \"i\" OR \"p\" OR \"w\") AND jsonPayload.message=(\"events applied\")"
-    error_message = "lag: ${google_logging_metric.this["lag"].filter}"
+    error_message = "The filter of the metric lag is wrong: ${google_logging_metric.this["lag"].filter}"
   }
 
   assert {
     condition     = endswith(google_logging_metric.this["jobs_failed"].filter, "jsonPayload.message=(\"recompute ended\" OR \"reenrich ended\" OR \"move ended\") AND jsonPayload.state=\"failed\"")
-    error_message = "jobs_failed: ${google_logging_metric.this["jobs_failed"].filter}"
+    error_message = "The filter of the metric jobs_failed is wrong: ${google_logging_metric.this["jobs_failed"].filter}"
   }
 }
 
-run "lag_is_a_distribution_by_app" {
+run "metric_types" {
   command = plan
 
   assert {
@@ -50,34 +50,34 @@ run "lag_is_a_distribution_by_app" {
       one(google_logging_metric.this["lag"].metric_descriptor).unit == "ms" &&
       one(one(google_logging_metric.this["lag"].bucket_options).exponential_buckets).num_finite_buckets == 21 &&
     google_logging_metric.this["lag"].label_extractors == tomap({ app = "EXTRACT(jsonPayload.app)" }))
-    error_message = "lag: ${jsonencode(google_logging_metric.this["lag"])}"
+    error_message = "The metric lag is not a distribution by app: ${jsonencode(google_logging_metric.this["lag"])}"
   }
 
   assert {
     condition     = one(google_logging_metric.this["dead_letters"].metric_descriptor).value_type == "INT64" && length(google_logging_metric.this["dead_letters"].bucket_options) == 0
-    error_message = "dead_letters must be a counter."
+    error_message = "The metric dead_letters is not a counter."
   }
 
   assert {
     condition     = google_logging_metric.this["jobs_ended"].label_extractors["job"] == "REGEXP_EXTRACT(jsonPayload.message, \"^([a-z]+) \")"
-    error_message = "A job's name is the first word of its line."
+    error_message = "The label job is not the first word of the message."
   }
 
   assert {
     condition = alltrue([for m in google_logging_metric.this :
       join(" ", sort([for l in one(m.metric_descriptor).labels : l.key])) == join(" ", sort(keys(m.label_extractors)))
     ])
-    error_message = "A metric has other labels than are extracted."
+    error_message = "A metric does not declare exactly the labels that it extracts."
   }
 }
 
-run "every_alert_has_one_condition_a_runbook_and_a_reader" {
+run "alert_parts" {
   assert {
     condition = alltrue([for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), [google_monitoring_alert_policy.lag]) :
       length(p.conditions) == 1 && startswith(one(p.documentation).content, "Runbook: ") && length(one(p.documentation).content) > 80 &&
       !strcontains(one(p.documentation).content, "\n") && p.notification_channels == tolist(["projects/p/notificationChannels/1"])
     ])
-    error_message = "An alert has no runbook line, several conditions, or nobody whom it tells."
+    error_message = "An alert does not have exactly one condition, a runbook of one line, and a notification channel."
   }
 
   assert {
@@ -87,16 +87,16 @@ run "every_alert_has_one_condition_a_runbook_and_a_reader" {
       "affinity: a recompute, re-enrichment or move failed", "affinity: an audit found a difference",
       "affinity: the worker fails again and again", "affinity: the worker dropped a task", "affinity: a nightly round did not begin",
     ])
-    error_message = "alerts: ${jsonencode(keys(output.alerts))}"
+    error_message = "The alerts in the output are wrong: ${jsonencode(keys(output.alerts))}"
   }
 
   assert {
     condition     = one(google_monitoring_notification_channel.email["oncall@example.com"].labels[*]).email_address == "oncall@example.com"
-    error_message = "The channel must lead to alert_email."
+    error_message = "The notification channel does not lead to alert_email."
   }
 }
 
-run "alerts_ask_what_they_say" {
+run "alert_conditions" {
   command = plan
 
   assert {
@@ -104,75 +104,75 @@ run "alerts_ask_what_they_say" {
       strcontains(one(one(google_monitoring_alert_policy.measured["backlog"].conditions).condition_threshold).filter, "subscription_id=\"affinity-events-process\" AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"") &&
       strcontains(one(one(google_monitoring_alert_policy.measured["dead_letters"].conditions).condition_threshold).filter, "subscription_id=\"affinity-events-dead-letter\" AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"")
     )
-    error_message = "A subscription's alert looks elsewhere."
+    error_message = "An alert on a subscription reads another subscription or metric."
   }
 
-  # 5xx of public functions are a share of their answers, and those of private
-  # ones are not among them.
+  # The alert on public functions compares their 5xx with all their answers. Private
+  # functions have an alert of their own.
   assert {
     condition = (
       one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).filter == "${one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).denominator_filter} AND metric.labels.response_code_class=\"5xx\"" &&
       strcontains(one(one(google_monitoring_alert_policy.measured["errors"].conditions).condition_threshold).denominator_filter, "one_of(\"affinity-catalog\", \"affinity-imports\", \"affinity-ingest\", \"affinity-ingest-globex\", \"affinity-profiles\", \"affinity-profiles-globex\", \"affinity-recomputes\", \"affinity-strategies\")") &&
       strcontains(one(one(google_monitoring_alert_policy.measured["failures"].conditions).condition_threshold).filter, "one_of(\"affinity-process\", \"affinity-worker\")")
     )
-    error_message = "errors: ${jsonencode(google_monitoring_alert_policy.measured["errors"].conditions)}"
+    error_message = "The alert on 5xx of public functions is wrong: ${jsonencode(google_monitoring_alert_policy.measured["errors"].conditions)}"
   }
 
   assert {
     condition     = one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query == "histogram_quantile(0.99, sum by (le, app) (rate(logging_googleapis_com:user_affinity_lag_bucket{monitored_resource=\"cloud_run_revision\"}[5m]))) > 30000"
-    error_message = "lag: ${one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query}"
+    error_message = "The query of the lag alert is wrong: ${one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query}"
   }
 
-  # A metric of lines has no series before its first line.
+  # A log metric has no time series before its first line.
   assert {
     condition     = one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).disable_metric_validation
-    error_message = "A first apply would fail."
+    error_message = "Monitoring would validate the query, and the first apply would fail."
   }
 
   assert {
     condition     = !anytrue([for p in google_monitoring_alert_policy.measured : strcontains(one(one(p.conditions).condition_threshold).filter, "logging.googleapis.com/user")])
-    error_message = "A policy over a metric of lines fails for ten minutes after the metric is made."
+    error_message = "A threshold alert reads a log metric, which Monitoring refuses for ten minutes after the metric is created."
   }
 
   assert {
     condition = (one(one(google_monitoring_alert_policy.matched["job_failed"].conditions).condition_matched_log).filter == google_logging_metric.this["jobs_failed"].filter &&
     one(one(google_monitoring_alert_policy.matched["audit"].conditions).condition_matched_log).filter == google_logging_metric.this["audit_differences"].filter)
-    error_message = "An alert matches other lines than its metric counts."
+    error_message = "An alert and its metric have different filters."
   }
 
-  # Once in ten minutes, for half an hour, and of the worker alone.
+  # At least one failure in each ten minutes for half an hour, of the worker only.
   assert {
     condition = (
       endswith(one(one(google_monitoring_alert_policy.measured["persists"].conditions).condition_threshold).filter, "service_name=one_of(\"affinity-worker\") AND metric.type=\"run.googleapis.com/request_count\" AND metric.labels.response_code_class=\"5xx\"") &&
       one(one(google_monitoring_alert_policy.measured["persists"].conditions).condition_threshold).duration == "1800s" &&
       one(one(google_monitoring_alert_policy.measured["persists"].conditions).condition_threshold).aggregations[0].alignment_period == "600s"
     )
-    error_message = "persists: ${jsonencode(google_monitoring_alert_policy.measured["persists"].conditions)}"
+    error_message = "The alert on persistent failures is wrong: ${jsonencode(google_monitoring_alert_policy.measured["persists"].conditions)}"
   }
 
-  # A night that does not begin is Cloud Scheduler's to tell.
+  # Cloud Scheduler, not the engine, logs that a nightly round did not start.
   assert {
     condition = (
       one(one(google_monitoring_alert_policy.matched["nightly"].conditions).condition_matched_log).filter == "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-nightly\" AND severity>=ERROR" &&
       one(one(google_monitoring_alert_policy.matched["task_dropped"].conditions).condition_matched_log).filter == google_logging_metric.this["tasks_dropped"].filter &&
       endswith(google_logging_metric.this["tasks_dropped"].filter, "jsonPayload.message=(\"task dropped\")")
     )
-    error_message = "nightly: ${jsonencode(google_monitoring_alert_policy.matched["nightly"].conditions)}"
+    error_message = "The alert on nightly rounds or on dropped tasks is wrong: ${jsonencode(google_monitoring_alert_policy.matched["nightly"].conditions)}"
   }
 
-  # Each is to be run as it is printed: by go run, with a key where it asks the
-  # engine, and with the project and the database where it asks Google.
+  # Operators run each command as it is printed: with go run, with a key if it calls
+  # the engine, and with the project and the database if it calls Google.
   assert {
     condition = alltrue([for text in values(output.alerts) :
       !strcontains(text, "`affinity ") &&
       alltrue([for c in ["recompute", "reenrich", "schema", "audit", "explain"] : !strcontains(text, "`go run ./scripts/affinity ${c}") || strcontains(text, "--url https://HOST --app APP --key KEY")]) &&
       alltrue([for c in regexall("`go run ./scripts/affinity (?:app|replay)[^`]*`", text) : strcontains(c, "--project PROJECT") && (strcontains(c, "replay") || strcontains(c, "--database affinity"))])
     ])
-    error_message = "A runbook's command does not say which engine, or is none: ${jsonencode(output.alerts)}"
+    error_message = "A command of a runbook does not run as it is printed: ${jsonencode(output.alerts)}"
   }
 }
 
-run "thresholds_are_variables" {
+run "thresholds" {
   command = plan
 
   variables {
@@ -191,22 +191,22 @@ run "thresholds_are_variables" {
     condition = { for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value } == {
       backlog = 7, dead_letters = 9, errors = 0.5, failures = 0.5, persists = 0
     }
-    error_message = "thresholds: ${jsonencode({ for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value })}"
+    error_message = "The alerts do not use the thresholds that are set: ${jsonencode({ for name, p in google_monitoring_alert_policy.measured : name => one(one(p.conditions).condition_threshold).threshold_value })}"
   }
 
   assert {
     condition     = endswith(one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query, "user_aff_dev_lag_bucket{monitored_resource=\"cloud_run_revision\"}[5m]))) > 8")
-    error_message = "lag: ${one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query}"
+    error_message = "The query of the lag alert is wrong: ${one(one(google_monitoring_alert_policy.lag.conditions).condition_prometheus_query_language).query}"
   }
 
   assert {
     condition     = alltrue([for p in google_monitoring_alert_policy.matched : one(one(p.alert_strategy).notification_rate_limit).period == "600s"])
-    error_message = "Mails about lines come at most once in renotify_seconds."
+    error_message = "Alerts on log lines do not use renotify_seconds."
   }
 
   assert {
     condition     = google_logging_metric.this["lag"].name == "aff-dev/lag"
-    error_message = "The prefix begins a metric's name."
+    error_message = "The metric's name does not begin with the prefix."
   }
 }
 
@@ -215,19 +215,20 @@ run "dashboard" {
 
   assert {
     condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == 16
-    error_message = "charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
+    error_message = "The dashboard does not have 16 charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
   }
 
-  # No tile covers another.
+  # Each tile has a position of its own.
   assert {
     condition     = length(distinct([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : "${try(t.xPos, 0)} ${try(t.yPos, 0)}"])) == 16
-    error_message = "Two tiles lie in one place."
+    error_message = "Two tiles have the same position."
   }
 
-  # 0 and nothing would come back from Monitoring as absent, a change for ever.
+  # Monitoring drops values that are 0 or empty, so they would show as a change in
+  # every plan.
   assert {
     condition     = !strcontains(google_monitoring_dashboard.this.dashboard_json, "Pos\":0") && !strcontains(google_monitoring_dashboard.this.dashboard_json, "[]") && !strcontains(google_monitoring_dashboard.this.dashboard_json, "null")
-    error_message = "dashboard: ${google_monitoring_dashboard.this.dashboard_json}"
+    error_message = "The dashboard has a value that is 0 or empty: ${google_monitoring_dashboard.this.dashboard_json}"
   }
 
   assert {
@@ -239,20 +240,20 @@ run "dashboard" {
       "bigtable.googleapis.com/cluster/cpu_load_by_app_profile_by_method_by_table", "networksecurity.googleapis.com/https/request_count",
       "user_affinity_events_sum{monitored_resource=\\\"cloud_run_revision\\\"}[$${__interval}]", "p99 $${resource.labels.service_name}",
     ] : strcontains(google_monitoring_dashboard.this.dashboard_json, what)])
-    error_message = "dashboard: ${google_monitoring_dashboard.this.dashboard_json}"
+    error_message = "The dashboard lacks a chart: ${google_monitoring_dashboard.this.dashboard_json}"
   }
 
-  # Nothing is counted that nobody looks at.
+  # Every metric is used.
   assert {
     condition = alltrue([for name in keys(google_logging_metric.this) :
       strcontains(google_monitoring_dashboard.this.dashboard_json, "user/affinity/${name}\\\"") || strcontains(google_monitoring_dashboard.this.dashboard_json, "user_affinity_${name}_") ||
       contains([for p in google_monitoring_alert_policy.matched : one(one(p.conditions).condition_matched_log).filter], google_logging_metric.this[name].filter)
     ])
-    error_message = "A metric is on no chart and in no alert."
+    error_message = "A metric is not in any chart or alert."
   }
 }
 
-run "without_edge_and_reader" {
+run "without_edge_and_email" {
   command = plan
 
   variables {
@@ -262,12 +263,12 @@ run "without_edge_and_reader" {
 
   assert {
     condition     = !strcontains(google_monitoring_dashboard.this.dashboard_json, "networksecurity") && length(google_monitoring_notification_channel.email) == 0
-    error_message = "Nothing of an edge that is not there, and nobody to tell."
+    error_message = "Without an edge and an email there is a chart of the edge, or a notification channel."
   }
 
   assert {
     condition     = length(coalesce(google_monitoring_alert_policy.lag.notification_channels, [])) == 0
-    error_message = "There is nobody to tell."
+    error_message = "An alert has a notification channel without alert_email."
   }
 }
 
@@ -279,7 +280,7 @@ run "function_without_service" {
   expect_failures = [var.services]
 }
 
-run "mail_that_is_no_address" {
+run "invalid_email" {
   command = plan
   variables {
     alert_email = "oncall"
@@ -287,7 +288,7 @@ run "mail_that_is_no_address" {
   expect_failures = [var.alert_email]
 }
 
-run "threshold_below_nothing" {
+run "negative_threshold" {
   command = plan
   variables {
     thresholds = { dead_letters = -1 }
@@ -303,7 +304,7 @@ run "ratio_in_percent" {
   expect_failures = [var.thresholds]
 }
 
-run "lag_of_nothing" {
+run "zero_lag" {
   command = plan
   variables {
     thresholds = { lag_ms = 0 }
@@ -311,7 +312,7 @@ run "lag_of_nothing" {
   expect_failures = [var.thresholds]
 }
 
-run "mail_every_second" {
+run "renotify_too_often" {
   command = plan
   variables {
     thresholds = { renotify_seconds = 1 }
@@ -336,7 +337,7 @@ run "budget" {
 
   assert {
     condition     = google_billing_budget.this[0].billing_account == "012345-6789AB-CDEF01" && one(google_billing_budget.this[0].budget_filter).projects == toset(["projects/123456789012"]) && one(one(google_billing_budget.this[0].amount).specified_amount).units == "2000"
-    error_message = "The budget is not this project's: ${jsonencode(google_billing_budget.this[0])}"
+    error_message = "The budget does not have the account, project and amount that are set: ${jsonencode(google_billing_budget.this[0])}"
   }
 
   assert {
@@ -350,7 +351,7 @@ run "budget" {
   }
 }
 
-run "budget_without_reader" {
+run "budget_without_email" {
   command = plan
 
   variables {
@@ -360,7 +361,7 @@ run "budget_without_reader" {
 
   assert {
     condition     = length(google_billing_budget.this) == 1 && length(google_billing_budget.this[0].all_updates_rule) == 0
-    error_message = "Without alert_email the budget should write to the billing administrators alone."
+    error_message = "Without alert_email the budget has an update rule, or there is no budget."
   }
 }
 

@@ -6,7 +6,7 @@ variables {
   worker_uri = "https://worker-abc-ew.a.run.app"
 }
 
-# One account each, so that neither is used for the other.
+# Two different accounts, so that the tests notice if they are exchanged.
 override_resource {
   target = google_service_account.tasks
   values = {
@@ -35,56 +35,56 @@ run "queue" {
       google_cloud_tasks_queue.worker.http_target[0].uri_override[0].uri_override_enforce_mode == "ALWAYS" &&
       length(google_cloud_tasks_queue.worker.http_target[0].uri_override[0].path_override) == 0
     )
-    error_message = "A task would not go to the worker, or not to its own path."
+    error_message = "The queue does not send each task to the worker, or changes its path."
   }
 
   assert {
     condition     = google_cloud_tasks_queue.worker.http_target[0].oidc_token[0].service_account_email == "call-tasks@affinity-test.iam.gserviceaccount.com" && google_cloud_tasks_queue.worker.http_target[0].oidc_token[0].audience == "https://worker-abc-ew.a.run.app"
-    error_message = "The worker would not know who calls."
+    error_message = "Tasks do not carry the token that the worker expects."
   }
 
-  # The worker gives a shard up after 8 attempts, and says so.
+  # The worker gives a shard up after 8 attempts and records the failure.
   assert {
     condition     = google_cloud_tasks_queue.worker.retry_config[0].max_attempts > 8
-    error_message = "Cloud Tasks gives up before the worker does."
+    error_message = "Cloud Tasks gives a shard up before the worker does."
   }
 
-  # Eight attempts with seven waits between them outlast an outage of ten minutes.
+  # The seven waits between eight attempts outlast an outage of ten minutes.
   assert {
     condition     = sum([for n in range(7) : min(tonumber(trimsuffix(google_cloud_tasks_queue.worker.retry_config[0].min_backoff, "s")) * pow(2, min(n, google_cloud_tasks_queue.worker.retry_config[0].max_doublings)), tonumber(trimsuffix(google_cloud_tasks_queue.worker.retry_config[0].max_backoff, "s")))]) >= 600
-    error_message = "The worker gives a shard up within minutes."
+    error_message = "The worker gives a shard up within ten minutes."
   }
 
   assert {
     condition     = google_cloud_tasks_queue.worker.desired_state == "RUNNING"
-    error_message = "The queue waits."
+    error_message = "The queue is paused by default."
   }
 
   assert {
     condition     = output.queue_host == "worker-abc-ew.a.run.app" && length(output.waiting) == 0
-    error_message = "Tasks go to ${output.queue_host}, and ${join(", ", output.waiting)} wait."
+    error_message = "Tasks go to ${output.queue_host}, and these are paused: ${join(", ", output.waiting)}."
   }
 
   assert {
     condition     = google_cloud_tasks_queue_iam_member.enqueuer["profiles"].role == "roles/cloudtasks.enqueuer" && google_service_account_iam_member.enqueuer["profiles"].role == "roles/iam.serviceAccountUser"
-    error_message = "Who orders tasks may not."
+    error_message = "An enqueuer may not enqueue tasks as the account of the queue."
   }
 
   assert {
     condition     = output.queue == "projects/affinity-test/locations/europe-west1/queues/worker"
-    error_message = "The queue is called ${output.queue}."
+    error_message = "The output names another queue: ${output.queue}"
   }
 }
 
 run "common_round" {
   assert {
     condition     = keys(google_cloud_scheduler_job.nightly) == ["nightly"] && google_cloud_scheduler_job.nightly["nightly"].schedule == "0 3 * * *"
-    error_message = "There is not one round at three."
+    error_message = "There is not exactly one round, at three."
   }
 
   assert {
     condition     = jsondecode(base64decode(google_cloud_scheduler_job.nightly["nightly"].http_target[0].body)) == { spread = "1h", except = [] }
-    error_message = "The round asks for ${base64decode(google_cloud_scheduler_job.nightly["nightly"].http_target[0].body)}"
+    error_message = "The body of the round is wrong: ${base64decode(google_cloud_scheduler_job.nightly["nightly"].http_target[0].body)}"
   }
 
   assert {
@@ -97,7 +97,7 @@ run "common_round" {
   }
 }
 
-run "rounds_of_their_own" {
+run "own_rounds" {
   variables {
     schedules = {
       bistro = { app_id = "bistro", schedule = "30 1 * * 1-5", time_zone = "Europe/Berlin" }
@@ -107,17 +107,17 @@ run "rounds_of_their_own" {
 
   assert {
     condition     = jsondecode(base64decode(google_cloud_scheduler_job.nightly["nightly"].http_target[0].body)).except == ["acme_shop", "bistro"]
-    error_message = "The common round does not leave out who has one of its own."
+    error_message = "The common round includes a customer who has their own."
   }
 
   assert {
     condition     = jsondecode(base64decode(google_cloud_scheduler_job.nightly["nightly-acme"].http_target[0].body)) == { app = "acme_shop" }
-    error_message = "The customer's round is of other apps."
+    error_message = "The customer's round is not for their app only."
   }
 
   assert {
     condition     = google_cloud_scheduler_job.nightly["nightly-bistro"].time_zone == "Europe/Berlin" && google_cloud_scheduler_job.nightly["nightly-bistro"].name == "affinity-nightly-bistro"
-    error_message = "The round begins by another clock."
+    error_message = "The customer's round has another time zone or name."
   }
 }
 
@@ -128,16 +128,16 @@ run "paused" {
 
   assert {
     condition     = google_cloud_tasks_queue.worker.desired_state == "PAUSED" && alltrue([for j in google_cloud_scheduler_job.nightly : j.paused])
-    error_message = "Something is still carried out."
+    error_message = "The queue or a round is not paused."
   }
 
   assert {
     condition     = output.waiting == tolist(["affinity-nightly", "worker"])
-    error_message = "The output lists as waiting: ${join(", ", output.waiting)}."
+    error_message = "The output lists other paused resources: ${join(", ", output.waiting)}"
   }
 }
 
-run "gives_up_before_the_worker" {
+run "too_few_attempts" {
   command = plan
 
   variables {
@@ -167,7 +167,7 @@ run "spread_without_a_unit" {
   expect_failures = [var.nightly]
 }
 
-run "spread_over_more_than_a_day" {
+run "spread_over_a_day" {
   command = plan
 
   variables {
@@ -177,7 +177,7 @@ run "spread_over_more_than_a_day" {
   expect_failures = [var.nightly]
 }
 
-run "spread_over_a_day" {
+run "spread_of_a_day" {
   command = plan
 
   variables {
@@ -195,7 +195,7 @@ run "queue_with_a_slash" {
   expect_failures = [var.queue]
 }
 
-run "nothing_at_once" {
+run "zero_concurrency" {
   command = plan
 
   variables {
@@ -205,7 +205,7 @@ run "nothing_at_once" {
   expect_failures = [var.max_concurrent]
 }
 
-run "faster_than_cloud_tasks" {
+run "rate_too_high" {
   command = plan
 
   variables {
