@@ -28,7 +28,7 @@ variable "clusters" {
 
   validation {
     condition     = length(var.clusters) >= 1 && length(var.clusters) <= 8
-    error_message = "An instance has 1 to 8 clusters, not ${length(var.clusters)}."
+    error_message = "An instance must have 1 to 8 clusters, not ${length(var.clusters)}."
   }
 
   validation {
@@ -73,7 +73,7 @@ variable "tables" {
 
   validation {
     condition     = alltrue(flatten([for t in var.tables : [for f in t.families : contains(["age", "newest"], f.collect)]]))
-    error_message = "A family is collected by age or newest: ${join(", ", flatten([for t in var.tables : [for f in t.families : "${t.name}/${f.name} by ${f.collect}" if !contains(["age", "newest"], f.collect)]]))}."
+    error_message = "collect of a family must be age or newest: ${join(", ", flatten([for t in var.tables : [for f in t.families : "${t.name}/${f.name} by ${f.collect}" if !contains(["age", "newest"], f.collect)]]))}."
   }
 }
 
@@ -122,11 +122,11 @@ variable "grants" {
 
   validation {
     condition     = alltrue([for g in values(var.grants) : contains(["roles/bigtable.reader", "roles/bigtable.user"], g.role)])
-    error_message = "Data needs roles/bigtable.reader or roles/bigtable.user: ${join(", ", [for label, g in var.grants : "${label} has ${g.role}" if !contains(["roles/bigtable.reader", "roles/bigtable.user"], g.role)])}."
+    error_message = "The role of a grant must be roles/bigtable.reader or roles/bigtable.user: ${join(", ", [for label, g in var.grants : "${label} has ${g.role}" if !contains(["roles/bigtable.reader", "roles/bigtable.user"], g.role)])}."
   }
 
   validation {
     condition     = alltrue([for g in values(var.grants) : contains([for t in var.tables : t.name], g.table)])
-    error_message = "There is no such table: ${join(", ", [for label, g in var.grants : "${g.table} of ${label}" if !contains([for t in var.tables : t.name], g.table)])}."
+    error_message = "Grants on tables that do not exist: ${join(", ", [for label, g in var.grants : "${g.table} of ${label}" if !contains([for t in var.tables : t.name], g.table)])}."
   }
 }

@@ -1,15 +1,15 @@
 output "address" {
-  description = "The IPv4 address that every host must point to."
+  description = "IPv4 address that every host must point to."
   value       = google_compute_global_address.this.address
 }
 
 output "default_endpoint" {
-  description = "The URL that serves every app; null without a default host."
+  description = "URL that serves every app; null without a default host."
   value       = var.default_host == null ? null : "https://${var.default_host}"
 }
 
 output "endpoints" {
-  description = "Each customer's endpoint."
+  description = "Endpoint of each customer."
   value = { for name, c in var.customers : name => {
     url        = "https://${c.host}"
     app_id     = c.app_id
@@ -36,6 +36,6 @@ output "url_map" {
 }
 
 output "security_policy" {
-  description = "The name of the Cloud Armor policy."
+  description = "Name of the Cloud Armor policy."
   value       = google_compute_security_policy.this.name
 }

@@ -1,5 +1,5 @@
 variable "name_prefix" {
-  description = "Begins the name of every resource."
+  description = "Prefix of every resource's name."
   type        = string
   default     = "affinity"
   nullable    = false
@@ -11,7 +11,7 @@ variable "name_prefix" {
 }
 
 variable "region" {
-  description = "Where the functions run."
+  description = "Region of the functions."
   type        = string
   nullable    = false
 }
@@ -24,7 +24,7 @@ variable "labels" {
 }
 
 variable "default_host" {
-  description = "The host that serves every app, such as api.example.com. Null: only the customers' hosts are served."
+  description = "Host that serves every app, such as api.example.com. Null: only the customers' hosts are served."
   type        = string
   default     = null
 
@@ -35,7 +35,7 @@ variable "default_host" {
 }
 
 variable "default_rate_limit" {
-  description = "Requests a minute that one address may send to the default host."
+  description = "Requests per minute that one address may send to the default host."
   type        = number
   default     = 6000
   nullable    = false
@@ -47,23 +47,23 @@ variable "default_rate_limit" {
 }
 
 variable "functions" {
-  description = "The Cloud Run service of each public function, by the function's name. Only these can be reached from outside."
+  description = "Cloud Run service of each public function, by the function's name. Clients can reach only these."
   type        = map(string)
   nullable    = false
 
   validation {
     condition     = length(setsubtract(keys(var.routes), keys(var.functions))) == 0
-    error_message = "Functions that have routes and no service: ${join(", ", setsubtract(keys(var.routes), keys(var.functions)))}."
+    error_message = "Functions with routes but without a service: ${join(", ", setsubtract(keys(var.routes), keys(var.functions)))}."
   }
 
   validation {
     condition     = length(setsubtract(keys(var.functions), keys(var.routes))) == 0
-    error_message = "Functions that have no route, so that they are not public: ${join(", ", setsubtract(keys(var.functions), keys(var.routes)))}."
+    error_message = "Functions without a route, which are therefore not public: ${join(", ", setsubtract(keys(var.functions), keys(var.routes)))}."
   }
 }
 
 variable "routes" {
-  description = "The beginnings of the paths that each function serves, as whole segments; the longest that fits decides."
+  description = "Path prefixes that each function serves, in whole segments. The longest matching prefix decides."
   type        = map(list(string))
   nullable    = false
   default = {
@@ -78,29 +78,29 @@ variable "routes" {
 
   validation {
     condition     = alltrue([for p in flatten(values(var.routes)) : can(regex("^(/[A-Za-z0-9_.-]+)+$", p))])
-    error_message = "Paths must begin with a slash, end without one and hold no wildcard: ${join(", ", [for p in flatten(values(var.routes)) : p if !can(regex("^(/[A-Za-z0-9_.-]+)+$", p))])}."
+    error_message = "A path must begin with a slash, not end with one, and contain no wildcard: ${join(", ", [for p in flatten(values(var.routes)) : p if !can(regex("^(/[A-Za-z0-9_.-]+)+$", p))])}."
   }
 
   validation {
     condition     = length(flatten(values(var.routes))) == length(distinct(flatten(values(var.routes))))
-    error_message = "A path may belong to one function only: ${join(", ", distinct([for p in flatten(values(var.routes)) : p if length([for q in flatten(values(var.routes)) : q if q == p]) > 1]))}."
+    error_message = "These paths are listed more than once: ${join(", ", distinct([for p in flatten(values(var.routes)) : p if length([for q in flatten(values(var.routes)) : q if q == p]) > 1]))}."
   }
 }
 
 variable "fallback_function" {
-  description = "The function that answers paths which belong to none, with its 404."
+  description = "Function that answers paths without a function, with 404."
   type        = string
   default     = "ingest"
   nullable    = false
 
   validation {
     condition     = contains(keys(var.functions), var.fallback_function)
-    error_message = "fallback_function \"${var.fallback_function}\" is none of the functions: ${join(", ", keys(var.functions))}."
+    error_message = "fallback_function \"${var.fallback_function}\" is not one of the functions: ${join(", ", keys(var.functions))}."
   }
 }
 
 variable "customers" {
-  description = "Customers by name. Each has a host of its own, and at most rate_limit requests a minute from one address; a dedicated one also has Cloud Run services of its own, named in services."
+  description = "Customers by name. Each has its own host, where one address may send rate_limit requests per minute. services names the Cloud Run services of a dedicated customer's own functions."
   type = map(object({
     host       = optional(string, "")
     app_id     = string
@@ -113,7 +113,7 @@ variable "customers" {
 
   validation {
     condition     = var.default_host != null || length(var.customers) > 0
-    error_message = "There is no host to serve: set default_host, or name a customer."
+    error_message = "No host is set: set default_host, or add a customer."
   }
 
   validation {
@@ -128,7 +128,7 @@ variable "customers" {
 
   validation {
     condition     = alltrue([for c in values(var.customers) : c.host == "" || can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", c.host))])
-    error_message = "Customers whose host is no domain name in lower case: ${join(", ", [for name, c in var.customers : "${name} (${c.host})" if c.host != "" && !can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", c.host))])}."
+    error_message = "Customers whose host is not a domain name in lower case: ${join(", ", [for name, c in var.customers : "${name} (${c.host})" if c.host != "" && !can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", c.host))])}."
   }
 
   validation {
@@ -148,12 +148,12 @@ variable "customers" {
 
   validation {
     condition     = alltrue([for c in values(var.customers) : toset(keys(c.services)) == toset(c.dedicated ? ["ingest", "profiles"] : [])])
-    error_message = "A dedicated customer has the services ingest and profiles, any other has none: ${join(", ", [for name, c in var.customers : "${name} (${length(c.services) == 0 ? "none" : join(" and ", keys(c.services))})" if toset(keys(c.services)) != toset(c.dedicated ? ["ingest", "profiles"] : [])])}."
+    error_message = "A dedicated customer must have the services ingest and profiles, and any other customer none: ${join(", ", [for name, c in var.customers : "${name} (${length(c.services) == 0 ? "none" : join(" and ", keys(c.services))})" if toset(keys(c.services)) != toset(c.dedicated ? ["ingest", "profiles"] : [])])}."
   }
 }
 
 variable "log_sample_rate" {
-  description = "The share of requests that the load balancer logs, from 0 to 1. 0 logs none. Cloud Run logs every request that came through; here are those as well that were refused before."
+  description = "Share of requests that the load balancer logs, from 0 to 1. These include requests that Cloud Armor refuses, which Cloud Run does not log."
   type        = number
   default     = 0.1
   nullable    = false

@@ -1,5 +1,5 @@
 variable "name_prefix" {
-  description = "Begins the name of every metric, alert and dashboard."
+  description = "Prefix of the names of metrics, alerts and the dashboard."
   type        = string
   default     = "affinity"
   nullable    = false
@@ -24,42 +24,42 @@ variable "alert_email" {
 
   validation {
     condition     = var.alert_email == null || can(regex("^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$", var.alert_email))
-    error_message = "alert_email \"${coalesce(var.alert_email, "null")}\" is no address of mail."
+    error_message = "alert_email \"${coalesce(var.alert_email, "null")}\" is not an email address."
   }
 }
 
 variable "services" {
-  description = "The Cloud Run services of each function, by the function's name: the one of all and those of dedicated customers."
+  description = "Cloud Run services of each function, by the function's name: the shared one and those of dedicated customers."
   type        = map(list(string))
   nullable    = false
 
   validation {
     condition     = alltrue([for f in ["ingest", "profiles", "process", "worker"] : length(lookup(var.services, f, [])) > 0])
-    error_message = "Functions without a service, which the dashboard and the alerts are about: ${join(", ", [for f in ["ingest", "profiles", "process", "worker"] : f if length(lookup(var.services, f, [])) == 0])}."
+    error_message = "The dashboard and the alerts need a service of these functions: ${join(", ", [for f in ["ingest", "profiles", "process", "worker"] : f if length(lookup(var.services, f, [])) == 0])}."
   }
 }
 
 variable "private_functions" {
-  description = "The functions that Pub/Sub and Cloud Tasks call: what fails there is called again, and counts less than what a client sees."
+  description = "Functions that Pub/Sub and Cloud Tasks call. Both retry a failed call, so these functions have an alert with another threshold."
   type        = set(string)
   default     = ["process", "worker"]
   nullable    = false
 }
 
 variable "events_subscription" {
-  description = "The subscription that pushes events to process."
+  description = "Subscription that pushes events to process."
   type        = string
   nullable    = false
 }
 
 variable "dead_letter_subscription" {
-  description = "The subscription that keeps dead letters until they are replayed."
+  description = "Subscription that keeps dead letters until they are replayed."
   type        = string
   nullable    = false
 }
 
 variable "queue" {
-  description = "The Cloud Tasks queue of the worker."
+  description = "Cloud Tasks queue of the worker."
   type        = string
   nullable    = false
 }
@@ -72,13 +72,13 @@ variable "firestore_database" {
 }
 
 variable "bigtable_instance" {
-  description = "The Bigtable instance."
+  description = "Bigtable instance."
   type        = string
   nullable    = false
 }
 
 variable "budget" {
-  description = "The budget of the project for a month: the billing account that pays, and an amount in the account's currency. Null: no budget."
+  description = "Monthly budget of the project: the billing account that pays, and an amount in the account's currency. Null: no budget."
   type = object({
     billing_account = string
     amount          = number
@@ -117,17 +117,17 @@ variable "thresholds" {
 
   validation {
     condition     = alltrue([for t in values(var.thresholds) : t >= 0])
-    error_message = "Thresholds must not be below 0: ${join(", ", [for name, t in var.thresholds : name if t < 0])}."
+    error_message = "A threshold must be 0 or more: ${join(", ", [for name, t in var.thresholds : name if t < 0])}."
   }
 
   validation {
     condition     = var.thresholds.error_ratio < 1
-    error_message = "thresholds.error_ratio ${var.thresholds.error_ratio} is a share, below 1."
+    error_message = "thresholds.error_ratio ${var.thresholds.error_ratio} must be a share below 1."
   }
 
   validation {
     condition     = var.thresholds.lag_ms >= 1 && var.thresholds.oldest_message_seconds >= 1
-    error_message = "thresholds.lag_ms and thresholds.oldest_message_seconds must be 1 or more: nothing takes no time."
+    error_message = "thresholds.lag_ms and thresholds.oldest_message_seconds must be 1 or more."
   }
 
   validation {

@@ -67,7 +67,7 @@ variable "max_attempts" {
 
   validation {
     condition     = var.max_attempts > 8
-    error_message = "max_attempts ${var.max_attempts} must be above 8, after which the worker gives up by itself."
+    error_message = "max_attempts ${var.max_attempts} must be above 8: the worker gives a shard up after 8 attempts."
   }
 }
 
@@ -102,6 +102,6 @@ variable "schedules" {
 
   validation {
     condition     = alltrue([for s in values(var.schedules) : length(split(" ", trimspace(s.schedule))) == 5])
-    error_message = "A schedule is a cron line of five fields: ${join(", ", [for name, s in var.schedules : "${name} has \"${s.schedule}\"" if length(split(" ", trimspace(s.schedule))) != 5])}."
+    error_message = "A schedule must be a cron line of five fields: ${join(", ", [for name, s in var.schedules : "${name} has \"${s.schedule}\"" if length(split(" ", trimspace(s.schedule))) != 5])}."
   }
 }
