@@ -74,14 +74,14 @@ variable "primary_cluster" {
 }
 
 variable "bigtable_instance" {
-  description = "Name of the Bigtable instance. Change it only to restore a backup, as README.md says: another name is another instance, without the data."
+  description = "Name of the Bigtable instance. Change it only to restore a backup, as RESTORE.md says: another name is another instance, without the data."
   type        = string
   default     = "affinity"
   nullable    = false
 }
 
 variable "firestore_database" {
-  description = "Name of the Firestore database that holds the configuration. Change it only to restore a backup, as README.md says: another name is another database, without the data."
+  description = "Name of the Firestore database that holds the configuration. Change it only to restore a backup, as RESTORE.md says: another name is another database, without the data."
   type        = string
   default     = "affinity"
   nullable    = false
@@ -119,7 +119,7 @@ variable "deletion_protection" {
 }
 
 variable "backup_days" {
-  description = "Number of days that daily backups of Firestore and of each Bigtable table are kept. 0: no backups. README.md says how to restore."
+  description = "Number of days that daily backups of Firestore and of each Bigtable table are kept. 0: no backups. RESTORE.md says how to restore them."
   type        = number
   default     = 0
   nullable    = false
