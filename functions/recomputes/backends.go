@@ -23,7 +23,7 @@ type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
 	Queue taskqueue.Config
-	Jobs  job.Config
+	Jobs  job.Settings
 }
 
 // Backends are the services that the function uses.

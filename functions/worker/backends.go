@@ -24,7 +24,7 @@ type Settings struct {
 	backend.Settings
 	Bus   pubsub.Config
 	Queue taskqueue.Config
-	Jobs  job.Config
+	Jobs  job.Settings
 }
 
 // Backends are the services that the function uses.

@@ -52,7 +52,7 @@ func TestCancelStopsThePlanning(t *testing.T) {
 // A job that is cancelled while a shard is processed stops at the next
 // checkpoint.
 func TestCancelStopsTheWork(t *testing.T) {
-	w := started(t, 10, job.Config{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
+	w := started(t, 10, job.Settings{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // processes end: in the end the job is done and every user counts once.
 func TestInterleavings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		cfg := job.Config{
+		cfg := job.Settings{
 			ShardUsers: rapid.IntRange(1, 4).Draw(rt, "users a shard"),
 			Budget:     time.Duration(rapid.IntRange(1, 6).Draw(rt, "seconds a task")) * time.Second,
 			Attempts:   1 << 30,

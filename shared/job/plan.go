@@ -55,7 +55,7 @@ func (r *Runner) admit(ctx context.Context, appID, id string) (job Job, app conf
 	case job.State.Ended():
 		return job, app, r.drop(ctx, appID, id, "the job is %s", job.State), nil
 	}
-	if app, err = r.Apps.App(ctx, appID); err != nil {
+	if app, err = r.Config.App(ctx, appID); err != nil {
 		return job, app, dropped, fmt.Errorf("read the app of a task: %w", err)
 	}
 	if reason := r.Work.Obsolete(job, app); reason != "" {

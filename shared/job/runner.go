@@ -17,16 +17,16 @@ type Users interface {
 	ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error
 }
 
-// Apps reads the configuration itself, not a cache of it.
-type Apps interface {
+// Config reads the configuration itself, not a cache of it.
+type Config interface {
 	App(ctx context.Context, appID string) (config.App, error)
 	Apps(ctx context.Context) ([]string, error)
 }
 
-// Config is how jobs are cut into shards and tasks. It governs all jobs:
-// recomputes, re-enrichments and migrations. Its variables are named after the
+// Settings are how jobs are cut into shards and tasks. They govern all jobs:
+// recomputes, re-enrichments and migrations. Their variables are named after the
 // recompute, which was the first of them, and deployments set them.
-type Config struct {
+type Settings struct {
 	// ShardUsers is how many users a shard is planned for: enough that its
 	// tasks and documents cost little beside its work, few enough that all
 	// workers get some.
@@ -47,17 +47,17 @@ const (
 	maxBudget = 8 * time.Minute
 )
 
-// Validate names all faults of the configuration.
-func (c Config) Validate() error {
+// Validate names all faults of the settings.
+func (s Settings) Validate() error {
 	var faults []error
-	if c.ShardUsers < 1 {
-		faults = append(faults, fmt.Errorf("RECOMPUTE_SHARD_USERS %d: want 1 or more", c.ShardUsers))
+	if s.ShardUsers < 1 {
+		faults = append(faults, fmt.Errorf("RECOMPUTE_SHARD_USERS %d: want 1 or more", s.ShardUsers))
 	}
-	if c.Budget < minBudget || c.Budget > maxBudget {
-		faults = append(faults, fmt.Errorf("RECOMPUTE_BUDGET %s: want %s to %s", c.Budget, minBudget, maxBudget))
+	if s.Budget < minBudget || s.Budget > maxBudget {
+		faults = append(faults, fmt.Errorf("RECOMPUTE_BUDGET %s: want %s to %s", s.Budget, minBudget, maxBudget))
 	}
-	if c.Attempts < 1 {
-		faults = append(faults, fmt.Errorf("RECOMPUTE_ATTEMPTS %d: want 1 or more", c.Attempts))
+	if s.Attempts < 1 {
+		faults = append(faults, fmt.Errorf("RECOMPUTE_ATTEMPTS %d: want 1 or more", s.Attempts))
 	}
 	return errors.Join(faults...)
 }
@@ -68,12 +68,12 @@ type Runner struct {
 	// Name is what the jobs are called in paths, names of tasks, errors and log
 	// lines: lower-case letters.
 	Name string
-	Config
-	Jobs  Jobs
-	Apps  Apps
-	Queue queue.Queue
-	Users Users
-	Work  Work
+	Settings
+	Jobs   Jobs
+	Config Config
+	Queue  queue.Queue
+	Users  Users
+	Work   Work
 	// StaleText describes what Verify counts, as in "3 StaleText after 2 more
 	// passes". Empty: rows are still not as they should be.
 	StaleText string

@@ -13,8 +13,8 @@ import (
 
 // Two configurations: tasks with enough time, and tasks that run out of time.
 var (
-	roomy = job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 8}
-	tight = job.Config{ShardUsers: 3, Budget: 2 * time.Second, Attempts: 8}
+	roomy = job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 8}
+	tight = job.Settings{ShardUsers: 3, Budget: 2 * time.Second, Attempts: 8}
 )
 
 // draft is a job for the first strategy.
@@ -23,13 +23,13 @@ func draft(inFlight int) job.Job {
 }
 
 // started returns a harness with a job.
-func started(t jobtest.T, users int, cfg job.Config) *jobtest.Harness {
+func started(t jobtest.T, users int, cfg job.Settings) *jobtest.Harness {
 	t.Helper()
 	return startedIn(t, 0, users, cfg)
 }
 
 // startedIn is started for a job that bounds its tasks in flight; 0: no bound.
-func startedIn(t jobtest.T, inFlight, users int, cfg job.Config) *jobtest.Harness {
+func startedIn(t jobtest.T, inFlight, users int, cfg job.Settings) *jobtest.Harness {
 	t.Helper()
 	w := jobtest.New(t, users, cfg)
 	if _, err := w.Runner.Start(t.Context(), draft(inFlight), 0); err != nil {
@@ -41,7 +41,7 @@ func startedIn(t jobtest.T, inFlight, users int, cfg job.Config) *jobtest.Harnes
 func TestJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		users, shards int
-		cfg           job.Config
+		cfg           job.Settings
 		steps         bool // some shard takes several tasks
 	}{
 		"no users":               {0, 1, roomy, false},
@@ -50,9 +50,9 @@ func TestJob(t *testing.T) {
 		"one more":               {4, 2, roomy, false},
 		"several shards":         {10, 4, roomy, false},
 		"little time":            {10, 4, tight, true},
-		"shards of a user each":  {5, 5, job.Config{ShardUsers: 1, Budget: time.Second, Attempts: 1}, true},
-		"less time than a user":  {5, 2, job.Config{ShardUsers: 3, Budget: 1, Attempts: 1}, true},
-		"all users in one shard": {20, 1, job.Config{ShardUsers: 5000, Budget: 3 * time.Second, Attempts: 1}, true},
+		"shards of a user each":  {5, 5, job.Settings{ShardUsers: 1, Budget: time.Second, Attempts: 1}, true},
+		"less time than a user":  {5, 2, job.Settings{ShardUsers: 3, Budget: 1, Attempts: 1}, true},
+		"all users in one shard": {20, 1, job.Settings{ShardUsers: 5000, Budget: 3 * time.Second, Attempts: 1}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := started(t, c.users, c.cfg)
@@ -197,7 +197,7 @@ func TestLateTasks(t *testing.T) {
 }
 
 func TestFailingShard(t *testing.T) {
-	w := started(t, 10, job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 3})
+	w := started(t, 10, job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 3})
 	w.Poisoned = "e" // in the second shard
 	for _, k := range w.Tasks {
 		if _, err := w.Deliver(t.Context(), k); err != nil {
@@ -233,7 +233,7 @@ func TestFailingShard(t *testing.T) {
 // A shard whose users crash every process that works on it fails too, although
 // no process stores an error.
 func TestShardThatCrashesItsProcess(t *testing.T) {
-	w := started(t, 3, job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 2})
+	w := started(t, 3, job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 2})
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestShardThatCrashesItsProcess(t *testing.T) {
 }
 
 func TestFailingPlan(t *testing.T) {
-	w := started(t, 3, job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 3})
+	w := started(t, 3, job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 3})
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {
 		if what == "scan" {
 			return jobtest.FailBefore
@@ -270,7 +270,7 @@ func TestFailingPlan(t *testing.T) {
 // The planning waits until the configuration has propagated.
 func TestPlanWaitsForPropagation(t *testing.T) {
 	w := jobtest.New(t, 3, roomy)
-	set, err := w.Apps.App(t.Context(), jobtest.App)
+	set, err := w.Config.App(t.Context(), jobtest.App)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestPlanWaitsForPropagation(t *testing.T) {
 // processed again, and count once.
 func TestSecondPass(t *testing.T) {
 	for relapses, want := range map[int]struct{ stale, pass int64 }{1: {0, 1}, 3: {0, 3}, 4: {1, 3}, 99: {1, 3}} {
-		for name, cfg := range map[string]job.Config{"roomy": roomy, "tight": tight} {
+		for name, cfg := range map[string]job.Settings{"roomy": roomy, "tight": tight} {
 			t.Run(fmt.Sprint(relapses, name), func(t *testing.T) {
 				w := started(t, 5, cfg)
 				w.Users["b"].Relapses = relapses
@@ -326,7 +326,7 @@ func TestSecondPass(t *testing.T) {
 
 // At most one checkpoint is stored in CheckpointEvery.
 func TestCheckpointsAreRare(t *testing.T) {
-	w := started(t, 20, job.Config{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
+	w := started(t, 20, job.Settings{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
 	w.Runner.CheckpointEvery, w.Runner.Clock = 5*time.Second, func() time.Time { return w.Now.Add(100 * 365 * 24 * time.Hour) } // a second passes with each user
 	writes := 0
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {

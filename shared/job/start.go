@@ -24,7 +24,7 @@ func NewID(prefix string, now time.Time) string {
 // propagated. For an unfinished job Start enqueues again what the job waits
 // for. It returns the job. Start is idempotent.
 func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, error) {
-	app, err := r.Apps.App(ctx, job.App)
+	app, err := r.Config.App(ctx, job.App)
 	if err != nil {
 		return Job{}, fmt.Errorf("start %s: %w", r.Name, err)
 	}

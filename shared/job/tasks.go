@@ -84,7 +84,7 @@ func (r *Runner) enqueue(ctx context.Context, path string, task any, delay time.
 // Resume enqueues again what the unfinished jobs of all apps wait for, for a
 // queue that has lost its tasks.
 func (r *Runner) Resume(ctx context.Context) error {
-	apps, err := r.Apps.Apps(ctx)
+	apps, err := r.Config.Apps(ctx)
 	if err != nil {
 		return fmt.Errorf("resume %s jobs: %w", r.Name, err)
 	}
@@ -109,7 +109,7 @@ func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 	case job.State.Ended():
 		return nil
 	case job.State == Planning:
-		app, err := r.Apps.App(ctx, job.App)
+		app, err := r.Config.App(ctx, job.App)
 		if err != nil {
 			return fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err)
 		}

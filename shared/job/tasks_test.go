@@ -10,10 +10,10 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	if err := (job.Config{ShardUsers: 1, Budget: time.Second, Attempts: 1}).Validate(); err != nil {
+	if err := (job.Settings{ShardUsers: 1, Budget: time.Second, Attempts: 1}).Validate(); err != nil {
 		t.Error(err)
 	}
-	err := job.Config{Budget: 9 * time.Minute}.Validate()
+	err := job.Settings{Budget: 9 * time.Minute}.Validate()
 	for _, variable := range []string{"RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("error %v does not name %s", err, variable)

@@ -64,7 +64,7 @@ func TestErrFailedIsNotRetried(t *testing.T) {
 // them.
 func TestFaults(t *testing.T) {
 	const users = 26
-	for name, cfg := range map[string]job.Config{
+	for name, cfg := range map[string]job.Settings{
 		"in one step":   {ShardUsers: users, Budget: time.Hour, Attempts: 1},
 		"in many steps": {ShardUsers: users, Budget: 3 * time.Second, Attempts: 1},
 	} {
@@ -91,7 +91,7 @@ func TestFaults(t *testing.T) {
 
 // A store can keep any text of a fault or an error.
 func TestFaultTextsAreStorable(t *testing.T) {
-	w := started(t, 6, job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 1})
+	w := started(t, 6, job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 1})
 	w.Users["b"].Fault = strings.Repeat("ä", 1000)
 	w.Users["c"].Fault = "the byte \xff"
 	w.Poisoned, w.Poison = "e", errors.New(strings.Repeat("ö", 1000)+"\xff")
@@ -170,7 +170,7 @@ func TestStartDelay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := jobtest.New(t, 3, roomy)
-			app, err := w.Apps.App(t.Context(), jobtest.App)
+			app, err := w.Config.App(t.Context(), jobtest.App)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,7 +37,7 @@ func TestExamples(t *testing.T) {
 		o := stack.Options{
 			Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: 90, ConfigTTL: 100 * time.Millisecond,
 			Now:       time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
-			Recompute: job.Config{ShardUsers: 1000, Budget: time.Minute, Attempts: 3},
+			Recompute: job.Settings{ShardUsers: 1000, Budget: time.Minute, Attempts: 3},
 		}
 		switch filepath.Base(path) {
 		case "1-shop", "3-waiting":

@@ -37,7 +37,7 @@ type moves struct {
 func (w *simulation) newMoves() {
 	w.names = map[string]bool{}
 	w.mover = migration.New(job.Runner{
-		Config: job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.NewMemory(), Apps: w.apps, Queue: w, Users: w.store,
+		Settings: job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.NewMemory(), Config: w.apps, Queue: w, Users: w.store,
 		CheckpointEvery: -1, Now: func() time.Time { return time.UnixMilli(w.clock.Load()) }, Log: slog.New(slog.DiscardHandler),
 	}, w.apps, w.store)
 	w.mover.SetPauses(0, 0)

@@ -155,8 +155,8 @@ func (m *migratingLog) begin(ctx context.Context) error {
 	m.queue = &tasks{}
 	m.migrator = migration.New(job.Runner{
 		// As many shards as run at a time.
-		Config: job.Config{ShardUsers: max(1, (m.d.users+migrationShards-1)/migrationShards), Budget: time.Minute, Attempts: 1},
-		Jobs:   job.NewMemory(), Apps: apps, Queue: m.queue, Users: m.c.store,
+		Settings: job.Settings{ShardUsers: max(1, (m.d.users+migrationShards-1)/migrationShards), Budget: time.Minute, Attempts: 1},
+		Jobs:     job.NewMemory(), Config: apps, Queue: m.queue, Users: m.c.store,
 		Now: func() time.Time { return instant }, Log: slog.New(slog.DiscardHandler),
 	}, apps, m.c.store)
 	_, err := m.migrator.Start(ctx, appID, schema.Wide)

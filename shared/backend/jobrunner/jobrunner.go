@@ -10,14 +10,14 @@ import (
 )
 
 // Open returns a runner of the jobs in a collection of Firestore.
-func Open(b backend.Base, q queue.Queue, c job.Config, collection job.Collection) job.Runner {
+func Open(b backend.Base, q queue.Queue, c job.Settings, collection job.Collection) job.Runner {
 	return New(b, q, c, jobdb.New(b.Firestore, collection))
 }
 
 // New returns a runner of jobs. The kind of job adds its name and its work.
-func New(b backend.Base, q queue.Queue, c job.Config, jobs job.Jobs) job.Runner {
+func New(b backend.Base, q queue.Queue, c job.Settings, jobs job.Jobs) job.Runner {
 	return job.Runner{
-		Config: c, Jobs: jobs, Apps: b.Config, Queue: q, Users: b.Store,
+		Settings: c, Jobs: jobs, Config: b.Config, Queue: q, Users: b.Store,
 		Propagation: b.Propagation, Now: b.Now, Log: b.Log,
 	}
 }

@@ -30,7 +30,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		Recompute:  recompute.New(runner(recompute.Collection), profiles),
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
 		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
-			Store: b.Store, Catalog: catalog, Bus: publish, Apps: b.Config, Now: b.Now, Log: b.Log,
+			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Now: b.Now, Log: b.Log,
 		}),
 	}, nil
 }

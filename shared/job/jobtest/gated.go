@@ -23,15 +23,15 @@ func (w gatedUsers) ScanUserKeys(ctx context.Context, id, from, to string, fn fu
 	return w.Call(ctx, "scan", func() error { return nil })
 }
 
-type gatedApps struct{ *Harness }
+type gatedConfig struct{ *Harness }
 
-func (w gatedApps) App(ctx context.Context, id string) (a config.App, err error) {
-	err = w.Call(ctx, "app", func() (err error) { a, err = w.Harness.Apps.App(ctx, id); return err })
+func (w gatedConfig) App(ctx context.Context, id string) (a config.App, err error) {
+	err = w.Call(ctx, "app", func() (err error) { a, err = w.Harness.Config.App(ctx, id); return err })
 	return a, err
 }
 
-func (w gatedApps) Apps(ctx context.Context) (ids []string, err error) {
-	err = w.Call(ctx, "apps", func() (err error) { ids, err = w.Harness.Apps.Apps(ctx); return err })
+func (w gatedConfig) Apps(ctx context.Context) (ids []string, err error) {
+	err = w.Call(ctx, "apps", func() (err error) { ids, err = w.Harness.Config.Apps(ctx); return err })
 	return ids, err
 }
 

@@ -37,7 +37,7 @@ type Harness struct {
 	T      T
 	Runner *job.Runner
 	Jobs   job.Jobs // without the gate
-	Apps   config.Store
+	Config config.Store
 	Now    time.Time
 	Clock  func() time.Time
 	Gate   func(ctx context.Context, what string) Fault
@@ -124,9 +124,9 @@ func Alive(ctx context.Context) Fault {
 // New makes a harness with users named a, b, c ... of whom every fourth is not
 // known. Its strategy has version 1 and has propagated. Its runner gives users
 // the version of Params.
-func New(t T, users int, cfg job.Config) *Harness {
+func New(t T, users int, cfg job.Settings) *Harness {
 	w := &Harness{
-		T: t, Jobs: job.NewMemory(), Apps: config.NewMemory(), Now: Noon,
+		T: t, Jobs: job.NewMemory(), Config: config.NewMemory(), Now: Noon,
 		Users: map[string]*User{}, names: map[string]bool{}, Poison: errors.New("the user is poisoned"),
 		Clock:   func() time.Time { return time.Now().Add(time.Hour) },
 		Version: func(j job.Job) int64 { return job.ParamsOf[Params](j).Version },
@@ -134,7 +134,7 @@ func New(t T, users int, cfg job.Config) *Harness {
 	for i := range users {
 		w.Users[string(rune('a'+i))] = &User{Known: i%4 != 3, Events: int64(1000 + i)}
 	}
-	if err := w.Apps.CreateApp(t.Context(), config.App{ID: App, RetentionDays: 90}); err != nil {
+	if err := w.Config.CreateApp(t.Context(), config.App{ID: App, RetentionDays: 90}); err != nil {
 		t.Fatal(err)
 	}
 	w.SetStrategy(1)
@@ -145,9 +145,9 @@ func New(t T, users int, cfg job.Config) *Harness {
 }
 
 // Parts returns a runner of the harness without name and work.
-func (h *Harness) Parts(cfg job.Config) job.Runner {
+func (h *Harness) Parts(cfg job.Settings) job.Runner {
 	return job.Runner{
-		Config: cfg, Jobs: gatedJobs{h, h.Jobs}, Apps: gatedApps{h}, Queue: gatedQueue{h}, Users: gatedUsers{h},
+		Settings: cfg, Jobs: gatedJobs{h, h.Jobs}, Config: gatedConfig{h}, Queue: gatedQueue{h}, Users: gatedUsers{h},
 		Propagation: 10 * time.Second, Now: func() time.Time { return h.Now }, Log: slog.New(slog.DiscardHandler),
 		CheckpointEvery: -1, Clock: func() time.Time { return h.Clock() },
 	}
@@ -156,7 +156,7 @@ func (h *Harness) Parts(cfg job.Config) job.Runner {
 // SetStrategy sets a strategy, a different one for each score.
 func (h *Harness) SetStrategy(score int) {
 	h.T.Helper()
-	if _, _, err := h.Apps.SetStrategy(h.T.Context(), App, strategy.Strategy{
+	if _, _, err := h.Config.SetStrategy(h.T.Context(), App, strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: score}},
 	}); err != nil {
 		h.T.Fatal(err)

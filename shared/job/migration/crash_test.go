@@ -56,7 +56,7 @@ func TestCrashes(t *testing.T) {
 	g := &gate{}
 	s, client := storetest.NewDeployed(t, g.dial()...)
 	run := func(t *testing.T, script []string, f *faulty) {
-		w := newHarnessOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 2, Budget: usual.Budget, Attempts: 3})
+		w := newHarnessOn(t, s, client, g, schema.Narrow, job.Settings{ShardUsers: 2, Budget: usual.Budget, Attempts: 3})
 		w.clear(t)
 		w.apply(history(t, users[:3], 2)...)
 		w.Gate = f.gate

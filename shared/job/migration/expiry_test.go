@@ -22,7 +22,7 @@ func (w *harness) expire(after time.Duration) {
 	w.Harness.Jobs = job.NewMemory()
 	parts := w.Parts(usual)
 	parts.Users, parts.Now = w.store, w.clock.read
-	w.migrator = migration.New(parts, gatedApps{w.Apps, w}, w.store)
+	w.migrator = migration.New(parts, gatedConfig{w.Config, w}, w.store)
 	w.migrator.SetPauses(0, 0)
 	w.Runner = w.migrator.Runner
 }
@@ -32,7 +32,7 @@ func (w *harness) expire(after time.Duration) {
 func aged(t *testing.T, steps ...string) *harness {
 	t.Helper()
 	w := newHarness(t, schema.Narrow, usual)
-	if err := w.Apps.SetRetention(t.Context(), jobtest.App, 0); err != nil {
+	if err := w.Config.SetRetention(t.Context(), jobtest.App, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.apply(history(t, users[:4], 2)...)

@@ -146,18 +146,18 @@ func (m mute) RecvMsg(msg any) error {
 	return errFault
 }
 
-// gatedApps is the configuration behind the gate.
-type gatedApps struct {
+// gatedConfig is the configuration behind the gate.
+type gatedConfig struct {
 	config.Store
 	w *harness
 }
 
-func (g gatedApps) App(ctx context.Context, id string) (a config.App, err error) {
+func (g gatedConfig) App(ctx context.Context, id string) (a config.App, err error) {
 	err = g.w.Call(ctx, "app", func() (err error) { a, err = g.Store.App(ctx, id); return err })
 	return a, err
 }
 
-func (g gatedApps) UpdateLog(ctx context.Context, id string, change func(*config.App) error) (a config.App, err error) {
+func (g gatedConfig) UpdateLog(ctx context.Context, id string, change func(*config.App) error) (a config.App, err error) {
 	err = g.w.Call(ctx, "update log", func() (err error) { a, err = g.Store.UpdateLog(ctx, id, change); return err })
 	return a, err
 }

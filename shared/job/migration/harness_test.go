@@ -42,27 +42,27 @@ type harness struct {
 }
 
 // usual gives every app here several shards, and their tasks enough time.
-var usual = job.Config{ShardUsers: 3, Budget: time.Minute, Attempts: 3}
+var usual = job.Settings{ShardUsers: 3, Budget: time.Minute, Attempts: 3}
 
 // newHarness makes a harness whose log is in one schema.
-func newHarness(t *testing.T, lies schema.Name, cfg job.Config) *harness {
+func newHarness(t *testing.T, lies schema.Name, cfg job.Settings) *harness {
 	t.Helper()
 	g := &gate{}
 	s, client := storetest.NewWithClient(t, g.dial()...)
 	return newHarnessOn(t, s, client, g, lies, cfg)
 }
 
-func newHarnessOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate, lies schema.Name, cfg job.Config) *harness {
+func newHarnessOn(t *testing.T, s *store.Store, client *bigtable.Client, g *gate, lies schema.Name, cfg job.Settings) *harness {
 	t.Helper()
 	inner := jobtest.New(t, 0, cfg)
 	w := &harness{Harness: inner, t: t, store: s, client: client, events: map[string]store.LogEvent{}, clock: &clock{now: jobtest.Noon}, gate: g}
 	g.set(w)
 	parts := inner.Parts(cfg)
 	parts.Users, parts.Now = s, w.clock.read
-	w.migrator = migration.New(parts, gatedApps{w.Apps, w}, s)
+	w.migrator = migration.New(parts, gatedConfig{w.Config, w}, s)
 	w.migrator.SetPauses(0, 0)
 	inner.Runner = w.migrator.Runner
-	w.engine = profile.New(s, w.Apps, config.NewCached(w.Apps, 0), w.clock.read, slog.New(slog.DiscardHandler))
+	w.engine = profile.New(s, w.Config, config.NewCached(w.Config, 0), w.clock.read, slog.New(slog.DiscardHandler))
 	w.setLog(func(l *schema.Layout) { *l = schema.Of(lies) })
 	return w
 }
@@ -113,7 +113,7 @@ func (w *harness) hurried(look time.Duration) {
 
 func (w *harness) app() config.App {
 	w.t.Helper()
-	app, err := w.Apps.App(w.t.Context(), jobtest.App)
+	app, err := w.Config.App(w.t.Context(), jobtest.App)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (w *harness) app() config.App {
 // setLog changes the layout of the log without a migration.
 func (w *harness) setLog(change func(*schema.Layout)) {
 	w.t.Helper()
-	if _, err := w.Apps.UpdateLog(w.t.Context(), jobtest.App, func(a *config.App) error { change(&a.Log); return nil }); err != nil {
+	if _, err := w.Config.UpdateLog(w.t.Context(), jobtest.App, func(a *config.App) error { change(&a.Log); return nil }); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -30,7 +30,7 @@ func TestJourney(t *testing.T) {
 	for _, lies := range schema.Names {
 		t.Run("from "+string(lies), func(t *testing.T) {
 			w, r := newHarness(t, lies, usual), rand.New(rand.NewPCG(1, 2))
-			if _, _, err := w.Apps.SetStrategy(t.Context(), jobtest.App, scoring); err != nil {
+			if _, _, err := w.Config.SetStrategy(t.Context(), jobtest.App, scoring); err != nil {
 				t.Fatal(err)
 			}
 			more := func(each int) {
@@ -127,7 +127,7 @@ func (w *harness) wantExact(t *testing.T, when string) {
 			t.Fatalf("after %s, profile of %s: %v", when, user, err)
 		}
 	}
-	report, err := audit.New(w.store, w.engine, w.Apps).Run(t.Context(), app, all)
+	report, err := audit.New(w.store, w.engine, w.Config).Run(t.Context(), app, all)
 	if err != nil || report.Differing > 0 || report.Compared != len(all) {
 		t.Fatalf("after %s the audit tells %+v, error %v", when, report, err)
 	}

@@ -165,7 +165,7 @@ func TestEventBeingWritten(t *testing.T) {
 		t.Run("in "+string(first), func(t *testing.T) {
 			passed := int64(0)
 			for at, came := int64(1), true; came; at++ {
-				w := newHarnessOn(t, s, client, g, schema.Narrow, job.Config{ShardUsers: 100, Budget: usual.Budget, Attempts: 3})
+				w := newHarnessOn(t, s, client, g, schema.Narrow, job.Settings{ShardUsers: 100, Budget: usual.Budget, Attempts: 3})
 				w.clear(t)
 				w.migrator.SetPauses(0, 0, 0)
 				w.apply(history(t, users[:3], 2)...)

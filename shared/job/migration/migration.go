@@ -62,18 +62,18 @@ func outOfOrder(format string, args ...any) error { return &OutOfOrder{fmt.Sprin
 // Migrator takes the steps of migrations. It is safe for concurrent use.
 type Migrator struct {
 	*job.Runner
-	apps config.Store
-	logs *store.Store
-	work *work
+	config config.Store
+	logs   *store.Store
+	work   *work
 }
 
-// New makes a Migrator. apps is the configuration itself, not a cache of it.
+// New makes a Migrator. c is the configuration itself, not a cache of it.
 // New sets the name and the work of the runner.
-func New(r job.Runner, apps config.Store, s *store.Store) *Migrator {
+func New(r job.Runner, c config.Store, s *store.Store) *Migrator {
 	r.Name, r.StaleText = "move", "rows differ"
-	w := &work{store: s, jobs: r.Jobs, apps: r.Apps, now: r.Now, pauses: pauses}
+	w := &work{store: s, jobs: r.Jobs, config: r.Config, now: r.Now, pauses: pauses}
 	r.Work = w
-	return &Migrator{job.New(r), apps, s, w}
+	return &Migrator{job.New(r), c, s, w}
 }
 
 // SetPauses sets how long a verification waits before each further look at rows
@@ -133,7 +133,7 @@ func (m *Migrator) Status(ctx context.Context, appID string) (Status, error) {
 
 // read returns the app, past any cache, and its status.
 func (m *Migrator) read(ctx context.Context, appID string) (config.App, Status, error) {
-	app, err := m.apps.App(ctx, appID)
+	app, err := m.config.App(ctx, appID)
 	if err != nil {
 		return app, Status{}, fmt.Errorf("read the migration of %s: %w", appID, err)
 	}
@@ -262,7 +262,7 @@ func (s Status) next() []string {
 func (m *Migrator) step(ctx context.Context, was config.App, to func(*config.App)) (Status, error) {
 	want := was
 	to(&want)
-	app, err := m.apps.UpdateLog(ctx, was.ID, func(a *config.App) error {
+	app, err := m.config.UpdateLog(ctx, was.ID, func(a *config.App) error {
 		if a.Migration == want.Migration && a.Log.Equal(want.Log) {
 			return nil // done before, and the response was lost
 		}

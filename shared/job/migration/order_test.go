@@ -295,7 +295,7 @@ func TestLostConfigurationResponses(t *testing.T) {
 	w.apply(history(t, users[:2], 2)...)
 	parts := w.Parts(usual)
 	parts.Users, parts.Now = w.store, func() time.Time { return w.clock.read().Add(7).In(time.FixedZone("CET", 3600)) }
-	w.migrator = migration.New(parts, forgetful{w.Apps}, w.store)
+	w.migrator = migration.New(parts, forgetful{w.Config}, w.store)
 	w.Runner = w.migrator.Runner
 	w.moves(schema.Wide)
 	w.wantRows(schema.Wide, 0)

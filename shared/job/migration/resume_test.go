@@ -27,7 +27,7 @@ const (
 // little more than it processes.
 func TestHugeUser(t *testing.T) {
 	t.Parallel()
-	w := newHarness(t, schema.Wide, job.Config{ShardUsers: 1, Budget: time.Second, Attempts: 3})
+	w := newHarness(t, schema.Wide, job.Settings{ShardUsers: 1, Budget: time.Second, Attempts: 3})
 	w.apply(history(t, []string{"b", "d"}, 3)...)
 	w.apply(slices.Collect(minutely(t, "c", huge))...)
 	w.hurried(2 * time.Second)
@@ -178,7 +178,7 @@ func TestRateIsKept(t *testing.T) {
 // In every step that has a job, few of many shards have tasks at a time.
 func TestMaxInFlight(t *testing.T) {
 	t.Parallel()
-	w := newHarness(t, schema.Narrow, job.Config{ShardUsers: 1, Budget: time.Minute, Attempts: 3})
+	w := newHarness(t, schema.Narrow, job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 3})
 	w.apply(history(t, users, 2)...)
 	most := 0
 	var serial sync.Mutex // requests to Bigtable are concurrent

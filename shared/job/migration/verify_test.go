@@ -297,7 +297,7 @@ func TestDeletedEventsAreNoDifference(t *testing.T) {
 // Of a shard with many users some are sampled, and every row is compared.
 func TestSample(t *testing.T) {
 	t.Parallel()
-	w := newHarness(t, schema.Wide, job.Config{ShardUsers: 1000, Budget: time.Minute, Attempts: 3})
+	w := newHarness(t, schema.Wide, job.Settings{ShardUsers: 1000, Budget: time.Minute, Attempts: 3})
 	var many []string
 	for i := range 60 {
 		many = append(many, fmt.Sprintf("u%02d", i))

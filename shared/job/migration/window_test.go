@@ -20,7 +20,7 @@ func TestWindow(t *testing.T) {
 		for _, days := range []int{0, 1} {
 			t.Run(fmt.Sprintf("%d days from %s", days, lies), func(t *testing.T) {
 				w := newHarness(t, lies, usual)
-				if err := w.Apps.SetRetention(t.Context(), jobtest.App, days); err != nil {
+				if err := w.Config.SetRetention(t.Context(), jobtest.App, days); err != nil {
 					t.Fatal(err)
 				}
 				since := int64(0)
@@ -62,7 +62,7 @@ func TestRetentionRaised(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
 	retain := func(days int) {
-		if err := w.Apps.SetRetention(t.Context(), jobtest.App, days); err != nil {
+		if err := w.Config.SetRetention(t.Context(), jobtest.App, days); err != nil {
 			t.Fatal(err)
 		}
 	}

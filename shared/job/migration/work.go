@@ -15,10 +15,10 @@ import (
 
 // work is what the jobs of migrations do to the rows of a shard.
 type work struct {
-	store *store.Store
-	jobs  job.Jobs
-	apps  job.Apps
-	now   func() time.Time
+	store  *store.Store
+	jobs   job.Jobs
+	config job.Config
+	now    func() time.Time
 	// pauses come before each further look at rows that differ.
 	pauses []time.Duration
 }
@@ -110,7 +110,7 @@ func (p *pass) reached(next string, counts job.Counts) error {
 // is about to change. A pass calls it before each request that is not right in
 // every phase.
 func (p *pass) checkCurrent(ctx context.Context) error {
-	app, err := p.apps.App(ctx, p.app.ID)
+	app, err := p.config.App(ctx, p.app.ID)
 	if err != nil {
 		return fmt.Errorf("read the migration of %s: %w", p.app.ID, err)
 	}

@@ -23,11 +23,11 @@ type harness struct {
 
 // Two configurations: tasks with enough time, and tasks that run out of time.
 var (
-	roomy = job.Config{ShardUsers: 3, Budget: time.Hour, Attempts: 8}
-	tight = job.Config{ShardUsers: 3, Budget: 2 * time.Second, Attempts: 8}
+	roomy = job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 8}
+	tight = job.Settings{ShardUsers: 3, Budget: 2 * time.Second, Attempts: 8}
 )
 
-func newHarness(t jobtest.T, users int, cfg job.Config) *harness {
+func newHarness(t jobtest.T, users int, cfg job.Settings) *harness {
 	w := &harness{Harness: jobtest.New(t, users, cfg)}
 	w.runner = recompute.New(w.Parts(cfg), gatedEngine{w})
 	w.Runner = w.runner.Runner
@@ -36,7 +36,7 @@ func newHarness(t jobtest.T, users int, cfg job.Config) *harness {
 }
 
 // started returns a harness with a job for its strategy.
-func started(t jobtest.T, users int, cfg job.Config) *harness {
+func started(t jobtest.T, users int, cfg job.Settings) *harness {
 	t.Helper()
 	w := newHarness(t, users, cfg)
 	if _, err := w.runner.StartStrategy(t.Context(), jobtest.App); err != nil {
@@ -79,7 +79,7 @@ func (w gatedEngine) Verify(ctx context.Context, a config.App, part store.Range)
 // reports. A user whose profile an old process overwrites is computed again.
 func TestRecompute(t *testing.T) {
 	for relapses, stale := range map[int]int64{0: 0, 1: 0, 3: 0, 4: 1} {
-		for name, cfg := range map[string]job.Config{"roomy": roomy, "tight": tight} {
+		for name, cfg := range map[string]job.Settings{"roomy": roomy, "tight": tight} {
 			t.Run(fmt.Sprint(relapses, name), func(t *testing.T) {
 				w := started(t, 10, cfg)
 				for _, k := range w.Tasks {

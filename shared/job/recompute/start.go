@@ -82,7 +82,7 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 // planning. If the process dies in between, starting the same job again
 // completes the start.
 func (r *Runner) start(ctx context.Context, appID string, delay time.Duration, draft func(config.App) (id string, p Params)) (job.Job, error) {
-	app, err := r.Apps.App(ctx, appID)
+	app, err := r.Config.App(ctx, appID)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start recompute: %w", err)
 	}

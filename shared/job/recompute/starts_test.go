@@ -169,7 +169,7 @@ func TestOnlyStale(t *testing.T) {
 func TestNightly(t *testing.T) {
 	w := newHarness(t, 3, roomy)
 	for _, id := range []string{"zoo", "bar", "cafe"} {
-		if err := w.Apps.CreateApp(t.Context(), config.App{ID: id}); err != nil {
+		if err := w.Config.CreateApp(t.Context(), config.App{ID: id}); err != nil {
 			t.Fatal(err)
 		}
 	}

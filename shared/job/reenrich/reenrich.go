@@ -82,7 +82,7 @@ func New(r job.Runner, work Work) *Runner {
 // returns that job, of whatever kind it is, and resumes it if its tasks were
 // lost.
 func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.Job, error) {
-	app, err := r.Apps.App(ctx, appID)
+	app, err := r.Config.App(ctx, appID)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start reenrich: %w", err)
 	}

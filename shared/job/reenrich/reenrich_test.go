@@ -51,9 +51,9 @@ func newHarness(t *testing.T) *harness {
 	if err := w.apps.CreateApp(t.Context(), config.App{ID: app, RetentionDays: 30}); err != nil {
 		t.Fatal(err)
 	}
-	w.work = reenrich.Work{Store: w.store, Catalog: w, Bus: w, Apps: w.apps, Now: w.now, Log: slog.New(slog.DiscardHandler)}
+	w.work = reenrich.Work{Store: w.store, Catalog: w, Bus: w, Config: w.apps, Now: w.now, Log: slog.New(slog.DiscardHandler)}
 	w.runner = reenrich.New(job.Runner{
-		Config: job.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.NewMemory(), Apps: w.apps, Queue: w, Users: w.store,
+		Settings: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.NewMemory(), Config: w.apps, Queue: w, Users: w.store,
 		Now: w.now, Log: slog.New(slog.DiscardHandler), CheckpointEvery: -1,
 	}, w.work)
 	return w

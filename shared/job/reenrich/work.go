@@ -45,7 +45,7 @@ type Work struct {
 	// was resolved once is not resolved again.
 	Catalog Resolver
 	Bus     Publisher
-	Apps    job.Apps
+	Config  job.Config
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -149,7 +149,7 @@ func (s *pass) row(ctx context.Context, e store.Entry) error {
 // read: the rows of a schema that is no longer read are removed some time
 // later, so that a scan of it misses events.
 func (s *pass) checkSchema(ctx context.Context) error {
-	now, err := s.Apps.App(ctx, s.app.ID)
+	now, err := s.Config.App(ctx, s.app.ID)
 	if err == nil && now.Log.Generation != s.app.Log.Generation {
 		err = profile.ErrSchemaChanged
 	}

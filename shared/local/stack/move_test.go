@@ -80,7 +80,7 @@ func newLoad(t *testing.T, processes int) *load {
 	for range processes {
 		s := start(t, stack.Options{
 			RetentionDays: 90, Layout: schema.Of(schema.Narrow), ConfigTTL: movesTTL,
-			Recompute: job.Config{ShardUsers: 4, Budget: time.Second, Attempts: 8},
+			Recompute: job.Settings{ShardUsers: 4, Budget: time.Second, Attempts: 8},
 		})
 		s.Backends.Migrations.SetPauses(0, 50*time.Millisecond, 200*time.Millisecond, time.Second)
 		l.stacks = append(l.stacks, s)

@@ -38,7 +38,7 @@ func TestRecomputeScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/recomputes", func(t *testing.T, path string) {
 		noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 		o := stack.Options{Now: noon, RetentionDays: 90, ConfigTTL: time.Millisecond,
-			Recompute: job.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3}}
+			Recompute: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}}
 		if filepath.Base(path) == "waiting" {
 			o.ConfigTTL = time.Hour
 		}
@@ -117,7 +117,7 @@ func stableJob(answer string) string {
 func TestRecomputeOutlivesItsProcess(t *testing.T) {
 	t.Setenv("BIGTABLE_EMULATOR_HOST", gcloudtest.Bigtable(t))
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
-	o := stack.Options{ConfigTTL: time.Millisecond, Recompute: job.Config{ShardUsers: 3, Budget: time.Second, Attempts: 8}}
+	o := stack.Options{ConfigTTL: time.Millisecond, Recompute: job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 8}}
 	const users = 20
 	s := start(t, o)
 	var events []string
@@ -164,7 +164,7 @@ func (brokenEngine) Recompute(context.Context, config.App, store.Range, profile.
 
 // A shard that fails as often as it may fails its job, which tells why.
 func TestShardThatFailsThroughTheQueue(t *testing.T) {
-	s := start(t, stack.Options{ConfigTTL: time.Millisecond, Recompute: job.Config{ShardUsers: 10, Budget: time.Minute, Attempts: 2}})
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond, Recompute: job.Settings{ShardUsers: 10, Budget: time.Minute, Attempts: 2}})
 	s.Backends.Recompute.Work = recompute.Work{Engine: brokenEngine{}}
 	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
 	idle(t, s)

@@ -258,7 +258,7 @@ func TestACatalogThatComesLate(t *testing.T) {
 }
 
 func catalogThatComesLate(t *testing.T, layout schema.Name) {
-	s := start(t, stack.Options{ConfigTTL: time.Millisecond, Layout: schema.Of(layout), Recompute: job.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3}})
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond, Layout: schema.Of(layout), Recompute: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}})
 	sent := record(s, s.Backends.Bus)
 	ok(t, s, "/1/strategies/personalization", lateStrategy)
 	wave := func(n int) {

@@ -39,7 +39,7 @@ func TestSchemaScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/schemas", func(t *testing.T, path string) {
 		o := stack.Options{
 			Now: noon, RetentionDays: 90, Layout: schema.Of(schema.Narrow),
-			ConfigTTL: time.Millisecond, Recompute: job.Config{ShardUsers: 2, Budget: time.Minute, Attempts: 3},
+			ConfigTTL: time.Millisecond, Recompute: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3},
 		}
 		if filepath.Base(path) == "waiting" {
 			o.ConfigTTL = time.Hour

@@ -70,7 +70,7 @@ type Options struct {
 	// again; twice that long a recompute waits before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
 	// Recompute says how work over all users is cut up. Zero: as the environment does.
-	Recompute job.Config
+	Recompute job.Settings
 	// Log takes what functions log. Nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -101,7 +101,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Recompute == (job.Config{}) {
+	if o.Recompute == (job.Settings{}) {
 		if err := env.Parse(&o.Recompute); err != nil {
 			return err
 		}
