@@ -1,13 +1,15 @@
-// Package apply turns a delivered message into rows of the log and true profiles.
+// Package apply writes the events of a delivered message to the log and
+// refreshes the profiles of their users.
 //
-// A message holds accepted events, or events of the log whose objects the catalog
-// has learned of since. Pub/Sub delivers it until it is acknowledged: more than
-// once, in any order, to several instances at a time. Applying it again changes
-// nothing. A message that can never be applied, or that has failed MaxAttempts
-// times, goes to the dead-letter topic with the reason.
+// A message holds accepted events, or logged events with the filters of objects
+// that were unknown when the events were logged. Pub/Sub delivers a message
+// until it is acknowledged. It may deliver it more than once, in any order, to
+// several instances at a time. Applying it again changes nothing. A message
+// that can never be applied, or that has failed MaxAttempts times, is buried:
+// it goes to the dead-letter topic with the reason.
 //
-// The package keeps no data and knows no HTTP. Rows and profiles lie in the tables
-// of package store.
+// The package keeps no data and uses no HTTP. Package store holds the tables of
+// rows and profiles.
 package apply
 
 import (
@@ -22,29 +24,29 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// MaxAttempts is how many deliveries a message gets before it is buried with the
-// reason of its last failure. With waits of up to a minute between them, messages
-// survive a backend that fails for a quarter of an hour. The subscription has a
-// dead-letter policy of its own, which knows no reasons: it must allow more.
+// MaxAttempts is how many deliveries a message gets before it is buried with
+// the reason of its last failure. With waits of up to a minute between
+// deliveries, a backend may fail for a quarter of an hour. The dead-letter
+// policy of the subscription knows no reasons, so it must allow more attempts.
 const MaxAttempts = 20
 
-// Configuration reads an app. It may be some seconds old.
+// Configuration reads an app. The result may be some seconds old.
 type Configuration interface {
 	App(ctx context.Context, appID string) (config.App, error)
 }
 
-// Catalog says which filters the objects of events have.
+// Catalog looks up the filters of the objects of events.
 type Catalog interface {
 	Resolve(ctx context.Context, appID string, events []event.Event) (bus.Objects, error)
 }
 
-// Bus takes messages: to be delivered again, or to be buried.
+// Bus publishes messages again, and buries them.
 type Bus interface {
 	Publish(ctx context.Context, m bus.Message) error
 	Bury(ctx context.Context, p bus.Push, reason string) error
 }
 
-// Profiles writes the log and keeps profiles true to it.
+// Profiles writes the log and keeps profiles consistent with it.
 type Profiles interface {
 	Apply(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error)
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
@@ -60,21 +62,21 @@ type Applier struct {
 	Profiles Profiles
 }
 
-// Fate is what became of a delivered message.
+// Fate is the outcome of a delivery.
 type Fate string
 
-// The fates of a message. All but Retried acknowledge it.
+// The outcomes of a delivery. All but Retried acknowledge the message.
 const (
-	Applied  Fate = "applied"  // its events count in every read that begins now
+	Applied  Fate = "applied"  // the events count in every read that begins now
 	Resolved Fate = "resolved" // published again with the filters of its objects
 	Retried  Fate = "retried"  // it must be delivered again
-	Dead     Fate = "dead"     // buried: Reason says why
+	Dead     Fate = "dead"     // buried; Reason says why
 )
 
-// Result is what became of a delivered message and its events.
+// Result is the outcome of a delivery for the message and its events.
 type Result struct {
 	Fate Fate
-	// Reason is why a dead message could not be applied.
+	// Reason says why a dead message could not be applied.
 	Reason error
 
 	// The rest is set for applied messages.
@@ -82,21 +84,23 @@ type Result struct {
 	App        string
 	Kind       bus.Kind
 	ReceivedAt int64 // ms: when the message's request was received
-	// Events counts events that are in the log and count, Deleted those whose user
-	// was deleted after they happened, and Superseded those that were left out
-	// because the log knows more of them, or knows them no more.
+	// Events counts the events that are in the log and count. Deleted counts
+	// events whose user was deleted after they happened. Superseded counts
+	// events that were not written because their row in the log knows more of
+	// their objects, or is gone.
 	Events, Deleted, Superseded int
-	// WithUnknownObjects counts accepted events that were written while the catalog
-	// did not know all of their objects.
+	// WithUnknownObjects counts accepted events with objects that the catalog
+	// did not know.
 	WithUnknownObjects int
 }
 
-// permanent marks a fault that no retry can cure.
+// permanent marks an error that every retry would give again.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// halfway marks a fault after which events may be in the log and in no profile.
+// halfway marks an error after which events may be in the log and in no
+// profile.
 type halfway struct {
 	error
 	app    config.App
@@ -105,8 +109,7 @@ type halfway struct {
 
 func (h halfway) Unwrap() error { return h.error }
 
-// Deliver applies a message as Pub/Sub delivers it. An error means that it must be
-// delivered again.
+// Deliver applies a message. An error means that Pub/Sub must deliver it again.
 func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 	result, err := a.apply(ctx, p.Message.Data)
 	if err == nil {
@@ -122,8 +125,9 @@ func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 	return Result{Fate: Dead, Reason: err}, nil
 }
 
-// bury gives a message up. If its events may be in the log, it first marks the
-// profiles of their users to be computed, so that reads agree with the log.
+// bury moves a message to the dead-letter topic. If its events may be in the
+// log, it first marks the profiles of their users, so that reads compute them
+// from the log.
 func (a *Applier) bury(ctx context.Context, p bus.Push, cause error) error {
 	var half halfway
 	if errors.As(cause, &half) {
@@ -176,8 +180,8 @@ func (a *Applier) app(ctx context.Context, appID string) (config.App, error) {
 	return app, nil
 }
 
-// resolve publishes a message again with its objects resolved, so that every later
-// delivery of it carries the same filters.
+// resolve publishes a message again with the filters of its objects, so that
+// every later delivery writes the same rows.
 func (a *Applier) resolve(ctx context.Context, m bus.Message, events []event.Event) (Result, error) {
 	var err error
 	if m.Objects, err = a.Catalog.Resolve(ctx, m.App, events); err != nil {

@@ -87,8 +87,7 @@ func TestUnresolvedMessageWaits(t *testing.T) {
 	}
 }
 
-// TestMessagesThatNeverApply delivers messages that no retry can cure: they are
-// buried at once.
+// Messages that can never be applied are buried at the first attempt.
 func TestMessagesThatNeverApply(t *testing.T) {
 	h := newHarness(t)
 	elsewhere, empty, newer := seen(one), seen(one), h.again(one)
@@ -133,8 +132,8 @@ func TestFailuresAreRetriedThenBuried(t *testing.T) {
 	}
 }
 
-// TestBuriedEventsMayBeInTheLog gives up a message after its rows were written:
-// the profiles must agree with the log.
+// TestBuriedEventsMayBeInTheLog buries a message after its rows were written.
+// The profiles must agree with the log.
 func TestBuriedEventsMayBeInTheLog(t *testing.T) {
 	for name, m := range map[string]func(h *harness) bus.Message{
 		"accepted":   func(*harness) bus.Message { return seen(both) },
@@ -206,9 +205,9 @@ func TestRowThatKnowsMoreStays(t *testing.T) {
 	}
 }
 
-// TestSchemaChangesWhileRowsAreSought moves reads to a schema that a lookup did
-// not see: what it did not find may be there.
-func TestSchemaChangesWhileRowsAreSought(t *testing.T) {
+// TestSchemaChangeDuringLookup moves reads to a schema that a lookup did not
+// read. Rows that the lookup did not find may be there.
+func TestSchemaChangeDuringLookup(t *testing.T) {
 	h := newHarness(t)
 	h.deliver(seen(none))
 	h.Config = stale{h.apps, h}

@@ -67,8 +67,8 @@ func (h *harness) check(err error) {
 	}
 }
 
-// seen is a message of one event of user that names two objects. objects is what
-// the catalog knew of them.
+// seen is a message of one event of user that names two objects. objects are
+// the objects that the catalog knew.
 func seen(objects bus.Objects) bus.Message {
 	return bus.Message{
 		App: appID, ReceivedAt: received.UnixMilli(), Request: 7, Resolved: true, Objects: objects,
@@ -113,7 +113,8 @@ func (h *harness) push(m bus.Message, attempt int) bus.Push {
 	return p
 }
 
-// deliver has a message applied at its first attempt, without an error.
+// deliver delivers a message for the first time, and fails the test on an
+// error.
 func (h *harness) deliver(m bus.Message) apply.Result {
 	h.t.Helper()
 	result, err := h.Deliver(h.t.Context(), h.push(m, 1))
@@ -154,7 +155,7 @@ func (h *harness) rows() []affinity.Event {
 	return rows
 }
 
-// recorder is a bus that keeps what it is given, or fails.
+// recorder is a bus that records its calls, or fails.
 type recorder struct {
 	published []bus.Message
 	reasons   []string

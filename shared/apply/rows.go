@@ -25,10 +25,11 @@ func (a *Applier) accepted(ctx context.Context, app config.App, m bus.Message, e
 	if err != nil {
 		return Result{}, halfway{err, app, rows} // an earlier attempt may have written rows
 	}
-	// The log knows more of these events than the message does.
+	// superseded reports whether the row in the log knows more objects of an
+	// event than the message does.
 	superseded := func(at enrich.Place) bool {
-		unknown, there := known[at]
-		return there && unknown < incomplete[at]
+		unknown, ok := known[at]
+		return ok && unknown < incomplete[at]
 	}
 	kept := slices.DeleteFunc(slices.Clone(rows), func(e store.LogEvent) bool { return superseded(enrich.PlaceOf(&e)) })
 	maps.DeleteFunc(incomplete, func(at enrich.Place, _ int) bool { return superseded(at) })
@@ -37,8 +38,8 @@ func (a *Applier) accepted(ctx context.Context, app config.App, m bus.Message, e
 	return result, err
 }
 
-// reenriched writes events of the log in their old places, with the filters that
-// the catalog has learned of since.
+// reenriched writes logged events to their rows again, with the filters of
+// objects that were unknown before.
 func (a *Applier) reenriched(ctx context.Context, app config.App, m bus.Message, logged []bus.Logged) (Result, error) {
 	rows := enrich.Relogged(logged, m.Objects)
 	unknown := make(map[enrich.Place]int, len(rows))
@@ -51,15 +52,15 @@ func (a *Applier) reenriched(ctx context.Context, app config.App, m bus.Message,
 	}
 	kept := slices.DeleteFunc(slices.Clone(rows), func(e store.LogEvent) bool {
 		at := enrich.PlaceOf(&e)
-		n, there := known[at]
-		return !there || n < unknown[at] // deleted, or written by a newer message
+		n, ok := known[at]
+		return !ok || n < unknown[at] // deleted, or written by a newer message
 	})
 	result, err := a.write(ctx, app, m, kept)
 	result.Superseded = len(rows) - len(kept)
 	return result, err
 }
 
-// write puts rows into the log and refreshes the profiles of their users.
+// write writes rows to the log and refreshes the profiles of their users.
 func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows []store.LogEvent) (Result, error) {
 	outcome, err := a.Profiles.Apply(ctx, app, rows)
 	if err != nil {
@@ -70,16 +71,16 @@ func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows
 	}, nil
 }
 
-// unknownInLog reads the rows of some events. For each event that is in the log it
-// returns how many objects the catalog did not know when the row was written.
-// events says the same of the message.
+// unknownInLog reads the rows of events. For each event that is in the log, it
+// returns the number of objects that were unknown when the row was written.
+// events holds these numbers for the message.
 //
-// The row that knows more must stay: messages come in any order, and the first
-// message of an event may come again long after its row was reenriched. Two
-// messages that are applied at the same moment may still leave the row that knows
-// less; the next re-enrichment finds it. A row of equal knowledge is written
-// again, since the attempt that wrote it may have failed before the profile was
-// refreshed.
+// The row with fewer unknown objects must stay: messages arrive in any order,
+// and the first message of an event may be delivered again long after its row
+// was re-enriched. Two messages that are applied at the same moment may still
+// leave the other row; the next re-enrichment finds it. A row with the same
+// number is written again, because the attempt that wrote it may have failed
+// before it refreshed the profile.
 func (a *Applier) unknownInLog(ctx context.Context, app config.App, events map[enrich.Place]int) (map[enrich.Place]int, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -109,7 +110,7 @@ func (a *Applier) unknownInLog(ctx context.Context, app config.App, events map[e
 		err = a.checkSchema(ctx, app)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for events in the log of %s: %w", app.ID, err)
+		return nil, fmt.Errorf("read events in the log of %s: %w", app.ID, err)
 	}
 	return known, nil
 }
