@@ -102,7 +102,7 @@ func (t *tool) patient(c *client.Client) *client.Client {
 func (t *tool) advise(err error) string {
 	var silent *client.UnreachableError
 	switch status := statusOf(err); {
-	case errors.As(err, &silent) && !silent.There:
+	case errors.As(err, &silent) && !silent.Reached:
 		return "Start an engine with `go run ./scripts/affinity up`, or name yours with --url."
 	case status == http.StatusUnauthorized:
 		return fmt.Sprintf("The engine does not know app %q with this key: give --app and --key.", cli.Printable(t.app))

@@ -13,8 +13,9 @@ import (
 
 func indexPath(index string) string { return "/1/indexes/" + url.PathEscape(index) }
 
-// Batch applies actions to an index in their order, all or none. The key needs
-// the right addObject to add and update, deleteObject to delete and clear.
+// Batch applies actions to an index in their order, all or none. To add and
+// update, the key needs the right addObject; to delete and clear, it needs
+// deleteObject.
 //
 // The request is repeated only if every object that it adds has an objectID.
 func (c *Client) Batch(ctx context.Context, index string, actions ...api.BatchAction) (api.BatchAnswer, error) {
@@ -27,7 +28,8 @@ func (c *Client) Batch(ctx context.Context, index string, actions ...api.BatchAc
 	return answer, err
 }
 
-// withoutID reports whether an action adds an object that the engine gives an id.
+// withoutID reports whether an action adds an object without an objectID. The
+// engine gives each such request another one.
 func withoutID(a api.BatchAction) bool {
 	if a.Action != api.ActionAddObject || a.ObjectID != nil {
 		return false
@@ -38,23 +40,24 @@ func withoutID(a api.BatchAction) bool {
 	return json.Unmarshal(a.Body, &record) == nil && record.ObjectID == nil
 }
 
-// Task returns that a task is finished: batches and settings apply before they are
-// answered. The key needs the right addObject, deleteObject or settings.
+// Task returns the state of a task, which is always finished: batches and
+// settings apply before they are answered. The key needs the right addObject,
+// deleteObject or settings.
 func (c *Client) Task(ctx context.Context, index string, task int64) (api.TaskAnswer, error) {
 	var answer api.TaskAnswer
 	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/task/"+strconv.FormatInt(task, 10), nil, &answer)
 	return answer, err
 }
 
-// Object returns a record. One that is not there is an *api.Error with status 404.
-// The key needs the right addObject.
+// Object returns a record. If it does not exist, the error is an *api.Error
+// with status 404. The key needs the right addObject.
 func (c *Client) Object(ctx context.Context, index, objectID string) (json.RawMessage, error) {
 	var answer json.RawMessage
 	err := c.call(ctx, always, http.MethodGet, indexPath(index)+"/"+url.PathEscape(objectID), nil, &answer)
 	return answer, err
 }
 
-// DeleteObject removes a record, if it is there. The key needs the right
+// DeleteObject removes a record, if it exists. The key needs the right
 // deleteObject.
 func (c *Client) DeleteObject(ctx context.Context, index, objectID string) (api.DeletedObject, error) {
 	var answer api.DeletedObject

@@ -1,9 +1,9 @@
-// Package client is a Go client of an Affinity engine: one method for each public
-// route, over the types of package api.
+// Package client is a Go client of an Affinity engine: one method for each
+// public route, over the types of package api.
 //
 // A refused request returns an [api.Error]; one that got no answer returns an
-// [UnreachableError]. Requests that may be repeated are repeated while the engine
-// is busy or away, see [Retry].
+// [UnreachableError]. Requests that may be repeated are repeated while the
+// engine is busy or does not answer, see [Retry].
 package client
 
 import (
@@ -34,15 +34,15 @@ const (
 	maxIdle = 512
 )
 
-// Config says which engine to speak to, and as whom.
+// Config names an engine, an app and a key.
 type Config struct {
 	// URL is the address of the engine, such as https://affinity.example.com.
 	URL string
-	// App is the id of the app, and Key one of its keys. A method says which right
-	// the key needs.
+	// App is the ID of the app, and Key one of its keys. Each method says which
+	// right the key needs.
 	App, Key string
-	// HTTPClient sends the requests. Default: one with a timeout of two minutes that
-	// keeps connections to the engine open.
+	// HTTPClient sends the requests. Default: one with a timeout of two minutes
+	// that keeps connections to the engine open.
 	HTTPClient *http.Client
 	// Retry says how long to repeat requests. Default: for a minute.
 	Retry Retry
@@ -56,8 +56,8 @@ type Client struct {
 	http           *http.Client
 	retry          Retry
 	gzip           bool
-	// answered is whether the engine has ever answered. Then a failed connection is
-	// an outage, before it is more likely a wrong address.
+	// answered reports whether the engine has ever answered. If it has, a
+	// failed connection is an outage; if not, the address is more likely wrong.
 	answered *atomic.Bool
 }
 
@@ -82,10 +82,10 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// URL is the address of the engine, without a slash at its end.
+// URL returns the address of the engine, without a slash at its end.
 func (c *Client) URL() string { return c.base }
 
-// App is the id of the app.
+// App returns the ID of the app.
 func (c *Client) App() string { return c.app }
 
 // WithRetry returns a client that repeats requests in another way and shares
@@ -105,8 +105,8 @@ func (c *Client) Health(ctx context.Context) (api.Health, error) {
 
 type rawKey struct{}
 
-// WithRawAnswer has a method that is called with the returned context store the
-// body of the engine's answer in raw, as it came.
+// WithRawAnswer returns a context for a method of Client. The method stores the
+// body of the engine's answer in raw.
 func WithRawAnswer(ctx context.Context, raw *[]byte) context.Context {
 	return context.WithValue(ctx, rawKey{}, raw)
 }
@@ -118,8 +118,8 @@ func (c *Client) Do(ctx context.Context, method, path string, body []byte) ([]by
 	return c.send(ctx, method, path, body)
 }
 
-// call sends a request whose body is request as JSON, nothing if it is nil, and
-// decodes the answer into answer, unless that is nil.
+// call sends request as JSON, or no body if it is nil. It decodes the answer
+// into answer, unless that is nil.
 func (c *Client) call(ctx context.Context, when repeat, method, path string, request, answer any) error {
 	var body []byte
 	if request != nil {
@@ -131,8 +131,8 @@ func (c *Client) call(ctx context.Context, when repeat, method, path string, req
 	return c.callRaw(ctx, when, method, path, body, answer)
 }
 
-// encode encodes JSON without escapes for HTML: a record with "<" must not grow
-// beyond the limits that it was within.
+// encode encodes JSON without escapes for HTML, with which a record could
+// exceed the limit of its size.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -141,22 +141,23 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
+// callRaw is call with an encoded body.
 func (c *Client) callRaw(ctx context.Context, when repeat, method, path string, body []byte, answer any) error {
-	var said []byte
+	var received []byte
 	err := c.repeat(ctx, when, func() (err error) {
-		said, err = c.send(ctx, method, path, body)
+		received, err = c.send(ctx, method, path, body)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if raw, ok := ctx.Value(rawKey{}).(*[]byte); ok {
-		*raw = said
+		*raw = received
 	}
 	if answer == nil {
 		return nil
 	}
-	if err := json.Unmarshal(said, answer); err != nil {
+	if err := json.Unmarshal(received, answer); err != nil {
 		return fmt.Errorf("read the answer of %s %s%s, which is not what an Affinity engine sends: %w", method, c.base, path, err)
 	}
 	return nil
@@ -196,16 +197,17 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) ([]
 	return nil, fmt.Errorf("%s %s%s: %w", method, c.base, path, refusal(response, answer))
 }
 
+// pack compresses a body with gzip.
 func pack(body []byte) []byte {
 	var packed bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // the level exists
-	_, _ = w.Write(body)                                 // a buffer takes everything
+	_, _ = w.Write(body)                                 // writing to a buffer cannot fail
 	_ = w.Close()
 	return packed.Bytes()
 }
 
-// refusal reads an answer that is not a success. The status line counts, whatever
-// the body says.
+// refusal decodes an answer that is not a success. The status comes from the
+// status line, not from the body.
 func refusal(response *http.Response, body []byte) *api.Error {
 	var e api.Error
 	if err := json.Unmarshal(body, &e); err != nil || e.Message == "" {
@@ -225,22 +227,23 @@ func refusal(response *http.Response, body []byte) *api.Error {
 type UnreachableError struct {
 	// URL is the address of the engine.
 	URL string
-	// There is whether something is at the address: it took the connection, or
-	// answered an earlier request. If not, the address may be wrong.
-	There bool
+	// Reached reports whether a server is at the address: it accepted the
+	// connection or answered an earlier request. If not, the address may be
+	// wrong.
+	Reached bool
 	// Err says what happened.
 	Err error
 }
 
-// Error says what happened, and where.
+// Error says what happened at which address.
 func (e *UnreachableError) Error() string {
-	if e.There {
+	if e.Reached {
 		return fmt.Sprintf("the engine at %s stopped answering (%v)", e.URL, e.Err)
 	}
 	return fmt.Sprintf("no engine answers at %s (%v)", e.URL, e.Err)
 }
 
-// Unwrap is what happened.
+// Unwrap returns Err.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 func (c *Client) unreachable(ctx context.Context, err error) error {
@@ -249,9 +252,9 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
-		err = wrapped.Err // without the address, which the message names anyway
+		err = wrapped.Err // without the address, which the message has already
 	}
 	var dial *net.OpError
 	connected := !errors.As(err, &dial) || dial.Op != "dial"
-	return &UnreachableError{URL: c.base, There: connected || c.answered.Load(), Err: err}
+	return &UnreachableError{URL: c.base, Reached: connected || c.answered.Load(), Err: err}
 }

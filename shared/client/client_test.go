@@ -125,7 +125,7 @@ func TestNoAnswer(t *testing.T) {
 	for c, there := range map[*client.Client]bool{c: true, before: false} {
 		_, err := c.Strategy(t.Context())
 		var silent *client.UnreachableError
-		if !errors.As(err, &silent) || silent.There != there || silent.URL != server.URL {
+		if !errors.As(err, &silent) || silent.Reached != there || silent.URL != server.URL {
 			t.Errorf("error %v, want one of an engine that is there: %v", err, there)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 )
 
-// A record is sent as it is. Escapes for HTML would make it longer.
+// A record is sent without escapes for HTML, which would make it longer.
 func TestRecordIsNotEscaped(t *testing.T) {
 	var sent string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

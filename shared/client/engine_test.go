@@ -27,7 +27,7 @@ func startEngine(t *testing.T) (*stack.Stack, *client.Client) {
 	return s, newClient(t, client.Config{URL: s.URL})
 }
 
-// check fails the test for an error, and returns what was asked for.
+// check returns an answer, and fails the test if there is an error.
 func check[T any](t *testing.T) func(answer T, err error) T {
 	return func(answer T, err error) T {
 		t.Helper()

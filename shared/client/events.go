@@ -17,9 +17,9 @@ import (
 // SendEvents sends 1 to api.MaxEvents events, all or none. They are in the
 // profiles of their users within seconds. The key needs the right search.
 //
-// Events with a timestamp count once, however often they are sent. If one has
-// none, the request is repeated only after the engine has said that it did not
-// take it.
+// Events with a timestamp count once, however often they are sent. If an event
+// has none, the request is repeated only after the engine answered that it did
+// not accept the request.
 func (c *Client) SendEvents(ctx context.Context, events ...api.Event) error {
 	when := always
 	if slices.ContainsFunc(events, func(e api.Event) bool { return e.Timestamp == 0 }) {
@@ -28,19 +28,20 @@ func (c *Client) SendEvents(ctx context.Context, events ...api.Event) error {
 	return c.call(ctx, when, http.MethodPost, "/1/events", api.EventsRequest{Events: events}, nil)
 }
 
-// RefusedEvents returns the latest refused events and the counts of all. The key
-// needs the right recommendation.
+// RefusedEvents returns the latest refused requests and counts all of them. The
+// key needs the right recommendation.
 func (c *Client) RefusedEvents(ctx context.Context) (api.RefusedEvents, error) {
 	var answer api.RefusedEvents
 	err := c.call(ctx, always, http.MethodGet, "/1/events/refused", nil, &answer)
 	return answer, err
 }
 
-// ImportEvents sends events of any age in one request, one JSON event a line, at
-// most api.MaxImportLines lines and api.MaxImportBody bytes. index is the index of
-// events that name none; it may be empty. The key needs the right admin.
+// ImportEvents sends events of any age in one request, one JSON event a line,
+// at most api.MaxImportLines lines and api.MaxImportBody bytes. index is the
+// index of events that name none; it may be empty. The key needs the right
+// admin.
 //
-// The request may be repeated, and then events without a timestamp count twice.
+// The request may be repeated. Events without a timestamp then count twice.
 func (c *Client) ImportEvents(ctx context.Context, index string, lines []byte) (api.ImportAnswer, error) {
 	path := "/1/events/import"
 	if index != "" {
@@ -51,18 +52,17 @@ func (c *Client) ImportEvents(ctx context.Context, index string, lines []byte) (
 	return answer, err
 }
 
-// One request of ImportAll is well below the limits, so that its answer comes
-// soon.
+// A request of ImportAll is well below the limits, so that it is answered soon.
 const (
 	chunkLines = 2000
 	chunkBytes = 4_000_000
 )
 
-// ImportAll reads events from r to its end, one JSON event a line, plain or gzip,
-// and imports them in as many requests as it takes, one after the other. The
-// answer sums up all of them: a refused line has its number in r. With an error,
-// the answer says what went in before; importing r again is harmless, since
-// events with a timestamp count once.
+// ImportAll reads events from r to its end, one JSON event a line, plain or
+// gzip, and imports them in several requests, one after the other. The answer
+// adds up theirs, and refused lines have their numbers in r. With an error, the
+// answer is that of the requests before it. Importing r again is harmless for
+// events with a timestamp, which count once.
 func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.ImportAnswer, error) {
 	total := api.ImportAnswer{Refused: []api.RefusedLine{}}
 	lines, err := scan(r)
@@ -107,7 +107,7 @@ func (c *Client) ImportAll(ctx context.Context, index string, r io.Reader) (api.
 	return total, nil
 }
 
-// scan reads lines of r, which it unpacks if it is gzip.
+// scan returns a scanner of the lines of r. It unpacks r if that is gzip.
 func scan(r io.Reader) (*bufio.Scanner, error) {
 	in := bufio.NewReader(r)
 	if magic, err := in.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {

@@ -15,7 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 )
 
-// engine plays an Affinity engine in the examples: each path has one answer.
+// engine is a fake of an engine for the examples, with one answer for each
+// route.
 func engine(answers map[string]string) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := answers[r.Method+" "+r.URL.Path]

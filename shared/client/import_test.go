@@ -14,7 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// importer takes lines as the engine does and refuses those that say bad.
+// importer accepts lines as the engine does, and refuses a line that says bad.
 func importer(t *testing.T, requests *[]int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("index") != "shoes" {

@@ -14,9 +14,9 @@ const (
 	schemaPath     = "/1/schema"
 )
 
-// StartRecompute starts a recompute of all profiles. It supersedes one under way,
-// so the request is never repeated. This and the methods below need the right
-// admin.
+// StartRecompute starts a recompute of all profiles. It supersedes one under
+// way, so the request is never repeated. For this and the methods below the key
+// needs the right admin.
 func (c *Client) StartRecompute(ctx context.Context, request api.RecomputeRequest) (api.Recompute, error) {
 	var answer api.Recompute
 	err := c.call(ctx, never, http.MethodPost, recomputesPath, request, &answer)
@@ -30,15 +30,15 @@ func (c *Client) Recomputes(ctx context.Context) (api.Recomputes, error) {
 	return answer, err
 }
 
-// Recompute returns a recompute by its id.
+// Recompute returns a recompute by its ID.
 func (c *Client) Recompute(ctx context.Context, id string) (api.Recompute, error) {
 	var answer api.Recompute
 	err := c.call(ctx, always, http.MethodGet, recomputesPath+"/"+url.PathEscape(id), nil, &answer)
 	return answer, err
 }
 
-// CancelRecompute cancels a recompute. One that has ended is an *api.Error with
-// status 409, so the request is never repeated.
+// CancelRecompute cancels a recompute. If it has ended, the error is an
+// *api.Error with status 409, so the request is never repeated.
 func (c *Client) CancelRecompute(ctx context.Context, id string) (api.Recompute, error) {
 	var answer api.Recompute
 	err := c.call(ctx, never, http.MethodPost, recomputesPath+"/"+url.PathEscape(id)+"/cancel", nil, &answer)
@@ -46,7 +46,7 @@ func (c *Client) CancelRecompute(ctx context.Context, id string) (api.Recompute,
 }
 
 // StartReenrichment starts a re-enrichment, or returns the one under way, whose
-// DryRun may be another.
+// DryRun may differ.
 func (c *Client) StartReenrichment(ctx context.Context, request api.ReenrichRequest) (api.Reenrichment, error) {
 	var answer api.Reenrichment
 	err := c.call(ctx, always, http.MethodPost, reenrichPath, request, &answer)
@@ -60,15 +60,15 @@ func (c *Client) Reenrichments(ctx context.Context) (api.Reenrichments, error) {
 	return answer, err
 }
 
-// Reenrichment returns a re-enrichment by its id, with the first of its faults.
+// Reenrichment returns a re-enrichment by its ID, with the first of its faults.
 func (c *Client) Reenrichment(ctx context.Context, id string) (api.Reenrichment, error) {
 	var answer api.Reenrichment
 	err := c.call(ctx, always, http.MethodGet, reenrichPath+"/"+url.PathEscape(id), nil, &answer)
 	return answer, err
 }
 
-// CancelReenrichment cancels a re-enrichment. One that has ended is an *api.Error
-// with status 409, so the request is never repeated.
+// CancelReenrichment cancels a re-enrichment. If it has ended, the error is an
+// *api.Error with status 409, so the request is never repeated.
 func (c *Client) CancelReenrichment(ctx context.Context, id string) (api.Reenrichment, error) {
 	var answer api.Reenrichment
 	err := c.call(ctx, never, http.MethodPost, reenrichPath+"/"+url.PathEscape(id)+"/cancel", nil, &answer)
@@ -89,14 +89,14 @@ func (c *Client) Schema(ctx context.Context) (api.Schema, error) {
 	return answer, err
 }
 
-// SchemaStart starts a migration of the log to another schema. This and the other
-// steps are never repeated; one that is not possible now is an *api.Error with
-// status 409.
+// SchemaStart starts a migration of the log to another schema. This and the
+// other steps are never repeated. If a step is not possible now, the error is
+// an *api.Error with status 409.
 func (c *Client) SchemaStart(ctx context.Context, request api.SchemaStartRequest) (api.Schema, error) {
 	return c.schemaStep(ctx, api.StepStart, request)
 }
 
-// SchemaBackfill copies what was written before the start.
+// SchemaBackfill copies the events that were written before the start.
 func (c *Client) SchemaBackfill(ctx context.Context, request api.SchemaBackfillRequest) (api.Schema, error) {
 	return c.schemaStep(ctx, api.StepBackfill, request)
 }
@@ -106,13 +106,13 @@ func (c *Client) SchemaVerify(ctx context.Context) (api.Schema, error) {
 	return c.schemaStep(ctx, api.StepVerify, nil)
 }
 
-// SchemaCutover has the new schema read.
+// SchemaCutover makes reads use the new schema.
 func (c *Client) SchemaCutover(ctx context.Context) (api.Schema, error) {
 	return c.schemaStep(ctx, api.StepCutover, nil)
 }
 
-// SchemaRollback has the old schema read again; before the cutover it gives the
-// migration up.
+// SchemaRollback makes reads use the old schema again. Before the cutover, it
+// abandons the migration.
 func (c *Client) SchemaRollback(ctx context.Context) (api.Schema, error) {
 	return c.schemaStep(ctx, api.StepRollback, nil)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// Profile returns the profile of a user. A user without an event within the
-// retention is an *api.Error with status 404. The key needs the right
-// recommendation.
+// Profile returns the profile of a user. If the user has no event within the
+// retention, the error is an *api.Error with status 404. The key needs the
+// right recommendation.
 func (c *Client) Profile(ctx context.Context, user string, q api.ProfileQuery) (api.Profile, error) {
 	query := url.Values{}
 	if q.Limit > 0 {
@@ -41,16 +41,16 @@ func (c *Client) PersonalizationProfile(ctx context.Context, user string) (api.P
 	return answer, err
 }
 
-// DeleteProfile deletes a user: no event until now counts any more. The key needs
-// the right recommendation or deleteObject.
+// DeleteProfile deletes a user: their events until now no longer count. The key
+// needs the right recommendation or deleteObject.
 func (c *Client) DeleteProfile(ctx context.Context, user string) (api.DeletedUser, error) {
 	var answer api.DeletedUser
 	err := c.call(ctx, always, http.MethodDelete, "/1/profiles/"+url.PathEscape(user), nil, &answer)
 	return answer, err
 }
 
-// DeleteUserToken does what DeleteProfile does, by the route of Algolia's Insights
-// API. The key needs the right deleteObject.
+// DeleteUserToken does what DeleteProfile does, by the route of Algolia's
+// Insights API. The key needs the right deleteObject.
 func (c *Client) DeleteUserToken(ctx context.Context, user string) error {
 	return c.call(ctx, always, http.MethodDelete, "/1/usertokens/"+url.PathEscape(user), nil, nil)
 }

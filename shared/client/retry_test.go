@@ -17,8 +17,8 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 )
 
-// replies is an engine that gives its answers one after the other, the last one
-// for ever. It needs no network, so that the time in a test is made up.
+// replies is an engine that gives its answers in turn and then repeats the last
+// one. It needs no network, so that a test can run on a fake clock.
 type replies struct {
 	list []reply
 	n    int // requests so far
@@ -51,7 +51,7 @@ var (
 	nothing = reply{err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
 )
 
-// over runs a test on a client of an engine, in time that is made up.
+// over runs a test on a client of an engine, on a fake clock.
 func over(t *testing.T, engine *replies, retry client.Retry, test func(*testing.T, *client.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

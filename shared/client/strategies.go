@@ -23,14 +23,14 @@ func (c *Client) SetStrategy(ctx context.Context, s api.Strategy) error {
 	return c.call(ctx, always, http.MethodPost, strategyPath, s, nil)
 }
 
-// SetStrategyJSON is SetStrategy for a strategy in a file: the engine says what is
-// wrong in it.
+// SetStrategyJSON is SetStrategy for an encoded strategy, such as that of a
+// file. The engine checks it.
 func (c *Client) SetStrategyJSON(ctx context.Context, strategy json.RawMessage) error {
 	return c.callRaw(ctx, always, http.MethodPost, strategyPath, strategy, nil)
 }
 
-// PreviewStrategy says what a strategy would change, and changes nothing. The key
-// needs the right recommendation.
+// PreviewStrategy reports what a strategy would change, and changes nothing.
+// The key needs the right recommendation.
 func (c *Client) PreviewStrategy(ctx context.Context, request api.PreviewRequest) (api.Preview, error) {
 	var answer api.Preview
 	err := c.call(ctx, always, http.MethodPost, strategyPath+"/preview", request, &answer)
