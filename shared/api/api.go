@@ -1,14 +1,16 @@
-// Package api holds the wire format of the public HTTP API, once for both sides:
-// the types of requests and answers, and the limits that requests are checked
-// against. The functions encode answers from these types and package client
-// decodes them, so that a field cannot differ between the two.
+// Package api holds the types of the requests and answers of the public HTTP
+// API, and the limits of requests. The functions encode answers from these
+// types and package client decodes them, so a field cannot differ between the
+// two.
 //
-// Strategies are stored as they are sent, so their type lives in package strategy
-// and is an alias here. Limits that a domain package checks are its constants.
+// A strategy is stored as it is sent, so its type is an alias of the one in
+// package strategy. A limit that a domain package checks is a constant of that
+// package.
 //
 // Every request names the app in the header X-Algolia-Application-Id and a key
-// of it in X-Algolia-API-Key. Every answer is JSON. A refusal is an [Error].
-// functions/README.md lists the routes and the right that each one needs.
+// of the app in X-Algolia-API-Key. Every answer is JSON. A refusal is an
+// [Error]. functions/README.md lists the routes and the right that each one
+// needs.
 //
 // The package knows no HTTP and keeps no data.
 package api
@@ -33,7 +35,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return t.UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
 }
 
-// Message is the answer of a route that has nothing else to say.
+// Message is the answer of a route without other data.
 type Message struct {
 	Status  int    `json:"status"` // the HTTP status
 	Message string `json:"message"`

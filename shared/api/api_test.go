@@ -11,8 +11,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// TestRoundTrip decodes answers as the engine sends them and encodes them again:
-// no field may be lost, and none may be added.
+// TestRoundTrip decodes answers as the engine sends them and encodes them
+// again: no field may be lost, and none may be added.
 func TestRoundTrip(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -7,19 +7,20 @@ import (
 
 // The actions of a batch.
 const (
-	ActionAddObject           = "addObject"           // puts a record; an objectID is made up if there is none
-	ActionUpdateObject        = "updateObject"        // puts a record, which must have an objectID
-	ActionPartialUpdateObject = "partialUpdateObject" // replaces attributes, or puts the record if there is none
-	// ActionPartialUpdateObjectNoCreate replaces attributes if there is a record.
+	ActionAddObject           = "addObject"           // stores a record; without an objectID it gets a random one
+	ActionUpdateObject        = "updateObject"        // stores a record, which must have an objectID
+	ActionPartialUpdateObject = "partialUpdateObject" // replaces attributes; creates the record if it does not exist
+	// ActionPartialUpdateObjectNoCreate replaces attributes of a record that
+	// exists.
 	ActionPartialUpdateObjectNoCreate = "partialUpdateObjectNoCreate"
 	ActionDeleteObject                = "deleteObject" // removes a record
 	ActionClear                       = "clear"        // removes all records of the index
 )
 
 // BatchRequest is the body of POST /1/indexes/{index}/batch: at most MaxActions
-// actions in MaxCatalogBody bytes. They apply in their order, all or none: a bad
-// one refuses the batch. Adding and updating needs the right addObject, deleting
-// and clearing deleteObject.
+// actions in MaxCatalogBody bytes. The actions apply in their order, all or
+// none: a bad one refuses the batch. To add and update, the key needs the right
+// addObject; to delete and clear, it needs deleteObject.
 type BatchRequest struct {
 	Requests []BatchAction `json:"requests"`
 }
@@ -30,29 +31,29 @@ type BatchAction struct {
 	// ObjectID names the object, as a string or a number of at most MaxObjectID
 	// bytes; it may also be in Body.
 	ObjectID any `json:"objectID,omitempty"`
-	// Body is the record, or the attributes to replace: a JSON object of at most
-	// MaxRecord bytes. Unused by deleteObject and clear.
+	// Body is the record, or the attributes to replace: a JSON object of at
+	// most MaxRecord bytes. Unused by deleteObject and clear.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// BatchAnswer is the answer of POST /1/indexes/{index}/batch. The batch is applied
-// before it is answered.
+// BatchAnswer is the answer of POST /1/indexes/{index}/batch. The batch is
+// applied before it is answered.
 type BatchAnswer struct {
 	// ObjectIDs are the objects of the actions, in their order, without clears.
 	ObjectIDs []string `json:"objectIDs"`
-	// TaskID is for clients that wait for a task: it is finished.
+	// TaskID is for clients that wait for a task. The task is always finished.
 	TaskID int64 `json:"taskID"`
 }
 
-// TaskAnswer is the answer of GET /1/indexes/{index}/task/{taskID}: always that
-// the task is finished.
+// TaskAnswer is the answer of GET /1/indexes/{index}/task/{taskID}: the task is
+// always finished.
 type TaskAnswer struct {
 	PendingTask bool   `json:"pendingTask"` // false
 	Status      string `json:"status"`      // "published"
 }
 
-// DeletedObject is the answer of DELETE /1/indexes/{index}/{objectID}, also for an
-// object that is not there.
+// DeletedObject is the answer of DELETE /1/indexes/{index}/{objectID}, even if
+// the object did not exist.
 type DeletedObject struct {
 	DeletedAt time.Time `json:"deletedAt"`
 	TaskID    int64     `json:"taskID"`
@@ -62,11 +63,11 @@ type DeletedObject struct {
 // GET /1/indexes/{index}/settings and the body of PUT, which ignores all other
 // keys.
 type Settings struct {
-	// AttributesForFaceting are the attributes that become filters, by their dotted
-	// paths, at most MaxFacetsDeclared of MaxFacet bytes. searchable(x),
-	// filterOnly(x) and afterDistinct(x) mean x. Absent if it was never set: then
-	// every attribute with short values becomes filters. In a PUT, absent leaves it
-	// as it is.
+	// AttributesForFaceting are the attributes that become filters, by their
+	// dotted paths, at most MaxFacetsDeclared of MaxFacet bytes. searchable(x),
+	// filterOnly(x) and afterDistinct(x) mean x. If it was never set, it is
+	// absent, and every attribute with short values becomes filters. A PUT
+	// without it does not change it.
 	AttributesForFaceting []string `json:"attributesForFaceting,omitzero"`
 }
 

@@ -19,17 +19,17 @@ import (
 //	500  a fault of the engine
 //	503  a backend is unavailable; the same request may succeed later
 //
-// Statuses from 400 to 499 are final: the same request is refused again. Clients
-// should also expect 429 from whatever stands before the engine.
+// Statuses from 400 to 499 are final: the same request is refused again.
+// Clients should also expect 429 from a proxy before the engine.
 type Error struct {
 	Status  int    `json:"status"`  // the HTTP status
 	Message string `json:"message"` // fit to show to a person
-	// RetryAfter is how long the engine asks clients to wait before they try again,
-	// from the header Retry-After. 0 if it asks for nothing.
+	// RetryAfter is how long the engine asks clients to wait before they try
+	// again, from the header Retry-After. 0 if the header is absent.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error is the status and the message.
+// Error returns the status and the message.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Status, e.Message) }
 
 // Temporary reports whether the same request may succeed later: status 429, and

@@ -10,12 +10,12 @@ const (
 	EventView       = "view"
 	EventClick      = "click"
 	EventConversion = "conversion"
-	// EventInstantSearch is telemetry of a search interface. The engine accepts such
-	// events and keeps nothing of them.
+	// EventInstantSearch is telemetry of a search interface. The engine accepts
+	// such events and keeps nothing of them.
 	EventInstantSearch = "instantsearch"
 )
 
-// Event is something that a user did, as clients send it. It names either
+// Event is one action of a user, as a client sends it. It names either
 // ObjectIDs or Filters, never both. Fields that the engine does not know are
 // ignored.
 type Event struct {
@@ -25,7 +25,8 @@ type Event struct {
 	// EventSubtype refines a conversion: "addToCart" or "purchase".
 	EventSubtype string `json:"eventSubtype,omitempty"`
 	// EventName is what the event is called, 1 to MaxEventName visible ASCII
-	// characters or spaces. Required. A strategy scores events by type and name.
+	// characters or spaces. Required. A strategy scores events by type and
+	// name.
 	EventName string `json:"eventName"`
 	// Index is the catalog index of the objects. Required but for
 	// EventInstantSearch, and in an import that names a default index.
@@ -33,39 +34,43 @@ type Event struct {
 	// UserToken names the user, 1 to MaxUserToken of a-z, A-Z, 0-9 and _=/+-.
 	// Required.
 	UserToken string `json:"userToken"`
-	// AuthenticatedUserToken names the user who is signed in, of the same form. It
-	// is kept and does not move the event to another profile.
+	// AuthenticatedUserToken names the user who is signed in, of the same form.
+	// It is kept and does not move the event to another profile.
 	AuthenticatedUserToken string `json:"authenticatedUserToken,omitempty"`
-	// Timestamp is when the event happened, in milliseconds since the Unix epoch.
-	// Without one, or with one of the future, the time of receipt takes its place.
-	// POST /1/events refuses one that is more than MaxEventAge old; imports take any
-	// age. An event with a timestamp counts once, however often it is sent.
+	// Timestamp is when the event happened, in milliseconds since the Unix
+	// epoch. Without one, or with one in the future, the event gets the time of
+	// receipt. POST /1/events refuses an event that is more than MaxEventAge
+	// old; imports take any age. An event with a timestamp counts once, however
+	// often it is sent.
 	Timestamp int64 `json:"timestamp,omitempty"`
-	// ObjectIDs are the objects of the event, 1 to MaxEventTargets. Their filters
-	// come from the catalog.
+	// ObjectIDs are the objects of the event, 1 to MaxEventTargets. Their
+	// filters come from the catalog.
 	ObjectIDs []string `json:"objectIDs,omitempty"`
-	// Filters are what the event is about, 1 to MaxEventTargets, each a facet and a
-	// value such as "brand:Apple". They are percent-decoded: write % as %25.
+	// Filters are what the event is about, 1 to MaxEventTargets, each a facet
+	// and a value such as "brand:Apple". They are percent-decoded: write % as
+	// %25.
 	Filters []string `json:"filters,omitempty"`
-	// QueryID is the search that led to the event, 32 lower-case hexadecimal digits,
-	// or "message_" and up to 120 visible characters.
+	// QueryID is the search that led to the event, 32 lower-case hexadecimal
+	// digits, or "message_" and up to 120 visible characters.
 	QueryID string `json:"queryID,omitempty"`
-	// Positions are where the objects stood in the results of QueryID, from 1, one
-	// for each of ObjectIDs. Clicks only; required of a click with a QueryID.
+	// Positions are where the objects stood in the results of QueryID, from 1,
+	// one for each of ObjectIDs. Clicks only; required of a click with a
+	// QueryID.
 	Positions []int `json:"positions,omitempty"`
-	// ObjectData says more of each of ObjectIDs, in their order.
+	// ObjectData has further data of each of ObjectIDs, in their order.
 	ObjectData []ObjectData `json:"objectData,omitempty"`
 	// Value is the worth of a conversion: a number, or a string of up to
 	// MaxEventValue characters.
 	Value any `json:"value,omitempty"`
 	// Currency of Value and of prices: three letters, such as "EUR".
 	Currency string `json:"currency,omitempty"`
-	// AgentID is what sent an EventInstantSearch event; of no other.
+	// AgentID names the program that sent an EventInstantSearch event. Other
+	// events must not have it.
 	AgentID string `json:"agentID,omitempty"`
 }
 
-// ObjectData is what a conversion says of one object. The engine keeps it and
-// does not score it.
+// ObjectData is the data of a conversion about one object. The engine keeps it
+// and does not score it.
 type ObjectData struct {
 	Price    any    `json:"price,omitempty"`    // number or string
 	Discount any    `json:"discount,omitempty"` // number or string
@@ -80,21 +85,21 @@ type EventsRequest struct {
 	Events []Event `json:"events"`
 }
 
-// ImportAnswer is the answer of POST /1/events/import, whose body is one event a
-// line, at most MaxImportLines lines and MaxImportBody bytes. The query parameter
-// index is the index of events that name none. Bad lines are refused one by one;
-// accepted ones count in every read that begins after the answer.
+// ImportAnswer is the answer of POST /1/events/import, whose body is one event
+// a line, at most MaxImportLines lines and MaxImportBody bytes. The query
+// parameter index is the index of events that name none. Bad lines are refused
+// one by one; accepted ones count in every read that begins after the answer.
 type ImportAnswer struct {
 	// Accepted counts the lines that were taken.
 	Accepted int `json:"accepted"`
-	// Received counts accepted events without a timestamp, or with one of the
-	// future. They have the time of the import: sent again they count again.
+	// Received counts accepted events without a timestamp, or with one in the
+	// future. They get the time of the import: sent again, they count again.
 	Received int `json:"received"`
-	// Deleted counts accepted events that no profile counts, because they are of a
-	// time until which their user is deleted.
+	// Deleted counts accepted events that no profile counts, because their user
+	// was deleted after they happened.
 	Deleted int `json:"deleted"`
-	// OutsideRetention counts accepted events that no profile counts, because they
-	// are older than the retention of the app.
+	// OutsideRetention counts accepted events that no profile counts, because
+	// they are older than the retention of the app.
 	OutsideRetention int `json:"outsideRetention"`
 	// Refused are the lines that were not taken, in their order.
 	Refused []RefusedLine `json:"refused"`
@@ -111,7 +116,7 @@ type RefusedEvents struct {
 	// Refused are the latest refused requests, the newest first, at most
 	// MaxRefusedEvents.
 	Refused []RefusedEvent `json:"refused"`
-	// Counts are how many requests were refused since the app exists, by reason.
+	// Counts are how many requests of the app were ever refused, by reason.
 	Counts map[string]int64 `json:"counts"`
 }
 
@@ -119,10 +124,10 @@ type RefusedEvents struct {
 type RefusedEvent struct {
 	// At is when the request came, to the nanosecond.
 	At time.Time `json:"at"`
-	// Reason is the message that the client got, without what varies in it.
+	// Reason is the message that the client got, without its variable parts.
 	Reason string `json:"reason"`
-	// Event is the first bad event: as it was sent, or the first 4 KiB of it as a
-	// string. Absent if the body as a whole was refused.
+	// Event is the first bad event: as it was sent, or the first 4 KiB of it as
+	// a string. Absent if the body as a whole was refused.
 	Event json.RawMessage `json:"event,omitempty"`
 	// Sequence numbers the refusals of the app from 1.
 	Sequence int64 `json:"sequence"`

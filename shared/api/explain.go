@@ -2,55 +2,57 @@ package api
 
 // ExplainQuery are the query parameters of GET /1/explain/{userToken}.
 type ExplainQuery struct {
-	// Facet and Value name a score to take apart. Both or neither.
+	// Facet and Value name a score to explain. Both or neither.
 	Facet, Value string
-	// Limit is how many contributions to list one by one: the latest. 0 leaves it to
-	// the engine: DefaultContributions. Above MaxContributions it is lowered to that.
+	// Limit is how many contributions to list one by one: the latest. 0 stands
+	// for DefaultContributions. A limit above MaxContributions is lowered to
+	// that.
 	Limit int
 }
 
-// Explanation is why a profile is as it is, or empty: the answer of
-// GET /1/explain/{userToken}. It is computed from the log alone. A user of whom
-// the log holds nothing is answered too.
+// Explanation says why a profile is as it is, or empty: the answer of
+// GET /1/explain/{userToken}. It is computed from the log alone. A user without
+// events in the log has one too.
 type Explanation struct {
 	UserToken string `json:"userToken"`
-	// AsOf is the instant that the explanation is of.
+	// AsOf is the instant to which the scores have decayed.
 	AsOf Time `json:"asOf"`
-	// Known is whether any event is within the retention: whether there is a profile.
+	// Known is whether any event is within the retention: whether there is a
+	// profile.
 	Known bool `json:"known"`
-	// StrategyVersion is the version that is explained; 0 if none was ever set.
+	// StrategyVersion is the version that is explained; 0 if none has been set.
 	StrategyVersion int64 `json:"strategyVersion"`
 	// RetentionDays is how long an event counts; 0 is without limit.
 	RetentionDays int `json:"retentionDays"`
-	// DeletedUntil is the time up to which no event counts; absent if the user was
-	// not deleted.
+	// DeletedUntil is the time up to which no event counts; absent if the user
+	// was not deleted.
 	DeletedUntil *Time `json:"deletedUntil,omitempty"`
-	// Events says what became of the events in the log.
+	// Events counts the events in the log by why they count or do not.
 	Events ExplainedEvents `json:"events"`
-	// FirstEventAt and LastEventAt are the times of the first and the last event in
-	// the log; null if there is none.
+	// FirstEventAt and LastEventAt are the times of the first and the last
+	// event in the log; null if there is none.
 	FirstEventAt *Time `json:"firstEventAt"`
 	LastEventAt  *Time `json:"lastEventAt"`
 	// Reasons are sentences for a person. There is at least one.
 	Reasons []string `json:"reasons"`
-	// ScoreExplanation takes the score apart that the query names; its fields are
-	// absent if it names none.
+	// ScoreExplanation explains the score that the query names. Its fields are
+	// absent if the query names none.
 	*ScoreExplanation
 }
 
-// ExplainedEvents counts the events of a user in the log. Each accepted event is
-// in the first of Deleted, OutsideWindow, Ahead, NotInStrategy, WithoutFilters
-// and Counted that holds, so these six add up to Accepted.
+// ExplainedEvents counts the events of a user in the log. Each accepted event
+// is in the first of Deleted, OutsideWindow, Ahead, NotInStrategy,
+// WithoutFilters and Counted that holds, so these six add up to Accepted.
 type ExplainedEvents struct {
 	Accepted int `json:"accepted"`
-	// Deleted: of a time until which the user is deleted, and not yet removed.
+	// Deleted: before the user was deleted, and not yet removed from the log.
 	Deleted int `json:"deleted"`
 	// OutsideWindow: older than the retention.
 	OutsideWindow int `json:"outsideWindow"`
 	// Ahead: later than now, by the clock of the instance that received it.
 	Ahead int `json:"ahead"`
-	// NotInStrategy: of a type and name that the strategy does not score, or with
-	// facets only that it does not score.
+	// NotInStrategy: of a type and name that the strategy does not score, or
+	// only with facets that it does not score.
 	NotInStrategy int `json:"notInStrategy"`
 	// WithoutFilters: of a type and name that scores, and without filters.
 	WithoutFilters int `json:"withoutFilters"`
@@ -62,32 +64,34 @@ type ExplainedEvents struct {
 	WithUnknownObjects int `json:"withUnknownObjects"`
 }
 
-// ScoreExplanation takes one score of a profile apart.
+// ScoreExplanation explains one score of a profile.
 type ScoreExplanation struct {
 	Facet string `json:"facet"`
 	Value string `json:"value"`
-	// Score is the sum of the contributions, added in their order, to the last bit.
+	// Score is the sum of the contributions, added in their order, to the last
+	// bit.
 	Score float64 `json:"score"`
-	// Scores are the same by half-life in days; absent if the strategy has none.
+	// Scores are the same by half-life in days; absent if the strategy has
+	// none.
 	Scores map[string]float64 `json:"scores,omitempty"`
-	// Contributions are what the events add, the earliest first. If there are more
-	// than the limit, the first entry sums up the earlier ones.
+	// Contributions are what the events add, the earliest first. If there are
+	// more than the limit, the first entry adds up the earlier ones.
 	Contributions []Contribution `json:"contributions"`
 }
 
-// Contribution is what one event adds to a score, or what several earlier ones
-// do. Exactly one of ContributedEvent and EarlierEvents is set.
+// Contribution is what one event adds to a score, or what several earlier
+// events add. Exactly one of ContributedEvent and EarlierEvents is set.
 type Contribution struct {
 	*EarlierEvents
 	*ContributedEvent
 	// Contribution is what is added to Score.
 	Contribution float64 `json:"contribution"`
-	// Contributions are the same by half-life in days; absent if the strategy has
-	// none.
+	// Contributions are the same by half-life in days; absent if the strategy
+	// has none.
 	Contributions map[string]float64 `json:"contributions,omitempty"`
 }
 
-// EarlierEvents are those that are too many to list one by one.
+// EarlierEvents are the events that the limit excludes from the list.
 type EarlierEvents struct {
 	Events int  `json:"events"` // 1 or more
 	From   Time `json:"from"`   // of the first
@@ -102,15 +106,15 @@ type ContributedEvent struct {
 	Index     string   `json:"index"`
 	ObjectIDs []string `json:"objectIDs,omitempty"`
 	QueryID   string   `json:"queryID,omitempty"`
-	// Values are what the event's objects have in place of the value, where an alias
-	// makes it count as the value.
+	// Values are the values of the event's objects that an alias of the
+	// strategy counts as the value.
 	Values     []string `json:"values,omitempty"`
 	EventScore int      `json:"eventScore"` // points of the event's type and name
 	FacetScore int      `json:"facetScore"` // weight of the facet
 	Weight     int      `json:"weight"`     // EventScore times FacetScore
 	Count      int      `json:"count"`      // objects of the event that have the value
 	AgeDays    float64  `json:"ageDays"`
-	// Decay is the factor that is left after AgeDays under the first half-life; 1
-	// without half-lives.
+	// Decay is the factor by which the first half-life has reduced the
+	// contribution after AgeDays; 1 without half-lives.
 	Decay float64 `json:"decay"`
 }

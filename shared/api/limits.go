@@ -10,7 +10,8 @@ import (
 const (
 	MaxEventsBody = event.MaxBody  // bytes of one request, before and after unpacking
 	MaxEvents     = event.MaxBatch // events of one request
-	// MaxEventAge is how old the timestamp of an event may be. Imports take any age.
+	// MaxEventAge is how old the timestamp of an event may be. Imports take any
+	// age.
 	MaxEventAge = event.MaxEventAge
 
 	MaxEventName     = 64   // visible ASCII characters and spaces of an eventName
@@ -21,8 +22,8 @@ const (
 	MaxEventObjectID = 512  // bytes of an objectID or an index name in an event
 )
 
-// Limits of one request to POST /1/events/import. Beyond them it is refused with
-// 413; a client cuts a file into as many requests as it takes.
+// Limits of one request to POST /1/events/import. A larger request is refused
+// with 413; a client splits a file into several requests.
 const (
 	MaxImportLines = 5_000
 	MaxImportBody  = 8 << 20 // bytes, before and after unpacking
@@ -38,16 +39,16 @@ const (
 	MaxProfiles          = 1000    // user tokens of one POST /1/profiles/batch
 	MaxProfilesBody      = 1 << 20 // bytes of its body
 	DefaultContributions = 1000    // contributions that GET /1/explain lists unless limit says otherwise
-	MaxContributions     = 10_000  // and at most: a higher limit is lowered to this one
+	MaxContributions     = 10_000  // the most that it lists: a higher limit is lowered to this
 )
 
-// Limits of strategies. Package strategy has those of the fields.
+// Limits of strategies. Package strategy has the limits of the fields.
 const (
-	// MaxStrategyBody is the most bytes of a strategy as it is sent. It leaves room
-	// for the most aliases that a strategy may have.
+	// MaxStrategyBody is the maximum size in bytes of a strategy as it is sent.
+	// The maximum number of aliases fits.
 	MaxStrategyBody = 900_000
-	// MaxPreviewBody is the most bytes of a preview: a strategy and the most user
-	// tokens.
+	// MaxPreviewBody is the maximum size in bytes of a preview: a strategy and
+	// the maximum number of user tokens.
 	MaxPreviewBody = MaxStrategyBody + 200_000
 
 	DefaultPreviewSample = 100  // users of a preview that names neither sample nor userTokens
@@ -74,8 +75,9 @@ const (
 	MaxAuditSample     = 10_000 // users of an audit
 	MaxAuditReport     = 10_000 // differences that an audit names; further ones are counted
 
-	// DefaultBackfillRate is how many rows a second a backfill copies unless rate
-	// says otherwise: about what one node of Bigtable takes beside its other work.
+	// DefaultBackfillRate is how many rows a second a backfill copies unless
+	// rate says otherwise: about what one node of Bigtable takes beside its
+	// other work.
 	DefaultBackfillRate = 10_000
 	MaxBackfillRate     = 1_000_000 // rows a second: more than an instance takes
 )

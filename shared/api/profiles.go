@@ -2,18 +2,18 @@ package api
 
 // ProfileQuery are the query parameters of GET /1/profiles/{userToken}.
 type ProfileQuery struct {
-	// Limit is how many affinities to list, 1 or more. 0 leaves it to the engine:
+	// Limit is how many affinities to list, 1 or more. 0 stands for
 	// DefaultAffinities.
 	Limit int
-	// HalfLife orders and scores by this half-life, in days: one of the strategy's.
-	// 0 is the strategy's first.
+	// HalfLife orders and scores by this half-life, in days: one of the
+	// strategy's. 0 is the strategy's first.
 	HalfLife int
 }
 
 // ProfilesRequest is the body of POST /1/profiles/batch.
 type ProfilesRequest struct {
-	// UserTokens are 1 to MaxProfiles tokens. One that is named twice is answered
-	// once.
+	// UserTokens are 1 to MaxProfiles tokens. One that is named twice is
+	// answered once.
 	UserTokens []string `json:"userTokens"`
 	// Limit is how many affinities to list of each user, 1 or more; absent:
 	// DefaultAffinities.
@@ -34,16 +34,16 @@ const (
 	SourceComputed = "computed" // computed for this answer
 )
 
-// Profile is what a user likes: the answer of GET /1/profiles/{userToken}. A user
-// without an event within the retention is answered with 404.
+// Profile is what a user likes: the answer of GET /1/profiles/{userToken}. A
+// user without an event within the retention is answered with 404.
 type Profile struct {
 	UserToken string `json:"userToken"`
 	// LastEventAt is the time of the latest event within the retention.
 	LastEventAt Time `json:"lastEventAt"`
 	// AsOf is the instant that scores have decayed to.
 	AsOf Time `json:"asOf"`
-	// StrategyVersion is the version of the strategy that the scores are of; 0 if
-	// none was ever set.
+	// StrategyVersion is the version of the strategy that gives the scores; 0
+	// if none has been set.
 	StrategyVersion int64 `json:"strategyVersion"`
 	// Source is SourceStored or SourceComputed. Both give the same profile.
 	Source string `json:"source"`
@@ -53,14 +53,15 @@ type Profile struct {
 	Affinities []Affinity `json:"affinities"`
 }
 
-// Affinity is how much a user likes a value of a facet.
+// Affinity is how much a user likes one value of a facet.
 type Affinity struct {
 	Facet string `json:"facet"`
 	// Operator is between facet and value, always ":".
 	Operator string `json:"operator"`
 	Value    string `json:"value"`
-	// Score is the score that ranks: of the half-life asked for, else of the
-	// strategy's first, else the plain sum.
+	// Score is the score by which affinities are sorted: that of the half-life
+	// in the query, or of the strategy's first, or the plain sum without
+	// half-lives.
 	Score float64 `json:"score"`
 	// Scores are the scores by half-life in days, as text: {"7":12.5,"30":40}.
 	// Absent if the strategy has no half-lives, and in previews.
@@ -77,8 +78,8 @@ type PersonalizationProfile struct {
 	Scores map[string]map[string]int `json:"scores"`
 }
 
-// DeletedUser is the answer of DELETE /1/profiles/{userToken}.
-// DELETE /1/usertokens/{userToken} does the same and answers 204 without a body.
+// DeletedUser is the answer of DELETE /1/profiles/{userToken}. DELETE
+// /1/usertokens/{userToken} does the same and answers 204 without a body.
 type DeletedUser struct {
 	UserToken string `json:"userToken"`
 	// DeletedUntil is the time up to which no event of the user counts.

@@ -3,8 +3,8 @@ package api
 // JobState is how far a job is.
 type JobState string
 
-// A job is planning until its users are cut into shards, and running until all
-// shards have ended. The other states are final.
+// A job is planning until its users are divided into shards, and running until
+// all shards have ended. The other states are final.
 const (
 	JobPlanning   JobState = "planning"
 	JobRunning    JobState = "running"
@@ -34,20 +34,21 @@ const (
 // RecomputeRequest is the body of POST /1/recomputes, which may be empty. A new
 // recompute supersedes one under way.
 type RecomputeRequest struct {
-	// OnlyStale leaves profiles alone that can be served as they are. Default: false.
+	// OnlyStale skips profiles that can be served as they are. Default: false.
 	OnlyStale bool `json:"onlyStale"`
 }
 
 // Recompute is a job that stores the profiles of all users again: the answer of
-// POST /1/recomputes, GET /1/recomputes/{id} and POST /1/recomputes/{id}/cancel.
+// POST /1/recomputes, GET /1/recomputes/{id} and POST
+// /1/recomputes/{id}/cancel.
 type Recompute struct {
 	ID    string   `json:"id"`
 	State JobState `json:"state"`
-	// StrategyVersion is the version of the strategy that profiles get.
+	// StrategyVersion is the version of the strategy for the new profiles.
 	StrategyVersion int64  `json:"strategyVersion"`
 	Shards          Shards `json:"shards"`
-	// Users counts users with an event within the retention, and Events the events
-	// that were read.
+	// Users counts users with an event within the retention, and Events the
+	// events that were read.
 	Users     int64 `json:"users"`
 	Events    int64 `json:"events"`
 	StartedAt Time  `json:"startedAt"`
@@ -56,25 +57,25 @@ type Recompute struct {
 
 	// Trigger is TriggerStrategy, TriggerManual or TriggerNightly.
 	Trigger string `json:"trigger"`
-	// RetentionDays is the retention of the app when the job started; 0 is without
-	// limit.
+	// RetentionDays is the retention of the app when the job started; 0 is
+	// without limit.
 	RetentionDays int  `json:"retentionDays"`
 	OnlyStale     bool `json:"onlyStale"`
 	// Maintain is whether the job also maintains the users' histories.
 	Maintain bool `json:"maintain"`
-	// PlannedUsers is about how many users the job will visit, VisitedUsers how many
-	// it has visited. Users may come and go while it runs.
+	// PlannedUsers is about how many users the job will visit, VisitedUsers how
+	// many it has visited. Users may come and go while it runs.
 	PlannedUsers int64 `json:"plannedUsers"`
 	VisitedUsers int64 `json:"visitedUsers"`
-	// StaleUsers counts users whose stored profile was not up to date at the last
-	// look.
+	// StaleUsers counts users whose stored profile was out of date when the job
+	// last read it.
 	StaleUsers int64 `json:"staleUsers"`
-	// Error says why the job did not get done; absent otherwise.
+	// Error says why the job failed; absent otherwise.
 	Error string `json:"error,omitempty"`
 }
 
-// Recomputes is the answer of GET /1/recomputes: the latest recomputes, the newest
-// first, at most MaxJobsListed.
+// Recomputes is the answer of GET /1/recomputes: the latest recomputes, the
+// newest first, at most MaxJobsListed.
 type Recomputes struct {
 	Recomputes []Recompute `json:"recomputes"`
 }

@@ -7,19 +7,20 @@ type ReenrichRequest struct {
 	DryRun bool `json:"dryRun"`
 }
 
-// Reenrichment is a job that gives events the filters of objects that the catalog
-// did not know when the events came: the answer of POST /1/reenrich,
+// Reenrichment is a job that gives events the filters of objects that the
+// catalog did not know when the events came: the answer of POST /1/reenrich,
 // GET /1/reenrich/{id} and POST /1/reenrich/{id}/cancel.
 type Reenrichment struct {
 	ID     string   `json:"id"`
 	State  JobState `json:"state"`
 	DryRun bool     `json:"dryRun"`
 	Shards Shards   `json:"shards"`
-	// Users counts users with events within the retention, and Events these events.
+	// Users counts users with events within the retention, and Events these
+	// events.
 	Users  int64 `json:"users"`
 	Events int64 `json:"events"`
-	// WithUnknownObjects counts events that named unknown objects. Each is Resolved
-	// if the catalog now knows more of its objects, else StillUnknown.
+	// WithUnknownObjects counts events that named unknown objects. Each is
+	// Resolved if the catalog now knows more of its objects, else StillUnknown.
 	WithUnknownObjects int64 `json:"withUnknownObjects"`
 	Resolved           int64 `json:"resolved"`
 	StillUnknown       int64 `json:"stillUnknown"`
@@ -32,19 +33,19 @@ type Reenrichment struct {
 	// FinishedAt is null until the job has ended.
 	FinishedAt *Time `json:"finishedAt"`
 
-	// RetentionDays is the retention of the app when the job started; 0 is without
-	// limit.
+	// RetentionDays is the retention of the app when the job started; 0 is
+	// without limit.
 	RetentionDays int `json:"retentionDays"`
-	// PlannedUsers is about how many users the job will visit, VisitedUsers how many
-	// it has visited.
+	// PlannedUsers is about how many users the job will visit, VisitedUsers how
+	// many it has visited.
 	PlannedUsers int64 `json:"plannedUsers"`
 	VisitedUsers int64 `json:"visitedUsers"`
-	// Error says why the job did not get done; absent otherwise.
+	// Error says why the job failed; absent otherwise.
 	Error string `json:"error,omitempty"`
 }
 
-// Reenrichments is the answer of GET /1/reenrich: the latest, the newest first, at
-// most MaxJobsListed.
+// Reenrichments is the answer of GET /1/reenrich: the latest, the newest first,
+// at most MaxJobsListed.
 type Reenrichments struct {
 	Reenrichments []Reenrichment `json:"reenrichments"`
 }

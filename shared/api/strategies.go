@@ -6,10 +6,10 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// Strategy says which events and facets score, and how scores age: the answer of
-// GET /1/strategies/personalization and the body of POST, which answers with a
-// [Message]. A new strategy applies to every read that begins 5 s later or after;
-// stored profiles follow by a recompute.
+// Strategy says which events and facets score, and how scores decay: the answer
+// of GET /1/strategies/personalization and the body of POST, which answers with
+// a [Message]. A new strategy applies to every read that begins 5 s later or
+// after. A recompute updates the stored profiles.
 type Strategy = strategy.Strategy
 
 // EventScore gives points to the events of one type and name.
@@ -23,8 +23,8 @@ type FacetScore = strategy.FacetScore
 type PreviewRequest struct {
 	// Strategy is the [Strategy] to try, as JSON. Required.
 	Strategy json.RawMessage `json:"strategy"`
-	// Sample is how many users to choose at random, 1 to MaxPreviewSample; absent:
-	// DefaultPreviewSample. Not together with UserTokens.
+	// Sample is how many users to choose at random, 1 to MaxPreviewSample;
+	// absent: DefaultPreviewSample. Not together with UserTokens.
 	Sample *int `json:"sample,omitempty"`
 	// UserTokens are the users to compute, 1 to MaxPreviewSample.
 	UserTokens []string `json:"userTokens,omitempty"`
@@ -32,17 +32,19 @@ type PreviewRequest struct {
 
 // Preview says what a strategy would change.
 type Preview struct {
-	// Sampled is how many users were looked at. Known of them have a profile, and
-	// these are Changed or Unchanged.
+	// Sampled counts the users whose profiles were computed, and Known those
+	// who have one. A known user is Changed or Unchanged.
 	Sampled   int `json:"sampled"`
 	Known     int `json:"known"`
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
-	// StrategyVersion is the version of the active strategy; 0 if none was ever set.
+	// StrategyVersion is the version of the active strategy; 0 if none has been
+	// set.
 	StrategyVersion int64 `json:"strategyVersion"`
 	// RankCorrelation is null if no user is known.
 	RankCorrelation *RankCorrelation `json:"rankCorrelation"`
-	// Facets are those whose scores change, the one that changes most first.
+	// Facets are the facets whose scores change, the one that changes most
+	// first.
 	Facets []FacetPreview `json:"facets"`
 	// Examples are the five users whose order changes most.
 	Examples []PreviewExample `json:"examples"`
@@ -67,7 +69,7 @@ type Mover struct {
 	Value  string  `json:"value"`
 	Before float64 `json:"before"` // under the active strategy
 	After  float64 `json:"after"`  // under the other
-	Users  int     `json:"users"`  // whose score of it changes
+	Users  int     `json:"users"`  // users for whom it changes
 }
 
 // PreviewExample is a user whose profile would change.
