@@ -10,8 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// apply applies a batch to an index. If two batches change one object at the same
-// time, the later write replaces the whole object.
+// apply applies a batch to an index. If two batches change one object at the
+// same time, the later write replaces the whole object.
 func (h handler) apply(ctx context.Context, app, index string, actions []catalog.Action) error {
 	settings, err := h.Config.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {

@@ -1,6 +1,6 @@
-// Package catalog is the public function for the objects and settings of an index.
-// Objects are stored in the table objects, with the filters that they have under
-// the settings. Settings are stored in Firestore.
+// Package catalog is the public function for the objects and settings of an
+// index. Objects are stored in the table objects, with the filters that they
+// have under the settings. Settings are stored in Firestore.
 package catalog
 
 import (

@@ -1,9 +1,9 @@
-// Package imports is the public function that imports history: events of any age,
-// one JSON object a line.
+// Package imports is the public function that imports history: events of any
+// age, one JSON object a line.
 //
-// It is separate from ingest so that a bulk load has its own instances and its own
-// Bigtable app profile, and cannot delay live events. It writes the log before it
-// answers: every read that begins after the answer counts the events.
+// It is separate from ingest so that a bulk load has its own instances and its
+// own Bigtable app profile, and cannot delay live events. It writes the log
+// before it answers: every read that begins after the answer counts the events.
 package imports
 
 import (

@@ -1,9 +1,9 @@
 // Package ingest is the public function that accepts events.
 //
-// It authenticates and validates a request, looks up the filters of its objects,
-// and publishes one message with the time of receipt. Function process writes the
-// events to the log. Refused requests are counted and kept in the table refused,
-// because a browser's sendBeacon does not read the answer.
+// It authenticates and validates a request, looks up the filters of its
+// objects, and publishes one message with the time of receipt. Function process
+// writes the events to the log. Refused requests are counted and kept in the
+// table refused, because a browser's sendBeacon does not read the answer.
 package ingest
 
 import (
@@ -69,12 +69,13 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteMessage(w, http.StatusOK, "OK")
 }
 
-// resolveTimeout limits how long a client waits for the catalog. Some clients give
-// up after two seconds, and process can look up the filters instead.
+// resolveTimeout limits how long a client waits for the catalog. Some clients
+// give up after two seconds, and process can look up the filters instead.
 const resolveTimeout = time.Second
 
-// anyStored reports whether any event is to be kept. Events of type instantsearch
-// are accepted and not kept: they say nothing about what a user likes.
+// anyStored reports whether any event is to be kept. Events of type
+// instantsearch are accepted and not kept: they say nothing about what a user
+// likes.
 func anyStored(events []event.Event) bool {
 	for i := range events {
 		if events[i].Type != event.InstantSearch {
@@ -104,7 +105,8 @@ func (h handler) refuse(ctx context.Context, app config.App, at time.Time, cause
 	return cause
 }
 
-// recorded is what is kept of a refused event: the JSON, or its start as a string.
+// recorded is what is kept of a refused event: the JSON, or its start as a
+// string.
 func recorded(raw []byte) json.RawMessage {
 	if len(raw) == 0 || (len(raw) <= maxRecorded && json.Valid(raw)) {
 		return raw

@@ -1,9 +1,10 @@
-// Package process is the private function that Pub/Sub pushes accepted events to.
-// Package apply applies each message. The function logs and counts the outcomes.
+// Package process is the private function that Pub/Sub pushes accepted events
+// to. Package apply applies each message. The function logs and counts the
+// outcomes.
 //
-// A message is acknowledged once every read counts its events, or once it is in the
-// dead-letter topic with the reason. Any other outcome is an error, and Pub/Sub
-// delivers the message again. The function keeps no data.
+// A message is acknowledged once every read counts its events, or once it is in
+// the dead-letter topic with the reason. Any other outcome is an error, and
+// Pub/Sub delivers the message again. The function keeps no data.
 package process
 
 import (

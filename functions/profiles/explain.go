@@ -16,8 +16,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// explain says why a profile has its scores, or why it is empty. It computes the
-// answer from all log events of the user, without blocks and the stored profile.
+// explain says why a profile has its scores, or why it is empty. It computes
+// the answer from all log events of the user, without blocks and the stored
+// profile.
 func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	app, user, err := h.user(r, auth.Recommendation)
 	if err != nil {
@@ -53,9 +54,9 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, renderExplanation(user, q, x.Answer()))
 }
 
-// window sets the strategy and the instant of an explanation to those that a read
-// of the profile has now. A stored profile of a machine whose clock is ahead is
-// read as of its own time.
+// window sets the strategy and the instant of an explanation to those that a
+// read of the profile has now. A stored profile of a machine whose clock is
+// ahead is read as of its own time.
 func (h handler) window(ctx context.Context, app config.App, user string, q *explain.Question) error {
 	row, err := h.Store.ReadUser(ctx, app.ID, user)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package profiles is the public function that serves users' profiles, explains
-// them, and deletes users. Profiles are stored in the table users. A profile that
-// is no longer valid is computed from the log when it is read.
+// them, and deletes users. Profiles are stored in the table users. A profile
+// that is no longer valid is computed from the log when it is read.
 package profiles
 
 import (
@@ -92,8 +92,8 @@ func unknown(user string) error {
 	return httpapi.Errorf(http.StatusNotFound, "No profile: user token %q has no event within the retention", user)
 }
 
-// positive returns a query parameter that must be a positive integer, or absent if
-// the request has none.
+// positive returns a query parameter that must be a positive integer, or absent
+// if the request has none.
 func positive(r *http.Request, name string, absent int) (int, error) {
 	values, given := r.URL.Query()[name]
 	if !given {
@@ -201,9 +201,9 @@ func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// delete deletes a user: after it returns, no earlier event counts in any read. It
-// enqueues a task of worker that removes these events from the log. The client may
-// repeat the request after an error.
+// delete deletes a user: after it returns, no earlier event counts in any read.
+// It enqueues a task of worker that removes these events from the log. The
+// client may repeat the request after an error.
 func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, error) {
 	app, user, err := h.user(r, acl...)
 	if err != nil {

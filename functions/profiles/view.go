@@ -13,8 +13,8 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 )
 
-// render returns the answer for a profile, with at most limit affinities. days is
-// the half-life that scores and sorts them; 0 is the strategy's first.
+// render returns the answer for a profile, with at most limit affinities. days
+// is the half-life that scores and sorts them; 0 is the strategy's first.
 func render(user string, r profile.Result, limit, days int) (api.Profile, error) {
 	at := 0
 	if days != 0 {

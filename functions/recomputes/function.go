@@ -1,6 +1,7 @@
-// Package recomputes is the public function for the operator of an app. It starts,
-// lists and cancels recomputes of the profiles and re-enrichments of the log,
-// migrates the log to another schema, and compares profiles with the log.
+// Package recomputes is the public function for the operator of an app. It
+// starts, lists and cancels recomputes of the profiles and re-enrichments of
+// the log, migrates the log to another schema, and compares profiles with the
+// log.
 //
 // Jobs are stored in Firestore, and function worker runs them. An audit runs
 // within its request.
@@ -80,9 +81,9 @@ func (h handler) start(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, render(j))
 }
 
-// decodeBody decodes a JSON object into request. It leaves request as it is if the
-// body is empty, and refuses unknown keys. want is the end of the message "The body
-// must be ...".
+// decodeBody decodes a JSON object into request. It leaves request as it is if
+// the body is empty, and refuses unknown keys. want is the end of the message
+// "The body must be ...".
 func decodeBody(body []byte, request any, want string) error {
 	if body = bytes.TrimSpace(body); len(body) == 0 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// registerSchema registers the routes that migrate the log of the app to another
-// schema. Each answers with the state of the migration.
+// registerSchema registers the routes that migrate the log of the app to
+// another schema. Each answers with the state of the migration.
 func (h handler) registerSchema(rt *httpapi.Router) {
 	rt.Handle("GET /1/schema", h.getSchema)
 	rt.Handle("POST /1/schema/start", schemaStep(h, decodeTo, h.Migrations.Start))
@@ -76,8 +76,8 @@ func (h handler) getSchema(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, renderSchema(s))
 }
 
-// schemaStep returns the handler of a step of a migration. decode reads the step's
-// argument from the body, and run takes the step.
+// schemaStep returns the handler of a step of a migration. decode reads the
+// step's argument from the body, and run takes the step.
 func schemaStep[T any](h handler, decode func([]byte) (T, error), run func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		app, err := h.Auth.Tenant(r, auth.Admin)

@@ -1,7 +1,7 @@
 // Package strategies is the public function that reads, previews and sets the
-// strategy of an app. Strategies and their versions are stored in Firestore. A new
-// strategy applies to every read that begins 5 s later or after, and starts a
-// recompute of the stored profiles.
+// strategy of an app. Strategies and their versions are stored in Firestore. A
+// new strategy applies to every read that begins 5 s later or after, and starts
+// a recompute of the stored profiles.
 package strategies
 
 import (
@@ -27,7 +27,8 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
-// get does not read the cache, so that a client sees the strategy it has just set.
+// get does not read the cache, so that a client sees the strategy it has just
+// set.
 func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
@@ -58,8 +59,8 @@ func (h handler) set(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set",
 		slog.String("app", app.ID), slog.Int64("version", version), slog.Bool("changed", changed))
-	// An unchanged strategy starts it too: the request that set it may have failed
-	// before this line.
+	// An unchanged strategy starts it too: the request that set it may have
+	// failed before this line.
 	if _, err := h.Recompute.StartStrategy(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("the strategy is set, its recompute is not started: %w", err)
 	}

@@ -71,7 +71,8 @@ func (h handler) compare(ctx context.Context, app config.App, other strategy.Str
 		}
 		for _, user := range chunk {
 			pair := profiles[user]
-			// At one instant, so that a difference in decay is not reported as a change.
+			// At one instant, so that a difference in decay is not reported as
+			// a change.
 			now := max(pair[0].Anchor, pair[1].Anchor)
 			p.Add(user, pair[0].At(now), pair[1].At(now))
 		}

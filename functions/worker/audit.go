@@ -20,8 +20,8 @@ const auditTime = 8 * time.Minute
 // nightlySample is the number of users of each app in a nightly audit.
 const nightlySample = 200
 
-// enqueueAudits enqueues one audit of each app, at most once a date. An audit runs
-// half of spread after the recompute of its app has started.
+// enqueueAudits enqueues one audit of each app, at most once a date. An audit
+// runs half of spread after the recompute of its app has started.
 func (h handler) enqueueAudits(ctx context.Context, apps []string, spread time.Duration) error {
 	date := h.Now().UTC().Format(time.DateOnly)
 	var faults []error

@@ -1,9 +1,10 @@
-// Package worker is the private function that runs tasks. Cloud Tasks calls it for
-// purges of deleted users, audits, and the jobs of recomputes, re-enrichments and
-// migrations. Cloud Scheduler calls it to start the nightly round.
+// Package worker is the private function that runs tasks. Cloud Tasks calls it
+// for purges of deleted users, audits, and the jobs of recomputes,
+// re-enrichments and migrations. Cloud Scheduler calls it to start the nightly
+// round.
 //
-// A task may be delivered twice, late, or after its work is done: it then has no
-// effect. The function keeps no data.
+// A task may be delivered twice, late, or after its work is done: it then has
+// no effect. The function keeps no data.
 package worker
 
 import (
@@ -35,8 +36,8 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
-// drop logs a task that can never run and answers 200, so that Cloud Tasks does not
-// retry it.
+// drop logs a task that can never run and answers 200, so that Cloud Tasks does
+// not retry it.
 func (h handler) drop(w http.ResponseWriter, r *http.Request, reason error) error {
 	h.Log.LogAttrs(r.Context(), slog.LevelError, "task dropped", slog.String("task", r.Header.Get("X-CloudTasks-TaskName")), slog.Any("error", reason))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"dropped": reason.Error()})

@@ -15,7 +15,8 @@ func TestWorker(t *testing.T) {
 		functiontest.Ask("", "GET", "/metrics", "", 200, "affinity_"),
 		functiontest.Ask("", "POST", "/purge", `{"app":"shop","userToken":"ann","deletedUntil":1}`, 200, `{"purged":0}`),
 		functiontest.Ask("", "POST", "/audit", `{"app":"shop","sample":10}`, 200, `"sampled":0`),
-		// Tasks that can never run are answered 200, so that they are not retried.
+		// Tasks that can never run are answered 200, so that they are not
+		// retried.
 		functiontest.Ask("", "POST", "/purge", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/purge", `{"app":"shop"}`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/audit", `{"app":"elsewhere","sample":10}`, 200, `{"dropped":`),

@@ -38,8 +38,8 @@ func run[T any](h handler, w http.ResponseWriter, r *http.Request, what string, 
 	return httpapi.WriteJSON(w, http.StatusOK, outcome)
 }
 
-// retries is the number of earlier attempts of the task of a request. It is 0 for
-// a caller other than Cloud Tasks, which sends no such header.
+// retries is the number of earlier attempts of the task of a request. It is 0
+// for a caller other than Cloud Tasks, which sends no such header.
 func retries(r *http.Request) int {
 	n, _ := strconv.Atoi(r.Header.Get("X-CloudTasks-TaskRetryCount"))
 	return max(0, n)

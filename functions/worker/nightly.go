@@ -19,17 +19,17 @@ const (
 	maxSpread     = 24 * time.Hour
 )
 
-// round is the body of POST /nightly. Recomputes start at different times within
-// Spread, for one App, or for all apps but those in Except. An empty body starts
-// those of all apps within an hour.
+// round is the body of POST /nightly. Recomputes start at different times
+// within Spread, for one App, or for all apps but those in Except. An empty
+// body starts those of all apps within an hour.
 type round struct {
 	Spread *string  `json:"spread"`
 	App    *string  `json:"app"`
 	Except []string `json:"except"`
 }
 
-// nightly starts the nightly round. After an error, the caller may call it again:
-// it starts only what has not started yet.
+// nightly starts the nightly round. After an error, the caller may call it
+// again: it starts only what has not started yet.
 func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
