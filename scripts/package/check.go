@@ -110,10 +110,19 @@ func questions(ctx context.Context, url string, fn terraform.Function) ([]string
 
 var quotedVariable = regexp.MustCompile(`"([A-Z][A-Z0-9_]+)"`)
 
+// logProject names the project of a function's log lines. A function works without
+// it.
+const logProject = "GOOGLE_CLOUD_PROJECT"
+
+// needsVariables reports whether a function answers 503 without its variables.
+func needsVariables(fn terraform.Function) bool {
+	return slices.ContainsFunc(fn.Env, func(name string) bool { return name != logProject })
+}
+
 // lacking returns the variables that an answer says are missing. The deployment
 // must set all of them.
 func lacking(status int, body []byte, fn terraform.Function) ([]string, error) {
-	if len(fn.Env) == 0 { // it needs none, and so works at once
+	if !needsVariables(fn) {
 		if status >= http.StatusInternalServerError {
 			return nil, errors.New("want an answer: the function needs no variables")
 		}

@@ -66,11 +66,11 @@ func packed(t *testing.T) ([]terraform.Function, map[string][]byte) {
 
 // The smallest zip of a function with variables is built, started and asked as on
 // the platform. `package check` does so with all zips.
-func TestAZipBuildsStartsAndAnswers(t *testing.T) {
+func TestZipBuildsAndAnswers(t *testing.T) {
 	functions, zips := packed(t)
 	fn := functions[0]
 	for _, other := range functions {
-		if len(other.Env) > 0 && len(zips[other.Name]) < len(zips[fn.Name]) {
+		if needsVariables(other) && (!needsVariables(fn) || len(zips[other.Name]) < len(zips[fn.Name])) {
 			fn = other
 		}
 	}
@@ -88,11 +88,11 @@ func TestAZipBuildsStartsAndAnswers(t *testing.T) {
 
 	fn.EntryPoint = "Other"
 	if _, err := ask(t.Context(), program, fn); err == nil || !strings.Contains(err.Error(), "the program ended") {
-		t.Errorf("started as a function that it does not have: %v", err)
+		t.Errorf("started as a function that it does not register: %v", err)
 	}
 }
 
-func TestZipsAreTheSameWhereverTheyAreMade(t *testing.T) {
+func TestZipsAreReproducible(t *testing.T) {
 	functions, zips := packed(t)
 	for _, fn := range functions {
 		// A zip can be made again from its own files, in another folder.
@@ -105,7 +105,7 @@ func TestZipsAreTheSameWhereverTheyAreMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(again, zips[fn.Name]) {
-			t.Errorf("the zip of %s is another when it is made of itself", fn.Name)
+			t.Errorf("the zip of %s differs when it is made from its own files", fn.Name)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestChangedZips(t *testing.T) {
 	}
 }
 
-func TestZipsHoldWhatAFunctionIsMadeOf(t *testing.T) {
+func TestZipContents(t *testing.T) {
 	functions, zips := packed(t)
 	for _, fn := range functions {
 		r, err := zip.NewReader(bytes.NewReader(zips[fn.Name]), int64(len(zips[fn.Name])))
@@ -174,7 +174,7 @@ func TestZipsHoldWhatAFunctionIsMadeOf(t *testing.T) {
 				t.Errorf("%s: %s is not needed", fn.Name, f.Name)
 			}
 			if folder, ok := strings.CutPrefix(f.Name, "functions/"); ok && !strings.HasPrefix(folder, fn.Name+"/") {
-				t.Errorf("%s: %s is another function's", fn.Name, f.Name)
+				t.Errorf("%s: %s belongs to another function", fn.Name, f.Name)
 			}
 			in, err := f.Open()
 			if err != nil {
@@ -191,7 +191,7 @@ func TestZipsHoldWhatAFunctionIsMadeOf(t *testing.T) {
 			"go.mod":      "module github.com/affinityengine/affinity\n",
 			"go.sum":      "cloud.google.com/go/bigtable ",
 		}
-		if len(fn.Env) > 0 {
+		if needsVariables(fn) {
 			parts["terraform/bigtable.json"] = terraform.Bigtable // embedded
 		}
 		for name, part := range parts {
@@ -231,11 +231,11 @@ func TestBuildRefusesWhatThePlatformRefuses(t *testing.T) {
 		}
 	}
 	if _, err := build(t.Context(), []byte("PK"), t.TempDir()); err == nil {
-		t.Error("half a zip is built")
+		t.Error("a truncated zip is built")
 	}
 }
 
-func TestAnAnswerTellsWhatIsMissing(t *testing.T) {
+func TestMissingVariables(t *testing.T) {
 	fn := terraform.Function{Env: []string{"TASKS_QUEUE", "WORKER_URL"}}
 	for _, c := range []struct {
 		status      int
@@ -256,21 +256,23 @@ func TestAnAnswerTellsWhatIsMissing(t *testing.T) {
 			t.Errorf("%d %s: %v, want %q", c.status, c.body, err, c.fault)
 		}
 	}
-	// A function without variables answers at once.
+	// A function that needs no variables answers at once.
 	for status, ok := range map[int]bool{200: true, 404: true, 500: false, 503: false} {
-		if lacks, err := lacking(status, nil, terraform.Function{}); len(lacks) > 0 || (err == nil) != ok {
-			t.Errorf("%d of a function without variables: %v, %v", status, lacks, err)
+		for _, fn := range []terraform.Function{{}, {Env: []string{logProject}}} {
+			if lacks, err := lacking(status, nil, fn); len(lacks) > 0 || (err == nil) != ok {
+				t.Errorf("%d of a function with the variables %q: %v, %v", status, fn.Env, lacks, err)
+			}
 		}
 	}
 }
 
-func TestWrongOrders(t *testing.T) {
+func TestWrongArguments(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
-		`no function "nobody" in terraform/functions.json, only ingest,`: {"--out", dir, "nobody"},
-		`no function "ingest.zip"`:                                       {"check", "--out", dir, "ingest.zip"},
-		"`go run ./scripts/package ingest` makes it":                     {"check", "--out", dir, "ingest"},
-		"unknown flag": {"--output", dir},
+		`terraform/functions.json has no function "unknown", only ingest,`: {"--out", dir, "unknown"},
+		`no function "ingest.zip"`:                   {"check", "--out", dir, "ingest.zip"},
+		"`go run ./scripts/package ingest` makes it": {"check", "--out", dir, "ingest"},
+		"unknown flag":                               {"--output", dir},
 	} {
 		if out, err := run(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q; %s", args, err, want, out)
