@@ -29,6 +29,11 @@ func TestKilledOnTheOfficialEmulators(t *testing.T) {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	engine := startProcess(t, binary, environment)
+	list := exec.Command(binary, "app", "list")
+	list.Env = environment
+	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), "demo") {
+		t.Fatalf("app list beside up, on one emulator: %v\n%s", err, out)
+	}
 	strategy := map[string]any{
 		"eventsScoring":         []any{map[string]any{"eventName": "Seen", "eventType": "view", "score": 1}},
 		"facetsScoring":         []any{map[string]any{"facetName": "color", "score": 1}},

@@ -34,10 +34,8 @@ func withoutID(a api.BatchAction) bool {
 	if a.Action != api.ActionAddObject || a.ObjectID != nil {
 		return false
 	}
-	var record struct {
-		ObjectID any `json:"objectID"`
-	}
-	return json.Unmarshal(a.Body, &record) == nil && record.ObjectID == nil
+	var record map[string]any // a struct would take "OBJECTID" too, which the engine ignores
+	return json.Unmarshal(a.Body, &record) == nil && record["objectID"] == nil
 }
 
 // Task returns the state of a task, which is always finished: batches and

@@ -13,3 +13,7 @@ import (
 func TimedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 }
+
+// ErrLogKey means that a row of the log has a key that is not app,user,time,id.
+// The row is damaged; its message names it.
+var ErrLogKey = errors.New("log key")

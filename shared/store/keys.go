@@ -38,10 +38,10 @@ func parseLogKey(key string) (app, user string, ms int64, id string, err error) 
 	user, rest, _ = strings.Cut(rest, ",")
 	time, id, ok := strings.Cut(rest, ",")
 	if !ok {
-		return "", "", 0, "", fmt.Errorf("log key %q: want app,user,time,id", key)
+		return "", "", 0, "", fmt.Errorf("%w %q: want app,user,time,id", ErrLogKey, key)
 	}
 	if ms, err = parseLogTime(time); err != nil {
-		return "", "", 0, "", fmt.Errorf("log key %q: %w", key, err)
+		return "", "", 0, "", fmt.Errorf("%w %q: %w", ErrLogKey, key, err)
 	}
 	return app, user, ms, id, nil
 }

@@ -30,8 +30,8 @@ type Streams struct {
 }
 
 // Execute runs one command line, prints the error that it ends with to stderr,
-// and returns the exit code of the process. An error that has a method
-// ExitCode() int chooses the code itself. advise may return a line to print after
+// and returns the exit code of the process. Errors of WithCode and Usagef, and
+// SilentError, choose the code. advise may return a line to print after
 // an error: what to do about it; it may be nil.
 func Execute(ctx context.Context, root *cobra.Command, args []string, streams Streams, advise func(error) string) int {
 	valid := false // whether cobra has accepted flags and arguments
@@ -53,10 +53,10 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, streams St
 		return ExitOK
 	}
 	code := ExitFailed
-	var coded interface{ ExitCode() int }
+	var coded interface{ exitCode() int } // unexported: an *exec.ExitError must not choose
 	switch {
 	case errors.As(err, &coded):
-		code = coded.ExitCode()
+		code = coded.exitCode()
 	case !valid:
 		code = ExitUsage
 	}
@@ -97,7 +97,7 @@ type codedError struct {
 	code int
 }
 
-func (e codedError) ExitCode() int { return e.code }
+func (e codedError) exitCode() int { return e.code }
 func (e codedError) Unwrap() error { return e.error }
 
 // A SilentError ends the command with this exit code. Whatever there was to say
@@ -107,14 +107,13 @@ type SilentError int
 // Error is never printed.
 func (e SilentError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// ExitCode is the code itself.
-func (e SilentError) ExitCode() int { return int(e) }
+func (e SilentError) exitCode() int { return int(e) }
 
 // usageError is a mistake in the command line that cobra cannot find.
 type usageError struct{ message string }
 
 func (e usageError) Error() string { return e.message }
-func (e usageError) ExitCode() int { return ExitUsage }
+func (e usageError) exitCode() int { return ExitUsage }
 
 // Usagef returns an error that ends the command with ExitUsage and a hint at
 // its help.

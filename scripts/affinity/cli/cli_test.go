@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,8 @@ func tool(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	show.Flags().Int("rate", 0, "")
 	root := cli.Group(&cobra.Command{Use: "tool"}, show,
 		fails("broken", errors.New("no\x1b[2J\nluck")), fails("misused", cli.Usagef("not so")),
-		fails("partial", fmt.Errorf("most of it: %w", cli.WithCode(errors.New("one line is bad"), 3))), fails("silent", cli.SilentError(7)))
+		fails("partial", fmt.Errorf("most of it: %w", cli.WithCode(errors.New("one line is bad"), 3))), fails("silent", cli.SilentError(7)),
+		fails("child", fmt.Errorf("run a child: %w", exec.Command("sh", "-c", "exit 2").Run())))
 	return cli.Execute(ctx, root, args, cli.Streams{In: stdin, Out: stdout, Err: stderr}, func(err error) string {
 		if err.Error() == "not so" {
 			return "Do it another way."
@@ -56,6 +58,7 @@ func TestExecute(t *testing.T) {
 		{[]string{"misused"}, cli.ExitUsage, "affinity: not so\nRun 'tool misused --help' for its usage.\nDo it another way.\n", ""},
 		{[]string{"partial"}, 3, "affinity: most of it: one line is bad\n", ""},
 		{[]string{"silent"}, 7, "", ""},
+		{[]string{"child"}, cli.ExitFailed, "affinity: run a child: exit status 2\n", ""},
 	} {
 		t.Run(fmt.Sprint(test.args), func(t *testing.T) {
 			r := clitest.Run(t.Context(), tool, "", test.args...)

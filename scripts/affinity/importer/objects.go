@@ -79,16 +79,14 @@ func objectFault(l line) string {
 	if l.tooLong {
 		return fmt.Sprintf("the line is longer than %d bytes", maxLine)
 	}
-	var object struct {
-		ObjectID json.RawMessage `json:"objectID"`
-	}
+	var object map[string]json.RawMessage // a struct would take "OBJECTID" too, which the engine ignores
 	if err := json.Unmarshal(l.text, &object); err != nil {
 		if bytes.HasPrefix(l.text, []byte("[")) {
 			return "a JSON array: give one object per line (jq -c '.[]' converts it)"
 		}
 		return "not a JSON object: " + err.Error()
 	}
-	if len(object.ObjectID) == 0 {
+	if id := object["objectID"]; len(id) == 0 || string(id) == "null" {
 		return "objectID is missing"
 	}
 	return ""

@@ -2,6 +2,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -73,6 +74,8 @@ func (v *verification) profile(ctx context.Context, c *affinity.Compiled, user s
 		switch {
 		case damage != nil:
 			return fmt.Sprintf("%s: %v", n, damage), nil
+		case errors.Is(err, store.ErrLogKey):
+			return fmt.Sprintf("%s: %v", n, err), nil
 		case err != nil:
 			return "", err
 		}

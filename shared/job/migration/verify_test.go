@@ -126,6 +126,7 @@ var damages = []struct {
 	{"key without time", "", "shop,a,x", nil, "want app,user,time,id"},
 	{"key without user", "", "shop,x", nil, "want app,user,time,id"},
 	{"key of another time", "", "shop,a,yesterday,id", nil, `time "yesterday"`},
+	{"key of a minute among the user's events", "", "shop,a," + jobtest.Noon.Add(-90*time.Minute).Format("2006-01-02T15:04") + ",id", nil, "log key"},
 	{"value", schema.Wide, "", map[string]string{"e:view,Seen,color": "{\"x"}, "view,Seen,color"},
 	{"value of a narrow row", schema.Narrow, "", map[string]string{"view:Seen": "\x07no value"}, "view:Seen"},
 	{"qualifier", schema.Wide, "", map[string]string{"e:view": oneFilter}, "want three CSV fields"},

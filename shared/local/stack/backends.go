@@ -31,6 +31,7 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/terraform"
 )
 
 // local reaches a stand-in on loopback.
@@ -81,7 +82,8 @@ func (s *Stack) openConfig(ctx context.Context) (config.Store, jobStore, error) 
 		}
 		return config.NewMemory(), job.NewMemories(), nil
 	}
-	client, err := firestore.NewClient(ctx, Project)
+	// The database that the commands of `affinity app` open.
+	client, err := firestore.NewClientWithDatabase(ctx, Project, terraform.Database)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open Firestore: %w", err)
 	}
