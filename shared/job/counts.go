@@ -1,17 +1,18 @@
 package job
 
-// Counts are how much of the work is done. The meaning of the last four depends
-// on the job; the packages that define jobs have types that name them:
-// recompute.Counts, reenrich.Counts, and one for each kind of job in migration.
+// Counts counts the work that is done. The last four counts mean different
+// things in different jobs. The packages that define jobs have types with names
+// for them: recompute.Counts, reenrich.Counts, and one for each kind of job in
+// migration.
 type Counts struct {
-	// Visited is how many users were processed, Users how many of them the work
-	// applies to.
+	// Visited counts the processed users, Users those to whom the work applies.
 	Visited int64 `firestore:"visited"`
 	Users   int64 `firestore:"users"`
-	// Events is how many events or rows were read.
+	// Events counts the events or rows that the job has read.
 	Events int64 `firestore:"events"`
-	// Changed is how much was written or would be, Left how much waits for
-	// something else, Faulty how much is wrong.
+	// Changed counts the items that the job has written, or would write if it
+	// were not a dry run. Left counts the items that wait for something else,
+	// Faulty the wrong or damaged ones.
 	Changed int64 `firestore:"changed"`
 	Left    int64 `firestore:"left"`
 	Faulty  int64 `firestore:"faulty"`
@@ -30,15 +31,13 @@ type Totals struct {
 	Shards int `firestore:"shards"`
 	Done   int `firestore:"done"`
 	Failed int `firestore:"failed"`
-	// PlannedUsers is how many users the shards were cut for.
+	// PlannedUsers counts the users that the planning found.
 	PlannedUsers int64 `firestore:"plannedUsers"`
 	Counts
-	// Stale is how many users or rows were not as they should be at the last
-	// check.
+	// Stale counts the users or rows that the last Verify found stale.
 	Stale int64 `firestore:"stale"`
 }
 
-// add adds a shard to the sums.
 func (t *Totals) add(s Shard) {
 	t.Shards++
 	switch s.State {

@@ -1,28 +1,27 @@
-// Package job runs work over all users of an app. A job is cut into shards of
-// some thousand users; the tasks of a shard run one after the other, each from
-// where the last one stopped. The package holds the jobs, their states and what
-// a task does; what happens to the users is the Work of the packages that
-// define jobs: recompute, migration and reenrich.
+// Package job runs work over all users of an app. A plan cuts a job into shards
+// of some thousand users. The tasks of a shard run one after the other, and
+// each continues from the last checkpoint. The package holds the jobs, their
+// states, and the tasks. A Work defines what a job does to users; packages
+// recompute, migration and reenrich have one each.
 //
-// It is separate from them because it is about surviving the end of any
-// process: every step is stored before the next one builds upon it, so that a
-// crash between two writes, or a task that is delivered twice, late or never,
-// costs time and nothing else. Jobs lie beside the app's configuration, those
-// of each runner in a collection of their own (see package jobdb, which keeps
-// them in Firestore):
+// Package job is separate from them because it makes jobs survive the end of
+// any process. It stores every step before the next step builds on it. A crash
+// between two writes, or a task that the queue delivers twice, late or never,
+// costs time and nothing else. Jobs lie beside the app's configuration, in one
+// collection for each runner. Package jobdb keeps them in Firestore:
 //
 //	apps/{app}/{collection}/{id}             state, kind, parameters, ..., totals once ended
 //	apps/{app}/{collection}/{id}/shards/{n}  from, to, state, step, next, counts
 //
-// Ended jobs and shards are kept for some months (Kept) and then collected by
-// Firestore's TTL. Their documents have a time expiresAt; those of unfinished
-// ones have no such field, so that TTL never takes them. TTL is configured for
-// each collection group, that is for every {collection} and for shards.
+// Firestore's TTL deletes jobs and shards some months after they have ended
+// (see Kept), at the time expiresAt in their documents. Documents of unfinished
+// jobs and shards have no such field, so TTL never deletes them. TTL is
+// configured for each collection group: for every {collection} and for shards.
 //
 // A shard is a range of user tokens [from, to) in the order of their rows. The
-// shards of a job together cover every possible token, so that a user who is
-// new after the planning is in one of them. The counts of a job are sums over
-// its shards, so that concurrent shards do not contend for one document.
+// shards of a job cover every possible token, so each user who arrives after
+// the planning is in a shard too. The totals of a job are sums over its shards,
+// so concurrent shards do not contend for one document.
 package job
 
 import (
@@ -46,12 +45,12 @@ var (
 	ErrEnded = errors.New("has ended")
 )
 
-// State is how far a job is.
+// State is a phase in the life of a job.
 type State string
 
-// A job is planning until all of its shards are stored, running until all of
-// them have ended, and then done, or failed if a shard failed. A newer job or
-// strategy supersedes it; an operator cancels it.
+// A job is planning until it has stored all its shards, and running until every
+// shard has ended. Then it is done, or failed if a shard failed. A newer job or
+// strategy supersedes a job; an operator cancels it.
 const (
 	Planning   State = "planning"
 	Running    State = "running"
@@ -61,35 +60,35 @@ const (
 	Cancelled  State = "cancelled"
 )
 
-// next holds every allowed change of state. A job whose planning fails becomes
-// Failed without having run.
-var next = map[State][]State{
+// transitions holds every allowed change of state. A job whose planning fails
+// becomes Failed without having run.
+var transitions = map[State][]State{
 	Planning: {Running, Failed, Superseded, Cancelled},
 	Running:  {Done, Failed, Superseded, Cancelled},
 }
 
 // Ended reports whether a job of this state never changes again.
-func (s State) Ended() bool { return len(next[s]) == 0 }
+func (s State) Ended() bool { return len(transitions[s]) == 0 }
 
-// Params are what a job was asked to do, beyond the fields that all jobs have.
-// Each package that defines jobs has a type of its own: a struct of plain
-// values, whose fields have firestore tags and are stored among the fields of
-// the job's document. The parameters of a job never change.
+// Params are the parameters of a job beyond the fields that all jobs have. Each
+// package that defines jobs has its own type: a struct of plain values. Its
+// fields have firestore tags, and the store keeps them among the fields of the
+// job's document. The parameters of a job never change.
 type Params interface {
-	// LogAttrs are the attributes that the log line of the job's start has for
-	// them.
+	// LogAttrs returns the attributes that describe the parameters in the log
+	// line of the job's start.
 	LogAttrs() []slog.Attr
 }
 
-// Collection is where the jobs of a runner lie under their app.
+// Collection names the collection of a runner's jobs under their app.
 type Collection struct {
 	Name string
-	// Decode reads the parameters of a stored job. DecodeParams makes it.
+	// Decode reads the parameters of a stored job: DecodeParams of their type.
 	Decode func(dataTo func(any) error) (Params, error)
 }
 
 // DecodeParams reads parameters of type P; dataTo fills a struct with the
-// fields of a document. A field that the document does not have is left zero.
+// fields of a document. A field that the document lacks stays zero.
 func DecodeParams[P Params](dataTo func(any) error) (Params, error) {
 	var p P
 	if err := dataTo(&p); err != nil {
@@ -105,24 +104,25 @@ type Job struct {
 	// Kind distinguishes the jobs of a runner that has several kinds.
 	Kind  string `firestore:"kind"`
 	State State  `firestore:"state"`
-	// MaxInFlight is how many shards have tasks at a time: the open ones of the
-	// lowest numbers. 0: all have, from the planning on.
+	// MaxInFlight is how many shards have tasks at a time: the open shards with
+	// the lowest numbers. 0 means that every shard gets its task as soon as it
+	// is planned.
 	MaxInFlight int `firestore:"lanes"`
 	// Params are of the type that the runner's package defines.
 	Params Params `firestore:"-"`
 
 	// PlanStep is the number of the current plan task.
 	PlanStep int `firestore:"planStep"`
-	// Totals are zero until the job has ended; until then ask the store for
-	// them.
+	// Totals are zero until the job has ended. Until then Runner.Find sums up
+	// the shards.
 	Totals Totals `firestore:"totals"`
-	// StartedAt and FinishedAt are by the engine's clock, to the microsecond;
-	// FinishedAt is zero until the job has ended.
+	// StartedAt and FinishedAt are times of the engine's clock, to the
+	// microsecond. FinishedAt is zero until the job has ended.
 	StartedAt  time.Time `firestore:"startedAt"`
 	FinishedAt time.Time `firestore:"finishedAt"`
-	// ExpiresAt is when the job may be deleted, by the real clock and to the
-	// microsecond. It is zero, and missing in Firestore, until the job has
-	// ended.
+	// ExpiresAt is the time from which TTL may delete the job, by the real
+	// clock and to the microsecond. It is zero, and missing in Firestore, until
+	// the job has ended.
 	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
 	// Error is why a job failed or was superseded.
 	Error string `firestore:"error"`
@@ -136,38 +136,39 @@ type Shard struct {
 	To    string     `firestore:"to"`
 	State ShardState `firestore:"state"`
 	// Step is the number of the current task. A task whose time is over
-	// increments it and enqueues the next one.
+	// increments it and enqueues the next task.
 	Step int `firestore:"step"`
-	// Pass is 0 for the first pass over the range. Further passes are for what
-	// Verify found stale. Next is where the pass continues, in the terms of its
-	// Work; it begins at From. Processed means that the pass is over and to be
-	// verified.
+	// Pass is 0 for the first pass over the range. Another pass follows if
+	// Verify finds stale users or rows. Next is the place where the pass
+	// continues, in a format of the Work; a pass begins at From. Processed
+	// means that the pass is over and Verify comes next.
 	Pass      int    `firestore:"pass"`
 	Next      string `firestore:"next"`
 	Processed bool   `firestore:"swept"`
-	// LastTry means that a task of this step began after all its attempts
-	// failed.
+	// LastTry means that the task of this step has used up its attempts and has
+	// begun one more.
 	LastTry bool `firestore:"lastTry"`
-	// PlannedUsers and Stale are as in Totals. Counts are of the first pass,
-	// and Faults are the first that it found, at most MaxFaults.
+	// PlannedUsers and Stale mean the same as in Totals. Counts covers the
+	// first pass. Faults lists the first faults of that pass, at most
+	// MaxFaults.
 	PlannedUsers int64 `firestore:"plannedUsers"`
 	Counts
 	Stale  int64    `firestore:"stale"`
 	Faults []string `firestore:"faults"`
-	// ExpiresAt is as in Job: zero while the shard is open.
+	// ExpiresAt means the same as in Job. It is zero while the shard is open.
 	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
 	// Error is why the shard failed.
 	Error string `firestore:"error"`
 }
 
-// Kept is how long jobs and shards are kept after they have ended, at least:
-// TTL deletes them some time later.
+// Kept is the time for which ended jobs and shards are kept. TTL deletes them
+// some time after it.
 const Kept = 90 * 24 * time.Hour
 
 // MaxFaults is how many faults a shard lists.
 const MaxFaults = 20
 
-// ShardState is how far a shard is.
+// ShardState is a phase in the life of a shard.
 type ShardState string
 
 // A shard is open until it is done or has failed.
@@ -177,27 +178,27 @@ const (
 	ShardFailed ShardState = "failed"
 )
 
-// ValidID reports whether a job can have the id. Such an id can be part of a
+// ValidID reports whether a job can have the id. A valid id can be part of a
 // path.
 func ValidID(id string) bool { return idForm.MatchString(id) }
 
 var idForm = regexp.MustCompile(`^[a-z]+-[A-Za-z0-9-]{1,100}$`)
 
-// Prepared returns a new job as every store keeps it, or an error if it cannot
-// be created.
+// Prepared returns a new job in the form that every store keeps, or an error if
+// no store may create it.
 func (j Job) Prepared() (Job, error) {
 	if !config.ValidAppID(j.App) || !ValidID(j.ID) {
 		return Job{}, fmt.Errorf("job %q of app %q: malformed id", j.ID, j.App)
 	}
 	if j.State != Planning {
-		return Job{}, fmt.Errorf("job %s begins as %q, want %s", j.ID, j.State, Planning)
+		return Job{}, fmt.Errorf("new job %s is %q, want %s", j.ID, j.State, Planning)
 	}
 	j.StartedAt, j.FinishedAt, j.ExpiresAt = Stamp(j.StartedAt), time.Time{}, time.Time{}
 	return j, nil
 }
 
-// Apply returns the job after change as every store keeps it, or an error if
-// the job may not change so. ErrEnded if it has ended.
+// Apply returns the changed job in the form that every store keeps. It returns
+// an error if the change is not allowed, ErrEnded if the job has ended.
 func (j Job) Apply(change func(*Job) error) (Job, error) {
 	if j.State.Ended() {
 		return Job{}, fmt.Errorf("job %s is %s: %w", j.ID, j.State, ErrEnded)
@@ -206,7 +207,7 @@ func (j Job) Apply(change func(*Job) error) (Job, error) {
 	if err := change(&to); err != nil {
 		return Job{}, err
 	}
-	if to.State != j.State && !slices.Contains(next[j.State], to.State) {
+	if to.State != j.State && !slices.Contains(transitions[j.State], to.State) {
 		return Job{}, fmt.Errorf("job %s cannot become %s, it is %s", j.ID, to.State, j.State)
 	}
 	to.StartedAt, to.FinishedAt = Stamp(to.StartedAt), Stamp(to.FinishedAt)
@@ -214,15 +215,15 @@ func (j Job) Apply(change func(*Job) error) (Job, error) {
 	return to, nil
 }
 
-// Prepared returns a new shard as every store keeps it. A shard without users
-// has ended already.
+// Prepared returns a new shard in the form that every store keeps. A shard
+// without users is done from the start.
 func (s Shard) Prepared() Shard {
 	s.ExpiresAt = expiry(s.State != ShardOpen, s.ExpiresAt)
 	return s
 }
 
-// Apply returns the shard after change as every store keeps it. ErrEnded if it
-// has ended.
+// Apply returns the changed shard in the form that every store keeps, or
+// ErrEnded if the shard has ended.
 func (s Shard) Apply(change func(*Shard) error) (Shard, error) {
 	if s.State != ShardOpen {
 		return Shard{}, fmt.Errorf("shard %d is %s: %w", s.N, s.State, ErrEnded)
@@ -234,8 +235,8 @@ func (s Shard) Apply(change func(*Shard) error) (Shard, error) {
 	return to.Prepared(), nil
 }
 
-// expiry is when something that ended may be deleted; zero for what has not
-// ended.
+// expiry returns the stored form of an expiry time. It is zero unless the job
+// or shard has ended.
 func expiry(ended bool, at time.Time) time.Time {
 	if !ended {
 		return time.Time{}
@@ -243,8 +244,8 @@ func expiry(ended bool, at time.Time) time.Time {
 	return Stamp(at)
 }
 
-// FirstFaults returns the faults of some shards in the order of their numbers,
-// at most limit.
+// FirstFaults sorts shards by their numbers and returns their faults in that
+// order, at most limit.
 func FirstFaults(shards []Shard, limit int) []string {
 	slices.SortFunc(shards, byNumber)
 	var all []string
@@ -254,7 +255,6 @@ func FirstFaults(shards []Shard, limit int) []string {
 	return all[:min(limit, len(all))]
 }
 
-// byNumber orders shards.
 func byNumber(a, b Shard) int { return a.N - b.N }
 
 // NewestFirst orders jobs of an app: by their start, the latest first, and then
@@ -266,5 +266,6 @@ func NewestFirst(a, b Job) int {
 	return strings.Compare(b.ID, a.ID)
 }
 
-// Stamp returns a time as every store keeps it: in UTC, to the microsecond.
+// Stamp returns a time in the form that every store keeps: in UTC, to the
+// microsecond.
 func Stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -23,12 +23,13 @@ type memoryJob struct {
 
 var _ Jobs = (*memory)(nil)
 
-// NewMemory returns a store in memory, for the local stack and tests. It ends
-// with the process.
+// NewMemory returns a store in memory, for the local stack and tests. Its jobs
+// end with the process.
 func NewMemory() Jobs { return &memory{jobs: map[jobKey]*memoryJob{}} }
 
-// NewMemories returns a function that returns the memory store of a collection,
-// the same one at every call. It is safe for concurrent use.
+// NewMemories returns a function that opens memory stores: one for each
+// collection, and the same one at every call. The function is safe for
+// concurrent use.
 func NewMemories() func(Collection) Jobs {
 	var mu sync.Mutex
 	stores := map[string]Jobs{}
@@ -92,7 +93,7 @@ func (m *memory) Unfinished(ctx context.Context, app string) ([]Job, error) {
 	return m.all(ctx, app, func(j Job) bool { return !j.State.Ended() })
 }
 
-func (m *memory) all(ctx context.Context, app string, which func(Job) bool) ([]Job, error) {
+func (m *memory) all(ctx context.Context, app string, include func(Job) bool) ([]Job, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (m *memory) all(ctx context.Context, app string, which func(Job) bool) ([]J
 	defer m.mu.Unlock()
 	var jobs []Job
 	for key, job := range m.jobs {
-		if key.app == app && which(job.Job) {
+		if key.app == app && include(job.Job) {
 			jobs = append(jobs, job.Job)
 		}
 	}
@@ -188,11 +189,11 @@ func (m *memory) each(ctx context.Context, app, id string, f func(Shard)) error 
 func (m *memory) UpdateShard(ctx context.Context, app, id string, n int, change func(*Shard) error) (Shard, error) {
 	var shard Shard
 	err := m.with(ctx, app, id, func(j *memoryJob) error {
-		was, err := j.shard(n)
+		old, err := j.shard(n)
 		if err != nil {
 			return err
 		}
-		if shard, err = was.Apply(change); err == nil {
+		if shard, err = old.Apply(change); err == nil {
 			j.shards[n] = shard
 		}
 		return err

@@ -6,17 +6,17 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// ParamsOf returns the parameters of a job of a runner whose parameters are of
-// type P; zero if the job has none.
+// ParamsOf returns the parameters of a job if they are of type P, else zero
+// parameters.
 func ParamsOf[P Params](j Job) P {
 	p, _ := j.Params.(P)
 	return p
 }
 
-// LogWindow is the part of the log that a job works on, for the parameters of
-// jobs that read the log.
+// LogWindow is the range of time in which a job reads the log. The parameters
+// of jobs that read the log include one.
 type LogWindow struct {
-	// RetentionDays is the app's retention at the start of the job; 0: no
+	// RetentionDays is the app's retention at the start of the job. 0 means no
 	// limit.
 	RetentionDays int `firestore:"retentionDays"`
 	// Since is where the window begins; zero if it is unbounded.

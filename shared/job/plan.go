@@ -11,11 +11,10 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// Plan runs a plan task, which has failed retries times before: it cuts the
-// app's users into shards and enqueues a task for each. If the job bounds its
-// tasks in flight, the first tasks are enqueued once all shards are planned.
-// The stored shards are the checkpoint of the planning. After an error the task
-// must be retried.
+// Plan runs a plan task that has failed retries times before. It cuts the app's
+// users into shards and enqueues a task for each. For a job with MaxInFlight it
+// enqueues the first tasks once all shards are planned. The stored shards are
+// the checkpoint of the planning. After an error the queue must retry the task.
 func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, error) {
 	job, app, dropped, err := r.admit(ctx, t.App, t.Job)
 	if err != nil || dropped.Dropped != "" {
@@ -39,12 +38,14 @@ func (r *Runner) Plan(ctx context.Context, t PlanTask, retries int) (Outcome, er
 	case err == nil || retries+1 < r.Attempts:
 		return o, err
 	}
-	r.Log.LogAttrs(ctx, slog.LevelError, r.Name+" cannot be planned", slog.String("app", t.App), slog.String(r.Name, t.Job), slog.Any("error", err))
+	r.Log.LogAttrs(ctx, slog.LevelError, r.Name+" cannot be planned", slog.String("app", t.App),
+		slog.String(r.Name, t.Job), slog.Any("error", err))
 	_, err = r.end(ctx, job, Failed, errorText(err))
 	return Outcome{Next: "the job has failed"}, err
 }
 
-// admit returns the job of a task and the current app, or drops the task.
+// admit returns the job of a task and the app as configured now, or drops the
+// task.
 func (r *Runner) admit(ctx context.Context, appID, id string) (job Job, app config.App, dropped Outcome, err error) {
 	job, err = r.Jobs.Job(ctx, appID, id)
 	switch {
@@ -67,11 +68,11 @@ func (r *Runner) admit(ctx context.Context, appID, id string) (job Job, app conf
 
 func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, error) {
 	if early := r.unpropagated(app); early > 0 {
-		return r.planLater(ctx, job, early)
+		return r.nextPlanStep(ctx, job, early)
 	}
 	switch err := r.cutAll(ctx, job, r.Now().Add(r.Budget)); {
 	case errors.Is(err, errBudget):
-		return r.planLater(ctx, job, 0)
+		return r.nextPlanStep(ctx, job, 0)
 	case err != nil:
 		return Outcome{}, fmt.Errorf("plan %s %s: %w", r.Name, job.ID, err)
 	}
@@ -85,10 +86,11 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 	return Outcome{Next: "all shards are planned"}, r.finish(ctx, job.App, job.ID)
 }
 
-// planLater enqueues another task that continues the planning. If the process
-// dies between the two steps, the retried task repeats the second.
-func (r *Runner) planLater(ctx context.Context, job Job, delay time.Duration) (Outcome, error) {
-	later, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
+// nextPlanStep ends the current plan step and enqueues the task of the next
+// one. If the process dies between the two writes, the retried task repeats the
+// second.
+func (r *Runner) nextPlanStep(ctx context.Context, job Job, delay time.Duration) (Outcome, error) {
+	planned, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
 		if j.State != Planning || j.PlanStep != job.PlanStep {
 			return errOvertaken
 		}
@@ -98,19 +100,17 @@ func (r *Runner) planLater(ctx context.Context, job Job, delay time.Duration) (O
 	if err != nil {
 		return Outcome{}, fmt.Errorf("continue the planning of %s: %w", job.ID, err)
 	}
-	return Outcome{Next: fmt.Sprintf("plan step %d", later.PlanStep)}, r.enqueuePlanStep(ctx, later, delay)
+	return Outcome{Next: fmt.Sprintf("plan step %d", planned.PlanStep)}, r.enqueuePlanStep(ctx, planned, delay)
 }
 
 var (
-	// errBudget: the time of a task is over.
-	errBudget = errors.New("the time of the task is over")
-	// errOvertaken: another delivery of the same task wrote first.
+	errBudget    = errors.New("the time of the task is over")
 	errOvertaken = errors.New("another delivery of the task wrote first")
 )
 
-// cutAll cuts all users that are not in a shard yet into shards, in key order
-// from where the last shard ends. If another delivery of the task cuts at the
-// same time, the shard of each number that is stored first counts.
+// cutAll cuts the users after the last stored shard into shards, in key order.
+// If another delivery of the task plans at the same time, the first shard that
+// is stored under a number counts.
 func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 	for {
 		c := cutter{r: r, job: job}
@@ -119,8 +119,8 @@ func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 		case err != nil:
 			return err
 		default:
-			// The task that stored the shard may have died before it enqueued
-			// the shard's.
+			// The plan task that stored this shard may have died before it
+			// enqueued the shard's task.
 			if err := r.enqueuePlanned(ctx, job, last); err != nil || last.To == "" {
 				return err
 			}
@@ -137,8 +137,8 @@ func (r *Runner) cutAll(ctx context.Context, job Job, until time.Time) error {
 type cutter struct {
 	r     *Runner
 	job   Job
-	n     int    // number of the shard that is being filled
-	from  string // where it begins
+	n     int    // number of the current shard
+	from  string // its first token
 	users int    // in it so far
 }
 
@@ -149,7 +149,7 @@ func (c *cutter) cutUsers(ctx context.Context, until time.Time) error {
 			if err := c.cut(ctx, strings.Clone(user)); err != nil {
 				return err
 			}
-			if err := c.r.stillWanted(ctx, c.job); err != nil {
+			if err := c.r.checkUnfinished(ctx, c.job); err != nil {
 				return err
 			}
 			if c.r.Now().After(until) {
@@ -169,7 +169,7 @@ func (c *cutter) cutUsers(ctx context.Context, until time.Time) error {
 func (c *cutter) cut(ctx context.Context, to string) error {
 	shard := Shard{N: c.n, From: c.from, To: to, State: ShardOpen, Next: c.from, PlannedUsers: int64(c.users)}
 	if c.users == 0 {
-		// Users who are new from here on are computed under the new
+		// Without users the shard is done: users who arrive later get the new
 		// configuration.
 		shard.State, shard.ExpiresAt = ShardDone, c.r.expiry()
 	}
@@ -190,8 +190,8 @@ func (c *cutter) cut(ctx context.Context, to string) error {
 	return c.r.enqueuePlanned(ctx, c.job, shard)
 }
 
-// enqueuePlanned enqueues the task of a shard that was planned, unless the job
-// bounds its tasks in flight: then finish does.
+// enqueuePlanned enqueues the first task of a shard. For a job with
+// MaxInFlight, finish enqueues it.
 func (r *Runner) enqueuePlanned(ctx context.Context, job Job, s Shard) error {
 	if s.State != ShardOpen || job.MaxInFlight > 0 {
 		return nil

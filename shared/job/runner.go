@@ -23,31 +23,32 @@ type Config interface {
 	Apps(ctx context.Context) ([]string, error)
 }
 
-// Settings are how jobs are cut into shards and tasks. They govern all jobs:
-// recomputes, re-enrichments and migrations. Their variables are named after the
-// recompute, which was the first of them, and deployments set them.
+// Settings bound the shards and tasks of all jobs: recomputes, re-enrichments
+// and migrations. Their variables carry the name of the first kind of job,
+// recompute, because deployments set them.
 type Settings struct {
-	// ShardUsers is how many users a shard is planned for: enough that its
-	// tasks and documents cost little beside its work, few enough that all
-	// workers get some.
+	// ShardUsers is how many users a new shard has. It should be large enough
+	// that tasks and documents cost little beside the work, and small enough
+	// that every worker gets a shard.
 	ShardUsers int `env:"RECOMPUTE_SHARD_USERS" envDefault:"5000"`
-	// Budget is how long a task works before it enqueues the next one. The
-	// budget and the users that are in work at its end must fit in the 10
-	// minutes after which Cloud Tasks gives up on a task.
+	// Budget is how long a task works before it enqueues the next task. At the
+	// end of its budget a task still completes the users that it has begun.
+	// Both must fit in the 10 minutes after which Cloud Tasks gives up on a
+	// task.
 	Budget time.Duration `env:"RECOMPUTE_BUDGET" envDefault:"4m"`
-	// Attempts is how often a task may fail before its shard fails, or the job
-	// that it plans. The queue must allow more.
+	// Attempts is how often a shard task may fail before its shard fails, and a
+	// plan task before its job fails. The queue must allow more attempts.
 	Attempts int `env:"RECOMPUTE_ATTEMPTS" envDefault:"8"`
 }
 
-// The bounds of a budget: a task must reach its first users, and have some
-// minutes to finish what it has begun.
+// The bounds of a budget: a task must reach its first users, and must have some
+// minutes to complete the users that it has begun.
 const (
 	minBudget = time.Second
 	maxBudget = 8 * time.Minute
 )
 
-// Validate names all faults of the settings.
+// Validate returns an error that names every fault of the settings.
 func (s Settings) Validate() error {
 	var faults []error
 	if s.ShardUsers < 1 {
@@ -63,10 +64,10 @@ func (s Settings) Validate() error {
 }
 
 // Runner starts jobs and runs their tasks. It is safe for concurrent use. The
-// parts must be set, except for those that the function does not use.
+// caller sets the fields that its calls use; the last three have defaults.
 type Runner struct {
-	// Name is what the jobs are called in paths, names of tasks, errors and log
-	// lines: lower-case letters.
+	// Name is the name of the jobs in paths, task names, errors and log lines,
+	// in lower-case letters.
 	Name string
 	Settings
 	Jobs   Jobs
@@ -74,42 +75,43 @@ type Runner struct {
 	Queue  queue.Queue
 	Users  Users
 	Work   Work
-	// StaleText describes what Verify counts, as in "3 StaleText after 2 more
-	// passes". Empty: rows are still not as they should be.
+	// StaleText describes the users or rows that Verify counts, as in "3
+	// StaleText after 2 more passes". Default: rows are still stale.
 	StaleText string
-	// Propagation is how long a change of an app's configuration takes to reach
-	// every process: twice the time for which a process caches it.
+	// Propagation is the time after which every process has read a change of an
+	// app's configuration: twice the time for which a process caches it.
 	Propagation time.Duration
 	// Now is the engine's clock.
 	Now func() time.Time
 	Log *slog.Logger
 
-	// CheckpointEvery is the least time between two checkpoints of a shard.
-	// Zero: a second, which is as often as Firestore likes a document to be
-	// written. Negative: every call of progress is stored.
+	// CheckpointEvery is the shortest time between two checkpoints of a shard.
+	// Default: a second, because Firestore recommends at most one write a
+	// second to a document. If it is negative, every call of progress makes a
+	// checkpoint.
 	CheckpointEvery time.Duration
 	// Clock is the real clock, by which configurations propagate and ended jobs
-	// expire. Nil: time.Now.
+	// expire. Default: time.Now.
 	Clock func() time.Time
 }
 
-// New completes a runner.
+// New returns a copy of the runner with its defaults.
 func New(r Runner) *Runner {
 	r.CheckpointEvery = cmp.Or(r.CheckpointEvery, time.Second)
-	r.StaleText = cmp.Or(r.StaleText, "rows are still not as they should be")
+	r.StaleText = cmp.Or(r.StaleText, "rows are still stale")
 	if r.Clock == nil {
 		r.Clock = time.Now
 	}
 	return &r
 }
 
-// unpropagated is how long it takes until every process has the app's
+// unpropagated is the time until every process has read the app's
 // configuration.
 func (r *Runner) unpropagated(app config.App) time.Duration {
 	return max(0, app.ChangedAt.Add(r.Propagation).Sub(r.Clock()))
 }
 
-// expiry is when something that ends now may be deleted.
+// expiry is the expiry time of a job or shard that ends now.
 func (r *Runner) expiry() time.Time { return r.Clock().Add(Kept) }
 
 // Cancel ends an unfinished job. ErrEnded if it has ended, ErrNotFound if it
@@ -130,7 +132,7 @@ func (r *Runner) Cancel(ctx context.Context, app, id string) (Job, error) {
 }
 
 // end ends a job and stores the totals of its shards. A job that has ended
-// already stays as it is. It returns the job as stored.
+// stays as it is. end returns the stored job.
 func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (Job, error) {
 	totals, err := r.Jobs.Totals(ctx, job.App, job.ID)
 	if err != nil {
@@ -147,12 +149,13 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
 	}
 	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" ended", slog.String("app", job.App), slog.String(r.Name, job.ID),
-		slog.String("state", string(state)), slog.String("reason", reason), slog.Int64("users", totals.Users), slog.Int64("events", totals.Events))
+		slog.String("state", string(state)), slog.String("reason", reason),
+		slog.Int64("users", totals.Users), slog.Int64("events", totals.Events))
 	return ended, nil
 }
 
 // Supersede ends an unfinished job because another job or configuration
-// replaces it. It returns the job as stored.
+// replaces it. It returns the stored job.
 func (r *Runner) Supersede(ctx context.Context, job Job, reason string) (Job, error) {
 	return r.end(ctx, job, Superseded, reason)
 }

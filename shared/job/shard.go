@@ -12,12 +12,12 @@ import (
 )
 
 // maxPasses bounds the passes over a shard after the first one. They are rare:
-// they are for processes that have an old configuration in spite of the wait
-// before the planning.
+// a shard needs one if a process with an old configuration undid some of the
+// work, in spite of the wait before the planning.
 const maxPasses = 3
 
-// Shard runs a shard task, which has failed retries times before. After an
-// error the task must be retried.
+// Shard runs a shard task that has failed retries times before. After an error
+// the queue must retry the task.
 func (r *Runner) Shard(ctx context.Context, t ShardTask, retries int) (Outcome, error) {
 	return r.shard(ctx, t, retries, r.Now().Add(r.Budget))
 }
@@ -60,16 +60,18 @@ type worker struct {
 	*Runner
 	job   Job
 	app   config.App
-	shard Shard // as it was stored last
+	shard Shard // as this attempt last read or wrote it
 	until time.Time
 }
 
-// errLost is why a shard failed whose tasks crashed their processes.
+// errLost is the error of a shard whose task crashed its process at every
+// attempt.
 var errLost = errors.New("the task ended without an answer at every attempt")
 
-// attempt works on the shard. If all attempts ended without an error being
-// stored, their processes crashed: attempt allows one more and then fails the
-// shard, so that it is not retried for ever.
+// attempt works on the shard. A shard that is still open after all attempts has
+// crashed their processes, because none of them stored an error. attempt allows
+// one more try and then fails the shard, so that the queue does not retry it
+// for ever.
 func (w *worker) attempt(ctx context.Context, retries int) (Outcome, error) {
 	if retries >= w.Attempts {
 		if w.shard.LastTry {
@@ -100,40 +102,41 @@ func (w *worker) work(ctx context.Context) (Outcome, error) {
 			return Outcome{Next: "the shard is " + string(w.shard.State)}, w.finish(ctx, w.job.App, w.job.ID)
 		}
 		if !w.Now().Before(w.until) {
-			return w.later(ctx)
+			return w.nextStep(ctx)
 		}
 	}
 }
 
-// process continues the pass from where it stopped. It returns without an error
-// when the pass is over and when the time is over.
+// process continues the pass from its last checkpoint. It returns without an
+// error when the pass or the time is over.
 func (w *worker) process(ctx context.Context) error {
 	base, last := w.shard, w.Clock()
 	var latest Progress
 	p, err := w.Work.Process(ctx, w.job, w.app, base, w.until, func(p Progress) error {
 		latest = p
 		if p.Done || w.Clock().Sub(last) < w.CheckpointEvery {
-			return nil // the last progress is stored at the end
+			return nil // process itself stores the last progress
 		}
 		last = w.Clock()
 		if err := w.checkpoint(ctx, base, p); err != nil {
 			return err
 		}
-		return w.stillWanted(ctx, w.job)
+		return w.checkUnfinished(ctx, w.job)
 	})
 	if err == nil {
 		return w.checkpoint(ctx, base, p)
 	}
 	err = fmt.Errorf("%s shard %d of %s: %w", w.Name, w.shard.N, w.job.ID, err)
 	if errors.Is(err, ErrFailed) && latest.Next != "" {
-		// No other attempt will count what this one did.
+		// The shard fails without another attempt: store the counts of this
+		// one.
 		return errors.Join(w.checkpoint(ctx, base, latest), err)
 	}
 	return err
 }
 
-// checkpoint stores how far the pass is. base is the shard at which it began or
-// was continued.
+// checkpoint stores how far the pass has come. base is the shard at the start
+// of this call of Process.
 func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 	if !p.Done && p.Next == w.shard.Next {
 		return nil
@@ -141,25 +144,25 @@ func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 	return w.write(ctx, func(s *Shard) {
 		s.Next, s.Processed = p.Next, p.Done
 		if s.Pass > 0 {
-			return // every user counts once
+			return // the first pass has counted every user
 		}
 		s.Counts, s.Faults = base.Plus(p.Counts), joinFaults(base.Faults, p.Faults)
 	})
 }
 
-// joinFaults returns the first MaxFaults of two lists, shortened to what a
-// store takes. It leaves the lists as they are.
-func joinFaults(were, more []string) []string {
-	more = more[:min(len(more), MaxFaults-min(len(were), MaxFaults))]
-	all := slices.Clone(were)
-	for _, fault := range more {
-		all = append(all, shortened(fault))
+// joinFaults appends found faults to a copy of the listed ones, up to
+// MaxFaults. It truncates each to the length that a store takes.
+func joinFaults(listed, found []string) []string {
+	found = found[:min(len(found), MaxFaults-min(len(listed), MaxFaults))]
+	all := slices.Clone(listed)
+	for _, fault := range found {
+		all = append(all, truncate(fault))
 	}
 	return all
 }
 
-// stillWanted returns ErrEnded once the job has ended.
-func (r *Runner) stillWanted(ctx context.Context, job Job) error {
+// checkUnfinished returns ErrEnded once the job has ended.
+func (r *Runner) checkUnfinished(ctx context.Context, job Job) error {
 	job, err := r.Jobs.Job(ctx, job.App, job.ID)
 	if err == nil && job.State.Ended() {
 		err = fmt.Errorf("%s %s is %s: %w", r.Name, job.ID, job.State, ErrEnded)
@@ -167,10 +170,10 @@ func (r *Runner) stillWanted(ctx context.Context, job Job) error {
 	return err
 }
 
-// verify checks the range. If nothing is stale the shard is done; otherwise
-// another pass begins. If maxPasses of them do not help, something keeps
-// undoing the work, such as a process with an old configuration, and the shard
-// fails: only a verified shard is done.
+// verify checks the range. If nothing is stale, the shard is done; otherwise
+// another pass begins. If the range is still stale after maxPasses more passes,
+// something keeps undoing the work, such as a process with an old
+// configuration, and the shard fails. Only a verified shard is done.
 func (w *worker) verify(ctx context.Context) error {
 	stale, err := w.Work.Verify(ctx, w.job, w.app, w.shard)
 	if err != nil {
@@ -178,7 +181,8 @@ func (w *worker) verify(ctx context.Context) error {
 	}
 	if stale > 0 {
 		w.Log.LogAttrs(ctx, slog.LevelWarn, w.StaleText+" after a "+w.Name, slog.String("app", w.job.App),
-			slog.String(w.Name, w.job.ID), slog.Int("shard", w.shard.N), slog.Int("pass", w.shard.Pass), slog.Int64("stale", stale))
+			slog.String(w.Name, w.job.ID), slog.Int("shard", w.shard.N), slog.Int("pass", w.shard.Pass),
+			slog.Int64("stale", stale))
 	}
 	return w.write(ctx, func(s *Shard) {
 		s.Stale = stale
@@ -193,9 +197,9 @@ func (w *worker) verify(ctx context.Context) error {
 	})
 }
 
-// later enqueues another task that continues the shard. If the process dies
-// between the two steps, the retried task repeats the second.
-func (w *worker) later(ctx context.Context) (Outcome, error) {
+// nextStep ends the current step and enqueues the task of the next one. If the
+// process dies between the two writes, the retried task repeats the second.
+func (w *worker) nextStep(ctx context.Context) (Outcome, error) {
 	err := w.write(ctx, func(s *Shard) { s.Step, s.LastTry = s.Step+1, false })
 	if err != nil {
 		return Outcome{}, err
@@ -214,8 +218,8 @@ func (w *worker) fail(ctx context.Context, cause error) (Outcome, error) {
 	return Outcome{Next: "the shard has failed"}, w.finish(ctx, w.job.App, w.job.ID)
 }
 
-// write changes the shard, unless another delivery of the task has changed it
-// since this one stored or read it.
+// write changes the shard. It returns errOvertaken if another delivery of the
+// task has changed the shard since this attempt last read or wrote it.
 func (w *worker) write(ctx context.Context, change func(*Shard)) error {
 	shard, err := w.Jobs.UpdateShard(ctx, w.job.App, w.job.ID, w.shard.N, func(s *Shard) error {
 		if s.Step != w.shard.Step || s.Pass != w.shard.Pass || s.Processed != w.shard.Processed || s.Next != w.shard.Next {

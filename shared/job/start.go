@@ -13,8 +13,8 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// NewID makes an id that no other job has: its prefix, the time, and a random
-// end.
+// NewID makes an id that no other job has, from the prefix, the time and a
+// random suffix.
 func NewID(prefix string, now time.Time) string {
 	return fmt.Sprintf("%s-%s-%s", prefix, now.UTC().Format("20060102T150405Z"), strings.ToLower(rand.Text()[:6]))
 }
@@ -38,7 +38,7 @@ func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, 
 }
 
 // Create is the first step of Start: it stores a job that starts now. If the
-// job exists, Create returns it in whatever state it is.
+// job exists, Create returns the stored job, in any state.
 func (r *Runner) Create(ctx context.Context, job Job) (Job, error) {
 	job.State, job.StartedAt = Planning, Stamp(r.Now())
 	err := r.Jobs.Create(ctx, job)
@@ -65,14 +65,15 @@ func (r *Runner) EnqueuePlan(ctx context.Context, job Job, app config.App, delay
 	return r.enqueuePlanStep(ctx, job, max(delay, r.unpropagated(app)))
 }
 
-// Elect leaves an app one unfinished job, which it returns: the first by the
-// order of compare. It supersedes the others; reason is why, with the winner's
-// id in place of its %s. ErrNotFound if all have ended. Of two jobs that are
-// created at the same time, the election that runs last sees both.
+// Elect chooses the unfinished job of an app that continues, the first in the
+// order of compare, and returns it. It supersedes the others; reason is a
+// format in which %s stands for the winner's id. It returns ErrNotFound if the
+// app has no unfinished job. If two processes each create a job and then call
+// Elect, the later call sees both jobs.
 func (r *Runner) Elect(ctx context.Context, app string, compare func(a, b Job) int, reason string) (Job, error) {
 	unfinished, err := r.Jobs.Unfinished(ctx, app)
 	if err != nil {
-		return Job{}, fmt.Errorf("look for other %s jobs: %w", r.Name, err)
+		return Job{}, fmt.Errorf("list the unfinished %s jobs: %w", r.Name, err)
 	}
 	if len(unfinished) == 0 {
 		return Job{}, ErrNotFound

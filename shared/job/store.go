@@ -3,8 +3,8 @@ package job
 import "context"
 
 // Jobs keeps jobs and their shards. It is safe for concurrent use. Apart from
-// the sentinels of this package its errors are faults of the backend, or errors
-// that a change function returned.
+// the error values of this package, its errors are faults of the backend or
+// come from a change function.
 type Jobs interface {
 	// Create stores a new job. ErrExists if the app has a job of that id.
 	Create(ctx context.Context, job Job) error
@@ -35,7 +35,7 @@ type Jobs interface {
 	// Totals sums up a job's shards. Without shards the sums are zero.
 	Totals(ctx context.Context, app, id string) (Totals, error)
 	// Faults returns faults of a job's shards, at most limit, in the order of
-	// the shards' numbers. If there are more than limit they need not be those
-	// of the first shards.
+	// the shards' numbers. If the job has more, the result may omit faults of
+	// the first shards.
 	Faults(ctx context.Context, app, id string, limit int) ([]string, error)
 }

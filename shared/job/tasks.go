@@ -14,10 +14,10 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// PlanPath is where the worker takes the runner's plan tasks.
+// PlanPath is the worker's route for the runner's plan tasks.
 func (r *Runner) PlanPath() string { return "/" + r.Name + "/plan" }
 
-// ShardPath is where the worker takes the runner's shard tasks.
+// ShardPath is the worker's route for the runner's shard tasks.
 func (r *Runner) ShardPath() string { return "/" + r.Name + "/shard" }
 
 // PlanTask is the body of the task that cuts a job into shards.
@@ -37,7 +37,8 @@ type ShardTask struct {
 	Step  int    `json:"step"`
 }
 
-// DecodePlan reads a task. After an error the task can never run.
+// DecodePlan decodes the body of a plan task. A task that does not decode can
+// never run.
 func DecodePlan(body []byte) (PlanTask, error) {
 	var t PlanTask
 	if err := json.Unmarshal(body, &t); err != nil {
@@ -49,7 +50,8 @@ func DecodePlan(body []byte) (PlanTask, error) {
 	return t, nil
 }
 
-// DecodeShard reads a task. After an error the task can never run.
+// DecodeShard decodes the body of a shard task. A task that does not decode can
+// never run.
 func DecodeShard(body []byte) (ShardTask, error) {
 	var t ShardTask
 	if err := json.Unmarshal(body, &t); err != nil {
@@ -81,8 +83,8 @@ func (r *Runner) enqueue(ctx context.Context, path string, task any, delay time.
 	return r.Queue.Create(ctx, queue.Task{Name: queue.TaskName(name...), Path: path, Body: body, Delay: delay})
 }
 
-// Resume enqueues again what the unfinished jobs of all apps wait for, for a
-// queue that has lost its tasks.
+// Resume enqueues the tasks that the unfinished jobs of all apps wait for, in
+// case the queue has lost them.
 func (r *Runner) Resume(ctx context.Context) error {
 	apps, err := r.Config.Apps(ctx)
 	if err != nil {
@@ -102,8 +104,8 @@ func (r *Runner) Resume(ctx context.Context) error {
 	return nil
 }
 
-// ResumeJob enqueues again what a job waits for, in case the task was lost. A
-// task whose name the queue still knows is not created twice.
+// ResumeJob enqueues the tasks that a job waits for, in case the queue has lost
+// them. The queue ignores a task whose name it still knows.
 func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 	switch {
 	case job.State.Ended():
@@ -115,7 +117,7 @@ func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 		}
 		return r.enqueuePlanStep(ctx, job, r.unpropagated(app))
 	case job.MaxInFlight == 0: // otherwise finish enqueues them
-		open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, resumedShards)
+		open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, maxResumedShards)
 		if err != nil {
 			return fmt.Errorf("resume %s %s: %w", r.Name, job.ID, err)
 		}
@@ -126,8 +128,8 @@ func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 	return r.finish(ctx, job.App, job.ID)
 }
 
-// enqueueShards enqueues the tasks of open shards. A task that was enqueued
-// before is in the queue once all the same.
+// enqueueShards enqueues the tasks of open shards. The queue ignores tasks that
+// it has already.
 func (r *Runner) enqueueShards(ctx context.Context, job Job, open []Shard) error {
 	for _, shard := range open {
 		if err := r.enqueueShard(ctx, job, shard); err != nil {
@@ -137,31 +139,32 @@ func (r *Runner) enqueueShards(ctx context.Context, job Job, open []Shard) error
 	return nil
 }
 
-// resumedShards bounds how many shards one ResumeJob enqueues.
-const resumedShards = 1000
+// maxResumedShards bounds how many shards one ResumeJob enqueues.
+const maxResumedShards = 1000
 
 // Outcome is the result of a task that need not be retried.
 type Outcome struct {
 	// Dropped is why the task had no effect.
 	Dropped string `json:"dropped,omitempty"`
-	// Next is what continues the task's work, or says that all of it is done.
+	// Next says what continues the task's work, or that the work is complete.
 	Next string `json:"next,omitempty"`
 }
 
-// drop logs why a task has no effect, and returns that as its outcome.
+// drop logs why a task has no effect, and returns the reason as its outcome.
 func (r *Runner) drop(ctx context.Context, app, job, format string, args ...any) Outcome {
 	o := Outcome{Dropped: fmt.Sprintf(format, args...)}
-	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" task dropped", slog.String("app", app), slog.String(r.Name, job), slog.String("reason", o.Dropped))
+	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" task dropped", slog.String("app", app),
+		slog.String(r.Name, job), slog.String("reason", o.Dropped))
 	return o
 }
 
-// maxErrorText is how many bytes of an error are kept with a job.
+// maxErrorText is how many bytes of an error text a job or shard keeps.
 const maxErrorText = 500
 
-func errorText(err error) string { return shortened(err.Error()) }
+func errorText(err error) string { return truncate(err.Error()) }
 
-// shortened returns the beginning of a text, as valid UTF-8, which Firestore
-// requires.
-func shortened(text string) string {
+// truncate returns the first maxErrorText bytes of a text, as valid UTF-8,
+// which Firestore requires.
+func truncate(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
 }

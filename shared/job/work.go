@@ -8,35 +8,37 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// ErrFailed is in an error of Process or Verify that another attempt would not
-// repair: the shard fails at once. After any other error the task is retried,
-// up to Config.Attempts.
+// ErrFailed marks an error of Process or Verify that another attempt would not
+// repair: the shard fails at once. After any other error the queue retries the
+// task, up to Config.Attempts.
 var ErrFailed = errors.New("cannot be done")
 
-// Work is what the jobs of a runner do to the users of a shard. It is safe for
-// concurrent use. Everything since the last checkpoint may be done again, and
-// by several deliveries of a task at once.
+// Work defines what the jobs of a runner do to the users of a shard. It is safe
+// for concurrent use. Its effects must be idempotent: a task may repeat
+// everything since the last checkpoint, and several deliveries of a task may
+// run at once.
 type Work interface {
 	// Obsolete returns why the job must not continue under the app's current
-	// configuration, or "" if it may. An obsolete job is superseded.
+	// configuration, or "" if it may. The runner supersedes an obsolete job.
 	Obsolete(job Job, app config.App) string
-	// Process works from shard.Next up to shard.To, until it is through or the
-	// engine's clock passes until. It makes one step at least. It calls
-	// progress at checkpoints, in order; an error of progress ends it and is
-	// returned.
+	// Process works from shard.Next up to shard.To. It stops at the end of the
+	// range, or once the engine's clock has reached until, but always makes one
+	// step. It calls progress wherever the runner may make a checkpoint, in
+	// order. If progress returns an error, Process stops and returns that
+	// error.
 	Process(ctx context.Context, job Job, app config.App, shard Shard, until time.Time, progress func(Progress) error) (Progress, error)
-	// Verify counts what of a processed shard is not as it should be. If it
-	// finds anything the shard is processed again from its beginning, in at
-	// most maxPasses further passes.
+	// Verify counts the stale users or rows of a processed shard. If it finds
+	// any, the runner processes the shard again from its beginning, in at most
+	// maxPasses further passes.
 	Verify(ctx context.Context, job Job, app config.App, shard Shard) (int64, error)
 }
 
-// Progress is what one call of Process has done since it began.
+// Progress describes the work that one call of Process has done so far.
 type Progress struct {
-	Next string // where the rest begins
-	Done bool   // nothing is left
+	Next string // where the next call continues
+	Done bool   // the end of the range is reached
 	Counts
-	// Faults are the first keys that are faulty, and what is wrong with each,
-	// at most MaxFaults.
+	// Faults lists the first faulty keys with the fault of each, at most
+	// MaxFaults.
 	Faults []string
 }

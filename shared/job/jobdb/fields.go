@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// fields returns the fields of a struct under the names of their firestore
-// tags, as the client library would store them: those of embedded structs
-// beside the others, without fields tagged "-" and zero fields tagged
-// omitempty. The library cannot store two structs, a job and its parameters, as
-// one document. nil has no fields.
+// fields returns the fields of a struct by the names in their firestore tags,
+// as the client library would store them. It flattens embedded structs, and
+// leaves out fields tagged "-" and zero fields tagged omitempty. The library
+// itself cannot store two structs, a job and its parameters, in one document.
+// nil has no fields.
 func fields(v any) map[string]any {
 	all := map[string]any{}
 	if v == nil {

@@ -1,6 +1,6 @@
 // Package jobdb keeps jobs and their shards in Firestore, beside the
 // configuration of their app; package job describes the documents. It is
-// separate from package job so that running jobs depends on no cloud.
+// separate from package job so that a runner needs no cloud library.
 package jobdb
 
 import (
@@ -19,7 +19,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// maxAttempts bounds how often a change is tried that conflicts with others.
+// maxAttempts bounds how often a change is tried that conflicts with other
+// writers.
 const maxAttempts = 20
 
 // store keeps the jobs of a collection.
@@ -31,8 +32,8 @@ type store struct {
 var _ job.Jobs = (*store)(nil)
 
 // New returns the store of a collection in the client's database. It keeps
-// nothing in memory and does not close the client. It needs no index beyond
-// those that Firestore makes of every field.
+// nothing in memory and does not close the client. It needs no index except
+// those that Firestore keeps for every field.
 func New(client *firestore.Client, collection job.Collection) job.Jobs {
 	return &store{client, collection}
 }
@@ -76,11 +77,12 @@ func decodeShard(d *firestore.DocumentSnapshot) (shard job.Shard, err error) {
 }
 
 // read decodes a document and returns when it was written last.
-func read[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*firestore.DocumentSnapshot) (T, error)) (T, time.Time, error) {
+func read[T any](ctx context.Context, ref *firestore.DocumentRef,
+	decode func(*firestore.DocumentSnapshot) (T, error)) (T, time.Time, error) {
 	var none T
 	snapshot, err := ref.Get(ctx)
-	// A missing database answers NotFound too, but without a snapshot: that is
-	// a fault, and says nothing about the document.
+	// A missing database answers NotFound too, but without a snapshot. That is
+	// a fault of the deployment, not a missing document.
 	if snapshot != nil && !snapshot.Exists() {
 		return none, time.Time{}, job.ErrNotFound
 	}
@@ -101,13 +103,13 @@ func (s *store) Create(ctx context.Context, j job.Job) error {
 		document[name] = value
 	}
 	if _, err := s.jobs(j.App).Doc(j.ID).Create(ctx, document); err != nil {
-		return fmt.Errorf("create job %s of app %q: %w", j.ID, j.App, existing(err))
+		return fmt.Errorf("create job %s of app %q: %w", j.ID, j.App, existsError(err))
 	}
 	return nil
 }
 
-// existing is ErrExists for an error that means so.
-func existing(err error) error {
+// existsError turns Firestore's AlreadyExists into ErrExists.
+func existsError(err error) error {
 	if status.Code(err) == codes.AlreadyExists {
 		return job.ErrExists
 	}
@@ -141,7 +143,8 @@ func (s *store) Unfinished(ctx context.Context, app string) ([]job.Job, error) {
 }
 
 // list decodes the documents that a query finds.
-func list[T any](ctx context.Context, query firestore.Query, decode func(*firestore.DocumentSnapshot) (T, error), what string) ([]T, error) {
+func list[T any](ctx context.Context, query firestore.Query,
+	decode func(*firestore.DocumentSnapshot) (T, error), what string) ([]T, error) {
 	documents, err := query.Documents(ctx).GetAll()
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", what, err)
@@ -174,8 +177,8 @@ func (s *store) Update(ctx context.Context, app, id string, change func(*job.Job
 	return j, nil
 }
 
-// expiryField is a time of expiry as it is stored. A zero one is no field at
-// all: TTL would take it for long past.
+// expiryField is the stored form of an expiry time. A zero time removes the
+// field: TTL would read it as a time long ago.
 func expiryField(at time.Time) any {
 	if at.IsZero() {
 		return firestore.Delete
@@ -183,26 +186,26 @@ func expiryField(at time.Time) any {
 	return at
 }
 
-// update changes a document as it was read, and reads it again after a
-// conflict. It uses no transaction: one that reads holds a lock, for which
-// others wait seconds, while here they only try again.
+// update changes a document on condition that nobody has written it since
+// update read it, and starts over after a conflict. A transaction would lock
+// the document from its read on, and other writers would wait for seconds.
 func update[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*firestore.DocumentSnapshot) (T, error),
 	change func(T) (T, []firestore.Update, error)) (T, error) {
 	var none T
 	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
 	for attempt := 1; ; attempt++ {
-		was, at, err := read(ctx, ref, decode)
+		old, readAt, err := read(ctx, ref, decode)
 		if err != nil {
 			return none, err
 		}
-		now, fields, err := change(was)
+		changed, fields, err := change(old)
 		if err != nil {
 			return none, err
 		}
-		_, err = ref.Update(ctx, fields, firestore.LastUpdateTime(at))
+		_, err = ref.Update(ctx, fields, firestore.LastUpdateTime(readAt))
 		switch status.Code(err) {
 		case codes.OK:
-			return now, nil
+			return changed, nil
 		case codes.Aborted, codes.FailedPrecondition:
 		default:
 			return none, err

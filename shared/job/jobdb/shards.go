@@ -17,7 +17,7 @@ func (s *store) CreateShard(ctx context.Context, app, id string, shard job.Shard
 		return err
 	}
 	if _, err := ref.Create(ctx, shard.Prepared()); err != nil {
-		return fmt.Errorf("create shard %d of job %s: %w", shard.N, id, existing(err))
+		return fmt.Errorf("create shard %d of job %s: %w", shard.N, id, existsError(err))
 	}
 	return nil
 }
@@ -66,7 +66,8 @@ func (s *store) ShardsIn(ctx context.Context, app, id string, state job.ShardSta
 	return list(ctx, query.Where("state", "==", state).Limit(limit), decodeShard, "shards of job "+id)
 }
 
-func (s *store) UpdateShard(ctx context.Context, app, id string, n int, change func(*job.Shard) error) (job.Shard, error) {
+func (s *store) UpdateShard(ctx context.Context, app, id string, n int,
+	change func(*job.Shard) error) (job.Shard, error) {
 	ref, err := s.shardRef(app, id, n)
 	if err != nil {
 		return job.Shard{}, err
@@ -74,10 +75,11 @@ func (s *store) UpdateShard(ctx context.Context, app, id string, n int, change f
 	shard, err := update(ctx, ref, decodeShard, func(s job.Shard) (job.Shard, []firestore.Update, error) {
 		s, err := s.Apply(change)
 		return s, []firestore.Update{
-			{Path: "state", Value: s.State}, {Path: "step", Value: s.Step}, {Path: "pass", Value: s.Pass}, {Path: "next", Value: s.Next},
-			{Path: "swept", Value: s.Processed}, {Path: "lastTry", Value: s.LastTry}, {Path: "visited", Value: s.Visited},
-			{Path: "users", Value: s.Users}, {Path: "events", Value: s.Events}, {Path: "changed", Value: s.Changed}, {Path: "left", Value: s.Left},
-			{Path: "faulty", Value: s.Faulty}, {Path: "faults", Value: s.Faults}, {Path: "stale", Value: s.Stale}, {Path: "error", Value: s.Error},
+			{Path: "state", Value: s.State}, {Path: "step", Value: s.Step}, {Path: "pass", Value: s.Pass},
+			{Path: "next", Value: s.Next}, {Path: "swept", Value: s.Processed}, {Path: "lastTry", Value: s.LastTry},
+			{Path: "visited", Value: s.Visited}, {Path: "users", Value: s.Users}, {Path: "events", Value: s.Events},
+			{Path: "changed", Value: s.Changed}, {Path: "left", Value: s.Left}, {Path: "faulty", Value: s.Faulty},
+			{Path: "faults", Value: s.Faults}, {Path: "stale", Value: s.Stale}, {Path: "error", Value: s.Error},
 			{Path: "expiresAt", Value: expiryField(s.ExpiresAt)},
 		}, err
 	})
@@ -92,8 +94,9 @@ func (s *store) Faults(ctx context.Context, app, id string, limit int) ([]string
 	if err != nil {
 		return nil, err
 	}
-	// Each of these shards has a fault at least. They come in the order of how
-	// many they have: an order by number would need an index of both fields.
+	// Each of these shards has at least one fault, so limit shards suffice. The
+	// query sorts them by their count of faults: to sort them by number would
+	// need an index over both fields.
 	faulty, err := list(ctx, query.Where("faulty", ">", 0).Limit(limit), decodeShard, "faulty shards of job "+id)
 	return job.FirstFaults(faulty, limit), err
 }
@@ -105,8 +108,8 @@ func (s *store) Totals(ctx context.Context, app, id string) (job.Totals, error) 
 	}
 	var t job.Totals
 	g, ctx := errgroup.WithContext(ctx)
-	// One query for each sum: sums of several fields at once would need an
-	// index of all of them.
+	// One query for each sum: a query for several sums would need an index over
+	// all their fields.
 	count := func(into *int, q firestore.Query) {
 		g.Go(func() error {
 			n, err := aggregate(ctx, q.NewAggregationQuery().WithCount(aggregated))
@@ -137,7 +140,7 @@ func (s *store) Totals(ctx context.Context, app, id string) (job.Totals, error) 
 	return t, nil
 }
 
-// aggregated is the name of the one number that an aggregation asks for.
+// aggregated names the result of an aggregation query.
 const aggregated = "n"
 
 func aggregate(ctx context.Context, query *firestore.AggregationQuery) (int64, error) {

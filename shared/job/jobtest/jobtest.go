@@ -1,7 +1,8 @@
-// Package jobtest is for tests of jobs and of what they do to users. Its
-// Harness is an app with its users, jobs in memory, and a queue that keeps its
-// contract. Every call of a runner passes a gate, where a test may stop it or
-// make it fail. TestJobs is the suite that every store of jobs must pass.
+// Package jobtest tests jobs and their Work. Its Harness has an app with users,
+// a store of jobs in memory, and a queue that creates a task only once for a
+// name. Each call that a runner makes passes a gate, where a test can hold the
+// call or make it fail. TestJobs is the suite that every store of jobs must
+// pass.
 //
 // It is a package of its own because the packages that define jobs use it too.
 // Everything lives in memory and ends with the test.
@@ -31,8 +32,8 @@ const App = "shop"
 // Noon is the time at which a harness begins.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Harness is an app, its users, and all that a runner needs. The work on a user
-// takes a second of its clock. One goroutine uses it at a time.
+// Harness is an app, its users, and everything that a runner needs. Work on a
+// user takes a second of its clock. Only one goroutine may use it at a time.
 type Harness struct {
 	T      T
 	Runner *job.Runner
@@ -100,7 +101,8 @@ type processKey struct{}
 // process is a process that runs one attempt.
 type process struct{ dead bool }
 
-// Process returns the context of an attempt whose process may die.
+// Process returns the context of an attempt in a process of its own, which Dies
+// can end.
 func Process(ctx context.Context) context.Context {
 	return context.WithValue(ctx, processKey{}, &process{})
 }
@@ -121,7 +123,7 @@ func Alive(ctx context.Context) Fault {
 	return None
 }
 
-// New makes a harness with users named a, b, c ... of whom every fourth is not
+// New makes a harness with users named a, b, c ...; every fourth user is not
 // known. Its strategy has version 1 and has propagated. Its runner gives users
 // the version of Params.
 func New(t T, users int, cfg job.Settings) *Harness {

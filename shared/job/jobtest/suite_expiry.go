@@ -7,8 +7,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// What has not ended never expires, whatever the caller sets. What has ended
-// expires when the caller says.
+// An unfinished job never expires, whatever ExpiresAt the caller sets. An ended
+// job expires at the caller's time.
 func testExpiry(t *testing.T, s job.Jobs) {
 	at := begun.Add(job.Kept)
 	eager := Draft("shop", "strategy-7")

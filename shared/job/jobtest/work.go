@@ -93,7 +93,7 @@ type Params struct {
 	job.LogWindow
 }
 
-// LogAttrs has nothing to say.
+// LogAttrs returns nothing.
 func (Params) LogAttrs() []slog.Attr { return nil }
 
 // gatedWork gives users the version of the job's parameters.

@@ -14,14 +14,15 @@ const (
 	// batchRows and batchBytes bound what one request copies.
 	batchRows  = 1000
 	batchBytes = 4 << 20
-	// batchesAhead are read or written while another batch is.
+	// batchesAhead is how many batches may be in work while await waits for an
+	// earlier one.
 	batchesAhead = 3
 )
 
-// batch is some consecutive rows.
+// batch is a run of consecutive rows.
 type batch struct {
 	entries []store.Entry
-	after   string // the place behind them
+	after   string // the place behind the last row
 	done    chan struct{}
 	err     error
 	counts  BackfillCounts
@@ -45,7 +46,7 @@ func (p *pass) backfill(ctx context.Context) error {
 	}()
 	err = p.await(ordered)
 	stop()
-	for b := range ordered { // wait for those under way: nothing is written after the return
+	for b := range ordered { // wait for the copies in work: nothing may write after the return
 		<-b.done
 	}
 	if ended := <-read; err == nil {
@@ -54,7 +55,7 @@ func (p *pass) backfill(ctx context.Context) error {
 	return p.ended(err)
 }
 
-// await adds up batches in their order, until one has failed or the time is
+// await adds up batches in their order, until a batch fails or the time is
 // over.
 func (p *pass) await(ordered <-chan *batch) error {
 	var total job.Counts
@@ -73,8 +74,9 @@ func (p *pass) await(ordered <-chan *batch) error {
 	return nil
 }
 
-// limiter is this task's share of the rate, which is divided among the shards
-// in flight. Its burst is the size of a batch, at most a second's worth.
+// limiter returns this task's share of the rate, which the shards in flight
+// share equally. Its burst is one batch, or the rows of one second if they are
+// fewer.
 func (p *pass) limiter(ctx context.Context) (*rate.Limiter, error) {
 	if p.params.Rate == 0 {
 		return rate.NewLimiter(rate.Inf, batchRows), nil
@@ -87,7 +89,8 @@ func (p *pass) limiter(ctx context.Context) (*rate.Limiter, error) {
 	return rate.NewLimiter(rate.Limit(share), min(batchRows, max(1, int(share)))), nil
 }
 
-// readBatches reads the range, and copies each batch while it reads the next.
+// readBatches reads the range, and starts to copy each batch while it reads the
+// next one.
 func (p *pass) readBatches(ctx context.Context, limiter *rate.Limiter, ordered chan<- *batch) error {
 	next, size, user := &batch{}, 0, p.rows.Within()
 	send := func() error {
@@ -126,7 +129,8 @@ func (p *pass) readBatches(ctx context.Context, limiter *rate.Limiter, ordered c
 }
 
 // copy writes the rows of a batch to the other schema. Then it removes the
-// copies of deleted events: the purge may have passed before they were written.
+// copies of deleted events, because the purge may have passed before the copies
+// existed.
 func (p *pass) copy(ctx context.Context, b *batch) error {
 	d := newDecoder()
 	events := make([]store.LogEvent, 0, len(b.entries))
@@ -150,13 +154,13 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 	if err := p.log.Copy(ctx, p.to, events); err != nil {
 		return err
 	}
-	gone, err := p.tombstones(ctx, events[0].User, events[len(events)-1].User)
+	stones, err := p.tombstones(ctx, events[0].User, events[len(events)-1].User)
 	if err != nil {
 		return err
 	}
 	var deleted []string
 	for i := range events {
-		if gone.cover(&events[i]) {
+		if stones.cover(&events[i]) {
 			deleted = append(deleted, keys[i])
 		}
 	}
@@ -164,7 +168,7 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 	return p.log.DeleteEntries(ctx, p.to, deleted)
 }
 
-// tombstones are the times until which users are deleted, in ms.
+// tombstones holds the tombstones of users, in ms.
 type tombstones map[string]int64
 
 // cover reports whether an event is deleted.

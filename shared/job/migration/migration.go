@@ -1,26 +1,25 @@
 // Package migration migrates the log of a live app from one schema to the
 // other.
 //
-// A migration has these steps. The operator requests each of them, in this
-// order:
+// A migration has these steps. The operator requests each step, in this order:
 //
-//	start     every writer writes both schemas from now on; reads use the old one
+//	start     every writer writes both schemas from now on; readers use the old one
 //	backfill  a job copies the older rows in the window to the new schema
 //	verify    a job compares the two logs row by row, and the profiles that a
 //	          sample of users gets from each
-//	cutover   reads use the new schema; both are still written
-//	drop      the old schema is no longer written; a job removes the app's rows in it
+//	cutover   readers use the new schema; writers still write both
+//	drop      writers leave the old schema; a job removes the app's rows in it
 //
-// Until the drop the operator can go back. After the cutover, rollback returns
-// reads to the old schema. Before the cutover, or run a second time, it
-// abandons the migration and removes what it wrote.
+// Until the drop the operator can go back with the step rollback. After the
+// cutover, rollback returns readers to the old schema. Before the cutover, or
+// after a first rollback, it abandons the migration and removes the rows in the
+// new schema.
 //
-// Events keep coming all the while, and no step waits for anything but time: a
-// step begins when the configuration that the previous one wrote has
-// propagated. Package profile describes what writers and readers do during a
-// migration. A copied row has an older cell time than any row that a writer
-// writes, so a backfill never hides newer data and may be repeated from any
-// point.
+// Clients keep sending events during all steps. A step waits only until the
+// configuration of the previous step has propagated. Package profile describes
+// what writers and readers do during a migration. A copied row has an older
+// cell time than any row that a writer writes, so a backfill never hides newer
+// data and may be repeated from any point.
 //
 // The package is separate from the store, which knows rows, and from package
 // job, which knows shards and tasks, because it knows the order of the steps.
@@ -44,22 +43,22 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// maxInFlight is how many shards of a migration are processed at a time: it
+// maxInFlight is how many shards of a migration have tasks at a time, which
 // leaves capacity for clients.
 const maxInFlight = 4
 
-// OutOfOrder rejects a step that may not be taken now.
+// OutOfOrder is the error of a step that is not possible now.
 type OutOfOrder struct {
-	// Message is what prevents the step, and which step comes first.
+	// Message says what prevents the step, and which step comes first.
 	Message string
 }
 
-// Error is the message.
+// Error returns the message.
 func (o *OutOfOrder) Error() string { return o.Message }
 
 func outOfOrder(format string, args ...any) error { return &OutOfOrder{fmt.Sprintf(format, args...)} }
 
-// Migrator takes the steps of migrations. It is safe for concurrent use.
+// Migrator runs the steps of migrations. It is safe for concurrent use.
 type Migrator struct {
 	*job.Runner
 	config config.Store
@@ -77,7 +76,7 @@ func New(r job.Runner, c config.Store, s *store.Store) *Migrator {
 }
 
 // SetPauses sets how long a verification waits before each further look at rows
-// that differ, for tests that delay the writers it waits for.
+// that differ, for tests that delay writers.
 func (m *Migrator) SetPauses(pauses ...time.Duration) { m.work.pauses = pauses }
 
 // Status is the layout of an app's log and the state of its last migration.
@@ -87,17 +86,17 @@ type Status struct {
 	// Job is the job of the migration's phase; nil if the phase has no job, or
 	// if the job has expired.
 	Job *job.Job
-	// Faults are the first keys that the job found faulty, and what is wrong
-	// with them.
+	// Faults lists the first faulty keys that the job found, with the fault of
+	// each.
 	Faults []string
-	// Propagation is how long it takes until every process has the layout.
+	// Propagation is the time until every process has read the layout.
 	Propagation time.Duration
-	// Next are the steps that may be taken now. The step whose job is under way
-	// is one of them: taken again it resumes the job, whose tasks may have been
-	// lost.
+	// Next lists the steps that are possible now. The step of an unfinished job
+	// is one of them: its repetition resumes the job, if the queue has lost the
+	// tasks.
 	Next []string
-	// incomplete is why the new schema may not hold all events of the window
-	// since it was copied; "" if it holds them.
+	// incomplete says why the new schema may lack events of the window in spite
+	// of the backfill; "" if it has all of them.
 	incomplete string
 	// expired: the migration is over and its last job has expired.
 	expired bool
@@ -114,13 +113,13 @@ func (s Status) Active() bool {
 	return false
 }
 
-// Working reports whether a job is under way.
+// Working reports whether the migration has an unfinished job.
 func (s Status) Working() bool { return s.Job != nil && !s.Job.State.Ended() }
 
 func (s Status) done() bool { return s.expired || s.Job != nil && s.Job.State == job.Done }
 
-// undoing reports whether the cutover was undone and some processes may still
-// read the new schema.
+// undoing reports whether a rollback has undone the cutover, but some processes
+// may still read the new schema.
 func (s Status) undoing() bool {
 	return s.Migration.Undone && s.Migration.Phase != config.RollingBack && s.Propagation > 0
 }
@@ -165,8 +164,8 @@ func (m *Migrator) findJob(ctx context.Context, app config.App, s *Status) error
 		if s.expired, err = m.isExpired(ctx, *s, app); err != nil || s.expired {
 			return err
 		}
-		// The step's process died before it created the job, or the job has
-		// expired with something left to do: the step taken again creates it.
+		// The process of the step died before it created the job, or the job
+		// expired unfinished. A repetition of the step creates it.
 		found = m.draft(app, app.Migration.Job)
 		found.State = job.Planning
 	}
@@ -182,10 +181,10 @@ func (m *Migrator) findJob(ctx context.Context, app config.App, s *Status) error
 	return nil
 }
 
-// isExpired reports whether a finished migration's last job was collected by
-// TTL: the migration is older than job.Kept less a day, and the schema it was
-// to remove is empty. The day is for the difference of two clocks: jobs expire
-// by the real clock, and migrations start by the engine's.
+// isExpired reports whether TTL has deleted the last job of a finished
+// migration: the migration is older than job.Kept less a day, and the schema
+// that the job removed is empty. The day allows for a difference between two
+// clocks: jobs expire by the real clock, migrations start by the engine's.
 func (m *Migrator) isExpired(ctx context.Context, s Status, app config.App) (bool, error) {
 	removed := app.Migration.From
 	switch app.Migration.Phase {
@@ -201,8 +200,8 @@ func (m *Migrator) isExpired(ctx context.Context, s Status, app config.App) (boo
 	return m.logs.Log(app.ID, app.Log).Empty(ctx, removed)
 }
 
-// compareWindows checks whether the window has grown since the backfill: then
-// the new schema lacks events. If the backfill has expired its window is
+// compareWindows checks whether the window has grown since the backfill, so
+// that the new schema lacks events. If the backfill has expired, its window is
 // unknown, and the new schema may lack events too.
 func (m *Migrator) compareWindows(ctx context.Context, app config.App, s *Status) error {
 	if s.Migration.Phase != config.Verifying && s.Migration.Phase != config.CutOver {
@@ -212,7 +211,7 @@ func (m *Migrator) compareWindows(ctx context.Context, app config.App, s *Status
 	copied := job.ParamsOf[Params](backfill).RetentionDays
 	switch {
 	case errors.Is(err, job.ErrNotFound):
-		s.incomplete = "The backfill has expired, and its window with it"
+		s.incomplete = "The backfill has expired, and the window that it copied is unknown"
 	case err != nil:
 		return fmt.Errorf("read the backfill of %s: %w", app.ID, err)
 	case copied > 0 && (app.RetentionDays == 0 || app.RetentionDays > copied):
@@ -221,7 +220,7 @@ func (m *Migrator) compareWindows(ctx context.Context, app config.App, s *Status
 	return nil
 }
 
-// next returns the steps that may be taken.
+// next returns the steps that are possible.
 func (s Status) next() []string {
 	working := s.Working()
 	switch s.Migration.Phase {
@@ -257,17 +256,17 @@ func (s Status) next() []string {
 	return []string{"start"}
 }
 
-// step changes the app's log and migration as a compare-and-set on the app that
-// was read, and then starts the job of the new phase, if the phase has one.
-func (m *Migrator) step(ctx context.Context, was config.App, to func(*config.App)) (Status, error) {
-	want := was
-	to(&want)
-	app, err := m.config.UpdateLog(ctx, was.ID, func(a *config.App) error {
+// step changes the app's log and migration, on condition that they are still as
+// in old. Then it starts the job of the new phase, if the phase has one.
+func (m *Migrator) step(ctx context.Context, old config.App, change func(*config.App)) (Status, error) {
+	want := old
+	change(&want)
+	app, err := m.config.UpdateLog(ctx, old.ID, func(a *config.App) error {
 		if a.Migration == want.Migration && a.Log.Equal(want.Log) {
-			return nil // done before, and the response was lost
+			return nil // an earlier request did it, and its response was lost
 		}
-		if a.Migration != was.Migration || !a.Log.Equal(was.Log) {
-			return outOfOrder("Another request has changed the app's log: look at `affinity schema status`")
+		if a.Migration != old.Migration || !a.Log.Equal(old.Log) {
+			return outOfOrder("Another request has changed the app's log: run `affinity schema status`")
 		}
 		a.Migration, a.Log = want.Migration, want.Log
 		return nil
@@ -275,7 +274,7 @@ func (m *Migrator) step(ctx context.Context, was config.App, to func(*config.App
 	if err != nil {
 		return Status{}, err
 	}
-	if err := m.endJob(ctx, was, app); err != nil {
+	if err := m.endJob(ctx, old, app); err != nil {
 		return Status{}, err
 	}
 	return m.resume(ctx, app)
@@ -283,19 +282,19 @@ func (m *Migrator) step(ctx context.Context, was config.App, to func(*config.App
 
 // endJob ends the job of the previous phase, so that its tasks stop at their
 // next checkpoint.
-func (m *Migrator) endJob(ctx context.Context, was, is config.App) error {
-	if was.Migration.Job == "" || was.Migration.Job == is.Migration.Job {
+func (m *Migrator) endJob(ctx context.Context, old, app config.App) error {
+	if old.Migration.Job == "" || old.Migration.Job == app.Migration.Job {
 		return nil
 	}
-	j, err := m.Jobs.Job(ctx, was.ID, was.Migration.Job)
+	j, err := m.Jobs.Job(ctx, old.ID, old.Migration.Job)
 	if errors.Is(err, job.ErrNotFound) || err == nil && j.State.Ended() {
 		return nil
 	}
 	if err == nil {
-		_, err = m.Supersede(ctx, j, "the move has gone on to its "+string(is.Migration.Phase))
+		_, err = m.Supersede(ctx, j, "the move has reached phase "+string(app.Migration.Phase))
 	}
 	if err != nil {
-		return fmt.Errorf("end job %s: %w", was.Migration.Job, err)
+		return fmt.Errorf("end job %s: %w", old.Migration.Job, err)
 	}
 	return nil
 }
@@ -310,7 +309,7 @@ func (m *Migrator) resume(ctx context.Context, app config.App) (Status, error) {
 	return m.status(ctx, app)
 }
 
-// draft is the job of the app's phase as it is created.
+// draft returns a new job for the app's phase.
 func (m *Migrator) draft(app config.App, id string) job.Job {
 	kind, _, _ := strings.Cut(id, "-")
 	p := Params{
@@ -325,9 +324,9 @@ func (m *Migrator) draft(app config.App, id string) job.Job {
 	return job.Job{App: app.ID, ID: id, Kind: kind, MaxInFlight: maxInFlight, Params: p}
 }
 
-// newID makes an id that no other job or migration has.
+// newID makes an id that no other job and no other migration has.
 func (m *Migrator) newID(kind string) string { return job.NewID(kind, m.Now()) }
 
-// stamp is the time as the configuration stores it, so that a repeated step
-// finds its own write equal.
+// stamp returns the time in the form that the configuration stores, so that a
+// repeated step recognizes its own write.
 func (m *Migrator) stamp() time.Time { return job.Stamp(m.Now()) }

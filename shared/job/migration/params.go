@@ -7,11 +7,11 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Collection is where the jobs lie under an app. It is named after the first
-// word for migrations, which the routes and the configuration have too.
+// Collection names the collection of the jobs under an app. Stored names,
+// routes and commands call a migration a move.
 var Collection = job.Collection{Name: "moves", Decode: job.DecodeParams[Params]}
 
-// Kinds of jobs.
+// The kinds of jobs.
 const (
 	kindBackfill = "backfill"
 	kindVerify   = "verify"
@@ -31,16 +31,16 @@ type Params struct {
 
 var _ job.Params = Params{}
 
-// LogAttrs are the schemas.
+// LogAttrs returns the schemas.
 func (p Params) LogAttrs() []slog.Attr {
 	return []slog.Attr{slog.String("from", string(p.From)), slog.String("to", string(p.To))}
 }
 
-// BackfillCounts are how much a backfill has copied.
+// BackfillCounts counts the work of a backfill.
 type BackfillCounts struct {
-	Users       int64 // whose rows were read
-	Rows        int64 // read
-	Copied      int64 // rows
+	Users       int64 // users with rows
+	Rows        int64 // rows read
+	Copied      int64 // rows copied
 	Undecodable int64 // rows that cannot be copied
 }
 
@@ -53,12 +53,12 @@ func (c BackfillCounts) stored() job.Counts {
 	return job.Counts{Visited: c.Users, Events: c.Rows, Changed: c.Copied, Faulty: c.Undecodable}
 }
 
-// VerifyCounts are how much a verification has compared.
+// VerifyCounts counts the work of a verification.
 type VerifyCounts struct {
-	Users     int64 // whose rows were compared
-	Profiles  int64 // compared, of a sample of the users
-	Rows      int64 // compared
-	Repaired  int64 // rows that differed
+	Users     int64 // users with rows
+	Profiles  int64 // users of the sample whose profiles were compared
+	Rows      int64 // rows compared
+	Repaired  int64 // rows that differed and do no longer
 	Different int64 // rows and profiles that differed
 }
 
@@ -71,7 +71,7 @@ func (c VerifyCounts) stored() job.Counts {
 	return job.Counts{Visited: c.Users, Users: c.Profiles, Events: c.Rows, Changed: c.Repaired, Faulty: c.Different}
 }
 
-// DropCounts are how much a drop has removed.
+// DropCounts counts the work of a drop.
 type DropCounts struct {
 	Removed int64 // rows
 }

@@ -17,19 +17,20 @@ import (
 )
 
 const (
-	// lag is the age at which an event is in both schemas for sure. A busy user
-	// always has younger ones that are in one schema only.
+	// lag is the age from which an event is surely in both schemas. A busy user
+	// always has younger events that are in one schema only.
 	lag = 10 * time.Second
-	// sampleTime is how long the sample may take after the time of the task.
+	// sampleTime is how long the comparison of profiles may take after the
+	// task's time is over.
 	sampleTime = time.Minute
 )
 
-// profiles compares the profiles of the sampled users by either schema.
-func (v *verification) profiles(ctx context.Context) error {
+// compareProfiles compares the profiles of the sampled users from both schemas.
+func (v *verification) compareProfiles(ctx context.Context) error {
 	c := affinity.Compile(v.app.Strategy)
 	for _, user := range v.users.chosen {
 		if v.now().After(v.until.Add(sampleTime)) {
-			return nil // the users have very many events: a part of the sample suffices
+			return nil // the users have very many events: the first ones of the sample suffice
 		}
 		difference := ""
 		for _, pause := range v.pauses {
@@ -37,7 +38,7 @@ func (v *verification) profiles(ctx context.Context) error {
 				return err
 			}
 			var err error
-			if difference, err = v.profile(ctx, c, user); err != nil {
+			if difference, err = v.compareProfile(ctx, c, user); err != nil {
 				return err
 			}
 			if difference == "" {
@@ -52,18 +53,21 @@ func (v *verification) profiles(ctx context.Context) error {
 	return nil
 }
 
-// profile describes how a user's profile by one schema differs from that by the
-// other; "" if it does not.
-func (v *verification) profile(ctx context.Context, c *affinity.Compiled, user string) (string, error) {
+// compareProfile describes how a user's profiles from the two schemas differ;
+// "" if they are the same.
+func (v *verification) compareProfile(ctx context.Context, c *affinity.Compiled, user string) (string, error) {
 	row, err := v.store.ReadUser(ctx, v.app.ID, user)
 	if err != nil {
 		return "", err
 	}
-	window := affinity.Window{Now: v.now().Add(-lag).UnixMilli(), RetentionDays: v.app.RetentionDays, DeletedUntil: row.DeletedUntil}
+	window := affinity.Window{
+		Now: v.now().Add(-lag).UnixMilli(), RetentionDays: v.app.RetentionDays, DeletedUntil: row.DeletedUntil,
+	}
 	scores := map[schema.Name]affinity.Profile{}
 	for _, n := range []schema.Name{v.from, v.to} {
 		scorer := affinity.NewScorer(c, window)
-		events := []store.UserRange{{User: user, From: history.Pos{Time: max(window.From(), v.params.SinceMillis())}, To: history.Pos{Time: window.Now + 1}}}
+		from := history.Pos{Time: max(window.From(), v.params.SinceMillis())}
+		events := []store.UserRange{{User: user, From: from, To: history.Pos{Time: window.Now + 1}}}
 		l := v.store.Log(v.app.ID, schema.Layout{Write: v.app.Log.Write, Read: n, Encoding: v.app.Log.Encoding})
 		var damage error // the first row that does not decode
 		rows := store.NewLogScorer(c)
@@ -84,7 +88,7 @@ func (v *verification) profile(ctx context.Context, c *affinity.Compiled, user s
 	return diffProfiles(scores[v.from], scores[v.to]), nil
 }
 
-// diffProfiles describes how two profiles differ; "" if they do not.
+// diffProfiles describes how two profiles differ; "" if they are the same.
 func diffProfiles(a, b affinity.Profile) string {
 	type filter struct{ facet, value string }
 	if a.Known != b.Known || a.LastEventAt != b.LastEventAt {

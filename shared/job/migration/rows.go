@@ -15,8 +15,8 @@ type decoder struct{ rows *store.LogDecoder }
 
 func newDecoder() *decoder { return &decoder{store.NewLogDecoder()} }
 
-// event decodes a row into all that the other schema stores of it. An error
-// means that the row is damaged.
+// event decodes a row completely, so that it can be written in the other
+// schema. An error means that the row is damaged.
 func (d *decoder) event(e store.Entry) (store.LogEvent, error) {
 	if e.Fault != nil {
 		return store.LogEvent{}, e.Fault
@@ -25,7 +25,9 @@ func (d *decoder) event(e store.Entry) (store.LogEvent, error) {
 	if err != nil {
 		return store.LogEvent{}, err
 	}
-	row := store.LogEvent{User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original}
+	row := store.LogEvent{
+		User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original,
+	}
 	if row.Type == "" {
 		// A wide row without filters has its type and name only in the
 		// original.

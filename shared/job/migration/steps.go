@@ -8,9 +8,10 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// A step that is taken again while it is under way resumes its job.
+// A repeated step resumes its unfinished job.
 
-// Start is the step start: it starts a migration to a schema.
+// Start starts a migration: from now on every writer writes the schema to as
+// well.
 func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Status, error) {
 	app, s, err := m.read(ctx, appID)
 	if err != nil {
@@ -20,11 +21,14 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 	case s.Active() && s.Migration.Phase == config.Dual && s.Migration.To == to:
 		return s, nil
 	case s.Active() && s.Migration.Phase == config.Dropping:
-		return s, outOfOrder("The move from %s to %s is not complete: `affinity schema drop --schema %s` must end first", s.Migration.From, s.Migration.To, s.Migration.From)
+		return s, outOfOrder("The move from %s to %s is not complete: `affinity schema drop --schema %s` must end first",
+			s.Migration.From, s.Migration.To, s.Migration.From)
 	case s.Active() && s.Migration.Phase == config.RollingBack:
-		return s, outOfOrder("The rollback of the move from %s to %s is not complete: `affinity schema rollback` must end first", s.Migration.From, s.Migration.To)
+		return s, outOfOrder("The rollback of the move from %s to %s is not complete: `affinity schema rollback` must end first",
+			s.Migration.From, s.Migration.To)
 	case s.Active():
-		return s, outOfOrder("A move from %s to %s is under way (%s): finish it, or abandon it with `affinity schema rollback`", s.Migration.From, s.Migration.To, s.Migration.Phase)
+		return s, outOfOrder("A move from %s to %s is under way (%s): finish it, or abandon it with `affinity schema rollback`",
+			s.Migration.From, s.Migration.To, s.Migration.Phase)
 	case app.Log.Read == to:
 		return s, outOfOrder("The log is in %s already", to)
 	}
@@ -33,7 +37,8 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 		return s, err
 	}
 	if !empty {
-		return s, outOfOrder("%s holds rows of the app from before: `affinity schema drop --schema %s` removes them first", to, to)
+		return s, outOfOrder("%s holds rows of the app from before: `affinity schema drop --schema %s` removes them first",
+			to, to)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write = []schema.Name{app.Log.Read, to}
@@ -70,7 +75,7 @@ func (m *Migrator) Verify(ctx context.Context, appID string) (Status, error) {
 	}
 	switch phase := s.Migration.Phase; {
 	case !s.Active(), phase == config.Dual:
-		return s, outOfOrder("There is nothing to verify yet: %s comes first", first(s))
+		return s, outOfOrder("There is nothing to verify yet: %s comes first", firstCommand(s))
 	case phase == config.Verifying && s.Working():
 		return m.resume(ctx, app)
 	case phase == config.Backfilling && !s.done():
@@ -83,15 +88,16 @@ func (m *Migrator) Verify(ctx context.Context, appID string) (Status, error) {
 	})
 }
 
-// first is the command that must come first.
-func first(s Status) string {
+// firstCommand is the command with which a migration continues.
+func firstCommand(s Status) string {
 	if !s.Active() {
 		return fmt.Sprintf("`affinity schema start --to %s`", s.Log.Read.Other())
 	}
 	return "`affinity schema backfill`"
 }
 
-// Cutover makes reads use the new schema. The logs must be verified.
+// Cutover makes readers use the new schema, after a verification that found no
+// difference.
 func (m *Migrator) Cutover(ctx context.Context, appID string) (Status, error) {
 	app, s, err := m.read(ctx, appID)
 	if err != nil {
@@ -99,25 +105,29 @@ func (m *Migrator) Cutover(ctx context.Context, appID string) (Status, error) {
 	}
 	switch phase := s.Migration.Phase; {
 	case !s.Active():
-		return s, outOfOrder("No move is under way: %s comes first", first(s))
+		return s, outOfOrder("No move is under way: %s comes first", firstCommand(s))
 	case phase == config.CutOver:
 		return s, nil
 	case phase == config.Dual:
-		return s, outOfOrder("The older events are not copied yet: `affinity schema backfill` comes first, then `affinity schema verify`")
+		return s, outOfOrder("The older events are not copied yet: " +
+			"`affinity schema backfill` comes first, then `affinity schema verify`")
 	case phase == config.Verifying && !s.done():
-		return s, outOfOrder("The verification is %s: it must pass before the cutover (`affinity schema verify`)", s.Job.State)
+		return s, outOfOrder("The verification is %s: it must pass before the cutover (`affinity schema verify`)",
+			s.Job.State)
 	case phase != config.Verifying:
 		return s, outOfOrder("The logs are not verified: `affinity schema verify` comes first")
 	case s.incomplete != "":
-		return s, outOfOrder("%s: run `affinity schema backfill` for the current retention, then `affinity schema verify`", s.incomplete)
+		return s, outOfOrder("%s: run `affinity schema backfill` for the current retention, then `affinity schema verify`",
+			s.incomplete)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Read, a.Migration.Phase, a.Migration.Job, a.Migration.Undone = a.Migration.To, config.CutOver, "", false
 	})
 }
 
-// Rollback undoes the cutover; the logs must then be verified again. Before the
-// cutover it abandons the migration, and removes what it wrote.
+// Rollback undoes the cutover; another cutover needs a new verification. Before
+// the cutover, Rollback abandons the migration and removes the rows in the new
+// schema.
 func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 	app, s, err := m.read(ctx, appID)
 	if err != nil {
@@ -127,7 +137,8 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 	case !s.Active():
 		return s, outOfOrder("No move is under way: there is nothing to roll back")
 	case phase == config.Dropping:
-		return s, outOfOrder("The rows in %s are being removed: finish the drop, then move back with `affinity schema start --to %s`", s.Migration.From, s.Migration.From)
+		return s, outOfOrder("The rows in %s are being removed: finish the drop, then move back with `affinity schema start --to %s`",
+			s.Migration.From, s.Migration.From)
 	case phase == config.RollingBack && s.Working():
 		return m.resume(ctx, app)
 	case phase == config.CutOver:
@@ -136,17 +147,18 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 		})
 	}
 	if s.undoing() {
-		// Some processes still read the new schema, which the rollback would
-		// stop writing. Besides, an operator who asks twice need not mean it.
-		return s, outOfOrder("The undone cutover has not propagated yet: the move can be abandoned in %.0f s", s.Propagation.Seconds()+1)
+		// Some processes still read the new schema, which writers would leave.
+		// Besides, an operator who repeats the command may not mean it.
+		return s, outOfOrder("The undone cutover has not propagated yet: the move can be abandoned in %.0f s",
+			s.Propagation.Seconds()+1)
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write, a.Migration.Phase, a.Migration.Job = []schema.Name{a.Migration.From}, config.RollingBack, m.newID(kindDrop)
 	})
 }
 
-// Drop stops writing a schema that is no longer read, and removes the app's
-// rows in it.
+// Drop makes writers leave a schema that readers no longer use, and removes the
+// app's rows in it.
 func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Status, error) {
 	app, s, err := m.read(ctx, appID)
 	if err != nil {
@@ -158,14 +170,17 @@ func (m *Migrator) Drop(ctx context.Context, appID string, n schema.Name) (Statu
 	case phase == config.Dropping && s.Working():
 		return m.resume(ctx, app)
 	case s.Active() && phase != config.CutOver && phase != config.Dropping:
-		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote", s.Migration.To, phase)
+		return s, outOfOrder("A move to %s is under way (%s): `affinity schema rollback` abandons it and removes what it wrote",
+			s.Migration.To, phase)
 	case phase == config.CutOver && s.Propagation > 0:
-		return s, outOfOrder("The cutover has not propagated yet: in %.0f s %s can be dropped", s.Propagation.Seconds()+1, n)
+		return s, outOfOrder("The cutover has not propagated yet: in %.0f s %s can be dropped",
+			s.Propagation.Seconds()+1, n)
 	case s.incomplete != "":
-		return s, outOfOrder("%s: run `affinity schema rollback` to undo the cutover, then `affinity schema backfill` for the current retention", s.incomplete)
+		return s, outOfOrder("%s: run `affinity schema rollback` to undo the cutover, "+
+			"then `affinity schema backfill` for the current retention", s.incomplete)
 	}
 	return m.step(ctx, app, func(a *config.App) {
-		if !s.Active() { // rows that a process with an old configuration wrote late: no migration is under way
+		if !s.Active() { // the rows came late, from a process with an old configuration
 			a.Migration = config.Migration{ID: m.newID("move"), From: n, To: a.Log.Read, StartedAt: m.stamp()}
 		}
 		a.Log.Write, a.Migration.Phase, a.Migration.Job = []schema.Name{a.Log.Read}, config.Dropping, m.newID(kindDrop)

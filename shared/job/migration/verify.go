@@ -15,45 +15,46 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// pauses come before each look at rows that differ: an event that is being
-// written is in one schema before it is in the other.
+// pauses come before each look at rows that differ: a writer writes an event
+// first in one schema, then in the other.
 var pauses = []time.Duration{0, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
 const (
-	// chunkRows and chunkBytes bound what is read of one schema at a time.
+	// chunkRows and chunkBytes bound the rows of a chunk.
 	chunkRows  = 250
 	chunkBytes = 1 << 20
-	// checkRows is how many rows are compared between two checkpoints.
+	// checkRows is how many rows a task compares between two checkpoints.
 	checkRows = 5_000
-	// maxSuspects rows that differ are looked at again together.
+	// maxSuspects bounds how many differing rows recheck reads together.
 	maxSuspects = 500
-	// maxDifferent differences end a shard: how many more there are does not
-	// matter.
+	// maxDifferent is the number of differences after which a shard fails: an
+	// exact count would not help the operator.
 	maxDifferent = 1_000
-	// sampled is for how many users of each task both profiles are computed.
+	// sampled is how many users of each task have their profiles compared.
 	sampled = 20
-	// tolerance is the relative difference of two scores that their different
-	// orders of addition may cause.
+	// tolerance is the relative difference that another order of addition may
+	// cause in a score.
 	tolerance = 1e-9
 )
 
-// verify compares a range of the two logs, and profiles of some of its users.
+// verify compares a range of the log in both schemas, and the profiles of some
+// of its users.
 func (p *pass) verify(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	v := &verification{
 		pass: p, decoder: newDecoder(), users: sample{rnd: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
-		one: p.stream(ctx, p.from), other: p.stream(ctx, p.to), user: p.rows.Within(),
+		oldRows: p.stream(ctx, p.from), newRows: p.stream(ctx, p.to), user: p.rows.Within(),
 	}
 	err := v.merge(ctx)
 	if err == nil {
-		err = v.profiles(ctx)
+		err = v.compareProfiles(ctx)
 	}
 	v.result.Counts = v.counts.stored()
 	return p.ended(err)
 }
 
-// stream reads a range of one schema, some chunks ahead.
+// stream reads the rows of a pass in one schema, some chunks ahead.
 func (p *pass) stream(ctx context.Context, n schema.Name) *stream {
 	st := &stream{chunks: make(chan []store.Entry, 2)}
 	go func() {
@@ -83,11 +84,11 @@ func (p *pass) stream(ctx context.Context, n schema.Name) *stream {
 	return st
 }
 
-// stream is the rows of one schema, in order.
+// stream holds the rows of one schema, in order.
 type stream struct {
 	chunks chan []store.Entry
 	chunk  []store.Entry
-	err    error // once chunks is closed
+	err    error // valid once chunks is closed
 }
 
 // head returns the next row; nil at the end.
@@ -105,29 +106,29 @@ func (st *stream) pop() { st.chunk = st.chunk[1:] }
 // verification is one comparison of a range.
 type verification struct {
 	*pass
-	decoder    *decoder
-	one, other *stream
-	counts     VerifyCounts
-	suspects   []string // keys of rows that differed at the first look
-	compared   int      // rows since the last checkpoint
-	user       string   // of the last row
-	users      sample
+	decoder          *decoder
+	oldRows, newRows *stream
+	counts           VerifyCounts
+	suspects         []string // keys of rows that differed at the first look
+	compared         int      // rows since the last checkpoint
+	user             string   // of the last row
+	users            sample
 }
 
-// addFault counts a difference, and lists it if it is one of the first.
+// addFault counts a difference, and lists it if the list has room.
 func (v *verification) addFault(format string, args ...any) {
 	v.counts.Different++
 	v.result.Faults = addFault(v.result.Faults, format, args...)
 }
 
-// merge reads both streams in parallel and compares rows of the same key.
+// merge walks both streams in parallel and compares rows of the same key.
 func (v *verification) merge(ctx context.Context) error {
 	for {
-		a, err := v.one.head()
+		a, err := v.oldRows.head()
 		if err != nil {
 			return err
 		}
-		b, err := v.other.head()
+		b, err := v.newRows.head()
 		if err != nil {
 			return err
 		}
@@ -138,18 +139,18 @@ func (v *verification) merge(ctx context.Context) error {
 		case b == nil, a != nil && a.Compare(*b) < 0:
 			row = a
 			v.suspects = append(v.suspects, a.Key())
-			v.one.pop()
+			v.oldRows.pop()
 		case a == nil, b.Compare(*a) < 0:
 			row = b
 			v.suspects = append(v.suspects, b.Key())
-			v.other.pop()
+			v.newRows.pop()
 		default:
 			row = a
 			if v.diff(a, b) != "" {
 				v.suspects = append(v.suspects, a.Key())
 			}
-			v.one.pop()
-			v.other.pop()
+			v.oldRows.pop()
+			v.newRows.pop()
 		}
 		if err := v.passed(ctx, row); err != nil {
 			return err
@@ -172,14 +173,14 @@ func (v *verification) passed(ctx context.Context, row *store.Entry) error {
 		return err
 	}
 	if v.compared = 0; !v.now().Before(v.until) { // the next task has a sample of its own
-		if err := v.profiles(ctx); err != nil {
+		if err := v.compareProfiles(ctx); err != nil {
 			return err
 		}
 	}
 	return v.reached(row.After(), v.counts.stored())
 }
 
-// diff describes how two rows of one event differ; "" if they do not.
+// diff describes how the two rows of an event differ; "" if they are the same.
 func (v *verification) diff(a, b *store.Entry) string {
 	x, err := v.decoder.event(*a)
 	if err != nil {
@@ -195,8 +196,8 @@ func (v *verification) diff(a, b *store.Entry) string {
 	return ""
 }
 
-// recheck looks at the suspects again, several times. Those that still differ
-// are faults, and it repairs them.
+// recheck reads the suspects several times. Suspects that still differ at the
+// end are faults; recheck repairs them.
 func (v *verification) recheck(ctx context.Context) error {
 	found := map[string]string{}
 	for _, pause := range v.pauses {
@@ -222,14 +223,15 @@ func (v *verification) recheck(ctx context.Context) error {
 	v.suspects = nil
 	if v.counts.Different >= maxDifferent {
 		v.result.Counts = v.counts.stored()
-		return fmt.Errorf("%w: %d rows or more are not the same in both schemas, first %s", job.ErrFailed, v.counts.Different, strings.Join(v.result.Faults, "; "))
+		return fmt.Errorf("%w: at least %d rows are not the same in both schemas, first %s",
+			job.ErrFailed, v.counts.Different, strings.Join(v.result.Faults, "; "))
 	}
 	return nil
 }
 
 // reread reads the suspects from both schemas and describes how each differs.
 // It removes deleted events that are only in the new schema: the purge passed
-// before their copies were written.
+// before their copies existed.
 func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 	rows := map[schema.Name]map[string]store.Entry{}
 	var users []string
@@ -247,7 +249,7 @@ func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 	if len(users) == 0 {
 		return nil, nil
 	}
-	gone, err := v.tombstones(ctx, slices.MinFunc(users, store.UserOrder), slices.MaxFunc(users, store.UserOrder))
+	stones, err := v.tombstones(ctx, slices.MinFunc(users, store.UserOrder), slices.MaxFunc(users, store.UserOrder))
 	if err != nil {
 		return nil, err
 	}
@@ -258,12 +260,12 @@ func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 		switch {
 		case inFrom && inTo:
 			found[key] = v.diff(&a, &b)
-		case inFrom && !gone.cover(&store.LogEvent{User: a.User, Time: a.Time}):
+		case inFrom && !stones.cover(&store.LogEvent{User: a.User, Time: a.Time}):
 			found[key] = fmt.Sprintf("only in %s", v.from)
 			if _, err := v.decoder.event(a); err != nil {
 				found[key] = fmt.Sprintf("only in %s, where it does not decode: %v", v.from, err)
 			}
-		case inTo && gone.cover(&store.LogEvent{User: b.User, Time: b.Time}):
+		case inTo && stones.cover(&store.LogEvent{User: b.User, Time: b.Time}):
 			deleted = append(deleted, key)
 		case inTo:
 			found[key] = fmt.Sprintf("only in %s", v.to)
@@ -272,8 +274,7 @@ func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 	return found, v.log.DeleteEntries(ctx, v.to, deleted)
 }
 
-// maxRepairs bounds how often a row is repaired because a writer changed it
-// again.
+// maxRepairs bounds the attempts to repair a row that writers keep changing.
 const maxRepairs = 10
 
 // repair overwrites the new schema's row with the old schema's, and describes
@@ -282,40 +283,40 @@ const maxRepairs = 10
 // copies have older cell times than what writers write. A live writer always
 // writes the old schema first, so a second read of the old row reveals any
 // write that raced with the repair; writers from before an undone cutover write
-// again (see package profile).
+// their event a second time (see package profile).
 func (v *verification) repair(ctx context.Context, key string) (string, error) {
-	var last *store.LogEvent
+	var written *store.LogEvent
 	for n := range maxRepairs {
 		row, err := v.read(ctx, key)
 		if err != nil {
 			return "", err
 		}
-		var is *store.LogEvent
+		var current *store.LogEvent
 		if row != nil {
 			ev, err := v.decoder.event(*row)
 			if err != nil {
 				return "which is left unchanged", nil
 			}
-			is = &ev
+			current = &ev
 		}
-		if n > 0 && (is == nil && last == nil || is != nil && last != nil && is.Same(last)) {
+		if n > 0 && (current == nil && written == nil || current != nil && written != nil && current.Same(written)) {
 			v.counts.Repaired++
 			return "now repaired", nil
 		}
 		if err := v.checkCurrent(ctx); err != nil {
 			return "", err
 		}
-		if is == nil {
+		if current == nil {
 			err = v.log.DeleteEntries(ctx, v.to, []string{key})
 		} else {
-			err = v.log.Replace(ctx, v.to, []store.LogEvent{*is})
+			err = v.log.Replace(ctx, v.to, []store.LogEvent{*current})
 		}
 		if err != nil {
 			return "", err
 		}
-		last = is
+		written = current
 	}
-	return "not repaired: it is written again and again", nil
+	return "not repaired: writers keep changing it", nil
 }
 
 // read returns a row of the old schema; nil if it does not exist.

@@ -236,7 +236,7 @@ func TestTooManyDifferences(t *testing.T) {
 	}
 	st = w.does(schema.Narrow, "verify")
 	if st.Job.State != job.Failed || st.Job.Totals.Faulty < migration.MaxDifferent/2 || st.Job.Totals.Faulty > migration.MaxDifferent+500 ||
-		st.Job.Totals.Events >= int64(len(spoilt)) || !strings.Contains(st.Job.Error, "1000 rows or more") || len(st.Faults) != job.MaxFaults {
+		st.Job.Totals.Events >= int64(len(spoilt)) || !strings.Contains(st.Job.Error, "at least 1000 rows") || len(st.Faults) != job.MaxFaults {
 		t.Fatalf("the verification is %s, error %q, %+v", st.Job.State, st.Job.Error, st.Job.Totals)
 	}
 	w.refuses(t, "cutover", schema.Narrow)

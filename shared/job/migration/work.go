@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// work is what the jobs of migrations do to the rows of a shard.
+// work copies, compares or removes the rows of a shard.
 type work struct {
 	store  *store.Store
 	jobs   job.Jobs
@@ -25,16 +25,17 @@ type work struct {
 
 var _ job.Work = (*work)(nil)
 
-// Obsolete ends jobs of phases that the app's migration has left.
+// Obsolete ends the job of a phase that the app's migration has left.
 func (w *work) Obsolete(j job.Job, app config.App) string {
 	if app.Migration.Job == j.ID {
 		return ""
 	}
-	return fmt.Sprintf("the move of the log is at its %s, with another job", app.Migration.Phase)
+	return fmt.Sprintf("the move is in phase %s, with another job", app.Migration.Phase)
 }
 
-// Process goes through the rows of a shard.
-func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Shard, until time.Time, progress func(job.Progress) error) (job.Progress, error) {
+// Process works on the rows of a shard.
+func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Shard, until time.Time,
+	progress func(job.Progress) error) (job.Progress, error) {
 	params := job.ParamsOf[Params](j)
 	from, err := schema.Parse(string(params.From))
 	if err != nil {
@@ -57,15 +58,16 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Sha
 	return p.result, err
 }
 
-// Verify fails a shard whose logs differ. A backfill does not fail because of
-// rows that cannot be copied: it lists them as faults, and no verification
-// passes.
+// Verify fails a shard in which the schemas differ. A backfill does not fail on
+// rows that it cannot copy: it lists them as faults, and the verification finds
+// them.
 func (w *work) Verify(_ context.Context, j job.Job, _ config.App, s job.Shard) (int64, error) {
 	different := VerifyCountsOf(s.Counts).Different
 	if j.Kind != kindVerify || different == 0 {
 		return 0, nil
 	}
-	return 0, fmt.Errorf("%d rows or profiles are not the same in both schemas, first %s: %w", different, strings.Join(s.Faults, "; "), job.ErrFailed)
+	return 0, fmt.Errorf("%d rows or profiles are not the same in both schemas, first %s: %w",
+		different, strings.Join(s.Faults, "; "), job.ErrFailed)
 }
 
 // pass is one call of Process.
@@ -90,7 +92,6 @@ func addFault(faults []string, format string, args ...any) []string {
 	return append(faults, fmt.Sprintf(format, args...))
 }
 
-// errTime: the time of the task is over.
 var errTime = errors.New("the time of the task is over")
 
 // reached makes a checkpoint. It returns errTime if the pass must stop there.
@@ -106,16 +107,16 @@ func (p *pass) reached(next string, counts job.Counts) error {
 }
 
 // checkCurrent returns job.ErrEnded if the migration has left the job's phase.
-// The process may have been suspended for long, and reads may now use what it
-// is about to change. A pass calls it before each request that is not right in
-// every phase.
+// The process may have been suspended, and readers may now use the rows that it
+// is about to change. A pass calls checkCurrent before each write that is wrong
+// in other phases.
 func (p *pass) checkCurrent(ctx context.Context) error {
 	app, err := p.config.App(ctx, p.app.ID)
 	if err != nil {
 		return fmt.Errorf("read the migration of %s: %w", p.app.ID, err)
 	}
 	if app.Migration.Job != p.job.ID || app.Log.Generation != p.app.Log.Generation {
-		return fmt.Errorf("%s: the move has gone on to its %s: %w", p.job.ID, app.Migration.Phase, job.ErrEnded)
+		return fmt.Errorf("%s: the move has reached phase %s: %w", p.job.ID, app.Migration.Phase, job.ErrEnded)
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (p *pass) ended(err error) error {
 	return err
 }
 
-// drop removes the rows of the schema that is no longer written.
+// drop removes the rows in a schema that nobody writes any more.
 func (p *pass) drop(ctx context.Context) error {
 	if p.app.Log.Writes(p.from) {
 		return fmt.Errorf("%w: %s is still written", job.ErrFailed, p.from)

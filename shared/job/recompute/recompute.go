@@ -1,11 +1,12 @@
-// Package recompute makes the stored profiles of all users of an app current:
-// it starts such jobs, decides which of several continues, and defines what
-// they do to users. Package job runs them; package profile computes.
+// Package recompute stores the profiles of all users of an app under the active
+// strategy. It starts recomputes, decides which of several continues, and
+// defines their work. Package job runs their tasks; package profile computes
+// the profiles.
 //
 // It is separate from both because it is the policy. A new strategy, an
-// operator and the nightly schedule start jobs; an app has one unfinished job
-// at a time; a job for a newer strategy supersedes those for older ones. Jobs
-// lie in a collection of this package:
+// operator and the nightly schedule start jobs. An app has one unfinished job
+// at a time. A job for a newer strategy supersedes jobs for older ones. The
+// jobs lie in a collection of this package:
 //
 //	apps/{app}/recomputes/{id}
 package recompute
@@ -22,7 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Collection is where the jobs lie under an app.
+// Collection names the collection of the jobs under an app.
 var Collection = job.Collection{Name: "recomputes", Decode: job.DecodeParams[Params]}
 
 // Trigger is what started a job.
@@ -43,7 +44,7 @@ type Params struct {
 	StrategyVersion int64 `firestore:"strategyVersion"`
 	// RetentionDays is the retention at the start of the job.
 	RetentionDays int `firestore:"retentionDays"`
-	// OnlyStale leaves profiles alone that can be served as they are.
+	// OnlyStale skips users whose stored profile can still be served.
 	OnlyStale bool `firestore:"onlyStale"`
 	// Maintain folds and trims the users' histories as well.
 	Maintain bool `firestore:"maintain"`
@@ -51,7 +52,7 @@ type Params struct {
 
 var _ job.Params = Params{}
 
-// LogAttrs is the version of the strategy, if there is a strategy.
+// LogAttrs returns the strategy version, if the app has a strategy.
 func (p Params) LogAttrs() []slog.Attr {
 	if p.StrategyVersion == 0 {
 		return nil
@@ -59,11 +60,11 @@ func (p Params) LogAttrs() []slog.Attr {
 	return []slog.Attr{slog.Int64("strategyVersion", p.StrategyVersion)}
 }
 
-// Counts are how much a recompute has done. A user is known if they have an
-// event in the window that is not deleted.
+// Counts counts the work of a recompute. A user is known if they have an event
+// in the window that is not deleted.
 type Counts struct {
 	Users   int64 // processed
-	Known   int64 // of Users, whether they were computed or left alone
+	Known   int64 // processed users who are known, computed or skipped
 	Events  int64 // read
 	Written int64 // profiles
 }
@@ -89,19 +90,19 @@ var _ Engine = (*profile.Engine)(nil)
 // Runner starts recomputes and runs their tasks. It is safe for concurrent use.
 type Runner struct{ *job.Runner }
 
-// New completes a runner of recomputes: it sets the name and the work.
+// New returns the runner of recomputes. It sets the name and the work of r.
 func New(r job.Runner, engine Engine) *Runner {
 	r.Name, r.Work = "recompute", Work{engine}
 	r.StaleText = "users still carry another strategy version or retention"
 	return &Runner{job.New(r)}
 }
 
-// Work is what a recompute does to users.
+// Work recomputes the profiles of users.
 type Work struct{ Engine Engine }
 
 var _ job.Work = Work{}
 
-// Obsolete ends jobs for another strategy than the active one.
+// Obsolete ends a job whose strategy version is not the active one.
 func (Work) Obsolete(j job.Job, app config.App) string {
 	version := job.ParamsOf[Params](j).StrategyVersion
 	if app.StrategyVersion == version {
@@ -111,14 +112,15 @@ func (Work) Obsolete(j job.Job, app config.App) string {
 }
 
 // Process computes the users that the pass has not reached. After the first
-// pass only stale users are computed.
+// pass it computes only stale users.
 func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.ParamsOf[Params](j)
 	o := profile.RecomputeOptions{
 		OnlyStale: p.OnlyStale || shard.Pass > 0, Maintain: p.Maintain && shard.Pass == 0, Until: until,
 	}
-	done, err := w.Engine.Recompute(ctx, app, store.Range{From: shard.Next, To: shard.To}, o, func(p profile.Progress) error {
+	users := store.Range{From: shard.Next, To: shard.To}
+	done, err := w.Engine.Recompute(ctx, app, users, o, func(p profile.Progress) error {
 		return progress(progressOf(p))
 	})
 	return progressOf(done), err

@@ -15,8 +15,9 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// StartStrategy starts the job for the app's active strategy, unless it exists
-// in whatever state. A job that has expired (job.Kept) is started again.
+// StartStrategy starts the job for the app's active strategy. A strategy
+// version gets one job, however often it is started, until that job expires
+// (see job.Kept).
 func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error) {
 	return r.start(ctx, app, 0, func(a config.App) (string, Params) {
 		return string(ByStrategy) + "-" + strconv.FormatInt(a.StrategyVersion, 10), Params{Trigger: ByStrategy}
@@ -30,11 +31,11 @@ func (r *Runner) StartManual(ctx context.Context, app string, onlyStale bool) (j
 	})
 }
 
-// Nightly starts the day's job of each app, by the engine's clock, with their
-// starts spread evenly over a time in the given order. It is idempotent within
-// a day. An app that has an unfinished job of another trigger gets none.
-// Nightly returns how many apps have their job and how many have not.
-func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) (started, left int, err error) {
+// Nightly starts each app's job for the day of the engine's clock, in the given
+// order, and spreads the starts evenly over the time spread. It is idempotent
+// within a day. It skips an app with an unfinished job of another trigger. It
+// returns for how many apps the day's job exists and for how many it does not.
+func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) (started, skipped int, err error) {
 	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
 	has, failed := make([]bool, len(apps)), make([]error, len(apps))
 	var g errgroup.Group
@@ -67,7 +68,7 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 		if job.ParamsOf[Params](j).Trigger != Nightly {
 			r.Log.LogAttrs(ctx, slog.LevelInfo, "nightly recompute not started, another is under way",
 				slog.String("app", app), slog.String("recompute", j.ID))
-			// The queue may have lost its tasks. Enqueueing tasks that exist
+			// The queue may have lost its tasks. To enqueue tasks that exist
 			// changes nothing.
 			return false, r.ResumeJob(ctx, j)
 		}
@@ -78,10 +79,11 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 	return err == nil, err
 }
 
-// start creates a job, makes it the app's only unfinished one, and enqueues its
-// planning. If the process dies in between, starting the same job again
-// completes the start.
-func (r *Runner) start(ctx context.Context, appID string, delay time.Duration, draft func(config.App) (id string, p Params)) (job.Job, error) {
+// start creates a job, supersedes the app's other unfinished jobs, and enqueues
+// the plan task. If the process dies in between, the next start of the same job
+// completes these steps.
+func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
+	draft func(config.App) (id string, p Params)) (job.Job, error) {
 	app, err := r.Config.App(ctx, appID)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start recompute: %w", err)
@@ -103,9 +105,9 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration, d
 	return j, r.EnqueuePlan(ctx, j, app, delay)
 }
 
-// byPrecedence orders the jobs of an app, the one that continues first: those
-// of other triggers before nightly ones, then those for newer strategies, then
-// newer ones.
+// byPrecedence orders the unfinished jobs of an app; the first one continues.
+// Nightly jobs come last. Among the others a newer strategy comes first, then a
+// newer job.
 func byPrecedence(a, b job.Job) int {
 	p, q := job.ParamsOf[Params](a), job.ParamsOf[Params](b)
 	if x, y := p.Trigger == Nightly, q.Trigger == Nightly; x != y {

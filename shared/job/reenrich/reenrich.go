@@ -1,16 +1,15 @@
-// Package reenrich gives logged events the filters of objects that the catalog
-// has learned of since, for a catalog that is imported after the events.
+// Package reenrich resolves logged events again whose objects entered the
+// catalog later, for an app that imports its catalog after its events.
 //
 // A job reads the log of an app, within its retention, and picks the events
-// that had unknown objects when they were logged. If the catalog now knows one
-// more object of an event, the job publishes the event as a message of a kind
-// of its own, with its key in the log and its current objects. Process then
+// that had unknown objects when process logged them. If the catalog now knows
+// at least one more object of an event, the job publishes the event again, with
+// its key in the log and the current filters of all its objects. Process then
 // replaces the event's row and refreshes the profile, as for any late event.
-// The event gets the filters of all of its objects.
 //
-// It is separate from process because it is work over a whole app, which may
-// die anywhere and is resumed: publishing an event twice changes nothing.
-// Package job runs the jobs. They lie in a collection of this package:
+// It is separate from process because a job covers a whole app, may die
+// anywhere and resumes from a checkpoint. To publish an event twice changes
+// nothing. Package job runs the jobs. They lie in a collection of this package:
 //
 //	apps/{app}/reenrichments/{id}
 package reenrich
@@ -24,11 +23,11 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// Collection is where the jobs lie under an app.
+// Collection names the collection of the jobs under an app.
 var Collection = job.Collection{Name: "reenrichments", Decode: job.DecodeParams[Params]}
 
-// The kinds of jobs: Publishing ones publish what they resolve, dry runs only
-// count it.
+// The kinds of jobs. A publishing job publishes the events that it resolves; a
+// dry run only counts them.
 const (
 	Publishing = "publish"
 	DryRun     = "dryRun"
@@ -39,16 +38,16 @@ type Params struct{ job.LogWindow }
 
 var _ job.Params = Params{}
 
-// LogAttrs has nothing to say.
+// LogAttrs returns nothing: the log line needs no more than the job's id.
 func (Params) LogAttrs() []slog.Attr { return nil }
 
-// Counts are how much of the log a job has read, and what it found.
+// Counts counts what a job has read and resolved.
 type Counts struct {
 	Visited      int64 // users processed
-	Users        int64 // of Visited, those with events in the window
+	Users        int64 // processed users with events in the window
 	Events       int64 // rows read
-	Resolved     int64 // events that were published, or would be in a dry run
-	StillUnknown int64 // events of whose unknown objects none is known yet
+	Resolved     int64 // events that the job published, or would publish if it were not a dry run
+	StillUnknown int64 // events whose unknown objects the catalog still does not know
 	Unreadable   int64 // rows whose original cannot be read
 }
 
@@ -65,22 +64,21 @@ func (c Counts) stored() job.Counts {
 	}
 }
 
-// maxInFlight bounds how many shards are processed at a time: what they publish
-// shares a queue with the events of clients.
+// maxInFlight bounds how many shards have tasks at a time, because their
+// messages share a topic with the events of clients.
 const maxInFlight = 4
 
 // Runner starts jobs and runs their tasks. It is safe for concurrent use.
 type Runner struct{ *job.Runner }
 
-// New completes a runner: it sets the name and the work.
+// New returns the runner of re-enrichments. It sets the name and the work of r.
 func New(r job.Runner, work Work) *Runner {
 	r.Name, r.Work = "reenrich", work
 	return &Runner{job.New(r)}
 }
 
-// StartOne starts a job, unless the app has an unfinished one: then StartOne
-// returns that job, of whatever kind it is, and resumes it if its tasks were
-// lost.
+// StartOne starts a job. If the app has an unfinished job of either kind,
+// StartOne resumes and returns that job instead.
 func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.Job, error) {
 	app, err := r.Config.App(ctx, appID)
 	if err != nil {
@@ -115,7 +113,7 @@ func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.J
 	return j, r.EnqueuePlan(ctx, j, app, 0)
 }
 
-// elect leaves the app the unfinished job that began first.
+// elect keeps the app's oldest unfinished job and supersedes the others.
 func (r *Runner) elect(ctx context.Context, appID string) (job.Job, error) {
 	oldestFirst := func(a, b job.Job) int { return job.NewestFirst(b, a) }
 	return r.Elect(ctx, appID, oldestFirst, "reenrich %s is under way already")

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// A batch is resolved when it has maxEvents events, which fit in a message,
-	// or maxBytes of originals.
+	// A pass resolves a batch once it has maxEvents events, which fit in a
+	// message, or maxBytes of originals.
 	maxEvents = 500
 	maxBytes  = 4 << 20
-	// stepRows is how many rows are read between two checkpoints: a second's,
-	// or less.
+	// stepRows is how many rows a pass reads between two checkpoints, in about
+	// a second.
 	stepRows = 10_000
 )
 
@@ -32,17 +32,17 @@ type Resolver interface {
 	Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error)
 }
 
-// Publisher sends a message to process, in several parts if it is large.
+// Publisher sends a message to process. It splits a large one.
 type Publisher interface {
 	Publish(ctx context.Context, m bus.Message) error
 }
 
-// Work is what a job does to the log. All parts must be set in the function
-// that runs its tasks.
+// Work reads the log and publishes events. The function that runs its tasks
+// must set all fields.
 type Work struct {
 	Store *store.Store
-	// Catalog must read the settings of indexes past any cache: an event that
-	// was resolved once is not resolved again.
+	// Catalog must read index settings past any cache: once an event has its
+	// filters, no later job corrects them.
 	Catalog Resolver
 	Bus     Publisher
 	Config  job.Config
@@ -52,11 +52,10 @@ type Work struct {
 
 var _ job.Work = Work{}
 
-// Obsolete never ends a job: under any configuration events get the objects
-// that are known now.
+// Obsolete never ends a job: a job is right under any configuration.
 func (Work) Obsolete(job.Job, config.App) string { return "" }
 
-// Verify finds nothing: process applies what was published.
+// Verify finds nothing: process applies the published messages.
 func (Work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
 
 // pass is one call of Process.
@@ -73,8 +72,8 @@ type pass struct {
 	faults []string
 	user   string // of the last row
 	rows   int    // since the last step
-	// Events with unknown objects that are to be resolved, how many of each
-	// were unknown, and the bytes of their originals.
+	// The events to resolve next, how many objects of each were unknown, and
+	// the size of their originals in bytes.
 	batch   []bus.Logged
 	unknown []int
 	bytes   int
@@ -89,8 +88,9 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	progress func(job.Progress) error) (job.Progress, error) {
 	s := &pass{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, next: shard.Next}
 	rows := store.Range{From: shard.Next, To: shard.To}
-	s.user = rows.Within() // the task that began the user's log has counted them
-	err := w.Store.Log(app.ID, app.Log).ScanOriginals(ctx, rows, job.ParamsOf[Params](j).SinceMillis(), func(e store.Entry) error {
+	s.user = rows.Within() // an earlier task has counted this user
+	since := job.ParamsOf[Params](j).SinceMillis()
+	err := w.Store.Log(app.ID, app.Log).ScanOriginals(ctx, rows, since, func(e store.Entry) error {
 		return s.row(ctx, e)
 	})
 	if errors.Is(err, errTime) {
@@ -105,14 +105,14 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if err != nil {
 		return s.soFar(), err
 	}
-	// Users without events in the window are processed as well.
+	// Users without events in the window count as processed too.
 	s.counts.Visited = max(s.counts.Visited, shard.PlannedUsers-shard.Visited)
 	done := s.soFar()
 	done.Done = true
 	return done, progress(done)
 }
 
-// soFar is what the pass has done.
+// soFar returns the progress of the pass.
 func (s *pass) soFar() job.Progress {
 	return job.Progress{Next: s.next, Counts: s.counts.stored(), Faults: s.faults}
 }
@@ -145,16 +145,16 @@ func (s *pass) row(ctx context.Context, e store.Entry) error {
 	return nil
 }
 
-// checkSchema returns an error if the log has migrated since the job's app was
-// read: the rows of a schema that is no longer read are removed some time
-// later, so that a scan of it misses events.
+// checkSchema returns an error if the schemas of the log have changed since the
+// task read the app. A migration later removes the rows of the old schema, and
+// a scan of them would miss events.
 func (s *pass) checkSchema(ctx context.Context) error {
-	now, err := s.Config.App(ctx, s.app.ID)
-	if err == nil && now.Log.Generation != s.app.Log.Generation {
+	current, err := s.Config.App(ctx, s.app.ID)
+	if err == nil && current.Log.Generation != s.app.Log.Generation {
 		err = profile.ErrSchemaChanged
 	}
 	if err != nil {
-		return fmt.Errorf("continue with the log of %s, %s: %w", s.app.ID, s.app.Log.Read, err)
+		return fmt.Errorf("read on in the log of %s, schema %s: %w", s.app.ID, s.app.Log.Read, err)
 	}
 	return nil
 }
@@ -173,7 +173,8 @@ func (s *pass) pick(e store.Entry) error {
 	if err != nil {
 		return err
 	}
-	s.batch, s.unknown, s.bytes = append(s.batch, logged), append(s.unknown, o.UnknownObjects), s.bytes+len(e.Original)
+	s.batch, s.unknown = append(s.batch, logged), append(s.unknown, o.UnknownObjects)
+	s.bytes += len(e.Original)
 	return nil
 }
 
@@ -183,8 +184,8 @@ func (s *pass) fault(ctx context.Context, e store.Entry, err error) {
 		return
 	}
 	s.faults = append(s.faults, fmt.Sprintf("%s: %v", e.Key(), err))
-	s.Log.LogAttrs(ctx, slog.LevelError, "row of the log is damaged, left out of the re-enrichment", slog.String("app", s.app.ID),
-		slog.String("reenrich", s.job.ID), slog.String("key", e.Key()), slog.Any("error", err))
+	s.Log.LogAttrs(ctx, slog.LevelError, "row of the log is damaged, left out of the re-enrichment",
+		slog.String("app", s.app.ID), slog.String("reenrich", s.job.ID), slog.String("key", e.Key()), slog.Any("error", err))
 }
 
 // flush resolves the batch and publishes the events that have newly known
