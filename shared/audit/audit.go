@@ -1,9 +1,9 @@
-// Package audit checks a running engine. For a sample of users it compares the
-// profiles that clients are served, and those that would be computed for them,
-// with the formula over every event in the log, and lists each difference. It
-// shares no code with the engine except for the formula's reference and the
-// reading of the log. It keeps nothing; users, histories and the log are in
-// Bigtable.
+// Package audit checks a running engine. For a sample of users it applies the
+// formula to every event in the log, and compares the result with the profile
+// that clients get and with the profile that the engine computes. It lists each
+// difference. It shares no code with the engine except for the reference of the
+// formula and the reader of the log. It keeps nothing; users, histories and the
+// log are in Bigtable.
 package audit
 
 import (
@@ -25,39 +25,42 @@ import (
 )
 
 const (
-	// MaxSample is how many users an audit may have.
+	// MaxSample is the largest sample of an audit, in users.
 	MaxSample = 10_000
-	// maxKeys is from how many users the sample is chosen at most.
+	// maxKeys bounds the users from whom the sample is chosen.
 	maxKeys = 50_000
 
-	// batchUsers are read together, maxReadings batches at a time. A batch that
-	// is read holds up to referenceEvents events, a waiting one nearly nothing.
+	// An audit reads batchUsers users together, and maxReadings batches at a
+	// time. A batch holds up to referenceEvents events during a reading, and
+	// nearly nothing while it waits for the next one.
 	batchUsers  = 50
 	maxReadings = 2
 	maxBatches  = 16
-	// referenceEvents is how many events of a user are compared with the
-	// reference. If a user has more, a scorer adds them up as they are read.
+	// referenceEvents is how many events of a user the audit passes to the
+	// reference. If a user has more, a scorer adds them up as they arrive.
 	referenceEvents = 200_000
 	// MaxDifferences is how many differences a report lists; it counts the
 	// others.
 	MaxDifferences = 10_000
 )
 
-// pauses come before each further reading of a user who differs, so that what
-// was being written has been written.
+// pauses come before each further reading of a user who differs, so that
+// writers can complete their writes.
 var pauses = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
 
-// Store is what an audit reads.
+// Store is the part of the store that an audit reads.
 type Store interface {
-	SampleUsers(ctx context.Context, app string, n, most int, rnd *rand.Rand) ([]string, error)
+	SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) ([]string, error)
 	ReadUsers(ctx context.Context, app string, users []string) (map[string]store.User, error)
-	ReadLog(ctx context.Context, app string, l schema.Layout, spans []store.UserRange, fn func(user string, row store.LogRow) error) error
+	ReadLog(ctx context.Context, app string, l schema.Layout, ranges []store.UserRange,
+		fn func(user string, row store.LogRow) error) error
 	ReadBlocks(ctx context.Context, app string, names []store.BlockName, fn func(store.BlockName, []byte) error) error
 }
 
 // Engine computes profiles as reads do, and stores nothing.
 type Engine interface {
-	Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error)
+	Compute(ctx context.Context, app config.App, users []string,
+		strategies ...*affinity.Compiled) (map[string][]affinity.Profile, error)
 }
 
 // Apps reads the configuration itself, not a cache of it.
@@ -71,7 +74,7 @@ type Auditor struct {
 	engine    Engine
 	apps      Apps
 	sleep     func(context.Context, time.Duration) error
-	maxEvents int // of a user, for the reference
+	maxEvents int // events of a user for the reference; a scorer takes users with more
 }
 
 // New makes an Auditor.
@@ -79,14 +82,14 @@ func New(s Store, e Engine, apps Apps) *Auditor {
 	return &Auditor{store: s, engine: e, apps: apps, sleep: gax.Sleep, maxEvents: referenceEvents}
 }
 
-// Report is the outcome of an audit.
+// Report is the result of an audit.
 type Report struct {
 	Sampled  int `json:"sampled"`
-	Compared int `json:"compared"` // fewer than Sampled if the time was up
-	Stored   int `json:"stored"`   // of Compared, those with a stored profile that could be served
+	Compared int `json:"compared"` // fewer than Sampled if the time ran out
+	Stored   int `json:"stored"`   // compared users whose stored profile clients could get
 	Events   int `json:"events"`   // of the users compared
-	// ByScorer counts users with too many events for the reference: they were
-	// compared with a scorer over their log.
+	// ByScorer counts users with too many events for the reference: the audit
+	// compared them with a scorer over their log.
 	ByScorer  int `json:"byScorer"`
 	Differing int `json:"differing"` // users
 	// Differences lists at most MaxDifferences; Omitted counts the others.
@@ -94,7 +97,7 @@ type Report struct {
 	Omitted     int          `json:"omitted,omitempty"`
 }
 
-// Sample compares up to n users of an app, chosen at random: see Run.
+// Sample runs an audit of up to n random users of an app.
 func (a *Auditor) Sample(ctx context.Context, app config.App, n int) (Report, error) {
 	users, err := a.store.SampleUsers(ctx, app.ID, n, maxKeys, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	if err != nil {
@@ -103,9 +106,8 @@ func (a *Auditor) Sample(ctx context.Context, app config.App, n int) (Report, er
 	return a.Run(ctx, app, users)
 }
 
-// Run compares users of an app, whose configuration should be read past any
-// cache. When ctx reaches its deadline Run reports what it has compared,
-// without an error.
+// Run compares users of an app. The caller reads the app past any cache. When
+// ctx reaches its deadline, Run returns the report so far, without an error.
 func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Report, error) {
 	r := &run{
 		Auditor: a, app: app, compiled: affinity.Compile(app.Strategy), readings: make(chan struct{}, maxReadings),
@@ -160,18 +162,18 @@ func (r *run) batch(ctx context.Context, users []string) error {
 		if err != nil {
 			return err
 		}
-		var again []string
+		var differing []string
 		for _, f := range found {
 			if len(f.differences) == 0 || n == len(pauses) {
 				r.report(f)
 				continue
 			}
-			again = append(again, f.user)
+			differing = append(differing, f.user)
 			if n == 0 {
 				earlier[f.user] = f.marks
 			}
 		}
-		if users = again; len(users) == 0 {
+		if users = differing; len(users) == 0 {
 			return nil
 		}
 		if err := r.sleep(ctx, pauses[n]); err != nil {
@@ -180,7 +182,7 @@ func (r *run) batch(ctx context.Context, users []string) error {
 	}
 }
 
-// report adds a user's outcome to the report.
+// report adds a finding to the report.
 func (r *run) report(f finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,14 +19,14 @@ var seed = maphash.MakeSeed()
 
 func mark(p history.Pos) uint64 { return maphash.Comparable(seed, p) }
 
-// collector collects the log of one user. In a further reading it distinguishes
-// the events of the first reading, which must count by now, from newer ones,
-// which may.
+// collector collects the log of one user. In a repeated reading it
+// distinguishes the events of the first reading, which must count by now, from
+// newer events, which may count.
 type collector struct {
-	run    *run
-	window affinity.Window
-	before marks // of the first reading, sorted
-	again  bool  // this is a further one
+	run      *run
+	window   affinity.Window
+	first    marks // of the first reading, sorted
+	repeated bool  // this is not the first reading
 
 	events   int
 	seen     marks // of this reading, if it is the first
@@ -40,27 +40,27 @@ func (k *collector) add(row store.LogRow) error {
 		return err
 	}
 	k.events++
-	if !k.again {
+	if !k.repeated {
 		k.seen = append(k.seen, mark(row.Pos))
 	}
-	// The row's memory is reused, but its texts are kept. A user's log repeats
-	// few of them.
+	// The store reuses the row's memory, so keep copies of its texts. A user's
+	// log has few different texts.
 	e.Type, e.Name = event.Type(k.text(string(e.Type))), k.text(e.Name)
 	for i := range e.Counts {
 		c := &e.Counts[i]
 		c.Facet, c.Value = k.text(c.Facet), k.text(c.Value)
 	}
 	k.all.add(e)
-	if k.again {
-		if _, known := slices.BinarySearch(k.before, mark(row.Pos)); known {
+	if k.repeated {
+		if _, known := slices.BinarySearch(k.first, mark(row.Pos)); known {
 			k.old.add(e)
 		}
 	}
 	return nil
 }
 
-// maxTexts is how many different texts are kept once each. Further ones are
-// kept for each occurrence.
+// maxTexts bounds the texts that a collector keeps once each. It copies each
+// occurrence of a further text.
 const maxTexts = 100_000
 
 func (k *collector) text(s string) string {
@@ -77,12 +77,12 @@ func (k *collector) text(s string) string {
 	return s
 }
 
-// bounds returns the profiles that the formula makes of the log: the least and
-// the most that a client may see. They are the same in the first reading, and
-// if no event is newer.
+// bounds returns the least and the most that a client may see, by the formula
+// over the log. Both are the same in the first reading, and if no event is
+// newer.
 func (k *collector) bounds() (low, high affinity.Profile) {
 	high = k.all.profile()
-	if !k.again || k.old.n == k.all.n {
+	if !k.repeated || k.old.n == k.all.n {
 		slices.Sort(k.seen)
 		return high, high
 	}

@@ -3,34 +3,36 @@ package audit
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
-// tolerance is the relative difference of two scores that their different
-// orders of addition may cause.
+// tolerance is the relative difference that another order of addition may cause
+// in a score.
 const tolerance = 1e-9
 
-// vanishing scores are too small for a float64 with all of its digits, so that
-// the tolerance does not apply to them.
+// vanishing is the score below which a float64 loses digits, so that the
+// tolerance does not hold. The audit ignores smaller scores.
 const vanishing = 1e-290
 
-// Difference is a part of a profile or history that disagrees with the log.
+// Difference is one disagreement of a profile or history with the log.
 type Difference struct {
 	User string `json:"userToken"`
-	// Which is what differs: the "stored" profile as it is served, or the
-	// profile "computed" from blocks and log. "history": a part of the user's
-	// history cannot be used, which only makes their profile slower to compute.
+	// Which names the part that differs: the "stored" profile as clients get
+	// it, the profile "computed" from blocks and log, or the "history". A fault
+	// in the history only makes the user's profile slower to compute.
 	Which string `json:"which"`
-	// What is how it differs: "score"; "missing" or "surplus", an affinity that
-	// should or should not be listed; "lastEventAt"; "known"; "damaged", or a
-	// block "missing".
+	// What says how it differs. In a profile: "score", "missing" (an affinity
+	// is not listed), "surplus" (an affinity should not be listed),
+	// "lastEventAt" or "known". In any part: "damaged". In a history: a block
+	// is "missing".
 	What     string `json:"what"`
 	Facet    string `json:"facet,omitempty"`
 	Value    string `json:"value,omitempty"`
 	HalfLife int    `json:"halfLife,omitempty"` // days, of a score
-	// Want is by the log, Got was found: scores, times or truth values.
+	// Want is the value by the log, Got the value that the audit found: a
+	// score, a time or a boolean.
 	Want any `json:"want,omitempty"`
 	Got  any `json:"got,omitempty"`
 }
@@ -49,8 +51,9 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: want %v, got %v", d.User, what, d.Want, d.Got)
 }
 
-// compare reports where a profile is not between two others, of which high has
-// all events of low and maybe more. All are as of the same instant.
+// compare reports where a profile is not between low and high. The profile high
+// counts all events of low and possibly more. All three are of the same
+// instant.
 func compare(got, low, high affinity.Profile, differ func(Difference)) {
 	if !slices.Equal(got.HalfLives, high.HalfLives) {
 		differ(Difference{What: "damaged", Want: high.HalfLives, Got: got.HalfLives})
@@ -60,7 +63,7 @@ func compare(got, low, high affinity.Profile, differ func(Difference)) {
 		differ(Difference{What: "known", Want: high.Known, Got: got.Known})
 	}
 	if got.Known && high.Known && (got.LastEventAt < low.LastEventAt || got.LastEventAt > high.LastEventAt) {
-		differ(Difference{What: "lastEventAt", Want: moment(high.LastEventAt), Got: moment(got.LastEventAt)})
+		differ(Difference{What: "lastEventAt", Want: event.FormatTime(high.LastEventAt), Got: event.FormatTime(got.LastEventAt)})
 	}
 	lows, highs := byFilter(low), byFilter(high)
 	for _, a := range got.Affinities {
@@ -70,7 +73,7 @@ func compare(got, low, high affinity.Profile, differ func(Difference)) {
 	}
 	for _, a := range low.Affinities {
 		f := filter{a.Facet, a.Value}
-		if _, left := lows[f]; left {
+		if _, unlisted := lows[f]; unlisted {
 			compareScores(f, nil, a.Scores, highs[f], high.HalfLives, differ)
 		}
 	}
@@ -87,7 +90,8 @@ func byFilter(p affinity.Profile) map[filter][]float64 {
 }
 
 // compareScores reports the first half-life under which the score of a value is
-// out of bounds. nil stands for zeros: the value is not listed.
+// out of bounds. A profile that does not list the value has nil, which stands
+// for zeros.
 func compareScores(f filter, got, low, high []float64, halfLives []int, differ func(Difference)) {
 	for i := range max(len(got), len(high)) {
 		g, l, h := at(got, i), at(low, i), at(high, i)
@@ -120,5 +124,3 @@ func at(scores []float64, i int) float64 {
 	}
 	return 0
 }
-
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

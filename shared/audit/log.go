@@ -12,10 +12,12 @@ func (r Report) Log(ctx context.Context, log *slog.Logger, m *telemetry.Metrics,
 	m.AuditUsers.Add(float64(r.Compared))
 	m.AuditDifferences.Add(float64(len(r.Differences) + r.Omitted))
 	for _, d := range r.Differences {
-		log.LogAttrs(ctx, slog.LevelError, "audit found a difference", slog.String("app", app), slog.String("user", d.User),
-			slog.String("which", d.Which), slog.String("what", d.What), slog.String("facet", d.Facet), slog.String("value", d.Value),
-			slog.Int("halfLife", d.HalfLife), slog.Any("want", d.Want), slog.Any("got", d.Got))
+		log.LogAttrs(ctx, slog.LevelError, "audit found a difference", slog.String("app", app),
+			slog.String("user", d.User), slog.String("which", d.Which), slog.String("what", d.What),
+			slog.String("facet", d.Facet), slog.String("value", d.Value), slog.Int("halfLife", d.HalfLife),
+			slog.Any("want", d.Want), slog.Any("got", d.Got))
 	}
-	log.LogAttrs(ctx, slog.LevelInfo, "audited", slog.String("app", app), slog.Int("sampled", r.Sampled), slog.Int("compared", r.Compared),
-		slog.Int("stored", r.Stored), slog.Int("events", r.Events), slog.Int("differing", r.Differing), slog.Int("omitted", r.Omitted))
+	log.LogAttrs(ctx, slog.LevelInfo, "audited", slog.String("app", app), slog.Int("sampled", r.Sampled),
+		slog.Int("compared", r.Compared), slog.Int("stored", r.Stored), slog.Int("events", r.Events),
+		slog.Int("differing", r.Differing), slog.Int("omitted", r.Omitted))
 }

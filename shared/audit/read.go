@@ -12,7 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// finding is the outcome of one reading of a user.
+// finding is the result of one reading of a user.
 type finding struct {
 	user        string
 	events      int
@@ -22,19 +22,19 @@ type finding struct {
 	marks       marks // of the events, if this was the first reading
 }
 
-// reading is one reading of a user: first their row, then the profile that is
-// computed for them, then their log, so that the log has every event that the
-// first two saw.
+// reading is one reading of a user. The audit reads the user row first, then
+// lets the engine compute the profile, then reads the log. So the log has every
+// event that the row and the profile count.
 type reading struct {
 	finding
 	row      store.User
 	computed affinity.Profile
-	stored   *affinity.Profile // nil: clients are not served a stored profile
+	stored   *affinity.Profile // nil if clients get a computed one
 	log      *collector
 }
 
 // read reads users once and compares their profiles. earlier has the marks of
-// the users who were read before.
+// the users whom a previous reading found to differ.
 func (r *run) read(ctx context.Context, users []string, earlier map[string]marks) ([]finding, error) {
 	select {
 	case r.readings <- struct{}{}:
@@ -44,11 +44,11 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	defer func() { <-r.readings }()
 
 	app := r.app
-	is, err := r.apps.App(ctx, app.ID)
+	current, err := r.apps.App(ctx, app.ID)
 	if err != nil {
 		return nil, err
 	}
-	app.Log = is.Log // the log may have migrated since the audit began
+	app.Log = current.Log // a migration may have changed it since the audit began
 	rows, err := r.store.ReadUsers(ctx, app.ID, users)
 	if err != nil {
 		return nil, err
@@ -57,18 +57,18 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	if err != nil {
 		return nil, err
 	}
-	byUser, spans := make(map[string]*reading, len(users)), make([]store.UserRange, len(users))
+	byUser, ranges := make(map[string]*reading, len(users)), make([]store.UserRange, len(users))
 	for i, user := range users {
 		if len(computed[user]) != 1 {
 			return nil, fmt.Errorf("no profile was computed for %s", user)
 		}
 		byUser[user] = r.begin(user, rows[user], computed[user][0], earlier)
-		spans[i] = store.UserRange{User: user, To: history.End}
+		ranges[i] = store.UserRange{User: user, To: history.End}
 	}
 	if err := r.checkHistories(ctx, byUser); err != nil {
 		return nil, err
 	}
-	if err := r.readLog(ctx, app.Log, spans, byUser); err != nil {
+	if err := r.readLog(ctx, app.Log, ranges, byUser); err != nil {
 		return nil, err
 	}
 	findings := make([]finding, len(users))
@@ -79,7 +79,7 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	return findings, nil
 }
 
-// begin decides which profiles of a user are compared, and as of when.
+// begin decides which profiles of a user the audit compares, and as of when.
 func (r *run) begin(user string, row store.User, computed affinity.Profile, earlier map[string]marks) *reading {
 	rd := &reading{finding: finding{user: user}, row: row, computed: computed}
 	at := computed.Anchor
@@ -99,16 +99,17 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 		rd.stored = &decayed
 	}
 	w := affinity.Window{Now: at, RetentionDays: r.app.RetentionDays, DeletedUntil: row.DeletedUntil}
-	before, again := earlier[user]
+	first, repeated := earlier[user]
 	rd.log = &collector{
-		run: r, window: w, before: before, again: again, all: accumulator{run: r, window: w}, old: accumulator{run: r, window: w},
+		run: r, window: w, first: first, repeated: repeated,
+		all: accumulator{run: r, window: w}, old: accumulator{run: r, window: w},
 	}
 	return rd
 }
 
-// served returns the stored profile that a client would be served now; nil if
-// the engine would compute one. After an error the stored profile is damaged:
-// the engine would compute one too.
+// served returns the stored profile that a client would get now, or nil if the
+// engine would compute one. An error means that the stored profile is damaged;
+// then the engine would compute one too.
 func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	if len(row.Profile) == 0 {
 		return nil, nil
@@ -127,10 +128,10 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 }
 
 // readLog passes each event to its user's reading. It compares each user at the
-// end of their log, so that it holds the events of one user at a time.
-func (r *run) readLog(ctx context.Context, l schema.Layout, spans []store.UserRange, byUser map[string]*reading) error {
+// end of their log, so it holds the events of only one user at a time.
+func (r *run) readLog(ctx context.Context, l schema.Layout, ranges []store.UserRange, byUser map[string]*reading) error {
 	var current *reading
-	return r.store.ReadLog(ctx, r.app.ID, l, spans, func(user string, row store.LogRow) error {
+	return r.store.ReadLog(ctx, r.app.ID, l, ranges, func(user string, row store.LogRow) error {
 		if current == nil || current.user != user {
 			if current != nil {
 				current.end()
@@ -165,8 +166,8 @@ func (rd *reading) differ(d Difference) {
 	rd.differences = append(rd.differences, d)
 }
 
-// checkHistories finds damaged and lost blocks. A read computes the profile
-// without them, so that no score shows it.
+// checkHistories finds damaged and lost blocks. The engine computes a profile
+// without them, so no score reveals them.
 func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) error {
 	missing := map[store.BlockName]bool{}
 	var names []store.BlockName

@@ -27,7 +27,7 @@ func Task(app, date string, sample int) (queue.Task, error) {
 	return queue.Task{Name: queue.TaskName("audit", app, date), Path: Path, Body: body}, nil
 }
 
-// Decode reads the body of a task. After an error the task can never run.
+// Decode decodes the body of a task. A task that does not decode can never run.
 func Decode(body []byte) (Request, error) {
 	var r Request
 	if err := json.Unmarshal(body, &r); err != nil {

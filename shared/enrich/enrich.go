@@ -1,9 +1,9 @@
-// Package enrich turns the object ids of events into filters: it reads the
-// objects from the catalog in Bigtable when the events are received. It makes
-// the rows that the events get in the log.
+// Package enrich resolves the objects of events: when ingest receives an event,
+// it reads the filters of the event's objects from the catalog in Bigtable. It
+// also makes the log rows of events.
 //
-// It caches objects that are read often. An object that does not exist is not
-// cached, so that an object is found as soon as it is saved.
+// It caches the objects that it finds. It does not cache that an object is
+// missing, so it finds a new object as soon as the app has saved it.
 package enrich
 
 import (
@@ -25,14 +25,14 @@ import (
 const (
 	// cacheTTL is how long a change of an object may go unnoticed.
 	cacheTTL = 5 * time.Second
-	// cacheSize is in objects; an object with more than cachedFilters filters
-	// is not cached. With ten filters of sixty bytes each the cache takes tens
-	// of megabytes, in the worst case some hundreds.
+	// cacheSize is in objects. The cache leaves out an object with more than
+	// cachedFilters filters. With ten filters of sixty bytes each the cache
+	// takes tens of megabytes, in the worst case some hundreds.
 	cacheSize     = 20_000
 	cachedFilters = 100
 )
 
-// Catalog is what enrichment needs of the store.
+// Catalog is the part of the store that an Enricher reads.
 type Catalog interface {
 	ReadFilters(ctx context.Context, app string, refs []store.ObjectRef) (map[store.ObjectRef]store.ObjectFilters, error)
 	ReadRecords(ctx context.Context, app string, refs []store.ObjectRef) (map[store.ObjectRef][]byte, error)
@@ -78,20 +78,20 @@ func newEnricher(objects Catalog, s settings) (*Enricher, error) {
 }
 
 // Resolve returns the filters of every known object that the events name. It
-// reads the objects that are not cached together.
+// reads all objects that are not cached in one batch.
 func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
 	found := bus.Objects{}
-	asked := map[store.ObjectRef]bool{}
+	seen := map[store.ObjectRef]bool{}
 	versions := map[string]catalog.Settings{}
 	var missing []store.ObjectRef
 	now := time.Now()
 	for i := range events {
 		for _, id := range events[i].ObjectIDs {
 			ref := store.ObjectRef{Index: events[i].Index, ID: id}
-			if asked[ref] {
+			if seen[ref] {
 				continue
 			}
-			asked[ref] = true
+			seen[ref] = true
 			settings, err := e.indexSettings(ctx, app, ref.Index, versions)
 			if err != nil {
 				return nil, err
@@ -110,19 +110,21 @@ func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event
 	return found, e.read(ctx, app, missing, versions, now, found)
 }
 
-func (e *Enricher) indexSettings(ctx context.Context, app, index string, seen map[string]catalog.Settings) (catalog.Settings, error) {
-	if s, ok := seen[index]; ok {
+func (e *Enricher) indexSettings(ctx context.Context, app, index string,
+	known map[string]catalog.Settings) (catalog.Settings, error) {
+	if s, ok := known[index]; ok {
 		return s, nil
 	}
 	s, err := e.settings.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return s, fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
-	seen[index] = s
+	known[index] = s
 	return s, nil
 }
 
-func (e *Enricher) read(ctx context.Context, app string, refs []store.ObjectRef, settings map[string]catalog.Settings, now time.Time, into bus.Objects) error {
+func (e *Enricher) read(ctx context.Context, app string, refs []store.ObjectRef,
+	settings map[string]catalog.Settings, now time.Time, into bus.Objects) error {
 	stored, err := e.objects.ReadFilters(ctx, app, refs)
 	if err != nil {
 		return fmt.Errorf("resolve objects: %w", err)
@@ -151,7 +153,8 @@ func (e *Enricher) read(ctx context.Context, app string, refs []store.ObjectRef,
 	return nil
 }
 
-func (e *Enricher) keep(app string, ref store.ObjectRef, filters []event.Filter, version int64, now time.Time, into bus.Objects) {
+func (e *Enricher) keep(app string, ref store.ObjectRef, filters []event.Filter, version int64,
+	now time.Time, into bus.Objects) {
 	list := make([]bus.Filter, len(filters))
 	for i, f := range filters {
 		list[i] = bus.Filter{f.Facet, f.Value}

@@ -8,9 +8,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// LogEvents returns the events as they are logged, with the filters of their
-// objects. It leaves out instantsearch events, which are accepted and not
-// stored.
+// LogEvents returns the log rows of events, with the filters of their objects.
+// It leaves out instantsearch events, which Affinity accepts and does not
+// store.
 func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []store.LogEvent {
 	entries := make([]store.LogEvent, 0, len(events))
 	for i := range events {
@@ -23,7 +23,8 @@ func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []st
 	return entries
 }
 
-// Logged decodes the original of the event in a row of the log.
+// Logged decodes the original in a row of the log, so that the event can be
+// enriched again.
 func Logged(o schema.Original, user string, ms int64, id string) (bus.Logged, error) {
 	e, err := o.Decode()
 	if err != nil {
@@ -32,8 +33,8 @@ func Logged(o schema.Original, user string, ms int64, id string) (bus.Logged, er
 	return bus.Logged{User: user, Time: ms, ID: id, ReceivedAt: o.ReceivedAt, Event: e}, nil
 }
 
-// Relogged returns events of the log as they replace their rows, with the
-// current filters of their objects.
+// Relogged returns new rows for logged events, with the current filters of
+// their objects.
 func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
 	entries := make([]store.LogEvent, len(events))
 	for i := range events {
@@ -44,7 +45,9 @@ func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
 }
 
 func logEvent(e *event.Event, user string, time int64, id string, objects bus.Objects, receivedAt int64) store.LogEvent {
-	original := schema.Original{ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, objects), Event: e.Raw}
+	original := schema.Original{
+		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, objects), Event: e.Raw,
+	}
 	return store.LogEvent{
 		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name,
 		Counts: Counts(e, objects), Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
@@ -58,11 +61,11 @@ type Place struct {
 	ID   string
 }
 
-// PlaceOf returns the place of an event that is to be logged.
+// PlaceOf returns the place of a log row.
 func PlaceOf(e *store.LogEvent) Place { return Place{e.User, e.Time, e.ID} }
 
-// Incomplete returns the events that LogEvents logs without all of their
-// filters, and how many objects of each the catalog does not know.
+// Incomplete returns the events that LogEvents logs without some of their
+// filters, and how many objects of each event the catalog does not know.
 func Incomplete(events []event.Event, objects bus.Objects) map[Place]int {
 	incomplete := map[Place]int{}
 	for i := range events {
@@ -100,11 +103,11 @@ func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	if len(e.ObjectIDs) == 1 {
 		return countsOf(known[e.ObjectIDs[0]])
 	}
-	most := 0
+	size := 0
 	for _, id := range e.ObjectIDs {
-		most += len(known[id])
+		size += len(known[id])
 	}
-	counts, at := make([]affinity.Count, 0, most), make(map[bus.Filter]int, most)
+	counts, at := make([]affinity.Count, 0, size), make(map[bus.Filter]int, size)
 	for _, id := range e.ObjectIDs {
 		for _, f := range known[id] {
 			i, seen := at[f]

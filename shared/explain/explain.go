@@ -1,9 +1,8 @@
-// Package explain explains why a user's profile has its affinities, or none:
-// what became of each of the user's events, in words, and which events a score
-// is made of. It uses only the log, which is the source of truth, and computes
-// each term of the formula itself, so that an explanation does not share the
-// faults of what it explains. It is pure: its caller reads the log and adds
-// each event; it keeps nothing.
+// Package explain explains a user's profile. It says in words why the user's
+// events count or do not count, and lists the events that make up a score. It
+// uses only the log and computes each term of the formula itself, so an
+// explanation does not repeat a fault of the engine. It is pure and keeps
+// nothing: the caller reads the log and adds each event.
 package explain
 
 import (
@@ -17,44 +16,43 @@ import (
 
 const day = 24 * 60 * 60 * 1000 // ms
 
-// Question names the user, by their window, and the score to explain.
+// Question holds a user's window, the strategy, and the score to explain.
 type Question struct {
 	Window          affinity.Window
 	Strategy        strategy.Strategy
 	StrategyVersion int64 // 0: no strategy was ever set
 
-	// Facet and Value name a score as profiles list it. Without a facet no
-	// score is explained.
+	// Facet and Value name a score as profiles list it. Without a facet the
+	// answer explains no score.
 	Facet, Value string
-	// Limit is how many contributions are listed one by one: the latest. The
-	// others are added up.
+	// Limit is how many contributions the answer lists, the latest ones. It
+	// adds up the earlier ones.
 	Limit int
 }
 
-// Events counts a user's events. Each accepted event is in exactly one of
-// Deleted to Counted, the first condition that holds, so that these six add up
-// to Accepted. WithUnknownObjects is beside them.
+// Events counts a user's events. Each accepted event counts in exactly one of
+// the six fields from Deleted to Counted: the first whose condition holds.
+// WithUnknownObjects is independent of them.
 type Events struct {
 	Accepted int `json:"accepted"` // all in the log
-	// Deleted: with a time until which the user is deleted, and not removed
-	// yet.
+	// Deleted: not after the user's tombstone, and not purged yet.
 	Deleted int `json:"deleted"`
 	// OutsideWindow: older than the retention.
 	OutsideWindow int `json:"outsideWindow"`
 	// Ahead: later than now.
 	Ahead int `json:"ahead"`
-	// NotInStrategy: in the window, of a type and name that the strategy does
-	// not score, or with filters of such facets only.
+	// NotInStrategy: in the window, but the strategy does not score the type
+	// and name, or none of the facets.
 	NotInStrategy int `json:"notInStrategy"`
 	// WithoutFilters: in the window and of a type and name that scores, but its
-	// objects have no filters. Also events without filters whose type and name
-	// cannot be read any more.
+	// objects have no filters. Also an event without filters whose type and
+	// name can no longer be read.
 	WithoutFilters int `json:"withoutFilters"`
 	// Counted: in the window, and some of its filters score.
 	Counted int `json:"counted"`
 
-	// WithUnknownObjects: of those in the window, scored or not, events with
-	// objects that the catalog did not know when the event was received.
+	// WithUnknownObjects: in the window, with objects that the catalog did not
+	// know when ingest received the event.
 	WithUnknownObjects int `json:"withUnknownObjects"`
 }
 
@@ -71,13 +69,13 @@ type Explanation struct {
 	parts       parts
 }
 
-// seen is what the reasons need to know of the events.
+// seen collects facts about the events for the reasons.
 type seen struct {
 	kinds       tally // types and names that do not score
-	facets      tally // that do not score, in events that do
-	unscored    int   // events with such facets only
+	facets      tally // facets that do not score, in events of types and names that do
+	unscored    int   // events with no other facets
 	indexes     tally // of unknown objects
-	unknown     int   // objects, in all
+	unknown     int   // all unknown objects
 	unreadable  int   // events whose original cannot be read
 	latestOld   int64 // of the events outside the window
 	firstAhead  int64
@@ -122,13 +120,13 @@ func (x *Explanation) Add(e affinity.Event, original []byte) {
 		x.events.OutsideWindow++
 		x.seen.latestOld = e.Time
 	default:
-		x.inside(e, original)
+		x.addInWindow(e, original)
 	}
 }
 
-// inside adds an event that is in the window.
-func (x *Explanation) inside(e affinity.Event, original []byte) {
-	o, err := schema.ParseOriginal(original) // if it is damaged, o has what could be read
+// addInWindow adds an event that is in the window.
+func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
+	o, err := schema.ParseOriginal(original) // a damaged original is read in part
 	readable := err == nil
 	if o.UnknownObjects > 0 {
 		x.events.WithUnknownObjects++
@@ -136,7 +134,7 @@ func (x *Explanation) inside(e affinity.Event, original []byte) {
 		x.seen.indexes.add(o.Index)
 	}
 	pair := affinity.Pair{Type: string(e.Type), Name: e.Name}
-	if pair.Type == "" && readable { // without filters, the original alone has type and name
+	if pair.Type == "" && readable { // only the original has the type and name
 		e, err := o.Decode()
 		pair, readable = affinity.Pair{Type: string(e.Type), Name: e.Name}, err == nil
 	}
@@ -146,7 +144,7 @@ func (x *Explanation) inside(e affinity.Event, original []byte) {
 	points := x.points[pair]
 	switch {
 	case pair.Type == "":
-		x.events.WithoutFilters++ // the event has no filters, whatever its type
+		x.events.WithoutFilters++ // an event without filters and without a readable original
 	case points == 0:
 		x.events.NotInStrategy++
 		x.seen.kinds.add(fmt.Sprintf("%s %q", pair.Type, pair.Name))
@@ -187,11 +185,11 @@ type Answer struct {
 	// log; 0 if the log has no event.
 	First, Last int64
 	Reasons     []string
-	// Score is the score of the question; nil if it names none.
+	// Score is the score of the question; nil if the question names no score.
 	Score *Score
 }
 
-// Answer returns the explanation by the events so far.
+// Answer returns the explanation of the events so far.
 func (x *Explanation) Answer() Answer {
 	a := Answer{Known: x.known(), Events: x.events, First: x.first, Last: x.last}
 	if x.q.Facet != "" {
@@ -220,8 +218,8 @@ func (x *Explanation) vanished() bool {
 	return true
 }
 
-// decays returns the rest of an event of an age in ms under each half-life, or
-// 1 without half-lives.
+// decays returns the factors by which an event of an age in ms counts under
+// each half-life, or 1 without half-lives.
 func decays(halfLives []int, age int64) []float64 {
 	if len(halfLives) == 0 {
 		return []float64{1}

@@ -164,13 +164,13 @@ func TestDamagedOriginals(t *testing.T) {
 	x.Add(affinity.Event{Time: now}, []byte("{}"))
 	a := x.Answer()
 	checkSum(t, a.Events)
-	if !a.Known || !slices.Contains(a.Reasons, "what was sent cannot be read any more of 2 events") {
+	if !a.Known || !slices.Contains(a.Reasons, "the original of 2 events can no longer be read") {
 		t.Errorf("%+v", a)
 	}
 	x.Add(affinity.Event{Time: now}, []byte(`{"index":"i","unknownObjects":2,"event":{"eventType":"view"}}`)) // no receivedAt
 	a = x.Answer()
 	checkSum(t, a.Events)
-	if a.Events.WithUnknownObjects != 1 || !slices.Contains(a.Reasons, "what was sent cannot be read any more of 3 events") {
+	if a.Events.WithUnknownObjects != 1 || !slices.Contains(a.Reasons, "the original of 3 events can no longer be read") {
 		t.Errorf("without the time of receipt: %+v", a)
 	}
 }

@@ -2,12 +2,12 @@ package explain
 
 import (
 	"fmt"
-	"time"
+
+	"github.com/affinityengine/affinity/shared/event"
 )
 
-// reasons returns what a merchandiser should know, one sentence each: about the
-// user, the strategy, the events, and the score of the question. There is
-// always one.
+// reasons returns sentences for a merchandiser about the user, the strategy,
+// the events, and the score of the question. It returns at least one.
 func (x *Explanation) reasons(score *Score) []string {
 	var list []string
 	say := func(when bool, format string, args ...any) {
@@ -17,21 +17,22 @@ func (x *Explanation) reasons(score *Score) []string {
 	}
 	e, w := x.events, x.q.Window
 	say(e.Accepted == 0, "no event of this user is in the log: none was ever accepted, or all have been removed")
-	say(w.DeletedUntil != 0, "the user was deleted: events up to %s do not count", moment(w.DeletedUntil))
+	say(w.DeletedUntil != 0, "the user was deleted: events up to %s do not count", event.FormatTime(w.DeletedUntil))
 	switch s := x.q.Strategy; {
 	case x.q.StrategyVersion == 0:
 		say(true, "no strategy is set: nothing scores until one is")
 	default:
 		say(len(x.points) == 0, "the strategy scores no type and name of event")
 		say(len(x.facets) == 0, "the strategy scores no facet")
-		say(len(s.HalfLives) > 0 && x.vanished(), "all scores have decayed to zero: the last event that counts is of %s", moment(x.seen.lastCounted))
+		say(len(s.HalfLives) > 0 && x.vanished(),
+			"all scores have decayed to zero: the last event that counts is of %s", event.FormatTime(x.seen.lastCounted))
 	}
-	say(e.Counted > 0, "%s towards the profile", x.of(e.Counted, "counts", "count"))
-	say(e.Deleted > 0, "%s deleted with the user and about to be removed", x.of(e.Deleted, "is", "are"))
+	say(e.Counted > 0, "%s towards the profile", x.share(e.Counted, "counts", "count"))
+	say(e.Deleted > 0, "%s deleted with the user and about to be removed", x.share(e.Deleted, "is", "are"))
 	say(e.OutsideWindow > 0, "%s older than the retention of %s: the last of them is of %s",
-		x.of(e.OutsideWindow, "is", "are"), days(w.RetentionDays), moment(x.seen.latestOld))
+		x.share(e.OutsideWindow, "is", "are"), days(w.RetentionDays), event.FormatTime(x.seen.latestOld))
 	say(e.Ahead > 0, "%s later than now, by the clock of the server that received it: the first will count from %s on",
-		x.of(e.Ahead, "is", "are"), moment(x.seen.firstAhead))
+		x.share(e.Ahead, "is", "are"), event.FormatTime(x.seen.firstAhead))
 	x.strategyReasons(say)
 	x.catalogReasons(say)
 	if score != nil {
@@ -40,8 +41,9 @@ func (x *Explanation) reasons(score *Score) []string {
 	return list
 }
 
-// of returns how many of the events, and the verb in the right number.
-func (x *Explanation) of(n int, one, more string) string {
+// share returns how many of all events a reason is about, with the verb in the
+// right number.
+func (x *Explanation) share(n int, one, more string) string {
 	verb := more
 	if n == 1 {
 		verb = one
@@ -49,21 +51,23 @@ func (x *Explanation) of(n int, one, more string) string {
 	return fmt.Sprintf("%d of %s %s", n, counted(x.events.Accepted, "event", "events"), verb)
 }
 
-// strategyReasons are about what the strategy leaves out. Without a strategy
-// that is everything.
+// strategyReasons are about events and facets that the strategy does not score.
+// Without a strategy these are all of them.
 func (x *Explanation) strategyReasons(say func(bool, string, ...any)) {
 	kinds := x.events.NotInStrategy - x.seen.unscored
-	say(kinds > 0, "%s of types and names that the strategy does not score: %s", x.of(kinds, "is", "are"), &x.seen.kinds)
-	say(x.seen.unscored > 0, "%s only facets that the strategy does not score", x.of(x.seen.unscored, "has", "have"))
-	say(len(x.seen.facets.counts) > 0, "facets that the strategy does not score, in events of types and names that it scores: %s", &x.seen.facets)
+	say(kinds > 0, "%s of types and names that the strategy does not score: %s", x.share(kinds, "is", "are"), &x.seen.kinds)
+	say(x.seen.unscored > 0, "%s only facets that the strategy does not score", x.share(x.seen.unscored, "has", "have"))
+	say(len(x.seen.facets.counts) > 0,
+		"facets that the strategy does not score, in events of types and names that it scores: %s", &x.seen.facets)
 }
 
 func (x *Explanation) catalogReasons(say func(bool, string, ...any)) {
 	without, unknown := x.events.WithoutFilters, x.events.WithUnknownObjects
-	say(without > 0, "%s no filters: the catalog did not know the objects, or they have no facets", x.of(without, "has", "have"))
+	say(without > 0, "%s no filters: the catalog did not know the objects, or they have no facets",
+		x.share(without, "has", "have"))
 	say(unknown > 0, "%s %s that the catalog did not know when the event came, by index: %s",
-		x.of(unknown, "names", "name"), counted(x.seen.unknown, "object", "objects"), &x.seen.indexes)
-	say(x.seen.unreadable > 0, "what was sent cannot be read any more of %s", counted(x.seen.unreadable, "event", "events"))
+		x.share(unknown, "names", "name"), counted(x.seen.unknown, "object", "objects"), &x.seen.indexes)
+	say(x.seen.unreadable > 0, "the original of %s can no longer be read", counted(x.seen.unreadable, "event", "events"))
 }
 
 func (x *Explanation) scoreReasons(say func(bool, string, ...any), score Score) {
@@ -74,9 +78,9 @@ func (x *Explanation) scoreReasons(say func(bool, string, ...any), score Score) 
 	case x.facets[facet] == 0:
 		say(true, "the strategy does not score the facet %q", facet)
 	case to != value:
-		say(true, "the strategy counts the value %q of %q as %q: its score is there", value, facet, to)
+		say(true, "the strategy counts the value %q of %q as %q: ask for the score of that value", value, facet, to)
 	case len(score.Contributions) == 0:
-		say(true, "no event that counts has the value %q of %q, nor one that counts as it", value, facet)
+		say(true, "no event that counts has the value %q of %q or a value that counts as it", value, facet)
 	}
 }
 
@@ -88,5 +92,3 @@ func counted(n int, one, more string) string {
 }
 
 func days(n int) string { return counted(n, "day", "days") }
-
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

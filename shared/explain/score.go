@@ -12,15 +12,15 @@ import (
 // Score is one score of a profile, with the contributions of events to it.
 type Score struct {
 	// Scores are the sums of the contributions under each half-life of the
-	// strategy, or the plain sum. Adding the contributions in the given order
-	// gives exactly these. The first is the score that ranks.
+	// strategy, or the plain sum. A sum of the contributions in the given order
+	// is exactly the same. The first score is the one that ranks.
 	Scores        []float64
 	Contributions []Contribution
 }
 
-// Contribution is what an event adds to a score; or, if Events is above 0, what
-// several events add that are too many to list: then only Time, Until and
-// Scores are set.
+// Contribution is the part of a score that comes from one event. If Events is
+// above 0, it is the sum of that many events, too many to list. Then the only
+// other fields are Time, Until and Scores.
 type Contribution struct {
 	Events int
 	Time   int64 // ms: of the event, or of the first of several
@@ -29,21 +29,21 @@ type Contribution struct {
 	Type, Name, Index string
 	ObjectIDs         []string
 	QueryID           string
-	// Values are the values as sent that count as the score's value, if an
-	// alias renamed them.
+	// Values are the values that the app sent, if an alias makes one of them
+	// count as the score's value.
 	Values                 []string
 	EventScore, FacetScore int
-	Count                  int // how many objects of the event have it
+	Count                  int // how many objects of the event have the value
 	Age                    int64
-	Decay                  float64   // the rest after Age (ms) under the first half-life
-	Scores                 []float64 // what it adds, under each half-life
+	Decay                  float64   // the factor after Age (ms) under the first half-life
+	Scores                 []float64 // the contribution under each half-life
 }
 
-// Weight is what one object of the event adds before it decays.
+// Weight is the contribution of one object of the event before it decays.
 func (c Contribution) Weight() int { return c.EventScore * c.FacetScore }
 
-// largeOriginal is the size from which an original is decoded at once and not
-// retained, which bounds the memory.
+// largeOriginal is the size above which parts decodes an original at once and
+// does not retain it, to bound the memory.
 const largeOriginal = 4 << 10
 
 // parts collects contributions: the latest one by one, the sum of the earlier
@@ -52,7 +52,7 @@ type parts struct {
 	strategy     strategy.Strategy
 	now          int64
 	facet, value string
-	weight       int // of the facet; 0: nothing is collected
+	weight       int // of the facet; with 0 there is nothing to collect
 	limit        int
 
 	before Contribution
@@ -104,8 +104,8 @@ func (p *parts) add(e affinity.Event, points int, original []byte) {
 	p.keep(part{c, original})
 }
 
-// keep adds a contribution as the latest. If that is one too many, the oldest
-// is added to the sum of the earlier ones.
+// keep appends a contribution to the latest ones. If they exceed the limit, it
+// moves the oldest into the sum.
 func (p *parts) keep(c part) {
 	if len(c.original) > largeOriginal {
 		c.complete()
@@ -131,7 +131,7 @@ func (p *parts) keep(c part) {
 	p.next = (p.next + 1) % p.limit
 }
 
-// complete sets what is only in the original.
+// complete sets the fields that only the original has.
 func (c *part) complete() {
 	o, err := schema.ParseOriginal(c.original)
 	c.original, c.Index = nil, o.Index
@@ -146,7 +146,7 @@ func (c *part) complete() {
 	}
 }
 
-// score sums up the contributions in the order of time.
+// score adds up the contributions in the order of time.
 func (p *parts) score() Score {
 	s := Score{Scores: make([]float64, max(1, len(p.strategy.HalfLives)))}
 	if p.before.Events > 0 {

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxTallied is how many different names are counted.
+	// maxTallied is how many different names a tally counts.
 	maxTallied = 10_000
-	// maxListed is how many names are listed, the most frequent.
+	// maxListed is how many names String lists.
 	maxListed = 5
 )
 
@@ -44,7 +44,8 @@ func (t *tally) addEach(names []string) {
 	}
 }
 
-// String lists the most frequent: size (3), material (2) and 4 others.
+// String lists the most frequent names, for example: size (3), material (2) and
+// 4 others.
 func (t *tally) String() string {
 	names := make([]string, 0, len(t.counts))
 	for name := range t.counts {

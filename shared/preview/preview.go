@@ -1,8 +1,8 @@
 // Package preview compares profiles under the active strategy and under a
-// candidate: how many would change, by how much, which values would rise and
-// fall, and examples of the most changed. It is pure: its caller chooses the
-// users and computes their profiles under both strategies, as of one instant.
-// It keeps nothing.
+// candidate. It reports how many profiles would change and by how much, which
+// values would rise and fall, and the users whose profiles would change most.
+// It is pure and keeps nothing: the caller chooses the users and computes their
+// profiles under both strategies, as of one instant.
 package preview
 
 import (
@@ -13,15 +13,14 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// How much of the changes a report lists.
+// The lengths of a report's lists.
 const (
 	moversPerFacet = 5
 	examples       = 5
 	exampleLength  = 10 // affinities of an example's profile
 )
 
-// tolerance is the relative difference of two scores that two computations of
-// one score may have.
+// tolerance is the relative difference up to which two scores are the same.
 const tolerance = 1e-9
 
 // Preview compares profiles under two strategies, user by user. It compares the
@@ -45,8 +44,8 @@ type shift struct {
 // New returns a preview without users.
 func New() *Preview { return &Preview{values: map[filter]*shift{}} }
 
-// Add compares a user's profiles, which must be whole and as of one instant. A
-// user who is not known, whom no strategy changes, counts as sampled only.
+// Add compares a user's complete profiles, both as of one instant. A user who
+// is not known counts as sampled only: they have no profile under any strategy.
 func (p *Preview) Add(user string, before, after affinity.Profile) {
 	p.sampled++
 	if !after.Known {
@@ -93,7 +92,7 @@ type pair struct {
 	before, after float64
 }
 
-// union returns the values of both lists, in no order.
+// union returns the values of both lists, in no particular order.
 func union(before, after []affinity.Affinity) []pair {
 	pairs := make([]pair, 0, max(len(before), len(after)))
 	at := make(map[filter]int, len(before))

@@ -14,8 +14,8 @@ type Report struct {
 	Sampled, Known, Changed, Unchanged int
 	// Correlation is nil if no user is known.
 	Correlation *Correlation
-	Facets      []Facet   // that move, the furthest first
-	Examples    []Example // that change, the largest change first
+	Facets      []Facet   // facets with changed values, the largest change first
+	Examples    []Example // users whose profiles change, the largest change first
 }
 
 // Correlation summarizes the rank correlations of the known users, changed or
@@ -35,7 +35,7 @@ type Facet struct {
 type Mover struct {
 	Value         string
 	Before, After float64 // means; a user without the value scores 0
-	Users         int     // whose score of the value changes
+	Users         int     // users whose score of the value changes
 }
 
 // Example is a user whose profile would change.

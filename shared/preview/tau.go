@@ -8,18 +8,19 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
-// RankCorrelation says how alike two lists of affinities rank, by their first
-// scores: 1 for the same order, -1 for the reverse. It is Kendall's tau-b,
+// RankCorrelation measures how similarly two lists of affinities rank, by their
+// first scores: 1 for the same order, -1 for the reverse. It is Kendall's
+// tau-b,
 //
 //	tau-b = (C - D) / sqrt((n0 - n1) (n0 - n2))
 //
-// over all n values that are in either list, where a value that a list has not
-// scores 0 in it: of the n0 = n (n-1)/2 pairs of values, C are ranked the same
-// way by both lists, D the opposite way, n1 are equal in the first, n2 in the
-// second. (M. G. Kendall, The treatment of ties in ranking problems, Biometrika
-// 33, 1945.) Where a list ranks nothing, since all n score the same in it, the
-// formula has no value: it is 1 if neither list ranks anything and both or none
-// are empty, else 0.
+// over all n values that are in either list. A value that a list lacks scores 0
+// there. There are n0 = n (n-1)/2 pairs of values. Both lists rank C pairs in
+// the same order and D pairs in opposite orders; n1 pairs are equal in the
+// first list, n2 in the second. (M. G. Kendall, The treatment of ties in
+// ranking problems, Biometrika 33, 1945.) The formula has no value if all n
+// values score the same in one of the lists. Then RankCorrelation returns 1 if
+// that holds for both lists and both or neither are empty, else 0.
 //
 // Scores that differ by no more than rounding are equal. It takes time in
 // proportion to n log n.
@@ -39,7 +40,7 @@ func RankCorrelation(before, after []affinity.Affinity) float64 {
 		}
 		return 0
 	}
-	// C + D is what is tied in neither list.
+	// C + D is the number of pairs that are tied in neither list.
 	difference := all - t.before - t.after + t.both - 2*t.discordant
 	tau := float64(difference) / math.Sqrt(float64(rankedBefore)*float64(rankedAfter))
 	return max(-1, min(1, tau)) // rounding may exceed the bounds
@@ -101,8 +102,8 @@ func exchanges(points, spare []point) int64 {
 	return n
 }
 
-// noise is in how many of its 52 bits a float64 sum may differ from a sum of
-// the same terms in another order: a relative 5e-13.
+// noise is the number of low bits, of 52, in which two float64 sums of the same
+// terms in different orders may differ: a relative 5e-13.
 const noise = 12
 
 // rounded drops the bits of a score that are noise, so that equal scores

@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// hashBytes of the parts' SHA-256 make a name: 128 bits, so that two pieces
-	// of work never share a name by chance.
+	// hashBytes is how much of the parts' SHA-256 a name begins with: 128 bits,
+	// so that two tasks never share a name by chance.
 	hashBytes = 16
-	// legiblePart is the longest part that is appended to a name as it is.
+	// legiblePart is the longest part that a name shows, in bytes.
 	legiblePart = 64
 	// maxName is the longest name that Cloud Tasks takes.
 	maxName = 500
 )
 
-// TaskName makes the name of the work that the parts identify: the same parts
-// in the same order give the same name, any other parts another name. It begins
-// with a hash, because names that begin alike slow a queue down. The parts that
-// a name can hold follow, for people who look at the queue; others, such as
-// user tokens with + / =, are only in the hash.
+// TaskName makes a task's name from parts that identify its work. The same
+// parts in the same order give the same name; any other parts give another
+// name. A name begins with a hash, because names with a common prefix slow
+// Cloud Tasks down. The parts that a name can hold follow, for people who look
+// at the queue. Other parts, such as user tokens with + / =, are only in the
+// hash.
 func TaskName(parts ...string) string {
 	hash := sha256.New()
 	for _, part := range parts {

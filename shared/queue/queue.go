@@ -1,8 +1,8 @@
-// Package queue is the contract between what requests work and the worker that
-// does it: a task is a POST of JSON to a path of the worker, under a name that
-// makes it happen once however often it is requested. It is separate from
-// taskqueue, which keeps the tasks in Cloud Tasks, so that jobs and purges
-// depend on no cloud. It keeps no data.
+// Package queue is the contract between code that requests work and the worker
+// that does it. A task is a POST of JSON to a path of the worker. A queue
+// creates a task once for a name, however often it is requested. The package is
+// separate from taskqueue, which keeps the tasks in Cloud Tasks, so that jobs
+// and purges need no cloud library. It keeps no data.
 package queue
 
 import (
@@ -17,12 +17,13 @@ import (
 // Task is one piece of work for the worker.
 type Task struct {
 	// Name identifies the work within the queue: 1 to 500 of A-Z a-z 0-9 _ -. A
-	// name stays taken while its task lives and for about an hour afterwards,
-	// at most 24. TaskName makes names.
+	// name stays taken while its task exists and for about an hour afterwards,
+	// at most 24 hours. TaskName makes names.
 	Name string
 	// Path is where on the worker the task goes, beginning with a slash.
 	Path string
-	// Body is the JSON to post. Task and headers together may have 100 KB.
+	// Body is the JSON to post. Body, name and headers together may have 100
+	// KB.
 	Body []byte
 	// Delay is how long to wait before the first attempt, at most 30 days. 0 or
 	// less: no wait.
@@ -38,8 +39,7 @@ type Queue interface {
 	Create(ctx context.Context, task Task) error
 }
 
-// ErrInvalid is in the error of a task that can never be created as it is: do
-// not try it again.
+// ErrInvalid marks a task that no queue can take. Do not retry it.
 var ErrInvalid = errors.New("invalid task")
 
 // ID is the last part of the queue's name, in the cloud (see

@@ -11,7 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// FamilyWide is the family of all filters of a wide row.
+// FamilyWide is the family that holds all filters of a wide row.
 const FamilyWide = "e"
 
 // Families returns the families of a schema that hold filters.
@@ -28,7 +28,7 @@ type Cell struct {
 	Value             []byte
 }
 
-// Column is what the family and qualifier of a column mean.
+// Column is the meaning of a column's family and qualifier.
 type Column struct {
 	Type, Name string
 	Facet      string // of a wide column
@@ -47,32 +47,35 @@ func NewEncoder(n Name, e Encoding) *Encoder {
 	return &Encoder{schema: n, encoding: e, qualifiers: map[Column]string{}}
 }
 
-// keptQualifiers bounds the cache of an encoder.
-const keptQualifiers = 4096
+// maxQualifiers bounds the cache of an encoder.
+const maxQualifiers = 4096
 
-// Append adds the cells of an event to cells. An event without filters has no
-// cells in a wide row. Append writes only what can be read: it leaves out
-// counts below 0, which add nothing, and writes counts above 1<<31 as 1<<31.
+// Append appends the cells of an event to cells. An event without filters has
+// no cells in a wide row. Append writes only counts that can be read: it leaves
+// out counts below 0, which add nothing, and writes counts above 1<<31 as
+// 1<<31.
 func (e *Encoder) Append(cells []Cell, typ event.Type, name string, counts []affinity.Count) []Cell {
-	counts = e.tidy(counts)
+	counts = e.normalize(counts)
 	if e.schema == Narrow {
-		return append(cells, Cell{string(typ), name, appendNarrow(make([]byte, 0, sizeNarrow(counts, e.encoding)), counts, e.encoding)})
+		value := make([]byte, 0, sizeNarrow(counts, e.encoding))
+		return append(cells, Cell{string(typ), name, appendNarrow(value, counts, e.encoding)})
 	}
 	values := make([]byte, 0, sizeWide(counts, e.encoding))
 	for len(counts) > 0 {
 		n := sameFacet(counts)
 		start := len(values)
 		values = appendWide(values, counts[:n], e.encoding)
-		cells = append(cells, Cell{FamilyWide, e.qualifier(Column{string(typ), name, counts[0].Facet}), values[start:len(values):len(values)]})
+		qualifier := e.qualifier(Column{string(typ), name, counts[0].Facet})
+		cells = append(cells, Cell{FamilyWide, qualifier, values[start:len(values):len(values)]})
 		counts = counts[n:]
 	}
 	return cells
 }
 
-// tidy returns counts sorted by facet, otherwise in their order, and within the
-// range that can be read. Counts that were read are tidy already.
-func (e *Encoder) tidy(counts []affinity.Count) []affinity.Count {
-	if isTidy(counts) {
+// normalize returns the counts that can be read, sorted by facet and otherwise
+// in the given order. Counts from a stored row are normalized already.
+func (e *Encoder) normalize(counts []affinity.Count) []affinity.Count {
+	if isNormalized(counts) {
 		return counts
 	}
 	e.counts = e.counts[:0]
@@ -86,7 +89,7 @@ func (e *Encoder) tidy(counts []affinity.Count) []affinity.Count {
 	return e.counts
 }
 
-func isTidy(counts []affinity.Count) bool {
+func isNormalized(counts []affinity.Count) bool {
 	for i := range counts {
 		if n := counts[i].N; n < 0 || n > maxCount || i > 0 && counts[i].Facet < counts[i-1].Facet {
 			return false
@@ -106,7 +109,7 @@ func sameFacet(counts []affinity.Count) int {
 func (e *Encoder) qualifier(c Column) string {
 	q, ok := e.qualifiers[c]
 	if !ok {
-		if len(e.qualifiers) >= keptQualifiers {
+		if len(e.qualifiers) >= maxQualifiers {
 			clear(e.qualifiers)
 		}
 		q = Qualifier(c.Type, c.Name, c.Facet)
@@ -178,7 +181,7 @@ func cutCSV(s string) (field, rest string, more bool, err error) {
 	return "", "", false, errors.New("quotes do not close where the field ends")
 }
 
-// EachCount calls fn for every filter in a value of a cell of this family, in
+// EachCount calls fn for every filter in the value of a cell of a family, in
 // either encoding. facet is nil for a wide cell, whose column names it. The
 // bytes are valid until fn returns. If the value is damaged, fn may have been
 // called before EachCount returns the error.

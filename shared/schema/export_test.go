@@ -1,7 +1,7 @@
 package schema
 
 // MostQualifiers is how many an encoder keeps at most.
-const MostQualifiers = keptQualifiers
+const MostQualifiers = maxQualifiers
 
 // Qualifiers are those that it keeps.
 func (e *Encoder) Qualifiers() int { return len(e.qualifiers) }

@@ -11,7 +11,7 @@ import (
 )
 
 // Original is the value of the cell m:event, which rows of both schemas have:
-// the event as it was sent, and what is needed to decode it again. The value is
+// the event as the app sent it, with the values that Decode needs. The value is
 // JSON:
 //
 //	{"receivedAt":1700000000000,"index":"products","unknownObjects":2,"event":{...}}
@@ -19,9 +19,9 @@ type Original struct {
 	ReceivedAt int64  `json:"receivedAt"` // ms
 	Index      string `json:"index"`      // of an event that does not name one
 	// UnknownObjects is how many of the event's objects the catalog did not
-	// know. The value has the member only if there are any.
+	// know. The value has the member only if the number is above 0.
 	UnknownObjects int             `json:"unknownObjects"`
-	Event          json.RawMessage `json:"event"` // as it was sent
+	Event          json.RawMessage `json:"event"` // as the app sent it
 }
 
 // Append appends the value of the cell.
@@ -36,10 +36,10 @@ func (o Original) Append(dst []byte) []byte {
 	return append(append(dst, o.Event...), '}')
 }
 
-// ParseOriginal reads a value that Append made. The event is not decoded yet.
-// The value is damaged if it is not JSON, or lacks the event or the time of its
-// receipt: then ParseOriginal returns an error, and as much of the value as it
-// could read.
+// ParseOriginal reads a value that Append made. It does not decode the event. A
+// value is damaged if it is not JSON, or lacks the event or the time of its
+// receipt. For a damaged value ParseOriginal returns an error and the members
+// that it could read.
 func ParseOriginal(b []byte) (Original, error) {
 	var o Original
 	if err := json.Unmarshal(b, &o); err != nil {
@@ -51,7 +51,7 @@ func ParseOriginal(b []byte) (Original, error) {
 	return o, nil
 }
 
-// Decode decodes the event as it was decoded when it was received.
+// Decode decodes the event as ingest did when it received the event.
 func (o Original) Decode() (event.Event, error) {
 	e, err := event.Decode(o.Event, event.Rules{Now: time.UnixMilli(o.ReceivedAt), Index: o.Index, AnySize: true})
 	if err != nil {

@@ -17,9 +17,9 @@ var (
 	operatorItem = []byte(`["` + event.Operator + `",`)
 )
 
-// narrowJSON reads [{"facetName":"color","facetValue":"Red","count":1},...].
-// From the first place where the JSON has another form than appendNarrow
-// writes, encoding/json reads it.
+// narrowJSON reads [{"facetName":"color","facetValue":"Red","count":1},...]. If
+// the JSON has another form than appendNarrow writes, encoding/json reads the
+// rest.
 func narrowJSON(b []byte, fn func(facet, value []byte, n int)) error {
 	s, seen := scanner{b: b}, 0
 	for s.item(seen) {
@@ -125,8 +125,8 @@ type scanner struct {
 	failed bool
 }
 
-// item moves to the next item of the list and reports whether there is one. The
-// end of the list must be the end of the text.
+// item moves to the next item of the list and reports whether the list has one.
+// The end of the list must be the end of the text.
 func (s *scanner) item(read int) bool {
 	if read == 0 {
 		s.byte('[')

@@ -1,19 +1,19 @@
-// Package schema is how an event is stored in the cells of a row of the log, in
-// either of two schemas, and which of them an app's log has.
+// Package schema encodes an event into the cells of a row of the log and
+// decodes it. A log has one of two schemas:
 //
 //	narrow   one cell an event: family the event's type, qualifier its name,
 //	         value the list of its filters
 //	wide     one cell for each facet: family e, qualifier type,name,facet as CSV,
 //	         value the list of the facet's filters
 //
-// A narrow row is read as fast as a row can be, and always whole; of a wide row
-// only the facets that a strategy scores are transferred. Values are JSON,
-// which every tool can show, or compact. A reader recognizes either, so one log
-// may hold both. Rows of both schemas also have the cell m:event, the event as
-// it was sent (see Original).
+// A reader always transfers a narrow row whole, which is fast. From a wide row
+// it transfers only the facets that a strategy scores. Values are JSON, which
+// every tool can show, or compact. A reader recognizes both encodings, so one
+// log may hold both. Rows of both schemas also have the cell m:event, the event
+// as the app sent it (see Original).
 //
-// The package is separate from the store because it knows no Bigtable: it
-// encodes events into cells and decodes them, in memory, and keeps nothing.
+// The package is separate from the store because it does not use Bigtable: it
+// works in memory and keeps nothing.
 package schema
 
 import (
@@ -30,7 +30,7 @@ const (
 	Wide   Name = "wide"
 )
 
-// Names are all schemas.
+// Names lists all schemas.
 var Names = []Name{Narrow, Wide}
 
 // Parse returns the schema of a name; the error lists the schemas.
@@ -49,7 +49,7 @@ func (n Name) Other() Name {
 	return Narrow
 }
 
-// Encoding is how values are written.
+// Encoding is the format of a cell's value.
 type Encoding string
 
 // The encodings.
@@ -67,10 +67,10 @@ func ParseEncoding(s string) (Encoding, error) {
 	return "", fmt.Errorf("encoding %q does not exist: there are json and compact", s)
 }
 
-// Layout is how an app's log is stored.
+// Layout names the schemas and the encoding of an app's log.
 type Layout struct {
-	// Write are the schemas in which every event is written. Read is the one of
-	// them that reads use.
+	// Writers write every event in each schema of Write. Readers use the schema
+	// Read, which Write contains.
 	Write []Name
 	Read  Name
 	// Encoding is the encoding of new values.
@@ -84,8 +84,8 @@ type Layout struct {
 // Default is the layout of an app that does not set one.
 func Default() Layout { return Of(Wide) }
 
-// Of returns the layout of one schema: narrow starts with JSON values, which
-// are legible; wide, which saves transfer, with compact ones.
+// Of returns the default layout of a schema. Narrow has JSON values, which are
+// legible. Wide has compact values, because it serves to transfer less.
 func Of(n Name) Layout {
 	if n == Narrow {
 		return Layout{Write: []Name{Narrow}, Read: Narrow, Encoding: JSON}
@@ -93,18 +93,18 @@ func Of(n Name) Layout {
 	return Layout{Write: []Name{n}, Read: n, Encoding: Compact}
 }
 
-// Validate returns an error that says what is wrong with a layout.
+// Validate returns an error for a layout that no log can have.
 func (l Layout) Validate() error {
 	for i, n := range l.Write {
 		if _, err := Parse(string(n)); err != nil {
 			return err
 		}
 		if slices.Contains(l.Write[:i], n) {
-			return fmt.Errorf("schema %s is to be written twice", n)
+			return fmt.Errorf("schema %s is written twice", n)
 		}
 	}
 	if !l.Writes(l.Read) {
-		return fmt.Errorf("schema %q is to be read and not written", l.Read)
+		return fmt.Errorf("schema %q is read but not written", l.Read)
 	}
 	_, err := ParseEncoding(string(l.Encoding))
 	return err
@@ -113,14 +113,13 @@ func (l Layout) Validate() error {
 // Writes reports whether every event is written in a schema.
 func (l Layout) Writes(n Name) bool { return slices.Contains(l.Write, n) }
 
-// Covers reports whether writing under this layout writes every schema that
-// another layout writes.
+// Covers reports whether l writes every schema that o writes.
 func (l Layout) Covers(o Layout) bool {
 	return !slices.ContainsFunc(o.Write, func(n Name) bool { return !l.Writes(n) })
 }
 
-// Equal reports whether two layouts are the same. The order of Write has no
-// meaning.
+// Equal reports whether two layouts are the same except for the generation. The
+// order of Write has no meaning.
 func (l Layout) Equal(o Layout) bool {
 	return l.Read == o.Read && l.Encoding == o.Encoding && l.Covers(o) && o.Covers(l)
 }

@@ -14,7 +14,7 @@ import (
 // form, which is not the code of a blank:
 //
 //	wideV1     (operator byte, count, length, value)...
-//	narrowV1   (length, facet, how many, that many of the above)...
+//	narrowV1   (length, facet, n, n times the items of wideV1)...
 //
 // Counts and lengths are uvarints.
 const (
@@ -22,12 +22,12 @@ const (
 	narrowV1 = 2
 )
 
-// maxCount is more than an event has objects.
+// maxCount bounds a count. No event has that many objects.
 const maxCount = 1 << 31
 
 var (
 	errCounts = errors.New("filter counts are damaged")
-	// ErrNewer means that only later versions know the form of a value.
+	// ErrNewer means that a later version of Affinity wrote the value.
 	ErrNewer = errors.New("filter counts are of a form that this version does not read; deploy the newer version")
 )
 
@@ -95,7 +95,7 @@ func appendCompact(dst []byte, counts []affinity.Count) []byte {
 	return dst
 }
 
-// The room that values usually take, without escapes.
+// sizeNarrow and sizeWide estimate the size of a value without escapes.
 func sizeNarrow(counts []affinity.Count, e Encoding) int {
 	per := 8
 	if e == JSON {

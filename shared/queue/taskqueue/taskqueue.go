@@ -30,21 +30,21 @@ type Config struct {
 	Queue string `env:"TASKS_QUEUE,required"`
 	// WorkerURL is the base URL of the worker; a task's path is appended to it.
 	WorkerURL string `env:"WORKER_URL,required"`
-	// ServiceAccount is the e-mail address of the account that tasks call the
-	// worker as, which must be allowed to invoke it. Without one a task carries
-	// no identity, which only a local worker accepts.
+	// ServiceAccount is the e-mail address of the account under which tasks
+	// call the worker. It needs the permission to invoke the worker. Without an
+	// account a task carries no identity, which only a local worker accepts.
 	ServiceAccount string `env:"TASKS_SERVICE_ACCOUNT"`
 	// Audience is the audience of the identity token. Default: WorkerURL, which
 	// is what Cloud Run wants; Cloud Tasks' own default would include the path.
 	Audience string `env:"TASKS_AUDIENCE"`
-	// Header is sent with every task. The local stack passes its worker's token
+	// Every task carries Header. The local stack passes its worker's token
 	// here.
 	Header map[string]string
 }
 
 var queueName = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/queues/[A-Za-z0-9-]{1,100}$`)
 
-// Validate names all faults of the configuration.
+// Validate returns an error that names every fault of the configuration.
 func (c Config) Validate() error {
 	var faults []error
 	if !queueName.MatchString(c.Queue) {
@@ -65,8 +65,8 @@ type Client struct {
 
 var _ queue.Queue = (*Client)(nil)
 
-// Open makes a client; the first task connects. The error names what is wrong
-// with the configuration or the credentials.
+// Open makes a client; the first task connects. The error names the fault of
+// the configuration or the credentials.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open the task queue: %w", err)
@@ -99,10 +99,10 @@ type tasks struct {
 // maxWait bounds a Create whose context has no deadline, retries included.
 const maxWait = 20 * time.Second
 
-// retry repeats the call, which the client library never does because the task
-// may have been created. Our tasks are named, so a second attempt creates no
-// second task. ResourceExhausted is a quota of requests, which a wait cures
-// too.
+// retry repeats a failed call. The client library never does, because the
+// failed call may have created the task. Our tasks have names, so a second call
+// creates no second task. ResourceExhausted means that requests exceed a quota,
+// which passes too.
 var retry = gax.WithRetry(func() gax.Retryer {
 	return gax.OnCodes([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.ResourceExhausted},
 		gax.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2})
