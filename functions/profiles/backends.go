@@ -42,3 +42,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Queue: tasks, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
 }
+
+// Validate checks the settings of the queue.
+func (s Settings) Validate() error { return s.Queue.Validate() }

@@ -48,10 +48,10 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return jobrunner.Open(base, tasks, s.Jobs, collection)
 	}, profiles, nil)
 	if err != nil {
-		return nil, errors.Join(err, base.Close())
+		return nil, errors.Join(err, tasks.Close(), base.Close())
 	}
 	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Hosts), Profiles: profiles}), nil
 }
 
-// Validate checks the settings of jobs.
-func (s Settings) Validate() error { return s.Jobs.Validate() }
+// Validate checks the settings of the queue and of jobs.
+func (s Settings) Validate() error { return errors.Join(s.Queue.Validate(), s.Jobs.Validate()) }

@@ -50,5 +50,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}), nil
 }
 
-// Validate checks the settings of jobs.
-func (s Settings) Validate() error { return s.Jobs.Validate() }
+// Validate checks the settings of the queue and of jobs.
+func (s Settings) Validate() error { return errors.Join(s.Queue.Validate(), s.Jobs.Validate()) }

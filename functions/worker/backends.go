@@ -46,7 +46,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
-		return nil, errors.Join(err, base.Close())
+		return nil, errors.Join(err, messages.Close(), base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.Counters().Each(base.Metrics.Watch)
@@ -54,10 +54,10 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return jobrunner.Open(base, tasks, s.Jobs, collection)
 	}, profiles, messages)
 	if err != nil {
-		return nil, errors.Join(err, base.Close())
+		return nil, errors.Join(err, tasks.Close(), messages.Close(), base.Close())
 	}
 	return New(Backends{Base: base, Jobs: all, Queue: tasks, Profiles: profiles}), nil
 }
 
-// Validate checks the settings of jobs.
-func (s Settings) Validate() error { return s.Jobs.Validate() }
+// Validate checks the settings of the queue and of jobs.
+func (s Settings) Validate() error { return errors.Join(s.Queue.Validate(), s.Jobs.Validate()) }

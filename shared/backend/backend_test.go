@@ -21,10 +21,13 @@ func base() backend.Base {
 
 func TestFaultsOfBackends(t *testing.T) {
 	for code, want := range map[codes.Code]int{
-		codes.Unavailable:      http.StatusServiceUnavailable,
-		codes.Aborted:          http.StatusServiceUnavailable,
-		codes.PermissionDenied: http.StatusInternalServerError,
-		codes.NotFound:         http.StatusInternalServerError,
+		codes.Unavailable:       http.StatusServiceUnavailable,
+		codes.Aborted:           http.StatusServiceUnavailable,
+		codes.DeadlineExceeded:  http.StatusServiceUnavailable,
+		codes.ResourceExhausted: http.StatusServiceUnavailable,
+		codes.Canceled:          http.StatusServiceUnavailable,
+		codes.PermissionDenied:  http.StatusInternalServerError,
+		codes.NotFound:          http.StatusInternalServerError,
 	} {
 		rt := base().Router()
 		rt.Handle("GET /", func(http.ResponseWriter, *http.Request) error {
