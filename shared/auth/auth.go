@@ -92,8 +92,8 @@ func (a *Authenticator) App(ctx context.Context, appID, key string, anyOf ...str
 	if !config.ValidAppID(appID) || key == "" {
 		return config.App{}, ErrCredentials
 	}
-	// Always look up both, at the same time. Then an unknown app cannot be told
-	// from a wrong key, and a cold cache costs the time of one read.
+	// Always look up both, at the same time. Then an unknown app and a wrong key look
+	// alike, and a cold cache costs the time of one read.
 	hash := Hash(key)
 	var kept config.Key
 	var keyErr error

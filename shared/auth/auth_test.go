@@ -76,8 +76,8 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// From outside, an app that exists must look like one that does not.
-func TestAppTellsNothingOfOthers(t *testing.T) {
+// A caller with a wrong key must not learn whether the app exists.
+func TestUnknownAppLooksLikeWrongKey(t *testing.T) {
 	a := auth.New(config.NewCached(newStore(t), 0), nil)
 	_, wrongKey := a.App(t.Context(), "shop", "x", auth.Search)
 	_, unknownApp := a.App(t.Context(), "nobody", "x", auth.Search)
@@ -86,8 +86,8 @@ func TestAppTellsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// A key is good for as long as it is there.
-func TestAppFollowsTheStore(t *testing.T) {
+// A key is valid until it is deleted.
+func TestDeletedKeyIsRejected(t *testing.T) {
 	store := newStore(t)
 	a := auth.New(config.NewCached(store, 0), nil)
 	check := func(when string, want error) {
@@ -110,7 +110,7 @@ func TestAppFollowsTheStore(t *testing.T) {
 
 var errBackend = errors.New("backend is down")
 
-// broken is a store of which some reads fail.
+// broken is a store whose reads can fail.
 type broken struct {
 	config.Store
 	app, key error
@@ -130,8 +130,8 @@ func (b broken) Key(ctx context.Context, appID, hash string) (config.Key, error)
 	return b.Store.Key(ctx, appID, hash)
 }
 
-// What cannot be looked up is neither wrong nor right.
-func TestAppPassesFaultsOn(t *testing.T) {
+// If the store fails, the key is neither accepted nor rejected.
+func TestAppReturnsStoreErrors(t *testing.T) {
 	for name, store := range map[string]broken{
 		"app":  {app: errBackend},
 		"key":  {key: errBackend},
@@ -141,7 +141,7 @@ func TestAppPassesFaultsOn(t *testing.T) {
 			store.Store = newStore(t)
 			_, err := auth.New(config.NewCached(store, 0), nil).App(t.Context(), "shop", "search", auth.Search)
 			if !errors.Is(err, errBackend) || errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrForbidden) {
-				t.Errorf("got error %v, want the store's and no judgement", err)
+				t.Errorf("got error %v, want the store's error", err)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestNewKey(t *testing.T) {
 			t.Fatalf("got %q, want 40 letters and digits", key)
 		}
 		if seen[key] {
-			t.Fatalf("%q came twice", key)
+			t.Fatalf("%q was returned twice", key)
 		}
 		seen[key] = true
 		for _, letter := range key {

@@ -10,7 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-func TestHostsAreReadAsTheDeploymentGivesThem(t *testing.T) {
+func TestHostsFromEnvironment(t *testing.T) {
 	for text, want := range map[string]auth.Hosts{
 		`{}`:                                nil,
 		`{"API.Acme.example":"acme"}`:       {"api.acme.example": "acme"},
@@ -24,13 +24,13 @@ func TestHostsAreReadAsTheDeploymentGivesThem(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{"a.example":1}`, `{"":"a"}`, `{"a.example":""}`, `{"a.example":"a,b"}`} {
 		var got auth.Hosts
 		if err := got.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%s is taken as %v", text, got)
+			t.Errorf("%s was accepted as %v", text, got)
 		}
 	}
 }
 
-// A wrong key says nothing of whose host it is.
-func TestAWrongKeyIsOneAtAnyHost(t *testing.T) {
+// A caller with a wrong key must not learn whose host it is.
+func TestWrongKeyAtAnyHost(t *testing.T) {
 	a := auth.New(config.NewCached(newStore(t), 0), auth.Hosts{"zoo.example": "zoo"})
 	for _, test := range []struct {
 		host, app, key string

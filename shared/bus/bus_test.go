@@ -36,7 +36,7 @@ func ids(t *testing.T, m Message) []string {
 	return all
 }
 
-func TestEveryDeliveryDecodesToTheSame(t *testing.T) {
+func TestDeliveriesDecodeEqually(t *testing.T) {
 	m := message(5)
 	data, err := m.Encode()
 	if err != nil {
@@ -54,7 +54,7 @@ func TestEveryDeliveryDecodesToTheSame(t *testing.T) {
 	}
 }
 
-func TestPartsKeepEventsAndTheirObjects(t *testing.T) {
+func TestPartsKeepEventsAndObjects(t *testing.T) {
 	m := message(7)
 	whole, err := m.Encode()
 	if err != nil {
@@ -84,12 +84,12 @@ func TestPartsKeepEventsAndTheirObjects(t *testing.T) {
 		t.Errorf("parts name %d objects, want each event's own", objects)
 	}
 	if _, err := m.Parts(10); err == nil {
-		t.Error("an event went into less than it has")
+		t.Error("a part is smaller than its only event")
 	}
 }
 
-// What a client may send must decode again, whatever it is made of.
-func TestNothingThatWasAcceptedIsTooLargeOrTooDeep(t *testing.T) {
+// Every batch that ingest accepts fits into messages and decodes again.
+func TestAcceptedBatchesFitMessages(t *testing.T) {
 	rules := event.Rules{Now: time.UnixMilli(1_700_000_000_000)}
 	const start = `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"],"x":`
 	for name, value := range map[string]string{
@@ -99,7 +99,7 @@ func TestNothingThatWasAcceptedIsTooLargeOrTooDeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(start + value + `}]}`)
 			if _, err := event.DecodeBatch(body, rules); err != nil {
-				t.Fatalf("not accepted in the first place: %v", err)
+				t.Fatalf("the batch is not accepted: %v", err)
 			}
 			m := Message{App: "demo", ReceivedAt: rules.Now.UnixMilli(), Resolved: true, Body: body}
 			data, err := m.Encode()
@@ -117,7 +117,7 @@ func TestNothingThatWasAcceptedIsTooLargeOrTooDeep(t *testing.T) {
 	}
 }
 
-func TestDamagedMessagesAreTold(t *testing.T) {
+func TestDamagedMessagesAreRefused(t *testing.T) {
 	for _, data := range []string{"", "{", "null", "null\n", `{"app":"demo"}` + "\n{}", `{"app":"demo","receivedAt":1}`, "[]\n", "\x00\xff\n"} {
 		if m, err := DecodeMessage([]byte(data)); err == nil {
 			t.Errorf("%q decoded to %+v", data, m)
@@ -163,14 +163,14 @@ func FuzzDecodeMessage(f *testing.F) {
 		}
 		again, err := m.Encode()
 		if err != nil {
-			t.Fatalf("a message that decodes does not encode: %v", err)
+			t.Fatalf("a decoded message does not encode: %v", err)
 		}
 		got, err := DecodeMessage(again)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(ids(t, m), ids(t, got)); diff != "" {
-			t.Errorf("ids change on the way:\n%s", diff)
+			t.Errorf("ids differ after decoding:\n%s", diff)
 		}
 	})
 }

@@ -14,7 +14,8 @@ import (
 
 var noon = time.UnixMilli(1_700_000_000_000)
 
-// logged is an event of a log, received at noon, whose place says nothing of it.
+// logged is an event of the log, received at noon. Its time and id do not follow
+// from its JSON.
 func logged(t *testing.T, n int, raw string) Logged {
 	t.Helper()
 	e, err := event.Decode([]byte(raw), event.Rules{Now: noon, Index: "shop"})
@@ -41,8 +42,8 @@ func reenriched(t *testing.T, n int) Message {
 	return m
 }
 
-// told is what an event of a message says, in an order that can be compared.
-func told(t *testing.T, m Message) []string {
+// describe returns the events of a message in a form that can be compared.
+func describe(t *testing.T, m Message) []string {
 	t.Helper()
 	events, err := m.Logged()
 	if err != nil {
@@ -59,10 +60,10 @@ func told(t *testing.T, m Message) []string {
 	return all
 }
 
-func TestReenrichedEventsTravelAsTheyLieInTheLog(t *testing.T) {
+func TestReenrichedEventsKeepTheirPlace(t *testing.T) {
 	m := reenriched(t, 5)
 	if _, kept := m.Objects["shop"]["no event's"]; kept {
-		t.Error("an object travels that no event names")
+		t.Error("the message holds an object that no event names")
 	}
 	data, err := m.Encode()
 	if err != nil {
@@ -76,12 +77,12 @@ func TestReenrichedEventsTravelAsTheyLieInTheLog(t *testing.T) {
 		t.Errorf("(-sent +received):\n%s", diff)
 	}
 	want := "u11id11700000000000shop{\"eventType\":\"click\",\n \"eventName\":\"<Clicked>\",\"userToken\":\"u\",\"objectIDs\":[\"object1\",\"never\"]}" + `[["color","c1"]]`
-	if all := told(t, got); len(all) != 5 || all[1] != want {
+	if all := describe(t, got); len(all) != 5 || all[1] != want {
 		t.Errorf("got %q, want %q second of 5", all, want)
 	}
 }
 
-func TestPartsOfReenrichedMessagesKeepEventsAndTheirObjects(t *testing.T) {
+func TestReenrichedPartsKeepEvents(t *testing.T) {
 	m := reenriched(t, 7)
 	whole, err := m.Encode()
 	if err != nil {
@@ -102,35 +103,35 @@ func TestPartsOfReenrichedMessagesKeepEventsAndTheirObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Kind != Reenriched || !p.Resolved || p.ReceivedAt != m.ReceivedAt {
-			t.Errorf("a part is of another kind or time: %+v", p)
+			t.Errorf("a part has another kind or time: %+v", p)
 		}
-		got = append(got, told(t, p)...)
+		got = append(got, describe(t, p)...)
 		objects += len(p.Objects["shop"])
 	}
-	if diff := cmp.Diff(told(t, m), got); diff != "" || len(parts) < 3 {
+	if diff := cmp.Diff(describe(t, m), got); diff != "" || len(parts) < 3 {
 		t.Errorf("%d parts (-whole +parts):\n%s", len(parts), diff)
 	}
 	if objects != 7 {
 		t.Errorf("parts name %d objects, want each event's own", objects)
 	}
 	if _, err := m.Parts(10); err == nil {
-		t.Error("an event went into less than it has")
+		t.Error("a part is smaller than its only event")
 	}
 }
 
-// An event that was accepted once lies deep, but not too deep.
+// An accepted event may be nested to the limit, and is decoded again.
 func TestDeepEventsAreReenriched(t *testing.T) {
 	raw := `{"eventType":"view","eventName":"Seen","userToken":"u","objectIDs":["1"],"x":` + strings.Repeat("[", 9_990) + strings.Repeat("]", 9_990) + `}`
 	m, err := NewReenriched("demo", noon, []Logged{logged(t, 1, raw)}, Objects{"shop": {"1": {}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := told(t, m); len(all) != 1 || !strings.Contains(all[0], raw) {
+	if all := describe(t, m); len(all) != 1 || !strings.Contains(all[0], raw) {
 		t.Errorf("got %.100q", all)
 	}
 }
 
-func TestDamagedReenrichedMessagesAreTold(t *testing.T) {
+func TestDamagedReenrichedMessages(t *testing.T) {
 	const (
 		head = `{"kind":"reenriched","app":"demo","receivedAt":1,"resolved":true}` + "\n"
 		raw  = `{"eventType":"view","eventName":"n","index":"i","userToken":"u","objectIDs":["1"]}`
@@ -164,16 +165,16 @@ func TestDamagedReenrichedMessagesAreTold(t *testing.T) {
 			t.Errorf("%s: decoded to %+v", name, all)
 		}
 	}
-	if m, err := DecodeMessage([]byte(head + whole)); err != nil || len(told(t, m)) != 1 {
-		t.Errorf("what the others were made of does not decode: %v", err)
+	if m, err := DecodeMessage([]byte(head + whole)); err != nil || len(describe(t, m)) != 1 {
+		t.Errorf("the undamaged message does not decode: %v", err)
 	}
 	if _, err := DecodeMessage([]byte(strings.Replace(head, "reenriched", "future", 1) + whole)); err == nil || !strings.Contains(err.Error(), `"future"`) {
-		t.Errorf("a kind that is not known: %v", err)
+		t.Errorf("an unknown kind: %v", err)
 	}
 }
 
-// A version that knows no kinds buries the message, for a replay, and does not
-// take it for another.
+// A version without kinds must not take the message for an accepted one. It buries
+// it, so that it can be replayed.
 func TestReenrichedMessagesAreNotAccepted(t *testing.T) {
 	if events, err := reenriched(t, 2).Events(); err == nil {
 		t.Errorf("read as accepted events: %+v", events)
@@ -192,14 +193,14 @@ func FuzzLogged(f *testing.F) {
 		}
 		m, err = NewReenriched("a", time.UnixMilli(1), events, nil)
 		if err != nil {
-			t.Fatalf("events that decode do not encode: %v", err)
+			t.Fatalf("decoded events do not encode: %v", err)
 		}
 		again, err := m.Logged()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(events, again, cmp.AllowUnexported(event.Event{}), cmp.Comparer(func(a, b event.Event) bool { return a.ID() == b.ID() && string(a.Raw) == string(b.Raw) })); diff != "" {
-			t.Errorf("events change on the way:\n%s", diff)
+			t.Errorf("events differ after decoding:\n%s", diff)
 		}
 	})
 }

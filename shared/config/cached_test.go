@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// clock stands still unless it is set forward.
+// clock stands still until a test advances it.
 type clock struct{ ns atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
@@ -21,13 +21,13 @@ func (c *clock) forward(d time.Duration) { c.ns.Add(int64(d)) }
 
 var errBackend = errors.New("backend is down")
 
-// watched is a store whose reads can be counted, held up, and made to fail.
+// watched is a store that counts its reads and can delay or fail them.
 type watched struct {
 	config.Store
 	reads   atomic.Int64
 	failing atomic.Bool
-	// held, where it is set, is given a channel for every App read, once that
-	// has seen the app and before it returns; closing it lets the read return.
+	// held, if set, receives a channel from every App read that has seen the app
+	// and not yet returned. Closing the channel lets the read return.
 	held chan chan struct{}
 }
 
@@ -73,8 +73,8 @@ func create(t *testing.T, s config.Store) {
 	}
 }
 
-// newWatched returns a cache, what it caches, and its clock. There is one app,
-// with a retention of 90 days.
+// newWatched returns a cache, its inner store and its clock. There is one app, with
+// a retention of 90 days.
 func newWatched(t *testing.T) (*config.Cached, *watched, *clock) {
 	t.Helper()
 	inner, at := &watched{Store: config.NewMemory()}, new(clock)
@@ -82,7 +82,7 @@ func newWatched(t *testing.T) (*config.Cached, *watched, *clock) {
 	return config.NewCachedAt(inner, config.TTL, at.now), inner, at
 }
 
-// retention is what a store says of the app, -1 if it is not found.
+// retention is the retention of the app in a store, -1 if it is not found.
 func retention(t *testing.T, s *config.Cached) int {
 	t.Helper()
 	app, err := s.App(t.Context(), "shop")
@@ -95,7 +95,7 @@ func retention(t *testing.T, s *config.Cached) int {
 	return app.RetentionDays
 }
 
-// wantRetention checks it, and how often the inner store was read in all.
+// wantRetention checks the retention, and the number of reads of the inner store.
 func wantRetention(t *testing.T, when string, s *config.Cached, want int, w *watched, wantReads int64) {
 	t.Helper()
 	if got := retention(t, s); got != want {
@@ -138,7 +138,7 @@ func TestCachedErrors(t *testing.T) {
 		wantError(t, "while the backend is down", err, errBackend)
 	}
 	if got := inner.reads.Load(); got != 2 {
-		t.Errorf("%d reads of the inner store, want 2: errors are not kept", got)
+		t.Errorf("%d reads of the inner store, want 2: errors are not cached", got)
 	}
 	inner.failing.Store(false)
 	wantRetention(t, "once it is up", s, 90, inner, 3)
@@ -146,10 +146,10 @@ func TestCachedErrors(t *testing.T) {
 	wantRetention(t, "down again, but known", s, 90, inner, 3)
 	at.forward(config.TTL)
 	_, err := s.App(t.Context(), "shop")
-	wantError(t, "no longer known", err, errBackend)
+	wantError(t, "after the TTL", err, errBackend)
 }
 
-func TestCachedReadsAtOnceAreOne(t *testing.T) {
+func TestConcurrentReadsShareOne(t *testing.T) {
 	s, inner, _ := newWatched(t)
 	inner.held = make(chan chan struct{})
 	var group sync.WaitGroup
@@ -161,14 +161,14 @@ func TestCachedReadsAtOnceAreOne(t *testing.T) {
 	wantRetention(t, "afterwards", s, 90, inner, 1)
 }
 
-func TestCachedNeverJoinsAnOldRead(t *testing.T) {
+func TestReadDoesNotJoinExpiredRead(t *testing.T) {
 	s, inner, at := newWatched(t)
 	inner.held = make(chan chan struct{})
 	old, young := make(chan int, 1), make(chan int, 1)
 	go func() { old <- retention(t, s) }()
 	releaseOld := <-inner.held
 
-	// The first read saw 90 days and has not returned when the TTL is over.
+	// The first read saw 90 days and has not returned at the end of the TTL.
 	if err := inner.SetRetention(t.Context(), "shop", 30); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestCachedNeverJoinsAnOldRead(t *testing.T) {
 	wantRetention(t, "the late answer does not replace the newer one", s, 30, inner, 2)
 }
 
-func TestCachedReadOutlivesItsCaller(t *testing.T) {
+func TestReadContinuesWithoutItsCaller(t *testing.T) {
 	s, inner, _ := newWatched(t)
 	inner.held = make(chan chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -196,13 +196,13 @@ func TestCachedReadOutlivesItsCaller(t *testing.T) {
 	}()
 	release := <-inner.held
 	cancel()
-	wantError(t, "caller that has gone", <-first, context.Canceled)
+	wantError(t, "cancelled caller", <-first, context.Canceled)
 	close(release)
 	wantRetention(t, "next caller", s, 90, inner, 1)
 }
 
-// A read that is under way during a change may have seen what was before it.
-func TestCachedChangeEndsReadsUnderWay(t *testing.T) {
+// A read in progress during a change may have seen the old state.
+func TestChangeDiscardsReadsInProgress(t *testing.T) {
 	s, inner, _ := newWatched(t)
 	inner.held = make(chan chan struct{})
 	before, after := make(chan int, 1), make(chan int, 1)
@@ -223,7 +223,7 @@ func TestCachedChangeEndsReadsUnderWay(t *testing.T) {
 	wantRetention(t, "afterwards", s, 30, inner, 2)
 }
 
-// A change that answers with an error may have been made.
+// A change that returns an error may have been made.
 func TestCachedFailedChange(t *testing.T) {
 	s, inner, _ := newWatched(t)
 	if _, err := s.App(t.Context(), "shop"); err != nil {
@@ -239,7 +239,7 @@ func TestCachedFailedChange(t *testing.T) {
 	}
 }
 
-// However many keys are guessed, the cache does not grow.
+// The cache does not grow with the number of guessed keys.
 func TestCachedIsBounded(t *testing.T) {
 	s, inner, _ := newWatched(t)
 	ask := func(i int) {

@@ -22,7 +22,7 @@ func testApps(t *testing.T, s config.Store) {
 	}
 	app.CreatedAt, app.Log = created.UTC().Truncate(time.Microsecond), schema.Default()
 	got, err := s.App(t.Context(), "shop")
-	app.ChangedAt = got.ChangedAt // has a test of its own
+	app.ChangedAt = got.ChangedAt // see testChangedAt
 	read(t, "app", got, err, app)
 
 	wantError(t, "create it again", s.CreateApp(t.Context(), config.App{ID: "shop"}), config.ErrExists)
@@ -51,7 +51,7 @@ func testAppsRefused(t *testing.T, s config.Store) {
 	ids, err := s.Apps(t.Context())
 	read(t, "apps", ids, err, nil)
 
-	// A strategy would have no version to be found under.
+	// A strategy would have no version.
 	if err := s.CreateApp(t.Context(), config.App{ID: "shop", Strategy: scores(1), StrategyVersion: 7}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func testRetention(t *testing.T, s config.Store) {
 	}
 }
 
-// What changes an app says when; what changes nothing does not.
+// A change of an app sets ChangedAt; a call that changes nothing does not.
 func testChangedAt(t *testing.T, s config.Store) {
 	var changed time.Time
 	for _, step := range []struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// Whoever changes the strategy at the same time as others gets a version of his
-// own, and the last version is the active one.
+// Concurrent changes of the strategy get different versions, and the last version is
+// the active one.
 func testStrategiesAtOnce(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	setAtOnce(t, "shop", s)
@@ -52,7 +52,7 @@ func setAtOnce(t *testing.T, app string, stores ...config.Store) {
 	}
 }
 
-// Changes of one app at the same time do not undo each other.
+// Concurrent changes of one app do not undo each other.
 func testChangesAtOnce(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	changes := []func() error{

@@ -139,9 +139,9 @@ func testKeys(t *testing.T, s config.Store) {
 	a := config.Key{Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created}
 	b := config.Key{Hash: hash("b"), CreatedAt: created}
 	for _, key := range []config.Key{b, a} {
-		// A look before it exists must not hide it once it does.
+		// A read before it exists must not hide it afterwards.
 		_, err := s.Key(t.Context(), "shop", key.Hash)
-		wantError(t, "a key to come", err, config.ErrNotFound)
+		wantError(t, "a key that does not exist yet", err, config.ErrNotFound)
 		if err := s.PutKey(t.Context(), "shop", key); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func testKeys(t *testing.T, s config.Store) {
 	read(t, "keys left", keys, err, []config.Key{b})
 }
 
-// A key opens the app it was made for and no other.
+// A key opens only its own app.
 func testKeysOfApps(t *testing.T, s config.Store) {
 	create(t, s, "one")
 	create(t, s, "two")
@@ -201,7 +201,7 @@ func testKeysRefused(t *testing.T, s config.Store) {
 func testStrategies(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	_, err := s.StrategyVersion(t.Context(), "shop", 1)
-	wantError(t, "a version to come", err, config.ErrNotFound)
+	wantError(t, "a version that does not exist yet", err, config.ErrNotFound)
 
 	setStrategy(t, s, "shop", scores(1), 1, true)
 	setStrategy(t, s, "shop", scores(1), 1, false)
@@ -222,8 +222,7 @@ func testStrategies(t *testing.T, s config.Store) {
 	}
 }
 
-// Every strategy comes back as it was set, also one that sets nothing and one
-// that is as large as they come.
+// A strategy is read as it was set, also an empty one and the largest one.
 func testStrategyForms(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	full := scores(3)
@@ -249,12 +248,12 @@ func testIndexSettings(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	create(t, s, "other")
 	_, err := s.IndexSettings(t.Context(), "shop", "products")
-	wantError(t, "settings to come", err, config.ErrNotFound)
+	wantError(t, "settings that do not exist yet", err, config.ErrNotFound)
 	steps := []struct {
 		attributes []string
 		want       int64
 	}{
-		{nil, 1}, // declaring nothing is a setting too
+		{nil, 1}, // an empty list is a setting too
 		{[]string{}, 1},
 		{[]string{"brand", "searchable(colour)"}, 2},
 		{[]string{"brand", "searchable(colour)"}, 2},
@@ -274,7 +273,7 @@ func testIndexSettings(t *testing.T, s config.Store) {
 	wantError(t, "the same index of another app", err, config.ErrNotFound)
 }
 
-// Every valid name is an index of its own.
+// Different valid names are different indexes.
 func testIndexNames(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	names := []string{"a/b", "a~sb", "a~b", "a~~b", ".", "..", "~p.", "__x__", "~p__x__", "é ü/%2F", "\x00\n",
@@ -291,7 +290,7 @@ func testIndexNames(t *testing.T, s config.Store) {
 	}
 }
 
-// Nothing can be read of, or added to, an app that is not there.
+// Nothing can be read of, or added to, an app that does not exist.
 func testUnknown(t *testing.T, s config.Store) {
 	ctx := t.Context()
 	calls := map[string]func() error{
@@ -323,7 +322,7 @@ func testUnknown(t *testing.T, s config.Store) {
 	}
 }
 
-// A caller that has gone is told so, and nothing is taken for missing.
+// A cancelled call returns the cancellation, and never ErrNotFound.
 func testCancelled(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// both is the layout in the middle of a move.
+// both is the layout in the middle of a migration.
 var both = schema.Layout{Write: []schema.Name{schema.Wide, schema.Narrow}, Read: schema.Wide, Encoding: schema.JSON}
 
 // badLayouts are layouts that no app may have.
@@ -27,7 +27,7 @@ var badLayouts = []schema.Layout{
 	{Write: []schema.Name{schema.Wide}, Read: schema.Wide, Encoding: "xml"},
 }
 
-// readApp returns an app that is there.
+// readApp returns an app that exists.
 func readApp(t *testing.T, s config.Store, id string) config.App {
 	t.Helper()
 	app, err := s.App(t.Context(), id)
@@ -37,7 +37,8 @@ func readApp(t *testing.T, s config.Store, id string) config.App {
 	return app
 }
 
-// updateLog changes the log of the app "shop", and checks that what comes back is what is stored.
+// updateLog changes the log of the app "shop", and checks that the returned app is
+// the stored one.
 func updateLog(t *testing.T, s config.Store, change func(*config.App)) config.App {
 	t.Helper()
 	app, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error {
@@ -52,11 +53,11 @@ func updateLog(t *testing.T, s config.Store, change func(*config.App)) config.Ap
 	return app
 }
 
-// What an app begins with is its own choice, wide without one; a move it never begins with.
+// A new app has the layout that it names, wide by default, and no migration.
 func testLogOfNewApps(t *testing.T, s config.Store) {
 	create(t, s, "silent")
 	if got := readApp(t, s, "silent"); !got.Log.Equal(schema.Default()) || got.Migration != (config.Migration{}) {
-		t.Errorf("app that says nothing: got %+v, move %+v", got.Log, got.Migration)
+		t.Errorf("app without a layout: got %+v, migration %+v", got.Log, got.Migration)
 	}
 	for i, layout := range []schema.Layout{schema.Of(schema.Narrow), both} {
 		id := fmt.Sprint("app", i)
@@ -64,7 +65,7 @@ func testLogOfNewApps(t *testing.T, s config.Store) {
 			t.Fatal(err)
 		}
 		if got := readApp(t, s, id); !got.Log.Equal(layout) || got.Migration != (config.Migration{}) {
-			t.Errorf("got %+v and move %+v, want %+v and none", got.Log, got.Migration, layout)
+			t.Errorf("got %+v and migration %+v, want %+v and none", got.Log, got.Migration, layout)
 		}
 	}
 	for _, layout := range badLayouts[1:] { // the first says nothing
@@ -93,17 +94,17 @@ func testUpdateLog(t *testing.T, s config.Store) {
 
 	setStrategy(t, s, "shop", scores(2), 2, true)
 	if got := readApp(t, s, "shop"); !got.Log.Equal(both) || got.Migration != want.Migration {
-		t.Errorf("another strategy left log %+v and move %+v", got.Log, got.Migration)
+		t.Errorf("another strategy left log %+v and migration %+v", got.Log, got.Migration)
 	}
 	if got := updateLog(t, s, func(a *config.App) { a.Migration = config.Migration{} }); got.Migration != (config.Migration{}) || !got.Log.Equal(both) {
-		t.Errorf("without the move: got log %+v and move %+v", got.Log, got.Migration)
+		t.Errorf("without the migration: got log %+v and migration %+v", got.Log, got.Migration)
 	}
 	if got := readApp(t, s, "other"); !got.Log.Equal(schema.Default()) {
 		t.Errorf("another app got %+v", got.Log)
 	}
 }
 
-// A change that fails, and a log that is none, leave everything as it was.
+// A change that fails or returns an invalid layout leaves the app unchanged.
 func testUpdateLogRefused(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	updateLog(t, s, func(a *config.App) { a.Log, a.Migration = both, config.Migration{ID: "move-1", Phase: config.Dual} })
@@ -136,7 +137,7 @@ func testUpdateLogRefused(t *testing.T, s config.Store) {
 	}
 }
 
-// Whatever else a change does to the app is not taken.
+// A change of other fields is ignored.
 func testUpdateLogOnly(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	setStrategy(t, s, "shop", scores(1), 1, true)
@@ -151,7 +152,8 @@ func testUpdateLogOnly(t *testing.T, s config.Store) {
 	wantError(t, "an app that a change named", err, config.ErrNotFound)
 }
 
-// What changes the schemas says when; an encoding or a move does not.
+// A change of the schemas sets ChangedAt. That of an encoding or a migration does
+// not.
 func testLogChangedAt(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	changed := readApp(t, s, "shop").ChangedAt
@@ -184,14 +186,14 @@ func testLogChangedAt(t *testing.T, s config.Store) {
 	}
 }
 
-// Of many changes at once none is lost, whatever else changes the app.
+// No concurrent change is lost, even if other fields of the app change too.
 func testLogAtOnce(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	logsAtOnce(t, "shop", s)
 }
 
-// logsAtOnce counts 20 changes at once in the move of an app, on the stores in
-// turn, while the strategy and the retention change.
+// logsAtOnce makes 20 concurrent changes, on the stores in turn, while the strategy
+// and the retention change. Each change extends the id of the app's migration.
 func logsAtOnce(t *testing.T, app string, stores ...config.Store) {
 	const n = 20
 	var group sync.WaitGroup
@@ -224,8 +226,8 @@ func logsAtOnce(t *testing.T, app string, stores ...config.Store) {
 	}
 }
 
-// testGeneration: a layout that is the same again is another, and nobody sets its
-// generation himself.
+// testGeneration checks that a layout that returns to an earlier one has a new
+// generation, and that a caller cannot set the generation.
 func testGeneration(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	generation := readApp(t, s, "shop").Log.Generation
@@ -236,7 +238,7 @@ func testGeneration(t *testing.T, s config.Store) {
 	}{
 		{"nothing", func(*config.App) {}, 0},
 		{"another encoding", func(a *config.App) { a.Log.Encoding = schema.JSON }, 0},
-		{"a move alone", func(a *config.App) { a.Migration = config.Migration{ID: "move-1", Phase: config.Dual} }, 0},
+		{"only a migration", func(a *config.App) { a.Migration = config.Migration{ID: "move-1", Phase: config.Dual} }, 0},
 		{"both written", func(a *config.App) { a.Log.Write = schema.Names }, 1},
 		{"the same in another order", func(a *config.App) { a.Log.Write = []schema.Name{schema.Wide, schema.Narrow} }, 0},
 		{"the other one read", func(a *config.App) { a.Log.Read = schema.Narrow }, 1},
