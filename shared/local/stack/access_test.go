@@ -21,7 +21,7 @@ const (
 	removeOne = `{"requests":[{"action":"deleteObject","body":{"objectID":"1"}}]}`
 )
 
-// routes are all public ones, each with the rights that open it.
+// routes are the public routes, each with the rights that open it.
 var routes = []struct {
 	method, path, body string
 	opens              []string
@@ -64,8 +64,7 @@ var routes = []struct {
 	{"GET", "/1/indexes/i/task/1", "", []string{auth.AddObject, auth.DeleteObject, auth.Settings}},
 }
 
-// TestWhatAKeyOpens holds every public route to the table of functions/README.md.
-func TestWhatAKeyOpens(t *testing.T) {
+func TestRightsByRoute(t *testing.T) {
 	s := start(t, stack.Options{})
 	for _, acl := range auth.All {
 		key := config.Key{Hash: auth.Hash("key-" + acl), ACL: []string{acl}}
@@ -124,8 +123,8 @@ func TestDescribedRights(t *testing.T) {
 	}
 }
 
-// A customer's host serves his app alone; any other host serves every app.
-func TestACustomersHostServesHisAppAlone(t *testing.T) {
+// A customer's host serves only their app. Any other host serves every app.
+func TestCustomerHosts(t *testing.T) {
 	s := start(t, stack.Options{
 		Apps:  []stack.App{{ID: "demo", Key: "demokey"}, {ID: "acme", Key: "acmekey"}},
 		Hosts: auth.Hosts{"api.acme.example": "acme"},

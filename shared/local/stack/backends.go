@@ -34,7 +34,7 @@ import (
 	"github.com/affinityengine/affinity/terraform"
 )
 
-// local reaches a stand-in on loopback.
+// local returns the options of a client of an in-process emulator.
 func local(addr string) []option.ClientOption {
 	return []option.ClientOption{
 		option.WithEndpoint(addr), option.WithoutAuthentication(),
@@ -91,7 +91,7 @@ func (s *Stack) openConfig(ctx context.Context) (config.Store, jobStore, error) 
 	return configdb.New(client), func(c job.Collection) job.Jobs { return jobdb.New(client, c) }, nil
 }
 
-// messaging is Pub/Sub as the stack reaches it.
+// messaging holds the stack's clients of Pub/Sub.
 type messaging struct {
 	client *pubsub.Client
 	bus    *buspubsub.Bus
@@ -149,10 +149,12 @@ func subscriptionName(subscription string) string {
 }
 
 func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, header http.Header, log *slog.Logger) error {
-	// Without the end of ctx: what was pulled is delivered before Close returns.
+	// The end of ctx must not stop it: messages that were pulled are delivered before
+	// Close returns.
 	bridge, err := emulator.StartBridge(context.WithoutCancel(ctx), m.client, emulator.BridgeConfig{
 		Subscription: subscriptionName(EventsSubscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(DeadLetterTopic),
-		// More than process allows: it buries with a reason, this without.
+		// More than process allows, because process buries a message with the reason and
+		// the bridge without.
 		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: 80, Unary: s.pubsub == nil, Log: log,
 	})
 	if err != nil {
@@ -166,10 +168,10 @@ func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, h
 func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL string, header http.Header) (queue.Queue, error) {
 	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{
 		Name: tasksQueue,
-		// Each shard of a recompute may use several cores: a few fill a machine.
+		// A shard of a recompute may use several cores, so a few occupy a machine.
 		RateLimits: &cloudtaskspb.RateLimits{MaxConcurrentDispatches: 4},
-		// More attempts than the worker allows itself, and no long waits: what fails
-		// on one machine is not a service that must come to rest.
+		// More attempts than the worker allows itself. The waits are short, because no
+		// overloaded service needs to recover.
 		RetryConfig: &cloudtaskspb.RetryConfig{
 			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond), MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
 		},

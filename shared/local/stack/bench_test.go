@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkStoredRead compares the read of a stored profile through the public
-// route with the point read of its row that it contains, one after the other,
-// so that both meet the same machine.
+// route with the point read of its row that it contains. They run in turn, so that both
+// run under the same conditions.
 func BenchmarkStoredRead(b *testing.B) {
 	s := start(b, stack.Options{RetentionDays: 90})
 	call(b, s, "POST", "/1/strategies/personalization", seenStrategy)

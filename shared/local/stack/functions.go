@@ -24,8 +24,8 @@ const (
 	workerPath  = "/worker"
 )
 
-// publicFunctions sends a request to the function that a load balancer would,
-// by the beginning of its path.
+// publicFunctions routes requests by the prefix of their path, as the load balancer
+// does.
 func publicFunctions(b *Backends, pubsubAddr string) http.Handler {
 	own := httpapi.NewRouter(b.Log)
 	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
@@ -62,8 +62,7 @@ func privateFunctions(b *Backends) http.Handler {
 	}
 }
 
-// root gives a function the path / where a prefix left none, as the platform
-// does.
+// root replaces an empty path with /, as the platform does.
 func root(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "" {
@@ -73,7 +72,7 @@ func root(h http.Handler) http.Handler {
 	})
 }
 
-// guard lets only those in who know the token, as IAM does in the cloud.
+// guard answers 403 to requests without the token, as IAM does in the cloud.
 func guard(token string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) != 1 {
@@ -84,8 +83,8 @@ func guard(token string, h http.Handler) http.Handler {
 	})
 }
 
-// prefixes serves with the first handler whose prefix a path has, as a whole
-// segment.
+// prefixes serves a request with the first handler whose prefix matches whole
+// segments of the path.
 type prefixes []struct {
 	prefix  string
 	handler http.Handler

@@ -50,9 +50,9 @@ func getJSON(t *testing.T, s *stack.Stack, path string, v any) {
 	}
 }
 
-// What a score is made of adds up to it, bit for bit, and it is the score of the
-// profile, decayed from when that was read to when it was explained.
-func TestAnExplanationAddsUpToTheProfile(t *testing.T) {
+// The parts of an explained score add up to it exactly. The score equals that of the
+// profile, decayed from the time of the profile's read to that of the explanation.
+func TestExplanationAddsUpToProfile(t *testing.T) {
 	s := start(t, stack.Options{RetentionDays: 90})
 	setUp(t, s)
 	var profile struct {
@@ -101,9 +101,9 @@ func TestAnExplanationAddsUpToTheProfile(t *testing.T) {
 	}
 }
 
-// A profile that was changed behind the engine's back is named by an audit, and
-// counted by the one of the night.
-func TestAnAuditNamesAWrongProfile(t *testing.T) {
+// An audit names a profile that differs from the log, and the nightly audit counts
+// it.
+func TestAuditNamesWrongProfile(t *testing.T) {
 	t.Parallel() // it waits until the difference has stood for some seconds
 	s := start(t, stack.Options{RetentionDays: 90})
 	setUp(t, s)
@@ -149,7 +149,7 @@ func TestAnAuditNamesAWrongProfile(t *testing.T) {
 		}
 	}
 	idle(t, s)
-	// One user and one difference by the request, the same by the task.
+	// The request counts one user and one difference, and so does the task.
 	scraped := httptest.NewRecorder()
 	b.Metrics.Handler().ServeHTTP(scraped, httptest.NewRequest("GET", "/metrics", nil))
 	for _, line := range []string{"affinity_audit_users_total 2\n", "affinity_audit_differences_total 2\n"} {
@@ -160,7 +160,7 @@ func TestAnAuditNamesAWrongProfile(t *testing.T) {
 }
 
 // The nightly round audits every app, once a day.
-func TestProfilesAreAuditedEveryNight(t *testing.T) {
+func TestNightlyAudit(t *testing.T) {
 	s := start(t, stack.Options{RetentionDays: 90})
 	setUp(t, s)
 	functions := worker.New(s.Backends.ForWorker())
@@ -174,7 +174,7 @@ func TestProfilesAreAuditedEveryNight(t *testing.T) {
 		w = httptest.NewRecorder()
 		functions.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		if !strings.Contains(w.Body.String(), "\naffinity_audit_users_total 1\n") {
-			t.Errorf("want the one user there is to be audited, once a day:\n%s", w.Body)
+			t.Errorf("want the only user to be audited, once a day:\n%s", w.Body)
 		}
 	}
 }

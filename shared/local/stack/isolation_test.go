@@ -17,8 +17,8 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-// watch sees every request to Bigtable: its method, its table and the app profile
-// that it names.
+// watch records every request to Bigtable: its method, its table and its app
+// profile.
 type watch struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -56,7 +56,7 @@ func (w *watch) note(method string, req any) {
 		GetTableName() string
 	})
 	if !ok || !strings.HasPrefix(method, "/google.bigtable.v2.") {
-		return // administration, and the client's own questions
+		return // administration, and requests of the client itself
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *watch) note(method string, req any) {
 	w.seen[fmt.Sprint(r.GetAppProfileId(), ": ", method[strings.LastIndexByte(method, '/')+1:], " ", table[strings.LastIndexByte(table, '/')+1:])] = true
 }
 
-// take returns what was seen since, by app profile.
+// take returns the requests since the last call, by app profile.
 func (w *watch) take(profile string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,8 +79,8 @@ func (w *watch) take(profile string) []string {
 	return of
 }
 
-// What only answers with stored profiles is apart from all that computes or
-// writes: every request names its app profile, by code path.
+// Reads of stored profiles use one app profile. Code that computes or writes uses
+// the other.
 func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 	w := &watch{seen: map[string]bool{}}
 	s := start(t, stack.Options{AppProfile: "processing", ServingAppProfile: "serving", Bigtable: w.options(), ConfigTTL: time.Millisecond, RetentionDays: 90})
@@ -120,7 +120,7 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 	for _, path := range []struct {
 		name    string
 		do      func()
-		serving []string // all else is on the other
+		serving []string // all others are on processing
 		least   string   // that must be seen there
 	}{
 		{"ingest and process", ask("POST", "/1/events", event("u")), nil, "MutateRow events"},
@@ -153,10 +153,10 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 			}
 			all := w.take("processing")
 			if path.least != "" && !slices.ContainsFunc(all, func(line string) bool { return sameWork(line, path.least) }) {
-				t.Errorf("on processing %q, want %s among it", all, path.least)
+				t.Errorf("on processing %q, want %s among them", all, path.least)
 			}
 			if path.serving != nil && path.least == "" && len(all) > 0 {
-				t.Errorf("a stored read asks the writers' cluster: %q", all)
+				t.Errorf("a stored read uses the writers' cluster: %q", all)
 			}
 			if other := w.take(""); len(other) > 0 {
 				t.Errorf("requests of another app profile, or of none: %q", other)
@@ -165,7 +165,7 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 	}
 }
 
-// sameWork tells whether a request is the one that is wanted, or does it to many
+// sameWork reports whether a request is the wanted one, or does the same to many
 // rows.
 func sameWork(line, want string) bool {
 	return line == want || strings.Replace(line, "MutateRows", "MutateRow", 1) == want

@@ -17,8 +17,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// An app that outlived the process goes on as its log lies, whatever is given.
-func TestLayoutThatIsThere(t *testing.T) {
+// An app that exists in the emulator keeps its layout.
+func TestExistingLayoutIsKept(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	first := start(t, stack.Options{Layout: schema.Of(schema.Narrow)})
 	if err := first.Close(); err != nil {

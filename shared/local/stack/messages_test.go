@@ -59,7 +59,7 @@ func publish(t *testing.T, client *pubsub.Client, data string) {
 	}
 }
 
-// deadLetters takes what is in the dead-letter subscription now.
+// deadLetters takes the messages that are in the dead-letter subscription.
 func deadLetters(t *testing.T, client *pubsub.Client, n int) map[string]string {
 	t.Helper()
 	reasons := map[string]string{}
@@ -76,7 +76,7 @@ func deadLetters(t *testing.T, client *pubsub.Client, n int) map[string]string {
 	return reasons
 }
 
-func TestMessagesThatCanNeverBeAppliedAreBuriedWithTheirReason(t *testing.T) {
+func TestInvalidMessagesAreBuried(t *testing.T) {
 	s := start(t, stack.Options{})
 	client := messaging(t, s)
 	want := map[string]string{
@@ -94,11 +94,11 @@ func TestMessagesThatCanNeverBeAppliedAreBuriedWithTheirReason(t *testing.T) {
 		}
 	}
 	if code, _ := call(t, s, "GET", "/healthz", ""); code != http.StatusOK {
-		t.Error("the engine died of it")
+		t.Error("the engine does not answer afterwards")
 	}
 }
 
-func TestProcessResolvesWhatIngestCouldNot(t *testing.T) {
+func TestProcessResolvesObjects(t *testing.T) {
 	s := start(t, stack.Options{})
 	for path, body := range map[string]string{
 		"/1/strategies/personalization": seenStrategy,
@@ -108,7 +108,7 @@ func TestProcessResolvesWhatIngestCouldNot(t *testing.T) {
 			t.Fatalf("%s: %d %s", path, code, answer)
 		}
 	}
-	// The same functions, with a catalog that cannot be read.
+	// The same functions over a catalog that cannot be read.
 	blind := *s.Backends
 	var err error
 	if blind.Enricher, err = enrich.New(unreadable{}, s.Backends.CachedConfig); err != nil {
@@ -141,7 +141,7 @@ func (unreadable) ReadRecords(context.Context, string, []store.ObjectRef) (map[s
 	return nil, errUnreadable
 }
 
-func TestProcessTriesAgainAndAtLastBuries(t *testing.T) {
+func TestProcessRetriesThenBuries(t *testing.T) {
 	s := start(t, stack.Options{})
 	broken := *s.Backends
 	broken.CachedConfig = config.NewCached(failing{s.Backends.Config}, 0)
@@ -155,10 +155,10 @@ func TestProcessTriesAgainAndAtLastBuries(t *testing.T) {
 		return w.Code
 	}
 	if code := push("19"); code < 500 {
-		t.Errorf("attempt 19 is answered with %d: it must come again", code)
+		t.Errorf("attempt 19 is answered with %d, want a status that Pub/Sub retries", code)
 	}
 	if code := push("20"); code != http.StatusNoContent {
-		t.Errorf("attempt 20 is answered with %d: it must end", code)
+		t.Errorf("attempt 20 is answered with %d, want success", code)
 	}
 	for _, reason := range deadLetters(t, messaging(t, s), 1) {
 		if !strings.Contains(reason, "configuration is away") {
@@ -184,7 +184,7 @@ func TestMalformedPushesAndTasks(t *testing.T) {
 		{"push without a message", "/", `{"subscription":"s"}`, process.New(s.Backends.ForProcess()), 400},
 		{"push whose data is no base64", "/", `{"message":{"data":"%","messageId":"1"}}`, process.New(s.Backends.ForProcess()), 400},
 		{"empty push", "/", "", process.New(s.Backends.ForProcess()), 400},
-		// A task that cannot be read is done with: it would come again for ever.
+		// A malformed task is answered as done: the queue would retry it forever.
 		{"task that is no JSON", "/purge", "garbage", worker.New(s.Backends.ForWorker()), 200},
 		{"task for a malformed user", "/purge", `{"app":"demo","userToken":"a,b","deletedUntil":1}`, worker.New(s.Backends.ForWorker()), 200},
 		{"task for nobody", "/purge", `{"app":"demo","userToken":"nobody","deletedUntil":1}`, worker.New(s.Backends.ForWorker()), 200},
@@ -200,7 +200,7 @@ func TestMalformedPushesAndTasks(t *testing.T) {
 	}
 }
 
-func TestAForgedPurgeTakesNothing(t *testing.T) {
+func TestForgedPurgeDeletesNothing(t *testing.T) {
 	s := start(t, stack.Options{})
 	call(t, s, "POST", "/1/strategies/personalization", seenStrategy)
 	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
@@ -208,11 +208,11 @@ func TestAForgedPurgeTakesNothing(t *testing.T) {
 	w := httptest.NewRecorder()
 	worker.New(s.Backends.ForWorker()).ServeHTTP(w, httptest.NewRequest("POST", "/purge", strings.NewReader(`{"app":"demo","userToken":"u","deletedUntil":9999999999999}`)))
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"purged":0`) {
-		t.Errorf("%d %s, want nothing purged of a user who was not deleted", w.Code, w.Body)
+		t.Errorf("%d %s, want no event purged of a user who was not deleted", w.Code, w.Body)
 	}
 }
 
-func TestPurgeRemovesWhatWasDeleted(t *testing.T) {
+func TestPurgeRemovesDeletedEvents(t *testing.T) {
 	s := start(t, stack.Options{})
 	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
 	idle(t, s)
@@ -222,6 +222,6 @@ func TestPurgeRemovesWhatWasDeleted(t *testing.T) {
 	idle(t, s) // the task is done
 	until := s.Backends.Now()
 	if n, err := s.Backends.Profiles.Purge(t.Context(), "demo", "u", until); err != nil || n != 0 {
-		t.Errorf("%d events left to purge, %v; want the task to have removed them", n, err)
+		t.Errorf("%d events left to purge, %v; want 0, because the task removes them", n, err)
 	}
 }

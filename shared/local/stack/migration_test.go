@@ -26,16 +26,16 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// journeys makes them longer: go test ./shared/local/stack -run Moves -journeys 20
-var journeys = flag.Int("journeys", 1, "how often a log is moved there and back under load")
+// More journeys run longer: go test ./shared/local/stack -run Migration -journeys 20
+var journeys = flag.Int("journeys", 1, "how often a log is migrated there and back under load")
 
-// movesTTL is how long configurations are cached in tests of moves: long enough that
-// every change meets processes that do not know of it.
-const movesTTL = 100 * time.Millisecond
+// migrationTTL is how long processes cache configurations in these tests: long
+// enough that every change meets processes that do not know of it.
+const migrationTTL = 100 * time.Millisecond
 
 var colors = []string{"red", "green", "blue", "white"}
 
-// sent is one event that was acknowledged.
+// sent is an acknowledged event.
 type sent struct {
 	user  string
 	time  int64
@@ -43,33 +43,33 @@ type sent struct {
 	body  string
 }
 
-// load is what customers do to an engine of some processes while its log moves, and
-// what must come of it.
+// load sends requests to an engine of one or more processes while its log is
+// migrated, and keeps what the log and the profiles must hold afterwards.
 type load struct {
 	t      *testing.T
 	stacks []*stack.Stack
 	began  time.Time
 
-	pause sync.RWMutex // held to look at everything at rest
+	pause sync.RWMutex // held while everything is compared
 
 	mu      sync.Mutex
 	last    int64             // the newest time of an event
 	events  map[string]sent   // by user and time
-	deleted map[string]int64  // until when each user's events are gone
-	counts  map[string]int    // of what was asked
-	scoring int               // of the color, under the strategy that is set
-	failed  map[string]string // what was answered that should not be, by what was asked
+	deleted map[string]int64  // by user, the time until which events are deleted
+	counts  map[string]int    // of requests, by kind
+	scoring int               // the points of a color under the active strategy
+	failed  map[string]string // unexpected answers, by request
 }
 
-// TestMovesUnderLoad moves a log there and back while events, duplicates, deletions,
-// strategies, recomputes and nightly rounds keep coming.
-func TestMovesUnderLoad(t *testing.T) {
+// The log is migrated there and back while events, duplicates, deletions,
+// strategies, recomputes and nightly rounds arrive.
+func TestMigrationUnderLoad(t *testing.T) {
 	newLoad(t, 1).run(schema.Wide, schema.Narrow)
 }
 
-// TestMovesAcrossProcesses does the same with two processes, each with a cache of
-// its own, on the official emulators, where each way takes its time.
-func TestMovesAcrossProcesses(t *testing.T) {
+// The same with two processes, each with its own cache, on the official emulators,
+// which answer more slowly.
+func TestMigrationAcrossProcesses(t *testing.T) {
 	t.Setenv("BIGTABLE_EMULATOR_HOST", gcloudtest.Bigtable(t))
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	newLoad(t, 2).run(schema.Wide)
@@ -79,7 +79,7 @@ func newLoad(t *testing.T, processes int) *load {
 	l := &load{t: t, began: time.Now(), events: map[string]sent{}, deleted: map[string]int64{}, counts: map[string]int{}, failed: map[string]string{}}
 	for range processes {
 		s := start(t, stack.Options{
-			RetentionDays: 90, Layout: schema.Of(schema.Narrow), ConfigTTL: movesTTL,
+			RetentionDays: 90, Layout: schema.Of(schema.Narrow), ConfigTTL: migrationTTL,
 			Recompute: job.Settings{ShardUsers: 4, Budget: time.Second, Attempts: 8},
 		})
 		s.Backends.Migrations.SetPauses(0, 50*time.Millisecond, 200*time.Millisecond, time.Second)
@@ -88,7 +88,7 @@ func newLoad(t *testing.T, processes int) *load {
 	return l
 }
 
-// run moves the log as it says, and further there and back if it is asked to.
+// run migrates the log to each schema in turn, as often as the flag says.
 func (l *load) run(way ...schema.Name) {
 	for n := 1; n < *journeys; n++ {
 		way = append(way, way[len(way)-1].Other(), way[len(way)-1])
@@ -122,7 +122,7 @@ func (l *load) run(way ...schema.Name) {
 	every(1300*time.Millisecond, l.recompute)
 	every(1700*time.Millisecond, l.night)
 	for _, to := range way {
-		l.move(to)
+		l.migrate(to)
 	}
 	stop()
 	work.Wait()
@@ -132,8 +132,8 @@ func (l *load) run(way ...schema.Name) {
 	l.t.Logf("in %v: %d events, %v", time.Since(l.began).Round(time.Millisecond), len(l.events), l.counts)
 }
 
-// ask sends a request to one of the processes, and takes note of an answer that is
-// not among those wanted.
+// ask sends a request to one of the processes, and records an answer whose status
+// is not wanted.
 func (l *load) ask(method, path, body string, wanted ...int) (int, string) {
 	s := l.stacks[rand.IntN(len(l.stacks))]
 	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
@@ -165,10 +165,10 @@ func (l *load) fail(what, answer string) {
 	l.failed[what] = answer
 }
 
-// someone is one of the users, of whom the last third is deleted time and again.
+// someone is a random user. The last third of the users are deleted again and again.
 func someone() string { return fmt.Sprintf("u%d", rand.IntN(12)) }
 
-// make makes an event of a user at a time.
+// make returns an event of a user at a time.
 func (l *load) make(user string, at int64) sent {
 	color := colors[rand.IntN(len(colors))]
 	return sent{user, at, color, fmt.Sprintf(
@@ -181,7 +181,7 @@ func (l *load) ack(e sent) {
 	l.events[fmt.Sprint(e.user, e.time)] = e
 }
 
-// event sends a new one. No two have the same time.
+// event sends a new event. Each has its own time.
 func (l *load) event(context.Context) {
 	l.mu.Lock()
 	l.last = max(l.last+1, time.Now().UnixMilli()-20)
@@ -192,7 +192,7 @@ func (l *load) event(context.Context) {
 	}
 }
 
-// again sends one that was sent before.
+// again sends an event that was sent before.
 func (l *load) again(context.Context) {
 	l.mu.Lock()
 	var e sent
@@ -231,7 +231,7 @@ func (l *load) strategy(context.Context) {
 
 func (l *load) recompute(context.Context) { l.ask("POST", "/1/recomputes", "") }
 
-// night has the histories tended, which folds what was imported.
+// night runs the nightly round, which folds imported events.
 func (l *load) night(ctx context.Context) {
 	s := l.stacks[rand.IntN(len(l.stacks))]
 	if _, _, err := s.Backends.Recompute.Nightly(context.WithoutCancel(ctx), []string{"demo"}, 0); err != nil {
@@ -239,7 +239,7 @@ func (l *load) night(ctx context.Context) {
 	}
 }
 
-// history imports what lay in the log before, of which some users have much.
+// history imports old events. Some users have many.
 func (l *load) history() {
 	var lines []string
 	for i := range 12 {
@@ -252,10 +252,10 @@ func (l *load) history() {
 	l.ask("POST", "/1/events/import", strings.Join(lines, "\n"))
 }
 
-// move moves the log to a schema, step by step. A verification that finds what two
-// deliveries of one event left in different orders mends it, and the next one
-// passes.
-func (l *load) move(to schema.Name) {
+// migrate runs the steps of a migration. Two deliveries of one event can leave
+// different rows in the two schemas. The verification that finds them repairs them,
+// and the next one passes.
+func (l *load) migrate(to schema.Name) {
 	l.t.Helper()
 	from := to.Other()
 	l.step("start", fmt.Sprintf(`{"to":%q}`, to))
@@ -264,23 +264,23 @@ func (l *load) move(to schema.Name) {
 		if state := l.step("verify", ""); state == "done" {
 			break
 		} else if try == 5 {
-			l.t.Fatal("no verification passes")
+			l.t.Fatal("no verification has passed")
 		}
 	}
 	l.step("cutover", "")
-	l.audited("at work, after the cutover to " + string(to))
+	l.audited("under load, after the cutover to " + string(to))
 	l.wants(to, "after the cutover to "+string(to))
 	if state := l.step("drop", fmt.Sprintf(`{"schema":%q}`, from)); state != "done" {
 		l.t.Fatalf("the drop is %s", state)
 	}
-	l.wants(to, "after the move to "+string(to))
+	l.wants(to, "after the migration to "+string(to))
 	if n := rows(l.t, l.stacks[0], from); n > 0 {
-		l.t.Errorf("%d rows are left in the schema that was dropped", n)
+		l.t.Errorf("%d rows are left in the dropped schema", n)
 	}
 }
 
-// step takes a step and returns the state of its job once it has ended and what has
-// changed is in force everywhere.
+// step requests a step and returns the state of its job once the job has ended and
+// the change has propagated.
 func (l *load) step(name, body string) string {
 	l.t.Helper()
 	began := time.Now()
@@ -289,7 +289,7 @@ func (l *load) step(name, body string) string {
 		if code == http.StatusOK {
 			break
 		}
-		// Every strategy that is set has the configuration come into force anew.
+		// Each new strategy must propagate first.
 		if code != http.StatusConflict || !strings.Contains(answer, "has not propagated") || time.Since(began) > time.Minute {
 			l.t.Fatalf("%s: %d %s", name, code, answer)
 		}
@@ -315,7 +315,7 @@ func (l *load) step(name, body string) string {
 	return got.Migration.Job.State
 }
 
-// audited has no user's profile differ from the log, wherever it is read.
+// audited checks that no profile differs from the log, in any process.
 func (l *load) audited(when string) {
 	l.t.Helper()
 	for _, s := range l.stacks {
@@ -331,8 +331,8 @@ func (l *load) audited(when string) {
 	}
 }
 
-// wants holds all that there is at rest against what was sent: the log, in the schema
-// that is read, and the profiles that every process answers with.
+// wants compares the log, in the schema that is read, and the profiles of every
+// process with the events that were sent. It pauses the load.
 func (l *load) wants(lies schema.Name, when string) {
 	l.t.Helper()
 	l.pause.Lock()

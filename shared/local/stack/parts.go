@@ -20,8 +20,8 @@ import (
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
-// Backends are what all functions of the stack work with. The methods give each
-// function its part.
+// Backends are the backends of all functions of the stack. Its methods return those
+// of one function.
 type Backends struct {
 	backend.Base
 	jobs.Jobs
@@ -49,42 +49,42 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 	return b, err
 }
 
-// ForIngest is what ingest works with.
+// ForIngest returns the backends of ingest.
 func (b *Backends) ForIngest() ingest.Backends {
 	return ingest.Backends{Base: b.Base, Auth: b.Auth, Bus: b.Bus, Enricher: b.Enricher}
 }
 
-// ForImports is what imports works with.
+// ForImports returns the backends of imports.
 func (b *Backends) ForImports() imports.Backends {
 	return imports.Backends{Base: b.Base, Auth: b.Auth, Enricher: b.Enricher, Profiles: b.Profiles}
 }
 
-// ForCatalog is what catalog works with.
+// ForCatalog returns the backends of catalog.
 func (b *Backends) ForCatalog() catalog.Backends {
 	return catalog.Backends{Base: b.Base, Auth: b.Auth}
 }
 
-// ForProfiles is what profiles works with.
+// ForProfiles returns the backends of profiles.
 func (b *Backends) ForProfiles() profiles.Backends {
 	return profiles.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Profiles: b.Profiles}
 }
 
-// ForStrategies is what strategies works with.
+// ForStrategies returns the backends of strategies.
 func (b *Backends) ForStrategies() strategies.Backends {
 	return strategies.Backends{Base: b.Base, Auth: b.Auth, Profiles: b.Profiles, Recompute: b.Recompute}
 }
 
-// ForRecomputes is what recomputes works with.
+// ForRecomputes returns the backends of recomputes.
 func (b *Backends) ForRecomputes() recomputes.Backends {
 	return recomputes.Backends{Base: b.Base, Jobs: b.Jobs, Auth: b.Auth, Profiles: b.Profiles}
 }
 
-// ForProcess is what process works with.
+// ForProcess returns the backends of process.
 func (b *Backends) ForProcess() process.Backends {
 	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles}
 }
 
-// ForWorker is what worker works with.
+// ForWorker returns the backends of worker.
 func (b *Backends) ForWorker() worker.Backends {
 	return worker.Backends{Base: b.Base, Jobs: b.Jobs, Queue: b.Queue, Profiles: b.Profiles}
 }

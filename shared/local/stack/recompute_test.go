@@ -27,11 +27,11 @@ import (
 )
 
 // TestRecomputeScenarios runs dialogues like those of TestScenarios with an engine
-// whose recomputes begin at once, but for the file waiting, where they never do.
-// Shards are of two users. Commands besides:
+// whose recomputes begin at once. In the file waiting they never begin. A shard has
+// two users. More commands:
 //
 //	recompute          waits until the newest job has ended and prints it
-//	worker PATH        a request to the worker, as a task or the scheduler makes it
+//	worker PATH        a request to the worker, as a task or the scheduler sends it
 //
 // In bodies and paths <newest> stands for the id of the newest job.
 func TestRecomputeScenarios(t *testing.T) {
@@ -69,7 +69,7 @@ func TestRecomputeScenarios(t *testing.T) {
 	})
 }
 
-// newest is the job that was started last; empty if there is none.
+// newest is the id of the job that was started last, or empty.
 func newest(t *testing.T, s *stack.Stack) job.Job {
 	t.Helper()
 	jobs, err := s.Backends.JobStore(recompute.Collection).List(t.Context(), "demo", 1)
@@ -101,7 +101,7 @@ func waitForJob(t *testing.T, s *stack.Stack) string {
 		select {
 		case <-poll.C:
 		case <-deadline:
-			t.Fatalf("the recompute does not end: %s", answer)
+			t.Fatalf("the recompute has not ended: %s", answer)
 		}
 	}
 }
@@ -112,9 +112,9 @@ func stableJob(answer string) string {
 	return manualMark.ReplaceAllString(stable(answer), "<manual>")
 }
 
-// TestRecomputeOutlivesItsProcess ends an engine on the official emulators, with
-// its queue, as a recompute begins: the next one finishes it.
-func TestRecomputeOutlivesItsProcess(t *testing.T) {
+// An engine on the official emulators stops, with its queue, while a recompute
+// begins. The next engine finishes the recompute.
+func TestRecomputeContinuesAfterRestart(t *testing.T) {
 	t.Setenv("BIGTABLE_EMULATOR_HOST", gcloudtest.Bigtable(t))
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	o := stack.Options{ConfigTTL: time.Millisecond, Recompute: job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 8}}
@@ -152,7 +152,7 @@ func TestRecomputeOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// brokenEngine computes nothing.
+// brokenEngine fails to compute any profile.
 type brokenEngine struct{ recompute.Engine }
 
 var errBroken = errors.New("the engine is broken")
@@ -162,8 +162,8 @@ func (brokenEngine) Recompute(context.Context, config.App, store.Range, profile.
 	return profile.Progress{}, errBroken
 }
 
-// A shard that fails as often as it may fails its job, which tells why.
-func TestShardThatFailsThroughTheQueue(t *testing.T) {
+// A job fails when a shard has used up its attempts. The job names the reason.
+func TestFailingShardFailsItsJob(t *testing.T) {
 	s := start(t, stack.Options{ConfigTTL: time.Millisecond, Recompute: job.Settings{ShardUsers: 10, Budget: time.Minute, Attempts: 2}})
 	s.Backends.Recompute.Work = recompute.Work{Engine: brokenEngine{}}
 	call(t, s, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}]}`)
@@ -181,9 +181,9 @@ var errFull = errors.New("the queue takes nothing")
 
 func (fullQueue) Create(context.Context, queue.Task) error { return errFull }
 
-// A strategy whose recompute could not be ordered is set, but not answered as if
-// all was well; setting it again orders the recompute.
-func TestStrategyWhoseRecomputeIsNotOrdered(t *testing.T) {
+// If the recompute cannot be enqueued, the strategy is set and the answer is an
+// error. Setting it again enqueues the recompute.
+func TestStrategyWithoutItsRecompute(t *testing.T) {
 	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
 	works := s.Backends.Recompute.Queue
 	s.Backends.Recompute.Queue = fullQueue{}

@@ -23,13 +23,13 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// late is an engine whose re-enrichments publish to nowhere, and which has seen
-// one event of two objects of which the catalog knows none.
+// late is an engine with one event of two objects that the catalog does not hold. A
+// recorder keeps what its re-enrichments publish.
 type late struct {
 	t    *testing.T
 	s    *stack.Stack
 	sent *recorder
-	// first is the message that the event came in.
+	// first is the message that held the event.
 	first bus.Message
 }
 
@@ -44,7 +44,7 @@ func newLate(t *testing.T) *late {
 	return l
 }
 
-// reenriched is what a re-enrichment publishes now.
+// reenriched runs a re-enrichment and returns the message that it publishes.
 func (l *late) reenriched() bus.Message {
 	l.t.Helper()
 	r := reenrichAll(l.t, l.s, "")
@@ -110,7 +110,7 @@ func (l *late) wants(colors string) {
 	}
 	slices.Sort(got)
 	if strings.Join(got, " ") != colors {
-		l.t.Errorf("in the log are %v, want %q", got, colors)
+		l.t.Errorf("the log holds %v, want %q", got, colors)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestReenrichedMessagesInAnyOrder(t *testing.T) {
 		l.wants("ci1 ci2")
 	}
 	if n := len(l.log()); n != 1 {
-		t.Errorf("the log has %d rows, want the one there was", n)
+		t.Errorf("the log has %d rows, want 1", n)
 	}
 	for _, line := range []string{`affinity_events_total{outcome="superseded"} 3`, `affinity_events_total{outcome="reenriched"} 5`, `affinity_events_total{outcome="applied"} 1`} {
 		if text := metrics(t, l.s); !strings.Contains(text, line) {
@@ -159,8 +159,8 @@ func TestReenrichedMessagesInAnyOrder(t *testing.T) {
 	}
 }
 
-// The filters of a message are those that it carries, whatever becomes of the
-// catalog until it is applied.
+// A message is applied with the filters that it carries, even if the catalog changes
+// before.
 func TestReenrichedMessagesCarryTheirFilters(t *testing.T) {
 	l := newLate(t)
 	save(t, l.s, "i", object("i", "1"))
@@ -177,8 +177,8 @@ func TestReenrichedMessagesCarryTheirFilters(t *testing.T) {
 	l.wants("ci1")
 }
 
-// An event that was deleted between publish and apply stays deleted, whether its
-// row has been purged by then or not.
+// An event that is deleted between publish and apply stays deleted, whether or not
+// its row has been purged.
 func TestReenrichedEventsStayDeleted(t *testing.T) {
 	for name, purged := range map[string]bool{"before the purge": false, "after the purge": true} {
 		t.Run(name, func(t *testing.T) {
@@ -204,8 +204,8 @@ func TestReenrichedEventsStayDeleted(t *testing.T) {
 	}
 }
 
-// A row that is gone without its user being deleted, as by age, is not written anew.
-func TestReenrichedEventsThatAreGone(t *testing.T) {
+// An event whose row is gone, for example by age, is not written again.
+func TestReenrichedEventsWithoutRows(t *testing.T) {
 	l := newLate(t)
 	save(t, l.s, "i", object("i", "1"))
 	m := l.reenriched()
@@ -223,8 +223,8 @@ func TestReenrichedEventsThatAreGone(t *testing.T) {
 	}
 }
 
-// An event that has left the window counts no more, and does no harm.
-func TestReenrichedEventsThatHaveLeftTheWindow(t *testing.T) {
+// An event that has left the window does not count.
+func TestReenrichedEventsOutsideTheWindow(t *testing.T) {
 	l := newLate(t)
 	old := fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["2"],"timestamp":%d}`,
 		l.s.Backends.Now().Add(-60*day).UnixMilli())
@@ -236,7 +236,7 @@ func TestReenrichedEventsThatHaveLeftTheWindow(t *testing.T) {
 	}
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
-	for { // until the cache of a millisecond has let go
+	for { // until the cache has expired
 		app, err := l.s.Backends.CachedConfig.App(t.Context(), "demo")
 		if err != nil {
 			t.Fatal(err)
@@ -251,13 +251,13 @@ func TestReenrichedEventsThatHaveLeftTheWindow(t *testing.T) {
 		!strings.Contains(answer, `"value":"ci2","score":30}`) {
 		t.Errorf("%d %s, want the recent event alone", code, answer)
 	}
-	// A re-enrichment does not look at it any more.
+	// A re-enrichment no longer reads it.
 	if r := reenrichAll(t, l.s, ""); r.Events != 1 {
 		t.Errorf("%+v, want one event in the window", r)
 	}
 }
 
-// failingRefresh is a configuration that is away when the log has been written.
+// failingRefresh is a configuration that fails after the log has been written.
 type failingRefresh struct{ config.Store }
 
 var errRefresh = errors.New("no refresh today")
@@ -266,19 +266,19 @@ func (failingRefresh) App(context.Context, string) (config.App, error) {
 	return config.App{}, errRefresh
 }
 
-// A message that fails after the log was written comes again, is buried in the
-// end with its user's profile marked, and counts when it is replayed as it was.
-func TestReenrichedMessagesThatFail(t *testing.T) {
+// A message that fails after the log was written is retried and then buried, and its
+// user's profile is marked. When the message is replayed, it counts.
+func TestFailingReenrichedMessages(t *testing.T) {
 	l := newLate(t)
 	save(t, l.s, "i", object("i", "1"))
 	m := l.reenriched()
 	broken := *l.s.Backends
 	broken.Profiles = profile.New(broken.Store, broken.Config, config.NewCached(failingRefresh{broken.Config}, 0), broken.Now, broken.Log)
 	if code := l.pushTo(&broken, m, 19); code < 500 {
-		t.Errorf("attempt 19 is answered with %d: it must come again", code)
+		t.Errorf("attempt 19 is answered with %d, want a status that Pub/Sub retries", code)
 	}
 	if code := l.pushTo(&broken, m, 20); code != http.StatusNoContent {
-		t.Errorf("attempt 20 is answered with %d: it must end", code)
+		t.Errorf("attempt 20 is answered with %d, want success", code)
 	}
 	l.wants("ci1") // what is in the log counts, whatever became of the message
 	buried := deadLetters(t, messaging(t, l.s), 1)
@@ -291,11 +291,11 @@ func TestReenrichedMessagesThatFail(t *testing.T) {
 	}
 	l.wants("ci1")
 	if n := len(l.log()); n != 1 {
-		t.Errorf("the log has %d rows, want the one there was", n)
+		t.Errorf("the log has %d rows, want 1", n)
 	}
 }
 
-// The event's row in a block: applying the message uncovers it.
+// If a block covers the event, applying the message uncovers its range.
 func TestReenrichedEventsUncoverTheirBlocks(t *testing.T) {
 	l := newLate(t)
 	var old []string
@@ -314,16 +314,16 @@ func TestReenrichedEventsUncoverTheirBlocks(t *testing.T) {
 	}
 	at := history.Pos{Time: places[0].Time, ID: places[0].ID}
 	if !l.covered(at) {
-		t.Fatalf("the event at %+v is not in a block: the test does not hold", at)
+		t.Fatalf("the event at %+v is not in a block, so the test shows nothing", at)
 	}
 	l.push(m)
 	if l.covered(at) {
-		t.Error("the event is in a block still, without its filters")
+		t.Error("a block without the filters still covers the event")
 	}
 	l.wants("ci1")
 	sh.fold()
 	if !l.covered(at) {
-		t.Error("the event is not packed again")
+		t.Error("the event is not folded again")
 	}
 	l.wants("ci1")
 	var p affinity.Profile
@@ -336,7 +336,7 @@ func TestReenrichedEventsUncoverTheirBlocks(t *testing.T) {
 	}
 }
 
-// covered tells whether a block holds the event at a place.
+// covered reports whether a block holds the event at a position.
 func (l *late) covered(at history.Pos) bool {
 	l.t.Helper()
 	row, err := l.s.Backends.Store.ReadUser(l.t.Context(), "demo", "u")

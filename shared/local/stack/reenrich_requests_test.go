@@ -12,7 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// metrics says what an engine has counted.
+// metrics returns the metrics of an engine.
 func metrics(t *testing.T, s *stack.Stack) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -34,7 +34,7 @@ func TestEventsWithUnknownObjectsAreCounted(t *testing.T) {
 	}
 }
 
-func TestRequestsForReenrichments(t *testing.T) {
+func TestReenrichRequests(t *testing.T) {
 	s := start(t, stack.Options{ConfigTTL: time.Hour}) // no job begins before the test is over
 	for body, want := range map[string]int{`{"dryRun":1}`: 422, `{"dry":true}`: 422, `[]`: 422, `null`: 422, `{`: 400} {
 		if code, answer := call(t, s, "POST", "/1/reenrich", body); code != want {
@@ -74,8 +74,8 @@ func TestRequestsForReenrichments(t *testing.T) {
 	}
 }
 
-// A row that cannot be read is left out, and told; the others are resolved.
-func TestRowsThatCannotBeReenriched(t *testing.T) {
+// A damaged row is skipped and reported. The others are resolved.
+func TestDamagedRowsAreReported(t *testing.T) {
 	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
 	ok(t, s, "/1/strategies/personalization", lateStrategy)
 	ok(t, s, "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"]}]}`)

@@ -28,7 +28,7 @@ import (
 const lateStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3},{"eventName":"Opened","eventType":"click","score":7}],
 	"facetsScoring":[{"facetName":"color","score":10},{"facetName":"brand","score":4}],"personalizationImpact":50}`
 
-// reenriched is a re-enrichment as it is answered.
+// reenriched is the answer that describes a re-enrichment.
 type reenriched struct {
 	ID, State                                                         string
 	DryRun                                                            bool
@@ -47,8 +47,8 @@ func decodeReenriched(t *testing.T, code int, answer string) reenriched {
 	return r
 }
 
-// reenrichAll runs a re-enrichment to its end, and waits until what it published
-// is applied.
+// reenrichAll runs a re-enrichment to its end, and waits until its messages are
+// applied.
 func reenrichAll(t *testing.T, s *stack.Stack, body string) reenriched {
 	t.Helper()
 	code, answer := call(t, s, "POST", "/1/reenrich", body)
@@ -66,7 +66,7 @@ func reenrichAll(t *testing.T, s *stack.Stack, body string) reenriched {
 		select {
 		case <-poll.C:
 		case <-deadline:
-			t.Fatalf("the re-enrichment does not end: %s", answer)
+			t.Fatalf("the re-enrichment has not ended: %s", answer)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func wantReenriched(t *testing.T, r reenriched, events, resolved, still int) {
 	}
 }
 
-// recorder keeps what a re-enrichment publishes. Without a bus it goes nowhere.
+// recorder keeps the messages of re-enrichments, and publishes them if it has a bus.
 type recorder struct {
 	bus  *pubsub.Bus
 	mu   sync.Mutex
@@ -96,7 +96,7 @@ func (r *recorder) Publish(ctx context.Context, m bus.Message) error {
 	return r.bus.Publish(ctx, m)
 }
 
-// take returns what was published since it was asked last.
+// take returns the messages since the last call.
 func (r *recorder) take() []bus.Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *recorder) take() []bus.Message {
 	return sent
 }
 
-// record has an engine's re-enrichments publish through a recorder.
+// record makes an engine's re-enrichments publish through a recorder.
 func record(s *stack.Stack, through *pubsub.Bus) *recorder {
 	r := &recorder{bus: through}
 	w := s.Backends.Reenrich.Work.(reenrich.Work)
@@ -114,7 +114,7 @@ func record(s *stack.Stack, through *pubsub.Bus) *recorder {
 	return r
 }
 
-// save stores objects of an index, ids with their attributes.
+// save stores objects of an index: attributes by id.
 func save(t *testing.T, s *stack.Stack, index string, objects ...string) {
 	t.Helper()
 	var requests []string
@@ -161,8 +161,7 @@ func (e lateEvent) json(user string) string {
 	return string(b)
 }
 
-// colors and brands of an object, from its name: those of one id differ between
-// indexes.
+// The colors and brands of an object come from its index and its id.
 func filtersOf(index, id string) [2]string {
 	return [2]string{"c" + index + id[len(id)-1:], "b" + id[len(id)-1:]}
 }
@@ -172,7 +171,7 @@ func object(index, id string) string {
 	return fmt.Sprintf(`{"objectID":%q,"color":%q,"brand":%q}`, id, f[0], f[1])
 }
 
-// reference is a user's profile by the formula, where some objects are known.
+// reference is a user's profile by the formula when only some objects are known.
 func (sh *shopper) reference(user string, known func(id string) bool) map[string]float64 {
 	app, err := sh.s.Backends.Config.App(sh.t.Context(), "demo")
 	if err != nil {
@@ -199,8 +198,7 @@ func (sh *shopper) reference(user string, known func(id string) bool) map[string
 	return want
 }
 
-// wantProfiles compares every profile with its reference, exactly, and has them
-// audited.
+// wantProfiles compares every profile exactly with its reference, and runs an audit.
 func (sh *shopper) wantProfiles(when string, known func(id string) bool) {
 	sh.t.Helper()
 	for user := range sh.events {
@@ -222,11 +220,11 @@ func (sh *shopper) wantProfiles(when string, known func(id string) bool) {
 	code, answer := call(sh.t, sh.s, "POST", "/1/audits", `{"sample":100}`)
 	var report struct{ Compared, Stored, Differing int }
 	if err := json.Unmarshal([]byte(answer), &report); err != nil || code != http.StatusOK || report.Compared != len(sh.events) || report.Differing != 0 {
-		sh.t.Errorf("%s, the audit says %d %s", when, code, answer)
+		sh.t.Errorf("%s, the audit answers %d %s", when, code, answer)
 	}
 }
 
-// fold packs every user's log, and says whether each has blocks then.
+// fold folds every user's log, and checks that each user has blocks.
 func (sh *shopper) fold() {
 	sh.t.Helper()
 	b := sh.s.Backends
@@ -248,10 +246,10 @@ func (sh *shopper) fold() {
 	}
 }
 
-// Objects that come in three waves, the third never, while events of them are
-// sent, imported and folded between the first two: after each re-enrichment every
-// profile is what it would be had the objects been there.
-func TestACatalogThatComesLate(t *testing.T) {
+// Objects arrive in two waves, and a third never does. Between the waves events are
+// sent, imported and folded. After each re-enrichment every profile is as if the
+// objects had been known all along.
+func TestLateCatalog(t *testing.T) {
 	for _, layout := range []schema.Name{schema.Wide, schema.Narrow} {
 		t.Run(string(layout), func(t *testing.T) { catalogThatComesLate(t, layout) })
 	}
@@ -277,7 +275,7 @@ func catalogThatComesLate(t *testing.T, layout schema.Name) {
 	sh.wantProfiles("before any re-enrichment", until(0))
 
 	if r := reenrichAll(t, s, ""); len(sent.take()) != 0 {
-		t.Errorf("published where nothing was resolved: %+v", r)
+		t.Errorf("published although no event was resolved: %+v", r)
 	} else {
 		wantReenriched(t, r, all, 0, unknown[0])
 	}
@@ -296,7 +294,7 @@ func catalogThatComesLate(t *testing.T, layout schema.Name) {
 	sh.wantProfiles("after the second wave", until(1))
 
 	sh.fold()
-	// Those of only the second wave's objects are resolved, others still wait.
+	// Events of the second wave's objects alone are resolved. Others still wait.
 	wantReenriched(t, reenrichAll(t, s, "{}"), all, 0, unknown[2])
 	if again := sent.take(); len(again) != 0 {
 		t.Errorf("published again: %+v", again)
@@ -312,9 +310,9 @@ func catalogThatComesLate(t *testing.T, layout schema.Name) {
 	}
 }
 
-// shop sends events of every kind. It returns how many there are, and of how many
-// none of the unknown objects comes with the first wave, or the second, and how
-// many have objects of the third.
+// shop sends events of every kind. It returns their number, the numbers of those
+// that the first and the second wave leave without a newly known object, and the
+// number of those with objects of the third wave.
 func (sh *shopper) shop(rnd *rand.Rand) (all int, unknown [3]int) {
 	sh.t.Helper()
 	now := sh.s.Backends.Now().UnixMilli()
@@ -345,7 +343,7 @@ func (sh *shopper) shop(rnd *rand.Rand) (all int, unknown [3]int) {
 				unknown[1]++
 			}
 		}
-		// Days ago, each a millisecond apart, so that no two are one event.
+		// Days ago and a millisecond apart, so that no two events are equal.
 		e.time = now - int64(1+rnd.IntN(20))*day.Milliseconds() - int64(n)
 		switch rnd.IntN(3) {
 		case 0:

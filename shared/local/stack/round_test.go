@@ -10,13 +10,13 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-// The round of the night is for every app, for one, or for all but some, which have
-// a schedule of their own.
-func TestWhomTheRoundIsFor(t *testing.T) {
+// The nightly round is for every app, for one app, or for all but those with their
+// own schedule.
+func TestAppsOfTheNightlyRound(t *testing.T) {
 	for _, test := range []struct {
 		body  string
 		code  int
-		apps  string // that have a job afterwards
+		apps  string // apps with a job afterwards
 		words string
 	}{
 		{``, 200, "a b c", `{"leftOut":0,"started":3}`},

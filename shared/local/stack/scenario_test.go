@@ -16,12 +16,12 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-// TestScenarios runs dialogues with a whole engine. A file is one engine, whose
-// clock starts at noon of 20 November 2026. Commands:
+// TestScenarios runs dialogues with a whole engine. Each file has its own engine,
+// whose clock starts at noon of 20 November 2026. Commands:
 //
-//	http METHOD PATH [app=A] [key=K]   a request with the body that follows; prints status and answer
+//	http METHOD PATH [app=A] [key=K]   a request with the body that follows; prints the status and the answer
 //	idle                               waits until every event is in its profile
-//	profile USER [path suffix]         prints a profile, an affinity a line
+//	profile USER [path suffix]         prints a profile, one affinity a line
 //
 // In bodies and paths <now>, <now-2h> and <now+10d> stand for milliseconds, and
 // <a*500> for 500 times the letter a; in answers, times are <time>, the
@@ -29,7 +29,7 @@ import (
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-		// Recomputes, which wait twice that long, would change where answers come from.
+		// A recompute waits twice as long. It would change the source of an answer.
 		s := start(t, stack.Options{Now: noon, RetentionDays: 90, ConfigTTL: time.Hour})
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {

@@ -13,12 +13,12 @@ import (
 const (
 	// nightHour is when the nightly round begins, UTC.
 	nightHour = 3
-	// A call that fails is made again some times.
+	// A call that fails is retried a few times.
 	schedulerTries = 5
 	schedulerPause = time.Minute
 )
 
-// scheduler calls once a day, at nightHour by its clock.
+// scheduler calls a function once a day, at nightHour of its clock.
 type scheduler struct {
 	now  func() time.Time
 	call func(context.Context) error
@@ -41,7 +41,7 @@ func (s scheduler) run(ctx context.Context) {
 	}
 }
 
-// nextNight is the beginning of the next nightly round.
+// nextNight is when the next nightly round begins.
 func nextNight(now time.Time) time.Time {
 	year, month, day := now.UTC().Date()
 	night := time.Date(year, month, day, nightHour, 0, 0, 0, time.UTC)
@@ -51,7 +51,7 @@ func nextNight(now time.Time) time.Time {
 	return night
 }
 
-// startScheduler has the worker's nightly round called every night.
+// startScheduler calls the worker's nightly round every night.
 func (s *Stack) startScheduler(url string, header http.Header) {
 	ctx, stop := context.WithCancel(context.Background())
 	nights := scheduler{now: s.Backends.Now, log: s.Backends.Log, call: func(ctx context.Context) error { return post(ctx, url, header) }}

@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The engine's clock is another than the machine's, and both go by themselves in
-// these tests.
+// The engine's clock is not the machine's. In these tests both run by themselves.
 func nights(t *testing.T, offset time.Duration, days int, fails func(call int) bool) []time.Time {
 	var calls []time.Time
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +47,7 @@ func TestSchedulerCallsEveryNight(t *testing.T) {
 	}
 }
 
-func TestSchedulerTriesAgain(t *testing.T) {
+func TestSchedulerRetries(t *testing.T) {
 	first := time.Date(2000, 1, 1, 3, 0, 0, 0, time.UTC)
 	got := nights(t, 0, 1, func(call int) bool { return call < 3 })
 	want := []time.Time{first, first.Add(time.Minute), first.Add(2 * time.Minute)}

@@ -22,15 +22,15 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // TestSchemaScenarios runs dialogues like those of TestScenarios with an engine
-// whose apps begin narrow, and whose configuration is in force at once, but for
-// the file waiting, where it never is. Shards are of two users. Commands besides:
+// whose apps begin narrow, and whose configuration propagates at once. In the file
+// waiting it never propagates. A shard has two users. More commands:
 //
 //	step NAME        a request to /1/schema/NAME with the body that follows; if it is
-//	                 taken, waits until the job has ended and the log lies everywhere
-//	                 as it should, and prints what GET /1/schema says then
+//	                 accepted, waits until the job has ended and the layout has
+//	                 propagated, and prints the answer of GET /1/schema
 //	rows             how many rows the app has in each schema
-//	damage SCHEMA    puts a row of no event there
-//	mend SCHEMA      removes that row
+//	damage SCHEMA    writes a row that is not an event
+//	repair SCHEMA    removes that row
 //
 // In answers, ids of moves and jobs are <move> and so on, and profiles do not say
 // where they come from: a recompute may have been there first.
@@ -62,7 +62,7 @@ func TestSchemaScenarios(t *testing.T) {
 				return fmt.Sprintf("%d %s\n", code, stableMove(answer))
 			case "rows":
 				return fmt.Sprintf("narrow %d, wide %d\n", rows(t, s, schema.Narrow), rows(t, s, schema.Wide))
-			case "damage", "mend":
+			case "damage", "repair":
 				damage(t, s, schema.Name(d.CmdArgs[0].Key), d.Cmd == "damage")
 				return ""
 			}
@@ -72,7 +72,8 @@ func TestSchemaScenarios(t *testing.T) {
 	})
 }
 
-// settledSchema is what GET /1/schema says once the log is at rest.
+// settledSchema is the answer of GET /1/schema once the layout has propagated and no
+// job runs.
 func settledSchema(t *testing.T, s *stack.Stack) string {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -93,7 +94,7 @@ func settledSchema(t *testing.T, s *stack.Stack) string {
 		select {
 		case <-poll.C:
 		case <-deadline:
-			t.Fatalf("the log does not come to rest: %s", answer)
+			t.Fatalf("the migration has not settled: %s", answer)
 		}
 	}
 }
@@ -112,8 +113,8 @@ func rows(t *testing.T, s *stack.Stack, n schema.Name) int {
 	return count
 }
 
-// damage puts a row into one schema that is no event in either, since all it has
-// is an original that is cut short; or it removes that row.
+// damage writes a row whose only cell is a truncated original into one schema, or
+// removes that row.
 func damage(t *testing.T, s *stack.Stack, n schema.Name, put bool) {
 	t.Helper()
 	log := s.Backends.Store.Log("demo", schema.Of(n))
@@ -137,9 +138,9 @@ func stableMove(answer string) string {
 	return settleMark.ReplaceAllString(stable(moveMark.ReplaceAllString(answer, "<$1>")), `"settlesInMs":<n>`)
 }
 
-// Of steps that are taken at once one is taken, and whoever took it in vain is
-// told so or gets the same answer.
-func TestSchemaStepsAtOnce(t *testing.T) {
+// Of concurrent requests for a step one takes effect. The others get 409 or the same
+// answer.
+func TestConcurrentSchemaSteps(t *testing.T) {
 	s := start(t, stack.Options{Layout: schema.Of(schema.Narrow), ConfigTTL: time.Hour})
 	for _, step := range []struct{ name, body string }{{"start", `{"to":"wide"}`}, {"backfill", ""}, {"rollback", ""}} {
 		const clients = 8
@@ -158,7 +159,7 @@ func TestSchemaStepsAtOnce(t *testing.T) {
 			}
 		}
 		if taken == 0 {
-			t.Errorf("%s: nobody's was taken: %v", step.name, codes)
+			t.Errorf("%s: no request was accepted: %v", step.name, codes)
 		}
 	}
 	jobs, err := s.Backends.JobStore(migration.Collection).List(t.Context(), "demo", 10)

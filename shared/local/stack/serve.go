@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// serve serves a listener until the stack closes. Requests under way then have
+// serve serves a listener until the stack closes. Requests in progress then have
 // ten seconds to end.
 func (s *Stack) serve(l net.Listener, h http.Handler) {
 	unused := unusedConns{conns: map[net.Conn]bool{}}

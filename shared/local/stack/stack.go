@@ -1,12 +1,12 @@
 // Package stack runs the whole engine in one process: every function as it is
-// deployed, over in-process stand-ins for Bigtable, Pub/Sub, Cloud Tasks and
-// Firestore, or over the official emulators where their environment variables
-// are set. It plays Cloud Scheduler too. Development, demonstrations and
+// deployed, over in-process emulators of Bigtable, Pub/Sub, Cloud Tasks and
+// Firestore, or over the official emulators if their environment variables are
+// set. It also takes the part of Cloud Scheduler. Development, demonstrations and
 // end-to-end tests use it.
 //
 // Public functions listen on one address. Private functions listen on another,
-// on loopback, behind a random token that only the stand-ins know. With the
-// stand-ins everything lives in memory and ends with the process.
+// on loopback, behind a random token that only the emulators know. In-process
+// emulators keep everything in memory until the process ends.
 package stack
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Names of what the local stack makes, in the emulators too.
+// Names of the resources that the local stack creates.
 const (
 	Project            = "affinity-local"
 	Instance           = "local"
@@ -57,21 +57,21 @@ type Options struct {
 	Now time.Time
 	// RetentionDays of the apps, 0 for no limit.
 	RetentionDays int
-	// Layout is how the log of an app that is made here lies. Zero: schema.Default().
-	// One that an emulator holds already keeps its own.
+	// Layout is the layout of the log of an app that is created. Zero:
+	// schema.Default(). An app that exists in an emulator keeps its own.
 	Layout schema.Layout
-	// AppProfile and ServingAppProfile are as store.Config has them; Bigtable makes
-	// the in-process stand-in tell of its requests.
+	// AppProfile and ServingAppProfile are as store.Config has them; Bigtable
+	// are server options of the in-process emulator.
 	AppProfile, ServingAppProfile string
 	Bigtable                      []grpc.ServerOption
-	// Hosts are customers' hosts, each with the one app that it serves.
+	// Hosts are customers' hosts, each with the app that it serves.
 	Hosts auth.Hosts
-	// ConfigTTL is how long functions go without asking for the configuration
-	// again; twice that long a recompute waits before it begins. Zero: config.TTL.
+	// ConfigTTL is how long functions cache the configuration. A recompute waits
+	// twice as long before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
-	// Recompute says how work over all users is cut up. Zero: as the environment does.
+	// Recompute are the settings of jobs. Zero: those of the environment.
 	Recompute job.Settings
-	// Log takes what functions log. Nil: nothing is logged.
+	// Log is the logger of the functions. Nil: nothing is logged.
 	Log *slog.Logger
 }
 
@@ -79,13 +79,13 @@ type Options struct {
 type Stack struct {
 	// URL is the base of the public functions.
 	URL string
-	// Backends are what the functions work on, for tests.
+	// Backends are the backends of the functions, for tests.
 	Backends *Backends
 
 	pubsub  *emulator.PubSub // nil where an official emulator runs
 	bridge  *emulator.Bridge
 	tasks   *emulator.Tasks
-	closers []func() error // in the order of making; closed in reverse
+	closers []func() error // in the order of creation; closed in reverse
 }
 
 // Start starts an engine. It is ready when Start returns.
@@ -110,7 +110,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return err
 	}
 	token := rand.Text()
-	// Bound first, so that what calls the private functions knows where they are.
+	// Listen first, so that the emulators know the address of the private functions.
 	private, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for private functions: %w", err)
@@ -128,7 +128,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return err
 	}
 	if emulated("FIRESTORE_EMULATOR_HOST") {
-		// Jobs of an earlier process are there still, but not their tasks.
+		// The jobs of an earlier process still exist, but not their tasks.
 		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Migrations.Resume(ctx)); err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// open makes what the functions work on.
+// open opens the backends of the functions.
 func (s *Stack) open(ctx context.Context, o Options, workerURL string, header http.Header) (messaging, error) {
 	opened, err := s.openBigtable(ctx, o)
 	if err != nil {
@@ -169,8 +169,8 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 }
 
 // Idle waits until every accepted event is in its user's profile and every task
-// that is due is done. On the official Pub/Sub emulator, which cannot be asked,
-// it knows only of the events that have come out of it.
+// that is due is done. The official Pub/Sub emulator does not report its
+// backlog, so only the events that it has delivered are known.
 func (s *Stack) Idle(ctx context.Context) error {
 	messages := s.bridge.Idle
 	if s.pubsub != nil {
@@ -185,7 +185,7 @@ func (s *Stack) Idle(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the engine: what was begun is finished first.
+// Close stops the engine after the requests and tasks in progress.
 func (s *Stack) Close() error {
 	var errs []error
 	for i := len(s.closers) - 1; i >= 0; i-- {
@@ -212,8 +212,8 @@ func clock(start time.Time) func() time.Time {
 	return func() time.Time { return start.Add(time.Since(began)) }
 }
 
-// createApps makes the apps and their keys. In an emulator that outlived the
-// process they are there already, and their log lies as it lies.
+// createApps creates the apps and their keys. An app that exists in an emulator
+// keeps its layout.
 func createApps(ctx context.Context, apps config.Store, o Options) error {
 	for _, a := range o.Apps {
 		err := apps.CreateApp(ctx, config.App{ID: a.ID, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
@@ -231,5 +231,5 @@ func createApps(ctx context.Context, apps config.Store, o Options) error {
 	return nil
 }
 
-// emulated tells whether an official emulator is named in the environment.
+// emulated reports whether the environment names an official emulator.
 func emulated(variable string) bool { return os.Getenv(variable) != "" }

@@ -16,8 +16,8 @@ import (
 
 const day = 24 * time.Hour
 
-// start starts an engine with the app demo, and one more. What a test sends to
-// its URL is checked against the description of the API.
+// start starts an engine with the app demo and another one. Requests to its URL are
+// checked against the description of the API.
 func start(tb testing.TB, o stack.Options) *stack.Stack {
 	tb.Helper()
 	if o.Apps == nil {

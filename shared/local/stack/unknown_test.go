@@ -8,8 +8,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// A recommendation key may ask for any token. No answer creates a row, which
-// every later recompute would go through.
+// A recommendation key may ask for any token. No answer creates a row,
+// because every later recompute would read it.
 func TestUnknownTokenLeavesNoRow(t *testing.T) {
 	s := start(t, stack.Options{})
 	if code, answer := call(t, s, "POST", "/1/strategies/personalization", seenStrategy); code != http.StatusOK {
