@@ -15,28 +15,29 @@ import (
 const (
 	// bulkUsers is the number of users in a group.
 	bulkUsers = 256
-	// streamShare: a group reads its histories as one stream if at least one in so
-	// many of its users is stale, else block by block.
+	// A group reads its histories as one stream if at least 1/streamShare of its users
+	// are stale, and otherwise block by block.
 	streamShare = 4
 )
 
 // RecomputeOptions say what a recompute does with each user.
 type RecomputeOptions struct {
-	// OnlyStale skips profiles that can be served as they are.
+	// OnlyStale skips users whose stored profiles are valid.
 	OnlyStale bool
-	// Maintain makes it the nightly run: it also folds and trims histories, and
-	// deletes blocks that no manifest names.
+	// Maintain adds the work of the nightly round: fold and trim histories, and delete
+	// orphan blocks.
 	Maintain bool
-	// Discard computes and stores nothing.
+	// Discard computes profiles and stores nothing.
 	Discard bool
-	// Until is the time after which no group is begun. Zero means no limit.
+	// Until is the time after which the recompute starts no group. Zero means no
+	// limit.
 	Until time.Time
 }
 
-// Progress is what a recompute has done of its range.
+// Progress counts the work of a recompute on its range.
 type Progress struct {
-	Next string // From of what is left
-	Done bool   // nothing is left
+	Next string // start of the remaining range
+	Done bool   // no user remains
 
 	Users   int64 // users seen
 	Known   int64 // users with an event in the window
@@ -63,7 +64,8 @@ type bulk struct {
 	orphans  *orphans
 }
 
-func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions, progress func(Progress) error) (Progress, error) {
+func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions,
+	progress func(Progress) error) (Progress, error) {
 	run := b.newRun(app, o)
 	ctx, stop := context.WithCancel(ctx)
 	defer run.running.Wait()
@@ -112,7 +114,7 @@ func (b *bulk) verify(ctx context.Context, app config.App, r store.Range) (int64
 	return stale, err
 }
 
-// bulkRun is one recompute: some groups of users at a time.
+// bulkRun is one recompute. It processes some groups of users at a time.
 type bulkRun struct {
 	*bulk
 	app      config.App
@@ -123,7 +125,7 @@ type bulkRun struct {
 	running  sync.WaitGroup
 }
 
-// scratch is memory that groups use one after the other.
+// scratch is memory that groups reuse.
 type scratch struct {
 	blocks *history.Reader
 	scorer *affinity.Scorer
@@ -131,7 +133,9 @@ type scratch struct {
 }
 
 func (b *bulk) newRun(app config.App, o RecomputeOptions) *bulkRun {
-	run := &bulkRun{bulk: b, app: app, options: o, compiled: affinity.Compile(app.Strategy), depth: 1 + runtime.GOMAXPROCS(0)}
+	run := &bulkRun{
+		bulk: b, app: app, options: o, compiled: affinity.Compile(app.Strategy), depth: 1 + runtime.GOMAXPROCS(0),
+	}
 	run.scratch.New = func() any {
 		return &scratch{blocks: history.NewReader(run.compiled), scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
 	}
@@ -141,8 +145,8 @@ func (b *bulk) newRun(app config.App, o RecomputeOptions) *bulkRun {
 // bulkUser is a user of a group.
 type bulkUser struct {
 	user
-	stale bool // the profile is to be computed
-	done  bool // the profile has been computed
+	stale bool // the run computes the profile
+	done  bool // the run has computed the profile
 
 	scorer   *affinity.Scorer
 	unfolded int // events outside the blocks
@@ -151,7 +155,7 @@ type bulkUser struct {
 	restart  bool
 }
 
-// expect records that a block is still to be read.
+// expect records that the group must read a block.
 func (u *bulkUser) expect(id history.BlockID) {
 	if u.missing == nil {
 		u.missing = map[history.BlockID]bool{}
@@ -176,13 +180,15 @@ type group struct {
 
 // next reads the rows of the next group.
 func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
-	gr := &group{byUser: make(map[string]*bulkUser, bulkUsers), last: true, first: r.From, end: r.To, done: make(chan struct{})}
+	gr := &group{
+		byUser: make(map[string]*bulkUser, bulkUsers), last: true, first: r.From, end: r.To, done: make(chan struct{}),
+	}
 	parts := store.UserState
 	if run.options.OnlyStale {
 		parts = store.UserSummary
 	}
 	now := run.now().UnixMilli()
-	err := run.store.ScanUsers(ctx, run.app.ID, r.From, r.To, bulkUsers+1, parts, func(token string, row store.User) error {
+	addUser := func(token string, row store.User) error {
 		if len(gr.users) == bulkUsers {
 			gr.next, gr.end, gr.last = token, token, false
 			return nil
@@ -204,13 +210,13 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 		gr.users = append(gr.users, u)
 		gr.byUser[token] = u
 		return nil
-	})
+	}
+	err := run.store.ScanUsers(ctx, run.app.ID, r.From, r.To, bulkUsers+1, parts, addUser)
 	gr.result.Users = int64(len(gr.users))
 	return gr, err
 }
 
-// stored reports whether a row's profile can be served as it is, and whether the
-// user is known.
+// stored reports whether a row's profile is valid, and whether its user is known.
 func (run *bulkRun) stored(row store.User, now int64) (known, ok bool) {
 	if len(row.Summary) == 0 {
 		return false, false
@@ -230,7 +236,7 @@ func (run *bulkRun) start(ctx context.Context, gr *group) {
 // histories.
 func (run *bulkRun) process(ctx context.Context, gr *group) error {
 	var listed map[string][]history.BlockID
-	if run.options.Maintain { // before any row is read that decides about them
+	if run.options.Maintain { // orphans.delete reads the rows after this list
 		var err error
 		if listed, err = run.listUnnamed(ctx, gr); err != nil {
 			return err
@@ -254,12 +260,11 @@ func (run *bulkRun) process(ctx context.Context, gr *group) error {
 	return run.orphans.delete(ctx, run.app.ID, listed)
 }
 
-// listUnnamed lists the blocks that the manifests of a group do not name. Most
-// users have none.
+// listUnnamed lists the blocks that the manifests of a group do not name.
 func (run *bulkRun) listUnnamed(ctx context.Context, gr *group) (map[string][]history.BlockID, error) {
 	listed := map[string][]history.BlockID{}
 	err := run.store.ScanBlockKeys(ctx, run.app.ID, gr.first, gr.end, func(name store.BlockName) error {
-		if u := gr.byUser[name.User]; u == nil || !names(u.manifest, name.ID) {
+		if u := gr.byUser[name.User]; u == nil || !manifestNames(u.manifest, name.ID) {
 			listed[name.User] = append(listed[name.User], name.ID)
 		}
 		return nil
@@ -268,7 +273,7 @@ func (run *bulkRun) listUnnamed(ctx context.Context, gr *group) (map[string][]hi
 }
 
 // profiles reads the unfolded events of a group, then its blocks, and writes the
-// profiles. The log comes first, so that a user is complete after their last
+// profiles. It reads the log first, so that a user is complete after their last
 // block.
 func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 	s := run.scratch.Get().(*scratch)

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// keepBytes bounds the log rows that a refresh of many users keeps for folds.
+	// keepBytes bounds the log rows that a refresh keeps for its folds.
 	keepBytes = 16 << 20
-	// maxRestarts bounds how often a computation starts again. Each restart needs a
-	// fold or a damaged block of its own.
+	// maxRestarts bounds how often a computation starts again. Only another fold or
+	// another damaged block makes it restart.
 	maxRestarts = 8
 )
 
@@ -27,11 +27,11 @@ type computer struct {
 	logs *logs
 }
 
-// computation is the computation of one user's profile.
+// computation computes the profile of one user.
 type computation struct {
 	*user
-	// atLeast is a time (ms) that the profile must be as of, even if this machine's
-	// clock is behind: another machine stamped the receipt of an event.
+	// atLeast is the earliest time (ms) of the profile. Another machine may have
+	// stamped the receipt of an event, and this machine's clock may be behind.
 	atLeast int64
 
 	scorer  *affinity.Scorer
@@ -39,12 +39,12 @@ type computation struct {
 	missing map[history.BlockID]bool
 	restart bool
 
-	// unfolded is the number of events outside the blocks. rows are those events, in
-	// order, if they are kept for a fold; nil with unfolded > 0 means too many.
+	// unfolded is the number of events outside the blocks. rows holds these events,
+	// in order, for a fold. It is nil if they are too many.
 	unfolded int
 	rows     []store.LogRow
-	// mergeable are the contents of blocks that a fold may merge with the events
-	// that follow them.
+	// mergeable holds the contents of blocks that a fold may merge with the events
+	// after them.
 	mergeable map[history.BlockID][]byte
 }
 
@@ -55,12 +55,14 @@ func (c *computation) profile(app config.App) affinity.Profile {
 	return p
 }
 
-// renew renews the row of a user whose manifest named a block that does not exist.
-type renew func(ctx context.Context, u *user) error
+// rowReader reads the row again of a user whose manifest named a block that does
+// not exist.
+type rowReader func(ctx context.Context, u *user) error
 
-// compute scores users from blocks and log. Their rows must have been read
-// before. With keep it keeps the unfolded events for a fold.
-func (c *computer) compute(ctx context.Context, app config.App, compiled *affinity.Compiled, all []*computation, keep bool, again renew) error {
+// compute scores users, whose rows the caller has read, from blocks and log. With
+// keep it keeps the unfolded events for a fold.
+func (c *computer) compute(ctx context.Context, app config.App, compiled *affinity.Compiled,
+	all []*computation, keep bool, readRow rowReader) error {
 	for range maxRestarts {
 		if err := c.readParts(ctx, app, compiled, all, keep); err != nil {
 			return err
@@ -71,7 +73,7 @@ func (c *computer) compute(ctx context.Context, app config.App, compiled *affini
 				continue
 			}
 			c.counters.Restarts.Add(1)
-			if err := c.prepare(ctx, app.ID, u, again); err != nil {
+			if err := c.prepare(ctx, app.ID, u, readRow); err != nil {
 				return err
 			}
 			rest = append(rest, u)
@@ -80,29 +82,30 @@ func (c *computer) compute(ctx context.Context, app config.App, compiled *affini
 			return nil
 		}
 	}
-	return fmt.Errorf("compute %s,%s and %d others: their histories changed %d times", app.ID, all[0].token, len(all)-1, maxRestarts)
+	return fmt.Errorf("compute %s,%s and %d others: their histories changed %d times",
+		app.ID, all[0].token, len(all)-1, maxRestarts)
 }
 
-// prepare prepares a user's next attempt. A missing block was replaced, so a new
-// row names another one. If the new row still names it, the block is lost, and the
-// log is read in its place.
-func (c *computer) prepare(ctx context.Context, appID string, u *computation, again renew) error {
+// prepare prepares a user's next attempt. If another fold has replaced a missing
+// block, the row now names another block. If the row still names it, the block is
+// lost, and the next attempt reads the log in its place.
+func (c *computer) prepare(ctx context.Context, appID string, u *computation, readRow rowReader) error {
 	missing := u.missing
 	if len(missing) == 0 {
-		return nil // a damaged block, which is already set aside
+		return nil // a damaged block, which badBlocks holds already
 	}
-	if err := again(ctx, u.user); err != nil {
+	if err := readRow(ctx, u.user); err != nil {
 		return err
 	}
 	for _, b := range u.manifest.Blocks {
 		if missing[b.ID] {
-			c.setBad(ctx, appID, u.user, b.ID, errLost)
+			c.addBadBlock(ctx, appID, u.user, b.ID, errLost)
 		}
 	}
 	return nil
 }
 
-// reading is one reading of blocks and log for some users.
+// reading reads blocks and log of some users once.
 type reading struct {
 	*computer
 	app      config.App
@@ -111,8 +114,8 @@ type reading struct {
 	byUser   map[string]*computation
 	names    []store.BlockName
 	ranges   []store.UserRange
-	// logScorers are the scorers of the log. A user who has blocks too needs two,
-	// because blocks and log are read at the same time.
+	// logScorers holds the scorers of the log by user. A user who also has blocks
+	// needs two scorers, because the engine reads blocks and log at the same time.
 	logScorers map[string]*affinity.Scorer
 
 	kept, keptBytes int // log rows
@@ -120,7 +123,8 @@ type reading struct {
 
 // readParts reads blocks and log at the same time. It leaves each user scored, or
 // marked to restart.
-func (c *computer) readParts(ctx context.Context, app config.App, compiled *affinity.Compiled, all []*computation, keep bool) error {
+func (c *computer) readParts(ctx context.Context, app config.App, compiled *affinity.Compiled,
+	all []*computation, keep bool) error {
 	r := &reading{
 		computer: c, app: app, compiled: compiled, keep: keep,
 		byUser: make(map[string]*computation, len(all)), logScorers: map[string]*affinity.Scorer{},
@@ -173,8 +177,8 @@ func (r *reading) plan(u *computation) {
 	}
 }
 
-// readBlocks scores the blocks. It sets a damaged block aside and restarts its
-// user without it.
+// readBlocks scores the blocks. It restarts the user of a damaged block, who is
+// then scored without that block.
 func (r *reading) readBlocks(ctx context.Context) error {
 	blocks := history.NewReader(r.compiled)
 	return r.store.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
@@ -185,7 +189,7 @@ func (r *reading) readBlocks(ctx context.Context) error {
 		}
 		n, err := blocks.Score(value, u.scorer)
 		if err != nil {
-			r.setBad(ctx, r.app.ID, u.user, name.ID, err)
+			r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
 			u.restart = true
 			return nil
 		}
@@ -197,8 +201,8 @@ func (r *reading) readBlocks(ctx context.Context) error {
 	})
 }
 
-// readLog scores the unfolded events. To keep them for a fold it reads whole
-// events; otherwise only what the strategy scores.
+// readLog scores the unfolded events. It reads whole events if it keeps them for a
+// fold, and otherwise only the filters that the strategy scores.
 func (r *reading) readLog(ctx context.Context) error {
 	scorer := store.NewLogScorer(r.compiled)
 	log := r.logs.of(r.app)
@@ -222,8 +226,8 @@ func (r *reading) readLog(ctx context.Context) error {
 	return err
 }
 
-// keepRow keeps the n-th row of a user's log for a fold. If the reading keeps too
-// many rows, it drops those of this user, and the fold reads them again.
+// keepRow keeps the n-th row of a user's log for a fold. Above the limits it drops
+// the rows of this user, and the fold reads them again.
 func (r *reading) keepRow(u *computation, row store.LogRow, n int) {
 	if n != len(u.rows)+1 {
 		return // dropped before

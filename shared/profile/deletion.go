@@ -22,8 +22,8 @@ func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, 
 	if err != nil {
 		return time.Time{}, err
 	}
-	// An empty manifest with a version, not an absent one: a fold that found no
-	// manifest before the deletion must not find the same now, and commit.
+	// The manifest is empty but has a version. Without one, a fold that found no
+	// manifest before the deletion would find the same now, and commit.
 	empty := history.Manifest{Version: version(row.Ticket, uncovered)}
 	if err := d.store.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
 		return time.Time{}, err

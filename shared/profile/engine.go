@@ -22,7 +22,7 @@ type Engine struct {
 	deletion *deletion
 }
 
-// env is what every part needs.
+// env holds the dependencies of every part.
 type env struct {
 	store    *store.Store
 	now      func() time.Time
@@ -31,10 +31,11 @@ type env struct {
 	counters Counters
 }
 
-// New makes an Engine. apps reads the current configuration; the engine asks it
-// only when it finds that a cached one is out of date. cached is the cache that
-// the requests' configuration comes from.
-func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time, log *slog.Logger) *Engine {
+// New makes an Engine. apps reads the current configuration. The engine calls it
+// only when it finds that the cached configuration is out of date. cached must be
+// the cache from which the requests take their configuration.
+func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time,
+	log *slog.Logger) *Engine {
 	v := &env{store: s, now: now, log: log, limits: defaultLimits}
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
 	t := &tickets{env: v}
@@ -50,10 +51,10 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	}
 }
 
-// Outcome counts what became of the events of a message.
+// Outcome counts the events of a message by their fate.
 type Outcome struct {
 	Applied int // in the log, and counted by every read from now on
-	Deleted int // dropped: their user was deleted after they were received
+	Deleted int // dropped: they were received before the deletion of their user
 }
 
 // Apply writes events to the log and refreshes the profile of each of their
@@ -62,25 +63,24 @@ func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEv
 	return e.writer.apply(ctx, app, events)
 }
 
-// Import writes events to the log and marks their users' profiles to be computed
-// by the next read. History arrives in pieces, and a refresh for each piece would
-// read a user's log many times.
+// Import writes events to the log and leaves a marker for each of their users, so
+// that the next read computes the profile. History arrives in pieces, and a
+// refresh for each piece would read a user's log many times.
 func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
 	return e.writer.importEvents(ctx, app, events)
 }
 
-// Abandon marks the profiles of the events' users to be computed by the next
-// read. It is for a message that is given up after Apply failed, and of which any
-// part may be in the log.
+// Abandon leaves a marker for each user of the events. Call it before giving up a
+// message for which Apply failed: any part of the message may be in the log.
 func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
 	_, err := e.writer.mark(ctx, app.ID, events)
 	return err
 }
 
-// Read returns a user's profile as of now: the stored one if it is still valid,
-// else one computed from blocks and log, which is then stored. Known is false for
-// a user without an event in the window. limit bounds the number of affinities
-// that are decoded; 0 means all. Total counts all of them.
+// Read returns a user's profile as of now. If the stored profile is not valid, Read
+// computes one from blocks and log and stores it. Known is false for a user
+// without an event in the window. limit bounds the number of decoded affinities; 0
+// means all. Total counts all affinities.
 func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
 	return e.reader.read(ctx, app, user, limit)
 }
@@ -91,53 +91,55 @@ func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, l
 }
 
 // Compute computes profiles from blocks and log and stores nothing. It returns,
-// for each user, one profile for each of sets.
-func (e *Engine) Compute(ctx context.Context, app config.App, users []string, sets ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
-	return e.reader.compute(ctx, app, users, sets)
+// for each user, one profile for each strategy.
+func (e *Engine) Compute(ctx context.Context, app config.App, users []string,
+	strategies ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
+	return e.reader.compute(ctx, app, users, strategies)
 }
 
 // CheckSchema returns ErrSchemaChanged if the schemas of the app's log have
-// changed since app was read. What was read of the log under app may then be
-// incomplete, even if the schemas have changed back. Call it after reading the
-// log and before using what was read.
+// changed since the caller read app. A read of the log under app may then be
+// incomplete, even if the schemas have changed back. Call CheckSchema after
+// reading the log and before using the result.
 func (e *Engine) CheckSchema(ctx context.Context, app config.App) error {
 	return e.logs.check(ctx, app)
 }
 
-// Fold packs the unfolded events of a user into blocks, however many there are
-// and however often new ones arrive. It reports whether it committed a fold. False
-// without an error means that there was nothing to fold, or that another change of
-// the manifest came first.
+// Fold packs the unfolded events of a user into blocks, however many they are and
+// however often new ones arrive. It reports whether it committed a fold. False
+// without an error means that no event was old enough to fold, or that another
+// change of the manifest came first.
 func (e *Engine) Fold(ctx context.Context, app config.App, user string) (bool, error) {
 	return e.folder.fold(ctx, app, user)
 }
 
-// Recompute computes the profiles of a range of an app's users and stores each at
-// the ticket of the row that it was computed from, so that none hides a refresh
-// that began later. Memory is bounded by some hundred users' profiles. It calls
-// progress after each group of users, in order; an error from progress ends the
+// Recompute computes the profiles of a range of an app's users. It stores each at
+// the ticket of the row from which it was computed, so that it hides no refresh
+// that began later. Its memory holds some hundred profiles. It calls progress
+// after each group of users, in order, and an error from progress ends the
 // recompute. It completes at least one group, even if o.Until has passed.
-func (e *Engine) Recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions, progress func(Progress) error) (Progress, error) {
+func (e *Engine) Recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions,
+	progress func(Progress) error) (Progress, error) {
 	return e.bulk.recompute(ctx, app, r, o, progress)
 }
 
 // Verify counts the users in a range whose stored profile has another strategy
-// version or retention than the app. A user without a stored profile, or with one
-// that the next read computes, does not count.
+// version or retention than the app. A user without a stored profile, or with a
+// marker, does not count.
 func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range) (int64, error) {
 	return e.bulk.verify(ctx, app, r)
 }
 
-// Delete deletes a user: before it returns, every event received until now stops
-// counting. Events received later start a new profile. It returns the time up to
-// which events are deleted; Purge removes them.
+// Delete deletes a user. From its return on, no read counts an event received
+// before the call. Events received later start a new profile. It returns the
+// tombstone's time; Purge removes the events up to it.
 func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, error) {
 	return e.deletion.delete(ctx, appID, user)
 }
 
-// Purge removes from the log the events of a user up to a time, as far as the
-// user's tombstone covers them, and the blocks that held them. It returns the
-// number of events.
+// Purge removes a user's orphan blocks, and the events up to a time from the log.
+// It removes no event newer than the user's tombstone. It returns the number of
+// events.
 func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {
 	return e.deletion.purge(ctx, appID, user, until)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// flights lets messages of one user that meet in a process share refreshes.
-// While one flight runs, later messages wait for the next, and all share it. A
-// flight draws its ticket after all of its messages have written the log, so it
-// covers every one of them. A user never has two refreshes at once.
+// flights lets messages of one user share refreshes within a process. While one
+// flight runs, later messages wait and share the next one. A flight draws its
+// ticket after all its messages have written the log, so its profile counts their
+// events. A process never runs two refreshes of one user at once.
 type flights struct {
 	mu     sync.Mutex
 	byUser map[string]*queue // by app and user; only users with a running flight
@@ -33,12 +33,12 @@ func newFlights() *flights { return &flights{byUser: map[string]*queue{}} }
 
 func newFlight() *flight { return &flight{done: make(chan struct{})} }
 
-// role is what a message has to do for one of its users.
+// role is the part of a message in a flight.
 type role int
 
 const (
 	owner  role = iota // run the flight now
-	waiter             // wait for it: another message runs it
+	waiter             // wait for the flight, which another message runs
 	leader             // wait for the running flight, then run this one
 )
 
@@ -62,7 +62,7 @@ func (fs *flights) join(key string, events []history.Pos) (*flight, role, <-chan
 	return q.next, r, q.running.done
 }
 
-// begin makes the next flight the running one: no message joins it any more.
+// begin makes the next flight the running one. From now on no message joins it.
 func (fs *flights) begin(key string) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -17,28 +17,29 @@ import (
 
 // limits of folds. Tests make them small.
 type limits struct {
-	// foldEvents is the number of unfolded events from which a refresh folds them.
-	// Reading fewer from the log costs less than reading one more block.
+	// foldEvents is the number of unfolded events from which a refresh folds. Reading
+	// fewer events from the log costs less than reading one more block.
 	foldEvents int
-	// maintainEvents is the same for the nightly maintenance, which also visits
-	// users with few events.
+	// maintainEvents is the same for the nightly round, which also visits users with
+	// few new events.
 	maintainEvents int
-	// foldAge is the age from which an event is folded. A late event costs the whole
+	// foldAge is the age from which folds take an event. A late event costs the whole
 	// block that covers its time, and most late events are only a little late.
 	foldAge time.Duration
-	// maxYoung is the number of events younger than foldAge from which they are
-	// folded all the same, for very busy users.
+	// maxYoung is the number of events younger than foldAge from which a refresh folds
+	// most of these too, for very busy users.
 	maxYoung int
-	// maxFold is the number of events that are folded before a commit.
+	// maxFold is the largest number of events of one fold.
 	maxFold int
 	// blockEvents is the largest number of events in a block.
 	blockEvents int
-	// keepRows is the number of log rows that a refresh of many users keeps.
+	// keepRows is the largest number of log rows that a refresh keeps for its folds.
 	keepRows int
 }
 
 var defaultLimits = limits{
-	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 2_000, maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
+	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 2_000,
+	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
 }
 
 const (
@@ -48,21 +49,21 @@ const (
 	// mergeRatio is the largest number of old events that a merge rewrites for each
 	// new one.
 	mergeRatio = 8
-	// pendingBytes is the size of the blocks that are written together.
+	// pendingBytes is the size of blocks from which a fold writes them.
 	pendingBytes = 4 << 20
 	// maxFolds is the number of folds that one message, or one group of a
 	// recompute, runs at a time.
 	maxFolds = 8
 	// announceRatio times foldEvents is the number of events from which a refresh
-	// that lost its fold to another change folds again with an announcement.
+	// whose commit failed folds again with an announcement.
 	announceRatio = 4
-	// maxRefreshFold is the number of events that a refresh folds if it did not keep
-	// their rows.
+	// maxRefreshFold is the largest number of events that a refresh folds if it did
+	// not keep their rows.
 	maxRefreshFold = 20_000
-	// patience is the number of tickets for which a refresh leaves another fold's
-	// announcement alone. That fold's process may have died; but two folds that
-	// remove each other's announcements never commit.
-	patience = 1_000
+	// refreshPatience is the number of tickets for which a refresh leaves another
+	// fold's announcement alone. Two folds that remove each other's announcements
+	// never commit. But the process of the other fold may have died.
+	refreshPatience = 1_000
 )
 
 // folder packs unfolded events into blocks. It changes no profile.
@@ -78,7 +79,7 @@ func (f *folder) foldUnfolded(ctx context.Context, app config.App, computations 
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxFolds)
 	for _, c := range computations {
-		foldable := c.unfolded // without the rows, some may be too young
+		foldable := c.unfolded // an upper bound: some may be too young
 		if c.rows != nil {
 			foldable = f.foldable(c)
 		}
@@ -93,18 +94,19 @@ func (f *folder) foldUnfolded(ctx context.Context, app config.App, computations 
 	_ = g.Wait() // it returns no error
 }
 
-// logFailure logs that a history was not folded. A fold that was cancelled with
-// its job, such as a superseded recompute, is not a failure.
+// logFailure logs a failed fold or trim. The cancellation of its job, such as a
+// superseded recompute, is not a failure.
 func (f *folder) logFailure(ctx context.Context, appID, token string, err error) {
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	f.counters.FoldFaults.Add(1)
-	f.log.LogAttrs(ctx, slog.LevelWarn, "history is not folded", slog.String("app", appID), slog.String("user", token), slog.Any("error", err))
+	f.log.LogAttrs(ctx, slog.LevelWarn, "history is not folded",
+		slog.String("app", appID), slog.String("user", token), slog.Any("error", err))
 }
 
-// foldAfterRefresh folds once, however many events there are: messages wait for
-// the refresh.
+// foldAfterRefresh folds once, however many events are left, because messages wait
+// for the refresh.
 func (f *folder) foldAfterRefresh(ctx context.Context, app config.App, c *computation, foldable int) error {
 	if c.rows != nil {
 		done, err := f.foldRows(ctx, app, c)
@@ -112,7 +114,7 @@ func (f *folder) foldAfterRefresh(ctx context.Context, app config.App, c *comput
 			return err
 		}
 	}
-	_, err := f.foldOnce(ctx, app, c.token, min(f.limits.maxFold, maxRefreshFold), patience)
+	_, err := f.foldOnce(ctx, app, c.token, min(f.limits.maxFold, maxRefreshFold), refreshPatience)
 	return err
 }
 
@@ -120,9 +122,9 @@ func (f *folder) foldAfterRefresh(ctx context.Context, app config.App, c *comput
 // whether it committed.
 //
 // The commit succeeds only if no newer ticket exists. A writer whose event the
-// fold missed must still draw a ticket: before the commit, which then fails, or
-// after it, in which case the writer sees that a block covers its event and
-// uncovers the range.
+// fold missed must still draw a ticket. If it draws before the commit, the commit
+// fails. If it draws after the commit, the writer sees that a block covers its
+// event, and uncovers the range.
 func (f *folder) foldRows(ctx context.Context, app config.App, c *computation) (bool, error) {
 	n := f.foldable(c)
 	if n == 0 {
@@ -163,8 +165,8 @@ func (f *folder) countFold(done bool, err error) {
 	}
 }
 
-// foldable returns how many of the kept rows to fold: those that are old enough,
-// and of a very large number of young ones all but the newest.
+// foldable returns how many of the kept rows to fold: those that are old enough.
+// If more than maxYoung are younger, it leaves only the newest of them.
 func (f *folder) foldable(c *computation) int {
 	before := c.window.Now - f.limits.foldAge.Milliseconds()
 	n, _ := slices.BinarySearchFunc(c.rows, before, func(r store.LogRow, t int64) int {
@@ -179,71 +181,73 @@ func (f *folder) foldable(c *computation) int {
 	return n
 }
 
-// fold folds with announcements until nothing is left, or another change of the
-// manifest comes first.
+// fold folds with announcements until it has packed every event that is old
+// enough, or until another change of the manifest comes first.
 func (f *folder) fold(ctx context.Context, app config.App, token string) (bool, error) {
 	done := false
 	for {
 		packed, err := f.foldOnce(ctx, app, token, f.limits.maxFold, 0)
-		if err != nil || packed == none {
+		if err != nil || packed == packedNone {
 			return done, err
 		}
 		done = true
-		if packed == all {
+		if packed == packedAll {
 			return true, nil
 		}
 	}
 }
 
-// extent is how much of the unfolded events a fold has packed.
+// extent is the share of the old enough events that a fold has packed.
 type extent int
 
 const (
-	none extent = iota
-	some
-	all
+	packedNone extent = iota
+	packedSome
+	packedAll
 )
 
 // foldOnce folds up to maxEvents events of a user. It announces the range in the
-// manifest, reads it after that, and commits if the manifest is still the one that
-// it announced in. Events outside the range do not disturb the fold. A late event
-// inside removes the announcement. foldOnce does nothing if another fold has
-// announced itself fewer than so many tickets ago.
-func (f *folder) foldOnce(ctx context.Context, app config.App, token string, maxEvents int, tickets int64) (extent, error) {
+// manifest, then reads the range, and commits if the manifest has not changed
+// since the announcement. Events outside the range do not disturb the fold. The
+// writer of a late event inside it removes the announcement. foldOnce does nothing
+// if another fold announced itself fewer than patience tickets ago.
+func (f *folder) foldOnce(ctx context.Context, app config.App, token string,
+	maxEvents int, patience int64) (extent, error) {
 	u := &user{token: token}
-	if ok, err := f.mayAnnounce(ctx, app.ID, u, tickets); !ok || err != nil {
-		return none, err
+	if ok, err := f.mayAnnounce(ctx, app.ID, u, patience); !ok || err != nil {
+		return packedNone, err
 	}
-	u.window = affinity.Window{Now: f.now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: u.row.DeletedUntil}
+	u.window = affinity.Window{
+		Now: f.now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: u.row.DeletedUntil,
+	}
 	base := u.trimmed()
-	gaps := base.Gaps(u.from())
+	gaps := base.Gaps(u.windowStart())
 	until := history.Pos{Time: u.window.Now - f.limits.foldAge.Milliseconds()}
 	if len(gaps) == 0 || gaps[0].From.Compare(until) >= 0 {
-		return none, nil
+		return packedNone, nil
 	}
 	open, ok, err := f.announce(ctx, app.ID, u, base, history.Range{From: gaps[0].From, To: until})
 	if !ok || err != nil {
-		return none, err
+		return packedNone, err
 	}
 	next, packed, err := f.packGaps(ctx, app, u, base, gaps, until, maxEvents)
-	if packed == none || err != nil {
-		return none, err
+	if packed == packedNone || err != nil {
+		return packedNone, err
 	}
 	if err := f.logs.check(ctx, app); err != nil {
-		return none, err
+		return packedNone, err
 	}
 	done, err := f.store.SwapManifest(ctx, app.ID, token, open.Version, next.AppendBinary(nil))
 	f.countFold(done, err)
 	if !done || err != nil {
-		return none, err
+		return packedNone, err
 	}
 	return packed, nil
 }
 
-// mayAnnounce draws a ticket for a fold of a user. It reports whether the fold
-// may announce itself: not if another fold has done so fewer than so many tickets
-// ago.
-func (f *folder) mayAnnounce(ctx context.Context, appID string, u *user, tickets int64) (bool, error) {
+// mayAnnounce draws a ticket for a fold of a user. It reports whether the fold may
+// announce itself: not if another fold did so fewer than patience tickets ago.
+func (f *folder) mayAnnounce(ctx context.Context, appID string, u *user, patience int64) (bool, error) {
 	row, err := f.store.TakeTicket(ctx, appID, u.token)
 	if err != nil {
 		return false, err
@@ -251,7 +255,7 @@ func (f *folder) mayAnnounce(ctx context.Context, appID string, u *user, tickets
 	if err := f.setRow(ctx, appID, u, row); err != nil {
 		return false, err
 	}
-	if a := u.manifest.Announced; a != nil && row.Ticket-a.Ticket < tickets {
+	if a := u.manifest.Announced; a != nil && row.Ticket-a.Ticket < patience {
 		return false, nil
 	}
 	if u.damaged {
@@ -260,9 +264,10 @@ func (f *folder) mayAnnounce(ctx context.Context, appID string, u *user, tickets
 	return true, nil
 }
 
-// announce announces a range in a user's manifest. It returns the new manifest
-// and whether no other change came first.
-func (f *folder) announce(ctx context.Context, appID string, u *user, base history.Manifest, r history.Range) (history.Manifest, bool, error) {
+// announce announces a range in a user's manifest. It returns the new manifest.
+// False means that another change of the manifest came first.
+func (f *folder) announce(ctx context.Context, appID string, u *user, base history.Manifest,
+	r history.Range) (history.Manifest, bool, error) {
 	open := base
 	open.Announced = &history.Announcement{Range: r, Ticket: u.row.Ticket}
 	open.Version = version(u.row.Ticket, announced)
@@ -273,50 +278,52 @@ func (f *folder) announce(ctx context.Context, appID string, u *user, base histo
 	return open, ok, err
 }
 
-// packGaps packs the events of the gaps before a place into blocks. It returns
-// the manifest that commits them, and how much of the events it has packed.
+// packGaps packs the events of the gaps before a position into blocks. It returns
+// the manifest that names the blocks.
 func (f *folder) packGaps(ctx context.Context, app config.App, u *user, base history.Manifest,
 	gaps []history.Range, until history.Pos, maxEvents int) (history.Manifest, extent, error) {
 	mergeable, err := f.readMergeable(ctx, app.ID, u.token, base, gaps)
 	if err != nil {
-		return history.Manifest{}, none, err
+		return history.Manifest{}, packedNone, err
 	}
 	p := f.newPacker(app.ID, u, base, 0, mergeable)
 	end, rest, err := f.pack(ctx, app, p, gaps, until, maxEvents)
 	if err != nil || p.events == 0 {
-		return history.Manifest{}, none, err
+		return history.Manifest{}, packedNone, err
 	}
 	if until.Compare(rest) < 0 {
-		rest = until // the announcement may end before the gap does
+		rest = until // the announcement ends before the gap
 	}
 	next, err := p.finish(ctx, rest)
 	if err != nil {
-		return history.Manifest{}, none, err
+		return history.Manifest{}, packedNone, err
 	}
 	next.Version = version(u.row.Ticket, committed)
 	switch end {
 	case reachedEnd:
 		next.Complete = u.row.Ticket
 	case reachedLimit:
-		return next, some, nil
+		return next, packedSome, nil
 	}
-	return next, all, nil
+	return next, packedAll, nil
 }
 
-// ending is why a fold stopped reading.
+// ending is the reason why a fold stopped reading.
 type ending int
 
 const (
 	reachedEnd   ending = iota // no event is left
-	reachedYoung               // the events that are left are too young
+	reachedYoung               // the next event is too young
 	reachedLimit               // there may be more events to fold
 )
 
 var errEnough = errors.New("read enough")
 
-// pack gives the events of the gaps before a place to the packer. It returns why
-// it stopped, and the place of the first event that it did not pack.
-func (f *folder) pack(ctx context.Context, app config.App, p *packer, gaps []history.Range, until history.Pos, maxEvents int) (ending, history.Pos, error) {
+// pack gives the events of the gaps before a position to the packer. It returns
+// the reason why it stopped, and the position of the first event that it did not
+// pack.
+func (f *folder) pack(ctx context.Context, app config.App, p *packer, gaps []history.Range,
+	until history.Pos, maxEvents int) (ending, history.Pos, error) {
 	ranges := make([]store.UserRange, len(gaps))
 	for i, g := range gaps {
 		ranges[i] = store.UserRange{User: p.user.token, From: g.From, To: g.To}
@@ -339,8 +346,9 @@ func (f *folder) pack(ctx context.Context, app config.App, p *packer, gaps []his
 	return end, rest, err
 }
 
-// readMergeable reads the small blocks that the gaps follow.
-func (f *folder) readMergeable(ctx context.Context, appID, token string, base history.Manifest, gaps []history.Range) (map[history.BlockID][]byte, error) {
+// readMergeable reads the small blocks that end where a gap begins.
+func (f *folder) readMergeable(ctx context.Context, appID, token string, base history.Manifest,
+	gaps []history.Range) (map[history.BlockID][]byte, error) {
 	var names []store.BlockName
 	for _, b := range base.Blocks {
 		if b.Bytes <= mergeBytes && precedesGap(b, gaps) {

@@ -11,27 +11,27 @@ import (
 
 // logs finds an app's log in the schemas that its configuration names.
 //
-// An app's log can migrate from one schema to the other while it is in use. For
-// a time both are written; then reads change to the new one; then the old one is
-// no longer written, and is removed. Each step waits until the one before has
-// propagated to every process. Two rules make that enough:
+// An app's log can migrate from one schema to the other while it is in use. First
+// writers write both schemas. Then readers change to the new one. Then writers stop
+// writing the old one, and the migration removes it. Each step waits until the
+// step before has propagated to every process. Two rules make that enough:
 //
 //   - A writer checks the schemas after it has written the log, and writes again
 //     if they have changed.
 //   - A reader checks the schemas after it has read the log, before it answers,
 //     stores or commits anything.
 //
-// Without them a step would have to wait for the slowest request that began
+// Without these rules a step would have to wait for the slowest request that began
 // before it.
 type logs struct {
 	*env
-	// fresh reads an app's configuration past every cache, cached as requests see
-	// it.
+	// fresh reads an app's configuration past every cache, cached through the cache
+	// of the requests.
 	fresh, cached func(ctx context.Context, appID string) (config.App, error)
 }
 
-// ErrSchemaChanged reports that the schemas of the log have changed since it was
-// read, so that whatever was computed from it must be computed again.
+// ErrSchemaChanged reports that the schemas of the log have changed since a read.
+// The caller must read and compute again.
 var ErrSchemaChanged error = schemaChanged{}
 
 type schemaChanged struct{}
@@ -47,8 +47,8 @@ const maxSchemaChanges = 10
 
 func (l *logs) of(app config.App) store.Log { return l.store.Log(app.ID, app.Log) }
 
-// append writes events to the log in every schema that has to be written by the
-// time it returns. It returns the configuration that it found then.
+// append writes events to the log in every schema that writers write at the time of
+// its return. It returns the configuration of that time.
 func (l *logs) append(ctx context.Context, app config.App, events []store.LogEvent) (config.App, error) {
 	for range maxSchemaChanges {
 		if err := l.of(app).Append(ctx, events); err != nil {
@@ -73,15 +73,16 @@ func (l *logs) check(ctx context.Context, app config.App) error {
 		return err
 	}
 	if now.Log.Generation > app.Log.Generation {
-		return fmt.Errorf("use what was read of %s, %s: %w", app.ID, app.Log.Read, ErrSchemaChanged)
+		return fmt.Errorf("read log of %s, %s: %w", app.ID, app.Log.Read, ErrSchemaChanged)
 	}
 	return nil
 }
 
-// retryOnSchemaChange calls do with an app's configuration, and again with a
-// newer one for as long as the schemas changed while do ran. It returns the
+// retryOnSchemaChange calls do with an app's configuration. If the schemas changed
+// while do ran, it calls do again with the current configuration. It returns the
 // configuration of the last call.
-func (l *logs) retryOnSchemaChange(ctx context.Context, app config.App, do func(config.App) error) (config.App, error) {
+func (l *logs) retryOnSchemaChange(ctx context.Context, app config.App,
+	do func(config.App) error) (config.App, error) {
 	for range maxSchemaChanges {
 		if err := do(app); err != nil {
 			return app, err
@@ -97,9 +98,8 @@ func (l *logs) retryOnSchemaChange(ctx context.Context, app config.App, do func(
 	return app, fmt.Errorf("read log of %s, %d times: %w", app.ID, maxSchemaChanges, ErrSchemaChanged)
 }
 
-// newest returns app, or the current configuration if a user carries a profile of
-// a newer strategy than app's: a profile must not be replaced by one of an older
-// strategy.
+// newest returns app, or the current configuration if a user has a profile of a
+// newer strategy than app's. A profile of an older strategy must not replace it.
 func (l *logs) newest(ctx context.Context, app config.App, users []*user) (config.App, error) {
 	for _, u := range users {
 		if u.row.Version > app.StrategyVersion {

@@ -10,9 +10,9 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// maintain folds the users of a recompute that have many unfolded events. In a
-// nightly run it also folds those with fewer, and removes spent blocks from
-// manifests. It returns the number of histories that it folded.
+// maintain folds the users of a recompute who have many unfolded events. In the
+// nightly round it also folds users with fewer, and removes spent blocks from
+// manifests. It returns the number of folded histories.
 func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser, nightly bool) (int64, error) {
 	minEvents := f.limits.foldEvents
 	if nightly {
@@ -36,7 +36,7 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 			})
 		}
 	}
-	_ = g.Wait() // it returns no error: a fault of one user must not stop the others
+	_ = g.Wait() // it returns no error: a failed fold must not stop the others
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("fold histories of %s: %w", app.ID, err)
 	}
@@ -52,12 +52,12 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 // trim removes spent blocks from a user's manifest. Like every change of a
 // manifest it draws a ticket first, so that a concurrent fold, which still names
 // those blocks, does not commit.
-func (f *folder) trim(ctx context.Context, appID string, was *user) error {
-	row, err := f.store.TakeTicket(ctx, appID, was.token)
+func (f *folder) trim(ctx context.Context, appID string, stale *user) error {
+	row, err := f.store.TakeTicket(ctx, appID, stale.token)
 	if err != nil {
 		return err
 	}
-	u := &user{token: was.token, window: was.window}
+	u := &user{token: stale.token, window: stale.window}
 	if err := f.setRow(ctx, appID, u, row); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (f *folder) trim(ctx context.Context, appID string, was *user) error {
 		return nil
 	}
 	if u.manifest.Complete == row.Ticket-1 {
-		next.Complete = row.Ticket // this ticket has written nothing to the log
+		next.Complete = row.Ticket // the holder of this ticket wrote no event
 	}
 	next.Version = version(row.Ticket, trimmed)
 	_, err = f.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, next.AppendBinary(nil))

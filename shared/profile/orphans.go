@@ -10,11 +10,11 @@ import (
 // orphans deletes blocks that no manifest names.
 type orphans struct{ *env }
 
-// delete deletes those of the listed blocks that no manifest names and none can
-// name any more. The blocks must have been listed before it reads their users'
-// rows. It keeps a block of the newest ticket, because a fold without an
-// announcement commits while its ticket is the newest. It keeps a block of an
-// announced fold, because that one commits while its announcement is there.
+// delete deletes the orphans among the listed blocks. The caller lists the blocks
+// first, and delete reads their users' rows after that. It keeps a block of the
+// newest ticket, because a fold without an announcement commits while its ticket is
+// the newest. It keeps a block of an announced fold, because that fold commits
+// while its announcement is there.
 func (o *orphans) delete(ctx context.Context, appID string, listed map[string][]history.BlockID) error {
 	if len(listed) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func (o *orphans) delete(ctx context.Context, appID string, listed map[string][]
 			continue // the next computation reports it
 		}
 		ids = slices.DeleteFunc(ids, func(id history.BlockID) bool {
-			return id.Ticket >= row.Ticket || m.Announced != nil && m.Announced.Ticket == id.Ticket || names(m, id)
+			return id.Ticket >= row.Ticket || m.Announced != nil && m.Announced.Ticket == id.Ticket || manifestNames(m, id)
 		})
 		if len(ids) == 0 {
 			continue
@@ -42,12 +42,12 @@ func (o *orphans) delete(ctx context.Context, appID string, listed map[string][]
 		if err := o.store.DeleteBlocks(ctx, appID, token, ids); err != nil {
 			return err
 		}
-		o.counters.Swept.Add(int64(len(ids)))
+		o.counters.OrphansDeleted.Add(int64(len(ids)))
 	}
 	return nil
 }
 
-// names reports whether a manifest names a block.
-func names(m history.Manifest, id history.BlockID) bool {
+// manifestNames reports whether a manifest names a block.
+func manifestNames(m history.Manifest, id history.BlockID) bool {
 	return slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.ID == id })
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// output computes the profiles of a group from its events and blocks as they are
-// read.
+// output computes the profiles of a group while the group reads its events and
+// blocks.
 type output struct {
 	*bulkRun
 	gr       *group
 	scratch  *scratch
-	current  *bulkUser // whose events or blocks are being read
+	current  *bulkUser // the user whose events or blocks come now
 	restarts []*bulkUser
 	writes   []store.ProfileWrite
 }
 
 // row returns the function that scores the next unfolded event. The events of a
-// user are successive. Users who are not stale are only counted, for a fold. A
-// user whose blocks are still to be read needs a scorer of their own until then.
+// user are successive. For a user who is not stale it only counts the events, for a
+// fold. A user whose blocks come later keeps a scorer of their own until then.
 func (o *output) row() func(string, store.LogRow) error {
 	scorer := store.NewLogScorer(o.compiled)
 	return func(token string, row store.LogRow) error {
@@ -41,8 +41,8 @@ func (o *output) row() func(string, store.LogRow) error {
 }
 
 // block returns the function that scores the next block. The blocks of a user are
-// successive. It skips blocks that the manifest does not name: their fold did not
-// commit, or committed after the row was read.
+// successive. It skips blocks that the manifest does not name: their fold has not
+// committed, or committed after the group read the row.
 func (o *output) block(ctx context.Context) func(store.BlockName, []byte) error {
 	return func(name store.BlockName, value []byte) error {
 		u := o.gr.byUser[name.User]
@@ -59,7 +59,7 @@ func (o *output) block(ctx context.Context) func(store.BlockName, []byte) error 
 		}
 		n, err := o.scratch.blocks.Score(value, u.scorer)
 		if err != nil {
-			o.setBad(ctx, o.app.ID, &u.user, name.ID, err)
+			o.addBadBlock(ctx, o.app.ID, &u.user, name.ID, err)
 			u.restart = true
 			return nil
 		}
@@ -91,7 +91,8 @@ func (o *output) close() {
 	u.done, u.scorer, o.current = true, nil, nil
 }
 
-// add adds the profile of a user, computed from a number of events, to the group.
+// add adds a user's profile to the group. events is the number of events read for
+// it.
 func (o *output) add(u *user, scorer *affinity.Scorer, events int) {
 	o.gr.result.Events += int64(events)
 	if scorer.Outline().Known {
@@ -103,8 +104,8 @@ func (o *output) add(u *user, scorer *affinity.Scorer, events int) {
 	}
 }
 
-// finish completes the users without blocks and those whose blocks were not
-// found, and writes all profiles.
+// finish completes the users without blocks and the users whose blocks are missing,
+// and writes all profiles.
 func (o *output) finish(ctx context.Context) error {
 	o.close()
 	for _, u := range o.gr.users {
@@ -131,10 +132,10 @@ func (o *output) finish(ctx context.Context) error {
 	return nil
 }
 
-// restart computes users whose blocks are missing or damaged, each from a new
-// row.
+// restart reads again the rows of users whose blocks are missing or damaged, and
+// computes their profiles.
 func (o *output) restart(ctx context.Context) error {
-	computations, reread := make([]*computation, len(o.restarts)), o.reread(o.app.ID)
+	computations, reread := make([]*computation, len(o.restarts)), o.rereader(o.app.ID)
 	for i, u := range o.restarts {
 		computations[i] = &computation{user: &u.user}
 		if err := reread(ctx, &u.user); err != nil {

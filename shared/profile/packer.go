@@ -15,23 +15,27 @@ type packer struct {
 	*env
 	appID     string
 	user      *user
-	base      history.Manifest // what is covered already
+	base      history.Manifest // names the blocks of earlier folds
 	unfolded  int
 	mergeable map[history.BlockID][]byte
 
 	builder *history.Builder
-	gap     history.Range // that is being packed
-	from    history.Pos   // of the block that is being built
-	last    history.Pos   // place of the last event
+	gap     history.Range // that the packer packs now
+	from    history.Pos   // start of the current block
+	last    history.Pos   // position of the last event
 
 	blocks  []history.Block
 	pending []store.BlockWrite
 	bytes   int // of pending
-	events  int // packed, without those of merged blocks
+	events  int // packed, without the events of merged blocks
 }
 
-func (f *folder) newPacker(appID string, u *user, base history.Manifest, unfolded int, mergeable map[history.BlockID][]byte) *packer {
-	return &packer{env: f.env, appID: appID, user: u, base: base, unfolded: unfolded, mergeable: mergeable, builder: history.NewBuilder()}
+func (f *folder) newPacker(appID string, u *user, base history.Manifest, unfolded int,
+	mergeable map[history.BlockID][]byte) *packer {
+	return &packer{
+		env: f.env, appID: appID, user: u, base: base, unfolded: unfolded, mergeable: mergeable,
+		builder: history.NewBuilder(),
+	}
 }
 
 // add packs the next event.
@@ -50,7 +54,7 @@ func (p *packer) add(ctx context.Context, row store.LogRow) error {
 	return p.put(ctx, row.Pos, ev)
 }
 
-// put adds an event to the block that is being built, or to the next one.
+// put adds an event to the current block or, if it does not fit, to a new one.
 func (p *packer) put(ctx context.Context, at history.Pos, ev affinity.Event) error {
 	if p.builder.Len() < p.limits.blockEvents && p.builder.Add(ev) {
 		return nil
@@ -64,15 +68,15 @@ func (p *packer) put(ctx context.Context, at history.Pos, ev affinity.Event) err
 	return nil
 }
 
-// enter begins the gap that contains a place. The first block of the gap may merge
-// with the block before it.
+// enter starts the gap that contains a position. The first block of the gap may
+// merge with the block before it.
 func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
 	if p.events > 0 {
 		if err := p.flush(ctx, p.gap.To); err != nil {
 			return err
 		}
 	}
-	for _, g := range p.base.Gaps(p.user.from()) {
+	for _, g := range p.base.Gaps(p.user.windowStart()) {
 		if at.Compare(g.To) < 0 {
 			p.gap = g
 			break
@@ -87,17 +91,19 @@ func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
 	return nil
 }
 
-// merge begins a block with the events of the block before it, unless that one is
-// too large for the number of events that follow, too old, or unreadable.
+// merge starts a block with the events of the block before it. It does not merge a
+// block that is too old, damaged, or too large for the number of events that
+// follow.
 func (p *packer) merge(b history.Block, next int64) error {
 	value, ok := p.mergeable[b.ID]
-	if !ok || len(value) == 0 || b.Events > mergeRatio*max(p.unfolded, p.limits.maintainEvents) || b.Events >= p.limits.blockEvents {
+	if !ok || len(value) == 0 ||
+		b.Events > mergeRatio*max(p.unfolded, p.limits.maintainEvents) || b.Events >= p.limits.blockEvents {
 		return nil
 	}
 	if history.Check(value) != nil {
 		return nil // the next computation reports it
 	}
-	from := p.user.from() // older events have left the window and stay in the log alone
+	from := p.user.windowStart() // events before it stay in the log alone
 	for ev, err := range history.Events(value) {
 		if err != nil {
 			return fmt.Errorf("merge block %d,%d of %s,%s: %w", b.ID.Ticket, b.ID.N, p.appID, p.user.token, err)
@@ -109,7 +115,8 @@ func (p *packer) merge(b history.Block, next int64) error {
 			return nil
 		}
 		if !p.builder.Add(ev) {
-			return fmt.Errorf("merge block %d,%d of %s,%s: it does not fit a block", b.ID.Ticket, b.ID.N, p.appID, p.user.token)
+			return fmt.Errorf("merge block %d,%d of %s,%s: it does not fit a block",
+				b.ID.Ticket, b.ID.N, p.appID, p.user.token)
 		}
 	}
 	if p.builder.Len() > 0 {
@@ -121,7 +128,7 @@ func (p *packer) merge(b history.Block, next int64) error {
 	return nil
 }
 
-// flush ends the block that is being built at a place.
+// flush ends the current block at a position.
 func (p *packer) flush(ctx context.Context, to history.Pos) error {
 	if p.builder.Len() == 0 {
 		p.from = to
@@ -153,9 +160,9 @@ func (p *packer) write(ctx context.Context) error {
 	return nil
 }
 
-// finish writes the last blocks and returns the manifest that names all of them.
-// next is the place of the first event that was not packed. In the last gap the
-// last block ends with its last event, so that newer events are not late.
+// finish writes the last blocks and returns the manifest that names all blocks.
+// next is the position of the first event that the fold did not pack. In the last
+// gap the last block ends with its last event, so that newer events are not late.
 func (p *packer) finish(ctx context.Context, next history.Pos) (history.Manifest, error) {
 	to := p.last.Next()
 	if p.gap.To != history.End && p.gap.To.Compare(next) <= 0 {

@@ -16,10 +16,10 @@ import (
 // Result is a profile as of now.
 type Result struct {
 	affinity.Profile
-	// Stored reports that the profile was stored. Otherwise it was computed for
-	// this read.
+	// Stored reports that the read returned the stored profile. Otherwise it
+	// computed one.
 	Stored bool
-	// App is the configuration that the profile was valid or computed under.
+	// App is the configuration under which the profile is valid.
 	App config.App
 }
 
@@ -55,8 +55,8 @@ func (r *reader) readMany(ctx context.Context, app config.App, tokens []string, 
 	if err != nil {
 		return nil, err
 	}
-	// Any row may show that the cached configuration is out of date. All users are
-	// answered under one strategy.
+	// Any row may show that the cached configuration is out of date. One answer uses
+	// one strategy for all users.
 	for _, row := range rows {
 		if row.Version > app.StrategyVersion {
 			if app, err = r.logs.readFresh(ctx, app.ID); err != nil {
@@ -94,9 +94,9 @@ func (r *reader) readMany(ctx context.Context, app config.App, tokens []string, 
 	return results, nil
 }
 
-// serve answers from a row if its profile is valid. A profile of a newer strategy
-// than app's shows that the cached configuration is out of date: serve then
-// replaces app.
+// serve answers from a row and reports whether the row holds a valid profile. If
+// the profile has a newer strategy than app, the cached configuration is out of
+// date, and serve replaces app.
 func (r *reader) serve(ctx context.Context, app *config.App, row store.User, limit int) (Result, bool, error) {
 	if !row.HasProfile || len(row.Profile) == 0 {
 		return Result{}, false, nil
@@ -104,7 +104,8 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 	p, err := affinity.ParseProfile(row.Profile, limit)
 	if err != nil {
 		// The profile is only a cache of the log.
-		r.log.LogAttrs(ctx, slog.LevelError, "stored profile is damaged, computing it", slog.String("app", app.ID), slog.Any("error", err))
+		r.log.LogAttrs(ctx, slog.LevelError, "stored profile is damaged, computing it",
+			slog.String("app", app.ID), slog.Any("error", err))
 		return Result{}, false, nil
 	}
 	if p.StrategyVersion > app.StrategyVersion {
@@ -119,18 +120,20 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 	return Result{Profile: p.At(now), Stored: true, App: *app}, true, nil
 }
 
-// valid reports whether a stored profile may be served now: it was computed under
-// the active strategy and retention and after the user's last deletion, and no
-// event has left or entered the window since.
+// valid reports whether a reader may serve a stored profile now: it has the active
+// strategy, the app's retention and the user's tombstone, and no event has left or
+// entered the window since.
 func valid(p affinity.Profile, app config.App, deletedUntil, now int64) bool {
-	return p.StrategyVersion == app.StrategyVersion && p.RetentionDays == app.RetentionDays && p.DeletedUntil == deletedUntil &&
+	return p.StrategyVersion == app.StrategyVersion && p.RetentionDays == app.RetentionDays &&
+		p.DeletedUntil == deletedUntil &&
 		(p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
 }
 
 // computeAndStore computes profiles from blocks and log and stores them at the
-// tickets of the given rows, which were read before. For a user without a row it
-// stores nothing.
-func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []string, rows map[string]store.User) (map[string]Result, error) {
+// tickets of rows, which the caller has read before. It stores nothing for a user
+// without a row.
+func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []string,
+	rows map[string]store.User) (map[string]Result, error) {
 	computations, users, err := r.begin(ctx, app.ID, distinct(tokens), rows)
 	if err != nil {
 		return nil, err
@@ -139,7 +142,7 @@ func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []s
 		return nil, err
 	}
 	app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
-		return r.computer.compute(ctx, app, affinity.Compile(app.Strategy), computations, false, r.reread(app.ID))
+		return r.computer.compute(ctx, app, affinity.Compile(app.Strategy), computations, false, r.rereader(app.ID))
 	})
 	if err != nil {
 		return nil, err
@@ -154,15 +157,17 @@ func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []s
 		}
 	}
 	if err := r.store.WriteProfiles(ctx, app.ID, writes); err != nil {
-		// The answer is right even if it cannot be stored.
-		r.log.LogAttrs(ctx, slog.LevelWarn, "computed profiles are not stored", slog.String("app", app.ID), slog.Any("error", err))
+		// The answer is right even if the write failed.
+		r.log.LogAttrs(ctx, slog.LevelWarn, "computed profiles are not stored",
+			slog.String("app", app.ID), slog.Any("error", err))
 	}
 	r.tickets.repair(ctx, app.ID, users)
 	return results, nil
 }
 
-// begin begins the computation of users from their rows.
-func (r *reader) begin(ctx context.Context, appID string, tokens []string, rows map[string]store.User) ([]*computation, []*user, error) {
+// begin makes the computations of users from their rows.
+func (r *reader) begin(ctx context.Context, appID string, tokens []string,
+	rows map[string]store.User) ([]*computation, []*user, error) {
 	computations, users := make([]*computation, len(tokens)), make([]*user, len(tokens))
 	for i, token := range tokens {
 		users[i] = &user{token: token}
@@ -174,28 +179,29 @@ func (r *reader) begin(ctx context.Context, appID string, tokens []string, rows 
 	return computations, users, nil
 }
 
-// distinct returns each user once, sorted. Two computations of one user in one
-// reading would take each other's blocks.
+// distinct returns each user once, sorted. A reading finds the computation of a
+// block by its user, so it cannot hold two of one user.
 func distinct(tokens []string) []string {
 	tokens = slices.Clone(tokens)
 	slices.Sort(tokens)
 	return slices.Compact(tokens)
 }
 
-func (r *reader) compute(ctx context.Context, app config.App, tokens []string, sets []*affinity.Compiled) (map[string][]affinity.Profile, error) {
+func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
+	strategies []*affinity.Compiled) (map[string][]affinity.Profile, error) {
 	profiles := make(map[string][]affinity.Profile, len(tokens))
 	for chunk := range slices.Chunk(distinct(tokens), scanUsers) {
 		rows, err := r.store.ReadUsers(ctx, app.ID, chunk)
 		if err != nil {
 			return nil, err
 		}
-		for _, compiled := range sets {
+		for _, compiled := range strategies {
 			computations, _, err := r.begin(ctx, app.ID, chunk, rows)
 			if err != nil {
 				return nil, err
 			}
 			app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
-				return r.computer.compute(ctx, app, compiled, computations, false, r.reread(app.ID))
+				return r.computer.compute(ctx, app, compiled, computations, false, r.rereader(app.ID))
 			})
 			if err != nil {
 				return nil, err

@@ -116,7 +116,7 @@ func TestRecomputeResumes(t *testing.T) {
 	}
 }
 
-func TestNightlyRun(t *testing.T) {
+func TestNightlyRound(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	for i := range int64(10) {
 		s.apply(s.at(i))

@@ -24,7 +24,7 @@ const (
 	maxFlight = 10 * time.Minute
 )
 
-// writer writes the log and refreshes the profiles of its users.
+// writer writes events to the log and refreshes the profiles of their users.
 type writer struct {
 	*env
 	logs     *logs
@@ -58,8 +58,8 @@ func (w *writer) importEvents(ctx context.Context, app config.App, events []stor
 	return w.dropDeleted(ctx, app, events, rows)
 }
 
-// mark makes the next read compute the profiles of the events' users. It returns
-// their rows at its tickets.
+// mark leaves markers for the events' users at new tickets. It returns the rows at
+// these tickets.
 func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, error) {
 	users, err := w.tickets.drawAll(ctx, appID, positions(events))
 	if err != nil {
@@ -76,9 +76,11 @@ func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent
 // refreshShared refreshes users whose events are in the log. Each refresh is a
 // flight that other messages may share. It returns the rows at the flights'
 // tickets.
-func (w *writer) refreshShared(ctx context.Context, app config.App, events map[string][]history.Pos) (map[string]store.User, error) {
+func (w *writer) refreshShared(ctx context.Context, app config.App,
+	events map[string][]history.Pos) (map[string]store.User, error) {
 	owned, all := map[string]*flight{}, map[string]*flight{}
-	// A flight runs on when its message is given up: other messages wait for it.
+	// A flight continues after the end of its message's request, because other
+	// messages wait for it.
 	detached := context.WithoutCancel(ctx)
 	for token, positions := range events {
 		key := app.ID + "," + token
@@ -111,10 +113,10 @@ func (w *writer) refreshShared(ctx context.Context, app config.App, events map[s
 	return rows, nil
 }
 
-var errCutShort = errors.New("the refresh was cut short")
+var errCutShort = errors.New("the refresh ended early")
 
-// run refreshes each user and wakes every message that waits for that refresh. If
-// a refresh fails, it fails for all of them, and they are redelivered.
+// run refreshes each user and wakes every message that waits for that refresh. If a
+// refresh fails, all its messages fail, and Pub/Sub redelivers them.
 func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight) {
 	if len(fs) == 0 {
 		return
@@ -127,7 +129,7 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight)
 	}
 	var users []*user
 	err := errCutShort
-	defer func() { // after a panic, too: no message may wait for ever
+	defer func() { // also after a panic: no message may wait for ever
 		rows := make(map[string]store.User, len(users))
 		for _, u := range users {
 			rows[u.token] = u.row
@@ -141,8 +143,8 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight)
 	}
 }
 
-// refresh computes the profiles of users and writes them at their tickets. Then
-// it folds the logs that have many unfolded events.
+// refresh computes the profiles of users and writes them at their tickets. Then it
+// folds logs with many unfolded events.
 func (w *writer) refresh(ctx context.Context, app config.App, users []*user, events map[string][]history.Pos) error {
 	app, err := w.logs.newest(ctx, app, users)
 	if err != nil {
@@ -187,10 +189,11 @@ func newestTime(events []history.Pos) int64 {
 	return newest
 }
 
-// dropDeleted removes events from the log that the tombstone of their user
-// covers: they were received before the deletion and written after it. No profile
-// counted them in between.
-func (w *writer) dropDeleted(ctx context.Context, app config.App, events []store.LogEvent, rows map[string]store.User) (Outcome, error) {
+// dropDeleted removes events from the log that are not newer than their user's
+// tombstone: they were received before the deletion and written after it. No
+// profile counted them in between.
+func (w *writer) dropDeleted(ctx context.Context, app config.App, events []store.LogEvent,
+	rows map[string]store.User) (Outcome, error) {
 	var deleted []store.LogEvent
 	for i := range events {
 		if d := rows[events[i].User].DeletedUntil; d != 0 && events[i].Time <= d {

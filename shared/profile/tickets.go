@@ -20,7 +20,7 @@ const (
 	maxUncovers = 50
 )
 
-// change is the kind of a change of a manifest. A manifest version is ticket x 4 +
+// change is a kind of change of a manifest. A manifest's version is ticket x 4 +
 // kind of change. Tickets are unique, so versions never repeat, and a
 // compare-and-swap on the version cannot mistake one manifest for another.
 type change int64
@@ -39,8 +39,8 @@ func version(ticket int64, c change) int64 { return ticket*int64(changes) + int6
 // tickets draws tickets, and changes manifests under them.
 type tickets struct{ *env }
 
-// drawAll draws a ticket for each user, by user token, at which the given events
-// of that user are uncovered.
+// drawAll draws a ticket for each user at which no block covers that user's events.
+// events holds their positions by user token.
 func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
 	users := make([]*user, 0, len(events))
 	g, ctx := errgroup.WithContext(ctx)
@@ -53,9 +53,9 @@ func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][
 	return users, g.Wait()
 }
 
-// draw draws a ticket at which all given events of a user are uncovered. An event
-// in a range that a block covers, or that a fold has announced, is late: draw
-// uncovers the range, then draws another ticket, because a reader sees the event
+// draw draws a ticket at which no block covers the given events of a user. An event
+// in a range that a block covers, or that a fold has announced, is late. draw then
+// uncovers the range and draws another ticket, because a reader sees the event
 // only from then on.
 func (t *tickets) draw(ctx context.Context, appID string, u *user, events []history.Pos) error {
 	for range maxUncovers {
@@ -70,7 +70,7 @@ func (t *tickets) draw(ctx context.Context, appID string, u *user, events []hist
 		if !late {
 			return nil
 		}
-		t.counters.Reopened.Add(1)
+		t.counters.Uncovered.Add(1)
 		next.Version = version(row.Ticket, uncovered)
 		if _, err := t.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, next.AppendBinary(nil)); err != nil {
 			return err
@@ -80,11 +80,11 @@ func (t *tickets) draw(ctx context.Context, appID string, u *user, events []hist
 }
 
 // uncover returns the manifest without the ranges that hold one of the events or
-// that reach back to what is deleted, and whether there were any.
+// that reach back behind the tombstone. It reports whether it removed a range.
 func uncover(m history.Manifest, deletedUntil int64, events []history.Pos) (history.Manifest, bool) {
 	late := func(r history.Range) bool {
 		if deletedUntil != 0 && r.From.Time <= deletedUntil {
-			return true // left over from before the deletion
+			return true // a range from before the deletion
 		}
 		for _, p := range events {
 			if (deletedUntil == 0 || p.Time > deletedUntil) && r.From.Compare(p) <= 0 && p.Compare(r.To) < 0 {
@@ -101,17 +101,17 @@ func uncover(m history.Manifest, deletedUntil int64, events []history.Pos) (hist
 	return next, changed
 }
 
-// repair removes unreadable blocks from the manifests of users, and replaces
-// unreadable manifests, so that the next fold packs those ranges again. It logs
-// its errors: the profiles were computed from the log and are right.
+// repair removes bad blocks from the manifests of users and replaces damaged
+// manifests, so that the next fold packs their ranges again. It only logs its
+// errors, because the profiles come from the log and are right.
 func (t *tickets) repair(ctx context.Context, appID string, users []*user) {
 	var wg sync.WaitGroup
 	for _, u := range users {
-		if len(u.bad) == 0 && !u.damaged {
+		if len(u.badBlocks) == 0 && !u.damaged {
 			continue
 		}
 		wg.Go(func() {
-			if err := t.removeBlocks(ctx, appID, u.token, func(b history.Block) bool { return u.bad[b.ID] }); err != nil {
+			if err := t.removeBlocks(ctx, appID, u.token, func(b history.Block) bool { return u.badBlocks[b.ID] }); err != nil {
 				t.log.LogAttrs(ctx, slog.LevelWarn, "damaged blocks stay in the manifest",
 					slog.String("app", appID), slog.String("user", u.token), slog.Any("error", err))
 			}
@@ -120,8 +120,9 @@ func (t *tickets) repair(ctx context.Context, appID string, users []*user) {
 	wg.Wait()
 }
 
-// removeBlocks removes blocks from a user's manifest.
-func (t *tickets) removeBlocks(ctx context.Context, appID, token string, which func(history.Block) bool) error {
+// removeBlocks removes the blocks for which remove returns true from a user's
+// manifest.
+func (t *tickets) removeBlocks(ctx context.Context, appID, token string, remove func(history.Block) bool) error {
 	row, err := t.store.TakeTicket(ctx, appID, token)
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (t *tickets) removeBlocks(ctx context.Context, appID, token string, which f
 		_, err := t.replaceManifest(ctx, appID, u)
 		return err
 	}
-	next := u.manifest.Without(which)
+	next := u.manifest.Without(remove)
 	if len(next.Blocks) == len(u.manifest.Blocks) {
 		return nil
 	}
@@ -143,10 +144,9 @@ func (t *tickets) removeBlocks(ctx context.Context, appID, token string, which f
 	return err
 }
 
-// replaceManifest replaces a manifest that cannot be read by an empty one. The
-// old one has no version that could be compared, so the swap compares the ticket
-// counter. It reports whether it replaced the manifest: another ticket may have
-// been drawn first.
+// replaceManifest replaces a damaged manifest by an empty one. A damaged manifest
+// has no version to compare, so the swap compares the ticket counter. It reports
+// whether it replaced the manifest: another process may have drawn a ticket first.
 func (t *tickets) replaceManifest(ctx context.Context, appID string, u *user) (bool, error) {
 	empty := history.Manifest{Version: version(u.row.Ticket, uncovered)}
 	done, err := t.store.CommitFold(ctx, appID, u.token, u.row.Ticket, empty.AppendBinary(nil))
@@ -156,12 +156,12 @@ func (t *tickets) replaceManifest(ctx context.Context, appID string, u *user) (b
 	return done, err
 }
 
-// position returns an event's place in its user's log.
+// position returns the position of an event in its user's log.
 func position(ev *store.LogEvent) history.Pos {
 	return history.Pos{Time: max(ev.Time, 0), ID: ev.ID}
 }
 
-// positions returns the places of events, by user token.
+// positions returns the positions of events by user token.
 func positions(events []store.LogEvent) map[string][]history.Pos {
 	byUser := make(map[string][]history.Pos, len(events))
 	for i := range events {

@@ -13,20 +13,21 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// user is a user as one instant of their row shows them.
+// user is a user with the state of their row at one instant.
 type user struct {
 	token    string
 	row      store.User
 	manifest history.Manifest
-	// damaged means that the row's manifest cannot be read; manifest is then empty.
+	// damaged means that the row's manifest does not parse. manifest is then empty.
 	damaged bool
-	// bad are named blocks that cannot be read. The log is read in their place.
-	bad    map[history.BlockID]bool
-	window affinity.Window
+	// badBlocks are blocks that the manifest names and that are lost or damaged. The
+	// engine reads the log in their place.
+	badBlocks map[history.BlockID]bool
+	window    affinity.Window
 }
 
 // ErrManifest reports that a newer version of the engine has packed part of a
-// user's log, so that this one must not compute the profile.
+// user's log. This version must not compute the profile.
 var ErrManifest = errors.New("the user's history is in a format this version does not read; deploy the newer version")
 
 var errLost = errors.New("the manifest names the block, and it does not exist")
@@ -39,7 +40,7 @@ func (v *env) setRow(ctx context.Context, appID string, u *user, row store.User)
 	case errors.Is(err, history.ErrNewer):
 		return fmt.Errorf("history of %s,%s: %w: %w", appID, u.token, ErrManifest, err)
 	case err != nil:
-		// An empty manifest names no blocks: the log is read until a repair.
+		// An empty manifest names no blocks, so readers read the log until a repair.
 		m, u.damaged = history.Manifest{}, true
 		v.counters.CorruptManifests.Add(1)
 		v.log.LogAttrs(ctx, slog.LevelError, "manifest is damaged, reading the log in its place",
@@ -49,8 +50,8 @@ func (v *env) setRow(ctx context.Context, appID string, u *user, row store.User)
 	return nil
 }
 
-// reread reads the user's row again.
-func (v *env) reread(appID string) renew {
+// rereader returns a rowReader that draws no ticket.
+func (v *env) rereader(appID string) rowReader {
 	return func(ctx context.Context, u *user) error {
 		row, err := v.store.ReadUser(ctx, appID, u.token)
 		if err != nil {
@@ -60,35 +61,35 @@ func (v *env) reread(appID string) renew {
 	}
 }
 
-// setBad records that a block cannot be read.
-func (v *env) setBad(ctx context.Context, appID string, u *user, id history.BlockID, err error) {
-	if u.bad == nil {
-		u.bad = map[history.BlockID]bool{}
+// addBadBlock records that a block is lost or damaged.
+func (v *env) addBadBlock(ctx context.Context, appID string, u *user, id history.BlockID, err error) {
+	if u.badBlocks == nil {
+		u.badBlocks = map[history.BlockID]bool{}
 	}
-	u.bad[id] = true
+	u.badBlocks[id] = true
 	v.counters.CorruptBlocks.Add(1)
 	v.log.LogAttrs(ctx, slog.LevelError, "block is damaged, reading the log in its place", slog.String("app", appID),
 		slog.String("user", u.token), slog.Int64("ticket", id.Ticket), slog.Int("n", id.N), slog.Any("error", err))
 }
 
-// from is where the window begins in the user's log.
-func (u *user) from() history.Pos { return history.Pos{Time: max(u.window.From(), 0)} }
+// windowStart is the position in the user's log at which the window begins.
+func (u *user) windowStart() history.Pos { return history.Pos{Time: max(u.window.From(), 0)} }
 
-// usable is the manifest without the blocks that cannot be read.
+// usable is the manifest without bad blocks.
 func (u *user) usable() history.Manifest {
-	if len(u.bad) == 0 {
+	if len(u.badBlocks) == 0 {
 		return u.manifest
 	}
-	return u.manifest.Without(func(b history.Block) bool { return u.bad[b.ID] })
+	return u.manifest.Without(func(b history.Block) bool { return u.badBlocks[b.ID] })
 }
 
 // trimmed is the usable manifest without spent blocks.
 func (u *user) trimmed() history.Manifest { return u.usable().Without(u.spent) }
 
-// spent reports whether all events of a block have left the window, or whether
-// the block reaches back to before the user's deletion.
+// spent reports whether all events of a block have left the window, or the block
+// reaches back behind the tombstone.
 func (u *user) spent(b history.Block) bool {
-	return b.Newest < u.from().Time || u.row.DeletedUntil != 0 && b.From.Time <= u.row.DeletedUntil
+	return b.Newest < u.windowStart().Time || u.row.DeletedUntil != 0 && b.From.Time <= u.row.DeletedUntil
 }
 
 // parts returns the blocks and the ranges of the log that hold the window.
@@ -97,7 +98,7 @@ func (u *user) spent(b history.Block) bool {
 // first block: any later event belongs to a write that has not drawn its ticket
 // and so has not been acknowledged.
 func (u *user) parts() (blocks []history.Block, gaps []history.Range) {
-	m, from := u.usable(), u.from()
+	m, from := u.usable(), u.windowStart()
 	for _, b := range m.Blocks {
 		if b.Newest >= from.Time {
 			blocks = append(blocks, b)
@@ -120,5 +121,7 @@ func precedesGap(b history.Block, gaps []history.Range) bool {
 func profileWrite(u *user, scorer *affinity.Scorer, app config.App, encoded []byte) store.ProfileWrite {
 	summary := scorer.Outline()
 	summary.StrategyVersion = app.StrategyVersion
-	return store.ProfileWrite{User: u.token, Row: u.row, Version: app.StrategyVersion, Value: encoded, Summary: summary.AppendBinary(nil)}
+	return store.ProfileWrite{
+		User: u.token, Row: u.row, Version: app.StrategyVersion, Value: encoded, Summary: summary.AppendBinary(nil),
+	}
 }
