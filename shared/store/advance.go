@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxAdvances is the number of counters that are advanced at a time.
+// maxAdvances is the number of counters that AdvanceTickets advances at a time.
 const maxAdvances = 64
 
 // AdvanceTickets adds a step to the ticket counter of each user of an app, and
-// returns the number of users. A cluster that replaces a lost one may lack the
-// newest tickets, which must not be drawn again. Running it twice is harmless.
+// returns the number of users. A cluster restored from a backup may lack the newest
+// tickets, and nobody may draw these again. A second run is harmless.
 func (s *Store) AdvanceTickets(ctx context.Context, app string, step int64) (int, error) {
 	n := 0
 	g, advancing := errgroup.WithContext(ctx)
@@ -31,10 +31,10 @@ func (s *Store) AdvanceTickets(ctx context.Context, app string, step int64) (int
 		return nil
 	})
 	if failed := g.Wait(); failed != nil {
-		err = failed // it ended the scan, whose error says less
+		err = failed // the cause: it ended the scan
 	}
 	if err != nil {
-		return 0, fmt.Errorf("advance the tickets of %s, run it again: %w", app, err)
+		return 0, fmt.Errorf("advance the ticket counters of %s, run it again: %w", app, err)
 	}
 	return n, nil
 }

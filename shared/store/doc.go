@@ -1,6 +1,6 @@
-// Package store keeps Affinity's data in Bigtable. It owns table names, row keys
-// and cell formats, and makes every read and write of them: no other package
-// knows a key or a column, or a gRPC code of Bigtable.
+// Package store keeps Affinity's data in Bigtable. It owns the table names, row keys
+// and cell formats, and makes every read and write. No other package knows a key,
+// a column or a gRPC code of Bigtable.
 //
 // There are six tables. Every key begins with the app id and a comma:
 //
@@ -11,10 +11,10 @@
 //	           view:<name>, click:<name>, conversion:<name>   all of the event's filters
 //	           m:event                   as above
 //	users    app,user,                                 one row a user
-//	           u:c ticket counter, u:m manifest, u:d deletedUntil, u:v strategy version of the newest profile
+//	           u:c ticket counter, u:m manifest, u:d tombstone, u:v strategy version of the newest profile
 //	           p:p profiles, p:s each without its affinities; cell time = ticket x 1000 microseconds
 //	histories
-//	         app,user,<ticket %016x>,<n %04x>          packed ranges of the log: those are valid that the manifest names
+//	         app,user,<ticket %016x>,<n %04x>          packed ranges of the log; the manifest names the valid ones
 //	           b:b a block, never rewritten, cell time = its latest event
 //	objects  app,index,objectID                        the catalog
 //	           o:record the object as sent, o:filters its filters and the settings version they were made under
@@ -25,7 +25,7 @@
 // that begin with "app,user,". The comma is part of the prefix because '+' sorts
 // before it.
 //
-// terraform/bigtable.json declares the tables, the families and what the server
-// may drop of them; Terraform reads the same file. Events are dropped by age. Of
-// everything else only superseded cells are dropped.
+// terraform/bigtable.json declares the tables, their families and the garbage
+// collection of each family. Terraform reads the same file. Bigtable drops events
+// by age, and of everything else only superseded cells.
 package store

@@ -9,7 +9,7 @@ import (
 )
 
 // TimedOut reports whether an error means that a request's deadline has passed. The
-// server may notice it a little earlier than the client's context.
+// server may notice that a little earlier than the client's context.
 func TimedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 }

@@ -20,10 +20,10 @@ type BlockName struct {
 	ID   history.BlockID
 }
 
-// BlockWrite is a block to be written.
+// BlockWrite is a block to write.
 type BlockWrite struct {
 	ID     history.BlockID
-	Newest int64 // ms: its latest event, which becomes the cell's time
+	Newest int64 // time of its latest event in ms, which becomes the cell's time
 	Value  []byte
 }
 
@@ -50,8 +50,8 @@ func parseBlockKey(key string) (BlockName, error) {
 	return BlockName{user, history.BlockID{Ticket: t, N: int(i)}}, nil
 }
 
-// WriteBlocks writes blocks of a user. No reader uses them before a manifest names
-// them, so after an error they may be written again, or left.
+// WriteBlocks writes blocks of a user. No reader uses a block before a manifest
+// names it, so after an error the caller may write the blocks again or leave them.
 func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []BlockWrite) error {
 	b := newBulk(ctx)
 	for _, w := range blocks {
@@ -67,14 +67,14 @@ func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []Bloc
 	return nil
 }
 
-// ReadBlocks streams blocks by name, and skips those that do not exist. Names in
-// the order of their keys are read in that order; other names are sorted within
-// each request. fn must not keep the value. An error from fn ends the read and is
-// returned.
+// ReadBlocks streams blocks by name and skips names without a block. If the names
+// are in the order of their keys, so are the blocks. fn must not keep the value.
+// ReadBlocks returns the first error from fn.
 func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
 	byKey := make(map[string]BlockName, len(names))
 	for _, keys := range keyChunks(names, func(n BlockName) string { return blockKey(app, n) }, byKey) {
-		if err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, keys, func(key string) (BlockName, error) { return byKey[key], nil }, fn); err != nil {
+		nameOf := func(key string) (BlockName, error) { return byKey[key], nil }
+		if err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, keys, nameOf, fn); err != nil {
 			return fmt.Errorf("read %d blocks of %s: %w", len(names), app, err)
 		}
 	}
@@ -86,14 +86,15 @@ func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, f
 // empty end is open. It includes blocks that no manifest names. fn is as in
 // ReadBlocks.
 func (s *Store) ScanBlocks(ctx context.Context, app, from, to string, fn func(BlockName, []byte) error) error {
-	if err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
+	table := s.tables.of(app, allUsers).blocks
+	if err := readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
 		return fmt.Errorf("read blocks of %s: %w", app, err)
 	}
 	return nil
 }
 
-func readBlocks(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet, nameOf func(key string) (BlockName, error),
-	fn func(BlockName, []byte) error, opts ...bigtable.ReadOption) error {
+func readBlocks(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet,
+	nameOf func(key string) (BlockName, error), fn func(BlockName, []byte) error, opts ...bigtable.ReadOption) error {
 	var failed error
 	err := table.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		var name BlockName
@@ -111,22 +112,25 @@ func readBlocks(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet
 
 // ScanBlockKeys is ScanBlocks without the values.
 func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
-	err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, usersBetween(app, from, to), parseBlockKey, func(name BlockName, _ []byte) error { return fn(name) }, keysOnly)
+	table, nameOnly := s.tables.of(app, allUsers).blocks, func(name BlockName, _ []byte) error { return fn(name) }
+	err := readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, nameOnly, keysOnly)
 	if err != nil {
 		return fmt.Errorf("list blocks of %s: %w", app, err)
 	}
 	return nil
 }
 
-// ListBlocks returns the blocks of a user by ticket and number, those that no
-// manifest names included.
+// ListBlocks returns the blocks of a user by ticket and number, including blocks
+// that no manifest names.
 func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.BlockID, error) {
 	var ids []history.BlockID
 	prefix := userKey(app, user)
-	err := readBlocks(ctx, s.tables.of(app, user).blocks, bigtable.NewRange(prefix, prefixEnd(prefix)), parseBlockKey, func(name BlockName, _ []byte) error {
+	rows := bigtable.NewRange(prefix, prefixEnd(prefix))
+	addID := func(name BlockName, _ []byte) error {
 		ids = append(ids, name.ID)
 		return nil
-	}, keysOnly)
+	}
+	err := readBlocks(ctx, s.tables.of(app, user).blocks, rows, parseBlockKey, addID, keysOnly)
 	if err != nil {
 		return nil, fmt.Errorf("list blocks of %s,%s: %w", app, user, err)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// timeLayout is the log's time: milliseconds, UTC, fixed width, so that keys
-// sort by time.
+// timeLayout is the format of times in keys of the log: milliseconds, UTC, with a
+// fixed width, so that keys sort by time.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // maxTime is the last millisecond whose key sorts in time order.
@@ -24,8 +24,10 @@ func userOf(key string) string {
 }
 
 func logKey(app, user string, ms int64, id string) string {
-	return string(appendLogTime(append(append(append(append(make([]byte, 0, len(app)+len(user)+len(timeLayout)+len(id)+3),
-		app...), ','), user...), ','), ms)) + "," + id
+	key := make([]byte, 0, len(app)+len(user)+len(timeLayout)+len(id)+3)
+	key = append(append(append(append(key, app...), ','), user...), ',')
+	key = append(append(appendLogTime(key, ms), ','), id...)
+	return string(key)
 }
 
 func appendLogTime(dst []byte, ms int64) []byte {
@@ -48,7 +50,8 @@ func parseLogKey(key string) (app, user string, ms int64, id string, err error) 
 
 // parseLogTime is time.Parse for timeLayout only. Scans call it for each row.
 func parseLogTime(s string) (int64, error) {
-	if len(s) == len(timeLayout) && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && s[16] == ':' && s[19] == '.' && s[23] == 'Z' {
+	if len(s) == len(timeLayout) && s[4] == '-' && s[7] == '-' && s[10] == 'T' &&
+		s[13] == ':' && s[16] == ':' && s[19] == '.' && s[23] == 'Z' {
 		ok := true
 		num := func(from, to int) int {
 			n := 0
@@ -58,7 +61,8 @@ func parseLogTime(s string) (int64, error) {
 			}
 			return n
 		}
-		t := time.Date(num(0, 4), time.Month(num(5, 7)), num(8, 10), num(11, 13), num(14, 16), num(17, 19), num(20, 23)*1e6, time.UTC)
+		t := time.Date(num(0, 4), time.Month(num(5, 7)), num(8, 10),
+			num(11, 13), num(14, 16), num(17, 19), num(20, 23)*1e6, time.UTC)
 		if ok {
 			return t.UnixMilli(), nil
 		}
@@ -66,8 +70,8 @@ func parseLogTime(s string) (int64, error) {
 	return 0, fmt.Errorf("time %q is not of the form %s", s, timeLayout)
 }
 
-// indexPrefix escapes the index name, which may contain anything, a comma included.
-// An object id may too, but it stands last in the key.
+// indexPrefix escapes the index name, which may contain a comma. An object ID needs
+// no escape, because it stands last in the key.
 func indexPrefix(app, index string) string { return app + "," + url.QueryEscape(index) + "," }
 
 func objectKey(app, index, objectID string) string { return indexPrefix(app, index) + objectID }

@@ -14,8 +14,8 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// Log is the log of one app in the schemas of a layout. Make one for each use:
-// an app's layout can change.
+// Log is the log of one app in the schemas of a layout. Make a Log for each use,
+// because an app's layout can change.
 type Log struct {
 	s      *Store
 	app    string
@@ -25,7 +25,7 @@ type Log struct {
 // Log returns the log of an app in the schemas of a layout.
 func (s *Store) Log(app string, l schema.Layout) Log { return Log{s, app, l} }
 
-// LogEvent is one row of the log as it is written.
+// LogEvent is a row of the log to write.
 type LogEvent struct {
 	User string
 	Time int64  // ms, event time
@@ -35,8 +35,8 @@ type LogEvent struct {
 	// Counts are the event's raw filters, each with the number of its objects that
 	// have it.
 	Counts []affinity.Count
-	// Original is the event as it was sent, for explanations, exports and catalogs
-	// that arrive late.
+	// Original is the event as the client sent it, for explanations, exports and
+	// re-enrichment.
 	Original []byte
 }
 
@@ -47,11 +47,11 @@ func (l Log) table(n schema.Name, user string) *bigtable.Table {
 	return l.s.tables.of(l.app, user).logs[n]
 }
 
-// Append writes events in every schema of the layout. It writes the schema that
-// is read first: a row that exists there and not elsewhere is on its way. It
-// leaves the rows identical in all schemas, whatever other writers do. It replaces
-// an existing row whole, so that writing twice changes nothing. After an error
-// some rows may be missing, and the caller must write all of them again.
+// Append writes events in every schema of the layout, starting with the schema that
+// readers use: a row that exists only there is a write under way. It leaves the
+// rows identical in all schemas, whatever other writers do. It replaces all
+// filters of an existing row, so that writing twice changes nothing. After an error
+// some rows may be missing, and the caller must write all rows again.
 func (l Log) Append(ctx context.Context, events []LogEvent) error {
 	for _, n := range l.written() {
 		w := l.writer(ctx, n)
@@ -72,21 +72,22 @@ func (l Log) Append(ctx context.Context, events []LogEvent) error {
 	return nil
 }
 
-// written returns the schemas that are written, the one that is read first.
+// written returns the schemas of the layout, starting with the one that readers
+// use.
 func (l Log) written() []schema.Name {
-	order := []schema.Name{l.layout.Read}
+	names := []schema.Name{l.layout.Read}
 	for _, n := range l.layout.Write {
 		if n != l.layout.Read {
-			order = append(order, n)
+			names = append(names, n)
 		}
 	}
-	return order
+	return names
 }
 
-// Copy writes events in one schema, below everything that is appended before or
-// after. The cells of a copy are a millisecond older than those of its event, and
-// only the newest cells of a row count. So a copy of an old reading never hides a
-// later write. The first millisecond of 1970 has no older one: there it does.
+// Copy writes events in one schema, below every row that Append writes before or
+// after. The cells of a copy are a millisecond older than its event, and only the
+// newest cells of a row count. So a copy of an old read never hides a later write,
+// except for events of the first millisecond of 1970.
 func (l Log) Copy(ctx context.Context, n schema.Name, events []LogEvent) error {
 	w := l.writer(ctx, n)
 	for i := range events {
@@ -100,8 +101,8 @@ func (l Log) Copy(ctx context.Context, n schema.Name, events []LogEvent) error {
 	return nil
 }
 
-// Replace writes events in one schema in place of everything in their rows,
-// copies included.
+// Replace writes events in one schema. It replaces all cells of their rows,
+// including copies.
 func (l Log) Replace(ctx context.Context, n schema.Name, events []LogEvent) error {
 	w := l.writer(ctx, n)
 	for i := range events {
@@ -120,7 +121,7 @@ type replaced int
 
 const (
 	keepAll        replaced = iota
-	replaceFilters          // a second resolution of an event must not add to the first
+	replaceFilters          // so that a second resolution does not add to the first
 	replaceRow
 )
 
@@ -137,7 +138,7 @@ func (l Log) writer(ctx context.Context, n schema.Name) *logWriter {
 	return &logWriter{bulk: newBulk(ctx), log: l, schema: n, encoder: schema.NewEncoder(n, l.layout.Encoding)}
 }
 
-// put writes a row, with cells of a time.
+// put writes a row whose cells have the time cellTime (ms).
 func (w *logWriter) put(e *LogEvent, cellTime int64, old replaced) error {
 	ts, m := bigtable.Timestamp(cellTime*1000), bigtable.NewMutation()
 	switch {
@@ -158,7 +159,7 @@ func (w *logWriter) put(e *LogEvent, cellTime int64, old replaced) error {
 	return w.add(w.log.table(w.schema, e.User), logKey(w.log.app, e.User, e.Time, e.ID), m, size)
 }
 
-// Delete deletes events, by user, time and id, from both schemas.
+// Delete deletes events from both schemas. It reads only their user, time and ID.
 func (l Log) Delete(ctx context.Context, events []LogEvent) error {
 	for _, n := range schema.Names {
 		keys := make([]string, len(events))
@@ -200,9 +201,9 @@ func deletion() *bigtable.Mutation {
 	return m
 }
 
-// PurgeLog deletes a user's events up to and including a time from both schemas,
-// written or not. Its memory is bounded by one request. It returns the number of
-// events, of the schema that had more.
+// PurgeLog deletes a user's events up to and including a time (ms) from both
+// schemas, whether the app uses them or not. Its memory holds one request. It
+// returns the larger of the two schemas' numbers of events.
 func (s *Store) PurgeLog(ctx context.Context, app, user string, until int64) (int, error) {
 	prefix := userKey(app, user)
 	end := string(appendLogTime([]byte(prefix), until+1))

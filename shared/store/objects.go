@@ -30,7 +30,7 @@ type ObjectFilters struct {
 	Filters         []event.Filter
 }
 
-// Legible in cbt: {"v":2,"f":[["color","Red"],["brand","Acme"]]}.
+// filtersJSON is the stored form: {"v":2,"f":[["color","Red"],["brand","Acme"]]}.
 type filtersJSON struct {
 	V int64       `json:"v"`
 	F [][2]string `json:"f"`
@@ -68,7 +68,8 @@ func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Obj
 		m.DeleteCellsInFamily(familyObject)
 		m.Set(familyObject, columnRecord, bigtable.Now(), o.Record)
 		m.Set(familyObject, columnFilters, bigtable.Now(), filters)
-		if err := b.add(s.tables.of(app, allUsers).objects, objectKey(app, index, o.ID), m, len(o.Record)+len(filters)); err != nil {
+		size := len(o.Record) + len(filters)
+		if err := b.add(s.tables.of(app, allUsers).objects, objectKey(app, index, o.ID), m, size); err != nil {
 			return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
 		}
 	}
@@ -98,10 +99,11 @@ func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []stri
 func (s *Store) ClearIndex(ctx context.Context, app, index string) error {
 	b := newBulk(ctx)
 	var failed error
-	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, bigtable.PrefixRange(indexPrefix(app, index)), func(r bigtable.Row) bool {
+	table, rows := s.tables.of(app, allUsers).objects, bigtable.PrefixRange(indexPrefix(app, index))
+	err := table.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		m := bigtable.NewMutation()
 		m.DeleteRow()
-		failed = b.add(s.tables.of(app, allUsers).objects, r.Key(), m, 0)
+		failed = b.add(table, r.Key(), m, 0)
 		return failed == nil
 	}, keysOnly)
 	if err := errors.Join(err, failed, b.flush()); err != nil {
@@ -125,7 +127,7 @@ func (s *Store) ReadFilters(ctx context.Context, app string, refs []ObjectRef) (
 	return found, err
 }
 
-// ReadRecords reads objects as they were sent, in one request. It returns no entry
+// ReadRecords reads objects as the client sent them, in one request. It returns no entry
 // for an unknown object.
 func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef][]byte, error) {
 	found := make(map[ObjectRef][]byte, len(refs))
@@ -140,7 +142,8 @@ func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (
 // and sends some bytes with each key.
 const maxReadBytes = 256 << 10
 
-func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, column string, fn func(ObjectRef, []byte) error) error {
+func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, column string,
+	fn func(ObjectRef, []byte) error) error {
 	filter := bigtable.RowFilter(bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyObject, column, column+"\x00"), bigtable.LatestNFilter(1)))
 	byKey := make(map[string]ObjectRef, len(refs))

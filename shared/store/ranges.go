@@ -25,7 +25,7 @@ func (r Range) Within() string {
 	return user
 }
 
-// keys returns the log's rows in the range, and false if there can be none.
+// keys returns the log's rows in the range. False means that the range is empty.
 func (r Range) keys(app string) (bigtable.RowRange, bool) {
 	from, to := placeKey(app, r.From), prefixEnd(app+",")
 	if r.To != "" {
@@ -64,9 +64,9 @@ func usersBetween(app, from, to string) bigtable.RowRange {
 	return bigtable.NewRange(first, end)
 }
 
-// UserRange is a range of one user's log: it includes From and excludes To.
-// history.End lies after every event. A range that ends where it begins, or
-// before, is empty.
+// UserRange is a range of one user's log. It includes From and excludes To.
+// history.End lies after every event. A range that does not end after its start is
+// empty.
 type UserRange struct {
 	User     string
 	From, To history.Pos

@@ -16,44 +16,51 @@ import (
 // Sink returns the scorer for a user's events.
 type Sink func(user string) *affinity.Scorer
 
-// Bigtable accepts filters of 20 KB. A branch is its column twice, as the ends of a
-// range, and some bytes around it.
+// Bigtable accepts filters of 20 KB. A branch holds its column twice, as the ends of
+// a range, and some more bytes.
 const (
 	maxFilterBytes = 16 << 10
 	branchBytes    = 16
 )
 
-// Read streams the events of ranges with all of their filters and without their
-// originals. Ranges in the order of the log, users in UserOrder, are read in that
-// order. An error from fn ends the read and is returned.
+// Read streams the events of ranges with all filters and without their originals.
+// If the ranges are in the order of the log, with users in UserOrder, so are the
+// events. Read returns the first error from fn.
 func (l Log) Read(ctx context.Context, ranges []UserRange, fn func(user string, row LogRow) error) error {
-	return l.read(ctx, ranges, wholeEvents(l.layout.Read), func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
+	return l.read(ctx, ranges, wholeEvents(l.layout.Read), withoutCells(fn))
 }
 
-// ReadLog is Read for a caller that needs nothing else of the log.
-func (s *Store) ReadLog(ctx context.Context, app string, l schema.Layout, ranges []UserRange, fn func(user string, row LogRow) error) error {
+func withoutCells(fn func(string, LogRow) error) func(string, LogRow, bigtable.Row) error {
+	return func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) }
+}
+
+// ReadLog is Read of an app's log in a layout.
+func (s *Store) ReadLog(ctx context.Context, app string, l schema.Layout, ranges []UserRange,
+	fn func(user string, row LogRow) error) error {
 	return s.Log(app, l).Read(ctx, ranges, fn)
 }
 
-// ReadFor is Read with only those filters that a strategy scores, as far as the
-// schema allows the server to select them.
-func (l Log) ReadFor(ctx context.Context, ranges []UserRange, c *affinity.Compiled, fn func(user string, row LogRow) error) error {
+// ReadFor is Read for scoring: from wide rows it reads only the filters that the
+// strategy scores.
+func (l Log) ReadFor(ctx context.Context, ranges []UserRange, c *affinity.Compiled,
+	fn func(user string, row LogRow) error) error {
 	filter := wholeEvents(l.layout.Read)
 	if l.layout.Read == schema.Wide {
 		filter = l.s.strategyFilter(c)
 	}
-	return l.read(ctx, ranges, filter, func(user string, row LogRow, _ bigtable.Row) error { return fn(user, row) })
+	return l.read(ctx, ranges, filter, withoutCells(fn))
 }
 
-// ReadOriginals is Read with each event as it was sent.
-func (l Log) ReadOriginals(ctx context.Context, ranges []UserRange, fn func(user string, row LogRow, original []byte) error) error {
+// ReadOriginals is Read with each event as the client sent it.
+func (l Log) ReadOriginals(ctx context.Context, ranges []UserRange,
+	fn func(user string, row LogRow, original []byte) error) error {
 	return l.read(ctx, ranges, bigtable.LatestNFilter(1), func(user string, row LogRow, all bigtable.Row) error {
 		return fn(user, row, original(all))
 	})
 }
 
 // Score adds the events of ranges to their users' scorers. It returns the number of
-// events, with those outside a scorer's window and those that score nothing.
+// events, including events outside the window and events that score nothing.
 func (l Log) Score(ctx context.Context, ranges []UserRange, c *affinity.Compiled, scorer Sink) (int, error) {
 	n, user, ls := 0, "", NewLogScorer(c)
 	var current *affinity.Scorer
@@ -67,7 +74,8 @@ func (l Log) Score(ctx context.Context, ranges []UserRange, c *affinity.Compiled
 	return n, err
 }
 
-func (l Log) read(ctx context.Context, ranges []UserRange, filter bigtable.Filter, fn func(string, LogRow, bigtable.Row) error) error {
+func (l Log) read(ctx context.Context, ranges []UserRange, filter bigtable.Filter,
+	fn func(string, LogRow, bigtable.Row) error) error {
 	for len(ranges) > 0 {
 		var rows bigtable.RowRangeList
 		for size := 0; len(ranges) > 0 && size < maxReadBytes; ranges = ranges[1:] {
@@ -87,7 +95,8 @@ func (l Log) read(ctx context.Context, ranges []UserRange, filter bigtable.Filte
 }
 
 // readRows reads rows of one schema.
-func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, filter bigtable.Filter, fn func(string, LogRow, bigtable.Row) error) error {
+func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, filter bigtable.Filter,
+	fn func(string, LogRow, bigtable.Row) error) error {
 	user := ""
 	var failed error
 	err := l.table(n, allUsers).ReadRows(ctx, rows, func(r bigtable.Row) bool {
@@ -106,14 +115,14 @@ func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, 
 }
 
 // present passes the original as an empty cell, so that every event is visible,
-// whatever its filters. Filters here are column ranges, because a family filter is
-// a regular expression.
+// whatever its filters. Like every filter here it is a column range, because a
+// family filter is a regular expression.
 var present = bigtable.ChainFilters(family(familyOriginal), bigtable.StripValueFilter())
 
 func family(name string) bigtable.Filter { return bigtable.ColumnRangeFilter(name, "", "") }
 
 // wholeEvents passes all filters of a schema's rows. A narrow row always has a cell
-// for them; a wide row of an event without filters has only the original.
+// for its filters. A wide row of an event without filters has only the original.
 func wholeEvents(n schema.Name) bigtable.Filter {
 	if n == schema.Wide {
 		return bigtable.InterleaveFilters(present, family(schema.FamilyWide))

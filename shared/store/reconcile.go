@@ -18,8 +18,8 @@ const maxReconciliations = 20
 
 // reconcile makes rows identical in both schemas. Two deliveries of one event can
 // carry different filters, if its catalog changed in between, and reach the two
-// tables in opposite orders. So every writer rereads the rows in the schema that
-// is read. A row that differs from what the writer wrote it copies to the other
+// tables in opposite orders. So every writer rereads its rows in the schema that
+// readers use. It copies each row that another writer has changed to the other
 // schema, until a reread finds no change.
 func (l Log) reconcile(ctx context.Context, other schema.Name, events []LogEvent) error {
 	written, last := make(map[string]*LogEvent, len(events)), make(map[string]*LogEvent, len(events))
@@ -33,19 +33,19 @@ func (l Log) reconcile(ctx context.Context, other schema.Name, events []LogEvent
 		if err != nil || len(diverged) == 0 {
 			return err
 		}
-		var put []LogEvent
-		var gone []string
-		for key, is := range diverged {
-			if is == nil {
-				gone = append(gone, key)
+		var changed []LogEvent
+		var deleted []string
+		for key, row := range diverged {
+			if row == nil {
+				deleted = append(deleted, key)
 			} else {
-				put = append(put, *is)
+				changed = append(changed, *row)
 			}
 		}
-		if err := l.Replace(ctx, other, put); err != nil {
+		if err := l.Replace(ctx, other, changed); err != nil {
 			return err
 		}
-		if err := l.deleteRows(ctx, other, gone); err != nil {
+		if err := l.deleteRows(ctx, other, deleted); err != nil {
 			return err
 		}
 		last = diverged
@@ -53,8 +53,8 @@ func (l Log) reconcile(ctx context.Context, other schema.Name, events []LogEvent
 	return fmt.Errorf("append to log of %s: rows changed %d times while they were reconciled", l.app, maxReconciliations)
 }
 
-// diverged returns those of some rows, by key, that the schema that is read holds
-// in another form than last: as they are there, nil for a row that does not exist.
+// diverged reads rows in the schema that readers use. It returns, by key, the rows
+// that differ from last, and nil for a row that no longer exists.
 func (l Log) diverged(ctx context.Context, written, last map[string]*LogEvent) (map[string]*LogEvent, error) {
 	found := make(map[string]Entry, len(last))
 	err := l.Entries(ctx, l.layout.Read, slices.Collect(maps.Keys(last)), func(e Entry) error {
@@ -65,10 +65,10 @@ func (l Log) diverged(ctx context.Context, written, last map[string]*LogEvent) (
 		return nil, err
 	}
 	d, diverged := NewLogDecoder(), map[string]*LogEvent{}
-	for key, was := range last {
+	for key, expected := range last {
 		e, exists := found[key]
 		if !exists {
-			if was != nil {
+			if expected != nil {
 				diverged[key] = nil
 			}
 			continue
@@ -77,10 +77,10 @@ func (l Log) diverged(ctx context.Context, written, last map[string]*LogEvent) (
 		if err != nil {
 			continue // the row is damaged: its readers report it
 		}
-		is := *written[key] // type and name are part of the id, so they are the same
-		is.Counts, is.Original = ev.Counts, e.Original
-		if was == nil || !was.Same(&is) {
-			diverged[key] = &is
+		current := *written[key] // the ID covers type and name, so these are the same
+		current.Counts, current.Original = ev.Counts, e.Original
+		if expected == nil || !expected.Same(&current) {
+			diverged[key] = &current
 		}
 	}
 	return diverged, nil

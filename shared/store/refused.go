@@ -11,23 +11,23 @@ import (
 	"cloud.google.com/go/bigtable"
 )
 
-// RingSize is how many refused events of an app stay readable.
+// RingSize is the number of an app's refused events that the store keeps.
 const RingSize = 100
 
-const columnSequence = "#" // no reason begins with it
+const columnSequence = "#" // no reason starts with it
 
-// Refused is a refused event, or a refused request whose events could not be read.
+// Refused is a refused event, or a refused request whose events do not parse.
 type Refused struct {
 	At     time.Time       `json:"at"`
 	Reason string          `json:"reason"`
 	Event  json.RawMessage `json:"event,omitempty"`
-	// Sequence numbers an app's refusals from 1, in the order of recording.
+	// Sequence is the number of the refusal among those of the app, from 1.
 	Sequence int64 `json:"sequence"`
 }
 
-// RecordRefused counts refusals of an app by reason and keeps the last ones. They
-// are a ring in one row: a counter names the next slot to overwrite, so that the
-// row stays bounded without garbage collection.
+// RecordRefused counts refusals of an app by reason and keeps the last RingSize. It
+// keeps them as a ring in one row: a counter selects the next slot to overwrite, so
+// that the row stays small without garbage collection.
 func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused) error {
 	if len(refused) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 // package keeps a *bigtable.Table. Today one Bigtable instance holds all apps.
 type tables struct{ all *tableSet }
 
-// allUsers asks for the tables of all users of an app: for a request that covers
+// allUsers selects the tables of all users of an app: for a request that covers
 // several users, and for rows that belong to no user.
 const allUsers = ""
 

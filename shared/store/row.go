@@ -12,16 +12,16 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// LogRow is an event as read from the log, with the filters that the read asked
-// for. It may be kept.
+// LogRow is an event read from the log, with the filters that the read asked for.
+// The caller may keep it.
 type LogRow struct {
 	history.Pos
 	key     string
 	filters []bigtable.ReadItem
 }
 
-// Event decodes the row. Type and name are empty for a wide row that was read
-// without filters, because the columns hold them. An error names the damaged cell.
+// Event decodes the row. The type and name of a wide row are in its columns, so they
+// are empty if the row was read without filters. An error names the damaged cell.
 func (r LogRow) Event() (affinity.Event, error) { return NewLogDecoder().Event(r) }
 
 // Size returns roughly how many bytes of memory the row takes.
@@ -59,7 +59,7 @@ func (d *LogDecoder) Event(r LogRow) (affinity.Event, error) {
 	for i, item := range r.filters {
 		c, err := d.column(item)
 		if err == nil && i > 0 && (event.Type(c.Type) != ev.Type || c.Name != ev.Name) {
-			err = fmt.Errorf("column %q: of another event than %q", item.Column, r.filters[0].Column)
+			err = fmt.Errorf("column %q belongs to another event than column %q", item.Column, r.filters[0].Column)
 		}
 		if err != nil {
 			return ev, fmt.Errorf("row %q: %w", r.key, err)
@@ -185,9 +185,8 @@ func (ls *LogScorer) column(item bigtable.ReadItem, sc *affinity.Scorer) (*score
 	return col, nil
 }
 
-// logRow returns the newest cells of a row. Older ones do not count: a copy lies
-// below an appended row (see Copy), and cells that only the copy has are no part
-// of the event.
+// logRow returns the newest cells of a row. Older cells do not count: they belong to
+// a copy (see Copy) below an appended row.
 func logRow(r bigtable.Row, at history.Pos) LogRow {
 	row := LogRow{Pos: at, key: r.Key()}
 	newest := bigtable.Timestamp(-1)
@@ -215,7 +214,7 @@ func logRow(r bigtable.Row, at history.Pos) LogRow {
 	return row
 }
 
-// original returns the event as it was sent: the newest cell.
+// original returns the event as the client sent it: the newest cell.
 func original(r bigtable.Row) []byte {
 	var value []byte
 	newest := bigtable.Timestamp(-1)

@@ -21,14 +21,14 @@ type Entry struct {
 	User string
 	LogRow
 	Original []byte
-	// Fault reports that the row's key is not a key of the log.
+	// Fault is not nil if the row's key is not a key of the log.
 	Fault error
 }
 
 // After returns the place right after the entry, for a Range.
 func (e Entry) After() string {
 	_, place, _ := strings.Cut(e.key, ",")
-	if !utf8.ValidString(place) { // not a key of the log, but a place must be text
+	if !utf8.ValidString(place) { // a place must be text, also of a foreign key
 		return escapedPlace + url.QueryEscape(place) + "%00"
 	}
 	return place + "\x00"
@@ -37,7 +37,7 @@ func (e Entry) After() string {
 // Key returns the key of the entry's row.
 func (e Entry) Key() string { return e.key }
 
-// Compare compares two entries of an app by their order in the log, in any schema.
+// Compare compares the positions of two entries in an app's log, in any schema.
 func (e Entry) Compare(o Entry) int { return strings.Compare(e.key, o.key) }
 
 // sinceFilter passes the cells of events at or after a time (ms). A copy is a
@@ -49,20 +49,21 @@ func sinceFilter(since int64) bigtable.Filter {
 	return bigtable.TimestampRangeFilter(time.UnixMilli(since-1), time.Time{})
 }
 
-// Scan streams the complete rows of one schema in a range, for events at or after a
-// time (ms), in order. An error from fn ends the scan and is returned.
+// Scan streams, in order, the complete rows of one schema in a range, for events at
+// or after a time (ms). It returns the first error from fn.
 func (l Log) Scan(ctx context.Context, n schema.Name, r Range, since int64, fn func(Entry) error) error {
 	return l.scanRange(ctx, n, r, sinceFilter(since), since, fn)
 }
 
-// ScanOriginals is Scan of the schema that is read, without the filters.
+// ScanOriginals is Scan of the schema that readers use, without the filters.
 func (l Log) ScanOriginals(ctx context.Context, r Range, since int64, fn func(Entry) error) error {
 	return l.scanRange(ctx, l.layout.Read, r, bigtable.ChainFilters(family(familyOriginal), sinceFilter(since)), since, fn)
 }
 
-func (l Log) scanRange(ctx context.Context, n schema.Name, r Range, filter bigtable.Filter, since int64, fn func(Entry) error) error {
-	rows, any := r.keys(l.app)
-	if !any {
+func (l Log) scanRange(ctx context.Context, n schema.Name, r Range, filter bigtable.Filter, since int64,
+	fn func(Entry) error) error {
+	rows, ok := r.keys(l.app)
+	if !ok {
 		return nil
 	}
 	return l.scan(ctx, n, rows, filter, since, fn)
@@ -78,7 +79,8 @@ func (l Log) Entries(ctx context.Context, n schema.Name, keys []string, fn func(
 	return nil
 }
 
-func (l Log) scan(ctx context.Context, n schema.Name, rows bigtable.RowSet, filter bigtable.Filter, since int64, fn func(Entry) error) error {
+func (l Log) scan(ctx context.Context, n schema.Name, rows bigtable.RowSet, filter bigtable.Filter, since int64,
+	fn func(Entry) error) error {
 	user := ""
 	var failed error
 	err := l.table(n, allUsers).ReadRows(ctx, rows, func(r bigtable.Row) bool {
@@ -114,17 +116,18 @@ func (l Log) Empty(ctx context.Context, n schema.Name) (bool, error) {
 	return empty, nil
 }
 
-// Drop deletes all rows of one schema in a range. Before each batch it calls may,
-// and after it progress, with the place after the batch and the number of rows so
-// far. An error from either ends the drop and is returned.
-func (l Log) Drop(ctx context.Context, n schema.Name, r Range, may func() error, progress func(after string, rows int64) error) (int64, error) {
+// Drop deletes all rows of one schema in a range. It calls check before each batch.
+// After the batch it calls progress with the place after the batch and the number
+// of rows so far. It returns the first error of the two.
+func (l Log) Drop(ctx context.Context, n schema.Name, r Range, check func() error,
+	progress func(after string, rows int64) error) (int64, error) {
 	var rows int64
 	keys := make([]string, 0, bulkRows)
 	flush := func() error {
 		if len(keys) == 0 {
 			return nil
 		}
-		if err := may(); err != nil {
+		if err := check(); err != nil {
 			return err
 		}
 		if err := l.deleteRows(ctx, n, keys); err != nil {
@@ -135,12 +138,12 @@ func (l Log) Drop(ctx context.Context, n schema.Name, r Range, may func() error,
 		keys = keys[:0]
 		return progress(after, rows)
 	}
-	keysOf, any := r.keys(l.app)
-	if !any {
+	keyRange, ok := r.keys(l.app)
+	if !ok {
 		return 0, nil
 	}
 	var failed error
-	err := l.table(n, allUsers).ReadRows(ctx, keysOf, func(r bigtable.Row) bool {
+	err := l.table(n, allUsers).ReadRows(ctx, keyRange, func(r bigtable.Row) bool {
 		if keys = append(keys, r.Key()); len(keys) == bulkRows {
 			failed = flush()
 		}

@@ -22,10 +22,10 @@ type Config struct {
 	// ServingProfile may be multi-cluster: it only reads stored profiles. Empty means
 	// Profile.
 	ServingProfile string `env:"BIGTABLE_SERVING_APP_PROFILE"`
-	// FilterColumns is the largest number of columns that Bigtable is asked to
-	// filter by. For a strategy that scores more columns, or whose filter would be
-	// too large, Bigtable sends whole rows. The best value depends on the server: an
-	// emulator copies a row once for every column.
+	// FilterColumns is the largest number of columns in a filter. For a strategy that
+	// scores more columns, or whose filter would be too large, Bigtable sends whole
+	// rows. The best value depends on the server: an emulator copies a row once for
+	// every column.
 	FilterColumns int `env:"BIGTABLE_FILTER_COLUMNS" envDefault:"150"`
 }
 
@@ -37,8 +37,8 @@ type Store struct {
 	filterColumns   int
 }
 
-// Limits of one MutateRows request. Bigtable accepts 100,000 mutations of all rows
-// together; a row here has at most some hundred.
+// Limits of one MutateRows request. Bigtable accepts 100,000 mutations in a request,
+// and a row here has at most some hundred.
 const (
 	bulkRows  = 1000
 	bulkBytes = 4 << 20
@@ -64,8 +64,8 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 }
 
 func newClient(ctx context.Context, cfg Config, profile string, opts []option.ClientOption) (*bigtable.Client, error) {
-	// The client's own metrics would look for a metadata server at every start. The
-	// engine has metrics of its own.
+	// For its own metrics the client would look for a metadata server at every start.
+	// The engine has other metrics.
 	c, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance,
 		bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
 	if err != nil {
@@ -86,13 +86,13 @@ func (s *Store) Close() error {
 // bulk writes rows in requests of bounded size and fails if any row failed.
 type bulk struct {
 	ctx   context.Context
-	table *bigtable.Table // of the rows that wait
+	table *bigtable.Table // of the waiting rows
 	keys  []string
 	muts  []*bigtable.Mutation
 	bytes int
-	// again means that the rows carry the server's time and may be written twice.
-	// The client does not know that, and does not retry them.
-	again bool
+	// retry makes bulk retry failed writes. The client does not retry rows that carry
+	// the server's time, but writing them twice is harmless.
+	retry bool
 }
 
 func newBulk(ctx context.Context) *bulk { return &bulk{ctx: ctx} }
@@ -112,7 +112,7 @@ func (b *bulk) add(table *bigtable.Table, key string, m *bigtable.Mutation, size
 }
 
 func (b *bulk) flush() error {
-	if !b.again {
+	if !b.retry {
 		return b.write()
 	}
 	return retryAtomic(b.ctx, b.write)
@@ -141,9 +141,10 @@ func (b *bulk) write() error {
 	return nil
 }
 
-// retryAtomic runs a row transaction, and again if its answer was lost. The client
-// does not, because it cannot know whether the transaction was applied. Callers
-// here accept both: a ticket drawn twice is a number that is never used.
+// retryAtomic runs a row transaction, and runs it again if its answer was lost. The
+// client does not retry it, because it cannot know whether Bigtable applied the
+// transaction. Callers here accept both: a ticket drawn twice leaves one number
+// unused.
 func retryAtomic(ctx context.Context, do func() error) error {
 	backoff := 10 * time.Millisecond
 	for attempt := 0; ; attempt++ {

@@ -26,8 +26,8 @@ const (
 	TableRefused      = "refused"
 )
 
-// Column families. They are single letters because every cell that is read
-// carries its family and qualifier. Package schema has those of events' filters.
+// Column families. They are single letters because every cell of an answer carries
+// its family and qualifier. Package schema has the families of events' filters.
 const (
 	familyOriginal = "m"
 	familyState    = "u"
@@ -50,11 +50,11 @@ type Family struct {
 	Collect Collect `json:"collect"`
 }
 
-// Collect names what the server may drop of a family.
+// Collect is the garbage collection of a family.
 type Collect string
 
-// Families of events are collected by age, when they are older than every app's
-// retention. All others keep the newest version of a cell for ever.
+// Bigtable drops cells of events by age, when they are older than every app's
+// retention. All other families keep the newest version of a cell for ever.
 const (
 	ByAge     Collect = "age"
 	ButNewest Collect = "newest"
@@ -62,15 +62,15 @@ const (
 
 const day = 24 * time.Hour
 
-// neverVersions is the number of versions in a policy that drops nothing, because
-// no cell has that many. Terraform has the same number.
+// neverVersions is the number of versions in a policy that drops nothing: no column
+// of a row has as many. Terraform has the same number.
 const neverVersions = math.MaxInt32
 
 // Policy returns the garbage collection of the family as Terraform deploys it.
 // longestRetentionDays is the longest retention of all apps; 0 means no limit.
 // The age is one day longer than the retention, because clocks differ. Without a
 // limit, or with one that no duration can express, the policy drops nothing. It is
-// not an empty policy: Bigtable may report an empty policy as none.
+// not an empty policy, because Bigtable may report an empty policy as a missing one.
 func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 	if f.Collect == ButNewest {
 		return bigtable.MaxVersionsPolicy(1)

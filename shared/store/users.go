@@ -25,26 +25,27 @@ const (
 // User is a user row at one instant.
 type User struct {
 	Exists bool
-	// Ticket is the row's counter. A profile that is computed from the log as read
-	// after this row may be written at this ticket: it hides no newer profile.
+	// Ticket is the row's counter. A process that reads the log after this row may
+	// write its profile at this ticket: the profile hides no newer one.
 	Ticket int64
-	// Manifest names the blocks and the ranges that they cover. Empty means none.
+	// Manifest is the encoded manifest. Empty means that it names no blocks.
 	Manifest []byte
-	// DeletedUntil is the tombstone (ms): events up to it do not count. 0 means none.
+	// DeletedUntil is the tombstone (ms): events up to it do not count. 0 means that
+	// the user was never deleted.
 	DeletedUntil int64
 	// Version is the strategy version of the profile that was written last.
 	Version int64
-	// Profile is the newest profile cell; empty means "do not serve, compute".
-	// Summary is the same without affinities. HasProfile reports whether the part
-	// that was read has a cell. TakeTicket reads neither.
+	// Profile is the newest profile cell; empty means a marker. Summary is the same
+	// without affinities. HasProfile reports whether the row has a cell of the part
+	// that the caller asked for. TakeTicket reads neither part.
 	Profile, Summary []byte
 	HasProfile       bool
 }
 
 // TakeTicket draws the user's next ticket and returns manifest, tombstone and
 // version of the same instant: an append of nothing to a cell reads the cell
-// within the row's transaction. A profile that is computed from what is read
-// afterwards is written at this ticket.
+// within the row's transaction. The caller then reads blocks and log, and writes
+// the profile at this ticket.
 func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) {
 	var row bigtable.Row
 	err := retryAtomic(ctx, func() (err error) {
@@ -86,13 +87,13 @@ var userFilters = func() (filters [3]bigtable.ReadOption) {
 	return filters
 }()
 
-// ReadUser reads a user row, for answering and for computing.
+// ReadUser reads a user row, to answer a request or to compute a profile.
 func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
 	return readUser(ctx, s.tables.of(app, user).users, app, user)
 }
 
-// ReadServing reads a user row to answer a request only. The row may come from a
-// replica, so nothing may be computed or written from it.
+// ReadServing reads a user row only to answer a request. The row may come from a
+// replica, so the caller must not compute or write a profile from it.
 func (s *Store) ReadServing(ctx context.Context, app, user string) (User, error) {
 	return readUser(ctx, s.tables.of(app, user).serving, app, user)
 }
@@ -173,24 +174,24 @@ func parseUser(row bigtable.Row) (User, error) {
 	return u, nil
 }
 
-// ProfileWrite is a profile to be written to a user row.
+// ProfileWrite is a profile to write to a user row.
 type ProfileWrite struct {
 	User string
-	// Row is the user's row as read before the log. The profile is written at its
-	// ticket.
+	// Row is the user's row as read before the log. WriteProfiles writes the profile
+	// at its ticket.
 	Row User
-	// Value is the encoded profile, Summary the same without affinities. Empty means
-	// "do not serve, compute".
+	// Value is the encoded profile, Summary the same without affinities. Empty values
+	// write a marker.
 	Value, Summary []byte
 	// Version is the profile's strategy version.
 	Version int64
 }
 
-// WriteProfiles writes profiles at their tickets by plain mutations. A profile of a
-// lower ticket ends up below one of a higher, whichever is written last.
+// WriteProfiles writes profiles at their tickets by plain mutations. The cell of the
+// higher ticket is the newest one, whatever the order of the writes.
 func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
 	b := newBulk(ctx)
-	b.again = true
+	b.retry = true
 	for _, w := range writes {
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
 		m.Set(familyProfile, columnProfile, at, w.Value)
@@ -212,10 +213,10 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 
 func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// AdvanceTombstone marks a user's events up to a time (ms) as deleted, unless a
-// later deletion has done so. Drawing a ticket rewrites the tombstone cell (an
-// empty append), which refreshes its timestamp. Deletions are therefore ordered
-// by the cell's value, not its timestamp.
+// AdvanceTombstone marks a user's events up to a time (ms) as deleted, unless the
+// tombstone is already later. Drawing a ticket rewrites the tombstone cell (an
+// empty append), which refreshes its timestamp. So AdvanceTombstone compares the
+// cell's value, not its timestamp.
 func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until int64) error {
 	covered := latest(columnDeleted, bigEndian(until), nil)
 	advance := replace(columnDeleted, bigEndian(until))
@@ -223,15 +224,14 @@ func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until in
 		return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), bigtable.NewCondMutation(covered, nil, advance))
 	})
 	if err != nil {
-		return fmt.Errorf("raise tombstone of %s,%s: %w", app, user, err)
+		return fmt.Errorf("advance tombstone of %s,%s: %w", app, user, err)
 	}
 	return nil
 }
 
-// ForgetUser drops what was derived from deleted events, at a ticket drawn after
-// the tombstone: it replaces the manifest, and deletes every older profile. It
-// leaves a marker, a cell that means "compute". An empty profile would hide events
-// newer than the tombstone.
+// ForgetUser drops the data derived from deleted events, at a ticket drawn after the
+// tombstone. It replaces the manifest, deletes every older profile and leaves a
+// marker. An empty profile would hide events newer than the tombstone.
 func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
 	m, at := replace(columnManifest, manifest), bigtable.Timestamp(ticket*microsPerTicket)
 	for _, column := range []string{columnProfile, columnSummary} {
@@ -241,7 +241,7 @@ func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, 
 		}
 	}
 	// The client does not retry a write at the server's time. Writing twice is
-	// harmless: a manifest that names fewer blocks is true.
+	// harmless: readers read a range that no block covers from the log.
 	err := retryAtomic(ctx, func() error { return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m) })
 	if err != nil {
 		return fmt.Errorf("forget %s,%s at ticket %d: %w", app, user, ticket, err)
@@ -268,31 +268,32 @@ func latest(column string, from, to []byte) bigtable.Filter {
 		bigtable.ValueRangeFilter(from, to))
 }
 
-// SwapManifest replaces a user's manifest if its version is still was; 0 means that
-// there is no manifest. It returns false if the version was another one, or if the
-// answer was lost: the manifest may then have been replaced.
-func (s *Store) SwapManifest(ctx context.Context, app, user string, was int64, now []byte) (bool, error) {
+// SwapManifest replaces a user's manifest if it still has the given version.
+// Version 0 means that the user has no manifest. It returns false if the manifest
+// has another version, or if the first answer was lost. In the second case the
+// manifest may have been replaced.
+func (s *Store) SwapManifest(ctx context.Context, app, user string, version int64, manifest []byte) (bool, error) {
 	var cond *bigtable.Mutation
-	if was == 0 {
-		// Absent or empty: no cell has a first byte.
-		cond = bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, replace(columnManifest, now))
+	if version == 0 {
+		// The cell is absent or empty if it has no first byte.
+		cond = bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, replace(columnManifest, manifest))
 	} else {
-		prefix := history.Manifest{Version: was}.AppendBinary(nil)[:history.PrefixSize]
-		next := history.Manifest{Version: was + 1}.AppendBinary(nil)[:history.PrefixSize]
-		cond = bigtable.NewCondMutation(latest(columnManifest, prefix, next), replace(columnManifest, now), nil)
+		prefix := history.Manifest{Version: version}.AppendBinary(nil)[:history.PrefixSize]
+		next := history.Manifest{Version: version + 1}.AppendBinary(nil)[:history.PrefixSize]
+		cond = bigtable.NewCondMutation(latest(columnManifest, prefix, next), replace(columnManifest, manifest), nil)
 	}
-	return s.swap(ctx, app, user, cond, was == 0)
+	return s.swap(ctx, app, user, cond, version == 0)
 }
 
 // CommitFold sets a user's manifest if ticket is the newest one. It returns false
 // in the cases of SwapManifest.
-func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, now []byte) (bool, error) {
+func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, manifest []byte) (bool, error) {
 	newest := latest(columnCounter, bigEndian(ticket), bigEndian(ticket+1))
-	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, replace(columnManifest, now), nil), false)
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, replace(columnManifest, manifest), nil), false)
 }
 
-// swap runs a conditional mutation and reports whether it was applied: if the
-// predicate matched or, with inverse, if it did not.
+// swap runs a conditional mutation. It reports whether the predicate matched or,
+// with inverse, whether it did not match.
 func (s *Store) swap(ctx context.Context, app, user string, cond *bigtable.Mutation, inverse bool) (bool, error) {
 	var matched bool
 	err := retryAtomic(ctx, func() error {

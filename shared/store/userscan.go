@@ -14,9 +14,10 @@ import (
 func UserOrder(a, b string) int { return strings.Compare(a+",", b+",") }
 
 // ScanUsers streams the rows of the users from one user up to, but not including,
-// another, in the order of their keys. An empty end is open. A limit of 0 means
-// none. Rows may be kept. An error from fn ends the scan and is returned.
-func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, parts UserParts, fn func(user string, row User) error) error {
+// another, in the order of their keys. An empty end is open. limit 0 means no
+// limit. fn may keep the rows. ScanUsers returns the first error from fn.
+func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, parts UserParts,
+	fn func(user string, row User) error) error {
 	opts := []bigtable.ReadOption{userFilters[parts]}
 	if limit > 0 {
 		opts = append(opts, bigtable.LimitRows(int64(limit)))
@@ -35,7 +36,8 @@ func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, 
 	return nil
 }
 
-// ScanUserKeys is ScanUsers for user tokens only: each row sends one empty cell.
+// ScanUserKeys is ScanUsers for user tokens alone. Bigtable sends one empty cell of
+// each row.
 func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(user string) error) error {
 	if err := s.scanUserKeys(ctx, app, usersBetween(app, from, to), fn); err != nil {
 		return fmt.Errorf("list users of %s: %w", app, err)
@@ -43,7 +45,8 @@ func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(
 	return nil
 }
 
-func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowRange, fn func(user string) error, opts ...bigtable.ReadOption) error {
+func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowRange, fn func(user string) error,
+	opts ...bigtable.ReadOption) error {
 	var failed error
 	err := s.tables.of(app, allUsers).users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		failed = fn(userOf(r.Key()))
@@ -57,23 +60,25 @@ func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowR
 func (s *Store) ScanTombstones(ctx context.Context, app, from, to string, fn func(user string, until int64) error) error {
 	var failed error
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
+	newestTombstone := bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(familyState, columnDeleted, columnDeleted+"\x00"), bigtable.LatestNFilter(1))
 	err := s.tables.of(app, allUsers).users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		var row User
 		if row, failed = parseUser(r); failed == nil && row.DeletedUntil != 0 {
 			failed = fn(userOf(r.Key()), row.DeletedUntil)
 		}
 		return failed == nil
-	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyState, columnDeleted, columnDeleted+"\x00"), bigtable.LatestNFilter(1))))
+	}, bigtable.RowFilter(newestTombstone))
 	if err := errors.Join(err, failed); err != nil {
 		return fmt.Errorf("read tombstones of %s: %w", app, err)
 	}
 	return nil
 }
 
-// SampleUsers returns up to n random users, in no order. It reads maxRead users from
-// a random one of the keys at which Bigtable splits the table, continues at the
-// app's first user after the last, and gives each user read the same chance. An
-// app with fewer users is read whole.
+// SampleUsers returns up to n random users, in no order. It starts at a random key
+// among those at which Bigtable splits the table, reads up to maxRead users, and
+// continues after the app's last user with the first. Each user that it reads has
+// the same chance.
 func (s *Store) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) ([]string, error) {
 	cuts, err := s.tables.of(app, allUsers).users.SampleRowKeys(ctx)
 	if err != nil {
@@ -88,7 +93,8 @@ func (s *Store) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd
 	}
 	start := starts[rnd.IntN(len(starts))]
 	r := reservoir{n: n, rnd: rnd}
-	for _, part := range []bigtable.RowRange{bigtable.NewRange(start, prefixEnd(app+",")), bigtable.NewRange(app+",", start)} {
+	parts := []bigtable.RowRange{bigtable.NewRange(start, prefixEnd(app+",")), bigtable.NewRange(app+",", start)}
+	for _, part := range parts {
 		if r.seen >= maxRead {
 			break
 		}
