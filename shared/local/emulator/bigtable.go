@@ -18,10 +18,10 @@ type Bigtable struct {
 	server *bttest.Server
 }
 
-// StartBigtable starts a server on a free port of 127.0.0.1. A family that
-// keeps one version is collected when it is written, not by a periodic walk
-// over all rows. A family with an age is collected by the wall clock, whatever
-// clock the caller uses. opts may hold interceptors, which see every request.
+// StartBigtable starts a server on a free port of 127.0.0.1. In a family that
+// keeps one version, a write drops the superseded cells at once. In a family
+// with an age, the server drops cells by the wall clock, whatever clock the
+// caller uses. opts may hold interceptors, which see every request.
 func StartBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
 	v := &versions{single: map[familyName]bool{}}
 	return StartPlainBigtable(slices.Concat(opts, v.options())...)
@@ -31,7 +31,8 @@ func StartBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
 // Bigtable does: some time after the write. About once a second it walks every
 // row under a lock that reads wait for.
 func StartPlainBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
-	server, err := bttest.NewServer("127.0.0.1:0", append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC))...)
+	server, err := bttest.NewServer("127.0.0.1:0",
+		append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC))...)
 	if err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}

@@ -17,24 +17,23 @@ import (
 
 const (
 	// unsettledMessages and unsettledBytes bound the messages that a Bridge
-	// holds: those that are being pushed, and those that wait for another
-	// attempt. All others wait in the subscription.
+	// pushes or holds for another attempt. All others wait in the subscription.
 	unsettledMessages = 1000
 	unsettledBytes    = 256 << 20
 	// maxExtension is how long the client library keeps a message leased:
 	// longer than any wait between attempts.
 	maxExtension = 7 * 24 * time.Hour
-	// lease is the length of each extension, the shortest of Pub/Sub. When it
-	// expires, a message that was on its way to a closed Bridge or held by a
-	// dead process is redelivered.
+	// lease is the length of each extension, the shortest that Pub/Sub allows.
+	// When it expires, Pub/Sub redelivers a message that a closed Bridge or a
+	// dead process held.
 	lease = 10 * time.Second
-	// closePatience is how long Close waits for the client library after all
-	// messages are settled. The library sends the last acknowledgements within
-	// 100 ms; without a server it retries for ever.
+	// closePatience is how long Close waits for the client library after the
+	// Bridge has settled all messages. The library sends the last
+	// acknowledgements within 100 ms. Without a server it retries for ever.
 	closePatience = 5 * time.Second
 )
 
-// BridgeConfig says what a Bridge pushes, where to, and how it retries.
+// BridgeConfig holds the source, the target and the retries of a Bridge.
 type BridgeConfig struct {
 	// Subscription is the full name (projects/P/subscriptions/S) of the pull
 	// subscription to push from.
@@ -44,8 +43,8 @@ type BridgeConfig struct {
 	// Header is sent with every push, beside Content-Type.
 	Header http.Header
 	// DeadLetterTopic is the full name (projects/P/topics/T) of the topic for
-	// messages that MaxAttempts pushes could not deliver. Without one a message
-	// is pushed until it is delivered.
+	// messages that MaxAttempts pushes could not deliver. Without a topic the
+	// Bridge pushes a message until it is delivered.
 	DeadLetterTopic string
 	// MaxAttempts counts the pushes of one message by this Bridge, the first
 	// included. Default 5.
@@ -67,7 +66,8 @@ type BridgeConfig struct {
 	// follows at once. A request that waits on a deleted subscription ends no
 	// earlier. Default 30 s.
 	PullTimeout time.Duration
-	// Log gets failed pushes and dead letters. Default: nothing is logged.
+	// Log gets failed pushes and dead letters. By default the Bridge logs
+	// nothing.
 	Log *slog.Logger
 }
 
@@ -120,10 +120,10 @@ func isName(s, collection string) bool {
 // Bridge emulates a push subscription on any Pub/Sub server. It pulls a
 // subscription and posts each message to an endpoint as Pub/Sub does. It also
 // does what Pub/Sub emulators do not: it counts attempts, and forwards dead
-// letters with the attributes that Pub/Sub adds. A message stays leased from
-// its first push until it is settled, waits included, so that one Bridge counts
-// all of its attempts. A new Bridge starts at 0. Delivery is at least once and
-// in no order.
+// letters with the attributes that Pub/Sub adds. It keeps a message leased from
+// the first push until it is settled: delivered, a dead letter, or returned to
+// the subscription. So one Bridge counts all attempts of a message. A new Bridge
+// starts at 0. Delivery is at least once and in no order.
 type Bridge struct {
 	cfg         BridgeConfig
 	ctx         context.Context // ends every push under way
@@ -132,7 +132,7 @@ type Bridge struct {
 	slots       chan struct{}     // one element for each push under way
 	stop        context.CancelFunc
 	done        chan struct{} // closed when receiving has ended
-	patience    time.Duration // closePatience, but for a test
+	patience    time.Duration // closePatience, or less in a test
 
 	changed   signal
 	mu        sync.Mutex
@@ -197,11 +197,13 @@ func pushClient(connections int) *http.Client {
 func (b *Bridge) receive(ctx context.Context, subscriber *pubsub.Subscriber) {
 	defer close(b.done)
 	for {
-		err := subscriber.Receive(ctx, func(ctx context.Context, m *pubsub.Message) { b.settle(ctx, held{m, m.Ack, m.Nack}) })
+		err := subscriber.Receive(ctx, func(ctx context.Context, m *pubsub.Message) {
+			b.settle(ctx, held{m, m.Ack, m.Nack})
+		})
 		if ctx.Err() != nil {
 			return
 		}
-		b.cfg.Log.Error("pulling ended and will be tried again", "subscription", b.cfg.Subscription, "error", err)
+		b.cfg.Log.Error("pulling failed, trying again", "subscription", b.cfg.Subscription, "error", err)
 		if !sleep(ctx, b.cfg.MaxBackoff) {
 			return
 		}
@@ -213,11 +215,12 @@ func (b *Bridge) receive(ctx context.Context, subscriber *pubsub.Subscriber) {
 // subscription at once.
 func (b *Bridge) Close() {
 	b.stop()
-	_ = b.Idle(context.Background()) // which ends in no other way than by all being settled
+	_ = b.Idle(context.Background()) // no error: this context never ends
 	select {
 	case <-b.done:
 	case <-time.After(b.patience):
-		b.cfg.Log.Warn("Pub/Sub is out of reach; what was not acknowledged may come again", "subscription", b.cfg.Subscription)
+		b.cfg.Log.Warn("Pub/Sub is unreachable and may redeliver unacknowledged messages",
+			"subscription", b.cfg.Subscription)
 	}
 	if b.deadLetters != nil {
 		b.deadLetters.Stop()
@@ -225,10 +228,9 @@ func (b *Bridge) Close() {
 	b.http.CloseIdleConnections()
 }
 
-// Idle returns nil when the Bridge holds no message: none is being pushed,
-// waits for an attempt or becomes a dead letter. It does not know of messages
-// that the server has not delivered yet; PubSub.Idle does. The error is that of
-// ctx.
+// Idle returns nil when the Bridge holds no message. It does not know the messages
+// that the server has not delivered yet; PubSub.Idle does. The only error is the
+// end of ctx.
 func (b *Bridge) Idle(ctx context.Context) error {
 	return b.changed.await(ctx, "the bridge of "+b.cfg.Subscription+" has settled its messages", func() bool {
 		b.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/emulator"
 )
 
-func testCloseWaits(t *testing.T, w *pubsubWorld) {
+func testCloseWaits(t *testing.T, w *pubsubFixture) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	url := endpoint(t, func(_ http.ResponseWriter, _ *http.Request, p received) {
 		if p.data == "slow" {
@@ -43,7 +43,7 @@ func testCloseWaits(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testCloseGivesBack(t *testing.T, w *pubsubWorld) {
+func testCloseGivesBack(t *testing.T, w *pubsubFixture) {
 	failed := make(chan struct{}, 1)
 	url := endpoint(t, func(rw http.ResponseWriter, _ *http.Request, _ received) {
 		rw.WriteHeader(http.StatusInternalServerError)
@@ -62,7 +62,7 @@ func testCloseGivesBack(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testContext(t *testing.T, w *pubsubWorld) {
+func testContext(t *testing.T, w *pubsubFixture) {
 	entered, cut := make(chan struct{}), make(chan struct{})
 	url := endpoint(t, func(_ http.ResponseWriter, r *http.Request, _ received) {
 		close(entered)
@@ -84,7 +84,7 @@ func testContext(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testReopen(t *testing.T, w *pubsubWorld) {
+func testReopen(t *testing.T, w *pubsubFixture) {
 	const messages, bridges = 400, 6
 	var mu sync.Mutex
 	got := map[string]bool{}
@@ -129,7 +129,7 @@ func testReopen(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testOutlives(t *testing.T, w *pubsubWorld) {
+func testOutlives(t *testing.T, w *pubsubFixture) {
 	pushes := make(chan received, 4)
 	url := endpoint(t, func(_ http.ResponseWriter, _ *http.Request, p received) { pushes <- p })
 	w.bridge(t, emulator.BridgeConfig{Endpoint: url, MaxBackoff: 10 * time.Millisecond, PullTimeout: time.Second})
@@ -147,7 +147,7 @@ func testOutlives(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testLarge(t *testing.T, w *pubsubWorld) {
+func testLarge(t *testing.T, w *pubsubFixture) {
 	pushes := make(chan received, 4)
 	url := endpoint(t, func(_ http.ResponseWriter, _ *http.Request, p received) { pushes <- p })
 	w.bridge(t, emulator.BridgeConfig{Endpoint: url})
@@ -165,7 +165,7 @@ func testLarge(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testBridgeConfig(t *testing.T, w *pubsubWorld) {
+func testBridgeConfig(t *testing.T, w *pubsubFixture) {
 	good := emulator.BridgeConfig{Subscription: w.subscription, Endpoint: "http://127.0.0.1:1/"}
 	cases := map[string]struct {
 		change func(*emulator.BridgeConfig)

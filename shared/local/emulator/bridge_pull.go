@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// pullMessages is the limit of one request. A killed process can hold back
-	// so many messages for the length of a lease.
+	// pullMessages is the largest number of messages of one request. If the
+	// process dies, these wait until their leases end.
 	pullMessages = 100
 	// settleTimeout ends a request that settles a message.
 	settleTimeout = 30 * time.Second
 )
 
-// leases are the messages taken by unary requests. The client library does not
-// extend these.
+// leases are the messages that unary requests have taken. The client library does
+// not extend their leases.
 type leases struct {
 	client       *vkit.SubscriptionAdminClient
 	subscription string
@@ -34,7 +34,10 @@ type leases struct {
 
 // pull takes messages until ctx ends, by unary requests.
 func (b *Bridge) pull(ctx context.Context, client *vkit.SubscriptionAdminClient) {
-	l := &leases{client: client, subscription: b.cfg.Subscription, ids: map[string]struct{}{}, room: make(chan struct{}, unsettledMessages)}
+	l := &leases{
+		client: client, subscription: b.cfg.Subscription,
+		ids: map[string]struct{}{}, room: make(chan struct{}, unsettledMessages),
+	}
 	var settling sync.WaitGroup
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keeper sync.WaitGroup
@@ -46,7 +49,7 @@ func (b *Bridge) pull(ctx context.Context, client *vkit.SubscriptionAdminClient)
 	for ctx.Err() == nil {
 		messages, err := l.take(ctx, b.cfg.PullTimeout)
 		if err != nil && ctx.Err() == nil && status.Code(err) != codes.DeadlineExceeded {
-			b.cfg.Log.Error("pulling failed and will be tried again", "subscription", b.cfg.Subscription, "error", err)
+			b.cfg.Log.Error("pulling failed, trying again", "subscription", b.cfg.Subscription, "error", err)
 			sleep(ctx, b.cfg.MinBackoff)
 		}
 		for _, m := range messages {
@@ -67,7 +70,7 @@ func (l *leases) take(ctx context.Context, timeout time.Duration) ([]*pb.Receive
 }
 
 // hold keeps a message leased until it is settled. If the request that settles
-// it fails, the message is redelivered.
+// it fails, Pub/Sub redelivers the message.
 func (l *leases) hold(r *pb.ReceivedMessage) held {
 	l.mu.Lock()
 	l.ids[r.GetAckId()] = struct{}{}
@@ -105,7 +108,7 @@ func (l *leases) keep(ctx context.Context) {
 		if len(ids) == 0 {
 			continue
 		}
-		// If this fails, the messages are redelivered.
+		// If this fails, Pub/Sub redelivers the messages.
 		_ = l.client.ModifyAckDeadline(ctx, &pb.ModifyAckDeadlineRequest{
 			Subscription: l.subscription, AckIds: ids, AckDeadlineSeconds: int32(lease / time.Second),
 		})

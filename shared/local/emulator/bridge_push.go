@@ -61,7 +61,8 @@ type held struct {
 }
 
 // settle pushes a message until it is delivered or a dead letter, or until ctx
-// ends and it returns to the subscription. Its receiver keeps it leased.
+// ends and settle returns the message to the subscription. The receiver of the
+// message keeps it leased.
 func (b *Bridge) settle(ctx context.Context, m held) {
 	b.add(1)
 	defer b.add(-1)
@@ -78,7 +79,7 @@ func (b *Bridge) settle(ctx context.Context, m held) {
 		}
 		b.cfg.Log.Warn("push failed", "subscription", b.cfg.Subscription, "message", m.ID, "attempt", attempt, "error", err)
 		if b.deadLetters != nil && attempt >= b.cfg.MaxAttempts {
-			b.bury(ctx, m, attempt)
+			b.deadLetter(ctx, m, attempt)
 			return
 		}
 		if !sleep(ctx, backoff) {
@@ -124,7 +125,7 @@ func (b *Bridge) post(body []byte) error {
 	}
 	answer, err := readAnswer(resp)
 	if delivered(resp.StatusCode) {
-		return nil // Pub/Sub looks no further than the status
+		return nil // Pub/Sub reads only the status
 	}
 	return errors.Join(fmt.Errorf("push to %s: answer %s: %s", b.cfg.Endpoint, resp.Status, answer), err)
 }
@@ -138,21 +139,21 @@ func delivered(status int) bool {
 	return false
 }
 
-// readAnswer reads and closes a response's body, so that its connection can be
-// used again, and returns the beginning.
+// readAnswer reads and closes a response's body, so that the client can reuse the
+// connection. It returns the beginning of the body.
 func readAnswer(resp *http.Response) (string, error) {
 	defer resp.Body.Close()
-	const shown, most = 200, 1 << 20
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	return strings.TrimSpace(string(answer[:min(len(answer), shown)])), err
+	const maxShown, maxRead = 200, 1 << 20
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxRead))
+	return strings.TrimSpace(string(answer[:min(len(answer), maxShown)])), err
 }
 
-// bury publishes a message to the dead-letter topic, then acknowledges it. It
-// retries until both succeed, so that no message is lost.
-func (b *Bridge) bury(ctx context.Context, m held, attempts int) {
+// deadLetter publishes a message to the dead-letter topic, then acknowledges it.
+// It retries until the publish succeeds, so that no message is lost.
+func (b *Bridge) deadLetter(ctx context.Context, m held, attempts int) {
 	for {
 		dead := &pubsub.Message{Data: m.Data, Attributes: b.deadLetterAttributes(m.Message, attempts)}
-		// Close does not cancel the publish, as it does not cancel a push.
+		// Close cancels neither a push nor this publish.
 		id, err := b.deadLetters.Publish(b.ctx, dead).Get(b.ctx)
 		if err == nil {
 			b.cfg.Log.Error("message is a dead letter", "subscription", b.cfg.Subscription, "message", m.ID, "deadLetter", id)

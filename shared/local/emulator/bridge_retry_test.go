@@ -18,7 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/emulator"
 )
 
-func testStatuses(t *testing.T, w *pubsubWorld) {
+func testStatuses(t *testing.T, w *pubsubFixture) {
 	// Each message names the status of its first answer; a second push is what
 	// shows that it was no acknowledgement.
 	want := map[string]int{"200": 1, "201": 1, "202": 1, "204": 1, "203": 2, "206": 2, "302": 2, "400": 2, "404": 2, "500": 2}
@@ -57,7 +57,7 @@ func testStatuses(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testRetry(t *testing.T, w *pubsubWorld) {
+func testRetry(t *testing.T, w *pubsubFixture) {
 	attempts := make(chan int, 10)
 	url := endpoint(t, func(rw http.ResponseWriter, _ *http.Request, p received) {
 		attempts <- p.attempt
@@ -83,7 +83,7 @@ func testRetry(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testDeadLetter(t *testing.T, w *pubsubWorld) {
+func testDeadLetter(t *testing.T, w *pubsubFixture) {
 	var pushes atomic.Int64
 	url := endpoint(t, func(rw http.ResponseWriter, _ *http.Request, _ received) {
 		pushes.Add(1)
@@ -123,7 +123,7 @@ func testDeadLetter(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testNoDeadLetterTopic(t *testing.T, w *pubsubWorld) {
+func testNoDeadLetterTopic(t *testing.T, w *pubsubFixture) {
 	delivered := make(chan int, 1)
 	url := endpoint(t, func(rw http.ResponseWriter, _ *http.Request, p received) {
 		if p.attempt < 9 {
@@ -139,7 +139,7 @@ func testNoDeadLetterTopic(t *testing.T, w *pubsubWorld) {
 	}
 }
 
-func testPoison(t *testing.T, w *pubsubWorld) {
+func testPoison(t *testing.T, w *pubsubFixture) {
 	pushes := make(chan string, 10)
 	url := endpoint(t, func(rw http.ResponseWriter, _ *http.Request, p received) {
 		if p.data == "poison" {

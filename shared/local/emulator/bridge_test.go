@@ -25,7 +25,7 @@ import (
 // The Bridge must do the same over every Pub/Sub server, so each of its tests
 // runs over ours and over Google's.
 func TestBridge(t *testing.T) {
-	cases := map[string]func(*testing.T, *pubsubWorld){
+	cases := map[string]func(*testing.T, *pubsubFixture){
 		"pushes what Pub/Sub pushes":                    testPushShape,
 		"acknowledges only what Pub/Sub takes for it":   testStatuses,
 		"retries until delivered":                       testRetry,
@@ -58,7 +58,7 @@ func TestBridge(t *testing.T) {
 			for name, test := range cases {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel() // each has topics of its own, and some wait for a lease to end
-					w := newPubSubWorld(t, addr)
+					w := newPubSubFixture(t, addr)
 					w.unary = server != "in process"
 					test(t, w)
 				})
@@ -67,9 +67,9 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// pubsubWorld is a topic with a subscription, and a dead-letter topic with one,
+// pubsubFixture is a topic with a subscription, and a dead-letter topic with one,
 // on some server.
-type pubsubWorld struct {
+type pubsubFixture struct {
 	ctx          context.Context
 	client       *pubsub.Client
 	topic        *pubsub.Publisher
@@ -79,15 +79,15 @@ type pubsubWorld struct {
 	deadLetters  string // the dead-letter topic's subscription
 }
 
-var worlds atomic.Int64
+var fixtures atomic.Int64
 
-func newPubSubWorld(t *testing.T, addr string) *pubsubWorld {
+func newPubSubFixture(t *testing.T, addr string) *pubsubFixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	client := pubsubClient(t, addr)
-	n := worlds.Add(1)
-	w := &pubsubWorld{
+	n := fixtures.Add(1)
+	w := &pubsubFixture{
 		ctx:          ctx,
 		client:       client,
 		subscription: fmt.Sprintf("projects/shop/subscriptions/events-%d", n),
@@ -126,7 +126,7 @@ func createSubscription(t testing.TB, client *pubsub.Client, topic, subscription
 	}
 }
 
-func (w *pubsubWorld) publish(t *testing.T, m *pubsub.Message) string {
+func (w *pubsubFixture) publish(t *testing.T, m *pubsub.Message) string {
 	t.Helper()
 	id, err := w.topic.Publish(w.ctx, m).Get(w.ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *pubsubWorld) publish(t *testing.T, m *pubsub.Message) string {
 
 // bridge starts a Bridge with waits that suit a test where the configuration
 // names none. It is closed with the test, if not before.
-func (w *pubsubWorld) bridge(t *testing.T, cfg emulator.BridgeConfig) *emulator.Bridge {
+func (w *pubsubFixture) bridge(t *testing.T, cfg emulator.BridgeConfig) *emulator.Bridge {
 	t.Helper()
 	cfg.Subscription, cfg.Unary = w.subscription, w.unary
 	if cfg.MinBackoff == 0 {
@@ -194,12 +194,12 @@ func next[T any](t *testing.T, ctx context.Context, c <-chan T) T {
 	case v := <-c:
 		return v
 	case <-ctx.Done():
-		t.Fatalf("waited in vain: %v", context.Cause(ctx))
+		t.Fatalf("waited without a result: %v", context.Cause(ctx))
 		panic("unreachable")
 	}
 }
 
-func testPushShape(t *testing.T, w *pubsubWorld) {
+func testPushShape(t *testing.T, w *pubsubFixture) {
 	pushes := make(chan received, 1)
 	url := endpoint(t, func(_ http.ResponseWriter, _ *http.Request, p received) { pushes <- p })
 	w.bridge(t, emulator.BridgeConfig{Endpoint: url + "/push?x=1", Header: http.Header{"X-Local-Token": {"secret"}}})
@@ -236,7 +236,7 @@ func testPushShape(t *testing.T, w *pubsubWorld) {
 }
 
 // receive takes one message from a subscription and acknowledges it.
-func (w *pubsubWorld) receive(t *testing.T, subscription string) *pubsub.Message {
+func (w *pubsubFixture) receive(t *testing.T, subscription string) *pubsub.Message {
 	t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -255,13 +255,13 @@ func (w *pubsubWorld) receive(t *testing.T, subscription string) *pubsub.Message
 	return next(t, w.ctx, first)
 }
 
-func testConcurrency(t *testing.T, w *pubsubWorld) {
+func testConcurrency(t *testing.T, w *pubsubFixture) {
 	const limit, messages = 3, 12
-	var running, most atomic.Int64
+	var running, maxRunning atomic.Int64
 	entered, leave := make(chan struct{}, messages), make(chan struct{})
 	url := endpoint(t, func(http.ResponseWriter, *http.Request, received) {
 		n := running.Add(1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		for m := maxRunning.Load(); n > m && !maxRunning.CompareAndSwap(m, n); m = maxRunning.Load() {
 		}
 		entered <- struct{}{}
 		<-leave
@@ -281,7 +281,7 @@ func testConcurrency(t *testing.T, w *pubsubWorld) {
 	if err := b.Idle(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got := most.Load(); got != limit {
+	if got := maxRunning.Load(); got != limit {
 		t.Errorf("%d pushes at one time, want %d", got, limit)
 	}
 }

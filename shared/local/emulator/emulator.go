@@ -4,7 +4,7 @@
 // tests need neither a network nor credentials. Each server listens on a free
 // port of 127.0.0.1. Use the service's own client library with the address,
 // insecure credentials and option.WithoutAuthentication. The package holds no
-// product logic, and only it knows the quirks of bttest and pstest.
+// product logic. No other package knows the quirks of bttest and pstest.
 //
 // All data is in memory. Close in reverse order: a Bridge before its client, a
 // client before its server.

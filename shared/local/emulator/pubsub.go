@@ -11,21 +11,26 @@ import (
 	"google.golang.org/grpc"
 )
 
-// sweepEvery is the number of published messages after which their records are
-// dropped, 20 MB or so.
+// sweepEvery is the number of published messages after which a sweep drops their
+// records: about 20 MB.
 const sweepEvery = 50_000
 
 // PubSub is a Pub/Sub server in this process. pstest keeps topics,
-// subscriptions, messages and leases. A server in front of it corrects what
-// makes pstest unfit to run for long:
+// subscriptions, messages and leases. A server in front of it corrects the
+// behaviours that make pstest unfit to run for long:
 //
-//   - pstest drops what is undelivered for 10 minutes. Here nothing expires.
-//   - pstest keeps every message for ever. Here contents go with the acknowledgement, and the records that remain
-//     (about 400 B a message) are swept whenever nothing is unacknowledged.
-//   - pstest hands each stream one message per 10 ms. Here streams are served at once and in batches.
-//   - pstest keeps a message leased to a stream that has ended. Here the end of a stream gives it back.
-//   - pstest redelivers a dead-lettered message for ever, and forgets messages outside a filter. Subscriptions with a
-//     dead-letter policy or a filter are refused; the Bridge dead-letters by itself.
+//   - pstest drops messages that it could not deliver for 10 minutes. Here no
+//     message expires.
+//   - pstest keeps every message for ever. Here an acknowledgement drops the
+//     content. A sweep drops the remaining records (about 400 B a message) when
+//     all messages are acknowledged.
+//   - pstest hands each stream one message per 10 ms. Here a stream gets messages
+//     at once and in batches.
+//   - pstest keeps a message leased to a stream that has ended. Here the end of a
+//     stream returns it.
+//   - pstest redelivers a dead-lettered message for ever, and forgets messages
+//     outside a filter. This server refuses subscriptions with a dead-letter
+//     policy or a filter. The Bridge forwards dead letters itself.
 type PubSub struct {
 	// Addr is the host:port the server listens on, for option.WithEndpoint or
 	// PUBSUB_EMULATOR_HOST.
@@ -46,7 +51,7 @@ func startPubSub(sweepEvery int, now func() time.Time) (*PubSub, error) {
 		return nil, fmt.Errorf("start the Pub/Sub emulator: %w", err)
 	}
 	clock := &publishClock{now: now}
-	// pstest opens a port of its own, too. Nothing uses it.
+	// pstest also opens its own port, which nothing uses.
 	fake := pstest.NewServerWithAddress("127.0.0.1:0", pstest.ServerReactorOption{FuncName: "Publish", Reactor: clock})
 	fake.SetTimeNowFunc(clock.time)
 
@@ -69,10 +74,9 @@ func startPubSub(sweepEvery int, now func() time.Time) (*PubSub, error) {
 	return p, nil
 }
 
-// Idle returns nil when every message that was published to the subscriptions
-// (full names) before the call is acknowledged, seen by a subscriber or not. A
-// client library may delay acknowledgements by 100 ms. The error is that of
-// ctx.
+// Idle returns nil when subscribers have acknowledged every message published to
+// the subscriptions (full names) before the call. A client library may delay
+// acknowledgements by 100 ms. The only error is the end of ctx.
 func (p *PubSub) Idle(ctx context.Context, subscriptions ...string) error {
 	what := fmt.Sprintf("%v have no unacknowledged message", subscriptions)
 	return p.service.changed.await(ctx, what, func() bool {
@@ -96,8 +100,8 @@ func (p *PubSub) Close() {
 
 // publishClock is the clock of pstest, which reads it under one lock for three
 // purposes: the time of a publish, the end of a lease, and the age of a
-// message. A publish gets the true time. The others get a time long past, in
-// which leases have their usual length and no message is ever too old.
+// message. A publish gets the true time. The others get the time 100 years before,
+// at which leases have their usual length and no message is ever too old.
 type publishClock struct {
 	now func() time.Time
 	// publishing is the number of messages of the running publish that have no
@@ -105,12 +109,12 @@ type publishClock struct {
 	publishing int
 }
 
-// past is how far the clock of leases lies behind.
-const past = 100 * 365 * 24 * time.Hour
+// leaseClockLag is how far the clock of leases lies behind.
+const leaseClockLag = 100 * 365 * 24 * time.Hour
 
-// React is called for a publish. pstest holds its lock from here until the last
-// message has its time. React lets pstest continue. The topic must exist: a
-// publish that pstest refuses would read no times.
+// React counts the messages of a publish and lets pstest continue. pstest holds
+// its lock from here until the last message has its time. The topic must exist:
+// a publish that pstest refuses would read no times.
 func (c *publishClock) React(req any) (handled bool, response any, err error) {
 	if publish, ok := req.(*pb.PublishRequest); ok {
 		c.publishing = len(publish.Messages)
@@ -123,5 +127,5 @@ func (c *publishClock) time() time.Time {
 		c.publishing--
 		return c.now()
 	}
-	return c.now().Add(-past)
+	return c.now().Add(-leaseClockLag)
 }

@@ -16,16 +16,16 @@ import (
 
 // sweepPatience is how long a sweep blocks publishers while it waits for the
 // last acknowledgements: more than the 100 ms by which a client library may
-// delay them. It is bounded, because a handler that publishes acknowledges only
-// after that.
+// delay them. It must end, because a handler that publishes acknowledges its
+// message only after the publish.
 const sweepPatience = 250 * time.Millisecond
 
-// maxPublish is the size from which Pub/Sub refuses a publish request, in
+// maxPublish is the size of the largest publish request that Pub/Sub accepts, in
 // bytes.
 const maxPublish = 10_000_000
 
 // pubsubService answers the Publisher and Subscriber services from pstest, and
-// counts.
+// counts unacknowledged messages.
 type pubsubService struct {
 	*pstest.GServer
 	fake       *pstest.Server
@@ -39,11 +39,11 @@ type pubsubService struct {
 	// change of topics or subscriptions.
 	gate sync.RWMutex
 
-	mu        sync.Mutex                          // guards what follows, and is taken before pstest's own lock
-	owed      map[string]int                      // subscription: messages published to it and not acknowledged
+	mu        sync.Mutex                          // guards the fields below; take it before pstest's lock
+	unacked   map[string]int                      // subscription: messages published to it and not acknowledged
 	streams   map[string]map[*pullStream]struct{} // subscription: its open streams
 	published int                                 // messages since the last sweep
-	sweepAt   int                                 // the next sweep is due at so many
+	sweepAt   int                                 // published at which the next sweep is due
 }
 
 func newPubSubService(fake *pstest.Server, sweepEvery int) *pubsubService {
@@ -53,7 +53,7 @@ func newPubSubService(fake *pstest.Server, sweepEvery int) *pubsubService {
 		sweepEvery: sweepEvery,
 		sweepAt:    sweepEvery,
 		sweepDue:   make(chan struct{}, 1),
-		owed:       map[string]int{},
+		unacked:    map[string]int{},
 		streams:    map[string]map[*pullStream]struct{}{},
 	}
 }
@@ -73,10 +73,10 @@ func (s *pubsubService) Publish(ctx context.Context, req *pb.PublishRequest) (*p
 		return nil, err
 	}
 	// Count first, so that the count is never too low.
-	s.owe(subs.GetSubscriptions(), len(req.GetMessages()))
+	s.addUnacked(subs.GetSubscriptions(), len(req.GetMessages()))
 	resp, err := s.GServer.Publish(ctx, req)
 	if err != nil {
-		s.owe(subs.GetSubscriptions(), -len(req.GetMessages()))
+		s.addUnacked(subs.GetSubscriptions(), -len(req.GetMessages()))
 		return nil, err
 	}
 	s.record(resp.GetMessageIds())
@@ -84,7 +84,7 @@ func (s *pubsubService) Publish(ctx context.Context, req *pb.PublishRequest) (*p
 	return resp, nil
 }
 
-// validatePublish refuses what Pub/Sub refuses and pstest accepts.
+// validatePublish refuses requests that Pub/Sub refuses and pstest accepts.
 func validatePublish(req *pb.PublishRequest) error {
 	for _, m := range req.GetMessages() {
 		if len(m.GetData()) == 0 && len(m.GetAttributes()) == 0 {
@@ -97,11 +97,11 @@ func validatePublish(req *pb.PublishRequest) error {
 	return nil
 }
 
-func (s *pubsubService) owe(subscriptions []string, messages int) {
+func (s *pubsubService) addUnacked(subscriptions []string, messages int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range subscriptions {
-		s.owed[name] += messages
+		s.unacked[name] += messages
 	}
 }
 
@@ -125,8 +125,8 @@ func (s *pubsubService) record(ids []string) {
 	}
 }
 
-// Acknowledge settles messages. As in pstest, an acknowledgement that arrives
-// after the message was leased again has no effect.
+// Acknowledge acknowledges messages. As in pstest, an acknowledgement has no
+// effect if the message has since been leased again.
 func (s *pubsubService) Acknowledge(ctx context.Context, req *pb.AcknowledgeRequest) (*emptypb.Empty, error) {
 	for _, id := range req.GetAckIds() {
 		if err := s.acknowledge(ctx, req.GetSubscription(), id); err != nil {
@@ -145,7 +145,7 @@ func (s *pubsubService) acknowledge(ctx context.Context, subscription, ackID str
 	if _, err := s.GServer.Acknowledge(ctx, req); err != nil {
 		return err
 	}
-	s.owed[subscription] -= s.acks(ackID) - before
+	s.unacked[subscription] -= s.acks(ackID) - before
 	return nil
 }
 
@@ -184,13 +184,13 @@ func (s *pubsubService) release(subscription string, ackIDs []string) {
 func (s *pubsubService) unacknowledged(subscription string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owed[subscription]
+	return s.unacked[subscription]
 }
 
 func (s *pubsubService) allAcknowledged() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, n := range s.owed {
+	for _, n := range s.unacked {
 		if n > 0 {
 			return false
 		}
@@ -217,7 +217,7 @@ func (s *pubsubService) sweep() {
 	defer s.gate.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), sweepPatience)
 	defer cancel()
-	err := s.changed.await(ctx, "all is acknowledged", s.allAcknowledged)
+	err := s.changed.await(ctx, "all messages are acknowledged", s.allAcknowledged)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,35 +249,35 @@ func (s *pubsubService) DeleteSubscription(ctx context.Context, req *pb.DeleteSu
 	resp, err := s.GServer.DeleteSubscription(ctx, req)
 	if err == nil {
 		s.mu.Lock()
-		delete(s.owed, req.GetSubscription())
+		delete(s.unacked, req.GetSubscription())
 		s.mu.Unlock()
 		s.changed.broadcast()
 	}
 	return resp, err
 }
 
-// UpdateSubscription is refused, as it could add what CreateSubscription
-// refuses.
+// UpdateSubscription refuses every request, because it could add a feature that
+// CreateSubscription refuses.
 func (s *pubsubService) UpdateSubscription(context.Context, *pb.UpdateSubscriptionRequest) (*pb.Subscription, error) {
 	return nil, status.Error(codes.Unimplemented, "the emulator cannot update a subscription")
 }
 
-// DetachSubscription is refused: pstest would still list the subscription, and
-// its messages would count.
+// DetachSubscription refuses every request: pstest would still list the
+// subscription, and its messages would count.
 func (s *pubsubService) DetachSubscription(
 	context.Context, *pb.DetachSubscriptionRequest,
 ) (*pb.DetachSubscriptionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "the emulator cannot detach a subscription")
 }
 
-// DeleteTopic is refused: pstest would list its subscriptions under a new topic
-// of the same name.
+// DeleteTopic refuses every request: pstest would list the topic's subscriptions
+// under a new topic of the same name.
 func (s *pubsubService) DeleteTopic(context.Context, *pb.DeleteTopicRequest) (*emptypb.Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "the emulator cannot delete a topic")
 }
 
-// Seek is refused: pstest would redeliver acknowledged messages without their
-// content.
+// Seek refuses every request: pstest would redeliver acknowledged messages without
+// their content.
 func (s *pubsubService) Seek(context.Context, *pb.SeekRequest) (*pb.SeekResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "the emulator cannot seek")
 }

@@ -22,11 +22,11 @@ const (
 // pullServer is the server's end of a stream.
 type pullServer = pb.Subscriber_StreamingPullServer
 
-// pullStream is one StreamingPull: the messages it has leased and how many it
-// may. The service's lock guards it.
+// pullStream is one StreamingPull with its leased messages and their limits. The
+// service's lock guards it.
 type pullStream struct {
 	subscription          string
-	maxMessages, maxBytes int64          // 0 or below: no limit
+	maxMessages, maxBytes int64          // 0 or less: no limit
 	held                  map[string]int // ack ID: size of its message
 	heldBytes             int64
 }
@@ -86,12 +86,12 @@ func (s *pubsubService) StreamingPull(gs pullServer) error {
 	return s.deliver(ctx, gs, st, pings)
 }
 
-// receive takes the client's side of the stream until it ends.
+// receive handles the client's requests until the stream ends.
 func (s *pubsubService) receive(ctx context.Context, gs pullServer, st *pullStream, pings chan<- struct{}) {
 	for {
 		req, err := gs.Recv()
 		if err != nil {
-			return // the client has gone, and gRPC knows it
+			return // the stream has ended
 		}
 		if len(req.GetAckIds()) == 0 && len(req.GetModifyDeadlineAckIds()) == 0 {
 			select {
@@ -158,7 +158,7 @@ func (s *pubsubService) take(ctx context.Context, st *pullStream) ([]*pb.Receive
 	resp, err := s.GServer.Pull(ctx, &pb.PullRequest{
 		Subscription: st.subscription,
 		MaxMessages:  room,
-		//lint:ignore SA1019 pstest would otherwise wait half a second where there is nothing
+		//lint:ignore SA1019 pstest would otherwise wait half a second for a message
 		ReturnImmediately: true,
 	})
 	if err != nil {

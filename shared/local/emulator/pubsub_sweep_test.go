@@ -63,7 +63,7 @@ func TestPubSubSweepsUnderLoad(t *testing.T) {
 	}
 }
 
-func TestPubSubSweepsOnlyWhatIsAcknowledged(t *testing.T) {
+func TestPubSubSweepKeepsUnacknowledged(t *testing.T) {
 	ctx, server, client := testPubSub(t, sweepEvery, time.Now)
 	other := testSubscription + "-2"
 	addSubscription(ctx, t, client, other)

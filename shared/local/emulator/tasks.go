@@ -19,17 +19,17 @@ type TasksConfig struct {
 	Queues []*cloudtaskspb.Queue
 	// Transport carries requests to workers. Default: HTTP over the network.
 	Transport http.RoundTripper
-	// Log gets failed attempts and tasks that are given up. Default: nothing is
-	// logged.
+	// Log gets failed attempts and tasks that the server gives up. By default the
+	// server logs nothing.
 	Log *slog.Logger
 }
 
 // Tasks is a Cloud Tasks server in this process. It has CreateQueue, GetQueue,
 // CreateTask, GetTask, ListTasks and DeleteTask, for HTTP tasks only. Like
 // Cloud Tasks it deduplicates names, applies rate limits and retry settings,
-// and makes the same requests. It differs in three ways: it makes no tokens, so
-// an Authorization header is the task's own; it does not throttle new queues or
-// failing workers; and it keeps waits of less than a second, which Cloud Tasks
+// and makes the same requests. It differs in three ways. It makes no tokens, so
+// an Authorization header comes from the task. It does not throttle new queues
+// or failing workers. It keeps waits of less than a second, which Cloud Tasks
 // rounds.
 type Tasks struct {
 	// Addr is the host:port the server listens on, for option.WithEndpoint.
@@ -76,9 +76,9 @@ func StartTasks(cfg TasksConfig) (*Tasks, error) {
 	return t, nil
 }
 
-// Idle returns nil when no task is due, being sent or waiting for a retry. A
-// task with a schedule time in the future does not count. The error is that of
-// ctx.
+// Idle returns nil when no task is due, under way or waiting for a retry. A task
+// with a schedule time in the future does not count. The only error is the end
+// of ctx.
 func (t *Tasks) Idle(ctx context.Context) error {
 	return t.service.changed.await(ctx, "no task is due", t.service.idle)
 }
@@ -145,7 +145,7 @@ func (s *taskService) loop(q *taskQueue) {
 	}
 }
 
-// attempt sends a task once and settles the result.
+// attempt sends a task once and records the result.
 func (s *taskService) attempt(q *taskQueue, t *task) {
 	result := s.sender.send(s.ctx, q, t)
 	s.mu.Lock()
@@ -156,8 +156,8 @@ func (s *taskService) attempt(q *taskQueue, t *task) {
 	switch {
 	case s.ctx.Err() != nil, fate == taskDone:
 	case fate == taskRetried:
-		s.log.Warn("task failed and will be retried", "task", t.pb.GetName(), "error", result.err)
+		s.log.Warn("task failed, retrying", "task", t.pb.GetName(), "error", result.err)
 	case fate == taskGivenUp:
-		s.log.Error("task is given up", "task", t.pb.GetName(), "error", result.err)
+		s.log.Error("task failed, giving up", "task", t.pb.GetName(), "error", result.err)
 	}
 }

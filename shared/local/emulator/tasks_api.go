@@ -15,11 +15,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// maxPage is the most tasks that a page of ListTasks holds.
+// maxPage is the largest number of tasks in a page of ListTasks.
 const maxPage = 1000
 
 // CreateQueue makes a queue and starts its loop.
-func (s *taskService) CreateQueue(_ context.Context, req *cloudtaskspb.CreateQueueRequest) (*cloudtaskspb.Queue, error) {
+func (s *taskService) CreateQueue(
+	_ context.Context, req *cloudtaskspb.CreateQueueRequest,
+) (*cloudtaskspb.Queue, error) {
 	if !strings.HasPrefix(req.GetQueue().GetName(), req.GetParent()+"/queues/") {
 		return nil, status.Errorf(codes.InvalidArgument, "queue %q is not of %q", req.GetQueue().GetName(), req.GetParent())
 	}
@@ -95,9 +97,9 @@ func (s *taskService) CreateTask(_ context.Context, req *cloudtaskspb.CreateTask
 		name = req.GetParent() + "/tasks/" + rand.Text()
 	}
 	if q.live[name] != nil || q.finished.has(name, now) {
-		return nil, status.Errorf(codes.AlreadyExists, "task %s exists or has lately come to its end", name)
+		return nil, status.Errorf(codes.AlreadyExists, "task %s exists or has recently ended", name)
 	}
-	// Fields that only the service sets are ignored.
+	// Like Cloud Tasks, ignore fields that only the service sets.
 	want := proto.CloneOf(req.GetTask())
 	t := &cloudtaskspb.Task{
 		Name:             name,
@@ -157,7 +159,7 @@ func (s *taskService) ListTasks(
 	return resp, nil
 }
 
-// view copies a task, with its body only for a full view.
+// view returns a copy of a task. Only a full view has the body.
 func view(t *cloudtaskspb.Task, v cloudtaskspb.Task_View) *cloudtaskspb.Task {
 	t = proto.CloneOf(t)
 	t.View = v
@@ -168,7 +170,7 @@ func view(t *cloudtaskspb.Task, v cloudtaskspb.Task_View) *cloudtaskspb.Task {
 	return t
 }
 
-// DeleteTask deletes a task. A running attempt completes and is the last.
+// DeleteTask deletes a task. A running attempt completes, and none follows.
 func (s *taskService) DeleteTask(_ context.Context, req *cloudtaskspb.DeleteTaskRequest) (*emptypb.Empty, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

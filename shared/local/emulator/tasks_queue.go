@@ -42,18 +42,18 @@ type task struct {
 	pb       *cloudtaskspb.Task
 	due      time.Time
 	sequence uint64     // order of creation
-	place    int        // in the heap of waiting tasks; -1 while it is being sent
-	ended    bool       // deleted while it was being sent
-	last     taskResult // of the attempt before, if there was one
-	// executions counts the attempts that were answered with any status but
-	// 5xx. Cloud Tasks reports this count in a header, and all attempts in the
-	// API.
+	place    int        // in the heap of waiting tasks; -1 during an attempt
+	ended    bool       // deleted, perhaps during an attempt
+	last     taskResult // of the previous attempt
+	// executions counts the attempts that a worker answered with any status but
+	// 5xx. Cloud Tasks reports this count in a header, and the count of all
+	// attempts in the API.
 	executions int
 }
 
 func (t *task) retrying() bool { return t.pb.GetDispatchCount() > 0 }
 
-// taskHeap orders tasks by when they are due.
+// taskHeap sorts tasks by the time at which they are due.
 type taskHeap []*task
 
 func (h taskHeap) Len() int { return len(h) }
@@ -83,7 +83,7 @@ type taskQueue struct {
 	pb       *cloudtaskspb.Queue // with all defaults filled in
 	limiter  *rate.Limiter
 	live     map[string]*task // every task by full name
-	waiting  taskHeap         // those of them that are not being sent
+	waiting  taskHeap         // the live tasks without a running attempt
 	sending  int
 	finished tombstones
 	created  uint64
@@ -143,8 +143,7 @@ func (q *taskQueue) add(pb *cloudtaskspb.Task) {
 	q.poke()
 }
 
-// next takes the task that may be sent now, or returns how long to wait for
-// one.
+// next takes the task to send now, or returns how long to wait for one.
 func (q *taskQueue) next(now time.Time) (*task, time.Duration) {
 	if len(q.waiting) == 0 || q.sending >= int(q.pb.GetRateLimits().GetMaxConcurrentDispatches()) {
 		return nil, noTask
@@ -152,9 +151,9 @@ func (q *taskQueue) next(now time.Time) (*task, time.Duration) {
 	if wait := q.waiting[0].due.Sub(now); wait > 0 {
 		return nil, wait
 	}
-	turn := q.limiter.ReserveN(now, 1)
-	if wait := turn.DelayFrom(now); wait > 0 {
-		turn.CancelAt(now)
+	reservation := q.limiter.ReserveN(now, 1)
+	if wait := reservation.DelayFrom(now); wait > 0 {
+		reservation.CancelAt(now)
 		return nil, wait
 	}
 	t := heap.Pop(&q.waiting).(*task)
@@ -207,7 +206,7 @@ func (q *taskQueue) remove(t *task, now time.Time) {
 	q.finished.add(t.pb.GetName(), now)
 }
 
-// busy reports whether a task is being sent, due or waiting for a retry.
+// busy reports whether a task is due, under way or waiting for a retry.
 func (q *taskQueue) busy(now time.Time) bool {
 	if q.sending > 0 {
 		return true
@@ -236,25 +235,25 @@ func exhausted(t *cloudtaskspb.Task, c *cloudtaskspb.RetryConfig, now time.Time)
 // max_doublings times, then increased by the same step each time, up to the
 // maximum.
 func retryInterval(c *cloudtaskspb.RetryConfig, attempts int) time.Duration {
-	least, most := c.GetMinBackoff().AsDuration(), c.GetMaxBackoff().AsDuration()
+	minBackoff, maxBackoff := c.GetMinBackoff().AsDuration(), c.GetMaxBackoff().AsDuration()
 	doublings := min(attempts-1, int(c.GetMaxDoublings()))
 	steps := attempts - doublings
-	interval := float64(least) * math.Pow(2, float64(doublings)) * float64(steps)
-	return time.Duration(min(interval, float64(most)))
+	interval := float64(minBackoff) * math.Pow(2, float64(doublings)) * float64(steps)
+	return time.Duration(min(interval, float64(maxBackoff)))
 }
 
 const (
 	// tombstoneAge is how long the name of a finished task stays reserved.
-	// Cloud Tasks documents up to 24 hours; in practice it is about one.
+	// Cloud Tasks documents up to 24 hours. In practice it is about one hour.
 	tombstoneAge = time.Hour
-	// maxTombstones bounds the names kept for one queue: 10 MB or so.
+	// maxTombstones bounds the names kept for one queue: about 10 MB.
 	maxTombstones = 100_000
 )
 
 // tombstones are the names of recently ended tasks.
 type tombstones struct {
 	ended map[string]time.Time
-	names []string // in the order of their ends
+	names []string // in the order in which the tasks ended
 }
 
 func (ts *tombstones) add(name string, now time.Time) {

@@ -183,11 +183,11 @@ func TestTasksSendWhatWasAsked(t *testing.T) {
 
 func TestTasksConcurrencyLimit(t *testing.T) {
 	const limit, tasks = 3, 12
-	var running, most atomic.Int64
+	var running, maxRunning atomic.Int64
 	entered, leave := make(chan struct{}, tasks), make(chan struct{})
 	url := worker(t, func(http.ResponseWriter, *http.Request) {
 		n := running.Add(1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		for m := maxRunning.Load(); n > m && !maxRunning.CompareAndSwap(m, n); m = maxRunning.Load() {
 		}
 		entered <- struct{}{}
 		<-leave
@@ -204,7 +204,7 @@ func TestTasksConcurrencyLimit(t *testing.T) {
 	}
 	close(leave)
 	w.idle()
-	if got := most.Load(); got != limit {
+	if got := maxRunning.Load(); got != limit {
 		t.Errorf("%d requests at one time, want %d", got, limit)
 	}
 	if n := len(entered) + limit; n != tasks {

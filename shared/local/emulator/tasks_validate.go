@@ -49,14 +49,14 @@ func validateQueue(q *cloudtaskspb.Queue) error {
 }
 
 func validateRetry(c *cloudtaskspb.RetryConfig) error {
-	least, most := c.GetMinBackoff().AsDuration(), c.GetMaxBackoff().AsDuration()
+	minBackoff, maxBackoff := c.GetMinBackoff().AsDuration(), c.GetMaxBackoff().AsDuration()
 	switch {
 	case c.GetMaxAttempts() < -1:
 		return invalid("max_attempts must be -1 or more")
-	case c.GetMaxDoublings() < 0 || c.GetMaxRetryDuration().AsDuration() < 0 || least < 0 || most < 0:
+	case c.GetMaxDoublings() < 0 || c.GetMaxRetryDuration().AsDuration() < 0 || minBackoff < 0 || maxBackoff < 0:
 		return invalid("a retry setting is negative")
-	case c.GetMinBackoff() != nil && c.GetMaxBackoff() != nil && least > most:
-		return invalid("min_backoff %v is above max_backoff %v", least, most)
+	case c.GetMinBackoff() != nil && c.GetMaxBackoff() != nil && minBackoff > maxBackoff:
+		return invalid("min_backoff %v is above max_backoff %v", minBackoff, maxBackoff)
 	}
 	return nil
 }

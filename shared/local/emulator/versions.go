@@ -13,12 +13,11 @@ import (
 // garbage collection of bttest, which walks every row once a second under a lock
 // that every read waits for.
 //
-// It applies to families whose policy is to keep one version. bttest never sees
-// that policy. A write with a time of its own drops the older cells of its column
-// in the same mutation. A write with the server's time leaves them to the next
-// read-modify-write of the column, which drops every cell older than the one that
-// it wrote. So a newer cell is never dropped, and a column never loses its newest
-// cell.
+// It applies to families whose policy keeps one version. bttest never sees that
+// policy. A write with its own time drops the older cells of its column in the same
+// mutation. A write with the server's time leaves the older cells to the next
+// read-modify-write of the column, which drops every cell older than its own. So a
+// column never loses its newest cell.
 type versions struct {
 	mu     sync.RWMutex
 	single map[familyName]bool
@@ -30,7 +29,8 @@ func (v *versions) options() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(v.unary), grpc.ChainStreamInterceptor(v.stream)}
 }
 
-func (v *versions) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (v *versions) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handle grpc.UnaryHandler) (any, error) {
 	switch r := req.(type) {
 	case *btapb.ModifyColumnFamiliesRequest:
 		v.adopt(r)
@@ -47,7 +47,8 @@ func (v *versions) unary(ctx context.Context, req any, info *grpc.UnaryServerInf
 	return resp, err
 }
 
-func (v *versions) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (v *versions) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+	handle grpc.StreamHandler) error {
 	return handle(srv, rewriteStream{stream, v})
 }
 
@@ -67,7 +68,8 @@ func (s rewriteStream) RecvMsg(msg any) error {
 	return err
 }
 
-// adopt takes the families over that keep one version of a cell.
+// adopt records the families that keep one version of a cell, and removes that
+// policy from the request.
 func (v *versions) adopt(r *btapb.ModifyColumnFamiliesRequest) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,9 +94,8 @@ func (v *versions) keepsOne(table, family string) bool {
 
 // rewrite returns mutations that also drop what they supersede.
 //
-// Where they delete a column and then set it, the deletion is left out: a column
-// that is without a cell for a moment makes bttest give concurrent readers
-// another column's name.
+// If they delete a column and then set it, rewrite leaves out the deletion. While a
+// column has no cell, bttest gives concurrent readers another column's name.
 func (v *versions) rewrite(table string, muts []*btpb.Mutation) []*btpb.Mutation {
 	rewritten := make([]*btpb.Mutation, 0, len(muts))
 	var drops []*btpb.Mutation
@@ -116,7 +117,8 @@ func (v *versions) rewrite(table string, muts []*btpb.Mutation) []*btpb.Mutation
 
 func setsColumn(muts []*btpb.Mutation, del *btpb.Mutation_DeleteFromColumn) bool {
 	for _, m := range muts {
-		if set := m.GetSetCell(); set != nil && set.FamilyName == del.FamilyName && string(set.ColumnQualifier) == string(del.ColumnQualifier) {
+		set := m.GetSetCell()
+		if set != nil && set.FamilyName == del.FamilyName && string(set.ColumnQualifier) == string(del.ColumnQualifier) {
 			return true
 		}
 	}
@@ -130,7 +132,8 @@ func deleteOlder(family string, qualifier []byte, end int64) *btpb.Mutation {
 }
 
 // collect drops the cells that a read-modify-write has superseded.
-func (v *versions) collect(ctx context.Context, server btpb.BigtableServer, req *btpb.ReadModifyWriteRowRequest, resp *btpb.ReadModifyWriteRowResponse) error {
+func (v *versions) collect(ctx context.Context, server btpb.BigtableServer, req *btpb.ReadModifyWriteRowRequest,
+	resp *btpb.ReadModifyWriteRowResponse) error {
 	m := &btpb.MutateRowRequest{TableName: req.TableName, RowKey: req.RowKey}
 	for _, f := range resp.Row.GetFamilies() {
 		if !v.keepsOne(req.TableName, f.Name) {

@@ -1,6 +1,6 @@
 // Package gcloudtest starts Google's own emulators for tests: Firestore,
 // Bigtable and Pub/Sub of the Google Cloud CLI. The in-process servers of
-// package emulator are faster and need no installation. Where Google's are
+// package emulator are faster and need no installation. If Google's are
 // installed, the same tests run against both. All data is in memory and ends
 // with the test.
 //
@@ -35,8 +35,8 @@ const (
 	// startTimeout bounds one start. An idle machine needs 1 to 6 seconds, a
 	// busy one up to ten times that.
 	startTimeout = 60 * time.Second
-	// attempts allows for another process that takes the free port before the
-	// emulator does.
+	// attempts is the number of starts, because another process may take the free
+	// port before the emulator does.
 	attempts = 3
 	// killTimeout bounds the wait for the server's end, which takes
 	// milliseconds.
@@ -208,8 +208,8 @@ func (p *process) lastOutput() string {
 	if err != nil {
 		return err.Error()
 	}
-	const most = 500
-	return strings.TrimSpace(string(b[max(0, len(b)-most):]))
+	const maxBytes = 500
+	return strings.TrimSpace(string(b[max(0, len(b)-maxBytes):]))
 }
 
 // kill ends gcloud and every process it started, and returns when the server is
