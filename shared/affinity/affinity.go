@@ -53,16 +53,16 @@ type Profile struct {
 	// computed under. The caller sets it: a Scorer knows the strategy but not
 	// its version.
 	StrategyVersion int64
-	RetentionDays   int // of the window it was computed over; 0 = no limit
+	RetentionDays   int // of the window; 0 = no limit
 	// DeletedUntil is the tombstone of that window, in ms. After another
 	// deletion the profile is no longer valid.
 	DeletedUntil int64
 
 	Anchor      int64 // ms: the T of the formula
 	LastEventAt int64 // ms: the latest event in the window, scored or not; 0 unless Known
-	Known       bool  // there is an event in the window
+	Known       bool  // an event is in the window
 
-	// Until, in ms, is when the profile must be recomputed from the events.
+	// Until (ms) is the time from which the profile is no longer valid.
 	// While max(now, Anchor) < Until, decay alone brings the profile up to
 	// date: no counted event has left the window, and no event later than
 	// Anchor has entered it. It is math.MaxInt64 if the profile never expires.

@@ -33,8 +33,8 @@ func (sc *Scorer) BeginRun(times []int64) (lo, hi int) {
 	w := sc.window
 	hi = len(times)
 	if !w.Contains(times[0]) || !w.Contains(times[hi-1]) {
-		over := func(i int) bool { return times[i] >= w.oldest() && !w.deleted(times[i]) } // not too old
-		lo = sort.Search(len(times), over)
+		notTooOld := func(i int) bool { return times[i] >= w.oldest() && !w.deleted(times[i]) }
+		lo = sort.Search(len(times), notTooOld)
 		hi = lo + sort.Search(len(times)-lo, func(i int) bool { return times[lo+i] > w.Now })
 	}
 	if lo < hi {

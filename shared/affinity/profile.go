@@ -61,8 +61,8 @@ func decay(affinities []Affinity, factors []float64) []Affinity {
 // Clients of that form apply the facet's weight themselves, so Scaled divides
 // it out and scales the rest so that the highest score of the profile is 20. It
 // leaves out facets that s does not score, and values that have decayed to zero
-// under the first half-life. p must hold all of its affinities, and s must be
-// the strategy it was computed under. The map is never nil.
+// under the first half-life. p must hold all its affinities, and s must be
+// its strategy. The map is never nil.
 func (p Profile) Scaled(s strategy.Strategy) map[string]map[string]int {
 	weights := make(map[string]float64, len(s.FacetsScoring))
 	for _, f := range s.FacetsScoring {

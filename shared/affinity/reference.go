@@ -19,7 +19,10 @@ func Reference(events []Event, s strategy.Strategy, w Window) Profile {
 		halfLives = append(halfLives, float64(h)*day)
 	}
 
-	p := Profile{RetentionDays: w.RetentionDays, Anchor: w.Now, DeletedUntil: w.DeletedUntil, Until: math.MaxInt64, HalfLives: s.HalfLives}
+	p := Profile{
+		RetentionDays: w.RetentionDays, Anchor: w.Now, DeletedUntil: w.DeletedUntil,
+		Until: math.MaxInt64, HalfLives: s.HalfLives,
+	}
 	scores := map[filter][]float64{}
 	for _, e := range events {
 		if !w.Contains(e.Time) {

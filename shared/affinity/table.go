@@ -11,9 +11,9 @@ import (
 // table holds the sums of one facet by value. It keeps the values of earlier
 // users too, because inserting a value costs more than finding it.
 //
-// It is a hash table of its own for two reasons. Most values are so short that
-// they can be hashed and compared as two words. And clearing the sums of a user
-// must not cost more than adding them did.
+// It is not a Go map for two reasons. Most values are so short that it can hash
+// and compare them as two words. And clearing the sums of a user must not cost
+// more than adding them did.
 //
 // Every value, as the client sent it, has an entry. An entry is also a slot,
 // with sums, unless an alias maps its value to another one.
@@ -27,7 +27,7 @@ type table struct {
 type entry struct {
 	head words // of name
 	name string
-	slot int32  // the entry whose sums it adds to; unresolved until first used
+	slot int32  // the entry that holds its sums; unresolved until first used
 	user uint32 // the last user whose slot it was, as numbered by Scorer; 0: none
 }
 

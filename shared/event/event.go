@@ -56,8 +56,8 @@ type Event struct {
 	AuthenticatedUserToken string // empty if the client sent none
 	QueryID                string // empty if the client sent none
 
-	// Time is the client's timestamp in milliseconds since the epoch, or the
-	// time of receipt if the client sent none or a later one.
+	// Time is the client's timestamp in milliseconds since the epoch. It is the
+	// time of receipt if the client sent no timestamp or a later one.
 	Time int64
 	// Received reports that Time is the time of receipt.
 	Received bool
@@ -67,7 +67,7 @@ type Event struct {
 	Raw       []byte   // the event's JSON as sent; valid UTF-8
 
 	ordinal int      // position in its request
-	request uint64   // which request
+	request uint64   // random number of its request
 	details *details // fields that only the ID reads; nil if the client sent none of them
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// Refusal says why a body or an event was refused. It is permanent: the same
-// request will be refused again.
+// Refusal is the reason why the decoder refused a body or an event. It is
+// permanent: the decoder refuses the same request every time.
 type Refusal struct {
 	// Kind is Malformed, Invalid or TooLarge.
 	Kind fault.Kind
@@ -35,7 +35,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("event %d is %s: %s", r.Position, r.Kind, r.Message)
 }
 
-// Unwrap returns what a client is answered.
+// Unwrap returns the answer for the client.
 func (r *Refusal) Unwrap() error { return &fault.Error{Kind: r.Kind, Message: r.Message} }
 
 // Reason returns the message without byte offsets. It is one of a small fixed

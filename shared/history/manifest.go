@@ -33,8 +33,8 @@ type Announcement struct {
 // cover. Manifests are immutable, so copies may share their slices.
 type Manifest struct {
 	Version int64 // unique to each change of the manifest; the caller sets it
-	// Complete is a ticket at which no event of the log, from the first block
-	// on, was outside the blocks. 0 means unknown.
+	// Complete is a ticket at which the blocks held every event of the log
+	// from the start of the first block on. 0 means unknown.
 	Complete  int64
 	Announced *Announcement // nil without a running fold
 	Blocks    []Block       // sorted, disjoint and not empty

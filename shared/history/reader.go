@@ -28,9 +28,10 @@ type Reader struct {
 	totals   []float64
 
 	// oldest is the ordinal of the oldest event found to score, or the number
-	// of events if none was found. Only ordinals in [any, seek) may still hold
-	// an older one.
-	oldest, seek, any int
+	// of events before the first find. firstScored is the first ordinal with
+	// points. Only ordinals in [firstScored, seek) may still hold an older
+	// event that scores.
+	oldest, seek, firstScored int
 }
 
 // NewReader returns a reader for a strategy.
@@ -80,8 +81,8 @@ func (r *Reader) score(block []byte, sc *affinity.Scorer, events *int) bool {
 	}
 	clear(r.scored[:lo])
 	clear(r.scored[hi:])
-	r.any = slices.IndexFunc(r.scored, func(points float64) bool { return points > 0 })
-	if r.any < 0 {
+	r.firstScored = slices.IndexFunc(r.scored, func(points float64) bool { return points > 0 })
+	if r.firstScored < 0 {
 		return true
 	}
 	for k := range r.weights {
@@ -238,7 +239,7 @@ func (r *Reader) seekOldest(b []byte, p, n int) {
 // noteOldest records an event that scores and is older than any found before.
 func (r *Reader) noteOldest(ordinal int) {
 	r.oldest, r.seek = ordinal, ordinal
-	if ordinal <= r.any {
+	if ordinal <= r.firstScored {
 		r.seek = 0
 	}
 }

@@ -112,7 +112,8 @@ func readBlocks(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet
 
 // ScanBlockKeys is ScanBlocks without the values.
 func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
-	table, nameOnly := s.tables.of(app, allUsers).blocks, func(name BlockName, _ []byte) error { return fn(name) }
+	table := s.tables.of(app, allUsers).blocks
+	nameOnly := func(name BlockName, _ []byte) error { return fn(name) }
 	err := readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, nameOnly, keysOnly)
 	if err != nil {
 		return fmt.Errorf("list blocks of %s: %w", app, err)
@@ -154,4 +155,5 @@ func (s *Store) DeleteBlocks(ctx context.Context, app, user string, ids []histor
 }
 
 // keysOnly sends one empty cell of each row.
-var keysOnly = bigtable.RowFilter(bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter()))
+var keysOnly = bigtable.RowFilter(
+	bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter()))

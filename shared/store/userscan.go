@@ -62,7 +62,8 @@ func (s *Store) ScanTombstones(ctx context.Context, app, from, to string, fn fun
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
 	newestTombstone := bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyState, columnDeleted, columnDeleted+"\x00"), bigtable.LatestNFilter(1))
-	err := s.tables.of(app, allUsers).users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+	users := s.tables.of(app, allUsers).users
+	err := users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		var row User
 		if row, failed = parseUser(r); failed == nil && row.DeletedUntil != 0 {
 			failed = fn(userOf(r.Key()), row.DeletedUntil)
