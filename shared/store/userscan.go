@@ -93,32 +93,38 @@ func (s *Store) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd
 		}
 	}
 	start := starts[rnd.IntN(len(starts))]
-	r := reservoir{n: n, rnd: rnd}
+	r := Reservoir{Size: n, Rand: rnd}
+	add := func(user string) error {
+		r.Add(user)
+		return nil
+	}
 	parts := []bigtable.RowRange{bigtable.NewRange(start, prefixEnd(app+",")), bigtable.NewRange(app+",", start)}
 	for _, part := range parts {
 		if r.seen >= maxRead {
 			break
 		}
-		if err := s.scanUserKeys(ctx, app, part, r.add, bigtable.LimitRows(int64(maxRead-r.seen))); err != nil {
+		if err := s.scanUserKeys(ctx, app, part, add, bigtable.LimitRows(int64(maxRead-r.seen))); err != nil {
 			return nil, fmt.Errorf("sample users of %s: %w", app, err)
 		}
 	}
-	return r.sample, nil
+	return r.Users, nil
 }
 
-// reservoir keeps n of the users that it has seen, each with the same chance.
-type reservoir struct {
-	n, seen int
-	rnd     *rand.Rand
-	sample  []string
+// Reservoir keeps a random sample of the users that it has seen, at most Size:
+// each user has the same chance.
+type Reservoir struct {
+	Size  int
+	Rand  *rand.Rand
+	Users []string
+	seen  int
 }
 
-func (r *reservoir) add(user string) error {
+// Add shows the reservoir another user. It retains the token.
+func (r *Reservoir) Add(user string) {
 	r.seen++
-	if len(r.sample) < r.n {
-		r.sample = append(r.sample, user)
-	} else if i := r.rnd.IntN(r.seen); i < r.n {
-		r.sample[i] = user
+	if len(r.Users) < r.Size {
+		r.Users = append(r.Users, user)
+	} else if i := r.Rand.IntN(r.seen); i < r.Size {
+		r.Users[i] = user
 	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/googleapis/gax-go/v2"
@@ -28,7 +27,7 @@ const (
 // compareProfiles compares the profiles of the sampled users from both schemas.
 func (v *verification) compareProfiles(ctx context.Context) error {
 	c := affinity.Compile(v.app.Strategy)
-	for _, user := range v.users.chosen {
+	for _, user := range v.users.Users {
 		if v.now().After(v.until.Add(sampleTime)) {
 			return nil // the users have very many events: the first ones of the sample suffice
 		}
@@ -113,20 +112,4 @@ func diffProfiles(a, b affinity.Profile) string {
 		}
 	}
 	return ""
-}
-
-// sample is a random sample of the users that were added.
-type sample struct {
-	rnd    *rand.Rand
-	seen   int
-	chosen []string
-}
-
-func (s *sample) add(user string) {
-	s.seen++
-	if len(s.chosen) < sampled {
-		s.chosen = append(s.chosen, user)
-	} else if i := s.rnd.IntN(s.seen); i < sampled {
-		s.chosen[i] = user
-	}
 }

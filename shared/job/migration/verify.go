@@ -43,7 +43,8 @@ func (p *pass) verify(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	v := &verification{
-		pass: p, decoder: newDecoder(), users: sample{rnd: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
+		pass: p, decoder: newDecoder(),
+		users:   store.Reservoir{Size: sampled, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))},
 		oldRows: p.stream(ctx, p.from), newRows: p.stream(ctx, p.to), user: p.rows.Within(),
 	}
 	err := v.merge(ctx)
@@ -112,7 +113,7 @@ type verification struct {
 	suspects         []string // keys of rows that differed at the first look
 	compared         int      // rows since the last checkpoint
 	user             string   // of the last row
-	users            sample
+	users            store.Reservoir
 }
 
 // addFault counts a difference, and lists it if the list has room.
@@ -164,7 +165,7 @@ func (v *verification) passed(ctx context.Context, row *store.Entry) error {
 	if row.Fault == nil && row.User != v.user {
 		v.user = row.User
 		v.counts.Users++
-		v.users.add(row.User)
+		v.users.Add(row.User)
 	}
 	if v.compared++; v.compared < checkRows && len(v.suspects) < maxSuspects {
 		return nil
