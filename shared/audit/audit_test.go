@@ -48,7 +48,7 @@ func TestCorrectEngineHasNoDifferences(t *testing.T) {
 	}
 }
 
-func TestAStoredProfileThatIsWrongIsNamed(t *testing.T) {
+func TestWrongStoredProfileIsReported(t *testing.T) {
 	b := newBench(t)
 	for i, test := range []struct {
 		name  string
@@ -98,8 +98,8 @@ func of(user string, lines []string) []string {
 	return named
 }
 
-// A profile from before a deletion in progress is not served. One that a
-// machine stored whose clock is ahead is served as of its own time.
+// Clients do not get a stored profile from before a deletion in progress. They
+// get the profile of a machine whose clock is ahead as of its own time.
 func TestServedProfiles(t *testing.T) {
 	b := newBench(t)
 	b.apply(bought("gone", b.clock-hour, "Red", "Acme"), bought("ahead", b.clock-hour, "Red", "Acme"))
@@ -187,7 +187,7 @@ func (b *harness) writeBlock(user string, value []byte) {
 	b.must(b.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}))
 }
 
-func TestADamagedManifestIsNamed(t *testing.T) {
+func TestDamagedManifestIsReported(t *testing.T) {
 	b := newBench(t)
 	b.apply(bought("u", b.clock-day, "Red", "Acme"))
 	b.fold("u")
@@ -204,7 +204,7 @@ func TestADamagedManifestIsNamed(t *testing.T) {
 	}
 }
 
-// An event that is being written is in the log and for a moment in no profile.
+// While process applies an event, the log has it and no profile counts it yet.
 func TestPassingDifferenceIsNotReported(t *testing.T) {
 	for after := 1; after < audit.Readings; after++ {
 		b := newBench(t)
@@ -223,10 +223,9 @@ func TestPassingDifferenceIsNotReported(t *testing.T) {
 	}
 }
 
-// A busy user has at each reading another event in the log that no profile
-// counts yet, while the previous one is counted. That is not a fault, and a
-// real fault of the user is reported.
-func TestABusyUser(t *testing.T) {
+// At each reading the log of a busy user has one more event that no profile
+// counts yet. That is not a difference, but a real fault of the user is.
+func TestBusyUser(t *testing.T) {
 	for _, faulty := range []bool{false, true} {
 		t.Run(fmt.Sprint("faulty ", faulty), func(t *testing.T) {
 			b := newBench(t)
@@ -253,7 +252,8 @@ func TestABusyUser(t *testing.T) {
 	}
 }
 
-// Users with more events than the reference takes are compared with a scorer.
+// The audit compares users with more events than the reference takes with a
+// scorer.
 func TestManyEventsUseAScorer(t *testing.T) {
 	b := newBench(t)
 	b.audit.SetMaxEvents(5)

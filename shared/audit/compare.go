@@ -63,7 +63,9 @@ func compare(got, low, high affinity.Profile, differ func(Difference)) {
 		differ(Difference{What: "known", Want: high.Known, Got: got.Known})
 	}
 	if got.Known && high.Known && (got.LastEventAt < low.LastEventAt || got.LastEventAt > high.LastEventAt) {
-		differ(Difference{What: "lastEventAt", Want: event.FormatTime(high.LastEventAt), Got: event.FormatTime(got.LastEventAt)})
+		differ(Difference{
+			What: "lastEventAt", Want: event.FormatTime(high.LastEventAt), Got: event.FormatTime(got.LastEventAt),
+		})
 	}
 	lows, highs := byFilter(low), byFilter(high)
 	for _, a := range got.Affinities {

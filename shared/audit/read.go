@@ -129,7 +129,8 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 
 // readLog passes each event to its user's reading. It compares each user at the
 // end of their log, so it holds the events of only one user at a time.
-func (r *run) readLog(ctx context.Context, l schema.Layout, ranges []store.UserRange, byUser map[string]*reading) error {
+func (r *run) readLog(ctx context.Context, l schema.Layout, ranges []store.UserRange,
+	byUser map[string]*reading) error {
 	var current *reading
 	return r.store.ReadLog(ctx, r.app.ID, l, ranges, func(user string, row store.LogRow) error {
 		if current == nil || current.user != user {

@@ -89,7 +89,7 @@ func TestInstantsearchEventsAreNotStored(t *testing.T) {
 	}
 }
 
-// An object of the same id in another index is not known by it.
+// An object in one index does not make the same id in another index known.
 func TestUnknownObjectsAreOfTheirIndex(t *testing.T) {
 	objects := bus.Objects{"i": {"1": {}}}
 	for index, want := range map[string]string{"i": `{"receivedAt":7,"index":"i","event":}`, "j": `{"receivedAt":7,"index":"j","unknownObjects":1,"event":}`} {

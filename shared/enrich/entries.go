@@ -44,7 +44,8 @@ func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
 	return entries
 }
 
-func logEvent(e *event.Event, user string, time int64, id string, objects bus.Objects, receivedAt int64) store.LogEvent {
+func logEvent(e *event.Event, user string, time int64, id string,
+	objects bus.Objects, receivedAt int64) store.LogEvent {
 	original := schema.Original{
 		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, objects), Event: e.Raw,
 	}

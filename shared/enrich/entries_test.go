@@ -34,7 +34,7 @@ func relogged(t *testing.T, entries []store.LogEvent, objects bus.Objects) []sto
 }
 
 // Events that are read from the log and resolved to the same objects give the
-// same rows, also events without a time, and those whose index only the request
+// same rows, also events without a time and events whose index only the request
 // named.
 func TestReloggedEventsAreUnchanged(t *testing.T) {
 	m := bus.Message{App: "app", ReceivedAt: 1_700_000_000_123, Request: 9, Ordinal: 3, Resolved: true, Body: []byte(`{"events":[

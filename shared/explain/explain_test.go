@@ -143,7 +143,7 @@ func parseEvent(t *testing.T, line string) (affinity.Event, []byte) {
 	return e, []byte(original)
 }
 
-// checkSum holds the counts to what is said of them.
+// checkSum checks that the counts add up as Events promises.
 func checkSum(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -176,7 +176,7 @@ func TestDamagedOriginals(t *testing.T) {
 }
 
 // A user whose every event has another name is explained in bounded memory.
-func TestNamesWithoutEndAreBounded(t *testing.T) {
+func TestManyNamesUseBoundedMemory(t *testing.T) {
 	x := explain.New(explain.Question{Window: affinity.Window{Now: now}, StrategyVersion: 1})
 	for i := range 10_100 {
 		x.Add(affinity.Event{Time: now, Type: event.View, Name: fmt.Sprint("n", i), Counts: []affinity.Count{{Facet: "f", Value: "v", N: 1}}}, []byte("{}"))

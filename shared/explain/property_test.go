@@ -58,7 +58,7 @@ func drawEvents(t *rapid.T) []affinity.Event {
 	return events
 }
 
-// asLogged gives an explanation the event as the log does.
+// asLogged adds an event in the form in which the log has it.
 func asLogged(x *explain.Explanation, e affinity.Event, unknown int) {
 	original := fmt.Sprintf(`{"receivedAt":%d,"index":"i","unknownObjects":%d,"event":{"eventType":%q,"eventName":%q,"index":"i","userToken":"u","timestamp":%d,"objectIDs":["1"]}}`,
 		now, unknown, e.Type, e.Name, e.Time)
@@ -68,9 +68,9 @@ func asLogged(x *explain.Explanation, e affinity.Event, unknown int) {
 	x.Add(e, []byte(original))
 }
 
-// Whatever the events: the counts add up, the contributions add up to the
-// score, bit for bit, and the score is that of the profile.
-func TestAnExplanationIsTheProfile(t *testing.T) {
+// For any events the counts add up, the contributions add up to the score, bit
+// for bit, and the score is the score in the profile.
+func TestScoreIsThatOfTheProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, events := drawStrategy(t), drawEvents(t)
 		w := affinity.Window{Now: now, RetentionDays: rapid.SampledFrom([]int{0, 3, 90}).Draw(t, "retention")}

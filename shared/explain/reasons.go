@@ -55,7 +55,8 @@ func (x *Explanation) share(n int, one, more string) string {
 // Without a strategy these are all of them.
 func (x *Explanation) strategyReasons(say func(bool, string, ...any)) {
 	kinds := x.events.NotInStrategy - x.seen.unscored
-	say(kinds > 0, "%s of types and names that the strategy does not score: %s", x.share(kinds, "is", "are"), &x.seen.kinds)
+	say(kinds > 0, "%s of types and names that the strategy does not score: %s",
+		x.share(kinds, "is", "are"), &x.seen.kinds)
 	say(x.seen.unscored > 0, "%s only facets that the strategy does not score", x.share(x.seen.unscored, "has", "have"))
 	say(len(x.seen.facets.counts) > 0,
 		"facets that the strategy does not score, in events of types and names that it scores: %s", &x.seen.facets)

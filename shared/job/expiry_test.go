@@ -8,8 +8,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// Jobs and shards expire by the real clock, job.Kept after each has ended, in
-// whatever state.
+// Jobs and shards expire by the real clock, job.Kept after their end, in every
+// final state.
 func TestExpiry(t *testing.T) {
 	now := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC) // years after the engine's clock
 	for name, c := range map[string]struct {
@@ -40,9 +40,9 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// wantExpiries checks that what has ended since the last call expires at the
-// given time, that what had ended before keeps its time, and that nothing else
-// expires.
+// wantExpiries checks that jobs and shards that have ended since the last call
+// expire at the given time, that earlier ones keep their time, and that
+// unfinished ones do not expire.
 func wantExpiries(t *testing.T, w *jobtest.Harness, seen map[int]time.Time, at time.Time) {
 	t.Helper()
 	check := func(n int, ended bool, got time.Time) {

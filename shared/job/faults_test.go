@@ -10,9 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// Whichever call fails, before or after its effect, alone or with all later
-// calls of its process: started and delivered again, the job is done and every
-// user counts once.
+// One call fails, before or after its effect, alone or with all later calls of
+// its process. After a retry the job is done and every user counts once.
 func TestFaultAtEveryCall(t *testing.T) {
 	for name, cause := range map[string]func(context.Context) jobtest.Fault{
 		"fails":                 func(context.Context) jobtest.Fault { return jobtest.FailBefore },

@@ -42,8 +42,8 @@ func enqueued(t *testing.T, w *jobtest.Harness) []int {
 	return numbers
 }
 
-// In whatever order tasks run, at any time the first open shards have one task
-// each, and no other shard has one.
+// In any order of the tasks, the first open shards always have one task each,
+// and no other shard has a task.
 func TestMaxInFlight(t *testing.T) {
 	for name, next := range map[string]func(waiting []*jobtest.Task) *jobtest.Task{
 		"the oldest first": func(waiting []*jobtest.Task) *jobtest.Task { return waiting[0] },
@@ -74,7 +74,7 @@ func TestMaxInFlight(t *testing.T) {
 	}
 }
 
-// Without a bound every shard has its task from the planning on.
+// Without MaxInFlight every shard has its task as soon as it is planned.
 func TestUnboundedInFlight(t *testing.T) {
 	w := started(t, 11, roomy)
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
@@ -85,8 +85,8 @@ func TestUnboundedInFlight(t *testing.T) {
 	}
 }
 
-// After the queue has lost its tasks, the shards that are due get theirs again,
-// and no others.
+// After the queue has lost its tasks, Resume enqueues exactly the tasks of the
+// shards in flight.
 func TestResumeAfterLostQueue(t *testing.T) {
 	for after := range 8 {
 		for name, resume := range map[string]func(*jobtest.Harness) error{

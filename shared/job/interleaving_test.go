@@ -13,9 +13,9 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 )
 
-// In whatever order concurrent deliveries of tasks make their calls, the same
-// task several times and late tasks among them, and whichever calls fail and
-// processes end: in the end the job is done and every user counts once.
+// Concurrent deliveries make their calls in random order. Tasks are delivered
+// several times and late, calls fail and processes die. In the end the job is
+// done and every user counts once.
 func TestInterleavings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := job.Settings{
@@ -79,7 +79,7 @@ func (s *scheduler) gate(ctx context.Context, _ string) jobtest.Fault {
 	return <-a.proceed
 }
 
-// step makes one thing happen.
+// step starts a delivery or resumes one.
 func (s *scheduler) step(rt *rapid.T) {
 	const most = 3
 	often := append(make([]jobtest.Fault, 8), jobtest.FailBefore, jobtest.FailAfter) // None, eight times

@@ -28,7 +28,7 @@ func started(t jobtest.T, users int, cfg job.Settings) *jobtest.Harness {
 	return startedIn(t, 0, users, cfg)
 }
 
-// startedIn is started for a job that bounds its tasks in flight; 0: no bound.
+// startedIn is like started, for a job with MaxInFlight.
 func startedIn(t jobtest.T, inFlight, users int, cfg job.Settings) *jobtest.Harness {
 	t.Helper()
 	w := jobtest.New(t, users, cfg)
@@ -71,8 +71,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// A user who is new after the planning is in a shard, wherever their token
-// sorts.
+// A user who arrives after the planning is in a shard, with any token.
 func TestNewUsersAreInAShard(t *testing.T) {
 	w := started(t, 10, roomy)
 	if _, err := w.Deliver(t.Context(), w.Named("strategy-1", -1, 0)); err != nil {
@@ -101,11 +100,11 @@ func TestStartIsIdempotent(t *testing.T) {
 	again, err = w.Runner.Start(t.Context(), draft(0), 0)
 	jobtest.Same(t, "once it is done", again, err, done)
 	if left := w.Waiting(); len(left) > 0 {
-		t.Errorf("%d tasks were made again", len(left))
+		t.Errorf("a second start created %d tasks", len(left))
 	}
 }
 
-// Tasks without an effect return why, and change nothing.
+// A task that is dropped returns the reason and changes nothing.
 func TestDroppedTasks(t *testing.T) {
 	shard := job.ShardTask{App: jobtest.App, Job: "strategy-1", Shard: 1, From: "d", To: "g"}
 	change := func(f func(*job.ShardTask)) job.ShardTask {
@@ -156,7 +155,7 @@ func TestDroppedTasks(t *testing.T) {
 	}
 }
 
-// A task of a job that has ended has no effect, whatever the job's state.
+// A task of a job that has ended has no effect.
 func TestTasksOfEndedJobs(t *testing.T) {
 	for _, state := range []job.State{job.Failed, job.Superseded, job.Cancelled} {
 		w := started(t, 10, roomy)
@@ -230,8 +229,8 @@ func TestFailingShard(t *testing.T) {
 	}
 }
 
-// A shard whose users crash every process that works on it fails too, although
-// no process stores an error.
+// A shard whose users crash every process fails too, although no process stores
+// an error.
 func TestShardThatCrashesItsProcess(t *testing.T) {
 	w := started(t, 3, job.Settings{ShardUsers: 3, Budget: time.Hour, Attempts: 2})
 	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
@@ -298,8 +297,8 @@ func TestPlanWaitsForPropagation(t *testing.T) {
 	}
 }
 
-// Users whose profiles were overwritten under an old configuration are
-// processed again, and count once.
+// A second pass processes users whose profiles an old process overwrote, and
+// counts them once.
 func TestSecondPass(t *testing.T) {
 	for relapses, want := range map[int]struct{ stale, pass int64 }{1: {0, 1}, 3: {0, 3}, 4: {1, 3}, 99: {1, 3}} {
 		for name, cfg := range map[string]job.Settings{"roomy": roomy, "tight": tight} {
@@ -324,7 +323,7 @@ func TestSecondPass(t *testing.T) {
 	}
 }
 
-// At most one checkpoint is stored in CheckpointEvery.
+// A task stores at most one checkpoint in CheckpointEvery.
 func TestCheckpointsAreRare(t *testing.T) {
 	w := started(t, 20, job.Settings{ShardUsers: 100, Budget: time.Hour, Attempts: 1})
 	w.Runner.CheckpointEvery, w.Runner.Clock = 5*time.Second, func() time.Time { return w.Now.Add(100 * 365 * 24 * time.Hour) } // a second passes with each user

@@ -26,7 +26,8 @@ type Work interface {
 	// step. It calls progress wherever the runner may make a checkpoint, in
 	// order. If progress returns an error, Process stops and returns that
 	// error.
-	Process(ctx context.Context, job Job, app config.App, shard Shard, until time.Time, progress func(Progress) error) (Progress, error)
+	Process(ctx context.Context, job Job, app config.App, shard Shard, until time.Time,
+		progress func(Progress) error) (Progress, error)
 	// Verify counts the stale users or rows of a processed shard. If it finds
 	// any, the runner processes the shard again from its beginning, in at most
 	// maxPasses further passes.

@@ -22,8 +22,8 @@ func (hopeless) Verify(context.Context, job.Job, config.App, job.Shard) (int64, 
 	return 0, fmt.Errorf("the second table is gone: %w", job.ErrFailed)
 }
 
-// An error that another attempt would not repair fails the shard at its first
-// attempt. What was done until then counts, and the other shards continue.
+// ErrFailed fails the shard at its first attempt. The shard keeps its counts,
+// and the other shards continue.
 func TestErrFailedIsNotRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		setUp   func(*jobtest.Harness)
@@ -108,8 +108,8 @@ func TestFaultTextsAreStorable(t *testing.T) {
 	}
 }
 
-// Starting again enqueues what the job waits for, and leaves an ended job
-// alone.
+// A second start enqueues the tasks that the job waits for, and does not change
+// an ended job.
 func TestStartResumes(t *testing.T) {
 	w := started(t, 10, tight)
 	for n := 0; ; n++ {
@@ -154,13 +154,13 @@ func TestStartOfCancelledJob(t *testing.T) {
 		w.LoseTasks()
 		j, err := w.Runner.Start(t.Context(), draft(inFlight), 0)
 		if err != nil || j.State != job.Cancelled || len(w.Tasks) > 0 {
-			t.Errorf("%s, error %v, %d tasks; want it as it was", j.State, err, len(w.Tasks))
+			t.Errorf("%s, error %v, %d tasks; want the job unchanged", j.State, err, len(w.Tasks))
 		}
 	}
 }
 
-// A job is planned after the delay, or later if the configuration has not
-// propagated. An app that does not exist gets no job.
+// A job is planned after the delay, or once the configuration has propagated if
+// that is later. An app that does not exist gets no job.
 func TestStartDelay(t *testing.T) {
 	for name, c := range map[string]struct{ delay, since, want time.Duration }{
 		"at once":           {0, time.Hour, 0},

@@ -54,7 +54,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestReportOfNobody(t *testing.T) {
+func TestReportWithoutUsers(t *testing.T) {
 	p := preview.New()
 	p.Add("nobody", affinity.Profile{}, affinity.Profile{})
 	if r := p.Report(); r.Sampled != 1 || r.Known != 0 || r.Correlation != nil || len(r.Facets) != 0 || len(r.Examples) != 0 {
@@ -63,7 +63,7 @@ func TestReportOfNobody(t *testing.T) {
 }
 
 // A report is bounded and does not depend on the order of the users.
-func TestReportIsBoundedAndOrderless(t *testing.T) {
+func TestReportIsBoundedInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type user struct {
 			name          string

@@ -82,7 +82,7 @@ func definition(before, after []float64) float64 {
 	return (concordant - discordant) / math.Sqrt((all-tiedBefore)*(all-tiedAfter))
 }
 
-func TestRankCorrelationIsTheDefinition(t *testing.T) {
+func TestRankCorrelationIsTauB(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "n")
 		most := rapid.IntRange(1, 40).Draw(t, "most") // few different scores make ties

@@ -6,5 +6,5 @@ import "time"
 
 var begun = time.Now()
 
-// cpu returns the time itself, where that of the processor is not to be had.
+// cpu returns the real time on systems that do not report processor time.
 func cpu() time.Duration { return time.Since(begun) }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cpu returns the time that this process has had of the processor: others may
-// be busy on it too.
+// cpu returns the processor time of this process, because other processes may
+// use the processor too.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -1,7 +1,7 @@
 package schema
 
-// MostQualifiers is how many an encoder keeps at most.
+// MostQualifiers bounds the qualifiers that an encoder keeps.
 const MostQualifiers = maxQualifiers
 
-// Qualifiers are those that it keeps.
+// Qualifiers is how many qualifiers an encoder keeps.
 func (e *Encoder) Qualifiers() int { return len(e.qualifiers) }

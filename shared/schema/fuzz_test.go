@@ -14,9 +14,9 @@ import (
 
 const mostCount = 1 << 31
 
-// checkValue holds what EachCount reads of any bytes to what must be so of
-// them: JSON is read, or not, as encoding/json does, and a compact value to
-// what it says once it is written again.
+// checkValue checks EachCount on any bytes. It reads JSON as encoding/json
+// does. What it reads from a compact value reads the same after it is written
+// again.
 func checkValue(family string, value []byte) string {
 	var got []affinity.Count
 	err := schema.EachCount(family, value, func(facet, value []byte, n int) {
@@ -150,8 +150,8 @@ func FuzzWide(f *testing.F) {
 	})
 }
 
-// FuzzColumn: a qualifier says what it was made of, and any that can be read
-// says the same when it is written again.
+// FuzzColumn: ParseColumn reads the fields that Qualifier wrote, and a
+// qualifier that can be read means the same after it is written again.
 func FuzzColumn(f *testing.F) {
 	f.Add("view", "Product viewed", "color", "view,Product viewed,color")
 	f.Add("view", `say "hi", again`, "a\r\nb", "view,\"say \"\"hi\"\", again\",\"a\r\nb\"")

@@ -9,8 +9,8 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// TestMemory: what is written as here is read in no memory, and an event of
-// columns that are known is written in the one piece that its values are.
+// TestMemory: EachCount reads values of the encoder without allocations, and
+// the encoder allocates once for an event whose qualifiers it has cached.
 func TestMemory(t *testing.T) {
 	red, blue := affinity.Count{Facet: "color", Value: "Rouge foncé", N: 1}, affinity.Count{Facet: "color", Value: "Blue", N: 20}
 	small := affinity.Count{Facet: "size", Value: "S", N: 1}
@@ -36,8 +36,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestEscapes: a text with escapes costs no more than itself, however long the
-// list is.
+// TestEscapes: a text with escapes costs its own size, in a list of any length.
 func TestEscapes(t *testing.T) {
 	allocs := func(filters int) float64 {
 		counts := make([]affinity.Count, filters)

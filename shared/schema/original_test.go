@@ -59,7 +59,7 @@ func TestDamagedOriginals(t *testing.T) {
 	}
 }
 
-// Readers that show what they can use the parts of a damaged original.
+// ParseOriginal returns the readable parts of a damaged original.
 func TestDamagedOriginalKeepsItsParts(t *testing.T) {
 	o, err := schema.ParseOriginal([]byte(`{"index":"i","unknownObjects":2,"event":` + sentEvent + `}`))
 	if err == nil || o.Index != "i" || o.UnknownObjects != 2 {

@@ -47,7 +47,7 @@ type loggedEvent struct {
 	counts []affinity.Count
 }
 
-// stored is how counts lie in a row: by facet, otherwise in their order.
+// stored returns counts as a row has them: by facet, otherwise in their order.
 func stored(counts []affinity.Count) []affinity.Count {
 	sorted := slices.Clone(counts)
 	slices.SortStableFunc(sorted, func(a, b affinity.Count) int { return cmp.Compare(a.Facet, b.Facet) })
@@ -87,7 +87,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// checkRow holds the cells of an event to what they must be.
+// checkRow checks the cells of an event.
 func checkRow(t *rapid.T, n schema.Name, e schema.Encoding, l loggedEvent, cells []schema.Cell) {
 	facets := map[string]bool{}
 	for _, c := range l.counts {
@@ -120,8 +120,8 @@ func checkRow(t *rapid.T, n schema.Name, e schema.Encoding, l loggedEvent, cells
 	}
 }
 
-// checkEncoding: a value is JSON if it was asked for and can hold the texts
-// that are in it.
+// checkEncoding checks that a value is JSON if the encoding is JSON and JSON
+// can hold its texts.
 func checkEncoding(t *rapid.T, n schema.Name, e schema.Encoding, counts []affinity.Count, value []byte) {
 	possible := !slices.ContainsFunc(counts, func(c affinity.Count) bool {
 		return n == narrow && !utf8.ValidString(c.Facet) || !utf8.ValidString(c.Value)
@@ -133,8 +133,8 @@ func checkEncoding(t *rapid.T, n schema.Name, e schema.Encoding, counts []affini
 	}
 }
 
-// TestJSONIsPublished: a client that knows nothing but the published form reads
-// what is written.
+// TestJSONIsPublished: a client that knows only the published form reads the
+// values of the encoder.
 func TestJSONIsPublished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counts := drawCounts(t, texts)
@@ -191,9 +191,9 @@ func TestQualifierIsCSV(t *testing.T) {
 	})
 }
 
-// otherJSON writes counts as others may: with blanks, members in any order,
-// more escapes than are needed and an operator that is said. What comes first
-// is as the encoder writes it, at times.
+// otherJSON writes counts as other writers may: with blanks, members in any
+// order, needless escapes and an explicit operator. Sometimes the list begins
+// in the form of the encoder.
 func otherJSON(t *rapid.T, n schema.Name, counts []affinity.Count) []byte {
 	blank := func() string { return rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t\r "}).Draw(t, "blank") }
 	text := func(s string) string {
@@ -305,8 +305,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestDamage changes bytes of values: whatever is read of them is within
-// bounds.
+// TestDamage changes bytes of values: all counts that are read from them are
+// within bounds.
 func TestDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counts := drawCounts(t, texts)

@@ -15,8 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// TestScenarios plays what is in testdata/scenarios. Texts in quotes are as in
-// Go.
+// TestScenarios runs testdata/scenarios. Quoted texts are Go strings.
 //
 //	cells schema= encoding=   lines `<type> "<name>" "<facet>":"<value>"[*<count>] ...`, one event each; shows its cells
 //	                          and, once they are read back, what differs from the line

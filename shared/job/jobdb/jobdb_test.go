@@ -51,8 +51,8 @@ func database(t *testing.T) *firestore.Client {
 	return client
 }
 
-// testExpiryFields reads the documents themselves, as TTL does, which takes a
-// zero time for one that has passed.
+// testExpiryFields reads the documents as TTL does: TTL takes a zero time for a
+// time that has passed.
 func testExpiryFields(t *testing.T, client *firestore.Client) {
 	s := jobdb.New(client, recomputes)
 	at := time.Date(2026, 11, 21, 3, 0, 0, 123456000, time.UTC).Add(job.Kept)

@@ -83,7 +83,8 @@ func (g gatedJobs) ShardsIn(ctx context.Context, app, id string, state job.Shard
 	return gated(g, ctx, "shards in", func() ([]job.Shard, error) { return g.inner.ShardsIn(ctx, app, id, state, limit) })
 }
 
-func (g gatedJobs) UpdateShard(ctx context.Context, app, id string, n int, change func(*job.Shard) error) (job.Shard, error) {
+func (g gatedJobs) UpdateShard(ctx context.Context, app, id string, n int,
+	change func(*job.Shard) error) (job.Shard, error) {
 	return gated(g, ctx, "update shard", func() (job.Shard, error) {
 		return g.inner.UpdateShard(ctx, app, id, n, func(s *job.Shard) error {
 			was := *s

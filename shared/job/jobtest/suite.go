@@ -48,7 +48,10 @@ var begun = time.Date(2026, 11, 21, 3, 0, 0, 123456000, time.UTC)
 func Draft(app, id string) job.Job {
 	return job.Job{
 		App: app, ID: id, Kind: "backfill", State: job.Planning, MaxInFlight: 4, StartedAt: begun,
-		Params: Params{Version: 7, OnlyStale: true, LogWindow: job.LogWindow{RetentionDays: 90, Since: begun.Add(-90 * 24 * time.Hour)}},
+		Params: Params{
+			Version: 7, OnlyStale: true,
+			LogWindow: job.LogWindow{RetentionDays: 90, Since: begun.Add(-90 * 24 * time.Hour)},
+		},
 	}
 }
 
@@ -165,7 +168,8 @@ func testUpdate(t *testing.T, s job.Jobs) {
 	want.Totals = job.Totals{Shards: 3, Done: 2, Failed: 1, PlannedUsers: 4, Stale: 8,
 		Counts: job.Counts{Visited: 5, Users: 6, Events: 7, Changed: 9, Left: 10, Faulty: 11}}
 	got, err := s.Update(t.Context(), "shop", "strategy-7", func(j *job.Job) error {
-		j.State, j.PlanStep, j.Error, j.FinishedAt, j.Totals = want.State, want.PlanStep, want.Error, want.FinishedAt.Add(1), want.Totals
+		j.State, j.PlanStep, j.Error, j.Totals = want.State, want.PlanStep, want.Error, want.Totals
+		j.FinishedAt = want.FinishedAt.Add(1)
 		return nil
 	})
 	Same(t, "result of Update", got, err, want)
@@ -179,7 +183,7 @@ func testUpdate(t *testing.T, s job.Jobs) {
 	Same(t, "job after it", got, err, Draft("shop", "strategy-8"))
 }
 
-// Concurrent updates are all made.
+// Concurrent updates all take effect.
 func testUpdatesAtOnce(t *testing.T, s job.Jobs) {
 	Create(t, s, Draft("shop", "strategy-7"))
 	const n = 10
@@ -226,7 +230,7 @@ func testShards(t *testing.T, s job.Jobs) {
 	Create(t, s, Draft("shop", "strategy-7"))
 	Create(t, s, Draft("shop", "strategy-8"))
 	_, err := s.LastShard(t.Context(), "shop", "strategy-7")
-	WantError(t, "last of none", err, job.ErrNotFound)
+	WantError(t, "last shard of a job without shards", err, job.ErrNotFound)
 	var all []job.Shard
 	for n := range 12 { // beyond 10, where names and numbers could sort differently
 		shard := job.Shard{N: n, From: fmt.Sprintf("u%02d", n), To: fmt.Sprintf("u%02d", n+1), State: job.ShardOpen,
@@ -238,7 +242,8 @@ func testShards(t *testing.T, s job.Jobs) {
 		last, err := s.LastShard(t.Context(), "shop", "strategy-7")
 		Same(t, "last", last, err, shard)
 	}
-	WantError(t, "create one again", s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: 3, State: job.ShardOpen}), job.ErrExists)
+	err = s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: 3, State: job.ShardOpen})
+	WantError(t, "create shard 3 a second time", err, job.ErrExists)
 	got, err := s.Shard(t.Context(), "shop", "strategy-7", 3)
 	Same(t, "shard 3", got, err, all[3])
 
@@ -253,7 +258,7 @@ func testShards(t *testing.T, s job.Jobs) {
 	all[3] = want
 
 	list, err := s.ShardsIn(t.Context(), "shop", "strategy-7", job.ShardOpen, 100)
-	Same(t, "open ones", list, err, all)
+	Same(t, "open shards", list, err, all)
 	list, err = s.ShardsIn(t.Context(), "shop", "strategy-7", job.ShardOpen, 3)
 	Same(t, "the first three", list, err, all[:3])
 	list, err = s.ShardsIn(t.Context(), "shop", "strategy-8", job.ShardOpen, 100)
@@ -271,17 +276,18 @@ func testShardsEnd(t *testing.T, s job.Jobs) {
 		end := func(s *job.Shard) error { s.State, s.Error = state, "why"; return nil }
 		shard.State, shard.Error = state, "why"
 		got, err := s.UpdateShard(t.Context(), "shop", "strategy-7", n, end)
-		Same(t, "end it", got, err, shard)
-		_, err = s.UpdateShard(t.Context(), "shop", "strategy-7", n, func(s *job.Shard) error { s.State, s.Users = job.ShardOpen, 5; return nil })
-		WantError(t, "change it", err, job.ErrEnded)
+		Same(t, "end the shard", got, err, shard)
+		reopen := func(s *job.Shard) error { s.State, s.Users = job.ShardOpen, 5; return nil }
+		_, err = s.UpdateShard(t.Context(), "shop", "strategy-7", n, reopen)
+		WantError(t, "change an ended shard", err, job.ErrEnded)
 		got, err = s.Shard(t.Context(), "shop", "strategy-7", n)
-		Same(t, "it", got, err, shard)
+		Same(t, "ended shard", got, err, shard)
 		list, err := s.ShardsIn(t.Context(), "shop", "strategy-7", state, 5)
-		Same(t, "those of its state", list, err, []job.Shard{shard})
+		Same(t, "shards of its state", list, err, []job.Shard{shard})
 	}
 }
 
-// Of concurrent changes to the same state of a shard one is made.
+// Of concurrent changes to the same state of a shard exactly one succeeds.
 func testShardUpdatesAtOnce(t *testing.T, s job.Jobs) {
 	Create(t, s, Draft("shop", "strategy-7"))
 	if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{State: job.ShardOpen}); err != nil {

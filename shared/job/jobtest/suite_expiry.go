@@ -21,15 +21,16 @@ func testExpiry(t *testing.T, s job.Jobs) {
 	}
 	wantExpiry("a new job", time.Time{})
 	for _, state := range []job.State{job.Planning, job.Running} {
-		j, err := s.Update(t.Context(), "shop", "strategy-7", func(j *job.Job) error { j.State, j.ExpiresAt = state, at; return nil })
-		Same(t, "what Update returns", j.ExpiresAt, err, time.Time{})
+		change := func(j *job.Job) error { j.State, j.ExpiresAt = state, at; return nil }
+		j, err := s.Update(t.Context(), "shop", "strategy-7", change)
+		Same(t, "result of Update", j.ExpiresAt, err, time.Time{})
 		wantExpiry(string(state), time.Time{})
 	}
 	j, err := s.Update(t.Context(), "shop", "strategy-7", func(j *job.Job) error {
 		j.State, j.ExpiresAt = job.Done, at.Add(999).In(time.FixedZone("", 3600))
 		return nil
 	})
-	Same(t, "what Update returns", j.ExpiresAt, err, at)
+	Same(t, "result of Update", j.ExpiresAt, err, at)
 	wantExpiry("done", at)
 }
 
@@ -45,14 +46,16 @@ func testShardExpiry(t *testing.T, s job.Jobs) {
 		{job.ShardOpen, job.ShardFailed, at},
 		{job.ShardDone, "", at},
 	} {
-		if err := s.CreateShard(t.Context(), "shop", "strategy-7", job.Shard{N: n, State: c.created, ExpiresAt: at}); err != nil {
+		created := job.Shard{N: n, State: c.created, ExpiresAt: at}
+		if err := s.CreateShard(t.Context(), "shop", "strategy-7", created); err != nil {
 			t.Fatal(err)
 		}
 		got, err := s.Shard(t.Context(), "shop", "strategy-7", n)
 		if want := c.want; c.becomes != "" {
 			Same(t, "a new shard", got.ExpiresAt, err, time.Time{})
-			got, err = s.UpdateShard(t.Context(), "shop", "strategy-7", n, func(s *job.Shard) error { s.State, s.ExpiresAt = c.becomes, at; return nil })
-			Same(t, "what UpdateShard returns", got.ExpiresAt, err, want)
+			change := func(s *job.Shard) error { s.State, s.ExpiresAt = c.becomes, at; return nil }
+			got, err = s.UpdateShard(t.Context(), "shop", "strategy-7", n, change)
+			Same(t, "result of UpdateShard", got.ExpiresAt, err, want)
 		}
 		got, err = s.Shard(t.Context(), "shop", "strategy-7", n)
 		Same(t, "shard "+string(got.State), got.ExpiresAt, err, c.want)

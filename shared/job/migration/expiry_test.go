@@ -71,9 +71,9 @@ func TestExpiredAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A missing last job was never created if the migration is too young for its
-// job to have expired, if the step was taken just now, or if rows are left to
-// remove: then the step taken again creates the job.
+// A missing last job was never created if the migration is too young for it to
+// have expired, if the step has not propagated, or if rows remain. Then a
+// repetition of the step creates the job.
 func TestNotExpiredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -111,8 +111,8 @@ func TestNotExpiredAtTheEnd(t *testing.T) {
 	}
 }
 
-// A migration whose backfill has expired must copy again before anything is
-// read or removed.
+// A migration whose backfill has expired needs another backfill before the
+// cutover or the drop.
 func TestExpiredBackfill(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// How much a task reads ahead and a shard processes at most.
+// The bounds of read-ahead and of a shard.
 const (
 	BatchRows    = batchRows
 	CheckRows    = checkRows

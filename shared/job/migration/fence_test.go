@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// A worker that was suspended after it was admitted, for however long, changes
-// nothing once the migration has left its job's phase.
+// A worker that was suspended during a task changes nothing once the migration
+// has left its job's phase.
 func TestSuspendedWorkers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

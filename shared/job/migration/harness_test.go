@@ -290,7 +290,8 @@ func (w *harness) wantRows(n schema.Name, since int64) {
 		faults = append(faults, k+" should not be there")
 	}
 	if len(faults) > 0 {
-		w.t.Fatalf("%s holds other rows than there are events, %d faults:\n%s", n, len(faults), strings.Join(faults[:min(len(faults), 5)], "\n"))
+		w.t.Fatalf("the rows in %s are not the events that exist, %d faults:\n%s",
+			n, len(faults), strings.Join(faults[:min(len(faults), 5)], "\n"))
 	}
 }
 

@@ -48,7 +48,7 @@ func (w *harness) during(kind string, request int64, do func()) bool {
 	return came
 }
 
-// with returns an event as it is logged again, with other filters.
+// with returns a rewrite of an event, with other filters.
 func with(e store.LogEvent, counts ...affinity.Count) store.LogEvent {
 	e.Counts = counts
 	e.Original = append([]byte(nil), strings.Replace(string(e.Original), `,"event"`, fmt.Sprintf(`,"unknownObjects":%d,"event"`, 1+len(counts)), 1)...)
@@ -64,8 +64,8 @@ var rewrites = [][]affinity.Count{
 	{{Facet: "color", Value: "c0", N: 1}, {Facet: "z", Value: "z", N: 3}},
 }
 
-// A row that is written again has its last value in both schemas, however many
-// copies are made before and after.
+// A rewritten row has its last value in both schemas, with copies before and
+// after the rewrite.
 func TestRewritesWin(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
@@ -102,10 +102,10 @@ var happenings = map[string]func(*testing.T, *harness, store.LogEvent){
 	},
 }
 
-// TestHappenings makes something happen before each write, and before some of
-// all requests, of a backfill or a verification, on logs that are equal and on
-// logs that differ. Afterwards both logs hold the events that exist, and the
-// next verification passes.
+// TestHappenings makes something happen before each write and before some other
+// requests of a backfill or a verification, on equal and on different logs.
+// Afterwards both logs hold the events that exist, and the next verification
+// passes.
 func TestHappenings(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
@@ -155,8 +155,8 @@ func (w *harness) happen(t *testing.T, happens func(*testing.T, *harness, store.
 	return came
 }
 
-// An event that is in one schema only, because it is being written, is not a
-// fault if it is in the other at the last look.
+// An event whose writer has written one schema so far is not a fault if the
+// other schema has it at the last look.
 func TestEventBeingWritten(t *testing.T) {
 	t.Parallel()
 	g := &gate{}

@@ -141,7 +141,10 @@ func (m *Migrator) read(ctx context.Context, appID string) (config.App, Status, 
 }
 
 func (m *Migrator) status(ctx context.Context, app config.App) (Status, error) {
-	s := Status{Log: app.Log, Migration: app.Migration, Propagation: max(0, app.ChangedAt.Add(m.Propagation).Sub(m.Clock()))}
+	s := Status{
+		Log: app.Log, Migration: app.Migration,
+		Propagation: max(0, app.ChangedAt.Add(m.Propagation).Sub(m.Clock())),
+	}
 	if err := m.findJob(ctx, app, &s); err != nil {
 		return Status{}, err
 	}
@@ -313,7 +316,8 @@ func (m *Migrator) resume(ctx context.Context, app config.App) (Status, error) {
 func (m *Migrator) draft(app config.App, id string) job.Job {
 	kind, _, _ := strings.Cut(id, "-")
 	p := Params{
-		From: app.Migration.From, To: app.Migration.To, Rate: app.Migration.Rate, LogWindow: job.WindowOf(m.Now(), app.RetentionDays),
+		From: app.Migration.From, To: app.Migration.To, Rate: app.Migration.Rate,
+		LogWindow: job.WindowOf(m.Now(), app.RetentionDays),
 	}
 	if kind == kindDrop {
 		p.Since = time.Time{} // a drop removes every row

@@ -112,7 +112,7 @@ func (w *harness) requests(t *testing.T, step string, to schema.Name) {
 	}
 }
 
-// shot returns all that a rejected step must not change.
+// shot returns the state that a rejected step must not change.
 func (w *harness) shot(t *testing.T) []any {
 	t.Helper()
 	jobs, err := w.Jobs.List(t.Context(), jobtest.App, 1000)
@@ -211,8 +211,8 @@ func TestJobOfPreviousStepEnds(t *testing.T) {
 	}
 }
 
-// Without a migration, the schema that is not read may be dropped at any time,
-// for rows that are left in it; the one that is read never.
+// Without a migration, an operator may always drop the schema that is not read,
+// to remove leftover rows, and never the schema that is read.
 func TestDropOfLeftoverRows(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
@@ -236,7 +236,7 @@ func TestDropOfLeftoverRows(t *testing.T) {
 	w.wantRows(schema.Wide, 0)
 }
 
-// Of two concurrent requests for a step one is accepted, and the other is
+// Of two concurrent requests for a step, one succeeds and the other is
 // rejected.
 func TestConcurrentSteps(t *testing.T) {
 	t.Parallel()

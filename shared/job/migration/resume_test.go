@@ -147,8 +147,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A backfill with a rate waits for it: in a second it starts a second's worth
-// of copies.
+// A backfill with a rate copies no more rows in a second than the rate.
 func TestRateIsKept(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
@@ -175,7 +174,7 @@ func TestRateIsKept(t *testing.T) {
 	}
 }
 
-// In every step that has a job, few of many shards have tasks at a time.
+// In every step with a job, at most maxInFlight shards have tasks at a time.
 func TestMaxInFlight(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 3})

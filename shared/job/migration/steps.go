@@ -42,7 +42,9 @@ func (m *Migrator) Start(ctx context.Context, appID string, to schema.Name) (Sta
 	}
 	return m.step(ctx, app, func(a *config.App) {
 		a.Log.Write = []schema.Name{app.Log.Read, to}
-		a.Migration = config.Migration{ID: m.newID("move"), From: app.Log.Read, To: to, Phase: config.Dual, StartedAt: m.stamp()}
+		a.Migration = config.Migration{
+			ID: m.newID("move"), From: app.Log.Read, To: to, Phase: config.Dual, StartedAt: m.stamp(),
+		}
 	})
 }
 
@@ -143,7 +145,8 @@ func (m *Migrator) Rollback(ctx context.Context, appID string) (Status, error) {
 		return m.resume(ctx, app)
 	case phase == config.CutOver:
 		return m.step(ctx, app, func(a *config.App) {
-			a.Log.Read, a.Migration.Phase, a.Migration.Job, a.Migration.Undone = a.Migration.From, config.Backfilling, a.Migration.Backfill, true
+			a.Log.Read, a.Migration.Phase = a.Migration.From, config.Backfilling
+			a.Migration.Job, a.Migration.Undone = a.Migration.Backfill, true
 		})
 	}
 	if s.undoing() {

@@ -219,7 +219,7 @@ func (w *harness) unverified(t *testing.T, to schema.Name, key, reason string) {
 	w.refuses(t, "cutover", to)
 }
 
-// Of very many differences some are listed, and the verification ends.
+// A verification with very many differences lists the first ones and ends.
 func TestTooManyDifferences(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, usual)
@@ -242,9 +242,9 @@ func TestTooManyDifferences(t *testing.T) {
 	w.refuses(t, "cutover", schema.Narrow)
 }
 
-// Equal rows may still score differently, if the cell times of one schema put a
-// row outside the window and its key does not. The profiles of a sample show
-// it.
+// Equal rows score differently if the cell times of one schema put a row
+// outside the window and its key does not. The profiles of a sample show the
+// difference.
 func TestProfilesThatDiffer(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
@@ -275,8 +275,9 @@ func TestProfilesThatDiffer(t *testing.T) {
 	}
 }
 
-// A deleted event is not a difference, in whichever schema it is left. It is
-// removed from the new schema, where the purge may have passed already.
+// A deleted event that remains in either schema is not a difference. The
+// verification removes it from the new schema, where the purge may have passed
+// already.
 func TestDeletedEventsAreNoDifference(t *testing.T) {
 	t.Parallel()
 	for _, where := range schema.Names {
@@ -295,7 +296,8 @@ func TestDeletedEventsAreNoDifference(t *testing.T) {
 	}
 }
 
-// Of a shard with many users some are sampled, and every row is compared.
+// A verification compares every row of a shard, and the profiles of a sample of
+// its users.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, job.Settings{ShardUsers: 1000, Budget: time.Minute, Attempts: 3})

@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// TestWindow migrates the events within the retention. Older ones are left, and
-// are not differences.
+// TestWindow migrates the events within the retention. Older events stay behind
+// and are not differences.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	for _, lies := range schema.Names {
@@ -56,8 +56,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// If the retention is raised during a migration, more events count than were
-// copied: they must be copied before anything is read or removed.
+// After the retention is raised during a migration, more events count than the
+// backfill copied. They need another backfill before the cutover or the drop.
 func TestRetentionRaised(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)

@@ -75,8 +75,8 @@ func (w gatedEngine) Verify(ctx context.Context, a config.App, part store.Range)
 	return stale, err
 }
 
-// However a job is cut up, it computes every user and counts what the engine
-// reports. A user whose profile an old process overwrites is computed again.
+// A job with few or many tasks computes every user and adds up the engine's
+// counts. It computes a user again whose profile an old process overwrites.
 func TestRecompute(t *testing.T) {
 	for relapses, stale := range map[int]int64{0: 0, 1: 0, 3: 0, 4: 1} {
 		for name, cfg := range map[string]job.Settings{"roomy": roomy, "tight": tight} {
@@ -102,8 +102,8 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// Only the first pass of a job that maintains histories does so, and only a
-// first pass computes current users.
+// Only the first pass maintains histories, and only the first pass computes
+// users with current profiles.
 func TestPassOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		params recompute.Params

@@ -89,8 +89,8 @@ func (w *harness) start(what string) {
 	}
 }
 
-// Of jobs that are started concurrently one stays, in whatever order their
-// steps run.
+// Of two jobs that start concurrently one remains, in every order of their
+// steps.
 func TestConcurrentStarts(t *testing.T) {
 	for _, first := range []string{"manual", "strategy", "night"} {
 		for _, second := range []string{"manual", "strategy", "next"} {
@@ -225,7 +225,7 @@ func TestNightlyResumesLostTasks(t *testing.T) {
 	}
 }
 
-// The same for a job of which only finish is left.
+// The same for a job that only lacks its finish.
 func TestNightlyFinishesDoneJob(t *testing.T) {
 	w := started(t, 3, roomy)
 	w.Gate = func(_ context.Context, what string) jobtest.Fault {

@@ -164,8 +164,8 @@ func add(s job.Shard, p job.Progress) job.Shard {
 	return s
 }
 
-// Whether one task reads the whole log, or stops after each step, or fails at
-// any publish: every event is published, and each counts once.
+// One task reads the whole log, or tasks stop after each step, or any publish
+// fails: every event is published, and each counts once.
 func TestProcessContinuesWhereItStopped(t *testing.T) {
 	w := newHarness(t)
 	w.log("a", 1300, 3)
@@ -213,7 +213,8 @@ func TestProcessContinuesWhereItStopped(t *testing.T) {
 	}
 }
 
-// A log that migrates to another schema while it is read is read again.
+// A task that reads a log during a change of schema fails, so that the queue
+// retries it.
 func TestProcessOfMigratingLog(t *testing.T) {
 	w := newHarness(t)
 	w.log("a", 3, 3)
@@ -271,7 +272,7 @@ func TestOneJobAtATime(t *testing.T) {
 	}
 	w.tasks = nil // as if the queue had lost it
 	if _, err := w.runner.StartOne(t.Context(), app, false); err != nil || len(w.tasks) != 1 {
-		t.Errorf("%d tasks, error %v; want what was lost to be ordered again", len(w.tasks), err)
+		t.Errorf("%d tasks, error %v; want the lost task enqueued again", len(w.tasks), err)
 	}
 	w.drain()
 	done, err := w.runner.Find(t.Context(), app, first.ID)
@@ -302,8 +303,8 @@ func (b *blind) Unfinished(ctx context.Context, app string) ([]job.Job, error) {
 	return b.Jobs.Unfinished(ctx, app)
 }
 
-// Two jobs are started at the same time, when neither start sees the other job,
-// by clocks that differ.
+// Two starts at the same time do not see each other's job, and their clocks
+// differ. One job remains.
 func TestConcurrentStarts(t *testing.T) {
 	for _, later := range []time.Duration{time.Second, 0, -time.Second} {
 		t.Run(later.String(), func(t *testing.T) { twoStartsAtOnce(t, later) })
@@ -342,7 +343,7 @@ func twoStartsAtOnce(t *testing.T, later time.Duration) {
 	}
 }
 
-func TestStartOfAnUnknownApp(t *testing.T) {
+func TestStartOfUnknownApp(t *testing.T) {
 	if j, err := newHarness(t).runner.StartOne(t.Context(), "nobody", false); !errors.Is(err, config.ErrNotFound) {
 		t.Errorf("%+v, %v; want config.ErrNotFound", j, err)
 	}
