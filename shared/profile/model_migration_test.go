@@ -20,11 +20,11 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// moves is the state of the migrations of a simulation's log.
-type moves struct {
-	mover *migration.Migrator
-	tasks []queue.Task // in the queue, in order
-	names map[string]bool
+// migrations is the state of the migrations of a simulation's log.
+type migrations struct {
+	migrator *migration.Migrator
+	tasks    []queue.Task // in the queue, in order
+	names    map[string]bool
 	// configs are all configurations that the app has had. A cached read may
 	// return the one at floor or any later one.
 	configs []config.App
@@ -34,13 +34,13 @@ type moves struct {
 	processes int
 }
 
-func (w *simulation) newMoves() {
+func (w *simulation) newMigrations() {
 	w.names = map[string]bool{}
-	w.mover = migration.New(job.Runner{
+	w.migrator = migration.New(job.Runner{
 		Settings: job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 1 << 30}, Jobs: job.NewMemory(), Config: w.apps, Queue: w, Users: w.store,
 		CheckpointEvery: -1, Now: func() time.Time { return time.UnixMilli(w.clock.Load()) }, Log: slog.New(slog.DiscardHandler),
 	}, w.apps, w.store)
-	w.mover.SetPauses(0, 0)
+	w.migrator.SetPauses(0, 0)
 }
 
 // Create adds a task to the queue of the migration.
@@ -64,7 +64,7 @@ func (w *simulation) ahead() {
 	}
 	for range steps {
 		w.settleConfig()
-		st, err := w.mover.Status(ctx, w.appID)
+		st, err := w.migrator.Status(ctx, w.appID)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -113,45 +113,45 @@ func (w *simulation) settleConfig() {
 	w.settled = true
 }
 
-// move takes a permitted step of a migration, once the last one has propagated.
-func (w *simulation) move(give bool) {
+// migrate takes a permitted step of a migration, once the last one has propagated.
+func (w *simulation) migrate(giveUp bool) {
 	if !w.settled {
 		w.settleConfig()
 		return
 	}
-	st, err := w.mover.Status(ctx, w.appID)
+	st, err := w.migrator.Status(ctx, w.appID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	steps := st.Next
-	if !give {
+	if !giveUp {
 		steps = slices.DeleteFunc(slices.Clone(steps), func(s string) bool { return s == "rollback" })
 	}
 	if len(steps) == 0 {
 		return
 	}
-	w.take(st, rapid.SampledFrom(steps).Draw(w.t, "step of the move"))
+	w.take(st, rapid.SampledFrom(steps).Draw(w.t, "step of the migration"))
 }
 
 func (w *simulation) take(st migration.Status, step string) {
 	var err error
 	switch step {
 	case "start":
-		_, err = w.mover.Start(ctx, w.appID, st.Log.Read.Other())
+		_, err = w.migrator.Start(ctx, w.appID, st.Log.Read.Other())
 		var late *migration.OutOfOrder
 		if errors.As(err, &late) && strings.Contains(late.Message, "left over") {
-			_, err = w.mover.Drop(ctx, w.appID, st.Log.Read.Other())
+			_, err = w.migrator.Drop(ctx, w.appID, st.Log.Read.Other())
 		}
 	case "backfill":
-		_, err = w.mover.Backfill(ctx, w.appID, 0)
+		_, err = w.migrator.Backfill(ctx, w.appID, 0)
 	case "verify":
-		_, err = w.mover.Verify(ctx, w.appID)
+		_, err = w.migrator.Verify(ctx, w.appID)
 	case "cutover":
-		_, err = w.mover.Cutover(ctx, w.appID)
+		_, err = w.migrator.Cutover(ctx, w.appID)
 	case "rollback":
-		_, err = w.mover.Rollback(ctx, w.appID)
+		_, err = w.migrator.Rollback(ctx, w.appID)
 	case "drop":
-		_, err = w.mover.Drop(ctx, w.appID, st.Migration.From)
+		_, err = w.migrator.Drop(ctx, w.appID, st.Migration.From)
 	}
 	if err != nil {
 		w.t.Fatalf("%s: %v", step, err)
@@ -168,12 +168,12 @@ func (w *simulation) task(i int) {
 		if strings.HasSuffix(t.Path, "/plan") {
 			var task job.PlanTask
 			if err = json.Unmarshal(t.Body, &task); err == nil {
-				_, err = w.mover.Plan(ctx, task, 0)
+				_, err = w.migrator.Plan(ctx, task, 0)
 			}
 		} else {
 			var task job.ShardTask
 			if err = json.Unmarshal(t.Body, &task); err == nil {
-				_, err = w.mover.Shard(ctx, task, 0)
+				_, err = w.migrator.Shard(ctx, task, 0)
 			}
 		}
 		if err == nil {
@@ -198,7 +198,7 @@ func (w *simulation) finishMove() {
 	w.work()
 	for range 12 {
 		w.settleConfig()
-		st, err := w.mover.Status(ctx, w.appID)
+		st, err := w.migrator.Status(ctx, w.appID)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -208,11 +208,11 @@ func (w *simulation) finishMove() {
 		w.take(st, st.Next[0])
 		w.work()
 		w.exact("after " + st.Next[0])
-		if now, err := w.mover.Status(ctx, w.appID); err != nil || now.Job != nil && now.Job.State == job.Done && now.Migration.Phase == config.Verifying {
+		if now, err := w.migrator.Status(ctx, w.appID); err != nil || now.Job != nil && now.Job.State == job.Done && now.Migration.Phase == config.Verifying {
 			w.bothAlike(now)
 		}
 	}
-	w.t.Fatalf("the move does not come to an end: %+v", w.app().Migration)
+	w.t.Fatalf("the migration does not end: %+v", w.app().Migration)
 }
 
 // bothAlike checks that both schemas of a verified migration hold the same

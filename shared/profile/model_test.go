@@ -45,7 +45,7 @@ type simulation struct {
 	settle time.Duration // of folds
 	small  [4]int        // the other limits of folds
 
-	moves
+	migrations
 	working   []*actor
 	events    []store.LogEvent // that exist
 	pending   []message        // not acknowledged
@@ -99,7 +99,7 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	if err := w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}); err != nil {
 		t.Fatal(err)
 	}
-	w.newMoves()
+	w.newMigrations()
 	w.setStrategy()
 	w.engine = w.process()
 	for i := range 8 {
@@ -145,11 +145,11 @@ func (w *simulation) app() config.App {
 
 // step takes one random step.
 func (w *simulation) step() {
-	kind := rapid.SampledFrom([]string{"go on", "go on", "go on", "go on", "go on", "go on", "message", "message", "redeliver", "import",
-		"read", "fold", "round", "delete", "purge", "strategy", "time", "damage", "move", "move", "task", "task", "task"}).Draw(w.t, "step")
+	kind := rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
+		"read", "fold", "round", "delete", "purge", "strategy", "time", "damage", "migration", "migration", "task", "task", "task"}).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
 	switch kind {
-	case "go on":
+	case "advance":
 		if len(w.working) > 0 {
 			i := rapid.IntRange(0, len(w.working)-1).Draw(w.t, "actor")
 			w.advance(i, rapid.SampledFrom([]verdict{proceed, proceed, proceed, proceed, proceed, proceed, crash, lose}).Draw(w.t, "verdict"))
@@ -197,8 +197,8 @@ func (w *simulation) step() {
 		w.clock.Add(rapid.Int64Range(1, 12*hour).Draw(w.t, "passes"))
 	case "damage":
 		w.damage()
-	case "move":
-		w.move(rapid.IntRange(0, 5).Draw(w.t, "give up") == 0)
+	case "migration":
+		w.migrate(rapid.IntRange(0, 5).Draw(w.t, "give up") == 0)
 	case "task":
 		if len(w.tasks) > 0 {
 			w.task(rapid.IntRange(0, len(w.tasks)-1).Draw(w.t, "task"))
@@ -316,8 +316,8 @@ func (w *simulation) finish() {
 	w.check("settled")
 	w.exact("settled")
 	w.finishMove()
-	w.check("moved")
-	w.exact("moved")
+	w.check("migrated")
+	w.exact("migrated")
 	w.clock.Add(20 * hour)
 	w.check("a day later")
 	w.exact("a day later")

@@ -101,9 +101,9 @@ func TestStaleSchemaReadIsNotStored(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		// old is how often the process finds the old configuration.
-		old   int
-		moved bool // and gets ErrSchemaChanged
-		do    func(s side) error
+		old     int
+		changed bool // and gets ErrSchemaChanged
+		do      func(s side) error
 	}{
 		{"recompute", 0, true, func(s side) error {
 			_, err := s.engine.Recompute(ctx, s.was, store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil })
@@ -165,8 +165,8 @@ func TestStaleSchemaReadIsNotStored(t *testing.T) {
 			e := b.engineOf(v)
 			e.SetLimits(1, 100, 100, 100, time.Minute)
 			err := test.do(side{b, was, is, v, e})
-			if errors.Is(err, profile.ErrSchemaChanged) != test.moved || err != nil && !test.moved {
-				t.Errorf("%v, want ErrSchemaChanged: %t", err, test.moved)
+			if errors.Is(err, profile.ErrSchemaChanged) != test.changed || err != nil && !test.changed {
+				t.Errorf("%v, want ErrSchemaChanged: %t", err, test.changed)
 			}
 			if v.calls <= test.old {
 				t.Fatalf("asked %d times, want more than %d", v.calls, test.old)
@@ -219,9 +219,9 @@ func TestSchemaGenerationsDiffer(t *testing.T) {
 func TestCacheOlderThanRequest(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	old := b.setLog(both)
-	moved := both
-	moved.Read = schema.Narrow
-	is := b.setLog(moved)
+	migrated := both
+	migrated.Read = schema.Narrow
+	is := b.setLog(migrated)
 	e := b.engineOf(&views{apps: []config.App{old}})
 	if _, err := e.Apply(ctx, is, []store.LogEvent{bought("u", b.clock)}); err != nil {
 		t.Fatal(err)
