@@ -48,7 +48,10 @@ func (p Profile) AppendBinary(dst []byte) []byte {
 // zero.
 func (p Profile) appendHeader(dst []byte) []byte {
 	dst = append(dst, format, 0, 0, 0, 0)
-	for _, n := range []int64{p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until} {
+	numbers := [...]int64{
+		p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until,
+	}
+	for _, n := range numbers {
 		dst = binary.AppendVarint(dst, n)
 	}
 	var flags byte

@@ -161,7 +161,9 @@ func (s *pubsubService) acks(ackID string) int {
 
 // ModifyAckDeadline extends leases. A deadline of 0 returns messages to the
 // subscription.
-func (s *pubsubService) ModifyAckDeadline(ctx context.Context, req *pb.ModifyAckDeadlineRequest) (*emptypb.Empty, error) {
+func (s *pubsubService) ModifyAckDeadline(
+	ctx context.Context, req *pb.ModifyAckDeadlineRequest,
+) (*emptypb.Empty, error) {
 	resp, err := s.GServer.ModifyAckDeadline(ctx, req)
 	if err == nil && req.GetAckDeadlineSeconds() == 0 {
 		s.release(req.GetSubscription(), req.GetAckIds())
