@@ -88,7 +88,7 @@ variable "firestore_database" {
 }
 
 variable "longest_retention_days" {
-  description = "Longest retention of all apps, in days. Bigtable drops events that are more than a day older, so raise it before you raise an app's retention. 0: an app keeps its events for ever."
+  description = "Longest retention of all apps, in days. Bigtable drops events that are more than a day older, so raise it before you raise an app's retention. 0: an app keeps its events forever."
   type        = number
   default     = 90
   nullable    = false

@@ -208,7 +208,7 @@ func format(p affinity.Profile) string {
 
 func formatTime(ms int64) string {
 	if ms == math.MaxInt64 {
-		return "for ever"
+		return "forever"
 	}
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }

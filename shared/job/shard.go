@@ -71,7 +71,7 @@ var errLost = errors.New("the task ended without an answer at every attempt")
 // attempt works on the shard. A shard that is still open after all attempts has
 // crashed their processes, because none of them stored an error. attempt allows
 // one more try and then fails the shard, so that the queue does not retry it
-// for ever.
+// forever.
 func (w *worker) attempt(ctx context.Context, retries int) (Outcome, error) {
 	if retries >= w.Attempts {
 		if w.shard.LastTry {

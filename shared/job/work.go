@@ -23,9 +23,9 @@ type Work interface {
 	Obsolete(job Job, app config.App) string
 	// Process works from shard.Next up to shard.To. It stops at the end of the
 	// range, or once the engine's clock has reached until, but always makes one
-	// step. It calls progress wherever the runner may make a checkpoint, in
-	// order. If progress returns an error, Process stops and returns that
-	// error.
+	// step. It calls progress at each point at which the runner may make a
+	// checkpoint, in order. If progress returns an error, Process stops and
+	// returns that error.
 	Process(ctx context.Context, job Job, app config.App, shard Shard, until time.Time,
 		progress func(Progress) error) (Progress, error)
 	// Verify counts the stale users or rows of a processed shard. If it finds

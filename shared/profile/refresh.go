@@ -129,7 +129,7 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight)
 	}
 	var users []*user
 	err := errCutShort
-	defer func() { // also after a panic: no message may wait for ever
+	defer func() { // also after a panic: no message may wait forever
 		rows := make(map[string]store.User, len(users))
 		for _, u := range users {
 			rows[u.token] = u.row

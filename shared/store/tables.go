@@ -54,7 +54,7 @@ type Family struct {
 type Collect string
 
 // Bigtable drops cells of events by age, when they are older than every app's
-// retention. All other families keep the newest version of a cell for ever.
+// retention. All other families keep the newest version of a cell forever.
 const (
 	ByAge     Collect = "age"
 	ButNewest Collect = "newest"

@@ -134,7 +134,7 @@ func (s Strategy) checkAliases() error {
 	return nil
 }
 
-// checkFacetAliases refuses chains, and thereby cycles: the target of an alias
+// checkFacetAliases refuses chains, and so also cycles: the target of an alias
 // must not have an alias.
 func checkFacetAliases(facet string, pairs map[string]string) error {
 	of := aliasPath(facet)

@@ -30,6 +30,7 @@ func (b *badLines) add(m *meter, src *Source, number int, reason string) {
 // BadLinesError is the number of lines that were not imported. All others were.
 type BadLinesError int
 
+// Error counts the lines and says that all others were imported.
 func (e BadLinesError) Error() string {
 	text := cli.Count(int(e), "line") + " did not go in"
 	if e > maxBadLines {

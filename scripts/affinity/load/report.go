@@ -59,6 +59,7 @@ func percentilesOf(h *hdrhistogram.Histogram) Percentiles {
 	return Percentiles{at(50), at(95), at(99), at(100)}
 }
 
+// String formats the percentiles in milliseconds, on one line.
 func (p Percentiles) String() string {
 	return fmt.Sprintf("p50 %.1f ms  p95 %.1f ms  p99 %.1f ms  max %.1f ms", p.P50, p.P95, p.P99, p.Max)
 }

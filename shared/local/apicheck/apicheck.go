@@ -56,15 +56,17 @@ type parameter struct {
 
 // document is what is read of the description.
 type document struct {
-	Paths map[string]map[string]struct {
-		ID         string                  `json:"operationId"`
-		Parameters []documentParameter     `json:"parameters"`
-		Body       *documentBody           `json:"requestBody"`
-		Responses  map[string]documentBody `json:"responses"`
-	} `json:"paths"`
+	Paths      map[string]map[string]documentOperation `json:"paths"` // by path and method
 	Components struct {
 		Parameters map[string]documentParameter `json:"parameters"`
 	} `json:"components"`
+}
+
+type documentOperation struct {
+	ID         string                  `json:"operationId"`
+	Parameters []documentParameter     `json:"parameters"`
+	Body       *documentBody           `json:"requestBody"`
+	Responses  map[string]documentBody `json:"responses"`
 }
 
 type documentParameter struct {
@@ -102,59 +104,76 @@ func New() (*Checker, error) {
 	if err := compiler.AddResource(source, resource); err != nil {
 		return nil, fmt.Errorf("read the description: %w", err)
 	}
+	schemas := &schemas{compiler: compiler}
 	c := &Checker{operations: map[string]*operation{}, mux: http.NewServeMux(), seen: map[string]bool{}}
-	at := func(pointer ...string) *jsonschema.Schema {
-		if err != nil {
-			return nil
-		}
-		for i, token := range pointer {
-			pointer[i] = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(token)
-		}
-		var s *jsonschema.Schema
-		s, err = compiler.Compile(source + "#/" + strings.Join(pointer, "/"))
-		return s
-	}
-	c.message = at("components", "schemas", "Message")
+	c.message = schemas.at("components", "schemas", "Message")
 	for path, methods := range doc.Paths {
-		for method, op := range methods {
-			o := &operation{id: op.ID, answers: map[int]*jsonschema.Schema{}, described: map[int]bool{}, kinds: map[int]string{}}
-			for i, p := range op.Parameters {
-				pointer := []string{"paths", path, method, "parameters", strconv.Itoa(i)}
-				if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
-					p, pointer = doc.Components.Parameters[name], []string{"components", "parameters", name}
-				}
-				o.parameters = append(o.parameters, parameter{p.Name, p.In, p.Required, p.Schema.Type == "integer", at(append(pointer, "schema")...)})
-			}
-			if op.Body != nil {
-				o.required = op.Body.Required
-				for kind, content := range op.Body.Content {
-					if of, ok := content.Schema["x-lines"].(string); ok {
-						o.lines, o.body = true, at(strings.Split(strings.TrimPrefix(of, "#/"), "/")...)
-					} else {
-						o.body = at("paths", path, method, "requestBody", "content", kind, "schema")
-					}
-				}
-			}
-			for status, response := range op.Responses {
-				code, convErr := strconv.Atoi(status)
-				err = errors.Join(err, convErr)
-				o.described[code] = true
-				for kind := range response.Content {
-					o.kinds[code] = kind
-					if kind == "application/json" {
-						o.answers[code] = at("paths", path, method, "responses", status, "content", kind, "schema")
-					}
-				}
-			}
+		for method, described := range methods {
 			pattern := strings.ToUpper(method) + " " + path
-			c.operations[pattern] = o
+			c.operations[pattern] = schemas.operation(doc, described, "paths", path, method)
 			c.mux.Handle(pattern, http.NotFoundHandler())
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("compile schemas of the description: %w", err)
+	if schemas.err != nil {
+		return nil, fmt.Errorf("compile schemas of the description: %w", schemas.err)
 	}
 	return c, nil
+}
+
+// schemas compiles schemas of the description. After the first fault it does
+// nothing more and keeps err.
+type schemas struct {
+	compiler *jsonschema.Compiler
+	err      error
+}
+
+// at compiles the schema at a path of the document.
+func (s *schemas) at(tokens ...string) *jsonschema.Schema {
+	if s.err != nil {
+		return nil
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
+	pointer := source + "#"
+	for _, token := range tokens {
+		pointer += "/" + escape.Replace(token)
+	}
+	var schema *jsonschema.Schema
+	schema, s.err = s.compiler.Compile(pointer)
+	return schema
+}
+
+// operation prepares the check of the operation at a path of the document.
+func (s *schemas) operation(doc document, described documentOperation, at ...string) *operation {
+	o := &operation{id: described.ID, answers: map[int]*jsonschema.Schema{}, described: map[int]bool{}, kinds: map[int]string{}}
+	for i, p := range described.Parameters {
+		pointer := append(slices.Clone(at), "parameters", strconv.Itoa(i))
+		if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
+			p, pointer = doc.Components.Parameters[name], []string{"components", "parameters", name}
+		}
+		o.parameters = append(o.parameters, parameter{p.Name, p.In, p.Required, p.Schema.Type == "integer", s.at(append(pointer, "schema")...)})
+	}
+	if described.Body != nil {
+		o.required = described.Body.Required
+		for kind, content := range described.Body.Content {
+			if of, ok := content.Schema["x-lines"].(string); ok {
+				o.lines, o.body = true, s.at(strings.Split(strings.TrimPrefix(of, "#/"), "/")...)
+			} else {
+				o.body = s.at(append(slices.Clone(at), "requestBody", "content", kind, "schema")...)
+			}
+		}
+	}
+	for status, response := range described.Responses {
+		code, err := strconv.Atoi(status)
+		s.err = errors.Join(s.err, err)
+		o.described[code] = true
+		for kind := range response.Content {
+			o.kinds[code] = kind
+			if kind == "application/json" {
+				o.answers[code] = s.at(append(slices.Clone(at), "responses", status, "content", kind, "schema")...)
+			}
+		}
+	}
+	return o
 }
 
 // Operations returns the ids of all operations, and of those that an exchange

@@ -29,7 +29,7 @@ const (
 	lease = 10 * time.Second
 	// closePatience is how long Close waits for the client library after the
 	// Bridge has settled all messages. The library sends the last
-	// acknowledgements within 100 ms. Without a server it retries for ever.
+	// acknowledgements within 100 ms. Without a server it retries forever.
 	closePatience = 5 * time.Second
 )
 

@@ -30,7 +30,7 @@ func TestBridge(t *testing.T) {
 		"acknowledges only what Pub/Sub takes for it":   testStatuses,
 		"retries until delivered":                       testRetry,
 		"moves what cannot be delivered to dead letter": testDeadLetter,
-		"pushes for ever without a dead-letter topic":   testNoDeadLetterTopic,
+		"pushes forever without a dead-letter topic":    testNoDeadLetterTopic,
 		"bounds the pushes under way":                   testConcurrency,
 		"goes on while a message waits":                 testPoison,
 		"lets a push under way end at Close":            testCloseWaits,

@@ -21,14 +21,14 @@ const sweepEvery = 50_000
 //
 //   - pstest drops messages that it could not deliver for 10 minutes. Here no
 //     message expires.
-//   - pstest keeps every message for ever. Here an acknowledgement drops the
+//   - pstest keeps every message forever. Here an acknowledgement drops the
 //     content. A sweep drops the remaining records (about 400 B a message) when
 //     all messages are acknowledged.
 //   - pstest hands each stream one message per 10 ms. Here a stream gets messages
 //     at once and in batches.
 //   - pstest keeps a message leased to a stream that has ended. Here the end of a
 //     stream returns it.
-//   - pstest redelivers a dead-lettered message for ever, and forgets messages
+//   - pstest redelivers a dead-lettered message forever, and forgets messages
 //     outside a filter. This server refuses subscriptions with a dead-letter
 //     policy or a filter. The Bridge forwards dead letters itself.
 type PubSub struct {

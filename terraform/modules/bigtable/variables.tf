@@ -78,7 +78,7 @@ variable "tables" {
 }
 
 variable "longest_retention_days" {
-  description = "Longest retention of all apps, in days. Bigtable may drop older events. 0: an app keeps its events for ever, so Bigtable drops none."
+  description = "Longest retention of all apps, in days. Bigtable may drop older events. 0: an app keeps its events forever, so Bigtable drops none."
   type        = number
   nullable    = false
 

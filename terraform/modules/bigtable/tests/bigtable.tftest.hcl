@@ -69,7 +69,7 @@ run "kept_for_ever" {
   # and its rule must never fire.
   assert {
     condition     = jsondecode(google_bigtable_gc_policy.this["events/e"].gc_rules) == { rules = [{ max_version = 2147483647 }] } && jsondecode(google_bigtable_gc_policy.this["users/u"].gc_rules) == { rules = [{ max_version = 1 }] }
-    error_message = "Bigtable would drop events of an app that keeps them for ever: ${google_bigtable_gc_policy.this["events/e"].gc_rules}"
+    error_message = "Bigtable would drop events of an app that keeps them forever: ${google_bigtable_gc_policy.this["events/e"].gc_rules}"
   }
 }
 
