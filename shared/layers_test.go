@@ -89,6 +89,7 @@ var layers = []struct {
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},
 	{"shared/openapi/spec", "openapi/internal/tree", anything},
+	{"shared/affinity/affinitytest", "affinity event strategy", ""},
 	{"shared/store/storetest", "local/emulator store", anything},
 	{"shared/config/configtest", "catalog config event schema strategy", "grpc"},
 	{"shared/job/jobtest", "config event job queue strategy", ""},

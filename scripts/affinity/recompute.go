@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/googleapis/gax-go/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
@@ -201,7 +202,7 @@ func watchJob(ctx context.Context, t *tool, look func() (render.Progress, error)
 			return err
 		}
 		meter.Show(time.Now(), progress)
-		if err := cli.Sleep(ctx, t.watchEvery); err != nil {
+		if err := gax.Sleep(ctx, t.watchEvery); err != nil {
 			return err
 		}
 	}

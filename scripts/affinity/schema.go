@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/googleapis/gax-go/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
@@ -215,7 +216,7 @@ func awaitStep(ctx context.Context, t *tool, c *client.Client, step schemaStep, 
 		if !printed {
 			fmt.Fprintln(t.err, a.Begun(step.Step))
 		}
-		if err := cli.Sleep(ctx, min(left, t.watchEvery)); err != nil {
+		if err := gax.Sleep(ctx, min(left, t.watchEvery)); err != nil {
 			return a, err
 		}
 		if err := look(); err != nil {

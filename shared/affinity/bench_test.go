@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/affinity/affinitytest"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 const (
-	now    = int64(1_790_000_000_000) // some day in 2026, ms
-	dayMS  = int64(24 * 60 * 60 * 1000)
+	now    = affinitytest.Now
+	dayMS  = affinitytest.DayMS
 	window = 90
 )
 

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/affinity/affinitytest"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 const (
-	now   = int64(1_790_000_000_000) // some day in 2026, ms
-	dayMS = int64(24 * 60 * 60 * 1000)
+	now   = affinitytest.Now
+	dayMS = affinitytest.DayMS
 )
 
 // benchStrategy scores ten kinds of events and three of the eight facets of a

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/googleapis/gax-go/v2"
 )
 
 // PlainEvery is how often progress is printed if no bar can be drawn.
@@ -26,21 +28,9 @@ func Poll(ctx context.Context, within time.Duration, ask func() (bool, error)) e
 		if time.Since(begun) > within {
 			return fmt.Errorf("not there after %s", within)
 		}
-		if err := Sleep(ctx, wait); err != nil {
+		if err := gax.Sleep(ctx, wait); err != nil {
 			return err
 		}
-	}
-}
-
-// Sleep waits for d, or returns the context's error if that ends first.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

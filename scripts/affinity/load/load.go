@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/googleapis/gax-go/v2"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
@@ -170,7 +171,7 @@ func pace(ctx context.Context, rate float64, lasts time.Duration, call func(n in
 	for n := range int(math.Round(rate * lasts.Seconds())) {
 		due := begun.Add(time.Duration(float64(n) / rate * float64(time.Second)))
 		if wait := time.Until(due); wait > 0 {
-			if cli.Sleep(ctx, wait) != nil {
+			if gax.Sleep(ctx, wait) != nil {
 				return
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/googleapis/gax-go/v2"
 )
 
 const (
@@ -204,7 +205,7 @@ func (b *Bridge) receive(ctx context.Context, subscriber *pubsub.Subscriber) {
 			return
 		}
 		b.cfg.Log.Error("pulling failed, trying again", "subscription", b.cfg.Subscription, "error", err)
-		if !sleep(ctx, b.cfg.MaxBackoff) {
+		if gax.Sleep(ctx, b.cfg.MaxBackoff) != nil {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 	vkit "cloud.google.com/go/pubsub/v2/apiv1"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/googleapis/gax-go/v2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -50,7 +51,7 @@ func (b *Bridge) pull(ctx context.Context, client *vkit.SubscriptionAdminClient)
 		messages, err := l.take(ctx, b.cfg.PullTimeout)
 		if err != nil && ctx.Err() == nil && status.Code(err) != codes.DeadlineExceeded {
 			b.cfg.Log.Error("pulling failed, trying again", "subscription", b.cfg.Subscription, "error", err)
-			sleep(ctx, b.cfg.MinBackoff)
+			_ = gax.Sleep(ctx, b.cfg.MinBackoff)
 		}
 		for _, m := range messages {
 			l.room <- struct{}{}
@@ -101,7 +102,7 @@ func (l *leases) hold(r *pb.ReceivedMessage) held {
 
 // keep extends the leases of all held messages, until ctx ends.
 func (l *leases) keep(ctx context.Context) {
-	for sleep(ctx, lease/3) {
+	for gax.Sleep(ctx, lease/3) == nil {
 		l.mu.Lock()
 		ids := slices.Collect(maps.Keys(l.ids))
 		l.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"github.com/googleapis/gax-go/v2"
 )
 
 // push is the body of a wrapped push. Pub/Sub writes two of the names in both
@@ -82,7 +83,7 @@ func (b *Bridge) settle(ctx context.Context, m held) {
 			b.deadLetter(ctx, m, attempt)
 			return
 		}
-		if !sleep(ctx, backoff) {
+		if gax.Sleep(ctx, backoff) != nil {
 			m.nack()
 			return
 		}
@@ -161,7 +162,7 @@ func (b *Bridge) deadLetter(ctx context.Context, m held, attempts int) {
 			return
 		}
 		b.cfg.Log.Error("publishing a dead letter failed", "topic", b.cfg.DeadLetterTopic, "message", m.ID, "error", err)
-		if !sleep(ctx, b.cfg.MaxBackoff) {
+		if gax.Sleep(ctx, b.cfg.MaxBackoff) != nil {
 			m.nack()
 			return
 		}

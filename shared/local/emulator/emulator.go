@@ -14,7 +14,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // maxRPC is the size of the largest gRPC message that a server accepts or
@@ -62,17 +61,5 @@ func (s *signal) await(ctx context.Context, what string, done func() bool) error
 		case <-ctx.Done():
 			return fmt.Errorf("wait until %s: %w", what, context.Cause(ctx))
 		}
-	}
-}
-
-// sleep waits for d and reports whether ctx was still alive at its end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
