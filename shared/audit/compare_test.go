@@ -41,14 +41,14 @@ func TestCompareAllowsNewerEvents(t *testing.T) {
 		some := late[:rapid.IntRange(0, len(late)).Draw(t, "of the late")]
 		low, high := of(early), of(early, late)
 		if d := audit.Compare(of(early, some), low, high); len(d) > 0 {
-			t.Fatalf("what is between is named: %v", d)
+			t.Fatalf("a score between the bounds is reported: %v", d)
 		}
 		odd := affinity.Event{Time: now, Type: event.Conversion, Name: "Bought", Counts: []affinity.Count{{Facet: "color", Value: "0", N: 1}}}
 		if d := audit.Compare(of(early, late, []affinity.Event{odd}), low, high); len(d) == 0 {
-			t.Fatal("an event that is not in the log goes unnoticed")
+			t.Fatal("an event that is missing from the log is not reported")
 		}
 		if d := audit.Compare(of(early), of(early, []affinity.Event{odd}), of(early, late, []affinity.Event{odd})); len(d) == 0 {
-			t.Fatal("an early event that does not count goes unnoticed")
+			t.Fatal("an early event that does not count is not reported")
 		}
 	})
 }

@@ -116,7 +116,7 @@ func TestManifestRoundTrip(t *testing.T) {
 		m := drawManifest(t)
 		b := m.AppendBinary([]byte("kept"))
 		if string(b[:4]) != "kept" {
-			t.Fatal("what was there before is overwritten")
+			t.Fatal("AppendBinary overwrote dst")
 		}
 		b = b[4:]
 		if b[0] != 1 || binary.BigEndian.Uint64(b[1:history.PrefixSize]) != uint64(m.Version) {

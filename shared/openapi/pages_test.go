@@ -131,6 +131,6 @@ func checkLink(t *testing.T, pages map[string]string, from, link string) {
 	}
 	page, ok := pages[path]
 	if !ok || id != "" && !strings.Contains(page, ` id="`+id+`"`) {
-		t.Errorf("%s links to %s, which is not there", from, link)
+		t.Errorf("%s links to %s, which does not exist", from, link)
 	}
 }

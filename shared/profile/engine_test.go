@@ -150,7 +150,7 @@ func TestEventCountsInNextRead(t *testing.T) {
 		t.Errorf("a duplicate made %v", r)
 	}
 	if r := b.read("nobody"); r.Known {
-		t.Errorf("nobody is known: %+v", r)
+		t.Errorf("the user is not known: %+v", r)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestStrategyAppliesToNextRead(t *testing.T) {
 		t.Errorf("%+v, want 35, computed under version 2", r)
 	}
 	if r := b.read("u"); red(r) != 35 || !r.Stored {
-		t.Errorf("%+v, want what was computed to be stored", r)
+		t.Errorf("%+v, want the computed profile stored", r)
 	}
 	b.clock += day
 	if r := b.read("u"); !near(red(r), 17.5) || !r.Stored {
@@ -352,7 +352,7 @@ func TestReadMany(t *testing.T) {
 		}
 	}
 	if got["nobody"].Known {
-		t.Error("nobody is known")
+		t.Error("the user is not known")
 	}
 }
 

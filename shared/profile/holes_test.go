@@ -370,7 +370,7 @@ func testFoldMeetsDeletion(t *testing.T, open opener) {
 		s.expect(1)
 		for _, b := range s.manifest().Blocks {
 			if b.From.Time <= until {
-				t.Errorf("after %d requests: %+v reaches to what is deleted", requests, b)
+				t.Errorf("after %d requests: block %+v covers deleted events", requests, b)
 			}
 		}
 	}

@@ -50,11 +50,11 @@ func testLostAnswers(t *testing.T, s fixture, l *loss) {
 	ctx := context.Background()
 	l.left.Store(1)
 	if row := ticket(t, s, "u"); row.Ticket != 2 {
-		t.Errorf("ticket %d, want 2: the first is drawn, and nobody has it", row.Ticket)
+		t.Errorf("ticket %d, want 2: ticket 1 was drawn, and its answer was lost", row.Ticket)
 	}
 	l.left.Store(1)
 	if done, err := s.SwapManifest(ctx, app, "u", 0, manifest(5)); done || err != nil {
-		t.Errorf("swap: %v, %v; want false: nobody can tell whether it was this one", done, err)
+		t.Errorf("swap: %v, %v; want false: the store cannot know which attempt succeeded", done, err)
 	}
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(5)) {
 		t.Errorf("manifest %x, want version 5, which was swapped in", row.Manifest)

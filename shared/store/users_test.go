@@ -59,7 +59,7 @@ func testTickets(t *testing.T, s fixture) {
 		t.Errorf("the row's counter is %d, want %d", row.Ticket, cap(seen))
 	}
 	if row := read(t, s, "nobody"); row.Exists || row.Ticket != 0 {
-		t.Errorf("row of nobody: %+v", row)
+		t.Errorf("row of an unknown user: %+v", row)
 	}
 }
 

@@ -68,7 +68,7 @@ func checkCounts(t *rapid.T, d *dataset, counts []affinity.Count) {
 	perFacet, seen := map[string]int{}, map[affinity.Count]bool{}
 	for _, c := range counts {
 		if seen[c] || c.N != 1 {
-			t.Fatalf("count %v comes twice or is not of one object", c)
+			t.Fatalf("count %v is repeated or is not 1", c)
 		}
 		seen[c] = true
 		perFacet[c.Facet]++

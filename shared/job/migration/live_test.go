@@ -179,7 +179,7 @@ func TestEventBeingWritten(t *testing.T) {
 					continue
 				}
 				if passed++; passed != at {
-					t.Fatalf("it passes where the event comes before request %d, and not before all that are before that", at)
+					t.Fatalf("the verification passes with the event before request %d, but not before an earlier request", at)
 				}
 				w.wantBoth()
 			}

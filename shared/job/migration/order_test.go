@@ -224,7 +224,7 @@ func TestDropOfLeftoverRows(t *testing.T) {
 		t.Errorf("start where rows are left: %v", err)
 	}
 	if _, err := w.migrator.Drop(t.Context(), jobtest.App, schema.Narrow); !errors.As(err, &refused) {
-		t.Errorf("drop of what is read: %v", err)
+		t.Errorf("drop of the schema that is read: %v", err)
 	}
 	w.wantRows(schema.Narrow, 0)
 	for range 2 {

@@ -39,7 +39,7 @@ func testCloseWaits(t *testing.T, w *pubsubFixture) {
 	w.bridge(t, emulator.BridgeConfig{Endpoint: url})
 	w.publish(t, &pubsub.Message{Data: []byte("later")})
 	if got := next(t, w.ctx, pushes); got.data != "later" {
-		t.Errorf("pushed %q, want only what was not delivered before", got.data)
+		t.Errorf("pushed %q, want only the messages that were not delivered", got.data)
 	}
 }
 

@@ -106,7 +106,7 @@ func TestPubSubKeepsUndeliveredMessages(t *testing.T) {
 	// Refused publishes must not disturb the clock either.
 	refused := &pb.PublishRequest{Topic: "projects/p/topics/none", Messages: []*pb.PubsubMessage{{Data: []byte("x")}}}
 	if _, err := client.TopicAdminClient.Publish(ctx, refused); status.Code(err) != codes.NotFound {
-		t.Errorf("publish to a topic that is not there: %v, want NotFound", err)
+		t.Errorf("publish to a missing topic: %v, want NotFound", err)
 	}
 	msgs := pull(ctx, t, client, testSubscription)
 	if len(msgs) != 1 {
@@ -150,7 +150,7 @@ func TestPubSubIdle(t *testing.T) {
 	over, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := server.Idle(over, testSubscription); err == nil {
-		t.Error("idle with a message that nobody has pulled")
+		t.Error("idle although a message waits to be pulled")
 	}
 	msgs := pull(ctx, t, client, testSubscription)
 	if err := server.Idle(over, testSubscription); err == nil {

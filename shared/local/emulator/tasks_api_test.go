@@ -95,7 +95,7 @@ func TestTasksRefuse(t *testing.T) {
 
 	missing := &cloudtaskspb.CreateTaskRequest{Parent: location + "/queues/none", Task: newTask("", post(url))}
 	if _, err := w.client.CreateTask(w.ctx, missing); status.Code(err) != codes.NotFound {
-		t.Errorf("create in a queue that is not there: %v, want NotFound", err)
+		t.Errorf("create in a missing queue: %v, want NotFound", err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestTasksDelete(t *testing.T) {
 		return w.client.DeleteTask(w.ctx, &cloudtaskspb.DeleteTaskRequest{Name: queue + "/tasks/" + id})
 	}
 	if err := remove("none"); status.Code(err) != codes.NotFound {
-		t.Errorf("delete what is not there: %v, want NotFound", err)
+		t.Errorf("delete a missing task: %v, want NotFound", err)
 	}
 	later := newTask("later", post(url))
 	later.ScheduleTime = timestamppb.New(time.Now().Add(time.Hour))
@@ -229,7 +229,7 @@ func TestTasksQueues(t *testing.T) {
 		t.Errorf("queue (-want +got):\n%s", diff)
 	}
 	if _, err := w.client.GetQueue(w.ctx, &cloudtaskspb.GetQueueRequest{Name: name + "x"}); status.Code(err) != codes.NotFound {
-		t.Errorf("get what is not there: %v, want NotFound", err)
+		t.Errorf("get a missing task: %v, want NotFound", err)
 	}
 	second := name + "2"
 	refused := map[string]struct {
