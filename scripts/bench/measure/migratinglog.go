@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/bigtable"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -165,7 +166,7 @@ func (m *migratingLog) make(part span) (pens []pen) {
 }
 
 func rowKey(e *store.LogEvent) string {
-	return appID + "," + e.User + "," + time.UnixMilli(e.Time).UTC().Format("2006-01-02T15:04:05.000Z") + "," + e.ID
+	return appID + "," + e.User + "," + event.FormatTime(e.Time) + "," + e.ID
 }
 
 const (
