@@ -179,7 +179,27 @@ func sameAnswer(want, got string) bool {
 	if errA != nil {
 		return strings.TrimSpace(wantBody) == strings.TrimSpace(gotBody)
 	}
+	if atWork.MatchString(wantBody) && !strings.Contains(gotBody, `"failed",`) {
+		withoutProgress(a)
+		withoutProgress(b)
+	}
 	return sameValue("", a, b)
+}
+
+var atWork = regexp.MustCompile(`"state": "(planning|running)"`)
+
+// withoutProgress empties the keys of an answer that change while its job works:
+// a job that has just been started may be any step further.
+func withoutProgress(answer any) {
+	m, _ := answer.(map[string]any)
+	for key, value := range m {
+		switch key {
+		case "state", "shards", "users", "plannedUsers", "events", "rows", "changed", "finishedAt", "next":
+			m[key] = nil
+		case "move", "job":
+			withoutProgress(value)
+		}
+	}
 }
 
 func sameValue(key string, a, b any) bool {
