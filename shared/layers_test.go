@@ -33,6 +33,7 @@ var layers = []struct {
 	{"shared/schema", "affinity event", ""},
 	{"shared/explain", "affinity event schema strategy", ""},
 	{"shared/preview", "affinity", ""},
+	{"shared/ranking", "affinity event strategy", ""},
 	{"shared/api", "catalog event strategy", ""},
 	{"shared/config", "catalog schema strategy", ""},
 	{"shared/bus", "event", ""},
@@ -111,7 +112,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/event", "shared/strategy", "shared/catalog", "shared/affinity", "shared/history", "shared/schema",
-	"shared/explain", "shared/preview", "shared/api", "shared/config", "shared/bus",
+	"shared/explain", "shared/preview", "shared/ranking", "shared/api", "shared/config", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
