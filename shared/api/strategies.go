@@ -18,6 +18,19 @@ type EventScore = strategy.EventScore
 // FacetScore gives a weight to one facet.
 type FacetScore = strategy.FacetScore
 
+// HalfLife is the age at which an event counts half: days (30), a time ("12h")
+// or, in a session's ranking, a number of events ("2e").
+type HalfLife = strategy.HalfLife
+
+// Ranking defines how profiles order objects. Its groups are below.
+type (
+	Ranking           = strategy.Ranking
+	SessionRanking    = strategy.SessionRanking
+	PopularityRanking = strategy.PopularityRanking
+	PairsRanking      = strategy.PairsRanking
+	FreshnessRanking  = strategy.FreshnessRanking
+)
+
 // PreviewRequest is the body of POST /1/strategies/personalization/preview. It
 // changes nothing.
 type PreviewRequest struct {

@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -38,20 +39,17 @@ type object struct {
 }
 
 type property struct {
-	Description string       `json:"description"`
-	MaxItems    int          `json:"maxItems"`
-	MaxLength   int          `json:"maxLength"`
-	Maximum     int          `json:"maximum"`
-	Default     *json.Number `json:"default"`
+	Description string `json:"description"`
+	MaxItems    int    `json:"maxItems"`
+	MaxLength   int    `json:"maxLength"`
+	Maximum     int    `json:"maximum"`
+	Default     any    `json:"default"`
 }
 
 func document(t *testing.T) decoded {
 	t.Helper()
 	var doc decoded
-	raw := openapi.Document()
-	// Defaults are also truths: only numbers are read.
-	raw = regexp.MustCompile(`"default": (true|false)`).ReplaceAll(raw, []byte(`"default": null`))
-	if err := json.Unmarshal(raw, &doc); err != nil {
+	if err := json.Unmarshal(openapi.Document(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	return doc
@@ -69,7 +67,8 @@ func TestDescribedTypes(t *testing.T) {
 		api.RankCorrelation{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
 		api.Reenrichments{}, api.RefusedEvent{}, api.RefusedEvents{}, api.RefusedLine{}, api.Schema{}, api.SchemaBackfillRequest{},
 		api.SchemaDropRequest{}, api.SchemaStartRequest{}, api.Settings{}, api.SettingsAnswer{}, api.Shards{}, api.TaskAnswer{},
-		api.Strategy{}, api.EventScore{}, api.FacetScore{},
+		api.Strategy{}, api.EventScore{}, api.FacetScore{}, api.Ranking{}, api.SessionRanking{}, api.PopularityRanking{},
+		api.PairsRanking{}, api.FreshnessRanking{},
 	} {
 		typ := reflect.TypeOf(v)
 		if diff := cmp.Diff(sorted(fields(typ)), sorted(keys(described[typ.Name()].Properties))); diff != "" {
@@ -147,6 +146,7 @@ func TestDescribedLimits(t *testing.T) {
 		"events of a strategy":       {schemas["Strategy"].Properties["eventsScoring"].MaxItems, strategy.MaxEntries},
 		"facets of a strategy":       {schemas["Strategy"].Properties["facetsScoring"].MaxItems, strategy.MaxEntries},
 		"half-lives":                 {schemas["Strategy"].Properties["halfLives"].MaxItems, strategy.MaxHalfLives},
+		"weight of a ranking":        {schemas["PairsRanking"].Properties["weight"].Maximum, strategy.MaxWeight},
 		"impact":                     {schemas["Strategy"].Properties["personalizationImpact"].Maximum, strategy.MaxImpact},
 		"points of an event":         {schemas["EventScore"].Properties["score"].Maximum, strategy.MaxScore},
 		"name of an event":           {schemas["EventScore"].Properties["eventName"].MaxLength, strategy.MaxName},
@@ -166,11 +166,29 @@ func TestDescribedLimits(t *testing.T) {
 }
 
 func number(p property) int {
-	if p.Default == nil {
+	n, ok := p.Default.(float64)
+	if !ok {
 		return -1
 	}
-	n, _ := p.Default.Int64()
 	return int(n)
+}
+
+// TestDescribedRankingDefaults compares them with those that the engine fills in.
+func TestDescribedRankingDefaults(t *testing.T) {
+	schemas := document(t).Components.Schemas
+	r := strategy.DefaultRanking()
+	for of, want := range map[string]any{
+		"Ranking.contrast": r.Contrast, "PairsRanking.weight": r.Pairs.Weight,
+		"SessionRanking.halfLife": r.Session.HalfLife, "SessionRanking.weight": r.Session.Weight,
+		"PopularityRanking.halfLife": r.Popularity.HalfLife, "PopularityRanking.weight": r.Popularity.Weight,
+		"FreshnessRanking.attribute": r.Freshness.Attribute, "FreshnessRanking.halfLife": r.Freshness.HalfLife,
+		"FreshnessRanking.weight": r.Freshness.Weight,
+	} {
+		schema, property, _ := strings.Cut(of, ".")
+		if got := fmt.Sprint(schemas[schema].Properties[property].Default); got != fmt.Sprint(want) {
+			t.Errorf("%s: the default %s is described, the engine has %v", of, got, want)
+		}
+	}
 }
 
 var bytesText = regexp.MustCompile(`([\d,]+) bytes`)

@@ -24,6 +24,7 @@ type wire struct {
 	PersonalizationImpact *int                          `json:"personalizationImpact"`
 	HalfLives             []*int                        `json:"halfLives"`
 	Aliases               map[string]map[string]*string `json:"aliases"`
+	Ranking               *wireRanking                  `json:"ranking"`
 }
 
 type wireEvent struct {
@@ -38,8 +39,8 @@ type wireFacet struct {
 }
 
 // Decode decodes a strategy from JSON: Algolia's three keys, all required, and
-// the optional keys halfLives and aliases, for which null or empty equals
-// absent. It refuses unknown keys (names are case-sensitive), repeated keys,
+// the optional keys halfLives, aliases and ranking, for which null or empty
+// equals absent. It refuses unknown keys (names are case-sensitive), repeated keys,
 // wrong types and values beyond the limits. Integers must be written as
 // integers: it refuses 10.0 and 1e2 like 1.5. Every error is a *fault.Error.
 func Decode(body []byte) (Strategy, error) {
@@ -116,11 +117,16 @@ func wanted(t reflect.Type) string {
 }
 
 func got(err *json.SemanticError) string {
-	switch err.JSONKind {
+	if err.JSONKind == '0' && len(err.JSONValue) > 0 {
+		return shorten(string(err.JSONValue))
+	}
+	return kindOf(byte(err.JSONKind))
+}
+
+// kindOf names the kind of the JSON value that begins with first.
+func kindOf(first byte) string {
+	switch first {
 	case '0':
-		if len(err.JSONValue) > 0 {
-			return shorten(string(err.JSONValue))
-		}
 		return "a number"
 	case '"':
 		return "a string"
@@ -173,13 +179,17 @@ func (w *wire) strategy() (Strategy, error) {
 	return w.optional(s)
 }
 
-// optional adds the half-lives and aliases of w to s.
+// optional adds the half-lives, aliases and ranking of w to s.
 func (w *wire) optional(s Strategy) (Strategy, error) {
 	for i, days := range w.HalfLives {
 		if days == nil {
 			return s, required(fmt.Sprintf("halfLives[%d]", i))
 		}
 		s.HalfLives = append(s.HalfLives, *days)
+	}
+	var err error
+	if s.Ranking, err = w.Ranking.ranking(); err != nil {
+		return s, err
 	}
 	s.Aliases = make(map[string]map[string]string, len(w.Aliases))
 	for _, facet := range sortedKeys(w.Aliases) {

@@ -1,6 +1,6 @@
 // Package strategy defines an app's strategy: a score for each kind of event, a
-// score for each facet, and optionally the half-lives by which scores decay and
-// the aliases that merge values.
+// score for each facet, and optionally the half-lives by which scores decay, the
+// aliases that merge values, and the ranking by which profiles order objects.
 //
 // A strategy has the names and the JSON of Algolia's Personalization API. Its
 // decoder is strict: a misspelt key is refused when the client sends it,
@@ -49,6 +49,8 @@ type Strategy struct {
 	// Aliases merge values when scoring: facet -> value as sent -> value that
 	// it counts as. An alias is one step: its target has no alias.
 	Aliases map[string]map[string]string `json:"aliases,omitempty"`
+	// Ranking defines how profiles order objects. Scoring does not use it.
+	Ranking *Ranking `json:"ranking,omitempty"`
 }
 
 // EventScore returns the score of events with this type and name, or 0 if the
@@ -91,11 +93,12 @@ func (s Strategy) Equal(o Strategy) bool {
 		slices.Equal(a.EventsScoring, b.EventsScoring) &&
 		slices.Equal(a.FacetsScoring, b.FacetsScoring) &&
 		slices.Equal(a.HalfLives, b.HalfLives) &&
-		maps.EqualFunc(a.Aliases, b.Aliases, maps.Equal)
+		maps.EqualFunc(a.Aliases, b.Aliases, maps.Equal) &&
+		a.Ranking.Equal(b.Ranking)
 }
 
 // MarshalJSON always writes Algolia's three keys, with empty lists as [], and
-// writes the two optional keys only if they are not empty. Equal strategies
+// writes the optional keys only if they are not empty. Equal strategies
 // encode to equal bytes.
 func (s Strategy) MarshalJSON() ([]byte, error) {
 	type plain Strategy // without this method
@@ -103,7 +106,7 @@ func (s Strategy) MarshalJSON() ([]byte, error) {
 }
 
 // withoutEmpty returns s with its two lists not nil, and without empty
-// half-lives or aliases.
+// half-lives, aliases or ranking.
 func (s Strategy) withoutEmpty() Strategy {
 	if s.EventsScoring == nil {
 		s.EventsScoring = []EventScore{}
@@ -124,5 +127,6 @@ func (s Strategy) withoutEmpty() Strategy {
 	if len(aliases) == 0 {
 		s.Aliases = nil
 	}
+	s.Ranking = s.Ranking.withoutEmpty()
 	return s
 }

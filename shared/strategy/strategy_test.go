@@ -39,6 +39,7 @@ func valid(t *rapid.T) strategy.Strategy {
 			}
 		}
 	}
+	s.Ranking = anyRanking(t)
 	return s
 }
 
@@ -99,7 +100,19 @@ func TestEqual(t *testing.T) {
 		"half-life order": {func(s *strategy.Strategy) { s.HalfLives = []int{180, 30} }, false},
 		"no half-lives":   {func(s *strategy.Strategy) { s.HalfLives = nil }, false},
 		"alias target":    {func(s *strategy.Strategy) { s.Aliases["color"]["Rouge"] = "red" }, false},
+		"empty ranking":   {func(s *strategy.Strategy) { s.Ranking = &strategy.Ranking{Session: &strategy.SessionRanking{}} }, true},
 		"alias added":     {func(s *strategy.Strategy) { s.Aliases["brand"] = map[string]string{"a": "b"} }, false},
+	}
+	for name, ranking := range map[string]strategy.Ranking{
+		"a weight":   {Pairs: &strategy.PairsRanking{Weight: new(int)}},
+		"a contrast": {Contrast: strategy.ContrastNone},
+		"its text":   {Popularity: &strategy.PopularityRanking{HalfLife: halfLife(t, "30d")}},
+	} {
+		change := func(s *strategy.Strategy) { s.Ranking = &ranking }
+		tests["ranking: "+name] = struct {
+			change func(s *strategy.Strategy)
+			equal  bool
+		}{change, false}
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func invalid(format string, args ...any) error {
 // Validate checks s against the limits. It returns the first fault as a
 // *fault.Error, or nil.
 func (s Strategy) Validate() error {
-	checks := []func() error{s.checkEvents, s.checkFacets, s.checkImpact, s.checkHalfLives, s.checkAliases, s.checkSize}
+	checks := []func() error{s.checkEvents, s.checkFacets, s.checkImpact, s.checkHalfLives, s.checkAliases, s.checkRanking, s.checkSize}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err

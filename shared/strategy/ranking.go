@@ -1,0 +1,246 @@
+package strategy
+
+import "encoding/json"
+
+// Contrast is how much a filter's rarity in the catalog adds to its weight.
+type Contrast string
+
+// The contrasts of a ranking.
+const (
+	ContrastNone Contrast = "none" // every filter weighs what its affinity says
+	ContrastIDF  Contrast = "idf"  // rare filters weigh more: inverse document frequency
+)
+
+// MaxWeight is the highest weight of a ranking feature.
+const MaxWeight = 100
+
+// Ranking defines how a profile becomes an order of objects: the features
+// beside the affinities, and their weights. It holds what the client gave.
+// Absent keys (nil or zero) have the values of DefaultRanking.
+type Ranking struct {
+	Contrast   Contrast           `json:"contrast,omitempty"`
+	Session    *SessionRanking    `json:"session,omitempty"`
+	Popularity *PopularityRanking `json:"popularity,omitempty"`
+	Pairs      *PairsRanking      `json:"pairs,omitempty"`
+	Freshness  *FreshnessRanking  `json:"freshness,omitempty"`
+}
+
+// SessionRanking weighs the filters of the user's newest events.
+type SessionRanking struct {
+	HalfLife HalfLife `json:"halfLife,omitzero"` // events or time
+	Weight   *int     `json:"weight,omitempty"`  // 0 to MaxWeight
+}
+
+// PopularityRanking weighs how often an index's users chose an object.
+type PopularityRanking struct {
+	HalfLife HalfLife `json:"halfLife,omitzero"`
+	Weight   *int     `json:"weight,omitempty"` // 0 to MaxWeight
+}
+
+// PairsRanking weighs how often users chose an object soon after those that
+// the user chose last.
+type PairsRanking struct {
+	Weight *int `json:"weight,omitempty"` // 0 to MaxWeight
+}
+
+// FreshnessRanking weighs how new an object is by an attribute of its record
+// that holds a date.
+type FreshnessRanking struct {
+	Attribute string   `json:"attribute,omitempty"`
+	HalfLife  HalfLife `json:"halfLife,omitzero"`
+	Weight    *int     `json:"weight,omitempty"` // 0 to MaxWeight
+}
+
+// FullRanking is a Ranking with a value for every key. Weights are 0 to
+// MaxWeight: the weight 100 makes a feature count as much as the affinities.
+type FullRanking struct {
+	Contrast   Contrast
+	Session    FullSession
+	Popularity FullPopularity
+	Pairs      FullPairs
+	Freshness  FullFreshness
+}
+
+// FullSession is a SessionRanking with a value for every key.
+type FullSession struct {
+	HalfLife HalfLife
+	Weight   int
+}
+
+// FullPopularity is a PopularityRanking with a value for every key.
+type FullPopularity struct {
+	HalfLife HalfLife
+	Weight   int
+}
+
+// FullPairs is a PairsRanking with a value for every key.
+type FullPairs struct{ Weight int }
+
+// FullFreshness is a FreshnessRanking with a value for every key.
+type FullFreshness struct {
+	Attribute string
+	HalfLife  HalfLife
+	Weight    int
+}
+
+// DefaultRanking returns the ranking of a strategy without the key ranking.
+// These numbers are first guesses. They stand here alone, so that measurements
+// on real data can replace them.
+func DefaultRanking() FullRanking {
+	return FullRanking{
+		Contrast:   ContrastIDF,
+		Session:    FullSession{HalfLife: Events(2), Weight: 100},
+		Popularity: FullPopularity{HalfLife: Days(30), Weight: 30},
+		Pairs:      FullPairs{Weight: 100},
+		Freshness:  FullFreshness{Attribute: "publishedAt", HalfLife: Days(14), Weight: 0},
+	}
+}
+
+// PlainRanking returns the order by affinities alone: no contrast, and every
+// weight 0. Judgements of other rankings compare with it.
+func PlainRanking() *Ranking {
+	full := DefaultRanking()
+	full.Contrast = ContrastNone
+	full.Session.Weight, full.Popularity.Weight, full.Pairs.Weight, full.Freshness.Weight = 0, 0, 0, 0
+	return full.Ranking()
+}
+
+// Ranking returns r with every key given.
+func (r FullRanking) Ranking() *Ranking {
+	return &Ranking{
+		Contrast:   r.Contrast,
+		Session:    &SessionRanking{HalfLife: r.Session.HalfLife, Weight: &r.Session.Weight},
+		Popularity: &PopularityRanking{HalfLife: r.Popularity.HalfLife, Weight: &r.Popularity.Weight},
+		Pairs:      &PairsRanking{Weight: &r.Pairs.Weight},
+		Freshness:  &FreshnessRanking{Attribute: r.Freshness.Attribute, HalfLife: r.Freshness.HalfLife, Weight: &r.Freshness.Weight},
+	}
+}
+
+// RankingOrDefault returns the ranking of s, with the default of every key
+// that it does not give.
+func (s Strategy) RankingOrDefault() FullRanking {
+	full := DefaultRanking()
+	r := s.Ranking
+	if r == nil {
+		return full
+	}
+	if r.Contrast != "" {
+		full.Contrast = r.Contrast
+	}
+	if g := r.Session; g != nil {
+		fill(&full.Session.HalfLife, &full.Session.Weight, g.HalfLife, g.Weight)
+	}
+	if g := r.Popularity; g != nil {
+		fill(&full.Popularity.HalfLife, &full.Popularity.Weight, g.HalfLife, g.Weight)
+	}
+	if g := r.Pairs; g != nil {
+		fill(new(HalfLife), &full.Pairs.Weight, HalfLife{}, g.Weight)
+	}
+	if g := r.Freshness; g != nil {
+		fill(&full.Freshness.HalfLife, &full.Freshness.Weight, g.HalfLife, g.Weight)
+		if g.Attribute != "" {
+			full.Freshness.Attribute = g.Attribute
+		}
+	}
+	return full
+}
+
+func fill(halfLife *HalfLife, weight *int, givenHalfLife HalfLife, givenWeight *int) {
+	if !givenHalfLife.IsZero() {
+		*halfLife = givenHalfLife
+	}
+	if givenWeight != nil {
+		*weight = *givenWeight
+	}
+}
+
+// withoutEmpty returns r without groups that give nothing, and nil if nothing
+// is left.
+func (r *Ranking) withoutEmpty() *Ranking {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	if c.Session != nil && *c.Session == (SessionRanking{}) {
+		c.Session = nil
+	}
+	if c.Popularity != nil && *c.Popularity == (PopularityRanking{}) {
+		c.Popularity = nil
+	}
+	if c.Pairs != nil && *c.Pairs == (PairsRanking{}) {
+		c.Pairs = nil
+	}
+	if c.Freshness != nil && *c.Freshness == (FreshnessRanking{}) {
+		c.Freshness = nil
+	}
+	if c == (Ranking{}) {
+		return nil
+	}
+	return &c
+}
+
+// Equal reports whether r and o encode to the same JSON.
+func (r *Ranking) Equal(o *Ranking) bool {
+	a, errA := json.Marshal(r.withoutEmpty())
+	b, errB := json.Marshal(o.withoutEmpty())
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+func (s Strategy) checkRanking() error {
+	r := s.Ranking.withoutEmpty()
+	if r == nil {
+		return nil
+	}
+	if r.Contrast != "" && r.Contrast != ContrastNone && r.Contrast != ContrastIDF {
+		return invalid(`ranking.contrast must be one of "none" or "idf", got %s`, quote(string(r.Contrast)))
+	}
+	if g := r.Session; g != nil {
+		if err := checkFeature("ranking.session", g.HalfLife, true, g.Weight); err != nil {
+			return err
+		}
+	}
+	if g := r.Popularity; g != nil {
+		if err := checkFeature("ranking.popularity", g.HalfLife, false, g.Weight); err != nil {
+			return err
+		}
+	}
+	if g := r.Pairs; g != nil {
+		if err := checkFeature("ranking.pairs", HalfLife{}, false, g.Weight); err != nil {
+			return err
+		}
+	}
+	if g := r.Freshness; g != nil {
+		if g.Attribute != "" {
+			if err := checkName("ranking.freshness.attribute", g.Attribute); err != nil {
+				return err
+			}
+		}
+		return checkFeature("ranking.freshness", g.HalfLife, false, g.Weight)
+	}
+	return nil
+}
+
+// checkFeature checks a feature's half-life and weight, where it gives them.
+func checkFeature(path string, halfLife HalfLife, events bool, weight *int) error {
+	if !halfLife.IsZero() {
+		if err := checkHalfLife(path+".halfLife", halfLife, events); err != nil {
+			return err
+		}
+	}
+	if weight != nil {
+		return checkRange(path+".weight", *weight, 0, MaxWeight)
+	}
+	return nil
+}
+
+// checkHalfLife checks the limits of the half-life at path. events reports
+// whether it may count events.
+func checkHalfLife(path string, h HalfLife, events bool) error {
+	if fault := h.fault(); fault != "" {
+		return invalid("%s %s", path, fault)
+	}
+	if _, counts := h.Events(); counts && !events {
+		return invalid("%s must be a time, got %s: only ranking.session.halfLife counts events", path, quote(h.text))
+	}
+	return nil
+}
