@@ -11,8 +11,12 @@
 // fast, and any reader of events can feed it; tests compare the two. Every path
 // to a profile, streaming, batch or on read, ends in this package.
 //
-// The package does no I/O. Events live in the log. Profiles live in the user
-// row, beside the user's ticket, in the form that AppendBinary writes.
+// A Session is the other function of the log in this package: the newest events
+// that score. Collector finds them, and ReferenceSession is their definition.
+//
+// The package does no I/O. Events live in the log. Profiles and sessions live in
+// the user row, beside the user's ticket, in the forms that their AppendBinary
+// writes.
 package affinity
 
 import (
@@ -23,12 +27,17 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Event holds the parts of an event that scoring needs.
+// Event holds the parts of an event that scoring needs, and the objects that the
+// event names, which scoring ignores.
 type Event struct {
 	Time   int64 // ms since the epoch
 	Type   event.Type
 	Name   string
 	Counts []Count
+	// Index and ObjectIDs name the objects of the event, in the event's order.
+	// Both are empty for an event by filters.
+	Index     string
+	ObjectIDs []string
 }
 
 // Count is the number of an event's objects that carry a filter. The filter is
