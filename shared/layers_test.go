@@ -28,6 +28,7 @@ var layers = []struct {
 	{"shared/event", "fault", ""},
 	{"shared/strategy", "event fault", ""},
 	{"shared/catalog", "event fault", ""},
+	{"shared/crowd", "event", ""},
 	{"shared/affinity", "event strategy", ""},
 	{"shared/history", "affinity event", ""},
 	{"shared/schema", "affinity event", ""},
@@ -111,7 +112,7 @@ var libraries = map[string]string{
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
-	"shared/fault", "shared/event", "shared/strategy", "shared/catalog", "shared/affinity", "shared/history", "shared/schema",
+	"shared/fault", "shared/event", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
 	"shared/explain", "shared/preview", "shared/ranking", "shared/api", "shared/config", "shared/bus",
 }
 

@@ -1,0 +1,108 @@
+// Package crowd counts what all users of an app do with the objects of an
+// index: how often events name an object, which objects follow each other, and
+// how many objects carry a filter. Rankings and backtests use these crowd
+// statistics.
+//
+// Statistics are a pure function of events as of an instant: of those events
+// that the strategy scores and that name an object of the catalog, in the
+// window. The events of a user come in the order of the log, by time and then
+// event ID. An event names each of its objects once.
+//
+//	event        counts for an object unless the user has MaxEvents earlier
+//	             events of the same day that name it. What follows ignores an
+//	             object of an event that does not count for it.
+//	count        of an object: the sum over its events of 2^-((T - time)/halfLife)
+//	pair (A, B)  occurs once for each event e that names A, if an event names B
+//	             at the time of e or at most Within later, and A is not B. Within
+//	             one instant every event follows every other and itself, whatever
+//	             their IDs.
+//	caps         Of e and A only the first MaxSuccessors different B count, by
+//	             the time and ID of B's first event and its place in that event.
+//	             Of a user and a day only the first MaxPairs pairs count: by e,
+//	             then the place of A in e, then B. The day of a pair is that of e.
+//
+// Days are days of UTC. Each index has statistics of its own, and the caps hold
+// for each index. Reference computes the definition as it reads; Counter and
+// Tally compute the same numbers fast and in bounded memory.
+//
+// The package does no I/O. Package store keeps statistics in the table crowd,
+// and package job/crowd builds them.
+package crowd
+
+import (
+	"time"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// The bounds of the definition.
+const (
+	MaxEvents     = 50               // events of one user that count for an object, a day
+	MaxSuccessors = 20               // different second objects of an event and a first object
+	MaxPairs      = 200              // pairs of one user, a day
+	Within        = 30 * time.Minute // from the first event of a pair to the second, at most
+	Best          = 50               // pairs that statistics list of an object
+)
+
+const day = 24 * 60 * 60 * 1000 // ms
+
+// Index holds the statistics of all objects of an index.
+type Index struct {
+	AsOf     int64   // ms: the T of the definition
+	HalfLife float64 // of Counts, in ms; math.Inf(1): events do not age
+	// Counts are the decayed counts. An object without an entry has count 0.
+	Counts  map[string]float64
+	Highest float64 // of Counts
+	// Objects is the number of objects in the catalog; Frequencies says how many
+	// of them carry each filter: the document frequency. Filters are as the
+	// catalog has them, without aliases.
+	Objects     int
+	Frequencies map[event.Filter]int
+
+	Events int64 // events that count for at least one object
+	Users  int64 // users with such an event
+	// Sampled reports that the statistics come from a sample of the users. Counts
+	// and pairs are those of the sample.
+	Sampled bool
+}
+
+// Object holds what statistics say of the pairs of one object.
+type Object struct {
+	Events int64 // that count for the object, undecayed
+	// Pairs are the Best most frequent pairs that begin with the object, by
+	// count descending, then ObjectID.
+	Pairs []Pair
+	// Bound is 0 if Pairs are exact. Otherwise the count of a listed pair may be
+	// too low by at most Bound, and a pair that is missing in the list occurs at
+	// most Bound times more than the last listed one. If fewer than Best pairs
+	// are listed, it occurs at most Bound times.
+	Bound int64
+}
+
+// Exact reports whether the pairs and their counts are exact.
+func (o Object) Exact() bool { return o.Bound == 0 }
+
+// Pair is the second object of a pair.
+type Pair struct {
+	ObjectID string
+	Count    int64 // how often the pair occurs
+}
+
+// CountFilters adds the filters of one object to document frequencies. A filter
+// that occurs twice counts once.
+func CountFilters(frequencies map[event.Filter]int, filters []event.Filter) {
+	for i, f := range filters {
+		if !contains(filters[:i], f) {
+			frequencies[f]++
+		}
+	}
+}
+
+func contains(filters []event.Filter, f event.Filter) bool {
+	for _, g := range filters {
+		if f == g {
+			return true
+		}
+	}
+	return false
+}
