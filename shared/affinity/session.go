@@ -88,13 +88,16 @@ func (s Session) First(n int) Session { return Session{Events: s.Events[:min(n, 
 //
 // for a half-life of k events, where the newest event has rank 0 and every event
 // of the session has the next one. For a half-life h of time the last factor is
-// 2^-((now - time)/h), as in a profile.
-func (s Session) Scores(c *Compiled, h HalfLife, now int64) []Affinity {
+// 2^-((now - time)/h), as in a profile, and 1 for an absent half-life.
+func (s Session) Scores(c *Compiled, h strategy.HalfLife, now int64) []Affinity {
 	sums := map[filter]float64{}
 	k, inEvents := h.Events()
 	for rank, e := range s.Events {
-		exponent := float64(rank) / k
-		if !inEvents {
+		exponent := 0.0
+		switch {
+		case inEvents:
+			exponent = float64(rank) / k
+		case h.Millis() > 0:
 			exponent = age(max(now, e.Time), e.Time) / h.Millis()
 		}
 		points := c.points[Pair{Type: string(e.Type), Name: e.Name}] * math.Exp2(-exponent)
@@ -118,12 +121,6 @@ func (s Session) Scores(c *Compiled, h HalfLife, now int64) []Affinity {
 	}
 	slices.SortFunc(scores, byRank)
 	return scores
-}
-
-// HalfLife is a half-life in ms or in events.
-type HalfLife interface {
-	Millis() float64
-	Events() (n float64, ok bool)
 }
 
 // ReferenceSession computes a session from all events of a user, which are in

@@ -123,17 +123,6 @@ func TestSessionAgesWithoutLog(t *testing.T) {
 	})
 }
 
-// millis and events are half-lives.
-type millis float64
-
-func (h millis) Millis() float64         { return float64(h) }
-func (h millis) Events() (float64, bool) { return 0, false }
-
-type events float64
-
-func (h events) Millis() float64         { return 0 }
-func (h events) Events() (float64, bool) { return float64(h), true }
-
 func TestSessionScores(t *testing.T) {
 	s := strategy.Strategy{
 		EventsScoring: []strategy.EventScore{
@@ -149,12 +138,13 @@ func TestSessionScores(t *testing.T) {
 	unnamed := affinity.Event{Time: now - dayMS, Type: event.View, Name: "b"} // it has a rank, and no filters
 	session := affinity.ReferenceSession([]affinity.Event{click, view, unnamed}, s, affinity.Window{Now: now, RetentionDays: window})
 	tests := map[string]struct {
-		halfLife affinity.HalfLife
+		halfLife strategy.HalfLife
 		v0, v1   float64
 	}{
-		"two events":    {events(2), 3*math.Exp2(-0.5) + 60*math.Exp2(-1), 5 * math.Exp2(-0.5)},
-		"half an event": {events(0.5), 3*math.Exp2(-2) + 60*math.Exp2(-4), 5 * math.Exp2(-2)},
-		"two days":      {millis(2 * dayMS), 3*0.5 + 60*0.25, 5 * 0.5},
+		"two events":    {strategy.Events(2), 3*math.Exp2(-0.5) + 60*math.Exp2(-1), 5 * math.Exp2(-0.5)},
+		"half an event": {strategy.Events(0.5), 3*math.Exp2(-2) + 60*math.Exp2(-4), 5 * math.Exp2(-2)},
+		"absent":        {strategy.HalfLife{}, 3 + 60, 5},
+		"two days":      {strategy.Days(2), 3*0.5 + 60*0.25, 5 * 0.5},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +169,7 @@ func TestSessionScoresEqualProfile(t *testing.T) {
 		log := drawLog(t, w)
 		want := affinity.Reference(log, s, w)
 		got := want
-		got.Affinities = affinity.ReferenceSession(log, s, w).Scores(affinity.Compile(s), millis(int64(s.HalfLives[0])*dayMS), w.Now)
+		got.Affinities = affinity.ReferenceSession(log, s, w).Scores(affinity.Compile(s), strategy.Days(s.HalfLives[0]), w.Now)
 		got.Total = len(got.Affinities)
 		if fault := differ(got, want, 1e-9); fault != "" {
 			t.Fatal(fault)
@@ -229,7 +219,7 @@ func BenchmarkSession(b *testing.B) {
 	b.Run("score", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			session.Scores(c, events(2), now)
+			session.Scores(c, strategy.Events(2), now)
 		}
 	})
 }
