@@ -49,8 +49,9 @@ func logEvent(e *event.Event, user string, time int64, id string,
 	original := schema.Original{
 		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, objects), Event: e.Raw,
 	}
+	named := schema.ObjectsOf(e)
 	return store.LogEvent{
-		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name,
+		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
 		Counts: Counts(e, objects), Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
 	}
 }

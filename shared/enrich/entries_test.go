@@ -53,6 +53,20 @@ func TestReloggedEventsAreUnchanged(t *testing.T) {
 	}
 	one := bus.Objects{"i": {"1": {{"color", "Red"}}}, "default": {"1": {{"color", "Blue"}}}}
 	were := enrich.LogEvents(events, one, m.ReceivedAt)
+	for i, e := range were {
+		o, err := schema.ParseOriginal(e.Original)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := o.Objects()
+		got := schema.Objects{Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("event %d: %v; objects of the original and of the row (-want +got):\n%s", i, err, diff)
+		}
+		if named := len(events[i].ObjectIDs); len(got.ObjectIDs) != named || (got.Index != "") != (named > 0) {
+			t.Errorf("event %d of %d objects names %+v", i, named, got)
+		}
+	}
 	if diff := cmp.Diff(were, relogged(t, were, one)); diff != "" {
 		t.Errorf("resolved to the same (-was +is):\n%s", diff)
 	}

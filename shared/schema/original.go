@@ -59,3 +59,13 @@ func (o Original) Decode() (event.Event, error) {
 	}
 	return e, nil
 }
+
+// Objects returns the kind of the event and the objects that it names, as the
+// cell m:o holds them.
+func (o Original) Objects() (Objects, error) {
+	e, err := o.Decode()
+	if err != nil {
+		return Objects{}, err
+	}
+	return ObjectsOf(&e), nil
+}

@@ -9,8 +9,9 @@
 // A reader always transfers a narrow row whole, which is fast. From a wide row
 // it transfers only the facets that a strategy scores. Values are JSON, which
 // every tool can show, or compact. A reader recognizes both encodings, so one
-// log may hold both. Rows of both schemas also have the cell m:event, the event
-// as the app sent it (see Original).
+// log may hold both. Rows of both schemas also have two cells of their own family:
+// m:event, the event as the app sent it (see Original), and m:o, the kind of the
+// event and its objects in short (see Objects).
 //
 // The package is separate from the store because it does not use Bigtable: it
 // works in memory and keeps nothing.

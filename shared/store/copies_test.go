@@ -26,7 +26,7 @@ func entries(t *testing.T, l store.Log, n schema.Name) []string {
 	err := l.Scan(context.Background(), n, store.Range{}, 0, func(e store.Entry) error {
 		ev, err := e.Event()
 		slices.SortFunc(ev.Counts, func(a, b affinity.Count) int { return strings.Compare(a.Facet+a.Value, b.Facet+b.Value) })
-		all = append(all, fmt.Sprint(e.User, " ", e.Pos, " ", ev.Counts, " ", string(e.Original)))
+		all = append(all, fmt.Sprint(e.User, " ", e.Pos, " ", ev.Counts, ev.ObjectIDs, " ", string(e.Original)))
 		return err
 	})
 	if err != nil {
@@ -40,13 +40,13 @@ func entries(t *testing.T, l store.Log, n schema.Name) []string {
 func testCopiesStayBelow(t *testing.T, s fixture) {
 	ctx, n := context.Background(), s.layout.Read
 	old := click("u", 1000, affinity.Count{Facet: "color", Value: "Red", N: 1}, affinity.Count{Facet: "size", Value: "L", N: 1})
-	old.Original = []byte("old")
+	old.Original, old.ObjectIDs = []byte("old"), []string{"a"}
 	for name, is := range map[string]store.LogEvent{
 		"fewer facets": click("u", 1000, affinity.Count{Facet: "color", Value: "Blue", N: 2}),
 		"others":       click("u", 1000, affinity.Count{Facet: "a,b", Value: "x", N: 1}),
 		"none":         click("u", 1000),
 	} {
-		is.Original = []byte("new")
+		is.Original, is.ObjectIDs = []byte("new"), []string{"a"}
 		write := map[string]func() error{
 			"append":  func() error { return s.log().Append(ctx, []store.LogEvent{is}) },
 			"copy":    func() error { return s.log().Copy(ctx, n, []store.LogEvent{old}) },
@@ -69,9 +69,9 @@ func testCopiesStayBelow(t *testing.T, s fixture) {
 			var expect []string
 			switch want {
 			case "old":
-				expect = []string{"u {1000 id000001000} [{color Red 1} {size L 1}] old"}
+				expect = []string{"u {1000 id000001000} [{color Red 1} {size L 1}] [a] old"}
 			case "new":
-				expect = []string{fmt.Sprint("u {1000 id000001000} ", is.Counts, " new")}
+				expect = []string{fmt.Sprint("u {1000 id000001000} ", is.Counts, " [a] new")}
 			}
 			if diff := cmp.Diff(expect, entries(t, s.log(), n)); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", name, order, diff)

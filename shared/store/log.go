@@ -35,12 +35,21 @@ type LogEvent struct {
 	// Counts are the event's raw filters, each with the number of its objects that
 	// have it.
 	Counts []affinity.Count
+	// Index and ObjectIDs name the event's objects, in its order. Both are empty for
+	// an event by filters. The ID covers them, so all writes of a row agree on them.
+	Index     string
+	ObjectIDs []string
 	// Original is the event as the client sent it, for explanations, exports and
 	// re-enrichment.
 	Original []byte
 }
 
-const columnOriginal = "event"
+// Columns of familyOriginal: the event as the client sent it, and its objects in
+// short (schema.Objects).
+const (
+	columnOriginal = "event"
+	columnObjects  = "o"
+)
 
 // table returns the table of a schema that holds a user's log.
 func (l Log) table(n schema.Name, user string) *bigtable.Table {
@@ -149,8 +158,10 @@ func (w *logWriter) put(e *LogEvent, cellTime int64, old replaced) error {
 	case old == replaceFilters:
 		m.DeleteCellsInFamily(string(e.Type))
 	}
+	objects := schema.Objects{Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs}.Append(nil)
 	m.Set(familyOriginal, columnOriginal, ts, e.Original)
-	size := len(e.Original)
+	m.Set(familyOriginal, columnObjects, ts, objects)
+	size := len(e.Original) + len(objects)
 	w.cells = w.encoder.Append(w.cells[:0], e.Type, e.Name, e.Counts)
 	for _, c := range w.cells {
 		m.Set(c.Family, c.Qualifier, ts, c.Value)

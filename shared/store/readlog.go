@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
@@ -23,8 +24,8 @@ const (
 	branchBytes    = 16
 )
 
-// Read streams the events of ranges with all filters and without their originals.
-// If the ranges are in the order of the log, with users in UserOrder, so are the
+// Read streams the events of ranges with all filters and objects and without their
+// originals. If the ranges are in the order of the log, with users in UserOrder, so are the
 // events. Read returns the first error from fn.
 func (l Log) Read(ctx context.Context, ranges []UserRange, fn func(user string, row LogRow) error) error {
 	return l.read(ctx, ranges, wholeEvents(l.layout.Read), withoutCells(fn))
@@ -40,15 +41,32 @@ func (s *Store) ReadLog(ctx context.Context, app string, l schema.Layout, ranges
 	return s.Log(app, l).Read(ctx, ranges, fn)
 }
 
-// ReadFor is Read for scoring: from wide rows it reads only the filters that the
-// strategy scores.
+// ReadFor is Read for scoring: it reads no objects, and from wide rows only the
+// filters that the strategy scores.
 func (l Log) ReadFor(ctx context.Context, ranges []UserRange, c *affinity.Compiled,
+	fn func(user string, row LogRow) error) error {
+	filter := interleave(filtersOf(l.layout.Read))
+	if l.layout.Read == schema.Wide {
+		filter = interleave([]bigtable.Filter{present}, l.s.strategyColumns(c))
+	}
+	return l.read(ctx, ranges, filter, withoutCells(fn))
+}
+
+// ReadWithObjects is ReadFor with the kinds of events and their objects, also of
+// events whose filters the strategy does not score. Rows that an older version
+// wrote lack both: see CompleteObjects.
+func (l Log) ReadWithObjects(ctx context.Context, ranges []UserRange, c *affinity.Compiled,
 	fn func(user string, row LogRow) error) error {
 	filter := wholeEvents(l.layout.Read)
 	if l.layout.Read == schema.Wide {
-		filter = l.s.strategyFilter(c)
+		filter = interleave([]bigtable.Filter{present, named}, l.s.strategyColumns(c))
 	}
 	return l.read(ctx, ranges, filter, withoutCells(fn))
+}
+
+// ReadObjects streams the kinds of events and their objects without any filter.
+func (l Log) ReadObjects(ctx context.Context, ranges []UserRange, fn func(user string, row LogRow) error) error {
+	return l.read(ctx, ranges, interleave([]bigtable.Filter{present, named}), withoutCells(fn))
 }
 
 // ReadOriginals is Read with each event as the client sent it.
@@ -116,42 +134,63 @@ func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, 
 
 // present passes the original as an empty cell, so that every event is visible,
 // whatever its filters. Like every filter here it is a column range, because a
-// family filter is a regular expression.
-var present = bigtable.ChainFilters(family(familyOriginal), bigtable.StripValueFilter())
+// family filter is a regular expression. named passes the kind of the event and
+// the objects that it names.
+var (
+	present = bigtable.ChainFilters(column(familyOriginal, columnOriginal), bigtable.StripValueFilter())
+	named   = column(familyOriginal, columnObjects)
+)
 
 func family(name string) bigtable.Filter { return bigtable.ColumnRangeFilter(name, "", "") }
 
-// wholeEvents passes all filters of a schema's rows. A narrow row always has a cell
-// for its filters. A wide row of an event without filters has only the original.
-func wholeEvents(n schema.Name) bigtable.Filter {
+func column(family, qualifier string) bigtable.Filter {
+	return bigtable.ColumnRangeFilter(family, qualifier, qualifier+"\x00")
+}
+
+// interleave passes the cells that any branch passes. The branches must be
+// disjoint: a cell that two branches pass would count twice.
+func interleave(lists ...[]bigtable.Filter) bigtable.Filter {
+	branches := slices.Concat(lists...)
+	if len(branches) == 1 {
+		return branches[0]
+	}
+	return bigtable.InterleaveFilters(branches...)
+}
+
+// filtersOf passes all filters of a schema's rows, and something of every row: a
+// narrow row always has a cell for its filters, but a wide row of an event without
+// filters has only the original.
+func filtersOf(n schema.Name) []bigtable.Filter {
 	if n == schema.Wide {
-		return bigtable.InterleaveFilters(present, family(schema.FamilyWide))
+		return []bigtable.Filter{present, family(schema.FamilyWide)}
 	}
 	var branches []bigtable.Filter
 	for _, name := range schema.Narrow.Families() {
 		branches = append(branches, family(name))
 	}
-	return bigtable.InterleaveFilters(branches...)
+	return branches
 }
 
-// strategyFilter passes the columns (type, name, facet) that the strategy scores,
-// and the original as an empty cell. Its branches are disjoint: a cell that two
-// branches pass would count twice.
-func (s *Store) strategyFilter(c *affinity.Compiled) bigtable.Filter {
+// wholeEvents passes all filters of a schema's rows and the objects.
+func wholeEvents(n schema.Name) bigtable.Filter {
+	return interleave(filtersOf(n), []bigtable.Filter{named})
+}
+
+// strategyColumns passes the columns (type, name, facet) of wide rows that the
+// strategy scores, or all columns if these are too many for a filter.
+func (s *Store) strategyColumns(c *affinity.Compiled) []bigtable.Filter {
 	pairs, facets := c.Pairs(), c.Facets()
-	branches, size := []bigtable.Filter{present}, 0
+	var branches []bigtable.Filter
+	size := 0
 	for _, p := range pairs {
 		for _, f := range facets {
 			q := schema.Qualifier(p.Type, p.Name, f)
-			branches = append(branches, bigtable.ColumnRangeFilter(schema.FamilyWide, q, q+"\x00"))
+			branches = append(branches, column(schema.FamilyWide, q))
 			size += branchBytes + 2*len(q)
 		}
 	}
-	switch {
-	case len(branches) == 1:
-		return present
-	case len(branches) > s.filterColumns+1 || size > maxFilterBytes:
-		return wholeEvents(schema.Wide)
+	if len(branches) > s.filterColumns || size > maxFilterBytes {
+		return []bigtable.Filter{family(schema.FamilyWide)}
 	}
-	return bigtable.InterleaveFilters(branches...)
+	return branches
 }

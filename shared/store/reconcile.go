@@ -87,9 +87,10 @@ func (l Log) diverged(ctx context.Context, written, last map[string]*LogEvent) (
 }
 
 // Same reports whether two rows hold the same event: type, name, filters in any
-// order, and original.
+// order, objects, and original.
 func (e *LogEvent) Same(o *LogEvent) bool {
 	return e.Type == o.Type && e.Name == o.Name && bytes.Equal(e.Original, o.Original) &&
+		e.Index == o.Index && slices.Equal(e.ObjectIDs, o.ObjectIDs) &&
 		(slices.Equal(e.Counts, o.Counts) || slices.Equal(sorted(e.Counts), sorted(o.Counts)))
 }
 

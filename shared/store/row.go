@@ -18,23 +18,35 @@ type LogRow struct {
 	history.Pos
 	key     string
 	filters []bigtable.ReadItem
+	objects []byte // schema.Objects; nil if the row has none or it was not read
 }
 
-// Event decodes the row. The type and name of a wide row are in its columns, so they
-// are empty if the row was read without filters. An error names the damaged cell.
+// Event decodes the row. Type and name come from the columns of the filters or, if
+// the row was read without filters, from the cell of the objects. Without either
+// they are empty. The event names no objects if Objects returns false. An error names
+// the damaged cell.
 func (r LogRow) Event() (affinity.Event, error) { return NewLogDecoder().Event(r) }
 
 // Size returns roughly how many bytes of memory the row takes.
 func (r LogRow) Size() int {
-	size := len(r.key) + 64
+	size := len(r.key) + len(r.objects) + 88
 	for _, item := range r.filters {
 		size += len(item.Value) + len(item.Column) + 96
 	}
 	return size
 }
 
-// column returns the family and the qualifier of a cell.
-func column(item bigtable.ReadItem) (family, qualifier string) {
+// Objects returns the kind and the objects of the event. It returns false if the row
+// was read without them, or if an older version wrote the row: CompleteObjects
+// reads them from the original. A damaged cell counts as none, because the original
+// says the same.
+func (r LogRow) Objects() (schema.Objects, bool) {
+	o, err := schema.ParseObjects(r.objects)
+	return o, err == nil
+}
+
+// cutColumn returns the family and the qualifier of a cell.
+func cutColumn(item bigtable.ReadItem) (family, qualifier string) {
 	family, qualifier, _ = strings.Cut(item.Column, ":")
 	return family, qualifier
 }
@@ -65,7 +77,7 @@ func (d *LogDecoder) Event(r LogRow) (affinity.Event, error) {
 			return ev, fmt.Errorf("row %q: %w", r.key, err)
 		}
 		ev.Type, ev.Name = event.Type(c.Type), c.Name
-		family, _ := column(item)
+		family, _ := cutColumn(item)
 		err = schema.EachCount(family, item.Value, func(facet, value []byte, n int) {
 			name := c.Facet
 			if family != schema.FamilyWide {
@@ -77,6 +89,12 @@ func (d *LogDecoder) Event(r LogRow) (affinity.Event, error) {
 			return ev, fmt.Errorf("row %q column %q: %w", r.key, item.Column, err)
 		}
 	}
+	if o, ok := r.Objects(); ok {
+		ev.Index, ev.ObjectIDs = o.Index, o.ObjectIDs
+		if len(r.filters) == 0 {
+			ev.Type, ev.Name = o.Type, o.Name
+		}
+	}
 	return ev, nil
 }
 
@@ -85,7 +103,7 @@ func (d *LogDecoder) column(item bigtable.ReadItem) (schema.Column, error) {
 	if known {
 		return c, nil
 	}
-	c, err := schema.ParseColumn(column(item))
+	c, err := schema.ParseColumn(cutColumn(item))
 	if err == nil {
 		if len(d.columns) >= keptColumns {
 			clear(d.columns)
@@ -160,7 +178,7 @@ func (ls *LogScorer) column(item bigtable.ReadItem, sc *affinity.Scorer) (*score
 	if col, known := ls.columns[item.Column]; known {
 		return col, nil
 	}
-	family, qualifier := column(item)
+	family, qualifier := cutColumn(item)
 	parsed, err := schema.ParseColumn(family, qualifier)
 	if err != nil {
 		return nil, err
@@ -201,6 +219,7 @@ func logRow(r bigtable.Row, at history.Pos) LogRow {
 	for family, items := range r {
 		switch {
 		case family == familyOriginal:
+			row.objects = newestOf(items, columnObjects)
 		case same && row.filters == nil:
 			row.filters = items
 		default:
@@ -215,11 +234,15 @@ func logRow(r bigtable.Row, at history.Pos) LogRow {
 }
 
 // original returns the event as the client sent it: the newest cell.
-func original(r bigtable.Row) []byte {
+func original(r bigtable.Row) []byte { return newestOf(r[familyOriginal], columnOriginal) }
+
+// newestOf returns the newest cell of a column of familyOriginal. The caller may
+// keep it.
+func newestOf(items []bigtable.ReadItem, qualifier string) []byte {
 	var value []byte
 	newest := bigtable.Timestamp(-1)
-	for _, item := range r[familyOriginal] {
-		if item.Timestamp > newest {
+	for _, item := range items {
+		if _, q := cutColumn(item); q == qualifier && item.Timestamp > newest {
 			newest, value = item.Timestamp, item.Value
 		}
 	}

@@ -238,8 +238,7 @@ func (w *harness) status() migration.Status {
 	return s
 }
 
-// rowsIn returns the rows of one schema, by their places, as texts. A wide row
-// without filters has type and name only in its original.
+// rowsIn returns the rows of one schema, by their places, as texts.
 func (w *harness) rowsIn(app string, n schema.Name) map[string]string {
 	w.t.Helper()
 	rows := map[string]string{}
@@ -248,7 +247,8 @@ func (w *harness) rowsIn(app string, n schema.Name) map[string]string {
 		if err != nil {
 			return err
 		}
-		at := store.LogEvent{User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original}
+		at := store.LogEvent{User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original,
+			Index: ev.Index, ObjectIDs: ev.ObjectIDs}
 		rows[place(at)] = rowText(at)
 		return nil
 	})
@@ -263,7 +263,7 @@ func rowText(e store.LogEvent) string {
 	slices.SortFunc(counts, func(a, b affinity.Count) int {
 		return cmp.Or(cmp.Compare(a.Facet, b.Facet), cmp.Compare(a.Value, b.Value), cmp.Compare(a.N, b.N))
 	})
-	return fmt.Sprintf("%s %q %+v %s", e.Type, e.Name, counts, e.Original)
+	return fmt.Sprintf("%s %q %+v %q %q %s", e.Type, e.Name, counts, e.Index, e.ObjectIDs, e.Original)
 }
 
 // wantRows checks that one schema has exactly the events that exist, from a
@@ -272,9 +272,6 @@ func (w *harness) wantRows(n schema.Name, since int64) {
 	w.t.Helper()
 	want := map[string]string{}
 	for k, e := range w.events {
-		if n == schema.Wide && len(e.Counts) == 0 {
-			e.Type, e.Name = "", ""
-		}
 		if e.Time >= since {
 			want[k] = rowText(e)
 		}

@@ -1,11 +1,9 @@
 package migration
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -28,27 +26,17 @@ func (d *decoder) event(e store.Entry) (store.LogEvent, error) {
 	row := store.LogEvent{
 		User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original,
 	}
+	objects, damage := e.Objects()
+	row.Index, row.ObjectIDs = objects.Index, objects.ObjectIDs
 	if row.Type == "" {
-		// A wide row without filters has its type and name only in the
-		// original.
-		if row.Type, row.Name, err = kind(e.Original); err != nil {
-			return row, fmt.Errorf("row %q has no filters, and its original is damaged: %w", e.Key(), err)
+		// The columns of a wide row without filters do not say its type and name.
+		if damage != nil {
+			return row, fmt.Errorf("row %q has no filters, and its original is damaged: %w", e.Key(), damage)
 		}
+		row.Type, row.Name = objects.Type, objects.Name
 	}
 	if !slices.Contains(schema.Narrow.Families(), string(row.Type)) {
 		return row, fmt.Errorf("row %q: event type %q does not exist", e.Key(), row.Type)
 	}
 	return row, nil
-}
-
-func kind(original []byte) (event.Type, string, error) {
-	if len(original) == 0 {
-		return "", "", errors.New("it is empty")
-	}
-	o, err := schema.ParseOriginal(original)
-	if err != nil {
-		return "", "", err
-	}
-	e, err := o.Decode()
-	return e.Type, e.Name, err
 }
