@@ -54,10 +54,11 @@ func Compile(filters []event.Filter) *Object {
 	o := &Object{values: make([]valueOf, 0, len(sorted))}
 	for i, f := range sorted {
 		if i == 0 || sorted[i-1].Facet != f.Facet {
-			o.facets = append(o.facets, facetOf{hash: maphash.String(seed, f.Facet), name: add(f.Facet)})
+			o.facets = append(o.facets, facetOf{hash: hashText(f.Facet), name: add(f.Facet)})
 		}
-		o.values = append(o.values, valueOf{hash: hashFilter(f.Facet, f.Value), name: add(f.Value)})
-		o.facets[len(o.facets)-1].until = int32(len(o.values))
+		facet := &o.facets[len(o.facets)-1]
+		o.values = append(o.values, valueOf{hash: hashFilter(facet.hash, f.Value), name: add(f.Value)})
+		facet.until = int32(len(o.values))
 	}
 	o.facets = slices.Clip(o.facets)
 	o.text = strings.Clone(text.String())
@@ -85,16 +86,11 @@ func (o *Object) Filters() []event.Filter {
 	return filters
 }
 
-// hashFilter hashes a facet and a value. Two filters with one hash are told
-// apart by their text.
-func hashFilter(facet, value string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	h.WriteString(facet)
-	h.WriteByte(':')
-	h.WriteString(value)
-	return h.Sum64()
-}
+func hashText(s string) uint64 { return maphash.String(seed, s) }
+
+// hashFilter hashes a value with the hash of its facet. Tables compare texts too,
+// so two filters may have one hash.
+func hashFilter(facet uint64, value string) uint64 { return facet*31 + hashText(value) }
 
 func compareFilters(a, b event.Filter) int {
 	return cmp.Or(strings.Compare(a.Facet, b.Facet), strings.Compare(a.Value, b.Value))

@@ -33,10 +33,7 @@ type Query struct {
 	Affinities []affinity.Affinity
 	HalfLife   int
 
-	// Session holds the newest events of the user, newest first, those of one
-	// time by ID descending. Events that the strategy does not score count
-	// nothing and take no place in the order.
-	Session []affinity.Event
+	Session affinity.Session // the user's newest events that score
 
 	// Neighbours are the crowd's pairs of the objects that the user's last
 	// instant names.

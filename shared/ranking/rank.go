@@ -1,0 +1,224 @@
+package ranking
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// work is the memory of one ranking. Requests take it from a pool, so that a
+// ranking allocates its result alone.
+type work struct {
+	r          *Ranker
+	q          *Query
+	impact     float64
+	relevancy  scale
+	logHighest float64 // log(1 + the query's highest count), 0 if that is not positive
+
+	terms table
+	pairs map[string]float64 // B -> sum over the objects A of the last instant
+
+	// By candidate. Excluded ones are 0.
+	affinity, session, pairing []float64
+	// The highest of each.
+	topAffinity, topSession, topPairing float64
+
+	order []ranked
+}
+
+// ranked is a candidate while the order is sorted.
+type ranked struct {
+	score     float64
+	candidate int32
+}
+
+var pool = sync.Pool{New: func() any { return &work{pairs: map[string]float64{}} }}
+
+// Rank ranks the candidates of a query. It does not change or keep the query.
+func (r *Ranker) Rank(q *Query) Result {
+	w := pool.Get().(*work)
+	defer w.release()
+	w.r, w.q, w.relevancy = r, q, relevancyScale(q)
+	w.impact = impact(r.strategy, q, w.relevancy)
+	w.logHighest = 0
+	if positive(q.HighestCount) {
+		w.logHighest = math.Log1p(q.HighestCount)
+	}
+	personal := w.terms.fill(r, q)
+	w.addPairs()
+	w.match()
+
+	result := Result{Items: w.items(w.best())}
+	if !personal && len(w.pairs) == 0 {
+		result.Fallback = Popularity
+	}
+	return result
+}
+
+func (w *work) release() {
+	clear(w.pairs)
+	w.terms.reset(0) // the strings belong to the request
+	w.r, w.q = nil, nil
+	pool.Put(w)
+}
+
+func (w *work) addPairs() {
+	for i := range w.q.Neighbours {
+		a := &w.q.Neighbours[i]
+		for _, b := range a.Pairs {
+			if ratio := b.Count / a.Events; positive(b.Count) && positive(a.Events) && positive(ratio) {
+				w.pairs[b.ObjectID] = bounded(w.pairs[b.ObjectID] + ratio)
+			}
+		}
+	}
+}
+
+// match computes the features that are divided by the highest among the
+// candidates.
+func (w *work) match() {
+	n := len(w.q.Candidates)
+	w.affinity, w.session, w.pairing = zeros(w.affinity, n), zeros(w.session, n), zeros(w.pairing, n)
+	w.topAffinity, w.topSession, w.topPairing = 0, 0, 0
+	for i := range w.q.Candidates {
+		c := &w.q.Candidates[i]
+		if excluded(w.q, c) {
+			continue
+		}
+		if c.Object != nil && len(w.terms.terms) > 0 {
+			w.affinity[i], w.session[i] = w.matchObject(c.Object)
+			w.topAffinity, w.topSession = max(w.topAffinity, w.affinity[i]), max(w.topSession, w.session[i])
+		}
+		if len(w.pairs) > 0 {
+			w.pairing[i] = w.pairs[c.ObjectID]
+			w.topPairing = max(w.topPairing, w.pairing[i])
+		}
+	}
+}
+
+func (w *work) matchObject(o *Object) (profile, session float64) {
+	scored, start := 0, int32(0)
+	for i := range o.facets {
+		f := &o.facets[i]
+		if facet := w.r.facets.find(f.hash, f.name.of(o.text)); facet >= 0 {
+			scored += int(f.until - start)
+			for j := start; j < f.until; j++ {
+				if k, _ := w.terms.find(o.values[j].hash, facet, o.values[j].name.of(o.text)); k != nil {
+					e := &w.terms.terms[k.term]
+					profile += e.profile
+					session += e.session
+				}
+			}
+		}
+		start = f.until
+	}
+	if scored == 0 {
+		return 0, 0
+	}
+	root := math.Sqrt(float64(scored))
+	return profile / root, session / root
+}
+
+// weighted are the features of a candidate with their weights, in the order of
+// names.
+type weighted [7]float64
+
+var names = [len(weighted{})]string{Relevancy, Affinity, Session, Popularity, Pairs, Freshness, SeenBefore}
+
+func (w *work) features(i int32) (f weighted) {
+	c, r := &w.q.Candidates[i], &w.r.ranking
+	f[0] = (1 - w.impact) * w.relevancy.of(c)
+	f[1] = w.impact * share(w.affinity[i], w.topAffinity)
+	f[2] = w.impact * percent(r.Session.Weight) * share(w.session[i], w.topSession)
+	if r.Popularity.Weight > 0 && w.logHighest > 0 && positive(c.Count) {
+		f[3] = percent(r.Popularity.Weight) * min(math.Log1p(c.Count)/w.logHighest, 1)
+	}
+	f[4] = percent(r.Pairs.Weight) * share(w.pairing[i], w.topPairing)
+	if r.Freshness.Weight > 0 && c.Dated {
+		f[5] = percent(r.Freshness.Weight) * FreshnessOf(w.q.Now, c.Published, r.Freshness.HalfLife.Millis())
+	}
+	if c.Seen && w.q.Seen == Demote {
+		f[6] = -w.impact * demotion
+	}
+	return f
+}
+
+// best returns the candidates that the query asks for, in order.
+func (w *work) best() []ranked {
+	w.order = w.order[:0]
+	for i := range w.q.Candidates {
+		if excluded(w.q, &w.q.Candidates[i]) {
+			continue
+		}
+		score := 0.0
+		for _, f := range w.features(int32(i)) {
+			score += f
+		}
+		w.order = append(w.order, ranked{score, int32(i)})
+	}
+	n := limited(w.q, len(w.order))
+	if n < len(w.order) {
+		w.selectBest(n)
+	}
+	slices.SortFunc(w.order[:n], w.compare)
+	return w.order[:n]
+}
+
+// selectBest moves the best n candidates, in any order, to the front: a heap of
+// n with the worst of them on top.
+func (w *work) selectBest(n int) {
+	top := w.order[:n]
+	for i := n/2 - 1; i >= 0; i-- {
+		w.sink(top, i)
+	}
+	for i := n; i < len(w.order); i++ {
+		if w.compare(w.order[i], top[0]) < 0 {
+			top[0] = w.order[i]
+			w.sink(top, 0)
+		}
+	}
+}
+
+func (w *work) sink(heap []ranked, i int) {
+	for child := 2*i + 1; child < len(heap); child = 2*i + 1 {
+		if child+1 < len(heap) && w.compare(heap[child+1], heap[child]) > 0 {
+			child++
+		}
+		if w.compare(heap[child], heap[i]) <= 0 {
+			return
+		}
+		heap[i], heap[child] = heap[child], heap[i]
+		i = child
+	}
+}
+
+func (w *work) compare(a, b ranked) int {
+	switch {
+	case a.score > b.score:
+		return -1
+	case a.score < b.score:
+		return 1
+	}
+	return cmp.Or(
+		strings.Compare(w.q.Candidates[a.candidate].ObjectID, w.q.Candidates[b.candidate].ObjectID),
+		cmp.Compare(a.candidate, b.candidate))
+}
+
+func (w *work) items(order []ranked) []Item {
+	items := make([]Item, len(order))
+	for i, o := range order {
+		items[i] = Item{ObjectID: w.q.Candidates[o.candidate].ObjectID, Candidate: int(o.candidate), Score: o.score}
+		if w.q.Explain {
+			items[i].Features = w.explain(o.candidate)
+		}
+	}
+	return items
+}
+
+// zeros returns n zeros in the memory of s if it is large enough.
+func zeros(s []float64, n int) []float64 {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}

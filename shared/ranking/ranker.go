@@ -1,0 +1,100 @@
+package ranking
+
+import (
+	"math/bits"
+
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// Ranker is a strategy prepared for ranking. It is immutable: all requests of
+// an app may share it.
+type Ranker struct {
+	strategy strategy.Strategy
+	ranking  strategy.FullRanking
+	points   map[kind]float64 // kinds of events that score
+	facets   facetTable
+}
+
+// kind is a type and a name of events.
+type kind struct {
+	typ  event.Type
+	name string
+}
+
+// scoredFacet is a facet that the strategy scores.
+type scoredFacet struct {
+	hash    uint64
+	name    string
+	weight  float64
+	aliases map[string]string   // value -> value that it counts as
+	merged  map[string][]string // value -> values that count as it
+}
+
+// alias returns the value that a value counts as.
+func (f *scoredFacet) alias(value string) string {
+	if to, ok := f.aliases[value]; ok {
+		return to
+	}
+	return value
+}
+
+// New prepares a valid strategy.
+func New(s strategy.Strategy) *Ranker {
+	r := &Ranker{strategy: s, ranking: s.RankingOrDefault(), points: make(map[kind]float64, len(s.EventsScoring))}
+	for _, e := range s.EventsScoring {
+		if e.Score > 0 {
+			r.points[kind{e.EventType, e.EventName}] = float64(e.Score)
+		}
+	}
+	var scored []scoredFacet
+	for _, f := range s.FacetsScoring {
+		if f.Score <= 0 {
+			continue
+		}
+		aliases := s.Aliases[f.FacetName]
+		merged := make(map[string][]string, len(aliases))
+		for from, to := range aliases {
+			merged[to] = append(merged[to], from)
+		}
+		scored = append(scored, scoredFacet{
+			hash: hashText(f.FacetName), name: f.FacetName, weight: float64(f.Score), aliases: aliases, merged: merged,
+		})
+	}
+	r.facets = newFacetTable(scored)
+	return r
+}
+
+// facetTable finds a scored facet by its name.
+type facetTable struct {
+	facets []scoredFacet
+	slots  []int16 // index in facets + 1; 0 = free
+}
+
+func newFacetTable(facets []scoredFacet) facetTable {
+	t := facetTable{facets: facets, slots: make([]int16, tableSize(len(facets)))}
+	for i, f := range facets {
+		slot := f.hash & uint64(len(t.slots)-1)
+		for t.slots[slot] != 0 {
+			slot = (slot + 1) & uint64(len(t.slots)-1)
+		}
+		t.slots[slot] = int16(i + 1)
+	}
+	return t
+}
+
+// find returns the index of the facet, or -1 if the strategy does not score it.
+func (t *facetTable) find(hash uint64, name string) int32 {
+	mask := uint64(len(t.slots) - 1)
+	for slot := hash & mask; ; slot = (slot + 1) & mask {
+		i := int32(t.slots[slot]) - 1
+		if i < 0 || t.facets[i].hash == hash && t.facets[i].name == name {
+			return i
+		}
+	}
+}
+
+func (t *facetTable) byName(name string) int32 { return t.find(hashText(name), name) }
+
+// tableSize returns a power of 2 of which n entries fill a quarter to a half.
+func tableSize(n int) int { return 4 << bits.Len(uint(n)) >> 1 }
