@@ -1,0 +1,7 @@
+// Package upgrade holds one test: it runs the engine of an earlier commit and
+// the engine of this checkout side by side on one store, as a deployment does
+// while instances are replaced. Each must read what the other has written, and
+// every answer of both must equal the formula. scripts/check-upgrade runs it.
+//
+// The data lives in emulators and ends with the test.
+package upgrade
