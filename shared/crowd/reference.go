@@ -90,8 +90,11 @@ func pairsOf(events []Event) []pairOf {
 		for _, a := range e.ObjectIDs {
 			var seconds []string
 			for _, f := range events {
-				if f.Time < e.Time || f.Time-e.Time > Within.Milliseconds() {
+				if f.Time < e.Time {
 					continue
+				}
+				if f.Time-e.Time > Within.Milliseconds() {
+					break
 				}
 				for _, b := range f.ObjectIDs {
 					if b != a && !slices.Contains(seconds, b) && len(seconds) < MaxSuccessors {
