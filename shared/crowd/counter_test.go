@@ -176,6 +176,27 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// A Counter holds a bounded number of events, whatever a user does.
+func TestCounterIsBounded(t *testing.T) {
+	for name, at := range map[string]func(i int) int64{
+		"one instant":  func(int) int64 { return 0 },
+		"one minute":   func(i int) int64 { return int64(i) / 10 },
+		"two days":     func(i int) int64 { return 86_400_000 - 1000 + int64(i)/50 },
+		"one a second": func(i int) int64 { return int64(i) * 1000 },
+	} {
+		for _, catalog := range []int{1, 2, 21, 22, 50_000} {
+			c := crowd.NewCounter(newRecorder())
+			for i := range 100_000 {
+				c.Add(at(i), []uint32{uint32(i % catalog)})
+				if n := c.Waiting(); n > 5000 {
+					t.Fatalf("%s, %d objects: %d wait after %d events", name, catalog, n, i)
+				}
+			}
+			c.End()
+		}
+	}
+}
+
 // A robot adds at most MaxEvents to the count of an object and MaxPairs pairs a
 // day.
 func TestRobotIsBounded(t *testing.T) {
@@ -183,6 +204,9 @@ func TestRobotIsBounded(t *testing.T) {
 	c := crowd.NewCounter(r)
 	for i := range 200_000 { // one day, two events a second
 		c.Add(int64(i)*430, []uint32{uint32(i % 3), uint32(i % 7)})
+		if n := c.Waiting(); n > 5000 {
+			t.Fatalf("%d objects wait after %d events", n, i)
+		}
 	}
 	if n := c.End(); n > 7*crowd.MaxEvents {
 		t.Errorf("%d events count, want at most %d", n, 7*crowd.MaxEvents)

@@ -1,0 +1,7 @@
+package crowd
+
+// Reseal appends a checksum to the content of a value.
+func Reseal(content []byte) []byte { return seal(content, 0) }
+
+// Waiting is the number of objects that a Counter holds of waiting events.
+func (c *Counter) Waiting() int { return len(c.objects) }

@@ -1,0 +1,140 @@
+package crowd
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// PackedBytes is the size that a cell of packed counts or frequencies should not
+// exceed by much, in bytes.
+const PackedBytes = 256 << 10
+
+// Counted is the decayed count of an object.
+type Counted struct {
+	ObjectID string
+	Count    float64
+}
+
+// PackCounts returns the stored form of counts, in cells of some PackedBytes.
+// counts must be by ObjectID.
+func PackCounts(counts []Counted) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(counts) > 0 {
+			n, size := 0, 0
+			for n < len(counts) && size < PackedBytes {
+				size += len(counts[n].ObjectID) + 10
+				n++
+			}
+			b := binary.AppendUvarint([]byte{format}, uint64(n))
+			previous := ""
+			for _, o := range counts[:n] {
+				b = appendFloat(appendNext(b, previous, o.ObjectID), o.Count)
+				previous = o.ObjectID
+			}
+			if !yield(seal(b, 0)) {
+				return
+			}
+			counts = counts[n:]
+		}
+	}
+}
+
+// AddCounts adds the counts of a cell to the statistics of an index. The error is
+// ErrNewer if a newer version of the engine wrote the cell.
+func (x *Index) AddCounts(cell []byte) error {
+	c, err := unseal(cell)
+	if err != nil {
+		return fmt.Errorf("read counts: %w", err)
+	}
+	if x.Counts == nil {
+		x.Counts = map[string]float64{}
+	}
+	previous := ""
+	for range c.size(10) {
+		id := c.nextText(previous)
+		n := c.float()
+		if c.damaged {
+			break
+		}
+		x.Counts[id], previous = n, id
+		x.Highest = max(x.Highest, n)
+	}
+	if err := c.err(); err != nil {
+		return fmt.Errorf("read counts: %w", err)
+	}
+	return nil
+}
+
+// PackFrequencies returns the stored form of document frequencies, in cells of
+// some PackedBytes.
+func PackFrequencies(frequencies map[event.Filter]int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		filters := slices.SortedFunc(maps.Keys(frequencies), func(f, g event.Filter) int {
+			return cmp.Or(strings.Compare(f.Facet, g.Facet), strings.Compare(f.Value, g.Value))
+		})
+		for len(filters) > 0 {
+			n, size := 0, 0
+			for n < len(filters) && size < PackedBytes {
+				size += len(filters[n].Facet) + len(filters[n].Value) + 5
+				n++
+			}
+			b := binary.AppendUvarint([]byte{format}, uint64(n))
+			var previous event.Filter
+			for _, f := range filters[:n] {
+				b = appendNext(b, previous.Facet, f.Facet)
+				b = appendNext(b, previous.Value, f.Value)
+				b = binary.AppendUvarint(b, uint64(frequencies[f]))
+				previous = f
+			}
+			if !yield(seal(b, 0)) {
+				return
+			}
+			filters = filters[n:]
+		}
+	}
+}
+
+// AddFrequencies adds the frequencies of a cell to the statistics of an index.
+// The error is ErrNewer if a newer version of the engine wrote the cell.
+func (x *Index) AddFrequencies(cell []byte) error {
+	c, err := unseal(cell)
+	if err != nil {
+		return fmt.Errorf("read document frequencies: %w", err)
+	}
+	if x.Frequencies == nil {
+		x.Frequencies = map[event.Filter]int{}
+	}
+	var f event.Filter
+	for range c.size(5) {
+		f = event.Filter{Facet: c.nextText(f.Facet), Value: c.nextText(f.Value)}
+		n := c.number()
+		if c.damaged {
+			break
+		}
+		x.Frequencies[f] = int(n)
+	}
+	if err := c.err(); err != nil {
+		return fmt.Errorf("read document frequencies: %w", err)
+	}
+	return nil
+}
+
+// Size estimates the memory that the statistics take, in bytes, for caches.
+func (x *Index) Size() int {
+	const entry = 48 // of a map, with the headers of its strings
+	size := 256
+	for id := range x.Counts {
+		size += len(id) + entry
+	}
+	for f := range x.Frequencies {
+		size += len(f.Facet) + len(f.Value) + entry + 16
+	}
+	return size
+}

@@ -1,0 +1,115 @@
+package crowd
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// AppendParts appends the stored form of the parts of a run, which must be by
+// ObjectID, and their pairs too. It lists each objectID once.
+func AppendParts(b []byte, parts []Partial) []byte {
+	var ids []string
+	for _, p := range parts {
+		ids = append(ids, p.ObjectID)
+		for _, second := range p.Pairs {
+			ids = append(ids, second.ObjectID)
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	numbers := make(map[string]uint64, len(ids))
+
+	start := len(b)
+	b = append(b, format)
+	b = binary.AppendUvarint(b, uint64(len(ids)))
+	previous := ""
+	for i, id := range ids {
+		numbers[id] = uint64(i)
+		b = appendNext(b, previous, id)
+		previous = id
+	}
+	b = binary.AppendUvarint(b, uint64(len(parts)))
+	for _, p := range parts {
+		b = binary.AppendUvarint(b, numbers[p.ObjectID])
+		b = binary.AppendUvarint(b, uint64(p.Events))
+		b = appendFloat(b, p.Count)
+		b = binary.AppendUvarint(b, uint64(p.Dropped))
+		b = binary.AppendUvarint(b, uint64(len(p.Pairs)))
+		last := uint64(0)
+		for _, second := range p.Pairs {
+			n := numbers[second.ObjectID]
+			b = binary.AppendUvarint(b, n-last)
+			b = binary.AppendUvarint(b, uint64(second.Count))
+			last = n
+		}
+	}
+	return seal(b, start)
+}
+
+// PartReader reads parts one after the other from their stored form.
+type PartReader struct {
+	c    *cursor
+	ids  []string
+	left int
+	last string
+}
+
+// NewPartReader opens what AppendParts wrote. The reader keeps the bytes. The
+// error is ErrNewer if a newer version of the engine wrote them.
+func NewPartReader(b []byte) (*PartReader, error) {
+	c, err := unseal(b)
+	if err != nil {
+		return nil, fmt.Errorf("read parts of a run: %w", err)
+	}
+	r := &PartReader{c: c, ids: make([]string, c.size(2))}
+	previous := ""
+	for i := range r.ids {
+		id := c.nextText(previous)
+		if i > 0 && id <= previous {
+			c.damaged = true
+		}
+		r.ids[i], previous = id, id
+	}
+	r.left = c.size(12)
+	if c.damaged {
+		return nil, fmt.Errorf("read parts of a run: %w", errDamaged)
+	}
+	return r, nil
+}
+
+// Next returns the next part. It returns false after the last one.
+func (r *PartReader) Next() (Partial, bool, error) {
+	if r.left == 0 {
+		if err := r.c.err(); err != nil {
+			return Partial{}, false, fmt.Errorf("read parts of a run: %w", err)
+		}
+		return Partial{}, false, nil
+	}
+	r.left--
+	c := r.c
+	p := Partial{ObjectID: r.id(c.unsigned()), Events: c.number(), Count: c.float(), Dropped: c.number()}
+	p.Pairs = make([]Pair, c.size(2))
+	n := uint64(0)
+	for i := range p.Pairs {
+		since := c.unsigned()
+		if i > 0 && since == 0 || n+since < n {
+			c.damaged = true
+		}
+		n += since
+		p.Pairs[i] = Pair{r.id(n), c.number()}
+	}
+	if c.damaged || p.ObjectID <= r.last && r.last != "" {
+		return Partial{}, false, fmt.Errorf("read parts of a run: %w", errDamaged)
+	}
+	r.last = p.ObjectID
+	return p, true, nil
+}
+
+func (r *PartReader) id(n uint64) string {
+	if n >= uint64(len(r.ids)) {
+		r.c.damaged = true
+		return ""
+	}
+	return r.ids[n]
+}
