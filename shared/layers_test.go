@@ -53,7 +53,7 @@ var layers = []struct {
 	{"shared/purge", "config event queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
-	{"shared/store", "affinity event history schema terraform", "bigtable grpc"},
+	{"shared/store", "affinity crowd event history schema terraform", "bigtable grpc"},
 	{"shared/enrich", "affinity bus catalog config event schema store", ""},
 	{"shared/profile", "affinity config history store", ""},
 	{"shared/apply", "bus config enrich event history profile schema store", ""},
@@ -117,7 +117,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "affinity backend catalog config config/configdb event fault function history httpapi schema store strategy telemetry"
+const all = "affinity backend catalog config config/configdb crowd event fault function history httpapi schema store strategy telemetry"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are six tables. Every key begins with the app id and a comma:
+// There are seven tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -20,6 +20,11 @@
 //	           o:record the object as sent, o:filters its filters and the settings version they were made under
 //	refused  app,                                      refused events of an app
 //	           c:<reason> counters, r:00..r:99 a ring of the last hundred
+//	crowd    app,                                      n:i time of the app's last import
+//	         app,index,                                n:n names of the index's generations of crowd statistics
+//	         app,index,<generation>,c|f,<n>            g:g decayed counts of objects, document frequencies
+//	         app,index,<generation>,o,objectID         g:g an object's pairs
+//	         app,index,<generation>,h|r,...            g:... what a job has counted until it has merged it
 //
 // A user token never contains a comma, so the keys of one user are exactly those
 // that begin with "app,user,". The comma is part of the prefix because '+' sorts

@@ -13,4 +13,5 @@ var Families = map[string][]string{
 	TableHistories:    {familyBlock},
 	TableObjects:      {familyObject},
 	TableRefused:      {familyCounts, familyRing},
+	TableCrowd:        {familyPointer, familyGeneration},
 }

@@ -25,6 +25,7 @@ type tableSet struct {
 	blocks  *bigtable.Table
 	objects *bigtable.Table
 	refused *bigtable.Table
+	crowd   *bigtable.Table
 }
 
 func openTables(client, serving *bigtable.Client) tables {
@@ -37,5 +38,6 @@ func openTables(client, serving *bigtable.Client) tables {
 		blocks:  client.Open(TableHistories),
 		objects: client.Open(TableObjects),
 		refused: client.Open(TableRefused),
+		crowd:   client.Open(TableCrowd),
 	}}
 }

@@ -76,6 +76,10 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"Users", testScanUsers},
 		{"Samples", testSampleUsers},
 		{"ManyUsers", testManyUsers},
+		{"CrowdSwaps", testCrowdSwaps},
+		{"CrowdGenerations", testCrowdGenerations},
+		{"ImportNotes", testImportNotes},
+		{"CatalogIndexes", testCatalogIndexes},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}

@@ -24,6 +24,7 @@ const (
 	TableHistories    = "histories"
 	TableObjects      = "objects"
 	TableRefused      = "refused"
+	TableCrowd        = "crowd"
 )
 
 // Column families. They are single letters because every cell of an answer carries
@@ -36,6 +37,9 @@ const (
 	familyObject   = "o"
 	familyCounts   = "c"
 	familyRing     = "r"
+	// The families of crowd statistics: names of generations, and what they hold.
+	familyPointer    = "n"
+	familyGeneration = "g"
 )
 
 // Table is one table with its families.

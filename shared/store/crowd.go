@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/crowd"
+)
+
+const (
+	columnGenerations = "n"
+	columnImport      = "i"
+	columnCrowd       = "g"
+)
+
+// The kinds of rows of a generation.
+const (
+	crowdCounts      = "c"
+	crowdFrequencies = "f"
+	crowdObject      = "o"
+	crowdHeader      = "h"
+	crowdRun         = "r"
+)
+
+// ErrNoCrowdTable means that the deployment has no table for crowd statistics
+// yet. The operator must apply the Terraform configuration of this version.
+var ErrNoCrowdTable = errors.New("the Bigtable table crowd does not exist: apply the Terraform configuration of this version")
+
+// noTable replaces the error of a missing table by ErrNoCrowdTable.
+func noTable(err error) error {
+	if status.Code(err) == codes.NotFound {
+		return ErrNoCrowdTable
+	}
+	return err
+}
+
+// ReadCrowdManifest reads the manifest of an index's statistics and its stored
+// bytes, for SwapCrowdManifest. An index without statistics has an empty
+// manifest; so has every index as long as the table does not exist.
+func (s *Store) ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error) {
+	value, err := s.readCrowdCell(ctx, app, indexPrefix(app, index), columnGenerations)
+	if err != nil {
+		return crowd.Manifest{}, nil, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
+	}
+	m, err := crowd.ParseManifest(value)
+	if err != nil {
+		return m, value, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
+	}
+	return m, value, nil
+}
+
+// readCrowdCell reads a cell of the family of pointers, nil if it does not
+// exist.
+func (s *Store) readCrowdCell(ctx context.Context, app, key, column string) ([]byte, error) {
+	row, err := s.tables.of(app, allUsers).crowd.ReadRow(ctx, key, bigtable.RowFilter(bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(familyPointer, column, column+"\x00"), bigtable.LatestNFilter(1))))
+	switch {
+	case status.Code(err) == codes.NotFound:
+		return nil, nil // the deployment is older than the table
+	case err != nil:
+		return nil, err
+	}
+	for _, item := range row[familyPointer] {
+		return item.Value, nil
+	}
+	return nil, nil
+}
+
+// SwapCrowdManifest replaces the manifest of an index if its stored bytes are
+// still those of ReadCrowdManifest. It returns false if they are not, or if the
+// first answer was lost; in the second case it may have replaced them.
+func (s *Store) SwapCrowdManifest(ctx context.Context, app, index string, stored []byte, m crowd.Manifest) (bool, error) {
+	value, err := m.Encode()
+	if err != nil {
+		return false, err
+	}
+	set := bigtable.NewMutation()
+	set.DeleteCellsInColumn(familyPointer, columnGenerations)
+	set.Set(familyPointer, columnGenerations, bigtable.ServerTime, value)
+	current := func(from, to []byte) bigtable.Filter {
+		return bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyPointer, columnGenerations, columnGenerations+"\x00"),
+			bigtable.LatestNFilter(1), bigtable.ValueRangeFilter(from, to))
+	}
+	cond, inverse := bigtable.NewCondMutation(current(stored, append(slices.Clone(stored), 0)), set, nil), false
+	if len(stored) == 0 {
+		cond, inverse = bigtable.NewCondMutation(current([]byte{0}, nil), nil, set), true
+	}
+	var matched bool
+	err = retryAtomic(ctx, func() error {
+		return s.tables.of(app, allUsers).crowd.Apply(ctx, indexPrefix(app, index), cond, bigtable.GetCondMutationResult(&matched))
+	})
+	if err != nil {
+		return false, fmt.Errorf("swap crowd statistics of %s/%s: %w", app, index, noTable(err))
+	}
+	return matched != inverse, nil
+}
+
+// NoteImport stores the time of an app's last import. It does nothing as long as
+// the table does not exist.
+func (s *Store) NoteImport(ctx context.Context, app string, at time.Time) error {
+	m := bigtable.NewMutation()
+	m.Set(familyPointer, columnImport, bigtable.Timestamp(max(at.UnixMilli(), 0)*1000), bigEndian(at.UnixMilli()))
+	if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil && status.Code(err) != codes.NotFound {
+		return fmt.Errorf("note an import of %s: %w", app, err)
+	}
+	return nil
+}
+
+// LastImport returns the time that NoteImport stored, zero if none.
+func (s *Store) LastImport(ctx context.Context, app string) (time.Time, error) {
+	value, err := s.readCrowdCell(ctx, app, app+",", columnImport)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the last import of %s: %w", app, err)
+	}
+	if len(value) != 8 {
+		return time.Time{}, nil
+	}
+	var ms int64
+	for _, b := range value {
+		ms = ms<<8 | int64(b)
+	}
+	return time.UnixMilli(ms), nil
+}
+
+// CrowdIndexes lists the indexes of an app that have rows of crowd statistics.
+func (s *Store) CrowdIndexes(ctx context.Context, app string) ([]string, error) {
+	indexes, err := listIndexes(ctx, s.tables.of(app, allUsers).crowd, app)
+	if errors.Is(err, ErrNoCrowdTable) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list crowd statistics of %s: %w", app, err)
+	}
+	return indexes, nil
+}
+
+// CatalogIndexes lists the indexes of an app that hold objects.
+func (s *Store) CatalogIndexes(ctx context.Context, app string) ([]string, error) {
+	indexes, err := listIndexes(ctx, s.tables.of(app, allUsers).objects, app)
+	if err != nil {
+		return nil, fmt.Errorf("list indexes of %s: %w", app, err)
+	}
+	return indexes, nil
+}
+
+// listIndexes reads one key of each index of a table whose keys begin
+// "app,index,".
+func listIndexes(ctx context.Context, table *bigtable.Table, app string) ([]string, error) {
+	var indexes []string
+	from := app + ",\x00" // behind the row of the app itself
+	for {
+		var failed error
+		found := ""
+		err := table.ReadRows(ctx, bigtable.NewRange(from, prefixEnd(app+",")), func(r bigtable.Row) bool {
+			_, rest, _ := strings.Cut(r.Key(), ",")
+			escaped, _, _ := strings.Cut(rest, ",")
+			if found, failed = url.QueryUnescape(escaped); failed != nil {
+				failed = fmt.Errorf("row %q: %w", r.Key(), failed)
+			}
+			return false
+		}, keysOnly, bigtable.LimitRows(1))
+		if err := errors.Join(noTable(err), failed); err != nil || found == "" {
+			return indexes, err
+		}
+		indexes, from = append(indexes, found), prefixEnd(indexPrefix(app, found))
+	}
+}
+
+// ScanObjectIDs streams the ids of the objects of an index, in order.
+func (s *Store) ScanObjectIDs(ctx context.Context, app, index string, fn func(id string) error) error {
+	return s.scanObjects(ctx, app, index, keysOnly, func(id string, _ bigtable.Row) error { return fn(id) })
+}
+
+// ScanObjectFilters streams the ids of the objects of an index with their
+// filters, in order.
+func (s *Store) ScanObjectFilters(ctx context.Context, app, index string, fn func(id string, f ObjectFilters) error) error {
+	filters := bigtable.RowFilter(bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(familyObject, columnFilters, columnFilters+"\x00"), bigtable.LatestNFilter(1)))
+	return s.scanObjects(ctx, app, index, filters, func(id string, r bigtable.Row) error {
+		for _, item := range r[familyObject] {
+			f, err := decodeFilters(item.Value)
+			if err != nil {
+				return fmt.Errorf("row %q: %w", r.Key(), err)
+			}
+			return fn(id, f)
+		}
+		return nil
+	})
+}
+
+func (s *Store) scanObjects(ctx context.Context, app, index string, filter bigtable.ReadOption, fn func(string, bigtable.Row) error) error {
+	var failed error
+	prefix := indexPrefix(app, index)
+	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, bigtable.PrefixRange(prefix), func(r bigtable.Row) bool {
+		failed = fn(strings.TrimPrefix(r.Key(), prefix), r)
+		return failed == nil
+	}, filter)
+	if err := errors.Join(err, failed); err != nil {
+		return fmt.Errorf("read objects of %s/%s: %w", app, index, err)
+	}
+	return nil
+}
+
+// crowdKey returns the key of a row of a generation. An objectID needs no escape,
+// because it stands last.
+func crowdKey(app, index, generation, kind, name string) string {
+	return indexPrefix(app, index) + generation + "," + kind + "," + name
+}
+
+// hex4 returns a number in a form that sorts as the number does.
+func hex4(n int) string { return fmt.Sprintf("%04x", min(max(n, 0), math.MaxUint16)) }
+
+func parseHex4(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 16, 16)
+	return int(n), err
+}
