@@ -34,6 +34,9 @@ import (
 //	                    if all counts are 1: difference from the previous ordinal (from 0)
 //	                    otherwise: 2 x that difference, + 1 and followed by the count if the count is not 1
 //
+// The last section is that of the objects of events (see objects.go), a facet by
+// its form. Older versions built blocks without it, and skip it.
+//
 // An event without filters is in no posting. A reader skips the sections of
 // facets that the strategy does not score, and everything behind the times if
 // no event is inside the window. This is stored data: a new layout needs a new

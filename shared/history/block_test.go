@@ -43,12 +43,16 @@ func tidy(events []affinity.Event) []affinity.Event {
 			return gocmp.Or(gocmp.Compare(a.Facet, b.Facet), gocmp.Compare(a.Value, b.Value), gocmp.Compare(a.N, b.N))
 		})
 		tidied[i].Counts = counts
+		if len(tidied[i].ObjectIDs) == 0 {
+			tidied[i].Index = ""
+		}
 	}
 	return tidied
 }
 
 func sameEvent(a, b affinity.Event) bool {
-	return a.Time == b.Time && a.Type == b.Type && a.Name == b.Name && slices.Equal(a.Counts, b.Counts)
+	return a.Time == b.Time && a.Type == b.Type && a.Name == b.Name && slices.Equal(a.Counts, b.Counts) &&
+		a.Index == b.Index && slices.Equal(a.ObjectIDs, b.ObjectIDs)
 }
 
 func TestBlockRoundTrip(t *testing.T) {
@@ -145,6 +149,12 @@ func TestBoundHoldsForGrowingParts(t *testing.T) {
 		"facets": func(i int) affinity.Event {
 			return affinity.Event{Time: now, Counts: one(affinity.Count{Facet: fmt.Sprint(i), N: 1})}
 		},
+		"objects": func(i int) affinity.Event {
+			return affinity.Event{Time: now, Index: "i", ObjectIDs: []string{"a", fmt.Sprint(i), "b"}}
+		},
+		"indexes": func(i int) affinity.Event {
+			return affinity.Event{Time: now, Index: fmt.Sprint(i), ObjectIDs: []string{""}}
+		},
 		"kinds": func(i int) affinity.Event { return affinity.Event{Time: now, Name: fmt.Sprint(i)} },
 		// The last of many kinds takes two bytes an event, whenever the others
 		// came.
@@ -216,9 +226,11 @@ func TestBuilderCopiesEvents(t *testing.T) {
 	buffer := []byte("view name facet value")
 	e := affinity.Event{Type: event.Type(buffer[:4]), Name: string(buffer[5:9])}
 	e.Counts = []affinity.Count{{Facet: string(buffer[10:15]), Value: string(buffer[16:]), N: 1}}
+	e.Index, e.ObjectIDs = "products", []string{"a"}
 	want := tidy([]affinity.Event{e, e})
+	want[0].ObjectIDs, want[1].ObjectIDs = []string{"a"}, []string{"a"}
 	b.Add(e)
-	e.Counts[0] = affinity.Count{}
+	e.Counts[0], e.ObjectIDs[0] = affinity.Count{}, ""
 	b.Add(want[0])
 	got, err := unpack(b.AppendBlock(nil))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -233,7 +245,7 @@ func sampleBlock() []byte {
 		b.Add(affinity.Event{Time: now - dayMS + i*i*i*100_000, Type: types[i%3], Name: "a", Counts: []affinity.Count{
 			{Facet: "f0", Value: "v0", N: 1}, {Facet: "f0", Value: fmt.Sprint("v", i%2), N: 1}, {Facet: "f1", Value: "v2", N: 1 + int(i)*100},
 		}})
-		b.Add(affinity.Event{Time: now - dayMS + i*i*i*100_000})
+		b.Add(affinity.Event{Time: now - dayMS + i*i*i*100_000, Index: fmt.Sprint("i", i%2), ObjectIDs: []string{"a", fmt.Sprint(i)}})
 	}
 	return b.AppendBlock(nil)
 }

@@ -25,10 +25,19 @@ func (b *Builder) AppendBlock(dst []byte) []byte {
 		b.scratch = b.appendSection(b.scratch, &b.facets[i])
 		b.lengths = append(b.lengths, len(b.scratch)-before)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(b.facets)))
+	listed, objects := len(b.facets), len(b.scratch)
+	if !b.omit && len(b.kinds) > 0 {
+		b.scratch = b.appendObjects(b.scratch)
+		listed++
+	}
+	dst = binary.AppendUvarint(dst, uint64(listed))
 	for i, f := range b.facets {
 		dst = appendText(dst, f.name)
 		dst = binary.AppendUvarint(dst, uint64(b.lengths[i]))
+	}
+	if listed > len(b.facets) {
+		dst = appendText(dst, objectsFacet)
+		dst = binary.AppendUvarint(dst, uint64(len(b.scratch)-objects))
 	}
 
 	dst = binary.AppendUvarint(dst, uint64(len(b.times)))
@@ -122,6 +131,11 @@ func (b *Builder) empty() {
 	}
 	clear(b.byFacet)
 	b.facets = b.facets[:0]
+	if len(b.indexes) > 1<<8 {
+		b.indexes, b.byIndex = nil, map[string]uint64{}
+	}
+	clear(b.byIndex)
+	b.objects, b.indexes = facetList{}, b.indexes[:0]
 }
 
 // kept returns s emptied. It drops the memory if the capacity exceeds maxCap.

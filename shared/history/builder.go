@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"strings"
 
@@ -36,6 +37,10 @@ type Builder struct {
 
 	facets  []facetList
 	byFacet map[string]uint32
+	objects facetList
+	indexes []string // of objects
+	byIndex map[string]uint64
+	omit    bool // the section of objects
 
 	values   []valueList
 	index    []uint32 // of values: open addressing, a power of two; index + 1, 0 is free
@@ -45,6 +50,7 @@ type Builder struct {
 	scratch []byte
 	lengths []int
 	places  []uint32
+	key     []byte
 }
 
 // Lists are linked by indexes. Index 0 ends a list: the item with index 0 is
@@ -58,7 +64,7 @@ type facetList struct {
 
 type valueList struct {
 	hash        uint32
-	facet       uint32
+	facet       uint32 // index in facets, or objectsPlace
 	start, end  uint32 // in text
 	next        uint32 // value of the facet
 	first, last uint32 // of postings
@@ -72,9 +78,20 @@ type posting struct {
 	count   int
 }
 
+// objectsPlace stands for the section of objects in place of an index of a facet.
+const objectsPlace = math.MaxUint32
+
 // NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
-	return &Builder{size: roomHeader, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}}
+	return &Builder{size: roomHeader, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}, byIndex: map[string]uint64{}}
+}
+
+// NewBuilderWithoutObjects returns a builder of blocks as older versions built them,
+// for tests and measurements.
+func NewBuilderWithoutObjects() *Builder {
+	b := NewBuilder()
+	b.omit = true
+	return b
 }
 
 // Len returns the number of events in the builder.
@@ -87,7 +104,9 @@ func (b *Builder) Newest() int64 { return b.newest }
 // Add adds the next event in order of time. It returns false and adds nothing
 // if the event does not fit: the block would become too large or span too much
 // time, or the event is earlier than the previous one. An empty builder takes
-// any event. Add ignores counts of 0 or less. It does not keep the memory of e.
+// any event. Add ignores counts of 0 or less. It does not keep the memory of e. The
+// event must name all its objects: a block says of every event which objects it
+// names.
 func (b *Builder) Add(e affinity.Event) bool {
 	if len(b.kinds) == 0 {
 		b.first = e.Time
@@ -103,9 +122,12 @@ func (b *Builder) Add(e affinity.Event) bool {
 	ordinal := uint32(len(b.kinds))
 	b.kinds = append(b.kinds, b.kind(e.Type, e.Name))
 	for i := range e.Counts {
-		if c := &e.Counts[i]; c.N > 0 {
+		if c := &e.Counts[i]; c.N > 0 && c.Facet != objectsFacet {
 			b.post(b.value(b.facet(c.Facet), c.Value), ordinal, c.N)
 		}
+	}
+	if !b.omit {
+		b.addObjects(ordinal, &e)
 	}
 	return true
 }
@@ -121,10 +143,11 @@ func (b *Builder) limit(time int64) int {
 // Upper bounds of the bytes of a block apart from texts: of the header, and of
 // each event, name and count.
 const (
-	roomHeader = 64
+	roomHeader = 64 + roomObjects
 	roomEvent  = 16
 	roomName   = 16
 	roomCount  = 32
+	roomObject = 32 // more than an older version takes for a count, so that it can merge the block
 )
 
 // maxSize returns an upper bound of the block's size, allowing for one more
@@ -134,11 +157,17 @@ func (b *Builder) maxSize() int {
 }
 
 // maxAdded returns an upper bound of the bytes that an event adds to a block.
-// Its kind, facets and values may all be new.
+// Its kind, facets, values and objects may all be new.
 func maxAdded(e affinity.Event) int {
 	n := roomEvent + roomName + len(e.Type) + len(e.Name)
 	for i := range e.Counts {
 		n += roomName + roomCount + len(e.Counts[i].Facet) + len(e.Counts[i].Value)
+	}
+	if len(e.ObjectIDs) > 0 {
+		n += roomName + len(e.Index)
+	}
+	for _, id := range e.ObjectIDs {
+		n += roomObject + roomCount + len(id)
 	}
 	return n
 }
@@ -194,7 +223,10 @@ func (b *Builder) value(facet uint32, name string) uint32 {
 	b.text = append(b.text, name...)
 	b.values = append(b.values, valueList{hash: hash, facet: facet, start: start, end: uint32(len(b.text))})
 	b.size += uvarintLen(uint64(len(name))) + len(name) + 1
-	f := &b.facets[facet]
+	f := &b.objects
+	if facet != objectsPlace {
+		f = &b.facets[facet]
+	}
 	if f.n == 0 {
 		f.first = place
 	} else {

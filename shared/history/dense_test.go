@@ -72,6 +72,9 @@ func (r crowded) log() []affinity.Event {
 			continue
 		}
 		e.Type, e.Name = types[r.IntN(3)], names[r.IntN(len(names))]
+		for range r.IntN(3) {
+			e.Index, e.ObjectIDs = "products", append(e.ObjectIDs, texts[r.IntN(len(texts))])
+		}
 		for range r.IntN(8) {
 			c := affinity.Count{Facet: facets[r.IntN(4)], Value: texts[r.IntN(len(texts))], N: 1}
 			if few && r.IntN(3) == 0 {

@@ -8,7 +8,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Events iterates over the events of a block, in order. The counts of an event
+// Events iterates over the events of a block, in order, with their objects if the
+// block has them (HasObjects). The counts of an event
 // are in the order of the block, not in the order in which they were added. If
 // the block is damaged or has an unknown format (ErrNewer), Events yields one
 // error and stops. The events share one copy of the block's texts, not the
@@ -23,6 +24,9 @@ func Events(block []byte) iter.Seq2[affinity.Event, error] {
 		for i, time := range u.times {
 			pair := u.names[u.kinds[i]]
 			e := affinity.Event{Time: time, Type: event.Type(pair.Type), Name: pair.Name, Counts: u.counts(i)}
+			if u.named {
+				e.Index, e.ObjectIDs = u.objects.of(i)
+			}
 			if !yield(e, nil) {
 				return
 			}
@@ -41,6 +45,11 @@ type unpacked struct {
 	starts []uint32         // offsets in cells by event, then the end
 	cells  []cell
 	slab   []affinity.Count
+
+	objects objectList
+	named   bool // the block has objects
+
+	skips func(facet []byte) bool // facets to leave out; nil: none
 }
 
 // cell is a posting as its event holds it.
@@ -104,14 +113,21 @@ func (u *unpacked) readSections(f frame, c cursor) bool {
 	}
 	u.cells = make([]cell, total)
 	u.values = u.values[:0]
+	objects, ok := f.objects(c.b[c.next:])
+	if !ok {
+		return false
+	}
+	if u.named, ok = u.objects.read(objects, f.events); !ok {
+		return false
+	}
 	return u.eachPosting(f, &c, func(value uint32, ordinal, count int) {
 		u.cells[ends[ordinal]] = cell{value, count}
 		ends[ordinal]++
 	})
 }
 
-// eachPosting calls fn for every posting of the sections at c and advances c to
-// their end. It appends the values to u.values.
+// eachPosting calls fn for every posting of the sections of facets at c and advances
+// c behind the last section. It appends the values to u.values.
 func (u *unpacked) eachPosting(f frame, c *cursor, fn func(value uint32, ordinal, count int)) bool {
 	list := f.facets
 	for range f.listed {
@@ -120,6 +136,10 @@ func (u *unpacked) eachPosting(f frame, c *cursor, fn func(value uint32, ordinal
 		size := list.unsigned()
 		if size > uint64(len(c.b)-c.next) {
 			return false
+		}
+		if string(name) == objectsFacet || u.skips != nil && u.skips(name) {
+			c.next += int(size)
+			continue
 		}
 		section := cursor{b: c.b[:c.next+int(size)], next: c.next}
 		for section.next < len(section.b) && !section.damaged {

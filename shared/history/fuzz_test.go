@@ -35,7 +35,7 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 	events, unpacked := unpack(block)
 	counts := 0
 	for i, e := range events {
-		counts += len(e.Counts)
+		counts += len(e.Counts) + len(e.ObjectIDs)
 		if i > 0 && e.Time < events[i-1].Time {
 			t.Errorf("event %d is out of order", i)
 		}
@@ -43,6 +43,7 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 	if len(events)+counts > len(block) {
 		t.Errorf("%d events and %d counts from %d bytes", len(events), counts, len(block))
 	}
+	checkObjects(t, block, events, unpacked, s)
 	for _, halfLives := range [][]int{nil, {30, 7}} {
 		s.HalfLives = halfLives
 		c := affinity.Compile(s)
@@ -60,6 +61,30 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 	}
 	if unpacked == nil {
 		checkRebuilt(t, events)
+	}
+}
+
+// checkObjects holds the readings of objects to the events.
+func checkObjects(t *testing.T, block []byte, events []affinity.Event, unpacked error, s strategy.Strategy) {
+	known, headless := history.HasObjects(block)
+	var got []affinity.Event
+	read, damaged := new(history.ObjectReader).Read(block, func(e affinity.Event) { got = append(got, e) })
+	recent := 0
+	_, unread := history.NewReader(affinity.Compile(s)).Recent(block, benchWindow, 3, func(affinity.Event) { recent++ })
+	if unpacked != nil {
+		return // in a part that they may skip
+	}
+	if headless != nil || damaged != nil || unread != nil || read != known || recent > 3 {
+		t.Fatalf("%d events are read, but objects: %v, %v; known %v, %v; recent %d, %v", len(events), read, damaged, known, headless, recent, unread)
+	}
+	if !known {
+		events = nil
+	}
+	if !slices.EqualFunc(events, got, func(a, b affinity.Event) bool {
+		a.Counts = nil
+		return sameEvent(a, b)
+	}) {
+		t.Errorf("events %v, objects %v", events, got)
 	}
 }
 

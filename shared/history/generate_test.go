@@ -28,6 +28,7 @@ var (
 func drawLog(t *rapid.T, w affinity.Window) []affinity.Event {
 	one := rapid.Custom(func(t *rapid.T) affinity.Event {
 		e := affinity.Event{Time: drawTime(t, w)}
+		drawObjects(t, &e, 3)
 		if rapid.IntRange(0, 9).Draw(t, "without counts") == 0 {
 			return e
 		}
@@ -46,6 +47,15 @@ func drawLog(t *rapid.T, w affinity.Window) []affinity.Event {
 	return events
 }
 
+// drawObjects draws the objects of an event from n of one of n indexes, some of
+// them twice.
+func drawObjects(t *rapid.T, e *affinity.Event, n int) {
+	for range rapid.SampledFrom([]int{0, 0, 1, 1, 1, 2, 5}).Draw(t, "objects") {
+		e.Index = fmt.Sprint("index", rapid.IntRange(0, n).Draw(t, "index"))
+		e.ObjectIDs = append(e.ObjectIDs, rapid.SampledFrom([]string{"", "object", "\x00"}).Draw(t, "prefix")+fmt.Sprint(rapid.IntRange(0, n).Draw(t, "object")))
+	}
+}
+
 func byTime(a, b affinity.Event) int {
 	return history.Pos{Time: a.Time}.Compare(history.Pos{Time: b.Time})
 }
@@ -61,6 +71,7 @@ func drawWide(t *rapid.T, n int) []affinity.Event {
 	for i := range events {
 		at += rapid.OneOf(rapid.Int64Range(0, 300), rapid.Int64Range(0, dayMS)).Draw(t, "since")
 		events[i] = affinity.Event{Time: at, Type: event.View, Name: text("name", n)}
+		drawObjects(t, &events[i], n)
 		for range rapid.IntRange(0, 4).Draw(t, "counts") {
 			c := affinity.Count{Facet: text("facet", 3), Value: text("value", n), N: rapid.SampledFrom([]int{1, 1, 1, 2, 200}).Draw(t, "n")}
 			events[i].Counts = append(events[i].Counts, c)

@@ -3,6 +3,10 @@
 // take a few KB and are scored directly from those bytes. The manifest lists
 // the blocks of a user and the ranges that they cover.
 //
+// A block also says which objects its events name, in a section that scoring
+// skips. It says so of every event or of none: blocks of older versions say
+// nothing, and a reader of objects takes their ranges from the log (HasObjects).
+//
 // A history is a cache: it can be rebuilt from the log at any time. A reader
 // takes each range of the log either from a block or from the log, so no event
 // counts twice.

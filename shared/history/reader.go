@@ -32,6 +32,8 @@ type Reader struct {
 	// points. Only ordinals in [firstScored, seek) may still hold an older
 	// event that scores.
 	oldest, seek, firstScored int
+
+	recent ObjectReader // of Recent
 }
 
 // NewReader returns a reader for a strategy.

@@ -18,7 +18,8 @@ import (
 
 // TestScenarios plays the stories in testdata/scenarios:
 //
-//	block      lines "<time> [<type> <name> <facet>:<value>[*<count>] ...]", one event each; shows the stored block
+//	block [objects]   lines "<time> [<type> <name> <facet>:<value>[*<count>] ... @<index>/<objectID> ...]", one event each; shows
+//	           the stored block, with a section of objects or as older versions stored it,
 //	           and, once the block is read back, what differs from those lines
 //	manifest [version=] [complete=]   lines "announced <from> <to> <ticket>" and
 //	           "block <from> <to> ticket=<n>/<n> newest=<time> events=<n> bytes=<n>"; shows the stored manifest and,
@@ -41,7 +42,11 @@ func TestScenarios(t *testing.T) {
 func play(t *testing.T, d *datadriven.TestData, m *history.Manifest) (string, error) {
 	switch d.Cmd {
 	case "block":
-		return playBlock(d.Input)
+		b := history.NewBuilderWithoutObjects()
+		if d.HasArg("objects") {
+			b = history.NewBuilder()
+		}
+		return playBlock(b, d.Input)
 	case "manifest":
 		return playManifest(t, d, m)
 	case "gaps":
@@ -58,8 +63,7 @@ func play(t *testing.T, d *datadriven.TestData, m *history.Manifest) (string, er
 	}
 }
 
-func playBlock(input string) (string, error) {
-	b := history.NewBuilder()
+func playBlock(b *history.Builder, input string) (string, error) {
 	for line := range strings.Lines(input) {
 		e, err := parseEvent(line)
 		if err != nil {
@@ -93,6 +97,11 @@ func parseEvent(line string) (affinity.Event, error) {
 	}
 	e.Type, e.Name = event.Type(words[1]), words[2]
 	for _, w := range words[3:] {
+		if object, named := strings.CutPrefix(w, "@"); named {
+			index, id, _ := strings.Cut(object, "/")
+			e.Index, e.ObjectIDs = index, append(e.ObjectIDs, id)
+			continue
+		}
 		facet, value, _ := strings.Cut(w, ":")
 		c := affinity.Count{Facet: facet, N: 1}
 		var n string
@@ -118,6 +127,9 @@ func formatEvent(e affinity.Event) string {
 			w += fmt.Sprint("*", c.N)
 		}
 		words = append(words, w)
+	}
+	for _, id := range e.ObjectIDs {
+		words = append(words, "@"+e.Index+"/"+id)
 	}
 	return strings.Join(words, " ")
 }

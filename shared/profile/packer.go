@@ -5,8 +5,15 @@ import (
 	"fmt"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// packRows and packBytes bound the rows that a packer holds until it packs them.
+	packRows  = 1_000
+	packBytes = 1 << 20
 )
 
 // packer packs events of a user's log, in order, into blocks named by one ticket.
@@ -14,6 +21,7 @@ import (
 type packer struct {
 	*env
 	appID     string
+	log       store.Log
 	user      *user
 	base      history.Manifest // names the blocks of earlier folds
 	unfolded  int
@@ -24,34 +32,69 @@ type packer struct {
 	from    history.Pos   // start of the current block
 	last    history.Pos   // position of the last event
 
+	waiting      []store.LogRow // added and not packed yet
+	waitingBytes int
+
 	blocks  []history.Block
 	pending []store.BlockWrite
 	bytes   int // of pending
-	events  int // packed, without the events of merged blocks
+	events  int // added, without the events of merged blocks
+	entered bool
 }
 
-func (f *folder) newPacker(appID string, u *user, base history.Manifest, unfolded int,
+func (f *folder) newPacker(app config.App, u *user, base history.Manifest, unfolded int,
 	mergeable map[history.BlockID][]byte) *packer {
 	return &packer{
-		env: f.env, appID: appID, user: u, base: base, unfolded: unfolded, mergeable: mergeable,
+		env: f.env, appID: app.ID, log: f.logs.of(app), user: u, base: base, unfolded: unfolded, mergeable: mergeable,
 		builder: history.NewBuilder(),
 	}
 }
 
-// add packs the next event.
+// add adds the next event.
 func (p *packer) add(ctx context.Context, row store.LogRow) error {
-	ev, err := row.Event()
-	if err != nil {
-		return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
+	p.events++
+	p.waiting = append(p.waiting, row)
+	if p.waitingBytes += row.Size(); len(p.waiting) < packRows && p.waitingBytes < packBytes {
+		return nil
 	}
-	if p.events == 0 || row.Pos.Compare(p.gap.To) >= 0 {
-		if err := p.enter(ctx, row.Pos, ev.Time); err != nil {
+	return p.packWaiting(ctx)
+}
+
+// packWaiting packs the events that were added.
+func (p *packer) packWaiting(ctx context.Context) error {
+	rows := p.waiting
+	p.waiting, p.waitingBytes = nil, 0
+	return p.eachEvent(ctx, rows, func(at history.Pos, ev affinity.Event) error {
+		if !p.entered || at.Compare(p.gap.To) >= 0 {
+			if err := p.enter(ctx, at, ev.Time); err != nil {
+				return err
+			}
+		}
+		p.last = at
+		return p.put(ctx, at, ev)
+	})
+}
+
+// eachEvent calls fn for the events of rows, with their objects. A block says of
+// every event which objects it names, also of events that an older version wrote.
+func (p *packer) eachEvent(ctx context.Context, rows []store.LogRow, fn func(history.Pos, affinity.Event) error) error {
+	all := make([]*store.LogRow, len(rows))
+	for i := range rows {
+		all[i] = &rows[i]
+	}
+	if err := p.log.CompleteObjects(ctx, all); err != nil {
+		return err
+	}
+	for i := range rows {
+		ev, err := rows[i].Event()
+		if err != nil {
+			return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
+		}
+		if err := fn(rows[i].Pos, ev); err != nil {
 			return err
 		}
 	}
-	p.events++
-	p.last = row.Pos
-	return p.put(ctx, row.Pos, ev)
+	return nil
 }
 
 // put adds an event to the current block or, if it does not fit, to a new one.
@@ -71,11 +114,12 @@ func (p *packer) put(ctx context.Context, at history.Pos, ev affinity.Event) err
 // enter starts the gap that contains a position. The first block of the gap may
 // merge with the block before it.
 func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
-	if p.events > 0 {
+	if p.entered {
 		if err := p.flush(ctx, p.gap.To); err != nil {
 			return err
 		}
 	}
+	p.entered = true
 	for _, g := range p.base.Gaps(p.user.windowStart()) {
 		if at.Compare(g.To) < 0 {
 			p.gap = g
@@ -85,7 +129,7 @@ func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
 	p.from = p.gap.From
 	for _, b := range p.base.Blocks {
 		if b.To == p.gap.From {
-			return p.merge(b, time)
+			return p.merge(ctx, b, time)
 		}
 	}
 	return nil
@@ -94,14 +138,18 @@ func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
 // merge starts a block with the events of the block before it. It does not merge a
 // block that is too old, damaged, or too large for the number of events that
 // follow.
-func (p *packer) merge(b history.Block, next int64) error {
+func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 	value, ok := p.mergeable[b.ID]
 	if !ok || len(value) == 0 ||
 		b.Events > mergeRatio*max(p.unfolded, p.limits.maintainEvents) || b.Events >= p.limits.blockEvents {
 		return nil
 	}
-	if history.Check(value) != nil {
+	named, err := history.HasObjects(value)
+	if err != nil {
 		return nil // the next computation reports it
+	}
+	if !named {
+		return p.packAgain(ctx, b)
 	}
 	from := p.user.windowStart() // events before it stay in the log alone
 	for ev, err := range history.Events(value) {
@@ -126,6 +174,25 @@ func (p *packer) merge(b history.Block, next int64) error {
 		}
 	}
 	return nil
+}
+
+// packAgain packs the range of a block from the log, because the block does not say
+// which objects its events name: an older version built it. If the new block said it
+// of some events only, nobody could use it, and no later merge could change that.
+func (p *packer) packAgain(ctx context.Context, b history.Block) error {
+	if p.from = b.From; p.user.windowStart().Compare(p.from) > 0 {
+		p.from = p.user.windowStart()
+	}
+	var rows []store.LogRow // of a small block
+	again := []store.UserRange{{User: p.user.token, From: p.from, To: b.To}}
+	err := p.log.Read(ctx, again, func(_ string, row store.LogRow) error {
+		rows = append(rows, row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return p.eachEvent(ctx, rows, func(at history.Pos, ev affinity.Event) error { return p.put(ctx, at, ev) })
 }
 
 // flush ends the current block at a position.
@@ -164,6 +231,9 @@ func (p *packer) write(ctx context.Context) error {
 // next is the position of the first event that the fold did not pack. In the last
 // gap the last block ends with its last event, so that newer events are not late.
 func (p *packer) finish(ctx context.Context, next history.Pos) (history.Manifest, error) {
+	if err := p.packWaiting(ctx); err != nil {
+		return history.Manifest{}, err
+	}
 	to := p.last.Next()
 	if p.gap.To != history.End && p.gap.To.Compare(next) <= 0 {
 		to = p.gap.To

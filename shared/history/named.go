@@ -1,0 +1,196 @@
+package history
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// HasObjects reports whether a block says which objects its events name. An error
+// is as in Reader.Score.
+func HasObjects(block []byte) (bool, error) {
+	var r ObjectReader
+	f, section, err := r.section(block)
+	if err != nil {
+		return false, err
+	}
+	known, ok := new(objectList).readHead(&cursor{b: section}, f.events)
+	if !ok {
+		return false, damaged(block)
+	}
+	return known, nil
+}
+
+func damaged(block []byte) error {
+	return fmt.Errorf("read block of %d bytes: %w", len(block), errDamaged)
+}
+
+// ObjectReader reads what blocks say of the objects of events, without decoding a
+// facet. Its zero value is ready. Its scratch memory grows to a few times the
+// largest block. An ObjectReader is not safe for concurrent use.
+type ObjectReader struct {
+	names   []byte // kinds of events, as stored in the last block
+	pairs   []affinity.Pair
+	times   []int64
+	kinds   []uint32
+	objects objectList
+}
+
+// Read calls fn for the events of a block, in order, with their objects and without
+// counts. The caller may keep the events. known is false if the block does not say
+// the objects of its events, because an older version built it: then fn is not
+// called, and the caller must read the range of the block from the log. An error is
+// as in Reader.Score; it comes before the first call of fn.
+func (r *ObjectReader) Read(block []byte, fn func(affinity.Event)) (known bool, err error) {
+	f, section, err := r.section(block)
+	if err != nil {
+		return false, err
+	}
+	r.times = resize(r.times, f.events)
+	known, ok := r.objects.read(section, f.events)
+	if !ok || !f.readTimes(r.times) {
+		return false, damaged(block)
+	}
+	if !known {
+		return false, nil
+	}
+	for i, time := range r.times {
+		fn(r.event(i, time))
+	}
+	return true, nil
+}
+
+func (r *ObjectReader) event(i int, time int64) affinity.Event {
+	pair := r.pairs[r.kinds[i]]
+	e := affinity.Event{Time: time, Type: event.Type(pair.Type), Name: pair.Name}
+	e.Index, e.ObjectIDs = r.objects.of(i)
+	return e
+}
+
+// section checks a block, decodes the kinds of its events and finds its section of
+// objects.
+func (r *ObjectReader) section(block []byte) (frame, []byte, error) {
+	if err := Check(block); err != nil {
+		return frame{}, nil, fmt.Errorf("read block of %d bytes: %w", len(block), err)
+	}
+	f, ok := open(block)
+	if !ok || !r.readNames(f.kinds) {
+		return frame{}, nil, damaged(block)
+	}
+	sections, ok := r.readKinds(&f)
+	if !ok {
+		return frame{}, nil, damaged(block)
+	}
+	section, ok := f.objects(sections)
+	if !ok {
+		return frame{}, nil, damaged(block)
+	}
+	return f, section, nil
+}
+
+func (r *ObjectReader) readNames(kinds []byte) bool {
+	if r.pairs != nil && bytes.Equal(kinds, r.names) {
+		return true
+	}
+	r.names, r.pairs = append(r.names[:0], kinds...), []affinity.Pair{}
+	c := cursor{b: kinds}
+	for c.next < len(kinds) && !c.damaged {
+		typ := string(c.text())
+		r.pairs = append(r.pairs, affinity.Pair{Type: typ, Name: string(c.text())})
+	}
+	if c.damaged {
+		r.pairs = nil
+	}
+	return !c.damaged
+}
+
+// readKinds decodes the kinds of the events and returns the bytes behind them.
+func (r *ObjectReader) readKinds(f *frame) (sections []byte, ok bool) {
+	r.kinds = resize(r.kinds, f.events)
+	c := cursor{b: f.rest}
+	for i := range r.kinds {
+		before := c.next
+		kind := c.unsigned()
+		long := len(r.pairs) <= shortKinds && c.next-before > 1
+		if c.damaged || long || kind >= uint64(len(r.pairs)) {
+			return nil, false
+		}
+		r.kinds[i] = uint32(kind)
+	}
+	return f.rest[c.next:], true
+}
+
+// Recent calls fn for the newest n events of a block, oldest first, that are inside
+// the window and of a kind whose score is above 0, with their objects and with their
+// counts of the facets that the strategy scores. Aliases are not applied. The caller
+// may keep the events. known and errors are as in ObjectReader.Read.
+func (r *Reader) Recent(block []byte, w affinity.Window, n int, fn func(affinity.Event)) (known bool, err error) {
+	o := &r.recent
+	f, section, err := o.section(block)
+	if err != nil {
+		return false, err
+	}
+	o.times = resize(o.times, f.events)
+	known, ok := o.objects.read(section, f.events)
+	if !ok || !f.readTimes(o.times) || !r.readNames(f.kinds) {
+		return false, damaged(block)
+	}
+	if !known {
+		return false, nil
+	}
+	chosen := r.newest(w, n)
+	if len(chosen) == 0 {
+		return true, nil
+	}
+	counts, ok := r.countsOf(&f, block, chosen)
+	if !ok {
+		return false, damaged(block)
+	}
+	for i, ordinal := range chosen {
+		e := o.event(ordinal, o.times[ordinal])
+		e.Counts = counts[i]
+		fn(e)
+	}
+	return true, nil
+}
+
+// newest returns the ordinals of the newest n events of the block that count.
+func (r *Reader) newest(w affinity.Window, n int) []int {
+	var chosen []int
+	for i := len(r.recent.times) - 1; i >= 0 && len(chosen) < n; i-- {
+		if r.points[r.recent.kinds[i]] > 0 && w.Contains(r.recent.times[i]) {
+			chosen = append(chosen, i)
+		}
+	}
+	slices.Reverse(chosen)
+	return chosen
+}
+
+// countsOf returns the counts of the scored facets of some events, given by their
+// ordinals, in order.
+func (r *Reader) countsOf(f *frame, block []byte, ordinals []int) ([][]affinity.Count, bool) {
+	counts, first := make([][]affinity.Count, len(ordinals)), ordinals[0]
+	u := unpacked{times: r.recent.times, skips: func(facet []byte) bool {
+		_, scored := r.c.Facet(facet)
+		return !scored
+	}}
+	u.text = string(block)
+	c := cursor{b: block, next: len(block) - len(f.rest)}
+	for range r.recent.kinds {
+		c.unsigned()
+	}
+	ok := u.eachPosting(*f, &c, func(value uint32, ordinal, count int) {
+		if ordinal < first {
+			return
+		}
+		if i, found := slices.BinarySearch(ordinals, ordinal); found {
+			counted := u.values[value]
+			counted.N = count
+			counts[i] = append(counts[i], counted)
+		}
+	})
+	return counts, ok
+}
