@@ -61,13 +61,20 @@ func (k *Collector[T]) Add(time int64, id string, ordinal int, value T) {
 	}
 }
 
+// Full reports whether the collector holds as many events as it keeps. Then Wants
+// is false for every event older than all of these.
+func (k *Collector[T]) Full() bool {
+	k.cut()
+	return k.full
+}
+
 // cut sorts the items and keeps the newest limit.
 func (k *Collector[T]) cut() {
 	slices.SortFunc(k.items, newestFirst)
-	if len(k.items) >= k.limit && k.limit > 0 {
+	if k.full = len(k.items) >= k.limit; k.full && k.limit > 0 {
 		clear(k.items[k.limit:])
 		k.items = k.items[:k.limit]
-		k.floor, k.full = k.items[k.limit-1], true
+		k.floor = k.items[k.limit-1]
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 //	0       1     format: 1
 //	1       4     CRC-32C of all bytes that follow, little-endian
 //	5       4     checksum of the stored profile of the same reading, little-endian
-//	9       1     flags; a reader computes the session anew if it does not know one of bits 0 to 3
+//	9       1     flags; a reader that does not know one of bits 0 to 3 computes the session
 //	10      var   sections, to the end: number and length in bytes, unsigned, then the bytes
 //
 // A reader skips sections that it does not know, so that later versions can add

@@ -35,6 +35,8 @@ type computation struct {
 	atLeast int64
 
 	scorer  *affinity.Scorer
+	newest  *newest // nil if nobody needs the session
+	session affinity.Session
 	events  int // read from blocks, scored or not
 	missing map[history.BlockID]bool
 	restart bool
@@ -48,6 +50,15 @@ type computation struct {
 	mergeable map[history.BlockID][]byte
 }
 
+// purpose is what a computation is for. Each reads what those before it read.
+type purpose int
+
+const (
+	forScores  purpose = iota // the profile
+	forReading                // the profile and the session
+	forRefresh                // both, and whole events for a fold
+)
+
 // profile returns the computed profile.
 func (c *computation) profile(app config.App) affinity.Profile {
 	p := c.scorer.Profile()
@@ -55,16 +66,23 @@ func (c *computation) profile(app config.App) affinity.Profile {
 	return p
 }
 
+// write returns the encoded profile, with its session, as a write at the ticket of
+// the user's row.
+func (c *computation) write(app config.App, encoded []byte) store.ProfileWrite {
+	w := profileWrite(c.user, c.scorer, app, encoded)
+	w.Session = c.session.AppendBinary(nil, encoded)
+	return w
+}
+
 // rowReader reads the row again of a user whose manifest named a block that does
 // not exist.
 type rowReader func(ctx context.Context, u *user) error
 
-// compute scores users, whose rows the caller has read, from blocks and log. With
-// keep it keeps the unfolded events for a fold.
+// compute scores users, whose rows the caller has read, from blocks and log.
 func (c *computer) compute(ctx context.Context, app config.App, compiled *affinity.Compiled,
-	all []*computation, keep bool, readRow rowReader) error {
+	all []*computation, why purpose, readRow rowReader) error {
 	for range maxRestarts {
-		if err := c.readParts(ctx, app, compiled, all, keep); err != nil {
+		if err := c.readParts(ctx, app, compiled, all, why); err != nil {
 			return err
 		}
 		var rest []*computation
@@ -110,7 +128,7 @@ type reading struct {
 	*computer
 	app      config.App
 	compiled *affinity.Compiled
-	keep     bool
+	why      purpose
 	byUser   map[string]*computation
 	names    []store.BlockName
 	ranges   []store.UserRange
@@ -124,9 +142,9 @@ type reading struct {
 // readParts reads blocks and log at the same time. It leaves each user scored, or
 // marked to restart.
 func (c *computer) readParts(ctx context.Context, app config.App, compiled *affinity.Compiled,
-	all []*computation, keep bool) error {
+	all []*computation, why purpose) error {
 	r := &reading{
-		computer: c, app: app, compiled: compiled, keep: keep,
+		computer: c, app: app, compiled: compiled, why: why,
 		byUser: make(map[string]*computation, len(all)), logScorers: map[string]*affinity.Scorer{},
 	}
 	for _, u := range all {
@@ -148,7 +166,7 @@ func (c *computer) readParts(ctx context.Context, app config.App, compiled *affi
 		}
 		u.restart = u.restart || len(u.missing) > 0
 	}
-	return nil
+	return r.sessions(ctx, all)
 }
 
 // plan adds a user's blocks and log ranges to the reading.
@@ -160,13 +178,16 @@ func (r *reading) plan(u *computation) {
 	u.missing, u.mergeable = map[history.BlockID]bool{}, map[history.BlockID][]byte{}
 	r.byUser[u.token] = u
 	blocks, gaps := u.parts()
+	if u.newest = nil; r.why >= forReading {
+		u.newest = newNewest(r.compiled, u.window, blocks, r.limits.sessionEvents)
+	}
 	for _, g := range gaps {
 		r.ranges = append(r.ranges, store.UserRange{User: u.token, From: g.From, To: g.To})
 	}
 	for _, b := range blocks {
 		u.missing[b.ID] = true
 		r.names = append(r.names, store.BlockName{User: u.token, ID: b.ID})
-		if r.keep && b.Bytes <= mergeBytes && precedesGap(b, gaps) {
+		if r.why == forRefresh && b.Bytes <= mergeBytes && precedesGap(b, gaps) {
 			u.mergeable[b.ID] = nil
 		}
 	}
@@ -188,6 +209,9 @@ func (r *reading) readBlocks(ctx context.Context) error {
 			return nil
 		}
 		n, err := blocks.Score(value, u.scorer)
+		if err == nil && u.newest != nil && u.newest.searched[name.ID] != nil {
+			err = addBlock(u.newest.blocks, u.newest.searched[name.ID], value)
+		}
 		if err != nil {
 			r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
 			u.restart = true
@@ -202,24 +226,32 @@ func (r *reading) readBlocks(ctx context.Context) error {
 }
 
 // readLog scores the unfolded events. It reads whole events if it keeps them for a
-// fold, and otherwise only the filters that the strategy scores.
+// fold. Otherwise it reads the filters that the strategy scores and, for sessions,
+// the objects.
 func (r *reading) readLog(ctx context.Context) error {
 	scorer := store.NewLogScorer(r.compiled)
 	log := r.logs.of(r.app)
-	read := log.Read
-	if !r.keep {
-		read = func(ctx context.Context, ranges []store.UserRange, fn func(string, store.LogRow) error) error {
-			return log.ReadFor(ctx, ranges, r.compiled, fn)
-		}
-	}
 	unfolded := make(map[string]int, len(r.byUser))
-	err := read(ctx, r.ranges, func(token string, row store.LogRow) error {
+	add := func(token string, row store.LogRow) error {
 		unfolded[token]++
-		if r.keep {
-			r.keepRow(r.byUser[token], row, unfolded[token])
+		u := r.byUser[token]
+		if r.why == forRefresh {
+			r.keepRow(u, row, unfolded[token])
+		}
+		if u.newest != nil && u.newest.log.WantsTime(row.Time) {
+			u.newest.addRow(row, scorer, u.scorer)
 		}
 		return scorer.Score(row, r.logScorers[token])
-	})
+	}
+	var err error
+	switch r.why {
+	case forScores:
+		err = log.ReadFor(ctx, r.ranges, r.compiled, add)
+	case forReading:
+		err = log.ReadWithObjects(ctx, r.ranges, r.compiled, add)
+	case forRefresh:
+		err = log.Read(ctx, r.ranges, add)
+	}
 	for token, n := range unfolded {
 		r.byUser[token].unfolded = n
 	}

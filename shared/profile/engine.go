@@ -82,7 +82,14 @@ func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.Log
 // without an event in the window. limit bounds the number of decoded affinities; 0
 // means all. Total counts all affinities.
 func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
-	return e.reader.read(ctx, app, user, limit)
+	return e.reader.read(ctx, app, user, store.UserProfile, limit)
+}
+
+// ReadRanking is Read with the user's session and all affinities: what a ranking
+// needs to know of a user. A bulk recompute stores profiles without sessions, so
+// the first such read after it computes both and stores them.
+func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (Result, error) {
+	return e.reader.read(ctx, app, user, store.UserSession, 0)
 }
 
 // ReadMany is Read for many users. It returns the results by user token.

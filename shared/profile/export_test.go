@@ -3,17 +3,23 @@ package profile
 import (
 	"runtime"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/affinity"
 )
 
 // SetLimits makes an engine fold a few events at a time, into blocks of few.
 func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldAge time.Duration) {
 	e.env.limits = limits{
 		foldEvents: foldEvents, maintainEvents: 1, foldAge: foldAge, maxYoung: 2, maxFold: maxFold, blockEvents: blockEvents, keepRows: keepRows,
+		sessionEvents: affinity.MaxSessionEvents,
 	}
 }
 
 // SetMaxYoung sets how many young events stay unfolded.
 func (e *Engine) SetMaxYoung(events int) { e.env.limits.maxYoung = events }
+
+// SetSessionEvents sets how many events a session holds.
+func (e *Engine) SetSessionEvents(events int) { e.env.limits.sessionEvents = events }
 
 // NeverFold keeps an engine from folding.
 func (e *Engine) NeverFold() { e.env.limits.foldEvents, e.env.limits.maintainEvents = 1<<30, 1<<30 }

@@ -15,7 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// limits of folds. Tests make them small.
+// limits of folds and sessions. Tests make them small.
 type limits struct {
 	// foldEvents is the number of unfolded events from which a refresh folds. Reading
 	// fewer events from the log costs less than reading one more block.
@@ -35,11 +35,14 @@ type limits struct {
 	blockEvents int
 	// keepRows is the largest number of log rows that a refresh keeps for its folds.
 	keepRows int
+	// sessionEvents is the largest number of events of a session.
+	sessionEvents int
 }
 
 var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 2_000,
 	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
+	sessionEvents: affinity.MaxSessionEvents,
 }
 
 const (

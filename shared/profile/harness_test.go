@@ -146,6 +146,14 @@ func (s *harness) stepTo(a *actor, method string) {
 	}
 }
 
+// stepToWrite steps a message until it has computed a profile and stands before
+// storing it. The message's first MutateRow writes the log.
+func (s *harness) stepToWrite(a *actor) {
+	s.t.Helper()
+	s.stepTo(a, "ReadRows")
+	s.stepTo(a, "MutateRow")
+}
+
 // finish steps an actor to its end.
 func (s *harness) finish(a *actor) {
 	s.t.Helper()

@@ -157,7 +157,7 @@ func testRefreshResurrectsNoUser(t *testing.T, open opener) {
 	s := newHarness(t, open)
 	s.apply(s.at(1))
 	m := s.startApply(s.neverFolding(), s.at(2))
-	s.stepTo(m, "MutateRow") // computed
+	s.stepToWrite(m)
 	s.delete("u")
 	s.finish(m)
 	s.expect(0)

@@ -142,7 +142,7 @@ func (o *output) restart(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.computer.compute(ctx, o.app, o.compiled, computations, false, reread); err != nil {
+	if err := o.computer.compute(ctx, o.app, o.compiled, computations, forScores, reread); err != nil {
 		return err
 	}
 	for i, c := range computations {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -21,6 +22,8 @@ type Result struct {
 	Stored bool
 	// App is the configuration under which the profile is valid.
 	App config.App
+	// Session is the session as of the profile's time. Only ReadRanking promises it.
+	Session affinity.Session
 }
 
 // reader serves profiles.
@@ -31,12 +34,17 @@ type reader struct {
 	computer *computer
 }
 
-func (r *reader) read(ctx context.Context, app config.App, token string, limit int) (Result, error) {
-	row, err := r.store.ReadServing(ctx, app.ID, token)
+// read reads a user whose row it reads in these parts: with UserSession the result
+// has the session.
+func (r *reader) read(ctx context.Context, app config.App, token string, parts store.UserParts, limit int) (Result, error) {
+	row, err := r.store.ReadServing(ctx, app.ID, token, parts)
 	if err != nil {
 		return Result{}, err
 	}
 	result, ok, err := r.serve(ctx, &app, row, limit)
+	if ok && parts == store.UserSession {
+		ok = r.serveSession(ctx, &result, row)
+	}
 	if ok || err != nil {
 		return result, err
 	}
@@ -120,6 +128,27 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 	return Result{Profile: p.At(now), Stored: true, App: *app}, true, nil
 }
 
+// serveSession adds the stored session to a stored profile. It reports whether the
+// row holds the session of that profile.
+func (r *reader) serveSession(ctx context.Context, result *Result, row store.User) bool {
+	if len(row.Session) == 0 {
+		return false
+	}
+	s, err := affinity.ParseSession(row.Session, row.Profile)
+	if err != nil {
+		if !errors.Is(err, affinity.ErrOtherProfile) {
+			// The session is only a cache of the log.
+			r.log.LogAttrs(ctx, slog.LevelError, "stored session is damaged, computing it",
+				slog.String("app", result.App.ID), slog.Any("error", err))
+		}
+		return false
+	}
+	result.Session = s.Within(affinity.Window{
+		Now: result.Anchor, RetentionDays: result.RetentionDays, DeletedUntil: result.DeletedUntil,
+	})
+	return true
+}
+
 // valid reports whether a reader may serve a stored profile now: it has the active
 // strategy, the app's retention and the user's tombstone, and no event has left or
 // entered the window since.
@@ -142,7 +171,7 @@ func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []s
 		return nil, err
 	}
 	app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
-		return r.computer.compute(ctx, app, affinity.Compile(app.Strategy), computations, false, r.rereader(app.ID))
+		return r.computer.compute(ctx, app, affinity.Compile(app.Strategy), computations, forReading, r.rereader(app.ID))
 	})
 	if err != nil {
 		return nil, err
@@ -151,9 +180,9 @@ func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []s
 	var writes []store.ProfileWrite
 	for _, c := range computations {
 		p := c.profile(app)
-		results[c.token] = Result{Profile: p, App: app}
+		results[c.token] = Result{Profile: p, App: app, Session: c.session}
 		if c.row.Ticket > 0 {
-			writes = append(writes, profileWrite(c.user, c.scorer, app, p.AppendBinary(nil)))
+			writes = append(writes, c.write(app, p.AppendBinary(nil)))
 		}
 	}
 	if err := r.store.WriteProfiles(ctx, app.ID, writes); err != nil {
@@ -201,7 +230,7 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 				return nil, err
 			}
 			app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
-				return r.computer.compute(ctx, app, compiled, computations, false, r.rereader(app.ID))
+				return r.computer.compute(ctx, app, compiled, computations, forScores, r.rereader(app.ID))
 			})
 			if err != nil {
 				return nil, err

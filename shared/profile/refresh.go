@@ -160,12 +160,12 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 			for i, u := range chunk {
 				computations[i] = &computation{user: u, atLeast: newestTime(events[u.token])}
 			}
-			if err := w.computer.compute(ctx, app, compiled, computations, true, draw); err != nil {
+			if err := w.computer.compute(ctx, app, compiled, computations, forRefresh, draw); err != nil {
 				return err
 			}
 			writes := make([]store.ProfileWrite, len(chunk))
 			for i, c := range computations {
-				writes[i] = profileWrite(c.user, c.scorer, app, c.scorer.AppendProfile(nil, app.StrategyVersion))
+				writes[i] = c.write(app, c.scorer.AppendProfile(nil, app.StrategyVersion))
 			}
 			if err := w.logs.check(ctx, app); err != nil {
 				return err

@@ -116,8 +116,8 @@ func precedesGap(b history.Block, gaps []history.Range) bool {
 	return slices.ContainsFunc(gaps, func(g history.Range) bool { return g.From == b.To })
 }
 
-// profileWrite returns a user's encoded profile as a write at the ticket of the
-// user's row.
+// profileWrite returns a user's encoded profile, without a session, as a write at
+// the ticket of the user's row.
 func profileWrite(u *user, scorer *affinity.Scorer, app config.App, encoded []byte) store.ProfileWrite {
 	summary := scorer.Outline()
 	summary.StrategyVersion = app.StrategyVersion

@@ -174,6 +174,21 @@ func (ls *LogScorer) Score(r LogRow, sc *affinity.Scorer) error {
 	return nil
 }
 
+// Kind returns the type and name of a row's event. It returns false for a row that
+// says neither: an older version wrote it, and none of the filters that the read
+// asked for is in it. An error of the row is left to Score.
+func (ls *LogScorer) Kind(r LogRow, sc *affinity.Scorer) (affinity.Pair, bool) {
+	if len(r.filters) == 0 {
+		o, ok := r.Objects()
+		return affinity.Pair{Type: string(o.Type), Name: o.Name}, ok
+	}
+	col, err := ls.column(r.filters[0], sc)
+	if err != nil {
+		return affinity.Pair{}, true
+	}
+	return affinity.Pair{Type: col.Type, Name: col.Name}, true
+}
+
 func (ls *LogScorer) column(item bigtable.ReadItem, sc *affinity.Scorer) (*scoredColumn, error) {
 	if col, known := ls.columns[item.Column]; known {
 		return col, nil

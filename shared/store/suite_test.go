@@ -65,6 +65,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"HighestTicket", testHighestTicket},
 		{"Tombstones", testTombstones},
 		{"Forgetting", testForgetting},
+		{"Sessions", testSessions},
 		{"ForgettingSummaries", testForgettingSummaries},
 		{"Swaps", testSwaps},
 		{"Commits", testCommits},

@@ -19,6 +19,7 @@ const (
 	columnVersion   = "v"
 	columnProfile   = "p"
 	columnSummary   = "s"
+	columnSession   = "n"
 	microsPerTicket = 1000 // Bigtable keeps cell times to the millisecond
 )
 
@@ -40,6 +41,10 @@ type User struct {
 	// that the caller asked for. TakeTicket reads neither part.
 	Profile, Summary []byte
 	HasProfile       bool
+	// Session is the session that was written with the profile. It is empty if the
+	// newest session cell is of another ticket than the profile: an old release
+	// writes profiles alone.
+	Session []byte
 }
 
 // TakeTicket draws the user's next ticket and returns manifest, tombstone and
@@ -70,17 +75,19 @@ const (
 	UserState   UserParts = iota // ticket, manifest, tombstone, version
 	UserSummary                  // the state, and the summary of the profile
 	UserProfile                  // the state, and the profile
+	UserSession                  // the state, the profile and the session
 )
 
 // userFilters pass the parts. Each column range has a branch of its own, because a
 // family filter is a regular expression.
-var userFilters = func() (filters [3]bigtable.ReadOption) {
+var userFilters = func() (filters [4]bigtable.ReadOption) {
 	state := bigtable.ColumnRangeFilter(familyState, "", "")
 	column := func(c string) bigtable.Filter { return bigtable.ColumnRangeFilter(familyProfile, c, c+"\x00") }
 	for parts, f := range map[UserParts]bigtable.Filter{
 		UserState:   state,
 		UserSummary: bigtable.InterleaveFilters(state, column(columnSummary)),
 		UserProfile: bigtable.InterleaveFilters(state, column(columnProfile)),
+		UserSession: bigtable.InterleaveFilters(state, column(columnProfile), column(columnSession)),
 	} {
 		filters[parts] = bigtable.RowFilter(bigtable.ChainFilters(f, bigtable.LatestNFilter(1)))
 	}
@@ -89,21 +96,21 @@ var userFilters = func() (filters [3]bigtable.ReadOption) {
 
 // ReadUser reads a user row, to answer a request or to compute a profile.
 func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
-	return readUser(ctx, s.tables.of(app, user).users, app, user)
+	return readUser(ctx, s.tables.of(app, user).users, app, user, UserProfile)
 }
 
-// ReadServing reads a user row only to answer a request. The row may come from a
-// replica, so the caller must not compute or write a profile from it.
-func (s *Store) ReadServing(ctx context.Context, app, user string) (User, error) {
-	return readUser(ctx, s.tables.of(app, user).serving, app, user)
+// ReadServing reads parts of a user row only to answer a request. The row may come
+// from a replica, so the caller must not compute or write a profile from it.
+func (s *Store) ReadServing(ctx context.Context, app, user string, parts UserParts) (User, error) {
+	return readUser(ctx, s.tables.of(app, user).serving, app, user, parts)
 }
 
 // ServingIsAuthoritative reports whether ReadServing reads the same cluster as
 // ReadUser.
 func (s *Store) ServingIsAuthoritative() bool { return !s.separateServing }
 
-func readUser(ctx context.Context, table *bigtable.Table, app, user string) (User, error) {
-	row, err := table.ReadRow(ctx, userKey(app, user), userFilters[UserProfile])
+func readUser(ctx context.Context, table *bigtable.Table, app, user string, parts UserParts) (User, error) {
+	row, err := table.ReadRow(ctx, userKey(app, user), userFilters[parts])
 	if err != nil {
 		return User{}, fmt.Errorf("read user %s,%s: %w", app, user, err)
 	}
@@ -163,13 +170,19 @@ func parseUser(row bigtable.Row) (User, error) {
 			return User{}, err
 		}
 	}
+	var profile, session bigtable.ReadItem
 	for _, item := range row[familyProfile] {
-		u.HasProfile = true
-		if item.Column[len(familyProfile)+1:] == columnSummary {
-			u.Summary = item.Value
-		} else {
-			u.Profile = item.Value
+		switch item.Column[len(familyProfile)+1:] {
+		case columnProfile:
+			u.HasProfile, u.Profile, profile = true, item.Value, item
+		case columnSummary:
+			u.HasProfile, u.Summary = true, item.Value
+		case columnSession:
+			session = item
 		}
+	}
+	if u.HasProfile && session.Timestamp == profile.Timestamp {
+		u.Session = session.Value
 	}
 	return u, nil
 }
@@ -183,12 +196,17 @@ type ProfileWrite struct {
 	// Value is the encoded profile, Summary the same without affinities. Empty values
 	// write a marker.
 	Value, Summary []byte
+	// Session is the encoded session of the same reading. Empty means that the next
+	// read that needs the session computes it.
+	Session []byte
 	// Version is the profile's strategy version.
 	Version int64
 }
 
 // WriteProfiles writes profiles at their tickets by plain mutations. The cell of the
-// higher ticket is the newest one, whatever the order of the writes.
+// higher ticket is the newest one, whatever the order of the writes. A profile and
+// its session are one mutation. A profile without a session writes an empty cell,
+// because otherwise the older session would stay in the row.
 func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
 	b := newBulk(ctx)
 	b.retry = true
@@ -196,12 +214,14 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
 		m.Set(familyProfile, columnProfile, at, w.Value)
 		m.Set(familyProfile, columnSummary, at, w.Summary)
+		m.Set(familyProfile, columnSession, at, w.Session)
 		if w.Version != w.Row.Version {
 			// The server's time, like the cells of tickets. The client does not retry such
 			// a write; bulk does.
 			m.Set(familyState, columnVersion, bigtable.ServerTime, bigEndian(w.Version))
 		}
-		if err := b.add(s.tables.of(app, w.User).users, userKey(app, w.User), m, len(w.Value)+len(w.Summary)); err != nil {
+		size := len(w.Value) + len(w.Summary) + len(w.Session)
+		if err := b.add(s.tables.of(app, w.User).users, userKey(app, w.User), m, size); err != nil {
 			return fmt.Errorf("write profiles of %s: %w", app, err)
 		}
 	}
@@ -230,11 +250,11 @@ func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until in
 }
 
 // ForgetUser drops the data derived from deleted events, at a ticket drawn after the
-// tombstone. It replaces the manifest, deletes every older profile and leaves a
-// marker. An empty profile would hide events newer than the tombstone.
+// tombstone. It replaces the manifest, deletes every older profile and session and
+// leaves a marker. An empty profile would hide events newer than the tombstone.
 func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
 	m, at := replace(columnManifest, manifest), bigtable.Timestamp(ticket*microsPerTicket)
-	for _, column := range []string{columnProfile, columnSummary} {
+	for _, column := range []string{columnProfile, columnSummary, columnSession} {
 		m.Set(familyProfile, column, at, nil)
 		if at > 0 { // a range that ends at 0 has no end
 			m.DeleteTimestampRange(familyProfile, column, 0, at)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"cloud.google.com/go/bigtable"
+
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
@@ -123,6 +125,56 @@ func testForgetting(t *testing.T, s fixture) {
 	}
 }
 
+// readSession reads a user row with the session of its profile.
+func readSession(t *testing.T, s fixture, user string) store.User {
+	t.Helper()
+	row, err := s.ReadServing(context.Background(), app, user, store.UserSession)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+// A session counts beside the profile of its ticket alone.
+func testSessions(t *testing.T, s fixture) {
+	expect := func(profile, session string) {
+		t.Helper()
+		if row := readSession(t, s, "u"); string(row.Profile) != profile || string(row.Session) != session {
+			t.Errorf("read profile %q and session %q, want %q and %q", row.Profile, row.Session, profile, session)
+		}
+		if row := read(t, s, "u"); string(row.Profile) != profile || len(row.Session) != 0 {
+			t.Errorf("read profile %q and session %q without asking for it", row.Profile, row.Session)
+		}
+	}
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 7}, Value: []byte("seven"), Session: []byte("of seven")})
+	expect("seven", "of seven")
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 3}, Value: []byte("three"), Session: []byte("of three")})
+	expect("seven", "of seven")
+	// An earlier version writes profiles alone.
+	alone := bigtable.NewMutation()
+	alone.Set("p", "p", 8000, []byte("eight"))
+	if err := s.client.Open(store.TableUsers).Apply(context.Background(), app+",u,", alone); err != nil {
+		t.Fatal(err)
+	}
+	expect("eight", "")
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 9}, Value: []byte("nine")})
+	expect("nine", "")
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 10}, Value: []byte("ten"), Session: []byte("of ten")})
+	if err := s.ForgetUser(context.Background(), app, "u", 11, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect("", "")
+	row, err := s.client.Open(store.TableUsers).ReadRow(context.Background(), app+",u,", bigtable.RowFilter(bigtable.LatestNFilter(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range row["p"] {
+		if len(item.Value) > 0 {
+			t.Errorf("the deletion left %s: %q", item.Column, item.Value)
+		}
+	}
+}
+
 // A user who is refreshed often must not grow: nothing but the newest cells is
 // kept, and none of those is lost.
 func TestSupersededCellsAreDropped(t *testing.T) {
@@ -148,6 +200,6 @@ func TestSupersededCellsAreDropped(t *testing.T) {
 		cells += len(family)
 	}
 	if cells > 10 {
-		t.Errorf("%d cells are kept of 50 refreshes, want only the newest of five columns", cells)
+		t.Errorf("%d cells are kept of 50 refreshes, want only the newest of seven columns", cells)
 	}
 }

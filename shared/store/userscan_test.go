@@ -21,12 +21,12 @@ func testScanUsers(t *testing.T, s fixture) {
 	if want := []string{"a", "b+", "b", "b-", "b0", "c"}; !slices.Equal(users, want) {
 		t.Fatalf("order %q, want %q", users, want)
 	}
-	for _, parts := range []store.UserParts{store.UserState, store.UserSummary, store.UserProfile} {
+	for _, parts := range []store.UserParts{store.UserState, store.UserSummary, store.UserProfile, store.UserSession} {
 		var got []string
 		err := s.ScanUsers(ctx, app, "", "", 0, parts, func(user string, row store.User) error {
 			got = append(got, user)
 			profile, summary := "", ""
-			if parts == store.UserProfile {
+			if parts >= store.UserProfile {
 				profile = "profile of " + user
 			}
 			if parts == store.UserSummary {

@@ -1,0 +1,194 @@
+package profile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// searchShare times the events of a session is the number of events in which a
+// reading looks for the session at once. It reads older blocks again if most of
+// these events do not score.
+const searchShare = 20
+
+// maxUnknown bounds the rows of a user whose originals a reading needs to know
+// their types and names. Only an older version wrote such rows.
+const maxUnknown = 1024
+
+// candidate is an event that may belong to a session, as its reader has it: a row
+// of the log, or an event of a block.
+type candidate struct {
+	row   store.LogRow
+	event affinity.Event
+	block *history.Block // nil for a row
+}
+
+// newest finds the events of a user's session in the reading that makes the
+// profile. A later reading of its own could hold events that the profile does not
+// count, or lack some that it counts.
+type newest struct {
+	// The engine reads blocks and log at the same time, and so collects from both.
+	log, blocks *affinity.Collector[candidate]
+	// unknown are rows whose type and name only their originals tell.
+	unknown *affinity.Collector[candidate]
+	// searched are the blocks of this reading that hold the newest events, and rest
+	// are the older ones, newest first.
+	searched map[history.BlockID]*history.Block
+	rest     []history.Block
+}
+
+// newNewest divides the blocks of a reading for a session of so many events.
+func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, limit int) *newest {
+	n := &newest{
+		log: affinity.NewCollector[candidate](c, w, limit), blocks: affinity.NewCollector[candidate](c, w, limit),
+		unknown: affinity.NewCollector[candidate](c, w, maxUnknown), searched: map[history.BlockID]*history.Block{},
+	}
+	byAge := slices.SortedFunc(slices.Values(blocks), func(a, b history.Block) int { return cmp.Compare(b.Newest, a.Newest) })
+	events := 0
+	for i := range byAge {
+		if events >= searchShare*limit {
+			n.rest = byAge[i:]
+			break
+		}
+		n.searched[byAge[i].ID] = &byAge[i]
+		events += byAge[i].Events
+	}
+	return n
+}
+
+// addRow adds a row of the log whose time the collector wants.
+func (n *newest) addRow(row store.LogRow, of *store.LogScorer, sc *affinity.Scorer) {
+	if kind, ok := of.Kind(row, sc); !ok {
+		n.unknown.Add(row.Time, row.ID, 0, candidate{row: row})
+	} else if n.log.Wants(row.Time, kind.Type, kind.Name) {
+		n.log.Add(row.Time, row.ID, 0, candidate{row: row})
+	}
+}
+
+// addBlock adds the events of a block to a collector.
+func addBlock(to *affinity.Collector[candidate], b *history.Block, value []byte) error {
+	ordinal := 0
+	for ev, err := range history.Events(value) {
+		if err != nil {
+			return err
+		}
+		if ordinal++; to.Wants(ev.Time, string(ev.Type), ev.Name) {
+			id := "" // a block holds no event IDs
+			if ev.Time == b.From.Time {
+				id = b.From.ID
+			}
+			to.Add(ev.Time, id, ordinal, candidate{event: ev, block: b})
+		}
+	}
+	return nil
+}
+
+// sessions completes the sessions of a reading.
+func (r *reading) sessions(ctx context.Context, all []*computation) error {
+	if r.why < forReading {
+		return nil
+	}
+	if err := r.completeKinds(ctx, all); err != nil {
+		return err
+	}
+	found := make([][]candidate, len(all))
+	var rows []*store.LogRow
+	for i, u := range all {
+		u.newest.log.Merge(u.newest.blocks)
+		if err := r.searchRest(ctx, u); err != nil {
+			return err
+		}
+		found[i] = u.newest.log.Newest()
+		rows = append(rows, rowsOf(found[i])...)
+	}
+	if err := r.logs.of(r.app).CompleteObjects(ctx, rows); err != nil {
+		return err
+	}
+	decoder := store.NewLogDecoder()
+	for i, u := range all {
+		u.newest = nil
+		events := make([]affinity.Event, len(found[i]))
+		for j, c := range found[i] {
+			var err error
+			if events[j], err = c.decode(decoder); err != nil {
+				return fmt.Errorf("compute session of %s,%s: %w", r.app.ID, u.token, err)
+			}
+		}
+		u.session = affinity.NewSession(r.compiled, events)
+	}
+	return nil
+}
+
+func (c candidate) decode(d *store.LogDecoder) (affinity.Event, error) {
+	if c.block != nil {
+		return c.event, nil
+	}
+	return d.Event(c.row)
+}
+
+// rowsOf returns the candidates that are rows of the log.
+func rowsOf(all []candidate) []*store.LogRow {
+	var rows []*store.LogRow
+	for i := range all {
+		if all[i].block == nil {
+			rows = append(rows, &all[i].row)
+		}
+	}
+	return rows
+}
+
+// completeKinds reads the originals of rows that do not tell their types and names,
+// and adds the rows that score.
+func (r *reading) completeKinds(ctx context.Context, all []*computation) error {
+	unknown := make([][]candidate, len(all))
+	var rows []*store.LogRow
+	for i, u := range all {
+		wanted := func(c candidate) bool { return u.newest.log.WantsTime(c.row.Time) }
+		unknown[i] = u.newest.unknown.Newest()
+		unknown[i] = slices.DeleteFunc(unknown[i], func(c candidate) bool { return !wanted(c) })
+		rows = append(rows, rowsOf(unknown[i])...)
+	}
+	if err := r.logs.of(r.app).CompleteObjects(ctx, rows); err != nil {
+		return err
+	}
+	for i, u := range all {
+		for _, c := range unknown[i] {
+			if o, _ := c.row.Objects(); u.newest.log.Wants(c.row.Time, string(o.Type), o.Name) {
+				u.newest.log.Add(c.row.Time, c.row.ID, 0, c)
+			}
+		}
+	}
+	return nil
+}
+
+// searchRest reads older blocks again until no block can hold one of the newest
+// events.
+func (r *reading) searchRest(ctx context.Context, u *computation) error {
+	found, rest := u.newest.log, u.newest.rest
+	for i := range rest {
+		b := &rest[i]
+		if u.restart || found.Full() && !found.WantsTime(b.Newest) {
+			return nil
+		}
+		u.missing[b.ID] = true
+		name := []store.BlockName{{User: u.token, ID: b.ID}}
+		err := r.store.ReadBlocks(ctx, r.app.ID, name, func(name store.BlockName, value []byte) error {
+			delete(u.missing, name.ID)
+			if err := addBlock(found, b, value); err != nil {
+				r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
+				u.restart = true
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		u.restart = u.restart || len(u.missing) > 0
+	}
+	return nil
+}
