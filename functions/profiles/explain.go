@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
@@ -14,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // explain says why a profile has its scores, or why it is empty. It computes
@@ -103,13 +103,13 @@ func renderExplanation(user string, q explain.Question, a explain.Answer) api.Ex
 }
 
 func renderScore(q explain.Question, s explain.Score) *api.ScoreExplanation {
-	days := q.Strategy.HalfLives
+	halfLives := q.Strategy.HalfLives
 	x := &api.ScoreExplanation{
-		Facet: q.Facet, Value: q.Value, Score: s.Scores[0], Scores: byHalfLife(days, s.Scores),
+		Facet: q.Facet, Value: q.Value, Score: s.Scores[0], Scores: byHalfLife(halfLives, s.Scores),
 		Contributions: make([]api.Contribution, len(s.Contributions)),
 	}
 	for i, c := range s.Contributions {
-		entry := api.Contribution{Contribution: c.Scores[0], Contributions: byHalfLife(days, c.Scores)}
+		entry := api.Contribution{Contribution: c.Scores[0], Contributions: byHalfLife(halfLives, c.Scores)}
 		if c.Events > 0 {
 			entry.EarlierEvents = &api.EarlierEvents{Events: c.Events, From: api.AtMillis(c.Time), To: api.AtMillis(c.Until)}
 		} else {
@@ -124,14 +124,14 @@ func renderScore(q explain.Question, s explain.Score) *api.ScoreExplanation {
 	return x
 }
 
-// byHalfLife maps half-lives, as text, to scores. It is nil without half-lives.
-func byHalfLife(days []int, scores []float64) map[string]float64 {
-	if len(days) == 0 {
+// byHalfLife maps half-lives, as the strategy writes them, to scores. It is nil without half-lives.
+func byHalfLife(halfLives []strategy.HalfLife, scores []float64) map[string]float64 {
+	if len(halfLives) == 0 {
 		return nil
 	}
-	named := make(map[string]float64, len(days))
-	for i, d := range days {
-		named[strconv.Itoa(d)] = scores[i]
+	named := make(map[string]float64, len(halfLives))
+	for i, h := range halfLives {
+		named[h.String()] = scores[i]
 	}
 	return named
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/purge"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 type handler struct{ Backends }
@@ -43,12 +44,12 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	days, err := positive(r, "halfLife", 0)
+	halfLife, err := halfLife(r)
 	if err != nil {
 		return err
 	}
 	decode := limit
-	if days != 0 {
+	if !halfLife.IsZero() {
 		decode = 0 // all: another half-life sorts affinities differently
 	}
 	result, err := h.Profiles.Read(r.Context(), app, user, decode)
@@ -58,7 +59,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if !result.Known {
 		return unknown(user)
 	}
-	view, err := render(user, result, limit, days)
+	view, err := render(user, result, limit, halfLife)
 	if err != nil {
 		return err
 	}
@@ -106,6 +107,20 @@ func positive(r *http.Request, name string, absent int) (int, error) {
 	return n, nil
 }
 
+// halfLife returns the query parameter of that name, or the zero value if the
+// request has none.
+func halfLife(r *http.Request) (strategy.HalfLife, error) {
+	values, given := r.URL.Query()["halfLife"]
+	if !given {
+		return strategy.HalfLife{}, nil
+	}
+	h, err := strategy.ParseHalfLife(values[0])
+	if err != nil {
+		return h, httpapi.Errorf(http.StatusUnprocessableEntity, "halfLife %v", err)
+	}
+	return h, nil
+}
+
 func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
@@ -130,7 +145,7 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 			answer.NotFound = append(answer.NotFound, user)
 			continue
 		}
-		view, err := render(user, result, limit, 0)
+		view, err := render(user, result, limit, strategy.HalfLife{})
 		if err != nil {
 			return err
 		}

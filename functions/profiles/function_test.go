@@ -34,6 +34,8 @@ func TestProfiles(t *testing.T) {
 		functiontest.Ask(r, "GET", "/1/profiles/b%20b", "", 422, "UserToken must contain only"),
 		functiontest.Ask(r, "GET", "/1/profiles/ann?limit=0", "", 422, "limit must be a positive integer"),
 		functiontest.Ask(r, "GET", "/1/profiles/ann?halfLife=7", "", 422, "halfLife must be one of the strategy's halfLives: it has none"),
+		functiontest.Ask(r, "GET", "/1/profiles/ann?halfLife=0", "", 422, "halfLife must be an integer from 1 to 3650, got 0"),
+		functiontest.Ask(r, "GET", "/1/profiles/ann?halfLife=x", "", 422, `halfLife must be a number of days or a text such as 30d, 12h or 45m, got \"x\"`),
 		functiontest.Ask(r, "GET", "/1/profiles/ann?limit=1", "", 200, `"total":2,"affinities":[{"facet":"color","operator":":","value":"Red","score":30}]}`),
 		functiontest.Ask(r, "POST", "/1/profiles/batch", `{`, 400, "Bad Request: want"),
 		functiontest.Ask(r, "POST", "/1/profiles/batch", `{"userTokens":[]}`, 422, "userTokens must hold 1 to 1000 tokens"),

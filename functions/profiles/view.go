@@ -3,7 +3,6 @@ package profiles
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -11,16 +10,17 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// render returns the answer for a profile, with at most limit affinities. days
-// is the half-life that scores and sorts them; 0 is the strategy's first.
-func render(user string, r profile.Result, limit, days int) (api.Profile, error) {
+// render returns the answer for a profile, with at most limit affinities, scored
+// and sorted by halfLife. The zero value is the strategy's first half-life.
+func render(user string, r profile.Result, limit int, halfLife strategy.HalfLife) (api.Profile, error) {
 	at := 0
-	if days != 0 {
-		if at = slices.Index(r.HalfLives, days); at < 0 {
+	if !halfLife.IsZero() {
+		if at = slices.IndexFunc(r.HalfLives, halfLife.SameAs); at < 0 {
 			return api.Profile{}, httpapi.Errorf(http.StatusUnprocessableEntity,
-				"halfLife must be one of the strategy's halfLives: %s", listDays(r.HalfLives))
+				"halfLife must be one of the strategy's halfLives: %s", listHalfLives(r.HalfLives))
 		}
 	}
 	if at > 0 {
@@ -50,14 +50,14 @@ func render(user string, r profile.Result, limit, days int) (api.Profile, error)
 	return view, nil
 }
 
-// listDays names the half-lives of a strategy in a message.
-func listDays(days []int) string {
-	if len(days) == 0 {
+// listHalfLives names the half-lives of a strategy in a message.
+func listHalfLives(halfLives []strategy.HalfLife) string {
+	if len(halfLives) == 0 {
 		return "it has none"
 	}
-	text := make([]string, len(days))
-	for i, d := range days {
-		text[i] = strconv.Itoa(d)
+	text := make([]string, len(halfLives))
+	for i, h := range halfLives {
+		text[i] = h.String()
 	}
 	return strings.Join(text, ", ")
 }

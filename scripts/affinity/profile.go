@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 func profileCommand(t *tool) *cobra.Command {
@@ -27,8 +28,10 @@ func profileCommand(t *tool) *cobra.Command {
 			if q.Limit < 1 {
 				return cli.Usagef("--limit %d: must be 1 or more", q.Limit)
 			}
-			if cmd.Flags().Changed("half-life") && q.HalfLife < 1 {
-				return cli.Usagef("--half-life %d: must be 1 day or more", q.HalfLife)
+			if cmd.Flags().Changed("half-life") {
+				if _, err := strategy.ParseHalfLife(q.HalfLife); err != nil {
+					return cli.Usagef("--half-life %v", err)
+				}
 			}
 			if args[0] == "" {
 				return cli.Usagef("USER must not be empty")
@@ -42,7 +45,7 @@ func profileCommand(t *tool) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&q.Limit, "limit", 20, "how many affinities to show")
-	flags.IntVar(&q.HalfLife, "half-life", 0, "score by this half-life of the strategy, in days (default: its first)")
+	flags.StringVar(&q.HalfLife, "half-life", "", "score by this half-life of the strategy, such as 30 or 12h (default: its first)")
 	flags.BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }

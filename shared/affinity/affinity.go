@@ -4,7 +4,7 @@
 //	score(filter, h, T) = sum over the events with T - retention < time <= T that are not deleted
 //	                      of eventScore x facetScore x count x 2^-((T - time)/h)
 //
-// for a half-life of h days. Without half-lives, events do not age and the
+// for a half-life of h. Without half-lives, events do not age and the
 // score is the plain sum.
 //
 // Reference computes the formula as it reads. Scorer computes the same function
@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // Event holds the parts of an event that scoring needs, and the objects that the
@@ -77,9 +78,9 @@ type Profile struct {
 	// Anchor has entered it. It is math.MaxInt64 if the profile never expires.
 	Until int64
 
-	HalfLives  []int      // days; empty: the scores are plain sums
-	Affinities []Affinity // by first score descending, then facet, then value
-	Total      int        // affinities of the whole profile; exceeds len(Affinities) if only some were decoded
+	HalfLives  []strategy.HalfLife // empty: the scores are plain sums
+	Affinities []Affinity          // by first score descending, then facet, then value
+	Total      int                 // affinities of the whole profile; exceeds len(Affinities) if only some were decoded
 }
 
 // filter is the key under which Reference adds up scores.

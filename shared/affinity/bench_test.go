@@ -27,7 +27,7 @@ func benchStrategy(halfLives ...int) strategy.Strategy {
 			{EventName: "Order placed", EventType: event.Conversion, Score: 100},
 		},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "facet1", Score: 100}, {FacetName: "facet4", Score: 50}, {FacetName: "facet6", Score: 20}},
-		HalfLives:     halfLives,
+		HalfLives:     strategy.InDays(halfLives...),
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // The stored form of a profile. Integers are varints as in encoding/binary, the
@@ -13,11 +15,11 @@ import (
 // k is the number of half-lives, or 1 without half-lives.
 //
 //	offset  size
-//	0       1     format: 2
+//	0       1     format: 2, or 3 if a half-life is not a plain number of days
 //	1       4     CRC-32C of all bytes that follow, little-endian
 //	5       var   StrategyVersion, RetentionDays, Anchor, DeletedUntil, LastEventAt, Until: signed
 //	        1     flags: bit 0 is Known, the others are 0
-//	        var   number of half-lives, then each: unsigned
+//	        var   number of half-lives, then each: days, unsigned; in format 3 its text
 //	        var   number of facets, then the name of each: text
 //	        var   number of affinities, unsigned, then each of them, in the profile's order:
 //	              var   place of its facet in the list above, unsigned
@@ -28,9 +30,10 @@ import (
 // the profile's order, so a reader of the best few does not decode the rest.
 // This is stored data: a new layout needs a new format byte.
 const (
-	format     = 2
-	headerSize = 5
-	flagKnown  = 1
+	formatDays  = 2
+	formatTexts = 3 // a separate number, so that older code still reads the others
+	headerSize  = 5
+	flagKnown   = 1
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -47,6 +50,7 @@ func (p Profile) AppendBinary(dst []byte) []byte {
 // appendHeader appends everything before the facets. It leaves the checksum
 // zero.
 func (p Profile) appendHeader(dst []byte) []byte {
+	format := p.format()
 	dst = append(dst, format, 0, 0, 0, 0)
 	numbers := [...]int64{
 		p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until,
@@ -61,9 +65,22 @@ func (p Profile) appendHeader(dst []byte) []byte {
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, uint64(len(p.HalfLives)))
 	for _, h := range p.HalfLives {
-		dst = binary.AppendUvarint(dst, uint64(h))
+		if days, ok := h.WholeDays(); ok && format == formatDays {
+			dst = binary.AppendUvarint(dst, uint64(days))
+		} else {
+			dst = appendText(dst, h.String())
+		}
 	}
 	return dst
+}
+
+func (p Profile) format() byte {
+	for _, h := range p.HalfLives {
+		if _, ok := h.WholeDays(); !ok {
+			return formatTexts
+		}
+	}
+	return formatDays
 }
 
 func (p Profile) appendAffinities(dst []byte) []byte {
@@ -110,14 +127,14 @@ func parseProfile(b []byte, limit int) (Profile, error) {
 	if len(b) < headerSize {
 		return Profile{}, errors.New("too short")
 	}
-	if b[0] != format {
-		return Profile{}, fmt.Errorf("format %d is not known, want %d", b[0], format)
+	if b[0] != formatDays && b[0] != formatTexts {
+		return Profile{}, fmt.Errorf("format %d is not known, want %d or %d", b[0], formatDays, formatTexts)
 	}
 	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
 		return Profile{}, errors.New("checksum does not match")
 	}
 	r := reader{b: b, next: headerSize}
-	p := r.header()
+	p := r.header(b[0])
 	facets := make([]string, r.size(1))
 	for i := range facets {
 		facets[i] = string(r.text())
@@ -138,7 +155,7 @@ type reader struct {
 	damaged bool
 }
 
-func (r *reader) header() Profile {
+func (r *reader) header(format byte) Profile {
 	p := Profile{
 		StrategyVersion: r.signed(),
 		RetentionDays:   int(r.signed()),
@@ -150,12 +167,28 @@ func (r *reader) header() Profile {
 	flags := r.take(1)
 	p.Known = len(flags) == 1 && flags[0]&flagKnown != 0
 	if n := r.size(1); n > 0 {
-		p.HalfLives = make([]int, n)
+		p.HalfLives = make([]strategy.HalfLife, n)
 	}
 	for i := range p.HalfLives {
-		p.HalfLives[i] = int(r.unsigned())
+		p.HalfLives[i] = r.halfLife(format)
 	}
 	return p
+}
+
+func (r *reader) halfLife(format byte) strategy.HalfLife {
+	if format == formatDays {
+		days := r.unsigned()
+		if days < 1 || days > strategy.MaxHalfLifeDays {
+			r.damaged = true
+			return strategy.HalfLife{}
+		}
+		return strategy.Days(int(days))
+	}
+	h, err := strategy.ParseHalfLife(string(r.text()))
+	if _, events := h.Events(); err != nil || events {
+		r.damaged = true
+	}
+	return h
 }
 
 // affinities reads the affinities of p, at most limit of them if limit > 0.

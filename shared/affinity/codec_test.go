@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 func TestProfileRoundTrip(t *testing.T) {
@@ -51,6 +52,42 @@ func TestComputedProfileRoundTrip(t *testing.T) {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestStoredFormats parses bytes that are written out here, so that a change of
+// the codec cannot change the formats unnoticed.
+func TestStoredFormats(t *testing.T) {
+	score := binary.LittleEndian.AppendUint64(nil, math.Float64bits(1.5))
+	stored := func(format byte, halfLife ...byte) []byte {
+		b := append([]byte{format, 0, 0, 0, 0}, 14, 180, 1, 20, 0, 18, 22, 1, 1) // six numbers, known, one half-life
+		b = append(b, halfLife...)
+		return seal(append(append(b, 1, 1, 'f', 1, 0, 1, 'v'), score...))
+	}
+	for name, test := range map[string]struct {
+		stored   []byte
+		halfLife string
+	}{
+		"days":         {stored(2, 30), "30"},
+		"many days":    {stored(2, 0x80|66, 28), "3650"},
+		"days as text": {stored(3, 3, '3', '0', 'd'), "30d"},
+		"hours":        {stored(3, 3, '1', '2', 'h'), "12h"},
+		"minutes":      {stored(3, 2, '5', 'm'), "5m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := affinity.Profile{
+				StrategyVersion: 7, RetentionDays: 90, Anchor: 10, LastEventAt: 9, Until: 11, Known: true, Total: 1,
+				HalfLives:  []strategy.HalfLife{parseHalfLife(t, test.halfLife)},
+				Affinities: []affinity.Affinity{{Facet: "f", Value: "v", Scores: []float64{1.5}}},
+			}
+			got, err := affinity.ParseProfile(test.stored, 0)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("error %v, (-want +got):\n%s", err, diff)
+			}
+			if b := want.AppendBinary(nil); string(b) != string(test.stored) {
+				t.Errorf("written as\n% x, want\n% x", b, test.stored)
+			}
+		})
+	}
 }
 
 func TestStoredProfileSize(t *testing.T) {
@@ -102,9 +139,13 @@ func TestParseProfileErrors(t *testing.T) {
 		"a score of nothing": {scored(math.NaN()), "damaged, though its checksum matches"},
 		// Six numbers, flags and no half-life, then more facets or affinities
 		// than there is room for.
-		"countless facets":     {seal(append(make([]byte, 13), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
-		"countless affinities": {seal(append(make([]byte, 14), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
-		"a facet not there":    {seal(append(make([]byte, 14), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)), "damaged"},
+		"countless facets":         {seal(append(make([]byte, 13), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
+		"countless affinities":     {seal(append(make([]byte, 14), 128, 128, 128, 128, 128, 128, 8)), "damaged"},
+		"a half-life of 0 days":    {seal(append(make([]byte, 12), 1, 0, 0, 0)), "damaged"},
+		"a half-life of ages":      {seal(append(make([]byte, 12), 1, 0x80|67, 28, 0, 0)), "damaged"},
+		"an event half-life":       {seal(append(append([]byte{3}, make([]byte, 11)...), 1, 2, '2', 'e', 0, 0)), "damaged"},
+		"a half-life of no length": {seal(append(append([]byte{3}, make([]byte, 11)...), 1, 0, 0, 0)), "damaged"},
+		"a facet not there":        {seal(append(make([]byte, 14), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)), "damaged"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +159,9 @@ func TestParseProfileErrors(t *testing.T) {
 
 // seal makes the first bytes of b right, so that what follows them is read.
 func seal(b []byte) []byte {
-	b[0] = 2
+	if b[0] != 3 {
+		b[0] = 2
+	}
 	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[5:], crc32.MakeTable(crc32.Castagnoli)))
 	return b
 }
@@ -127,6 +170,9 @@ func FuzzParseProfile(f *testing.F) {
 	f.Add(affinity.Profile{}.AppendBinary(nil), 0)
 	f.Add(score(benchEvents()[:2], benchStrategy(), affinity.Window{Now: now}).AppendBinary(nil), 3)
 	f.Add(score(benchEvents()[:2], benchStrategy(30, 7), affinity.Window{Now: now, RetentionDays: 90}).AppendBinary(nil), 0)
+	hours := benchStrategy()
+	hours.HalfLives = []strategy.HalfLife{parseHalfLife(f, "12h"), strategy.Days(30)}
+	f.Add(score(benchEvents()[:2], hours, affinity.Window{Now: now}).AppendBinary(nil), 0)
 	f.Fuzz(func(t *testing.T, b []byte, limit int) {
 		if _, err := affinity.ParseProfile(b, limit); err == nil && len(b) < 5 {
 			t.Error("parsed less than a header")

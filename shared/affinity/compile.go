@@ -14,7 +14,7 @@ type Pair struct{ Type, Name string }
 type Compiled struct {
 	pairs     []Pair // with points, in the strategy's order
 	facets    []string
-	halfLives []int
+	halfLives []strategy.HalfLife
 
 	points  map[Pair]float64
 	indexes map[string]int32 // of facets
@@ -46,7 +46,7 @@ func Compile(s strategy.Strategy) *Compiled {
 		}
 	}
 	for _, h := range s.HalfLives {
-		c.perMS = append(c.perMS, 1/(float64(h)*day))
+		c.perMS = append(c.perMS, 1/h.Millis())
 	}
 	if len(c.perMS) == 0 {
 		c.perMS = []float64{0}

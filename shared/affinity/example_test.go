@@ -65,7 +65,7 @@ func ExampleScorer() {
 	compiled := affinity.Compile(strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventType: event.View, EventName: "Article Read", Score: 10}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "topic", Score: 2}},
-		HalfLives:     []int{7},
+		HalfLives:     strategy.InDays(7),
 	})
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	window := affinity.Window{Now: now.UnixMilli(), RetentionDays: 90}
@@ -97,7 +97,7 @@ func ExampleProfile_At() {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	stored := affinity.Profile{
 		Anchor:     now.UnixMilli(),
-		HalfLives:  []int{30},
+		HalfLives:  strategy.InDays(30),
 		Affinities: []affinity.Affinity{{Facet: "brand", Value: "Apple", Scores: []float64{80}}},
 	}
 	later := stored.At(now.AddDate(0, 0, 60).UnixMilli()) // two half-lives

@@ -9,7 +9,6 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/affinity/affinitytest"
-	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // The names and draws of package affinitytest, which this package's tests share.
@@ -52,9 +51,7 @@ func drawProfile(t *rapid.T) affinity.Profile {
 		Known:           rapid.Bool().Draw(t, "known"),
 		Until:           rapid.Int64().Draw(t, "until"),
 	}
-	for range rapid.IntRange(0, 5).Draw(t, "half-lives") {
-		p.HalfLives = append(p.HalfLives, rapid.IntRange(1, strategy.MaxHalfLifeDays).Draw(t, "days"))
-	}
+	p.HalfLives = affinitytest.DrawHalfLives(t, 5)
 	p.Total = rapid.IntRange(0, 20).Draw(t, "total")
 	for i := range p.Total {
 		a := affinity.Affinity{

@@ -21,7 +21,7 @@ func (p Profile) At(now int64) Profile {
 	}
 	factors := make([]float64, len(p.HalfLives))
 	for i, h := range p.HalfLives {
-		factors[i] = math.Exp2(-ms / (float64(h) * day))
+		factors[i] = math.Exp2(-ms / h.Millis())
 	}
 	whole := len(p.Affinities)
 	p.Affinities = decay(p.Affinities, factors)

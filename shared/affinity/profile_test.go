@@ -10,7 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-func profileOf(halfLives []int, affinities ...affinity.Affinity) affinity.Profile {
+func profileOf(halfLives []strategy.HalfLife, affinities ...affinity.Affinity) affinity.Profile {
 	return affinity.Profile{Anchor: now, Known: true, Until: now + 90*dayMS, HalfLives: halfLives, Affinities: affinities, Total: len(affinities)}
 }
 
@@ -25,7 +25,7 @@ func TestAt(t *testing.T) {
 		want    []affinity.Affinity
 	}{
 		"each score by its half-life": {
-			profile: profileOf([]int{1, 2}, one("f", "a", 8, 8), one("f", "b", 4, 16)),
+			profile: profileOf(strategy.InDays(1, 2), one("f", "a", 8, 8), one("f", "b", 4, 16)),
 			after:   2 * dayMS,
 			want:    []affinity.Affinity{one("f", "a", 2, 4), one("f", "b", 1, 8)},
 		},
@@ -35,22 +35,22 @@ func TestAt(t *testing.T) {
 			want:    []affinity.Affinity{one("f", "a", 8)},
 		},
 		"the past is the anchor": {
-			profile: profileOf([]int{1}, one("f", "a", 8)),
+			profile: profileOf(strategy.InDays(1), one("f", "a", 8)),
 			after:   -2 * dayMS,
 			want:    []affinity.Affinity{one("f", "a", 8)},
 		},
 		"what vanishes under one half-life only is kept": {
-			profile: profileOf([]int{1, 1000}, one("f", "a", 8, 8)),
+			profile: profileOf(strategy.InDays(1, 1000), one("f", "a", 8, 8)),
 			after:   2000 * dayMS,
 			want:    []affinity.Affinity{one("f", "a", 0, 2)},
 		},
 		"what vanishes altogether is dropped": {
-			profile: profileOf([]int{1}, one("f", "a", 1e300), one("f", "b", 1e-300)),
+			profile: profileOf(strategy.InDays(1), one("f", "a", 1e300), one("f", "b", 1e-300)),
 			after:   1000 * dayMS,
 			want:    []affinity.Affinity{one("f", "a", 1e300/0x1p1000)},
 		},
 		"scores that become equal are listed by name": {
-			profile: profileOf([]int{1, 1000}, one("g", "b", 4, 8), one("g", "a", 2, 16), one("f", "z", 1, 4)),
+			profile: profileOf(strategy.InDays(1, 1000), one("g", "b", 4, 8), one("g", "a", 2, 16), one("f", "z", 1, 4)),
 			after:   2000 * dayMS,
 			want:    []affinity.Affinity{one("f", "z", 0, 1), one("g", "a", 0, 4), one("g", "b", 0, 2)},
 		},
@@ -73,7 +73,7 @@ func TestAt(t *testing.T) {
 
 // TestAtPartialProfile: a profile of which only the best were decoded keeps its total.
 func TestAtPartialProfile(t *testing.T) {
-	b := profileOf([]int{1}, one("f", "a", 4), one("f", "b", 2), one("f", "c", 1)).AppendBinary(nil)
+	b := profileOf(strategy.InDays(1), one("f", "a", 4), one("f", "b", 2), one("f", "c", 1)).AppendBinary(nil)
 	p, err := affinity.ParseProfile(b, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -106,11 +106,11 @@ func TestScaled(t *testing.T) {
 			want:    map[string]map[string]int{"color": {"Red": 20}},
 		},
 		"by the first half-life": {
-			profile: profileOf([]int{30, 180}, one("brand", "a", 4, 1), one("brand", "b", 2, 8), one("brand", "c", 0, 8)),
+			profile: profileOf(strategy.InDays(30, 180), one("brand", "a", 4, 1), one("brand", "b", 2, 8), one("brand", "c", 0, 8)),
 			want:    map[string]map[string]int{"brand": {"a": 20, "b": 10}},
 		},
 		"however small": {
-			profile: profileOf([]int{30}, one("brand", "a", 4e-300), one("brand", "b", 2e-300)),
+			profile: profileOf(strategy.InDays(30), one("brand", "a", 4e-300), one("brand", "b", 2e-300)),
 			want:    map[string]map[string]int{"brand": {"a": 20, "b": 10}},
 		},
 	}

@@ -229,7 +229,7 @@ func TestRoundingOfManyEvents(t *testing.T) {
 	s := strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "a", EventType: types[0], Score: 7}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "f0", Score: 3}},
-		HalfLives:     []int{1, 30},
+		HalfLives:     strategy.InDays(1, 30),
 	}
 	w := affinity.Window{Now: now, RetentionDays: window}
 	events := make([]affinity.Event, 200_000)

@@ -16,7 +16,7 @@ func Reference(events []Event, s strategy.Strategy, w Window) Profile {
 		halfLives = nil
 	}
 	for _, h := range s.HalfLives {
-		halfLives = append(halfLives, float64(h)*day)
+		halfLives = append(halfLives, h.Millis())
 	}
 
 	p := Profile{

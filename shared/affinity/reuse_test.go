@@ -113,7 +113,7 @@ func TestBucketSortOrder(t *testing.T) {
 		for i, facet := range facets {
 			s.FacetsScoring = append(s.FacetsScoring, strategy.FacetScore{FacetName: facet, Score: 1 + i%2})
 		}
-		s.HalfLives = rapid.SampledFrom([][]int{nil, {1}, {1, 3650}}).Draw(t, "half-lives")
+		s.HalfLives = rapid.SampledFrom([][]strategy.HalfLife{nil, strategy.InDays(1), strategy.InDays(1, 3650), {parseHalfLife(t, "45m"), strategy.Days(30)}}).Draw(t, "half-lives")
 		w := affinity.Window{Now: now}
 		events := drawCrowd(t, s, w)
 		// So old that nothing, or next to nothing, is left under the first

@@ -113,7 +113,7 @@ func (st *story) setStrategy(t *testing.T, input string) error {
 				strategy.FacetScore{FacetName: words[1], Score: number(t, words[2])})
 		case "half-lives":
 			for _, w := range words[1:] {
-				st.strategy.HalfLives = append(st.strategy.HalfLives, number(t, w))
+				st.strategy.HalfLives = append(st.strategy.HalfLives, parseHalfLife(t, w))
 			}
 		case "alias":
 			if st.strategy.Aliases[words[1]] == nil {
@@ -161,6 +161,14 @@ func split(line string) ([]string, error) {
 	return slices.DeleteFunc(words, func(w string) bool { return w == "" }), err
 }
 
+func parseHalfLife(t interface{ Fatal(args ...any) }, s string) strategy.HalfLife {
+	h, err := strategy.ParseHalfLife(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 func number(t *testing.T, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(s)
@@ -197,7 +205,10 @@ func format(p affinity.Profile) string {
 		fmt.Fprintf(&b, "%s:%s", a.Facet, a.Value)
 		for i, score := range a.Scores {
 			if len(p.HalfLives) > 0 {
-				fmt.Fprintf(&b, "  %dd", p.HalfLives[i])
+				b.WriteString("  " + p.HalfLives[i].String())
+				if _, days := p.HalfLives[i].WholeDays(); days {
+					b.WriteByte('d')
+				}
 			}
 			fmt.Fprintf(&b, " %.9g", score)
 		}

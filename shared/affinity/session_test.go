@@ -165,11 +165,11 @@ func TestSessionScores(t *testing.T) {
 func TestSessionScoresEqualProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w := drawStrategy(t), drawWindow(t)
-		s.HalfLives = []int{rapid.IntRange(1, 100).Draw(t, "days")}
+		s.HalfLives = strategy.InDays(rapid.IntRange(1, 100).Draw(t, "days"))
 		log := drawLog(t, w)
 		want := affinity.Reference(log, s, w)
 		got := want
-		got.Affinities = affinity.ReferenceSession(log, s, w).Scores(affinity.Compile(s), strategy.Days(s.HalfLives[0]), w.Now)
+		got.Affinities = affinity.ReferenceSession(log, s, w).Scores(affinity.Compile(s), s.HalfLives[0], w.Now)
 		got.Total = len(got.Affinities)
 		if fault := differ(got, want, 1e-9); fault != "" {
 			t.Fatal(fault)

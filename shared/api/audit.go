@@ -39,10 +39,10 @@ type AuditDifference struct {
 	Which string `json:"which"`
 	// What is wrong: "score"; "missing" or "surplus", an affinity that should
 	// or should not be listed; "lastEventAt"; "known"; "damaged".
-	What     string `json:"what"`
-	Facet    string `json:"facet,omitempty"`
-	Value    string `json:"value,omitempty"`
-	HalfLife int    `json:"halfLife,omitempty"` // days, of a score
+	What     string   `json:"what"`
+	Facet    string   `json:"facet,omitempty"`
+	Value    string   `json:"value,omitempty"`
+	HalfLife HalfLife `json:"halfLife,omitzero"` // of a score
 	// Want is the value according to the log, and Got the value that was found:
 	// a number, a time, true or false.
 	Want json.RawMessage `json:"want,omitempty"`

@@ -5,9 +5,9 @@ type ProfileQuery struct {
 	// Limit is how many affinities to list, 1 or more. 0 stands for
 	// DefaultAffinities.
 	Limit int
-	// HalfLife orders and scores by this half-life, in days: one of the
-	// strategy's. 0 is the strategy's first.
-	HalfLife int
+	// HalfLife orders and scores by this half-life, one of the strategy's as
+	// the strategy writes it: "30", "12h". "" is the strategy's first.
+	HalfLife string
 }
 
 // ProfilesRequest is the body of POST /1/profiles/batch.
@@ -63,7 +63,7 @@ type Affinity struct {
 	// in the query, or of the strategy's first, or the plain sum without
 	// half-lives.
 	Score float64 `json:"score"`
-	// Scores are the scores by half-life in days, as text: {"7":12.5,"30":40}.
+	// Scores are the scores by half-life, as the strategy writes it: {"7":12.5,"12h":4}.
 	// Absent if the strategy has no half-lives, and in previews.
 	Scores map[string]float64 `json:"scores,omitempty"`
 }

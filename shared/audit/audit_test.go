@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // Users with events in blocks and outside, with unfolded events only, unknown,
@@ -68,7 +69,7 @@ func TestWrongStoredProfileIsReported(t *testing.T) {
 		{"the last event", func(p *affinity.Profile) { p.LastEventAt-- },
 			[]string{"stored lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-14T22:13:19.999Z"}},
 		{"known", func(p *affinity.Profile) { p.Known = false }, []string{"stored known: want true, got false"}},
-		{"half-lives", func(p *affinity.Profile) { p.HalfLives = []int{1, 31} },
+		{"half-lives", func(p *affinity.Profile) { p.HalfLives = strategy.InDays(1, 31) },
 			[]string{"stored damaged: want [1 30], got [1 31]"}},
 		{"of another strategy: not served", func(p *affinity.Profile) { p.StrategyVersion = 9; p.Affinities = nil }, nil},
 		{"of another retention: not served", func(p *affinity.Profile) { p.RetentionDays = 1; p.Affinities = nil }, nil},

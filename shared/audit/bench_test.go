@@ -33,7 +33,7 @@ var ctx = context.Background()
 var decaying = strategy.Strategy{
 	EventsScoring: []strategy.EventScore{{EventName: "Bought", EventType: event.Conversion, Score: 7}},
 	FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 5}, {FacetName: "brand", Score: 2}},
-	HalfLives:     []int{1, 30},
+	HalfLives:     strategy.InDays(1, 30),
 	Aliases:       map[string]map[string]string{"color": {"Rouge": "Red"}},
 }
 

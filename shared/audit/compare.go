@@ -6,6 +6,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // tolerance is the relative difference that another order of addition may cause
@@ -27,10 +28,10 @@ type Difference struct {
 	// is not listed), "surplus" (an affinity should not be listed),
 	// "lastEventAt" or "known". In any part: "damaged". In a history: a block
 	// is "missing".
-	What     string `json:"what"`
-	Facet    string `json:"facet,omitempty"`
-	Value    string `json:"value,omitempty"`
-	HalfLife int    `json:"halfLife,omitempty"` // days, of a score
+	What     string            `json:"what"`
+	Facet    string            `json:"facet,omitempty"`
+	Value    string            `json:"value,omitempty"`
+	HalfLife strategy.HalfLife `json:"halfLife,omitzero"` // of a score
 	// Want is the value by the log, Got the value that the audit found: a
 	// score, a time or a boolean.
 	Want any `json:"want,omitempty"`
@@ -45,8 +46,8 @@ func (d Difference) String() string {
 	} else if d.Value != "" {
 		what += " " + d.Value
 	}
-	if d.HalfLife > 0 {
-		what += fmt.Sprintf(" (half-life %d)", d.HalfLife)
+	if !d.HalfLife.IsZero() {
+		what += fmt.Sprintf(" (half-life %s)", d.HalfLife)
 	}
 	return fmt.Sprintf("%s: %s: want %v, got %v", d.User, what, d.Want, d.Got)
 }
@@ -94,7 +95,7 @@ func byFilter(p affinity.Profile) map[filter][]float64 {
 // compareScores reports the first half-life under which the score of a value is
 // out of bounds. A profile that does not list the value has nil, which stands
 // for zeros.
-func compareScores(f filter, got, low, high []float64, halfLives []int, differ func(Difference)) {
+func compareScores(f filter, got, low, high []float64, halfLives []strategy.HalfLife, differ func(Difference)) {
 	for i := range max(len(got), len(high)) {
 		g, l, h := at(got, i), at(low, i), at(high, i)
 		if max(g, h) < vanishing {

@@ -71,7 +71,7 @@ func TestNamesAreEscaped(t *testing.T) {
 		paths = append(paths, r.RequestURI)
 		_, _ = io.WriteString(w, `{}`)
 	})
-	_, err1 := c.Profile(t.Context(), "a/b+c=", api.ProfileQuery{Limit: 3, HalfLife: 7})
+	_, err1 := c.Profile(t.Context(), "a/b+c=", api.ProfileQuery{Limit: 3, HalfLife: "7"})
 	_, err2 := c.Explain(t.Context(), "ann", api.ExplainQuery{Facet: "color", Value: "Rot & Grün"})
 	_, err3 := c.Object(t.Context(), "shoes/männer", "1?2")
 	if err := errors.Join(err1, err2, err3); err != nil {

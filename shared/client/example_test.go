@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // engine is a fake of an engine for the examples, with one answer for each
@@ -94,7 +95,7 @@ func ExampleClient_PreviewStrategy() {
 	strategy, err := json.Marshal(api.Strategy{
 		EventsScoring: []api.EventScore{{EventName: "Order Completed", EventType: api.EventConversion, Score: 30}},
 		FacetsScoring: []api.FacetScore{{FacetName: "brand", Score: 100}},
-		HalfLives:     []int{30},
+		HalfLives:     strategy.InDays(30),
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -17,8 +17,8 @@ func (c *Client) Profile(ctx context.Context, user string, q api.ProfileQuery) (
 	if q.Limit > 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}
-	if q.HalfLife > 0 {
-		query.Set("halfLife", strconv.Itoa(q.HalfLife))
+	if q.HalfLife != "" {
+		query.Set("halfLife", q.HalfLife)
 	}
 	var answer api.Profile
 	err := c.call(ctx, always, http.MethodGet, withQuery("/1/profiles/"+url.PathEscape(user), query), nil, &answer)

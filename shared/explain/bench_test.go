@@ -16,7 +16,7 @@ func BenchmarkAdd(b *testing.B) {
 		Window: affinity.Window{Now: now}, StrategyVersion: 1, Facet: "color", Value: "Red", Limit: 1000,
 		Strategy: strategy.Strategy{
 			EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 1}},
-			FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 1}}, HalfLives: []int{30},
+			FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 1}}, HalfLives: strategy.InDays(30),
 		},
 	})
 	e := affinity.Event{Time: now, Type: event.View, Name: "Seen"}

@@ -220,13 +220,13 @@ func (x *Explanation) vanished() bool {
 
 // decays returns the factors by which an event of an age in ms counts under
 // each half-life, or 1 without half-lives.
-func decays(halfLives []int, age int64) []float64 {
+func decays(halfLives []strategy.HalfLife, age int64) []float64 {
 	if len(halfLives) == 0 {
 		return []float64{1}
 	}
 	factors := make([]float64, len(halfLives))
 	for i, h := range halfLives {
-		factors[i] = math.Exp2(-float64(age) / (float64(h) * day))
+		factors[i] = math.Exp2(-float64(age) / h.Millis())
 	}
 	return factors
 }

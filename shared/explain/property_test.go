@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/affinity/affinitytest"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/explain"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -34,7 +35,7 @@ func drawStrategy(t *rapid.T) strategy.Strategy {
 			s.Aliases[f] = map[string]string{"1": "2", "3": "2"}
 		}
 	}
-	s.HalfLives = rapid.SliceOfNDistinct(rapid.IntRange(1, 60), 0, 3, rapid.ID).Draw(t, "half-lives")
+	s.HalfLives = affinitytest.DrawHalfLives(t, 3)
 	return s
 }
 

@@ -23,7 +23,7 @@ const (
 // benchStrategy scores ten kinds of events and three of the eight facets of a
 // crowd.
 func benchStrategy(halfLives ...int) strategy.Strategy {
-	s := strategy.Strategy{HalfLives: halfLives}
+	s := strategy.Strategy{HalfLives: strategy.InDays(halfLives...)}
 	for i := range 10 {
 		s.EventsScoring = append(s.EventsScoring, strategy.EventScore{
 			EventName: fmt.Sprintf("Event number %d", i), EventType: []event.Type{event.View, event.Click, event.Conversion}[i%3], Score: 10 + i,

@@ -252,7 +252,7 @@ func sampleBlock() []byte {
 
 // sampleStrategy scores what sampleBlock holds.
 func sampleStrategy() strategy.Strategy {
-	s := strategy.Strategy{HalfLives: []int{30}}
+	s := strategy.Strategy{HalfLives: strategy.InDays(30)}
 	for _, typ := range types {
 		s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: "a", EventType: typ, Score: 3})
 	}

@@ -43,7 +43,13 @@ func (r crowded) strategy() strategy.Strategy {
 			}
 		}
 	}
-	s.HalfLives = [][]int{nil, {30}, {1}, {7, 30, 180}, {3650}}[r.IntN(5)]
+	minutes, err := strategy.ParseHalfLife("45m")
+	if err != nil {
+		panic(err)
+	}
+	s.HalfLives = [][]strategy.HalfLife{
+		nil, strategy.InDays(30), strategy.InDays(1), strategy.InDays(7, 30, 180), strategy.InDays(3650), {strategy.Days(7), minutes},
+	}[r.IntN(6)]
 	return s
 }
 
@@ -161,7 +167,7 @@ func TestReaderForgetsPreviousBlock(t *testing.T) {
 		return events
 	}
 	for _, halfLives := range [][]int{nil, {30}, {30, 7}} {
-		s.HalfLives = halfLives
+		s.HalfLives = strategy.InDays(halfLives...)
 		c := affinity.Compile(s)
 		r, sc := history.NewReader(c), affinity.NewScorer(c, w)
 		var all []affinity.Event

@@ -45,7 +45,7 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 	}
 	checkObjects(t, block, events, unpacked, s)
 	for _, halfLives := range [][]int{nil, {30, 7}} {
-		s.HalfLives = halfLives
+		s.HalfLives = strategy.InDays(halfLives...)
 		c := affinity.Compile(s)
 		sc := affinity.NewScorer(c, benchWindow)
 		n, scored := history.NewReader(c).Score(block, sc)

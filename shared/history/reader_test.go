@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // vanishing is where float64 begins to lose digits: scores below it are as good
@@ -139,7 +140,7 @@ func TestOldestScoredEvent(t *testing.T) {
 		{Time: now - 10*dayMS, Type: types[0], Name: "a", Counts: count("f0", "v0")},
 	}
 	for _, halfLives := range [][]int{nil, {1}, {1, 2}} {
-		s.HalfLives = halfLives
+		s.HalfLives = strategy.InDays(halfLives...)
 		c := affinity.Compile(s)
 		sc := affinity.NewScorer(c, w)
 		for _, block := range pack(history.NewBuilder(), events) {

@@ -38,7 +38,7 @@ var (
 	decaying = strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "Bought", EventType: event.Conversion, Score: 7}},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 5}},
-		HalfLives:     []int{1, 30},
+		HalfLives:     strategy.InDays(1, 30),
 	}
 )
 

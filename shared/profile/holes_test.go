@@ -537,7 +537,7 @@ func testSmallBlocksAreMerged(t *testing.T, open opener) {
 // plainer is another strategy with the same scores.
 var plainer = func() strategy.Strategy {
 	s := plain
-	s.HalfLives = []int{365}
+	s.HalfLives = strategy.InDays(365)
 	return s
 }()
 

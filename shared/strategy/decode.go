@@ -22,7 +22,7 @@ type wire struct {
 	EventsScoring         *[]wireEvent                  `json:"eventsScoring"`
 	FacetsScoring         *[]wireFacet                  `json:"facetsScoring"`
 	PersonalizationImpact *int                          `json:"personalizationImpact"`
-	HalfLives             []*int                        `json:"halfLives"`
+	HalfLives             []jsontext.Value              `json:"halfLives"`
 	Aliases               map[string]map[string]*string `json:"aliases"`
 	Ranking               *wireRanking                  `json:"ranking"`
 }
@@ -181,11 +181,12 @@ func (w *wire) strategy() (Strategy, error) {
 
 // optional adds the half-lives, aliases and ranking of w to s.
 func (w *wire) optional(s Strategy) (Strategy, error) {
-	for i, days := range w.HalfLives {
-		if days == nil {
-			return s, required(fmt.Sprintf("halfLives[%d]", i))
+	for i, value := range w.HalfLives {
+		h, err := decodeHalfLife(fmt.Sprintf("halfLives[%d]", i), value)
+		if err != nil {
+			return s, err
 		}
-		s.HalfLives = append(s.HalfLives, *days)
+		s.HalfLives = append(s.HalfLives, h)
 	}
 	var err error
 	if s.Ranking, err = w.Ranking.ranking(); err != nil {

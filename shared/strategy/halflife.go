@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Limits of a half-life that counts events.
@@ -57,11 +55,15 @@ func Events(n float64) HalfLife {
 
 // ParseHalfLife reads a half-life from the text of a query parameter or of an
 // option: "30" is the number of days, the other forms are as in JSON without
-// their quotes. The error is a *fault.Error that does not name the field.
+// their quotes. The error is a *fault.Error that reads on after the name of the
+// parameter: "must be ...".
 func ParseHalfLife(text string) (HalfLife, error) {
 	h, fit := parseHalfLife(text)
-	if !fit || h.fault() != "" {
-		return HalfLife{}, fault.New(fault.Invalid, `%s is not a half-life: write whole days (30), or a time such as "30d", "12h" or "45m"`, quote(text))
+	if !fit {
+		return HalfLife{}, invalid("must be a number of days or a text such as 30d, 12h or 45m, got %s", quote(text))
+	}
+	if fault := h.fault(); fault != "" {
+		return HalfLife{}, invalid("%s", fault)
 	}
 	return h, nil
 }
@@ -119,6 +121,9 @@ func (h HalfLife) String() string { return h.text }
 
 // IsZero reports whether h is absent.
 func (h HalfLife) IsZero() bool { return h == HalfLife{} }
+
+// Equal reports whether h and o are written in the same way. It equals h == o.
+func (h HalfLife) Equal(o HalfLife) bool { return h == o }
 
 // SameAs reports whether h and o are equally long, however they are written.
 func (h HalfLife) SameAs(o HalfLife) bool { return h.ms == o.ms && h.tenths == o.tenths }

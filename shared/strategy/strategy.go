@@ -41,10 +41,10 @@ type Strategy struct {
 	// scoring does not use it.
 	PersonalizationImpact int `json:"personalizationImpact"`
 
-	// HalfLives are in whole days. An affinity has one score for each of them,
-	// and the first one determines the order. Without half-lives a score is a
-	// plain sum, which does not decay.
-	HalfLives []int `json:"halfLives,omitempty"`
+	// HalfLives are times. An affinity has one score for each of them, and the
+	// first one determines the order. Without half-lives a score is a plain
+	// sum, which does not decay.
+	HalfLives []HalfLife `json:"halfLives,omitempty"`
 
 	// Aliases merge values when scoring: facet -> value as sent -> value that
 	// it counts as. An alias is one step: its target has no alias.

@@ -26,8 +26,7 @@ func valid(t *rapid.T) strategy.Strategy {
 	for _, n := range rapid.SliceOfNDistinct(name, 0, 5, rapid.ID).Draw(t, "facets") {
 		s.FacetsScoring = append(s.FacetsScoring, strategy.FacetScore{FacetName: n, Score: score.Draw(t, "weight")})
 	}
-	days := rapid.IntRange(1, strategy.MaxHalfLifeDays)
-	s.HalfLives = rapid.SliceOfNDistinct(days, 0, strategy.MaxHalfLives, rapid.ID).Draw(t, "half-lives")
+	s.HalfLives = rapid.SliceOfNDistinct(anyHalfLife(false), 0, strategy.MaxHalfLives, strategy.HalfLife.Millis).Draw(t, "half-lives")
 	// "from" and "to" differ by their first letter, so no chain can arise.
 	from := rapid.Map(name, func(n string) string { return "<" + n })
 	to := rapid.Map(name, func(n string) string { return ">" + n })
@@ -77,7 +76,7 @@ func TestEqual(t *testing.T) {
 			EventsScoring:         []strategy.EventScore{{EventName: "a", EventType: event.View, Score: 1}, {EventName: "b", EventType: event.View, Score: 1}},
 			FacetsScoring:         []strategy.FacetScore{{FacetName: "color", Score: 1}, {FacetName: "brand", Score: 1}},
 			PersonalizationImpact: 5,
-			HalfLives:             []int{30, 180},
+			HalfLives:             strategy.InDays(30, 180),
 			Aliases:               map[string]map[string]string{"color": {"Rouge": "Red"}},
 		}
 	}
@@ -97,7 +96,7 @@ func TestEqual(t *testing.T) {
 		}, false},
 		"facet score":     {func(s *strategy.Strategy) { s.FacetsScoring[0].Score = 2 }, false},
 		"impact":          {func(s *strategy.Strategy) { s.PersonalizationImpact = 6 }, false},
-		"half-life order": {func(s *strategy.Strategy) { s.HalfLives = []int{180, 30} }, false},
+		"half-life order": {func(s *strategy.Strategy) { s.HalfLives = strategy.InDays(180, 30) }, false},
 		"no half-lives":   {func(s *strategy.Strategy) { s.HalfLives = nil }, false},
 		"alias target":    {func(s *strategy.Strategy) { s.Aliases["color"]["Rouge"] = "red" }, false},
 		"empty ranking":   {func(s *strategy.Strategy) { s.Ranking = &strategy.Ranking{Session: &strategy.SessionRanking{}} }, true},
@@ -126,7 +125,7 @@ func TestEqual(t *testing.T) {
 			}
 		})
 	}
-	empty := strategy.Strategy{EventsScoring: []strategy.EventScore{}, HalfLives: []int{}, Aliases: map[string]map[string]string{"a": {}}}
+	empty := strategy.Strategy{EventsScoring: []strategy.EventScore{}, HalfLives: strategy.InDays(), Aliases: map[string]map[string]string{"a": {}}}
 	if !empty.Equal(strategy.Strategy{}) {
 		t.Error("empty lists differ from nil ones")
 	}

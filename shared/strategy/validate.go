@@ -102,12 +102,12 @@ func (s Strategy) checkHalfLives() error {
 	if n := len(s.HalfLives); n > MaxHalfLives {
 		return invalid("halfLives must have at most %d entries, got %d", MaxHalfLives, n)
 	}
-	for i, days := range s.HalfLives {
+	for i, h := range s.HalfLives {
 		path := fmt.Sprintf("halfLives[%d]", i)
-		if err := checkRange(path, days, 1, MaxHalfLifeDays); err != nil {
+		if err := checkHalfLife(path, h, false); err != nil {
 			return err
 		}
-		if j := slices.Index(s.HalfLives, days); j < i {
+		if j := slices.IndexFunc(s.HalfLives, h.SameAs); j < i {
 			return invalid("%s repeats halfLives[%d]", path, j)
 		}
 	}

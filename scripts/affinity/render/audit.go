@@ -44,8 +44,8 @@ func difference(d api.AuditDifference) string {
 	case d.Value != "":
 		what += " " + d.Value
 	}
-	if d.HalfLife > 0 {
-		what += fmt.Sprintf(" (half-life %d)", d.HalfLife)
+	if !d.HalfLife.IsZero() {
+		what += fmt.Sprintf(" (half-life %s)", d.HalfLife)
 	}
 	return cli.Printable(fmt.Sprintf("%s: %s: want %s, got %s", d.UserToken, what, orNothing(d.Want), orNothing(d.Got)))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,8 +21,8 @@ const (
 )
 
 // Profile writes a profile: a line about the user, then a bar per affinity.
-// halfLife in days selects the score, 0 the strategy's first half-life.
-func Profile(out io.Writer, p api.Profile, halfLife int, colors *Palette) error {
+// halfLife selects the score, "" the strategy's first half-life.
+func Profile(out io.Writer, p api.Profile, halfLife string, colors *Palette) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s  last event %s%s  strategy version %d  %s\n", colors.Bold(cli.Printable(p.UserToken)),
 		timestamp(p.LastEventAt), ago(p.AsOf.Sub(p.LastEventAt.Time)), p.StrategyVersion, cli.Printable(p.Source))
@@ -42,7 +41,7 @@ func Profile(out io.Writer, p api.Profile, halfLife int, colors *Palette) error 
 	return err
 }
 
-func drawBars(text *bytes.Buffer, affinities []api.Affinity, halfLife, columns int, colors *Palette) {
+func drawBars(text *bytes.Buffer, affinities []api.Affinity, halfLife string, columns int, colors *Palette) {
 	highest, widest := 0.0, 0
 	for _, a := range affinities {
 		highest = max(highest, scoreOf(a, halfLife))
@@ -57,10 +56,10 @@ func drawBars(text *bytes.Buffer, affinities []api.Affinity, halfLife, columns i
 	}
 }
 
-// scoreOf is the score under a half-life in days, or the one that ranks if the
-// answer does not list that half-life.
-func scoreOf(a api.Affinity, halfLife int) float64 {
-	if score, ok := a.Scores[strconv.Itoa(halfLife)]; ok {
+// scoreOf is the score under a half-life, or the one that ranks if the answer
+// does not list that half-life.
+func scoreOf(a api.Affinity, halfLife string) float64 {
+	if score, ok := a.Scores[halfLife]; ok {
 		return score
 	}
 	return a.Score

@@ -22,7 +22,7 @@ func TestProfile(t *testing.T) {
 		if err := json.Unmarshal([]byte(d.Input), &p); err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		halfLife := 0
+		halfLife := ""
 		d.MaybeScanArgs(t, "half-life", &halfLife)
 		var out bytes.Buffer
 		if err := Profile(&out, p, halfLife, NewPalette(d.HasArg("color"))); err != nil {

@@ -74,7 +74,7 @@ type entry struct {
 }
 
 func newDataset(s shape) *dataset {
-	d := &dataset{shape: s, strategy: strategy.Strategy{EventsScoring: kinds, HalfLives: []int{halfLife}}}
+	d := &dataset{shape: s, strategy: strategy.Strategy{EventsScoring: kinds, HalfLives: strategy.InDays(halfLife)}}
 	for i := range s.facets {
 		name := fmt.Sprintf("facet%d", i+1)
 		if i < len(facetNames) {

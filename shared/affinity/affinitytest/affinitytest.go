@@ -3,6 +3,8 @@
 package affinitytest
 
 import (
+	"strconv"
+
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -42,7 +44,7 @@ func DrawStrategy(t *rapid.T) strategy.Strategy {
 			s.FacetsScoring = append(s.FacetsScoring, strategy.FacetScore{FacetName: facet, Score: score.Draw(t, "weight")})
 		}
 	}
-	s.HalfLives = rapid.SliceOfNDistinct(rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, strategy.MaxHalfLifeDays)), 0, 3, rapid.ID).Draw(t, "half-lives")
+	s.HalfLives = DrawHalfLives(t, 3)
 	s.Aliases = map[string]map[string]string{}
 	for _, facet := range Facets {
 		to := rapid.SampledFrom([]string{"v3", "merged"})
@@ -52,6 +54,21 @@ func DrawStrategy(t *rapid.T) strategy.Strategy {
 		t.Fatalf("the generator made an invalid strategy: %v", err)
 	}
 	return s
+}
+
+// DrawHalfLives draws at most this many different half-lives in every form that
+// the formula takes: days, and times of minutes to years.
+func DrawHalfLives(t *rapid.T, most int) []strategy.HalfLife {
+	days := rapid.Map(rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, strategy.MaxHalfLifeDays)), strategy.Days)
+	text := rapid.Custom(func(t *rapid.T) strategy.HalfLife {
+		unit := rapid.SampledFrom([]string{"m", "h", "d"}).Draw(t, "unit")
+		h, err := strategy.ParseHalfLife(strconv.Itoa(rapid.IntRange(1, strategy.MaxHalfLifeDays).Draw(t, "number")) + unit)
+		if err != nil {
+			t.Fatalf("the generator made an invalid half-life: %v", err)
+		}
+		return h
+	})
+	return rapid.SliceOfNDistinct(rapid.OneOf(days, text), 0, most, strategy.HalfLife.Millis).Draw(t, "half-lives")
 }
 
 // DrawWindow draws a window around Now.

@@ -226,7 +226,7 @@ func testStrategies(t *testing.T, s config.Store) {
 func testStrategyForms(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	full := scores(3)
-	full.HalfLives = []int{30, 7}
+	full.HalfLives = strategy.InDays(30, 7)
 	full.Aliases = map[string]map[string]string{"a.b/c`": {"": "x", "é\n\"": "y"}, "colour": {"grey": "gray"}}
 	large := scores(4)
 	large.Aliases = map[string]map[string]string{"brand": {}}

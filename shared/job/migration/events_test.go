@@ -30,7 +30,7 @@ var types = []event.Type{event.View, event.Click, event.Conversion}
 
 // scoring scores most generated events.
 var scoring = func() strategy.Strategy {
-	s := strategy.Strategy{HalfLives: []int{1, 30}}
+	s := strategy.Strategy{HalfLives: strategy.InDays(1, 30)}
 	for i, name := range names {
 		s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: name, EventType: types[i%3], Score: 1 + i})
 	}

@@ -24,7 +24,7 @@ import (
 func setUp(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	if code, answer := call(t, s, "POST", "/1/strategies/personalization", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],
-		"facetsScoring":[{"facetName":"color","score":7},{"facetName":"brand","score":5}],"personalizationImpact":50,"halfLives":[1,30],
+		"facetsScoring":[{"facetName":"color","score":7},{"facetName":"brand","score":5}],"personalizationImpact":50,"halfLives":[1,"720h"],
 		"aliases":{"color":{"Rouge":"Red"}}}`); code != 200 {
 		t.Fatalf("%d %s", code, answer)
 	}
@@ -67,6 +67,14 @@ func TestExplanationAddsUpToProfile(t *testing.T) {
 	if len(profile.Affinities) != 3 {
 		t.Fatalf("%+v", profile)
 	}
+	byHours := profile
+	byHours.Affinities = nil
+	getJSON(t, s, "/1/profiles/u?halfLife=720h", &byHours)
+	for _, a := range byHours.Affinities {
+		if score, ok := a.Scores["720h"]; !ok || a.Score != score {
+			t.Errorf("%s:%s?halfLife=720h: score %v, scores %v", a.Facet, a.Value, a.Score, a.Scores)
+		}
+	}
 	for _, a := range profile.Affinities {
 		for _, limit := range []int{1, 3, 1000} {
 			var x struct {
@@ -91,10 +99,10 @@ func TestExplanationAddsUpToProfile(t *testing.T) {
 			if sum != x.Score || !maps.Equal(sums, x.Scores) || len(x.Contributions) > limit+1 {
 				t.Errorf("%s:%s, limit %d: %v and %v add up to %v and %v", a.Facet, a.Value, limit, x.Score, x.Scores, sum, sums)
 			}
-			for days, half := range map[string]float64{"1": 1, "30": 30} {
-				want := a.Scores[days] * math.Exp2(-x.AsOf.Sub(profile.AsOf).Hours()/24/half)
-				if got := x.Scores[days]; math.Abs(got-want) > 1e-9*want {
-					t.Errorf("%s:%s under %s days: explained %v, in the profile %v", a.Facet, a.Value, days, got, want)
+			for text, days := range map[string]float64{"1": 1, "720h": 30} {
+				want := a.Scores[text] * math.Exp2(-x.AsOf.Sub(profile.AsOf).Hours()/24/days)
+				if got := x.Scores[text]; math.Abs(got-want) > 1e-9*want {
+					t.Errorf("%s:%s under %s: explained %v, in the profile %v", a.Facet, a.Value, text, got, want)
 				}
 			}
 		}
