@@ -171,12 +171,22 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 	if job.State != Running {
 		return nil
 	}
-	open, err := r.Jobs.ShardsIn(ctx, app, id, ShardOpen, max(1, job.MaxInFlight))
+	// The last shard is read first: if no shard is open afterwards, then every
+	// shard up to it has ended.
+	continued, last, err := r.continued(ctx, job)
+	if err != nil {
+		return fmt.Errorf("finish %s: %w", r.Name, err)
+	}
+	limit := max(1, job.MaxInFlight)
+	if continued != nil {
+		limit = inFlight(job) // addShards may have stored shards and not enqueued them
+	}
+	open, err := r.Jobs.ShardsIn(ctx, app, id, ShardOpen, limit)
 	if err != nil {
 		return fmt.Errorf("finish %s: %w", r.Name, err)
 	}
 	if len(open) > 0 {
-		if job.MaxInFlight == 0 {
+		if job.MaxInFlight == 0 && continued == nil {
 			return nil // every shard has its task
 		}
 		return r.enqueueShards(ctx, job, open)
@@ -185,12 +195,57 @@ func (r *Runner) finish(ctx context.Context, app, id string) error {
 	if err != nil {
 		return fmt.Errorf("finish %s: %w", r.Name, err)
 	}
-	if len(failed) == 0 {
-		_, err = r.end(ctx, job, Done, "")
+	if len(failed) > 0 {
+		_, err = r.end(ctx, job, Failed, failed[0].Error)
 		return err
 	}
-	_, err = r.end(ctx, job, Failed, failed[0].Error)
+	if continued != nil {
+		following, err := continued.Following(ctx, job, last)
+		if err != nil {
+			return fmt.Errorf("finish %s: %w", r.Name, err)
+		}
+		if len(following) > 0 {
+			return r.addShards(ctx, job, last, following)
+		}
+	}
+	_, err = r.end(ctx, job, Done, "")
 	return err
+}
+
+// inFlight returns how many open shards of a job may have tasks.
+func inFlight(job Job) int {
+	if job.MaxInFlight == 0 {
+		return maxResumedShards
+	}
+	return job.MaxInFlight
+}
+
+// continued returns the work of a job and the job's last shard, or nil if no
+// shards follow those over the users.
+func (r *Runner) continued(ctx context.Context, job Job) (Continued, Shard, error) {
+	continued, ok := r.Work.(Continued)
+	if !ok {
+		return nil, Shard{}, nil
+	}
+	last, err := r.Jobs.LastShard(ctx, job.App, job.ID)
+	return continued, last, err
+}
+
+// addShards stores the shards that follow the last one, and enqueues the first
+// of them. Several deliveries of a task may do so at once: they store the same
+// shards.
+func (r *Runner) addShards(ctx context.Context, job Job, last Shard, following []Shard) error {
+	for i, shard := range following {
+		shard.N, shard.State, shard.Next = last.N+1+i, ShardOpen, shard.From
+		if err := r.Jobs.CreateShard(ctx, job.App, job.ID, shard); err != nil && !errors.Is(err, ErrExists) {
+			return fmt.Errorf("add shard %d of %s: %w", shard.N, job.ID, err)
+		}
+	}
+	open, err := r.Jobs.ShardsIn(ctx, job.App, job.ID, ShardOpen, inFlight(job))
+	if err != nil {
+		return fmt.Errorf("finish %s: %w", r.Name, err)
+	}
+	return r.enqueueShards(ctx, job, open)
 }
 
 // Find returns a job with its current totals, or ErrNotFound.

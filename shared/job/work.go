@@ -43,3 +43,16 @@ type Progress struct {
 	// MaxFaults.
 	Faults []string
 }
+
+// Continued is a Work whose jobs have more to do once every shard over the users
+// is done, such as to merge what the shards have written.
+type Continued interface {
+	Work
+	// Following returns the shards that follow the last one of a job, all of
+	// whose shards are done; none if the job has nothing left to do. They get
+	// the numbers after last. Their places are formats of the Work, and To is
+	// not empty. Following returns the same shards for the same last shard, and
+	// the rest of them for each shard among them: a process may die after it
+	// has stored some.
+	Following(ctx context.Context, job Job, last Shard) ([]Shard, error)
+}

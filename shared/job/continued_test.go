@@ -1,0 +1,143 @@
+package job_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+)
+
+// inPhases is work over users that three merges follow, and then a commit.
+type inPhases struct {
+	job.Work
+	w *jobtest.Harness
+	// merged and committed say when each shard of a phase was processed.
+	merged    map[string]int
+	committed int
+	calls     int
+	broken    string // the merge that fails
+}
+
+const merges = 3
+
+func (p *inPhases) Following(_ context.Context, _ job.Job, last job.Shard) ([]job.Shard, error) {
+	from := 0
+	switch name, merge := strings.CutPrefix(last.From, ",merge"); {
+	case last.From == ",commit":
+		return nil, nil
+	case merge:
+		if _, err := fmt.Sscan(name, &from); err != nil {
+			return nil, err
+		}
+		from++
+	}
+	var following []job.Shard
+	for i := from; i < merges; i++ {
+		following = append(following, job.Shard{From: fmt.Sprint(",merge", i), To: fmt.Sprint(",merge", i+1)})
+	}
+	if len(following) == 0 {
+		following = []job.Shard{{From: ",commit", To: ",end"}}
+	}
+	return following, nil
+}
+
+func (p *inPhases) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
+	progress func(job.Progress) error) (job.Progress, error) {
+	p.calls++
+	switch {
+	case shard.From == p.broken && p.broken != "":
+		return job.Progress{}, fmt.Errorf("a run is missing: %w", job.ErrFailed)
+	case shard.From == ",commit":
+		if len(p.merged) != merges {
+			p.w.T.Errorf("the job commits after %d of %d merges", len(p.merged), merges)
+		}
+		p.committed = p.calls
+	case strings.HasPrefix(shard.From, ",merge"):
+		for name, u := range p.w.Users {
+			if u.Version != p.w.Version(j) {
+				p.w.T.Errorf("%s begins before the work on %s", shard.From, name)
+			}
+		}
+		p.merged[shard.From] = p.calls
+	default:
+		return p.Work.Process(ctx, j, app, shard, until, progress)
+	}
+	return job.Progress{Next: shard.To, Done: true}, nil
+}
+
+func (p *inPhases) Verify(ctx context.Context, j job.Job, app config.App, shard job.Shard) (int64, error) {
+	if strings.HasPrefix(shard.From, ",") {
+		return 0, nil
+	}
+	return p.Work.Verify(ctx, j, app, shard)
+}
+
+func withPhases(t *testing.T, users int) (*jobtest.Harness, *inPhases) {
+	w := jobtest.New(t, users, tight)
+	work := &inPhases{Work: w.Runner.Work, w: w, merged: map[string]int{}}
+	w.Runner.Work = work
+	return w, work
+}
+
+// A job continues with the shards that follow, whatever call fails: each phase
+// begins after the one before it, and the job is done after the last one.
+func TestPhasesFollowAtEveryFault(t *testing.T) {
+	for name, cause := range map[string]func(context.Context) jobtest.Fault{
+		"fails":            func(context.Context) jobtest.Fault { return jobtest.FailBefore },
+		"the process ends": jobtest.Dies,
+	} {
+		for inFlight := range 3 {
+			t.Run(fmt.Sprintf("%s, %d in flight", name, inFlight), func(t *testing.T) {
+				calls := 1
+				for at := 0; at < calls && !t.Failed(); at++ {
+					w, work := withPhases(t, 4)
+					calls = 0
+					w.Gate = func(ctx context.Context, _ string) jobtest.Fault {
+						if calls++; calls-1 == at {
+							return cause(ctx)
+						}
+						return jobtest.Alive(ctx)
+					}
+					untilStarted(t, w, inFlight)
+					w.Drain()
+					w.Gate = nil
+					j := w.WantState("strategy-1", job.Done, "")
+					if work.committed == 0 || len(work.merged) != merges || j.Totals.Done != j.Totals.Shards || j.Totals.PlannedUsers != 4 {
+						t.Errorf("call %d: merged %v, committed %d, %+v", at, work.merged, work.committed, j.Totals)
+					}
+				}
+				if calls < 60 {
+					t.Errorf("only %d calls were tried", calls)
+				}
+			})
+		}
+	}
+}
+
+// No phase follows one that has failed.
+func TestFailedPhaseEndsTheJob(t *testing.T) {
+	w, work := withPhases(t, 4)
+	work.broken = ",merge1"
+	untilStarted(t, w, 2)
+	w.Drain()
+	w.WantState("strategy-1", job.Failed, "a run is missing")
+	if work.committed != 0 {
+		t.Error("the job commits")
+	}
+}
+
+// A job without users goes through its phases too.
+func TestPhasesOfNoUsers(t *testing.T) {
+	w, work := withPhases(t, 0)
+	untilStarted(t, w, 1)
+	w.Drain()
+	w.WantState("strategy-1", job.Done, "")
+	if work.committed == 0 {
+		t.Error("the job does not commit")
+	}
+}
