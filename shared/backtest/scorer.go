@@ -1,0 +1,216 @@
+package backtest
+
+import (
+	"math"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/ranking"
+)
+
+// scorer ranks candidates by a strategy. It computes what ranking.Reference
+// defines, on numbers in place of names.
+type scorer struct {
+	*compiled
+	sums    []sums  // by term; all 0 between cases
+	touched []int32 // terms with sums
+	matched []sums  // by place in the candidates
+	// previous are the objects of the user's last instant, in the order of IDs.
+	previous []int32
+	pairs    []float64 // by object; all 0 between cases
+}
+
+// sums are the profile's and the session's parts of a number.
+type sums struct{ profile, session float64 }
+
+func (p *compiled) ranker() *scorer {
+	n := len(p.cases.log.objects)
+	return &scorer{compiled: p, sums: make([]sums, len(p.terms)), pairs: make([]float64, n), matched: make([]sums, n)}
+}
+
+func (*scorer) ties() []int32 { return nil }
+
+func (s *scorer) rank(in *instant, candidates []int32, scores []float64) {
+	s.addProfile(in)
+	s.addSession(in)
+	s.scale()
+	top, topPairs := s.matchAll(candidates), s.addPairs(candidates)
+	session, pairs := percent(s.ranking.Session.Weight), percent(s.ranking.Pairs.Weight)
+	for _, o := range candidates {
+		score := share(s.matched[o].profile, top.profile) + session*share(s.matched[o].session, top.session)
+		if s.popularity != nil {
+			score += s.popularity[o]
+		}
+		if topPairs > 0 {
+			score += pairs * (s.pairs[o] / topPairs)
+		}
+		if s.published != nil {
+			score += s.freshness(o, in.time)
+		}
+		scores[o] = score
+	}
+	s.clear()
+}
+
+func (s *scorer) freshness(o int32, now int64) float64 {
+	if !s.published.dated[o] {
+		return 0
+	}
+	f := &s.ranking.Freshness
+	return percent(f.Weight) * ranking.FreshnessOf(now, s.published.at[o], f.HalfLife.Millis())
+}
+
+// addProfile adds up the user's events before the instant.
+func (s *scorer) addProfile(in *instant) {
+	l := s.cases.log
+	for i := in.pastStart; i < in.pastEnd; i++ {
+		e := &l.events[i]
+		points := s.points[e.kind]
+		if points == 0 {
+			continue
+		}
+		if s.halfLife > 0 {
+			points *= math.Exp2(-float64(in.time-e.time) / s.halfLife)
+		}
+		if points > 0 {
+			s.addEvent(e, func(t int32) { s.sums[t].profile += points * s.terms[t].weight })
+		}
+	}
+}
+
+// addEvent calls add with the term of each filter of an event, once for each
+// object that carries it.
+func (s *scorer) addEvent(e *entry, add func(term int32)) {
+	l := s.cases.log
+	for _, o := range l.objectsOf(e) {
+		for _, t := range s.match.at(o) {
+			s.touch(t)
+			add(t)
+		}
+	}
+	if e.direct < 0 {
+		return
+	}
+	for _, f := range l.direct.at(e.direct) {
+		if t := s.termOf[f]; t >= 0 {
+			s.touch(t)
+			add(t)
+		}
+	}
+}
+
+// touch remembers that a term gets a sum.
+func (s *scorer) touch(t int32) {
+	if s.sums[t] == (sums{}) {
+		s.touched = append(s.touched, t)
+	}
+}
+
+// addSession adds up the newest events before the instant that the strategy
+// scores, and lists the objects of the last instant that names any.
+func (s *scorer) addSession(in *instant) {
+	l := s.cases.log
+	s.previous = s.previous[:0]
+	latest := int64(math.MaxInt64) // instant of previous, once it is found
+	for i, newer := in.pastEnd-1, 0; i >= in.pastStart && newer < affinity.MaxSessionEvents; i-- {
+		e := &l.events[i]
+		points := s.points[e.kind]
+		if points == 0 {
+			continue
+		}
+		if len(s.previous) == 0 && e.end > e.start {
+			latest = e.time
+		}
+		if e.time == latest {
+			s.previous = append(s.previous, l.objectsOf(e)...)
+		}
+		if s.ranking.Session.Weight > 0 {
+			if points *= s.sessionDecay(newer, in.time-e.time); points > 0 {
+				s.addEvent(e, func(t int32) { s.sums[t].session += points * s.terms[t].weight })
+			}
+		} else if e.time < latest && latest < math.MaxInt64 {
+			break
+		}
+		newer++
+	}
+	slices.Sort(s.previous)
+	s.previous = slices.Compact(s.previous)
+}
+
+// sessionDecay returns the factor of an event of the session with so many newer
+// ones and this age in ms.
+func (s *scorer) sessionDecay(newer int, age int64) float64 {
+	if n, ok := s.ranking.Session.HalfLife.Events(); ok {
+		return math.Exp2(-float64(newer) / n)
+	}
+	return math.Exp2(-float64(age) / s.ranking.Session.HalfLife.Millis())
+}
+
+// scale divides the sums by the highest and multiplies them by the contrasts.
+func (s *scorer) scale() {
+	var top sums
+	for _, t := range s.touched {
+		top.profile, top.session = max(top.profile, s.sums[t].profile), max(top.session, s.sums[t].session)
+	}
+	for _, t := range s.touched {
+		x := &s.sums[t]
+		x.profile = share(x.profile, top.profile) * s.terms[t].contrast
+		x.session = share(x.session, top.session) * s.terms[t].contrast
+	}
+}
+
+// matchAll computes affinity and session of the candidates, and returns the
+// highest of each.
+func (s *scorer) matchAll(candidates []int32) (top sums) {
+	offsets, items := s.match.offsets, s.match.items
+	for _, o := range candidates {
+		var m sums
+		for _, t := range items[offsets[o]:offsets[o+1]] {
+			m.profile += s.sums[t].profile
+			m.session += s.sums[t].session
+		}
+		if root := s.roots[o]; root > 0 {
+			m.profile /= root
+			m.session /= root
+		}
+		s.matched[o] = m
+		top.profile, top.session = max(top.profile, m.profile), max(top.session, m.session)
+	}
+	return top
+}
+
+// addPairs adds up the pairs of the objects of the user's last instant. It
+// returns the highest sum among the candidates.
+func (s *scorer) addPairs(candidates []int32) (top float64) {
+	if s.ranking.Pairs.Weight == 0 {
+		return 0
+	}
+	for _, a := range s.previous {
+		p := &s.cases.crowd.capped[a]
+		for i, b := range p.objects {
+			s.pairs[b] += float64(p.counts[i]) / float64(len(s.cases.crowd.times[a]))
+		}
+	}
+	for _, o := range candidates {
+		top = max(top, s.pairs[o])
+	}
+	return top
+}
+
+// clear forgets the case.
+func (s *scorer) clear() {
+	for _, t := range s.touched {
+		s.sums[t] = sums{}
+	}
+	s.touched = s.touched[:0]
+	for _, a := range s.previous {
+		mark(s.pairs, s.cases.crowd.capped[a].objects, 0)
+	}
+}
+
+func share(value, highest float64) float64 {
+	if highest == 0 {
+		return 0
+	}
+	return value / highest
+}
