@@ -2,18 +2,17 @@ package ranking
 
 import "math"
 
-// IDF returns the contrast of a filter that frequency of objects carry: the
-// inverse document frequency of Robertson and Spärck Jones in the form of BM25
-// (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009), with 1
-// added under the logarithm so that it stays above 0. A filter that the
-// statistics do not know has the frequency 0 and so the highest contrast.
-// Without statistics, objects is 0 and the contrast 1.
+// IDF returns the contrast of a filter that frequency of the index's objects
+// carry: the inverse document frequency log(objects / frequency) of Spärck Jones
+// (A statistical interpretation of term specificity, Journal of Documentation
+// 28, 1972), with 1 added under the logarithm, so that a filter of every object
+// still counts. A filter that the statistics do not know counts as one of a
+// single object. Without objects there are no statistics, and the contrast is 1.
 func IDF(objects, frequency int) float64 {
 	if objects <= 0 {
 		return 1
 	}
-	n, df := float64(objects), float64(min(max(frequency, 0), objects))
-	return math.Log1p((n - df + 0.5) / (df + 0.5))
+	return math.Log1p(float64(objects) / float64(min(max(frequency, 1), objects)))
 }
 
 // PopularityOf returns log(1 + count) / log(1 + highest), at most 1.

@@ -212,11 +212,11 @@ func TestContrast(t *testing.T) {
 	check(t, scores(t, s, q), map[string]float64{"apple": 1, "rare": 1, "new": 1})
 
 	q.Frequencies = &ranking.Frequencies{Objects: 10, Filters: map[event.Filter]int{
-		filter("brand", "Apple"): 3, filter("brand", "Appel"): 2, filter("brand", "Rare"): 1,
+		filter("brand", "Apple"): 3, filter("brand", "Appel"): 2, filter("brand", "Rare"): 1, filter("brand", "All"): 12,
 	}}
-	highest := math.Log(1 + 10.5/0.5) // of an unknown filter
+	highest := math.Log(1 + 10/1.) // an unknown filter counts as one of a single object
 	check(t, scores(t, s, q), map[string]float64{
-		"apple": math.Log(1+5.5/5.5) / highest, "rare": math.Log(1+9.5/1.5) / highest, "new": 1,
+		"apple": math.Log(1+10/5.) / highest, "rare": 1, "new": 1,
 	})
 	s.Ranking.Contrast = strategy.ContrastNone
 	check(t, scores(t, s, q), map[string]float64{"apple": 1, "rare": 1, "new": 1})
