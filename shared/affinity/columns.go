@@ -1,6 +1,10 @@
 package affinity
 
-import "sort"
+import (
+	"sort"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
 
 // This file scores column-wise input, as blocks of a history hold it: the
 // sorted times of many events (a run) and, for each value, the events that
@@ -12,6 +16,11 @@ import "sort"
 // facet. It is 0 if such events do not score.
 func (c *Compiled) Points(typ, name []byte) float64 {
 	return c.points[Pair{Type: string(typ), Name: string(name)}]
+}
+
+// KindScore is Points of texts.
+func (c *Compiled) KindScore(typ event.Type, name string) float64 {
+	return c.points[Pair{Type: string(typ), Name: name}]
 }
 
 // Facet returns the index of a facet in Facets, and whether the facet scores.

@@ -68,7 +68,7 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 func checkObjects(t *testing.T, block []byte, events []affinity.Event, unpacked error, s strategy.Strategy) {
 	known, headless := history.HasObjects(block)
 	var got []affinity.Event
-	read, damaged := new(history.ObjectReader).Read(block, func(e affinity.Event) { got = append(got, e) })
+	read, damaged := new(history.ObjectReader).Read(block, allTime, func(e affinity.Event) { got = append(got, e) })
 	recent := 0
 	_, unread := history.NewReader(affinity.Compile(s)).Recent(block, benchWindow, 3, func(affinity.Event) { recent++ })
 	if unpacked != nil {

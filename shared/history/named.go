@@ -32,19 +32,23 @@ func damaged(block []byte) error {
 // facet. Its zero value is ready. Its scratch memory grows to a few times the
 // largest block. An ObjectReader is not safe for concurrent use.
 type ObjectReader struct {
+	// Strategy limits the events to kinds that it scores above 0. nil: all kinds.
+	Strategy *affinity.Compiled
+
 	names   []byte // kinds of events, as stored in the last block
 	pairs   []affinity.Pair
+	wanted  []bool // by kind
 	times   []int64
 	kinds   []uint32
 	objects objectList
 }
 
-// Read calls fn for the events of a block, in order, with their objects and without
-// counts. The caller may keep the events. known is false if the block does not say
+// Read calls fn for the events of a block that are inside the window, in order, with
+// their objects and without counts. The caller may keep the events. known is false if the block does not say
 // the objects of its events, because an older version built it: then fn is not
 // called, and the caller must read the range of the block from the log. An error is
 // as in Reader.Score; it comes before the first call of fn.
-func (r *ObjectReader) Read(block []byte, fn func(affinity.Event)) (known bool, err error) {
+func (r *ObjectReader) Read(block []byte, w affinity.Window, fn func(affinity.Event)) (known bool, err error) {
 	f, section, err := r.section(block)
 	if err != nil {
 		return false, err
@@ -58,7 +62,9 @@ func (r *ObjectReader) Read(block []byte, fn func(affinity.Event)) (known bool, 
 		return false, nil
 	}
 	for i, time := range r.times {
-		fn(r.event(i, time))
+		if r.wanted[r.kinds[i]] && w.Contains(time) {
+			fn(r.event(i, time))
+		}
 	}
 	return true, nil
 }
@@ -95,11 +101,12 @@ func (r *ObjectReader) readNames(kinds []byte) bool {
 	if r.pairs != nil && bytes.Equal(kinds, r.names) {
 		return true
 	}
-	r.names, r.pairs = append(r.names[:0], kinds...), []affinity.Pair{}
+	r.names, r.pairs, r.wanted = append(r.names[:0], kinds...), []affinity.Pair{}, r.wanted[:0]
 	c := cursor{b: kinds}
 	for c.next < len(kinds) && !c.damaged {
-		typ := string(c.text())
-		r.pairs = append(r.pairs, affinity.Pair{Type: typ, Name: string(c.text())})
+		typ, name := c.text(), c.text()
+		r.pairs = append(r.pairs, affinity.Pair{Type: string(typ), Name: string(name)})
+		r.wanted = append(r.wanted, r.Strategy == nil || r.Strategy.Points(typ, name) > 0)
 	}
 	if c.damaged {
 		r.pairs = nil

@@ -3,6 +3,7 @@ package history_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"slices"
 	"testing"
@@ -15,6 +16,9 @@ import (
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
+
+// allTime contains every time.
+var allTime = affinity.Window{Now: math.MaxInt64}
 
 // recentOf is Recent as it reads: the newest n events that count, with their
 // counts of scored facets.
@@ -53,7 +57,7 @@ func TestObjectsOfBlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got, recent []affinity.Event
-			known, err := objects.Read(block, func(e affinity.Event) { got = append(got, e) })
+			known, err := objects.Read(block, allTime, func(e affinity.Event) { got = append(got, e) })
 			if !known || err != nil {
 				t.Fatal(known, err)
 			}
@@ -61,12 +65,20 @@ func TestObjectsOfBlocks(t *testing.T) {
 			if !known || err != nil {
 				t.Fatal(known, err)
 			}
+			var some []affinity.Event
+			if _, err := (&history.ObjectReader{Strategy: affinity.Compile(s)}).Read(block, w, func(e affinity.Event) { some = append(some, e) }); err != nil {
+				t.Fatal(err)
+			}
 			clear(block) // the events must not depend on it any more
 			if diff := cmp.Diff(tidy(recentOf(want, s, w, n)), tidy(recent), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the newest %d (-want +got):\n%s", n, diff)
 			}
 			for i := range want {
 				want[i].Counts = nil
+			}
+			scored := recentOf(want, s, w, len(want))
+			if diff := cmp.Diff(scored, some, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("of the strategy and the window (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -99,7 +111,7 @@ func TestBlocksWithoutObjects(t *testing.T) {
 			if known || err != nil {
 				t.Errorf("has objects: %v, %v", known, err)
 			}
-			if known, err := new(history.ObjectReader).Read(block, yields); known || err != nil {
+			if known, err := new(history.ObjectReader).Read(block, allTime, yields); known || err != nil {
 				t.Errorf("objects: %v, %v", known, err)
 			}
 			if known, err := history.NewReader(affinity.Compile(s)).Recent(block, benchWindow, 9, yields); known || err != nil {
@@ -138,7 +150,7 @@ func TestDamagedObjects(t *testing.T) {
 	}
 	head := []byte{4, 0, 1, 1, 'i', 3, 1, 2} // one index, two events
 	read := func(block []byte) (known bool, n int, err error) {
-		known, err = new(history.ObjectReader).Read(block, func(e affinity.Event) { n += len(e.ObjectIDs) })
+		known, err = new(history.ObjectReader).Read(block, allTime, func(e affinity.Event) { n += len(e.ObjectIDs) })
 		return known, n, err
 	}
 	right := slices.Concat(head, []byte{2, 1, 'a', 4, 0, 1, 2, 1, 'b', 3, 1, 2})

@@ -39,6 +39,7 @@
 //	deletion (deletion.go)  -> orphans
 //	computer (compute.go)   -> logs
 //	folder   (fold.go)      -> logs, tickets
+//	sweeper  (sweep.go)     -> logs
 //
 // logs, tickets, flights and orphans use no other part.
 package profile

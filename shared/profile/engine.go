@@ -20,6 +20,7 @@ type Engine struct {
 	folder   *folder
 	bulk     *bulk
 	deletion *deletion
+	sweeper  *sweeper
 }
 
 // env holds the dependencies of every part.
@@ -48,6 +49,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},
 		deletion: &deletion{env: v, orphans: o},
+		sweeper:  &sweeper{env: v, logs: l},
 	}
 }
 
@@ -128,6 +130,31 @@ func (e *Engine) Fold(ctx context.Context, app config.App, user string) (bool, e
 func (e *Engine) Recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions,
 	progress func(Progress) error) (Progress, error) {
 	return e.bulk.recompute(ctx, app, r, o, progress)
+}
+
+// SweepObjects reads the objects of the events of a range of an app's users, from
+// blocks where they have them, otherwise from the log. It calls fn for each event
+// in the window, users in the order of their rows, events in the order of the log,
+// by time and then event ID. An event has its time, kind and objects and no counts;
+// fn may keep it. The memory holds a few blocks and some hundred rows, however many
+// events a user has.
+//
+// It calls progress after each group of users. Only then the group is complete, as
+// of the time of its reading: after an error the caller must drop what fn received
+// since the last call of progress, and may sweep again from that Next. An error from
+// fn or progress ends the sweep. It completes at least one group, even if o.Until
+// has passed.
+func (e *Engine) SweepObjects(ctx context.Context, app config.App, r store.Range, o SweepOptions,
+	fn func(user string, ev affinity.Event) error, progress func(SweepProgress) error) (SweepProgress, error) {
+	return e.sweeper.sweep(ctx, app, r, o, fn, progress)
+}
+
+// ObjectsOf is SweepObjects of one user as of now. c limits the events to kinds that
+// it scores above 0; nil: all kinds. After an error the caller must drop what fn
+// received.
+func (e *Engine) ObjectsOf(ctx context.Context, app config.App, user string, c *affinity.Compiled,
+	fn func(ev affinity.Event) error) error {
+	return e.sweeper.objectsOf(ctx, app, user, c, fn)
 }
 
 // Verify counts the users in a range whose stored profile has another strategy

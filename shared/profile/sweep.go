@@ -1,0 +1,129 @@
+package profile
+
+import (
+	"context"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// SweepOptions say which events a sweep reads.
+type SweepOptions struct {
+	// AsOf is the end of the window. The window is that of the app's retention, and
+	// excludes what a user's tombstone covers. Zero means now.
+	AsOf time.Time
+	// Strategy limits the events to kinds that it scores above 0. nil: all kinds.
+	Strategy *affinity.Compiled
+	// Only limits the users. nil: all users.
+	Only func(user string) bool
+	// Until is the time after which the sweep starts no group of users. Zero means no
+	// limit.
+	Until time.Time
+}
+
+// SweepProgress counts the work of a sweep on its range.
+type SweepProgress struct {
+	Next string // start of the remaining range
+	Done bool   // no user remains
+
+	Users  int64 // users seen, without those that Only excludes
+	Events int64 // events given to the caller
+	Logged int64 // of them, events that came from the log and not from a block
+}
+
+// sweeper reads the objects of users' events from blocks and log.
+type sweeper struct {
+	*env
+	logs *logs
+}
+
+func (s *sweeper) sweep(ctx context.Context, app config.App, r store.Range, o SweepOptions,
+	fn func(user string, e affinity.Event) error, progress func(SweepProgress) error) (SweepProgress, error) {
+	total, window := SweepProgress{Next: r.From}, s.window(app, o.AsOf)
+	for first := true; !total.Done && (first || o.Until.IsZero() || s.now().Before(o.Until)); first = false {
+		users, next, err := s.next(ctx, app, store.Range{From: total.Next, To: r.To}, window, o.Only)
+		if err != nil {
+			return total, err
+		}
+		sw := s.read(app, users, o.Strategy, fn)
+		if err := sw.run(ctx); err != nil {
+			return total, err
+		}
+		if err := s.logs.check(ctx, app); err != nil {
+			return total, err
+		}
+		total.Next, total.Done = next, next == ""
+		total.Users += int64(len(users))
+		total.Events += sw.events
+		total.Logged += sw.logged
+		if err := progress(total); err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+func (s *sweeper) window(app config.App, asOf time.Time) affinity.Window {
+	if asOf.IsZero() {
+		asOf = s.now()
+	}
+	return affinity.Window{Now: asOf.UnixMilli(), RetentionDays: app.RetentionDays}
+}
+
+// next reads the rows of the next group of users. It returns the user after the
+// last one, or "" if no user follows.
+func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w affinity.Window,
+	only func(string) bool) (users []*user, next string, err error) {
+	n := 0
+	add := func(token string, row store.User) error {
+		if n++; n > bulkUsers {
+			next = token
+			return nil
+		}
+		if row.Ticket == 0 || only != nil && !only(token) {
+			return nil
+		}
+		u := &user{token: token}
+		if err := s.setRow(ctx, app.ID, u, row); err != nil {
+			return err
+		}
+		u.window = w
+		u.window.DeletedUntil = row.DeletedUntil
+		users = append(users, u)
+		return nil
+	}
+	err = s.store.ScanUsers(ctx, app.ID, r.From, r.To, bulkUsers+1, store.UserState, add)
+	return users, next, err
+}
+
+// objectsOf reads the objects of one user's events as of now.
+func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c *affinity.Compiled,
+	fn func(affinity.Event) error) error {
+	row, err := s.store.ReadUser(ctx, app.ID, token)
+	if err != nil {
+		return err
+	}
+	u := &user{token: token}
+	if err := s.setRow(ctx, app.ID, u, row); err != nil {
+		return err
+	}
+	u.window = s.window(app, time.Time{})
+	u.window.DeletedUntil = row.DeletedUntil
+	sw := s.read(app, []*user{u}, c, func(_ string, e affinity.Event) error { return fn(e) })
+	if err := sw.run(ctx); err != nil {
+		return err
+	}
+	return s.logs.check(ctx, app)
+}
+
+func (s *sweeper) read(app config.App, users []*user, c *affinity.Compiled,
+	fn func(user string, e affinity.Event) error) *swept {
+	sw := &swept{
+		sweeper: s, app: app, log: s.logs.of(app), users: users, compiled: c, fn: fn,
+		rows: make(chan []loose, 2), blocks: make(chan map[store.BlockName][]byte, 1),
+	}
+	sw.reader.Strategy = c
+	return sw
+}

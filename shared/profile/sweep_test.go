@@ -1,0 +1,361 @@
+package profile_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// naming returns an event with an original that says the same as the event.
+func naming(user string, ms int64, n int, typ event.Type, name string, ids ...string) store.LogEvent {
+	e := store.LogEvent{User: user, Time: ms, ID: fmt.Sprintf("%011d", n), Type: typ, Name: name}
+	targets := `"filters":["color:Red"]`
+	if len(ids) > 0 {
+		e.Index, e.ObjectIDs = "products", ids
+		targets = `"objectIDs":["` + strings.Join(ids, `","`) + `"]`
+	}
+	e.Counts = []affinity.Count{{Facet: "color", Value: "Red", N: 1}}[:n%2]
+	e.Original = schema.Original{ReceivedAt: ms + 1, Index: "products", Event: fmt.Appendf(nil,
+		`{"eventType":%q,"eventName":%q,"userToken":%q,"timestamp":%d,%s}`, typ, name, user, ms, targets)}.Append(nil)
+	return e
+}
+
+// sweepWorld leads some users through all that happens to histories.
+type sweepWorld struct {
+	*fixture
+	*rand.Rand
+	events int
+	users  []string
+}
+
+func newSweepWorld(t *testing.T, seed uint64) *sweepWorld {
+	b := &fixture{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
+	b.store, b.client = storetest.NewWithClient(t)
+	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: 30, Log: schema.Of(schema.Names[seed%2])}); err != nil {
+		t.Fatal(err)
+	}
+	b.setStrategy(plain)
+	b.eng = b.engine()
+	b.eng.SetLimits(4, 8, 6, 16, time.Minute)
+	return &sweepWorld{fixture: b, Rand: rand.New(rand.NewPCG(seed, 1)), users: []string{"a", "a+", "b", "c", "d"}}
+}
+
+func (w *sweepWorld) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// some returns events of some users, most of them recent, some late, some ahead.
+func (w *sweepWorld) some() []store.LogEvent {
+	events := make([]store.LogEvent, 1+w.IntN(12))
+	for i := range events {
+		w.events++
+		ms := w.clock - w.Int64N(hour)
+		switch w.IntN(8) {
+		case 0:
+			ms = w.clock - w.Int64N(40*day)
+		case 1:
+			ms = w.clock + w.Int64N(hour)
+		}
+		name := []string{"Bought", "Bought", "Ignored"}[w.IntN(3)]
+		var ids []string
+		for range w.IntN(4) {
+			ids = append(ids, fmt.Sprint("object", w.IntN(30)))
+		}
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+		w.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		events[i] = naming(w.users[w.IntN(len(w.users))], ms, w.events, event.Conversion, name, ids...)
+	}
+	return events
+}
+
+// step does one of the things that happen.
+func (w *sweepWorld) step() {
+	w.t.Helper()
+	w.clock += w.Int64N(12 * hour)
+	user := w.users[w.IntN(len(w.users))]
+	switch w.IntN(12) {
+	case 0:
+		_, err := w.eng.Import(ctx, w.app(), w.some())
+		w.check(err)
+	case 1:
+		_, err := w.eng.Fold(ctx, w.app(), user)
+		w.check(err)
+	case 2:
+		if w.IntN(4) == 0 {
+			w.delete(user)
+		}
+	case 3:
+		_, err := w.eng.Recompute(ctx, w.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil })
+		w.check(err)
+	case 4:
+		w.forgetCells(4)
+	case 5, 6:
+		w.spoil(user, []spoiling{lost, damaged, older, older, older}[w.IntN(5)])
+	default:
+		_, err := w.eng.Apply(ctx, w.app(), w.some())
+		w.check(err)
+	}
+}
+
+// forgetCells makes one of so many rows of the log a row of an older version.
+func (w *sweepWorld) forgetCells(of int) {
+	w.t.Helper()
+	table := w.client.Open(map[schema.Name]string{schema.Wide: store.TableEvents, schema.Narrow: store.TableEventsNarrow}[w.app().Log.Read])
+	var keys []string
+	w.check(table.ReadRows(ctx, bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
+		if w.IntN(of) == 0 {
+			keys = append(keys, r.Key())
+		}
+		return true
+	}))
+	for _, key := range keys {
+		m := bigtable.NewMutation()
+		m.DeleteCellsInColumn("m", "o")
+		w.check(table.Apply(ctx, key, m))
+	}
+}
+
+// spoiling is what happens to a block.
+type spoiling int
+
+const (
+	lost spoiling = iota
+	damaged
+	older // the block of an older version
+)
+
+// spoil spoils one of a user's blocks.
+func (w *sweepWorld) spoil(user string, how spoiling) {
+	w.t.Helper()
+	row, err := w.store.ReadUser(ctx, appID, user)
+	w.check(err)
+	m, err := history.ParseManifest(row.Manifest)
+	w.check(err)
+	if len(m.Blocks) == 0 {
+		return
+	}
+	id := m.Blocks[w.IntN(len(m.Blocks))].ID
+	value := []byte("damaged")
+	switch how {
+	case lost:
+		w.check(w.store.DeleteBlocks(ctx, appID, user, []history.BlockID{id}))
+		return
+	case older:
+		b := history.NewBuilderWithoutObjects()
+		w.check(w.store.ReadBlocks(ctx, appID, []store.BlockName{{User: user, ID: id}}, func(_ store.BlockName, block []byte) error {
+			for e, err := range history.Events(block) {
+				if err != nil {
+					return nil // damaged before
+				}
+				b.Add(e)
+			}
+			return nil
+		}))
+		if b.Len() == 0 {
+			return
+		}
+		value = b.AppendBlock(nil)
+	}
+	w.check(w.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: id, Newest: w.clock, Value: value}}))
+}
+
+// named is an event of a user, in the order of a sweep.
+type named struct {
+	User string
+	affinity.Event
+}
+
+// want reads the events of a sweep from the originals in the log.
+func (w *sweepWorld) want(window affinity.Window, st *affinity.Compiled) []named {
+	w.t.Helper()
+	var all []named
+	stones := map[string]int64{}
+	for _, user := range w.users {
+		row, err := w.store.ReadUser(ctx, appID, user)
+		w.check(err)
+		stones[user] = row.DeletedUntil
+	}
+	l := w.app().Log
+	err := w.store.Log(appID, l).Scan(ctx, l.Read, store.Range{}, 0, func(e store.Entry) error {
+		original, err := schema.ParseOriginal(e.Original)
+		w.check(err)
+		o, err := original.Objects()
+		window.DeletedUntil = stones[e.User]
+		if window.Contains(e.Time) && (st == nil || st.KindScore(o.Type, o.Name) > 0) {
+			all = append(all, named{e.User, affinity.Event{Time: e.Time, Type: o.Type, Name: o.Name, Index: o.Index, ObjectIDs: o.ObjectIDs}})
+		}
+		return err
+	})
+	w.check(err)
+	return all
+}
+
+// compareSome compares sweeps of some instant and some kinds with the log.
+func (w *sweepWorld) compareSome() (packed int64) {
+	w.t.Helper()
+	asOf := time.UnixMilli(w.clock)
+	if w.IntN(3) == 0 {
+		asOf = time.UnixMilli(w.clock - w.Int64N(20*day))
+	}
+	var st *affinity.Compiled
+	if w.IntN(2) == 0 {
+		st = affinity.Compile(plain)
+	}
+	return w.compare(asOf, st)
+}
+
+// compare compares sweeps with the log. It returns how many events came from blocks.
+func (w *sweepWorld) compare(asOf time.Time, st *affinity.Compiled) (packed int64) {
+	w.t.Helper()
+	window := affinity.Window{Now: asOf.UnixMilli(), RetentionDays: 30}
+	var got []named
+	p, err := w.eng.SweepObjects(ctx, w.app(), store.Range{}, profile.SweepOptions{AsOf: asOf, Strategy: st}, func(user string, e affinity.Event) error {
+		got = append(got, named{user, e})
+		return nil
+	}, func(profile.SweepProgress) error { return nil })
+	w.check(err)
+	if diff := cmp.Diff(w.want(window, st), got, cmpopts.EquateEmpty()); diff != "" || !p.Done || p.Events != int64(len(got)) {
+		w.t.Fatalf("%+v (-want +got):\n%s", p, diff)
+	}
+	user := w.users[w.IntN(len(w.users))]
+	var ofUser []named
+	w.check(w.eng.ObjectsOf(ctx, w.app(), user, st, func(e affinity.Event) error {
+		ofUser = append(ofUser, named{user, e})
+		return nil
+	}))
+	window.Now = w.clock
+	want := slices.DeleteFunc(w.want(window, st), func(n named) bool { return n.User != user })
+	if diff := cmp.Diff(want, ofUser, cmpopts.EquateEmpty()); diff != "" {
+		w.t.Fatalf("of %s (-want +got):\n%s", user, diff)
+	}
+	return p.Events - p.Logged
+}
+
+// TestSweepEqualsTheLog: whatever happened to histories, a sweep gives the objects
+// that the originals in the log name, in the order of the log.
+func TestSweepEqualsTheLog(t *testing.T) {
+	t.Parallel()
+	var packed int64
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			w := newSweepWorld(t, seed)
+			for range 50 {
+				w.step()
+				packed += w.compareSome()
+			}
+		})
+	}
+	if packed < 1_000 {
+		t.Errorf("%d events came from blocks: too few to show anything", packed)
+	}
+}
+
+// TestFoldsCompleteObjects: rows and blocks of an older version end up in blocks
+// that say the objects of their events.
+func TestFoldsCompleteObjects(t *testing.T) {
+	for _, n := range schema.Names {
+		t.Run(string(n), func(t *testing.T) {
+			w := newSweepWorld(t, uint64(slices.Index(schema.Names, n)))
+			w.eng = w.engine()
+			w.eng.SetLimits(1000, 100, 100, 100, time.Minute)
+			add := func(n int) {
+				for i := range n {
+					w.events++
+					_, err := w.eng.Apply(ctx, w.app(), []store.LogEvent{naming("a", w.clock-hour+int64(w.events), w.events, event.View, "Viewed", fmt.Sprint("o", i))})
+					w.check(err)
+				}
+			}
+			fold := func() history.Manifest {
+				_, err := w.eng.Fold(ctx, w.app(), "a")
+				w.check(err)
+				row, err := w.store.ReadUser(ctx, appID, "a")
+				w.check(err)
+				m, err := history.ParseManifest(row.Manifest)
+				w.check(err)
+				return m
+			}
+			now := time.UnixMilli(w.clock)
+			add(5)
+			w.forgetCells(1)
+			fold()
+			if w.compare(now, nil) != 5 {
+				t.Error("the block of completed rows has no objects")
+			}
+			w.spoil("a", older)
+			if w.compare(now, nil) != 0 {
+				t.Error("a block of an older version has objects")
+			}
+			add(5)
+			if m := fold(); len(m.Blocks) != 1 || m.Blocks[0].Events != 10 {
+				t.Fatalf("the manifest is %+v, want one block of all", m)
+			}
+			if w.compare(now, nil) != 10 {
+				t.Error("the block that replaced it has no objects")
+			}
+		})
+	}
+}
+
+// TestSweepInParts: a sweep goes on where it stopped, excludes users, and gives up
+// with the error of its caller.
+func TestSweepInParts(t *testing.T) {
+	w := newSweepWorld(t, 0)
+	w.users = nil
+	var events []store.LogEvent
+	for i := range 600 { // more than two groups
+		user := fmt.Sprintf("user%d", i)
+		w.users = append(w.users, user)
+		events = append(events, naming(user, w.clock-hour, i, event.View, "Viewed", fmt.Sprint("o", i)))
+	}
+	_, err := w.eng.Import(ctx, w.app(), events)
+	w.check(err)
+	var got []named
+	even := func(user string) bool { return user[len(user)-1]%2 == 0 }
+	p, parts := profile.SweepProgress{}, 0
+	for r := (store.Range{}); !p.Done; parts++ {
+		o := profile.SweepOptions{Only: even, Until: time.UnixMilli(w.clock)}
+		p, err = w.eng.SweepObjects(ctx, w.app(), r, o, func(user string, e affinity.Event) error {
+			got = append(got, named{user, e})
+			return nil
+		}, func(profile.SweepProgress) error { return nil })
+		w.check(err)
+		r.From = p.Next
+	}
+	want := slices.DeleteFunc(w.want(affinity.Window{Now: w.clock}, nil), func(n named) bool { return !even(n.User) })
+	if diff := cmp.Diff(want, got); diff != "" || parts != 3 {
+		t.Errorf("in %d parts (-want +got):\n%s", parts, diff)
+	}
+	stop := errors.New("stop")
+	for name, fails := range map[string]error{"fn": stop, "progress": stop} {
+		_, err := w.eng.SweepObjects(ctx, w.app(), store.Range{}, profile.SweepOptions{}, func(string, affinity.Event) error {
+			if name == "fn" {
+				return fails
+			}
+			return nil
+		}, func(profile.SweepProgress) error { return fails })
+		if !errors.Is(err, stop) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

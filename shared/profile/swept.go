@@ -1,0 +1,293 @@
+package profile
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// sweptRows is the number of log rows that a sweep decodes at a time.
+	sweptRows = 500
+	// sweptBytes is the size of the blocks that a sweep reads at a time, unless one
+	// block is larger. Two such batches are in memory.
+	sweptBytes = 4 << 20
+)
+
+// swept reads the objects of a group of users: the rows outside the blocks as one
+// stream, the blocks as another, both in the order of users and of their logs.
+// Where the log and a block meet, it takes the next part from the right one.
+//
+// A block that is missing or damaged, or that does not say the objects of its
+// events, is no reason to start again: the log holds its range.
+type swept struct {
+	*sweeper
+	app      config.App
+	log      store.Log
+	users    []*user
+	compiled *affinity.Compiled
+	fn       func(user string, e affinity.Event) error
+
+	parts   [][]part // by user
+	rows    chan []loose
+	waiting []loose // of rows, received and not given to fn
+	names   []store.BlockName
+	bytes   []int // by block
+	blocks  chan map[store.BlockName][]byte
+	batch   map[store.BlockName][]byte
+	left    int // blocks of the batch that were not asked for
+	reader  history.ObjectReader
+	buffer  []affinity.Event
+
+	events, logged int64
+}
+
+// part is a range of a user's log: a block, or a range that no block covers.
+type part struct {
+	history.Range
+	block *history.Block
+}
+
+// loose is an event that was read from the log.
+type loose struct {
+	user string
+	at   history.Pos
+	affinity.Event
+}
+
+// run reads the group and calls fn.
+func (sw *swept) run(ctx context.Context) error {
+	var ranges []store.UserRange
+	for _, u := range sw.users {
+		parts := partsOf(u)
+		for _, p := range parts {
+			if p.block == nil {
+				ranges = append(ranges, store.UserRange{User: u.token, From: p.From, To: p.To})
+				continue
+			}
+			sw.names = append(sw.names, store.BlockName{User: u.token, ID: p.block.ID})
+			sw.bytes = append(sw.bytes, p.block.Bytes)
+		}
+		sw.parts = append(sw.parts, parts)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(sw.rows)
+		return sw.readLog(ctx, ranges, func(chunk []loose) error {
+			select {
+			case sw.rows <- chunk:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	})
+	g.Go(func() error {
+		defer close(sw.blocks)
+		return sw.readBlocks(ctx)
+	})
+	g.Go(func() error { return sw.merge(ctx) })
+	return g.Wait()
+}
+
+// partsOf returns the parts of a user's log that hold the window, in order.
+func partsOf(u *user) []part {
+	blocks, gaps := u.parts()
+	parts, end := make([]part, 0, len(blocks)+len(gaps)), history.End
+	if u.window.Now < history.End.Time {
+		end = history.Pos{Time: u.window.Now + 1}
+	}
+	for i := range blocks {
+		parts = append(parts, part{blocks[i].Range, &blocks[i]})
+	}
+	for _, g := range gaps {
+		if end.Compare(g.To) < 0 {
+			g.To = end
+		}
+		parts = append(parts, part{Range: g})
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.From.Compare(end) >= 0 })
+	slices.SortFunc(parts, func(a, b part) int { return a.From.Compare(b.From) })
+	return parts
+}
+
+// batchEnd returns the end of the batch of blocks that begins at from.
+func (sw *swept) batchEnd(from int) int {
+	to, size := from, 0
+	for to < len(sw.names) && (to == from || size+sw.bytes[to] <= sweptBytes) {
+		size += sw.bytes[to]
+		to++
+	}
+	return to
+}
+
+// readBlocks reads the blocks, batch after batch. A block that does not exist is
+// not in its batch.
+func (sw *swept) readBlocks(ctx context.Context) error {
+	for from := 0; from < len(sw.names); {
+		to := sw.batchEnd(from)
+		batch := make(map[store.BlockName][]byte, to-from)
+		err := sw.store.ReadBlocks(ctx, sw.app.ID, sw.names[from:to], func(name store.BlockName, value []byte) error {
+			batch[name] = slices.Clone(value)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		select {
+		case sw.blocks <- batch:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		from = to
+	}
+	return nil
+}
+
+// readLog reads events of the log in chunks, with their objects, also those that an
+// older version wrote.
+func (sw *swept) readLog(ctx context.Context, ranges []store.UserRange, fn func([]loose) error) error {
+	if len(ranges) == 0 {
+		return nil
+	}
+	rows, users := make([]*store.LogRow, 0, sweptRows), make([]string, 0, sweptRows)
+	flush := func() error {
+		chunk, err := sw.decode(ctx, users, rows)
+		rows, users = rows[:0], users[:0]
+		if err != nil {
+			return err
+		}
+		return fn(chunk)
+	}
+	err := sw.log.ReadObjects(ctx, ranges, func(user string, row store.LogRow) error {
+		rows, users = append(rows, &row), append(users, user)
+		if len(rows) < sweptRows {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	return flush()
+}
+
+func (sw *swept) decode(ctx context.Context, users []string, rows []*store.LogRow) ([]loose, error) {
+	if err := sw.log.CompleteObjects(ctx, rows); err != nil {
+		return nil, err
+	}
+	chunk := make([]loose, len(rows))
+	for i, row := range rows {
+		e, err := row.Event()
+		if err != nil {
+			return nil, err
+		}
+		chunk[i] = loose{users[i], row.Pos, e}
+	}
+	return chunk, nil
+}
+
+// merge calls fn for the events of all users.
+func (sw *swept) merge(ctx context.Context) error {
+	next := 0 // block
+	for i, u := range sw.users {
+		for _, p := range sw.parts[i] {
+			var err error
+			if p.block == nil {
+				err = sw.gap(ctx, u, p.To)
+			} else {
+				err = sw.block(ctx, u, p.block, next)
+				next++
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// gap gives the events of a user's log before a position.
+func (sw *swept) gap(ctx context.Context, u *user, to history.Pos) error {
+	for {
+		if len(sw.waiting) == 0 {
+			var more bool
+			select {
+			case sw.waiting, more = <-sw.rows:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if !more {
+				return nil
+			}
+		}
+		l := &sw.waiting[0]
+		if l.user != u.token || l.at.Compare(to) >= 0 {
+			return nil
+		}
+		sw.waiting = sw.waiting[1:]
+		if err := sw.give(u, l); err != nil {
+			return err
+		}
+	}
+}
+
+// give gives an event of the log.
+func (sw *swept) give(u *user, l *loose) error {
+	if !u.window.Contains(l.Time) || sw.compiled != nil && sw.compiled.KindScore(l.Type, l.Name) == 0 {
+		return nil
+	}
+	l.Counts = nil
+	sw.events++
+	sw.logged++
+	return sw.fn(u.token, l.Event)
+}
+
+// block gives the events of a block, the n-th of the group.
+func (sw *swept) block(ctx context.Context, u *user, b *history.Block, n int) error {
+	if sw.left == 0 {
+		select {
+		case sw.batch = <-sw.blocks:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		sw.left = sw.batchEnd(n) - n
+	}
+	sw.left--
+	value, ok := sw.batch[sw.names[n]]
+	if ok {
+		sw.buffer = sw.buffer[:0]
+		known, err := sw.reader.Read(value, u.window, func(e affinity.Event) { sw.buffer = append(sw.buffer, e) })
+		if err != nil {
+			sw.addBadBlock(ctx, sw.app.ID, u, b.ID, err)
+		}
+		ok = known
+	}
+	if !ok {
+		again := store.UserRange{User: u.token, From: b.From, To: b.To}
+		if start := u.windowStart(); start.Compare(again.From) > 0 {
+			again.From = start
+		}
+		return sw.readLog(ctx, []store.UserRange{again}, func(chunk []loose) error {
+			for i := range chunk {
+				if err := sw.give(u, &chunk[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	for _, e := range sw.buffer {
+		sw.events++
+		if err := sw.fn(u.token, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
