@@ -57,6 +57,7 @@ var layers = []struct {
 	{"shared/store", "affinity crowd event history schema terraform", "bigtable grpc"},
 	{"shared/enrich", "affinity bus catalog config event schema store", ""},
 	{"shared/profile", "affinity config history store", ""},
+	{"shared/rerank", "affinity catalog config fault profile ranking store strategy", ""},
 	{"shared/apply", "bus config enrich event history profile schema store", ""},
 	{"shared/audit", "affinity config event history queue schema store telemetry", ""},
 
@@ -77,6 +78,7 @@ var layers = []struct {
 	{"functions/ingest", "api auth backend bus bus/pubsub config enrich event function httpapi store", "http"},
 	{"functions/imports", "affinity api auth backend enrich event function httpapi profile", "http"},
 	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store", "http"},
+	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
 	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/recompute job/reenrich profile queue queue/taskqueue schema", "http"},
@@ -126,6 +128,7 @@ var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich",
 	"imports":    all + " api auth bus enrich profile",
 	"profiles":   all + " api auth explain profile purge queue queue/taskqueue",
+	"rank":       all + " api auth profile ranking rerank",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
 	"docs":       "fault function httpapi openapi openapi/internal/tree telemetry",

@@ -5,8 +5,10 @@ locals {
   sizes = {
     # Clients wait for these functions, which do little work for each of many requests.
     ingest   = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 4, timeout_seconds = 60 }
-    profiles = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 4, timeout_seconds = 60 }
+    profiles = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 3, timeout_seconds = 60 }
     catalog  = { cpu = "1", memory = "512Mi", concurrency = 40, max_instances = 1, timeout_seconds = 60 }
+    # rank keeps candidates and statistics in memory, and a request may have 3 MiB.
+    rank = { cpu = "1", memory = "1Gi", concurrency = 40, max_instances = 2, timeout_seconds = 60 }
     # docs answers with pages that do not change, which clients cache.
     docs = { cpu = "1", memory = "256Mi", concurrency = 80, max_instances = 1, timeout_seconds = 10 }
 

@@ -64,7 +64,7 @@ func rootCommand(t *tool) *cobra.Command {
 			}
 			return nil
 		},
-	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
+	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), rankCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
 		versionCommand(t))
 	root.Version = version()

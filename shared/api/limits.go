@@ -42,6 +42,12 @@ const (
 	MaxContributions     = 10_000  // the most that it lists: a higher limit is lowered to this
 )
 
+// Limits of POST /1/rank.
+const (
+	MaxCandidates = 5_000   // objectIDs, or items, of one request
+	MaxRankBody   = 3 << 20 // bytes of its body: the candidates with the longest objectIDs fit
+)
+
 // Limits of strategies. Package strategy has the limits of the fields.
 const (
 	// MaxStrategyBody is the maximum size in bytes of a strategy as it is sent.

@@ -65,6 +65,39 @@ func Example() {
 	// brand:Apple 10
 }
 
+func ExampleClient_Rank() {
+	server := engine(map[string]string{
+		"POST /1/rank": `{"id":"4f1c2a0d9b7e4c63a5d8f0e1b2c3d4e5","took":1,"strategyVersion":1,"crowdAsOf":null,"fallback":null,"items":[` +
+			`{"objectID":"phone-1","score":0.85,"features":[{"name":"relevancy","value":0.5},{"name":"affinity","value":0.35,` +
+			`"parts":[{"name":"brand:Apple","value":0.35}]}]},{"objectID":"phone-2","score":0.2,"features":[{"name":"affinity","value":0.2}]}]}`,
+	})
+	defer server.Close()
+	c, err := client.New(client.Config{URL: server.URL, App: "shop", Key: "s3cret"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found := []struct {
+		id    string
+		score float64 // of the search engine
+	}{{"phone-2", 3.1}, {"phone-1", 4.7}}
+	request := api.RankRequest{UserToken: "ann", Index: "products", Explain: true}
+	for _, f := range found {
+		request.Items = append(request.Items, api.RankItem{ID: f.id, Fields: []api.RankField{{Name: api.FieldRelevancy, Value: f.score}}})
+	}
+	answer, err := c.Rank(context.Background(), request)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, item := range answer.Items {
+		fmt.Printf("%s %g\n", item.ObjectID, item.Score)
+	}
+	// Output:
+	// phone-1 0.85
+	// phone-2 0.2
+}
+
 func ExampleClient_Profile_unknown() {
 	server := engine(nil)
 	defer server.Close()

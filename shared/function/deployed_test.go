@@ -22,6 +22,7 @@ import (
 	_ "github.com/affinityengine/affinity/functions/ingest"
 	_ "github.com/affinityengine/affinity/functions/process"
 	_ "github.com/affinityengine/affinity/functions/profiles"
+	_ "github.com/affinityengine/affinity/functions/rank"
 	_ "github.com/affinityengine/affinity/functions/recomputes"
 	_ "github.com/affinityengine/affinity/functions/strategies"
 	_ "github.com/affinityengine/affinity/functions/worker"

@@ -64,7 +64,8 @@ func TestDescribedTypes(t *testing.T) {
 		api.DeletedObject{}, api.DeletedUser{}, api.Event{}, api.EventsRequest{}, api.ExplainedEvents{}, api.Explanation{}, api.FacetPreview{},
 		api.Health{}, api.ImportAnswer{}, api.Message{}, api.Migration{}, api.MigrationJob{}, api.Mover{}, api.ObjectData{},
 		api.PersonalizationProfile{}, api.Preview{}, api.PreviewExample{}, api.PreviewRequest{}, api.Profile{}, api.Profiles{}, api.ProfilesRequest{},
-		api.RankCorrelation{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
+		api.RankAnswer{}, api.RankCorrelation{}, api.RankedItem{}, api.RankFeature{}, api.RankField{}, api.RankItem{}, api.RankPart{}, api.RankRequest{},
+		api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
 		api.Reenrichments{}, api.RefusedEvent{}, api.RefusedEvents{}, api.RefusedLine{}, api.Schema{}, api.SchemaBackfillRequest{},
 		api.SchemaDropRequest{}, api.SchemaStartRequest{}, api.Settings{}, api.SettingsAnswer{}, api.Shards{}, api.TaskAnswer{},
 		api.Strategy{}, api.EventScore{}, api.FacetScore{}, api.Ranking{}, api.SessionRanking{}, api.PopularityRanking{},
@@ -132,6 +133,10 @@ func TestDescribedLimits(t *testing.T) {
 		"refused events":             {schemas["RefusedEvents"].Properties["refused"].MaxItems, api.MaxRefusedEvents},
 		"profiles of a batch":        {schemas["ProfilesRequest"].Properties["userTokens"].MaxItems, api.MaxProfiles},
 		"users of a preview":         {schemas["PreviewRequest"].Properties["userTokens"].MaxItems, api.MaxPreviewSample},
+		"candidates":                 {schemas["RankRequest"].Properties["objectIDs"].MaxItems, api.MaxCandidates},
+		"candidates with fields":     {schemas["RankRequest"].Properties["items"].MaxItems, api.MaxCandidates},
+		"impact of a request":        {schemas["RankRequest"].Properties["impact"].Maximum, strategy.MaxImpact},
+		"body of a ranking":          {bodyLimit(t, doc, "rank"), api.MaxRankBody},
 		"sample of a preview":        {schemas["PreviewRequest"].Properties["sample"].Maximum, api.MaxPreviewSample},
 		"actions of a batch":         {schemas["BatchRequest"].Properties["requests"].MaxItems, api.MaxActions},
 		"facets of an index":         {schemas["SettingsRequest"].Properties["attributesForFaceting"].MaxItems, api.MaxFacetsDeclared},
@@ -214,7 +219,7 @@ var route = regexp.MustCompile(`\b(?:rt|own)\.Handle\("([A-Z]+ /[^"]*)"`)
 func TestDescribedRoutes(t *testing.T) {
 	registered := []string{"GET /openapi.json", "GET /docs", "GET /docs/{resource}"}
 	sources := []string{"../local/stack/functions.go"}
-	for _, function := range []string{"catalog", "imports", "ingest", "profiles", "recomputes", "strategies"} {
+	for _, function := range []string{"catalog", "imports", "ingest", "profiles", "rank", "recomputes", "strategies"} {
 		files, err := filepath.Glob("../../functions/" + function + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no source of %s: %v", function, err)

@@ -204,7 +204,7 @@ func withoutProgress(answer any) {
 
 func sameValue(key string, a, b any) bool {
 	switch key {
-	case "taskID", "settlesInMs":
+	case "taskID", "settlesInMs", "took":
 		return true
 	}
 	switch a := a.(type) {

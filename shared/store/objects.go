@@ -138,25 +138,59 @@ func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (
 	return found, err
 }
 
+// ScanObjects reads objects with their filters in one request. It calls fn for
+// each known object, one at a time, in no particular order. Records are large,
+// so they should not be kept.
+func (s *Store) ScanObjects(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, Object) error) error {
+	return s.readObjectRows(ctx, app, refs, latestObject, func(ref ObjectRef, items []bigtable.ReadItem) error {
+		o := Object{ID: ref.ID}
+		for _, item := range items {
+			var err error
+			switch item.Column {
+			case familyObject + ":" + columnRecord:
+				o.Record = item.Value
+			case familyObject + ":" + columnFilters:
+				o.Filters, err = decodeFilters(item.Value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return fn(ref, o)
+	})
+}
+
+var latestObject = bigtable.ChainFilters(bigtable.FamilyFilter(familyObject), bigtable.LatestNFilter(1))
+
 // maxReadBytes bounds the keys in one request. Bigtable accepts requests of 512 KB,
 // and sends some bytes with each key.
 const maxReadBytes = 256 << 10
 
 func (s *Store) readObjects(ctx context.Context, app string, refs []ObjectRef, column string,
 	fn func(ObjectRef, []byte) error) error {
-	filter := bigtable.RowFilter(bigtable.ChainFilters(
-		bigtable.ColumnRangeFilter(familyObject, column, column+"\x00"), bigtable.LatestNFilter(1)))
+	filter := bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, column, column+"\x00"), bigtable.LatestNFilter(1))
+	return s.readObjectRows(ctx, app, refs, filter, func(ref ObjectRef, items []bigtable.ReadItem) error {
+		for _, item := range items {
+			if err := fn(ref, item.Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// readObjectRows passes the cells of each known object to fn.
+func (s *Store) readObjectRows(ctx context.Context, app string, refs []ObjectRef, filter bigtable.Filter,
+	fn func(ObjectRef, []bigtable.ReadItem) error) error {
 	byKey := make(map[string]ObjectRef, len(refs))
 	for _, keys := range keyChunks(refs, func(r ObjectRef) string { return objectKey(app, r.Index, r.ID) }, byKey) {
 		var failed error
 		err := s.tables.of(app, allUsers).objects.ReadRows(ctx, keys, func(r bigtable.Row) bool {
-			for _, item := range r[familyObject] {
-				if failed = fn(byKey[r.Key()], item.Value); failed != nil {
-					failed = fmt.Errorf("row %q: %w", r.Key(), failed)
-				}
+			if failed = fn(byKey[r.Key()], r[familyObject]); failed != nil {
+				failed = fmt.Errorf("row %q: %w", r.Key(), failed)
 			}
 			return failed == nil
-		}, filter)
+		}, bigtable.RowFilter(filter))
 		if err := errors.Join(err, failed); err != nil {
 			return fmt.Errorf("read %d objects of %s: %w", len(refs), app, err)
 		}

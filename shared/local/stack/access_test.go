@@ -34,6 +34,7 @@ var routes = []struct {
 	{"GET", "/1/profiles/personalization/u", "", []string{auth.Recommendation}},
 	{"DELETE", "/1/profiles/u", "", []string{auth.Recommendation, auth.DeleteObject}},
 	{"DELETE", "/1/usertokens/u", "", []string{auth.DeleteObject}},
+	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`, []string{auth.Recommendation}},
 	{"GET", "/1/strategies/personalization", "", []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`, []string{auth.Recommendation}},

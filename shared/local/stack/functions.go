@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/functions/rank"
 	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
@@ -42,6 +43,7 @@ func publicFunctions(b *Backends, pubsubAddr string) http.Handler {
 		{"/1/profiles", profiles.New(b.ForProfiles())},
 		{"/1/usertokens", profiles.New(b.ForProfiles())},
 		{"/1/explain", profiles.New(b.ForProfiles())},
+		{"/1/rank", rank.New(b.ForRank())},
 		{"/1/strategies", strategies.New(b.ForStrategies())},
 		{"/1/indexes", catalog.New(b.ForCatalog())},
 		{"/1/recomputes", recomputes.New(b.ForRecomputes())},

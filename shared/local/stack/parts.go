@@ -6,6 +6,7 @@ import (
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/functions/rank"
 	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/functions/worker"
@@ -18,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/rerank"
 )
 
 // Backends are the backends of all functions of the stack. Its methods return those
@@ -31,6 +33,7 @@ type Backends struct {
 	Queue    queue.Queue
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
+	Orderer  *rerank.Orderer
 }
 
 func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
@@ -38,6 +41,7 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, o.Hosts), Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 	}
+	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	var err error
 	if b.Enricher, err = enrich.New(base.Store, base.CachedConfig); err != nil {
@@ -67,6 +71,11 @@ func (b *Backends) ForCatalog() catalog.Backends {
 // ForProfiles returns the backends of profiles.
 func (b *Backends) ForProfiles() profiles.Backends {
 	return profiles.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Profiles: b.Profiles}
+}
+
+// ForRank returns the backends of rank.
+func (b *Backends) ForRank() rank.Backends {
+	return rank.Backends{Base: b.Base, Auth: b.Auth, Orderer: b.Orderer}
 }
 
 // ForStrategies returns the backends of strategies.

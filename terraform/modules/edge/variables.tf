@@ -70,6 +70,7 @@ variable "routes" {
     ingest     = ["/1/events"]
     imports    = ["/1/events/import"]
     profiles   = ["/1/profiles", "/1/usertokens", "/1/explain"]
+    rank       = ["/1/rank"]
     strategies = ["/1/strategies"]
     catalog    = ["/1/indexes"]
     recomputes = ["/1/recomputes", "/1/reenrich", "/1/schema", "/1/audits"]

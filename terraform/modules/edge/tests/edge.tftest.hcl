@@ -23,6 +23,7 @@ variables {
     ingest     = "affinity-ingest"
     imports    = "affinity-imports"
     profiles   = "affinity-profiles"
+    rank       = "affinity-rank"
     strategies = "affinity-strategies"
     catalog    = "affinity-catalog"
     recomputes = "affinity-recomputes"
@@ -77,6 +78,8 @@ run "routes" {
       "/1/usertokens/*"    = google_compute_backend_service.this["fn-profiles"].id
       "/1/explain"         = google_compute_backend_service.this["fn-profiles"].id
       "/1/explain/*"       = google_compute_backend_service.this["fn-profiles"].id
+      "/1/rank"            = google_compute_backend_service.this["fn-rank"].id
+      "/1/rank/*"          = google_compute_backend_service.this["fn-rank"].id
       "/1/strategies"      = google_compute_backend_service.this["fn-strategies"].id
       "/1/strategies/*"    = google_compute_backend_service.this["fn-strategies"].id
       "/1/indexes"         = google_compute_backend_service.this["fn-catalog"].id
@@ -126,6 +129,7 @@ run "endpoint_groups" {
       "fn-ingest"                = "affinity-ingest"
       "fn-imports"               = "affinity-imports"
       "fn-profiles"              = "affinity-profiles"
+      "fn-rank"                  = "affinity-rank"
       "fn-strategies"            = "affinity-strategies"
       "fn-catalog"               = "affinity-catalog"
       "fn-recomputes"            = "affinity-recomputes"

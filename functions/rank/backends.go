@@ -1,0 +1,40 @@
+package rank
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/rerank"
+)
+
+func init() { function.Register("Rank", open) }
+
+// Settings are the environment variables that the function reads.
+type Settings struct {
+	backend.Settings
+	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+}
+
+// Backends are the services that the function uses.
+type Backends struct {
+	backend.Base
+	Auth    *auth.Authenticator
+	Orderer *rerank.Orderer
+}
+
+func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
+	base, err := backend.Open(ctx, log, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	return New(Backends{
+		Base: base, Auth: auth.New(base.CachedConfig, s.Hosts),
+		Orderer: rerank.New(base.Store, base.CachedConfig, profiles, base.Now),
+	}), nil
+}

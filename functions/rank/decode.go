@@ -1,0 +1,297 @@
+package rank
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/ranking"
+	"github.com/affinityengine/affinity/shared/rerank"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// request is a body whose fields are checked, but for the half-life and the
+// version of the strategy, which depend on the app.
+type request struct {
+	id string // empty: make one
+	rerank.Request
+}
+
+// decode reads a body. Every error is a *fault.Error: Malformed if the body is
+// not JSON, and Invalid for everything else.
+func decode(body []byte) (request, error) {
+	if !utf8.Valid(body) {
+		return request{}, malformed("the body is not valid UTF-8")
+	}
+	// An escape may be half a surrogate pair, as in the catalog.
+	lenient := jsontext.AllowInvalidUTF8(true)
+	d := decoder{json: jsontext.NewDecoder(bytes.NewBuffer(body), lenient), text: string(body)}
+	err := d.request()
+	if err == nil {
+		if _, err = d.json.ReadToken(); err == io.EOF {
+			return d.out, d.complete()
+		}
+		return request{}, malformed("there is more after the end of the JSON object")
+	}
+	var refused *fault.Error
+	if !errors.As(err, &refused) {
+		return request{}, notJSON(err)
+	}
+	// What breaks off later is not JSON, whatever else is wrong with it.
+	if rest := jsontext.Value(body); !d.notFinite && !rest.IsValid(lenient, jsontext.AllowDuplicateNames(true)) {
+		return request{}, malformed("the body is not valid JSON")
+	}
+	return request{}, refused
+}
+
+func malformed(message string) error {
+	return fault.New(fault.Malformed, "Bad Request: %s", message)
+}
+
+func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
+
+// notJSON is the error for what the JSON library does not accept.
+func notJSON(err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) && syntax.Err == jsontext.ErrDuplicateName {
+		return invalid("%s is there twice", path(syntax.JSONPointer))
+	}
+	return malformed("the body is not valid JSON: " + strings.TrimPrefix(err.Error(), "jsontext: "))
+}
+
+// decoder reads one body token by token.
+type decoder struct {
+	json *jsontext.Decoder
+	text string // a copy of the body: all strings are cut from it
+	out  request
+
+	objectIDs, items bool // which of the two keys the body has
+	notFinite        bool // the body has NaN or an infinity, which is not JSON
+	known            map[string]struct{}
+}
+
+// complete checks what the body must have.
+func (d *decoder) complete() error {
+	switch {
+	case d.out.User == "":
+		return invalid("userToken is required")
+	case d.out.Index == "":
+		return invalid("index is required")
+	case !d.objectIDs && !d.items:
+		return invalid("the candidates are required: objectIDs, or items")
+	case d.objectIDs && d.items:
+		return invalid("the candidates must be in objectIDs or in items, not in both")
+	}
+	return nil
+}
+
+func (d *decoder) request() error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
+		return d.wrong("an object", kind)
+	}
+	return d.object(d.field)
+}
+
+// field reads the value of a key. null equals absent.
+func (d *decoder) field(name string) error {
+	switch name {
+	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen", "strategy":
+	default:
+		return invalid("Unknown field %s", quote(name))
+	}
+	if d.json.PeekKind() == jsontext.KindNull {
+		return d.json.SkipValue()
+	}
+	switch name {
+	case "objectIDs":
+		d.objectIDs = true
+		return d.list(func() error {
+			id, err := d.objectID()
+			if err == nil {
+				d.add(ranking.Candidate{ObjectID: id})
+			}
+			return err
+		})
+	case "items":
+		d.items = true
+		return d.list(d.item)
+	case "limit":
+		return d.integer(1, math.MaxInt32, "a positive integer", func(n int) { d.out.Limit = n })
+	case "impact":
+		return d.integer(0, strategy.MaxImpact, "an integer from 0 to 100", func(n int) { d.out.Impact = &n })
+	case "strategy":
+		return d.integer(1, math.MaxInt64, "the version of a strategy, 1 or higher", func(n int) { d.out.Version = int64(n) })
+	case "halfLife":
+		return d.halfLife()
+	case "explain":
+		return d.boolean(&d.out.Explain)
+	}
+	text, err := d.string()
+	if err != nil {
+		return err
+	}
+	return d.name(name, text)
+}
+
+// name takes a value that is a string.
+func (d *decoder) name(field, text string) error {
+	switch field {
+	case "id":
+		if d.out.id = text; !isID(text) {
+			return invalid("id must have 32 hexadecimal digits, got %s", quote(text))
+		}
+	case "userToken":
+		if d.out.User = text; !event.ValidUserToken(text) {
+			return invalid("UserToken must contain only alphanumeric, equal, plus, slash, " +
+				"hyphen, or underscore characters, and be between 1 and 129 characters long")
+		}
+	case "index":
+		if d.out.Index = text; !catalog.ValidIndex(text) {
+			return invalid("index must have 1 to %d bytes", api.MaxIndex)
+		}
+	case "seen":
+		switch d.out.Seen = ranking.Seen(text); d.out.Seen {
+		case ranking.Keep, ranking.Demote, ranking.Exclude:
+		default:
+			return invalid("seen must be keep, demote or exclude, got %s", quote(text))
+		}
+	}
+	return nil
+}
+
+// item reads {"id":"A","fields":[{"name":"relevancy","value":2.0}]}.
+func (d *decoder) item() error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
+		return d.wrong("an object", kind)
+	}
+	var c ranking.Candidate
+	err := d.object(func(name string) (err error) {
+		switch name {
+		case "id":
+			c.ObjectID, err = d.objectID()
+		case "fields":
+			err = d.fields(&c)
+		default:
+			err = invalid("Unknown field %s in %s", quote(name), path(parent(d.json.StackPointer())))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.ObjectID == "" {
+		return invalid("%s.id is required", path(d.json.StackPointer()))
+	}
+	d.add(c)
+	return nil
+}
+
+// fields reads the fields of a candidate. null equals absent.
+func (d *decoder) fields(c *ranking.Candidate) error {
+	switch kind := d.json.PeekKind(); kind {
+	case jsontext.KindNull:
+		return d.json.SkipValue()
+	case jsontext.KindBeginArray:
+	default:
+		return d.wrong("a list", kind)
+	}
+	return d.array(func() error {
+		if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
+			return d.wrong("an object", kind)
+		}
+		name, valued := "", false
+		var value float64
+		err := d.object(func(key string) (err error) {
+			switch key {
+			case "name":
+				name, err = d.string()
+			case "value":
+				valued = true
+				value, err = d.number()
+			default:
+				err = invalid("Unknown field %s in %s", quote(key), path(parent(d.json.StackPointer())))
+			}
+			return err
+		})
+		at := path(d.json.StackPointer())
+		switch {
+		case err != nil:
+			return err
+		case name != api.FieldRelevancy:
+			return invalid("%s.name must be %s, got %s", at, api.FieldRelevancy, quote(name))
+		case !valued:
+			return invalid("%s.value is required", at)
+		case c.HasRelevancy:
+			return invalid("%s gives the relevancy of the item a second time", at)
+		}
+		c.Relevancy, c.HasRelevancy = value, true
+		return nil
+	})
+}
+
+// add adds a candidate unless the body has named it before.
+func (d *decoder) add(c ranking.Candidate) {
+	if d.known == nil {
+		d.known = make(map[string]struct{}, 64)
+	}
+	before := len(d.known)
+	if d.known[c.ObjectID] = struct{}{}; len(d.known) > before {
+		d.out.Candidates = append(d.out.Candidates, c)
+	}
+}
+
+// list reads the candidates.
+func (d *decoder) list(element func() error) error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
+		return d.wrong("a list", kind)
+	}
+	n := 0
+	return d.array(func() error {
+		if n++; n > api.MaxCandidates {
+			return invalid("a request has at most %d candidates", api.MaxCandidates)
+		}
+		return element()
+	})
+}
+
+func (d *decoder) objectID() (string, error) {
+	id, err := d.string()
+	if err == nil && (id == "" || len(id) > catalog.MaxObjectID) {
+		err = invalid("%s must have 1 to %d bytes, got %d", path(d.json.StackPointer()), catalog.MaxObjectID, len(id))
+	}
+	return id, err
+}
+
+func (d *decoder) halfLife() error {
+	value, err := d.json.ReadValue()
+	if err != nil {
+		return err
+	}
+	if err := d.out.HalfLife.UnmarshalJSON(value); err != nil {
+		return invalid("halfLife: %v", err)
+	}
+	return nil
+}
+
+// isID reports whether a text has 32 hexadecimal digits.
+func isID(text string) bool {
+	return len(text) == 32 && strings.Trim(text, "0123456789abcdefABCDEF") == ""
+}
+
+func quote(text string) string {
+	const longest = 100 // bytes of the client's text in a message
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest], "") + "..."
+	}
+	return strconv.Quote(text)
+}

@@ -1,0 +1,62 @@
+// Package rank is the public function that orders candidates for a user: the
+// results of a search, or the items of a page. The user's profile is in the
+// table users, the filters of the candidates are in the table objects.
+package rank
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/httpapi"
+)
+
+type handler struct{ Backends }
+
+// New returns the function over its backends.
+func New(b Backends) http.Handler {
+	h := handler{b}
+	rt := b.Router()
+	rt.Handle("POST /1/rank", h.rank)
+	return rt
+}
+
+func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
+	began := time.Now()
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	if err := checkOptions(r); err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, api.MaxRankBody)
+	if err != nil {
+		return err
+	}
+	in, err := decode(body)
+	if err != nil {
+		return err
+	}
+	answer, err := h.Orderer.Order(r.Context(), app, in.Request)
+	if err != nil {
+		return fmt.Errorf("rank: %w", err)
+	}
+	view := render(answer, in.Explain)
+	if view.ID = in.id; view.ID == "" {
+		view.ID = newID()
+	}
+	view.Took = time.Since(began).Milliseconds()
+	return httpapi.WriteJSON(w, http.StatusOK, view)
+}
+
+// newID returns the id of a request that has none.
+func newID() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return hex.EncodeToString(random[:])
+}

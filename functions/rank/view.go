@@ -1,0 +1,51 @@
+package rank
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/ranking"
+	"github.com/affinityengine/affinity/shared/rerank"
+)
+
+// checkOptions refuses query options. Those of credentials and of agents are
+// for every route.
+func checkOptions(r *http.Request) error {
+	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
+		if !strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
+			return httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown query option %s: the options of POST /1/rank are keys of its body", quote(name))
+		}
+	}
+	return nil
+}
+
+// render returns the answer without its id and its time.
+func render(a rerank.Answer, explain bool) api.RankAnswer {
+	view := api.RankAnswer{StrategyVersion: a.StrategyVersion, Items: make([]api.RankedItem, len(a.Items))}
+	if a.Fallback != "" {
+		view.Fallback = &a.Fallback
+	}
+	for i, item := range a.Items {
+		view.Items[i] = api.RankedItem{ObjectID: item.ObjectID, Score: item.Score}
+		if explain {
+			view.Items[i].Features = features(item.Features)
+		}
+	}
+	return view
+}
+
+// features is never nil.
+func features(all []ranking.Feature) []api.RankFeature {
+	views := make([]api.RankFeature, len(all))
+	for i, f := range all {
+		views[i] = api.RankFeature{Name: f.Name, Value: f.Value}
+		for _, p := range f.Parts {
+			views[i].Parts = append(views[i].Parts, api.RankPart(p))
+		}
+	}
+	return views
+}

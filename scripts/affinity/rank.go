@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+func rankCommand(t *tool) *cobra.Command {
+	r, impact, halfLife, asJSON := api.RankRequest{}, 0, "", false
+	cmd := &cobra.Command{
+		Use:   "rank --user USER --index INDEX {ID...|-}",
+		Short: "Order objects for a user, with the reason for each place",
+		Long: "Order objects of an index for a user token, the best first, with the reason for each place. \"-\" reads objectIDs\n" +
+			"from standard input, one per line. A user without events gets the order by popularity. The key needs the right\n" +
+			"recommendation.",
+		Example: "  affinity rank --user ann --index products shoe-1 shoe-2 shirt-7\n" +
+			"  affinity rank --user ann --index products --limit 10 --explain - < ids.txt",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.Require(cmd, "user", "a user token"); err != nil {
+				return err
+			}
+			if err := cli.Require(cmd, "index", "the index of the objects"); err != nil {
+				return err
+			}
+			var err error
+			switch {
+			case cmd.Flags().Changed("limit") && r.Limit < 1:
+				return cli.Usagef("--limit %d: must be 1 or more", r.Limit)
+			case impact < 0 || impact > strategy.MaxImpact:
+				return cli.Usagef("--impact %d: must be from 0 to %d", impact, strategy.MaxImpact)
+			case cmd.Flags().Changed("strategy") && r.Strategy < 1:
+				return cli.Usagef("--strategy %d: must be a version, 1 or more", r.Strategy)
+			case r.Seen != api.SeenKeep && r.Seen != api.SeenDemote && r.Seen != api.SeenExclude:
+				return cli.Usagef("--seen %q: must be keep, demote or exclude", r.Seen)
+			case halfLife != "":
+				if r.HalfLife, err = strategy.ParseHalfLife(halfLife); err != nil {
+					return cli.Usagef("--half-life: %v", err)
+				}
+			}
+			if cmd.Flags().Changed("impact") {
+				r.Impact = &impact
+			}
+			if r.ObjectIDs, err = t.objectIDs(args); err != nil {
+				return err
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			return rank(cmd.Context(), c, t.out, r, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.UserToken, "user", "", "user token")
+	flags.StringVar(&r.Index, "index", "", "index of the objects")
+	flags.IntVar(&r.Limit, "limit", 0, "how many objects to show (default: all)")
+	flags.BoolVar(&r.Explain, "explain", false, "show what each score is made of")
+	flags.IntVar(&impact, "impact", 0, "personalization impact, 0 to 100 (without a relevancy it changes nothing)")
+	flags.StringVar(&halfLife, "half-life", "", "score by this half-life of the strategy: 30, 12h (default: its first)")
+	flags.StringVar(&r.Seen, "seen", api.SeenKeep, "what happens to objects that the user's events name: keep, demote or exclude")
+	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
+	flags.BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
+}
+
+// objectIDs are the objects that the arguments name. "-" reads them from
+// standard input, one per line.
+func (t *tool) objectIDs(args []string) ([]string, error) {
+	if len(args) == 0 {
+		return nil, cli.Usagef("ID is missing: name the objects to order, or - to read them from standard input")
+	}
+	if len(args) > 1 || args[0] != "-" {
+		return args, nil
+	}
+	var ids []string
+	lines := bufio.NewScanner(t.in)
+	for lines.Scan() {
+		if id := strings.TrimSpace(lines.Text()); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read objectIDs from standard input: %w", err)
+	}
+	return ids, nil
+}
+
+func rank(ctx context.Context, c *client.Client, out io.Writer, r api.RankRequest, asJSON bool) error {
+	detailed := r.Explain
+	r.Explain = r.Explain || !asJSON // the table says why
+	var raw []byte
+	answer, err := c.Rank(client.WithRawAnswer(ctx, &raw), r)
+	if err != nil {
+		return fmt.Errorf("rank for %s: %w", r.UserToken, err)
+	}
+	if asJSON {
+		return printRaw(out, raw)
+	}
+	return render.Ranking(out, answer, r.UserToken, detailed, render.NewPalette(cli.Colored(out)))
+}

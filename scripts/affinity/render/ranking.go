@@ -1,0 +1,114 @@
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// maxReasons is how many parts of a feature a reason names.
+const maxReasons = 3
+
+// Ranking writes an order: a line about the user, then a line per object with
+// its place, its score and the reason. In detail the reason has the numbers. The
+// answer must have features.
+func Ranking(out io.Writer, r api.RankAnswer, user string, detailed bool, colors *Palette) error {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s  strategy version %d  %s  %d ms\n", colors.Bold(cli.Printable(user)), r.StrategyVersion, statistics(r), r.Took)
+	if r.Fallback != nil {
+		fmt.Fprintln(&text, "  no event of this user counts: the order is the same for all such users")
+	}
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for i, item := range r.Items {
+		why := Reason(item)
+		if detailed {
+			why = terms(item)
+		}
+		fmt.Fprintf(table, "  %*d\t%.3f\t%s\t%s\n", len(strconv.Itoa(len(r.Items))), i+1, item.Score, cli.Printable(item.ObjectID), cli.Printable(why))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := out.Write(text.Bytes())
+	return err
+}
+
+func statistics(r api.RankAnswer) string {
+	if r.CrowdAsOf == nil {
+		return "no statistics of the index"
+	}
+	return "statistics as of " + timestamp(*r.CrowdAsOf)
+}
+
+// Reason says in words why an item has its score, the feature that adds the most
+// first.
+func Reason(item api.RankedItem) string {
+	features := slices.Clone(item.Features)
+	slices.SortStableFunc(features, func(a, b api.RankFeature) int { return cmp.Compare(b.Value, a.Value) })
+	var reasons []string
+	for _, f := range features {
+		reasons = append(reasons, reason(f))
+	}
+	if len(reasons) == 0 {
+		return "nothing speaks for it"
+	}
+	return strings.Join(reasons, "; ")
+}
+
+func reason(f api.RankFeature) string {
+	parts := partNames(f)
+	switch f.Name {
+	case "affinity":
+		return "likes " + parts
+	case "session":
+		return "lately " + parts
+	case "pairs":
+		return "others went from " + parts + " to it"
+	case "popularity":
+		return "popular"
+	case "freshness":
+		return "new"
+	case "relevancy":
+		return "matches the search"
+	case "seen":
+		return "seen before"
+	}
+	return f.Name
+}
+
+// partNames names the largest parts of a feature.
+func partNames(f api.RankFeature) string {
+	var names []string
+	for _, p := range f.Parts[:min(maxReasons, len(f.Parts))] {
+		names = append(names, p.Name)
+	}
+	if more := len(f.Parts) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// terms are the features with their values and parts.
+func terms(item api.RankedItem) string {
+	var all []string
+	for _, f := range item.Features {
+		term := fmt.Sprintf("%s %.3f", f.Name, f.Value)
+		var parts []string
+		for _, p := range f.Parts {
+			parts = append(parts, fmt.Sprintf("%s %.3f", p.Name, p.Value))
+		}
+		if len(parts) > 0 {
+			term += " (" + strings.Join(parts, ", ") + ")"
+		}
+		all = append(all, term)
+	}
+	return strings.Join(all, " + ")
+}

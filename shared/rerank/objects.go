@@ -1,0 +1,126 @@
+package rerank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/ranking"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// objectTTL is how long a change of an object may go unnoticed, as in ingest.
+	objectTTL = 5 * time.Second
+	// objectBytes bounds the objects in memory.
+	objectBytes = 64 << 20
+)
+
+// objectKey names an object as the settings of its index describe it.
+type objectKey struct {
+	app, index, id string
+	settings       int64  // version of the settings
+	date           string // attribute by which freshness goes; empty: none
+}
+
+// object is what a ranking needs of a catalog object. The zero value stands for
+// an object that the catalog does not hold.
+type object struct {
+	filters   *ranking.Object
+	published int64 // ms
+	dated     bool
+}
+
+func objectSize(k objectKey, o object) int {
+	size := len(k.id)
+	if o.filters != nil {
+		size += o.filters.Size()
+	}
+	return size
+}
+
+// objects reads candidates from the catalog through a cache.
+type objects struct {
+	store  *store.Store
+	config *config.Cached
+	cache  *cache[objectKey, object]
+}
+
+func newObjects(s *store.Store, c *config.Cached, now func() time.Time) *objects {
+	return &objects{store: s, config: c, cache: newCache(objectTTL, objectBytes, now, objectSize)}
+}
+
+// fill sets the filters of candidates, and their dates if date names an
+// attribute. Objects that are not cached are read in one batch.
+func (o *objects) fill(ctx context.Context, app, index, date string, candidates []ranking.Candidate) error {
+	settings, err := o.config.IndexSettings(ctx, app, index)
+	if err != nil && !errors.Is(err, config.ErrNotFound) {
+		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
+	}
+	index = strings.Clone(index) // the request's body must not stay in memory
+	found, err := o.cache.get(ctx, len(candidates),
+		func(i int) objectKey {
+			return objectKey{app: app, index: index, id: candidates[i].ObjectID, settings: settings.Version, date: date}
+		},
+		func(k objectKey) objectKey { k.id = strings.Clone(k.id); return k },
+		func(ctx context.Context, keys []objectKey, into []object) error {
+			return o.read(ctx, settings, keys, into)
+		})
+	if err != nil {
+		return fmt.Errorf("read candidates of %s/%s: %w", app, index, err)
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		c.Object, c.Published, c.Dated = found[i].filters, found[i].published, found[i].dated
+	}
+	return nil
+}
+
+// read reads objects of one index. All keys have the same date attribute.
+func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []objectKey, into []object) error {
+	at := make(map[store.ObjectRef]int, len(keys))
+	refs := make([]store.ObjectRef, len(keys))
+	for i, k := range keys {
+		refs[i] = store.ObjectRef{Index: k.index, ID: k.id}
+		at[refs[i]] = i
+	}
+	app, date := keys[0].app, keys[0].date
+	if date == "" {
+		stored, err := o.store.ReadFilters(ctx, app, refs)
+		if err != nil {
+			return err
+		}
+		refs = refs[:0]
+		for ref, f := range stored {
+			if f.SettingsVersion == settings.Version {
+				into[at[ref]].filters = ranking.Compile(f.Filters)
+			} else {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	// The records have the dates, and the filters of objects that were stored
+	// before the settings changed.
+	return o.store.ScanObjects(ctx, app, refs, func(ref store.ObjectRef, x store.Object) error {
+		filters := x.Filters.Filters
+		if x.Filters.SettingsVersion != settings.Version {
+			var err error
+			if filters, err = catalog.Filters(x.Record, settings); err != nil {
+				return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, app, ref.Index, err)
+			}
+		}
+		found := object{filters: ranking.Compile(filters)}
+		if date != "" {
+			found.published, found.dated = catalog.Date(x.Record, date)
+		}
+		into[at[ref]] = found
+		return nil
+	})
+}
