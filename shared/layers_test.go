@@ -36,6 +36,7 @@ var layers = []struct {
 	{"shared/preview", "affinity", ""},
 	{"shared/ranking", "affinity event strategy", ""},
 	{"shared/backtest", "affinity crowd event fault ranking strategy", ""},
+	{"shared/tune", "backtest fault strategy", ""},
 	{"shared/api", "catalog event strategy", ""},
 	{"shared/config", "catalog schema strategy", ""},
 	{"shared/bus", "event", ""},
@@ -116,7 +117,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/event", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
-	"shared/explain", "shared/preview", "shared/ranking", "shared/backtest", "shared/api", "shared/config", "shared/bus",
+	"shared/explain", "shared/preview", "shared/ranking", "shared/backtest", "shared/tune", "shared/api", "shared/config", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.

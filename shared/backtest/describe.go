@@ -1,0 +1,83 @@
+package backtest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// Kind is a type and name that events of a log have.
+type Kind struct {
+	Type event.Type
+	Name string
+	// Events is how many have it, and Named how many of them name a known object.
+	Events, Named int
+}
+
+// Kinds returns the kinds of a log's events, by type and name.
+func (l *Log) Kinds() []Kind {
+	kinds := make([]Kind, len(l.kinds))
+	for i, k := range l.kinds {
+		kinds[i] = Kind{Type: k.typ, Name: k.name}
+	}
+	for i := range l.events {
+		e := &l.events[i]
+		kinds[e.kind].Events++
+		if e.end > e.start {
+			kinds[e.kind].Named++
+		}
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name)) })
+	return kinds
+}
+
+// Facet is an attribute that objects carry.
+type Facet struct {
+	Name string
+	// Objects is how many carry it, Values how many different values it has, and
+	// Shared how many of the objects carry a value that another one carries too.
+	Objects, Values, Shared int
+}
+
+// Facets returns the facets of a log's objects, by name.
+func (l *Log) Facets() []Facet {
+	found := map[string]*Facet{}
+	for i, f := range l.filters {
+		if l.frequency[i] == 0 {
+			continue // only events name it
+		}
+		if found[f.Facet] == nil {
+			found[f.Facet] = &Facet{Name: f.Facet}
+		}
+		found[f.Facet].Values++
+	}
+	var carried, shared []string // of one object
+	for o := range l.objects {
+		carried, shared = carried[:0], shared[:0]
+		for _, n := range l.carried.at(int32(o)) {
+			carried = append(carried, l.filters[n].Facet)
+			if l.frequency[n] > 1 {
+				shared = append(shared, l.filters[n].Facet)
+			}
+		}
+		for _, facet := range slices.Compact(carried) { // filters are sorted by facet
+			found[facet].Objects++
+		}
+		for _, facet := range slices.Compact(shared) {
+			found[facet].Shared++
+		}
+	}
+	var facets []Facet
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		facets = append(facets, *found[name])
+	}
+	return facets
+}
+
+// DateAttributes returns the attributes that hold dates of objects, by name.
+func (l *Log) DateAttributes() []string { return slices.Sorted(maps.Keys(l.dates)) }
+
+// Log returns the log of the cases.
+func (c *Cases) Log() *Log { return c.log }

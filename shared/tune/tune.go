@@ -1,0 +1,142 @@
+// Package tune searches the strategy that would have ranked best what users
+// turned to next, by the judgements of package backtest.
+//
+// It splits the cases in two. The search sees one part and compares as many
+// strategies on it as it is allowed to. The other part, the untouched slice,
+// is read once, at the end: the best of many is flattered by the cases that
+// chose it, and only cases that did not can say what it is worth. A strategy is
+// recommended if the 95 % interval of its gain on that slice lies above 0.
+//
+// The package does no I/O and keeps nothing. Equal input gives an equal
+// result.
+package tune
+
+import (
+	"context"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// Limits and defaults of Options.
+const (
+	DefaultTrials = 64
+	MaxTrials     = 300
+)
+
+// Options say how to search.
+type Options struct {
+	// Trials is the most strategies to judge on the tuning part: 1 to MaxTrials,
+	// 0 for DefaultTrials.
+	Trials int
+	// Seed of the search. The same seed gives the same strategies.
+	Seed uint64
+	// Progress is called before the first trial and after each. Nil: nothing.
+	Progress func(Progress)
+}
+
+// Progress is how far a search is.
+type Progress struct {
+	Trials, Most int     // judged so far, and the most that will be
+	Best         float64 // nDCG of the best on the tuning part; 0 before the first
+}
+
+// Outcome is what a search found. All results are of the untouched slice.
+type Outcome struct {
+	// Tuning and Untouched are the numbers of cases of the two parts.
+	Tuning, Untouched int
+	Trials            int // judged
+	// Strategy is the best on the tuning part: the given one if none was better.
+	Strategy strategy.Strategy
+	// Plain is the plain ranking of the given strategy.
+	Plain, Given, Tuned *backtest.Result
+	// Popularity and Pairs are the baselines.
+	Popularity, Pairs *backtest.Result
+	// Gain is that of Tuned over Given.
+	Gain backtest.Gain
+	// Recommended is whether the interval of Gain lies above 0.
+	Recommended bool
+}
+
+// Run searches. The error is a *fault.Error that says why nothing can be tuned,
+// or that of the context.
+func Run(ctx context.Context, cases *backtest.Cases, given strategy.Strategy, o Options) (*Outcome, error) {
+	if o.Trials == 0 {
+		o.Trials = DefaultTrials
+	}
+	if o.Trials < 1 || o.Trials > MaxTrials {
+		return nil, fault.New(fault.Invalid, "the trials must be from 1 to %d, got %d", MaxTrials, o.Trials)
+	}
+	if err := backtest.Check(given); err != nil {
+		return nil, err
+	}
+	tuning, untouched, err := split(cases)
+	if err != nil {
+		return nil, err
+	}
+	s := newSpace(cases.Log(), given)
+	search := newSearch(ctx, s, func(candidate strategy.Strategy) (float64, error) {
+		r, err := tuning.Judge(candidate)
+		if err != nil {
+			return 0, err
+		}
+		return r.NDCG, nil
+	}, o)
+	if err := search.run(); err != nil {
+		return nil, err
+	}
+	out := &Outcome{Tuning: tuning.Len(), Untouched: untouched.Len(), Trials: search.trials, Strategy: given}
+	if !slices.Equal(search.best, s.starts[0]) {
+		out.Strategy = s.strategy(search.best)
+	}
+	return out, out.judge(untouched, given)
+}
+
+// judge reads the untouched slice.
+func (out *Outcome) judge(untouched *backtest.Cases, given strategy.Strategy) (err error) {
+	for _, j := range []struct {
+		s  strategy.Strategy
+		to **backtest.Result
+	}{{backtest.Plain(given), &out.Plain}, {given, &out.Given}, {out.Strategy, &out.Tuned}} {
+		if *j.to, err = untouched.Judge(j.s); err != nil {
+			return err
+		}
+	}
+	out.Popularity, out.Pairs = untouched.Popularity(), untouched.Pairs()
+	out.Gain = out.Tuned.Over(out.Given)
+	out.Recommended = out.Gain.Low > 0
+	return nil
+}
+
+// tuningShare is the share of the cases that the search sees, in percent.
+const tuningShare = 70
+
+// minUntouched is the fewest cases of the untouched slice: with fewer, an
+// interval by bootstrap is narrower than what the cases can say.
+const minUntouched = 20
+
+// split divides the cases by a hash of their users, which other users do not
+// change.
+func split(cases *backtest.Cases) (tuning, untouched *backtest.Cases, err error) {
+	part := func(tuned bool) *backtest.Cases {
+		return cases.Subset(func(i int) bool { return mix(cases.Key(i))%100 < tuningShare == tuned })
+	}
+	tuning, untouched = part(true), part(false)
+	if untouched.Len() < minUntouched || tuning.Len() < minUntouched {
+		return nil, nil, fault.New(fault.Invalid, "too few cases to tune on: %d, of which %d would be left untouched; %d are the least of either part",
+			cases.Len(), untouched.Len(), minUntouched)
+	}
+	return tuning, untouched, nil
+}
+
+// mix returns another hash of a hash. The cases of a sample are those with the
+// lowest keys, so the keys themselves must not split them. It is the finalizer
+// of SplitMix64 after a step.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
