@@ -35,9 +35,9 @@ var layers = []struct {
 	{"shared/explain", "affinity event schema strategy", ""},
 	{"shared/preview", "affinity", ""},
 	{"shared/ranking", "affinity event strategy", ""},
-	{"shared/backtest", "affinity crowd event fault ranking strategy", ""},
-	{"shared/tune", "backtest fault strategy", ""},
 	{"shared/api", "catalog event strategy", ""},
+	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
+	{"shared/tune", "backtest fault strategy", ""},
 	{"shared/config", "catalog schema strategy", ""},
 	{"shared/bus", "event", ""},
 

@@ -79,20 +79,30 @@ func printStrategy(ctx context.Context, c *client.Client, out io.Writer) error {
 // readStrategy reads a strategy file and adds the personalizationImpact if it is
 // missing. The engine checks everything else.
 func (t *tool) readStrategy(path string) (json.RawMessage, error) {
+	text, added, err := t.completeStrategy(path)
+	if added {
+		fmt.Fprintf(t.err, "the strategy %s has no personalizationImpact: it is sent with %d\n", path, defaultImpact)
+	}
+	return text, err
+}
+
+// completeStrategy reads a strategy file. added reports that the file has no
+// personalizationImpact and text has the default one.
+func (t *tool) completeStrategy(path string) (text json.RawMessage, added bool, err error) {
 	strategy, err := t.readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the strategy: %w", err)
+		return nil, false, fmt.Errorf("read the strategy: %w", err)
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(strategy, &keys); err != nil {
-		return nil, fmt.Errorf("the strategy %s is not a JSON object: %w", path, err)
+		return nil, false, fmt.Errorf("the strategy %s is not a JSON object: %w", path, err)
 	}
 	if _, ok := keys["personalizationImpact"]; ok || keys == nil {
-		return strategy, nil
+		return strategy, false, nil
 	}
-	fmt.Fprintf(t.err, "the strategy %s has no personalizationImpact: it is sent with %d\n", path, defaultImpact)
 	keys["personalizationImpact"] = json.RawMessage(fmt.Sprint(defaultImpact))
-	return json.Marshal(keys)
+	text, err = json.Marshal(keys)
+	return text, true, err
 }
 
 func previewCommand(t *tool) *cobra.Command {

@@ -1,8 +1,9 @@
 // Package importer sends files of events and objects to an engine: any size, in
 // requests that the engine takes, repeated while it is busy. Lines that the
-// engine refuses are reported by their number and the others are imported.
+// engine refuses are reported by their number and the others are imported. It
+// also reads such files into a log for backtests, without an engine.
 //
-// It is separate from the commands because `import` and `demo` both use it. It
+// It is separate from the commands because several of them use it. It
 // keeps nothing: an import is resumed by running it again.
 package importer
 

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// logFiles are the files of a backtest, as flags and arguments name them.
+type logFiles struct {
+	index, objects string
+	events         []string
+}
+
+func (f *logFiles) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.index, "index", defaultIndex, "index of the objects, and of events that name none")
+	cmd.Flags().StringVar(&f.objects, "objects", "", "catalog: one JSON object per line, plain or gzip, - for standard input")
+}
+
+func (f *logFiles) check() error {
+	n := 0
+	for _, path := range append(slices.Clone(f.events), f.objects) {
+		if path == "-" {
+			n++
+		}
+	}
+	if n > 1 {
+		return cli.Usagef("only one of --objects and EVENTS can be standard input")
+	}
+	return nil
+}
+
+// read reads the files into a log. dates are the attributes of objects that
+// rankings go by.
+func (f *logFiles) read(ctx context.Context, t *tool, dates []string) (log *backtest.Log, err error) {
+	files := importer.Files{Index: f.index, Dates: dates}
+	open := func(path string) *importer.Source {
+		if err != nil {
+			return nil
+		}
+		var src *importer.Source
+		src, err = importer.Open(path, t.in)
+		return src
+	}
+	var sources []*importer.Source
+	for _, path := range append([]string{f.objects}, f.events...) {
+		if src := open(path); src != nil {
+			sources = append(sources, src)
+			defer func() { err = errors.Join(err, src.Close()) }()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	files.Objects, files.Events = sources[0], sources[1:]
+	return importer.ReadLog(ctx, files, t.err)
+}
+
+type backtestOptions struct {
+	logFiles
+	backtest.Options
+	protocol   string
+	strategies []string
+	plot       string
+	json       bool
+}
+
+func backtestCommand(t *tool) *cobra.Command {
+	o := backtestOptions{}
+	cmd := &cobra.Command{
+		Use:   "backtest --objects FILE --strategy FILE EVENTS...",
+		Short: "Judge strategies on past events: how high would each have ranked what users turned to next?",
+		Long: "Judge strategies on files of events and objects, without an engine. The files are those of `affinity import`, plain\n" +
+			"or gzip. For every user who was active after the cut, four fifths of the time that the events span, each strategy\n" +
+			"ranks the objects that the user had not turned to before, as of the user's last instant. The table says how high\n" +
+			"those stand that the user turned to then, beside random order, popularity, and what users turn to together.\n" +
+			"plain:FILE is the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the window.",
+		Example: "  affinity backtest --index shoes --objects objects.ndjson.gz --strategy strategy.json events.ndjson.gz\n" +
+			"  affinity backtest --objects objects.ndjson --strategy now.json --strategy next.json --plot lift.svg 2026-*.gz",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(cmd, args); err != nil {
+				return err
+			}
+			return runBacktest(cmd.Context(), t, o)
+		},
+	}
+	o.flags(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.strategies, "strategy", nil, "strategy to judge: a JSON file; give it again for more. The first one says which events count")
+	flags.StringVar(&o.protocol, "protocol", string(backtest.Last), "last: a user's last instant is a case; rolling: every instant after the cut")
+	flags.IntVar(&o.At, "at", backtest.DefaultAt, "length of the list that nDCG, hit rate and coverage look at")
+	flags.StringVar(&o.Within, "within", "", "judge also among the objects that share a value of this facet with what the user turned to")
+	flags.IntVar(&o.Sample, "sample", 0, "judge so many cases, the same ones each time (default: all)")
+	flags.StringVar(&o.plot, "plot", "", "write an SVG of the lift over popularity to this file")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+// parse checks the command line.
+func (o *backtestOptions) parse(cmd *cobra.Command, args []string) error {
+	if err := cli.Require(cmd, "objects", "the catalog, such as --objects objects.ndjson.gz"); err != nil {
+		return err
+	}
+	if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json"); err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return cli.Usagef("EVENTS is missing: %s", cmd.UseLine())
+	}
+	o.events, o.Protocol = args, backtest.Protocol(o.protocol)
+	switch {
+	case o.Protocol != backtest.Last && o.Protocol != backtest.Rolling:
+		return cli.Usagef("--protocol %s: must be last or rolling", o.protocol)
+	case o.At < 1 || o.At > backtest.MaxAt:
+		return cli.Usagef("--at %d: must be from 1 to %d", o.At, backtest.MaxAt)
+	case cmd.Flags().Changed("sample") && o.Sample < 1:
+		return cli.Usagef("--sample %d: must be 1 or more", o.Sample)
+	case cmd.Flags().Changed("within") && o.Within == "":
+		return cli.Usagef("--within must name a facet")
+	}
+	return o.check()
+}
+
+// runBacktest judges on files.
+func runBacktest(ctx context.Context, t *tool, o backtestOptions) error {
+	given, err := t.readGiven(o.strategies)
+	if err != nil {
+		return err
+	}
+	log, err := o.read(ctx, t, dates(given))
+	if err != nil {
+		return err
+	}
+	report, err := judge(ctx, t, log, given, o.Options)
+	if err != nil {
+		return err
+	}
+	if o.plot != "" {
+		if err := writePlot(o.plot, report); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return cli.PrintJSON(t.out, report.API())
+	}
+	within := render.Gains(nil)
+	if report.Within != nil {
+		within = gains(report.Within)
+	}
+	return render.Backtest(t.out, report.API(), gains(report), within, render.NewPalette(cli.Colored(t.out)))
+}
+
+// readGiven reads strategy files and checks that each can rank.
+func (t *tool) readGiven(paths []string) (given []backtest.Given, err error) {
+	for _, path := range paths {
+		if slices.ContainsFunc(given, func(g backtest.Given) bool { return g.Name == path }) {
+			return nil, cli.Usagef("--strategy %s is given twice", path)
+		}
+		text, _, err := t.completeStrategy(path) // the impact trades against relevancy, which a log does not have
+		if err != nil {
+			return nil, err
+		}
+		s, err := strategy.Decode(text)
+		if err == nil {
+			err = backtest.Check(s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the strategy %s: %w", path, err)
+		}
+		given = append(given, backtest.Given{Name: path, Strategy: s})
+	}
+	return given, nil
+}
+
+// dates returns the attributes by which the freshness of the rankings goes.
+func dates(given []backtest.Given) (attributes []string) {
+	for _, g := range given {
+		if f := g.Strategy.RankingOrDefault().Freshness; f.Weight > 0 && !slices.Contains(attributes, f.Attribute) {
+			attributes = append(attributes, f.Attribute)
+		}
+	}
+	return attributes
+}
+
+// judge judges with a bar on a terminal.
+func judge(ctx context.Context, t *tool, log *backtest.Log, given []backtest.Given, o backtest.Options) (*backtest.Report, error) {
+	bar := cli.NewProgress(t.err)
+	defer bar.Finish()
+	return log.Judge(ctx, given, o, func(what string, done float64) { bar.Set("judging "+what, done) })
+}
+
+// gains compares the results of a report with popularity.
+func gains(r *backtest.Report) render.Gains {
+	base := r.Find(backtest.NamePopularity)
+	return func(name string) (backtest.Gain, bool) {
+		result := r.Find(name)
+		if result == nil || base == nil {
+			return backtest.Gain{}, false
+		}
+		return result.Over(base), true
+	}
+}
+
+func writePlot(path string, r *backtest.Report) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write the plot: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return plotReport(file, r)
+}
+
+// plotReport plots the lift of each result over popularity.
+func plotReport(out io.Writer, r *backtest.Report) error {
+	var lifts []render.Lift
+	of := gains(r)
+	for _, n := range r.Results {
+		if g, ok := of(n.Name); ok && n.Name != backtest.NamePopularity {
+			lifts = append(lifts, render.Lift{Name: n.Name, Ratio: g.Ratio, Low: g.RatioLow, High: g.RatioHigh})
+		}
+	}
+	title := fmt.Sprintf("nDCG@%d of %d cases", r.Cases.At(), r.Cases.Len())
+	return render.Plot(out, title, "times the nDCG of popularity, with 95 % intervals", lifts)
+}

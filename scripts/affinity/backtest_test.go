@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// shopFiles are a small shop: brand X and Y, and users who stay with a brand.
+type shopFiles struct{ objects, strategy, events string }
+
+func newShopFiles(t *testing.T) shopFiles {
+	t.Helper()
+	var objects, events []string
+	for i := range 20 {
+		objects = append(objects, fmt.Sprintf(`{"objectID":"o%02d","brand":%q,"publishedAt":"2026-01-%02dT00:00:00Z"}`, i, []string{"X", "Y"}[i%2], i+1))
+	}
+	for user := range 12 {
+		for n := range 6 {
+			events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","userToken":"u%d","timestamp":%d,"objectIDs":["o%02d"]}`,
+				user, 1_700_000_000_000+n*60_000+user, (user+2*n)%20))
+		}
+	}
+	packed := filepath.Join(t.TempDir(), "events.ndjson.gz")
+	if err := os.WriteFile(packed, []byte(zipped(t, strings.Join(events, "\n"))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return shopFiles{
+		objects:  file(t, "objects.ndjson", objects...),
+		events:   packed,
+		strategy: file(t, "s.json", `{"eventsScoring":[{"eventType":"view","eventName":"Viewed","score":10}],"facetsScoring":[{"facetName":"brand","score":10}]}`),
+	}
+}
+
+func TestBacktestTable(t *testing.T) {
+	f := newShopFiles(t)
+	affinity(t, "", "backtest", "--objects", f.objects, "--strategy", f.strategy, "--within", "brand", f.events).
+		wants(t, 0, "12 cases of 20 candidates", "the cut is 2023-11-14T22:17:20Z", "random", "popularity", "pairs", "plain:"+f.strategy,
+			"gain over popularity", "share a value of brand", "nDCG@10", "paired")
+}
+
+func TestBacktestJSON(t *testing.T) {
+	f := newShopFiles(t)
+	plot := filepath.Join(t.TempDir(), "lift.svg")
+	r := affinity(t, "", "backtest", "--objects", f.objects, "--strategy", f.strategy, "--at", "5", "--plot", plot, "--json", f.events)
+	r.wants(t, 0)
+	var got api.Backtest
+	decoder := json.NewDecoder(strings.NewReader(r.out))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range got.Results {
+		names = append(names, n.Name)
+		for _, value := range []float64{n.NDCG, n.HitRate, n.MRR, n.Coverage} {
+			if !(value >= 0 && value <= 1) || !(n.NDCGLow <= n.NDCG && n.NDCG <= n.NDCGHigh) {
+				t.Errorf("%+v: figures must lie in 0..1, and the nDCG in its interval", n)
+			}
+		}
+	}
+	if got, want := strings.Join(names, " "), "random popularity pairs plain:"+f.strategy+" "+f.strategy; got != want {
+		t.Errorf("results %s, want %s", got, want)
+	}
+	if got.Cases != 12 || got.Candidates != 20 || got.At != 5 {
+		t.Errorf("%d cases, %d candidates, at %d; want 12, 20, 5", got.Cases, got.Candidates, got.At)
+	}
+	svg, err := os.ReadFile(plot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for decoder := xml.NewDecoder(strings.NewReader(string(svg))); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("the plot is not XML: %v", err)
+		}
+	}
+	if !strings.Contains(string(svg), ">pairs<") || strings.Contains(string(svg), "NaN") {
+		t.Errorf("the plot lacks a line or has one without a place:\n%s", svg)
+	}
+}
+
+// Events may be in several files and in any order.
+func TestBacktestOrderOfFiles(t *testing.T) {
+	f := newShopFiles(t)
+	line := `{"eventType":"view","eventName":"Viewed","userToken":"late","timestamp":%d,"objectIDs":["%s"]}`
+	one, two := file(t, "1", fmt.Sprintf(line, 1_700_000_000_000, "o01")), file(t, "2", fmt.Sprintf(line, 1_700_000_300_000, "o02"))
+	args := []string{"backtest", "--objects", f.objects, "--strategy", f.strategy, "--json"}
+	a := affinity(t, "", append(args, f.events, one, two)...)
+	b := affinity(t, "", append(args, two, one, f.events, one)...) // an event twice counts once
+	a.wants(t, 0, `"cases": 13`)
+	if a.out != b.out {
+		t.Errorf("the order of the files changes the result:\n%s\n%s", a.out, b.out)
+	}
+}
+
+func TestBacktestBadInput(t *testing.T) {
+	f := newShopFiles(t)
+	event := func(user string, ms int64, object string) string {
+		return fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","userToken":%q,"timestamp":%d,"objectIDs":[%q]}`, user, ms, object)
+	}
+	strategyOf := func(name, events, facets, more string) string {
+		return file(t, name, fmt.Sprintf(`{"eventsScoring":[%s],"facetsScoring":[%s]%s}`, events, facets, more))
+	}
+	view, brand := `{"eventType":"view","eventName":"Viewed","score":10}`, `{"facetName":"brand","score":10}`
+	zero := strings.ReplaceAll(view, "10", "0")
+	off := `,"personalizationImpact":0,"ranking":{"session":{"weight":0},"popularity":{"weight":0},"pairs":{"weight":0},"freshness":{"weight":0}}`
+	broken := file(t, "broken.ndjson", event("u", 1, "o01"), `{"eventType":`, event("v", 2, "o02"), `{"eventType":"view","eventName":"V","userToken":"u","objectIDs":["o01"]}`)
+	for name, test := range map[string]struct {
+		objects, strategy, events string
+		more                      []string
+		code                      int
+		want                      string
+	}{
+		"no objects":       {objects: file(t, "none", ""), code: 1, want: "holds no objects"},
+		"unknown objects":  {events: file(t, "e", event("u", 1, "zz"), event("v", 5, "zz")), code: 1, want: "names an object of index"},
+		"no events":        {events: file(t, "e", ""), code: 1, want: "the log holds no events"},
+		"one event":        {events: file(t, "e", event("u", 1, "o01")), code: 1, want: "only one event"},
+		"one user":         {events: file(t, "e", event("u", 1, "o01"), event("u", 9, "o02")), code: 1, want: "are of one user"},
+		"no case":          {events: file(t, "e", event("u", 1, "o01"), event("v", 9, "o02")), code: 1, want: "no case"},
+		"scores nothing":   {strategy: strategyOf("s", zero, brand, ""), code: 1, want: "the strategy scores nothing"},
+		"scores no facet":  {strategy: strategyOf("s", view, "", ""), code: 1, want: "no entry of facetsScoring"},
+		"other kinds":      {strategy: strategyOf("s", strings.Replace(view, "Viewed", "Seen", 1), brand, ""), code: 1, want: "the log has view Viewed"},
+		"ranks nothing":    {strategy: strategyOf("s", view, brand, off), code: 1, want: "all weights of its ranking are 0"},
+		"no strategy":      {strategy: file(t, "s", `{"eventsScoring":`), code: 1, want: "is not a JSON object"},
+		"bad strategy":     {strategy: strategyOf("s", view, brand, `,"colour":1`), code: 1, want: "colour"},
+		"no attribute":     {more: []string{"--within", "size"}, code: 1, want: `has the attribute "size": they have brand, publishedAt`},
+		"bad lines":        {events: broken, code: 1, want: broken + ":2: "},
+		"bad lines, count": {events: broken, code: 1, want: "2 lines cannot be read"},
+		"no timestamp":     {events: broken, code: 1, want: broken + ":4: timestamp is missing"},
+		"bad object":       {objects: file(t, "o", `{"name":"x"}`), code: 1, want: ":1: objectID is missing"},
+		"no file":          {events: "/nowhere", code: 1, want: "/nowhere"},
+		"damaged file":     {events: file(t, "e.gz", "\x1f\x8bnonsense"), code: 1, want: "damaged"},
+		"protocol":         {more: []string{"--protocol", "first"}, code: 2, want: "last or rolling"},
+		"at":               {more: []string{"--at", "0"}, code: 2, want: "--at 0"},
+		"sample":           {more: []string{"--sample", "0"}, code: 2, want: "--sample 0"},
+		"twice":            {more: []string{"--strategy", f.strategy}, code: 2, want: "given twice"},
+		"two streams":      {objects: "-", events: "-", code: 2, want: "standard input"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			or := func(given, usual string) string {
+				if given != "" {
+					return given
+				}
+				return usual
+			}
+			args := append([]string{"backtest", "--objects", or(test.objects, f.objects), "--strategy", or(test.strategy, f.strategy)}, test.more...)
+			r := affinity(t, "", append(args, or(test.events, f.events))...)
+			r.wants(t, test.code, test.want)
+			if strings.Contains(r.out, "NaN") || r.out != "" {
+				t.Errorf("a failed backtest printed %q", r.out)
+			}
+		})
+	}
+	affinity(t, "", "backtest", "--strategy", f.strategy, f.events).wants(t, 2, "--objects is required")
+	affinity(t, "", "backtest", "--objects", f.objects, f.events).wants(t, 2, "--strategy is required")
+	affinity(t, "", "backtest", "--objects", f.objects, "--strategy", f.strategy).wants(t, 2, "EVENTS is missing")
+}
+
+// The figures of README, on real data: the order with the default ranking is
+// far better than popularity.
+func TestBacktestRealData(t *testing.T) {
+	for name, want := range map[string]float64{"clickstream": 2.5, "onlineretail": 1.3} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join("../../../shared/data", name)
+			if _, err := os.Stat(dir); err != nil {
+				t.Skipf("no real data: %v", err)
+			}
+			r := affinity(t, "", "backtest", "--objects", filepath.Join(dir, "objects.ndjson.gz"), "--strategy", filepath.Join(dir, "strategy.json"),
+				"--json", filepath.Join(dir, "events.ndjson.gz"))
+			r.wants(t, 0)
+			var got api.Backtest
+			if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+				t.Fatal(err)
+			}
+			popularity, ranked := got.Results[1].NDCG, got.Results[4].NDCG
+			if ratio := ranked / popularity; math.IsNaN(ratio) || ratio < want {
+				t.Errorf("nDCG %g, %.2f times that of popularity; want %g times", ranked, ratio, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// Files are what ReadLog reads.
+type Files struct {
+	Index   string // of the objects, and of events that name none
+	Objects *Source
+	Events  []*Source
+	// Dates are the attributes of objects that the freshness of a ranking may go
+	// by.
+	Dates []string
+}
+
+// ReadLog reads files as an import takes them into a log for backtests, without
+// an engine. Every attribute of the objects is a facet, as in an index without
+// settings. It prints progress and bad lines. Unlike an import it fails if a
+// line is bad: figures that leave out a part of the log would mislead.
+func ReadLog(ctx context.Context, f Files, progress io.Writer) (*backtest.Log, error) {
+	bad := &badLines{}
+	var objects []backtest.Object
+	err := readLines(ctx, f.Objects, "objects", progress, bad, f.parseObject, func(o backtest.Object) { objects = append(objects, o) })
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) == 0 && bad.count == 0 {
+		return nil, fmt.Errorf("%s holds no objects", f.Objects.name)
+	}
+	var log *backtest.Log
+	if bad.count == 0 {
+		if log, err = backtest.NewLog(f.Index, objects); err != nil {
+			return nil, err
+		}
+	}
+	for _, src := range f.Events {
+		err := readLines(ctx, src, "events", progress, bad, f.parseEvent, func(e backtest.Event) {
+			if log != nil && e.Type != event.InstantSearch { // the engine drops such events
+				log.Add(e)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if bad.count > 0 {
+		return nil, bad.unread()
+	}
+	return log, nil
+}
+
+// unread says that the bad lines ended the command.
+func (b *badLines) unread() error {
+	text := cli.Count(b.count, "line") + " cannot be read"
+	if b.count > maxBadLines {
+		text += fmt.Sprintf(" (the first %d are shown above)", maxBadLines)
+	}
+	return errors.New(text + ": correct or remove them")
+}
+
+func (f Files) parseObject(text []byte) (o backtest.Object, err error) {
+	if fault := objectFault(line{text: text}); fault != "" {
+		return o, errors.New(fault)
+	}
+	// The record as the catalog would store it.
+	body := append(append([]byte(`{"requests":[{"action":"updateObject","body":`), text...), "}]}"...)
+	actions, err := catalog.DecodeBatch(body)
+	if err != nil {
+		return o, err
+	}
+	o.ID = actions[0].ObjectID
+	o.Filters, err = catalog.Filters(actions[0].Record, catalog.Settings{})
+	return o, err
+}
+
+// never is a time of receipt behind all timestamps: the log says what is now.
+var never = time.UnixMilli(math.MaxInt64)
+
+func (f Files) parseEvent(text []byte) (backtest.Event, error) {
+	e, err := event.Decode(text, event.Rules{Now: never, Index: f.Index})
+	if err == nil && e.Received && e.Type != event.InstantSearch {
+		err = errors.New("timestamp is missing: a backtest needs the time of every event")
+	}
+	if err != nil {
+		return backtest.Event{}, err
+	}
+	return backtest.Event{
+		User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name,
+		Index: e.Index, ObjectIDs: e.ObjectIDs, Filters: e.Filters,
+	}, nil
+}
+
+// piece is some lines that are parsed together.
+type piece[T any] struct {
+	text    []byte
+	ends    []int // of each line in text
+	numbers []int // of each line in the file
+	tooLong []bool
+
+	parsed []T
+	errs   []error
+	done   chan struct{}
+}
+
+const (
+	pieceLines = 500
+	pieceBytes = 1 << 20
+)
+
+// readLines parses the lines of src, several at a time, and adds what they hold
+// in the order of the file.
+func readLines[T any](ctx context.Context, src *Source, what string, progress io.Writer, bad *badLines,
+	parse func([]byte) (T, error), add func(T)) error {
+	m := newMeter(progress, what, src)
+	defer m.finish()
+	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, func() { src.Interrupt(ctx.Err()) })()
+	pieces := make(chan *piece[T], runtime.GOMAXPROCS(0))
+	group.Go(func() error {
+		defer close(pieces)
+		for {
+			p, err := nextPiece[T](src)
+			if len(p.numbers) > 0 {
+				go p.parse(parse)
+				select {
+				case pieces <- p:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+	group.Go(func() error {
+		for p := range pieces {
+			<-p.done
+			for i, err := range p.errs {
+				if err != nil {
+					bad.add(m, src, p.numbers[i], err.Error())
+					continue
+				}
+				add(p.parsed[i])
+			}
+			m.add(len(p.errs))
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// nextPiece reads the next lines. With an error, those before it.
+func nextPiece[T any](src *Source) (*piece[T], error) {
+	p := &piece[T]{done: make(chan struct{})}
+	for len(p.numbers) < pieceLines && len(p.text) < pieceBytes {
+		l, err := src.next()
+		if err != nil {
+			return p, err
+		}
+		p.text = append(p.text, l.text...)
+		p.ends = append(p.ends, len(p.text))
+		p.numbers = append(p.numbers, l.number)
+		p.tooLong = append(p.tooLong, l.tooLong)
+	}
+	return p, nil
+}
+
+func (p *piece[T]) parse(parse func([]byte) (T, error)) {
+	defer close(p.done)
+	p.parsed, p.errs = make([]T, len(p.ends)), make([]error, len(p.ends))
+	start := 0
+	for i, end := range p.ends {
+		if p.tooLong[i] {
+			p.errs[i] = fmt.Errorf("the line is longer than %d bytes", maxLine)
+		} else {
+			p.parsed[i], p.errs[i] = parse(p.text[start:end:end])
+		}
+		start = end
+	}
+}
