@@ -130,6 +130,7 @@ type reading struct {
 	compiled *affinity.Compiled
 	why      purpose
 	byUser   map[string]*computation
+	blocks   *history.Reader
 	names    []store.BlockName
 	ranges   []store.UserRange
 	// logScorers holds the scorers of the log by user. A user who also has blocks
@@ -144,7 +145,7 @@ type reading struct {
 func (c *computer) readParts(ctx context.Context, app config.App, compiled *affinity.Compiled,
 	all []*computation, why purpose) error {
 	r := &reading{
-		computer: c, app: app, compiled: compiled, why: why,
+		computer: c, app: app, compiled: compiled, why: why, blocks: history.NewReader(compiled),
 		byUser: make(map[string]*computation, len(all)), logScorers: map[string]*affinity.Scorer{},
 	}
 	for _, u := range all {
@@ -201,16 +202,15 @@ func (r *reading) plan(u *computation) {
 // readBlocks scores the blocks. It restarts the user of a damaged block, who is
 // then scored without that block.
 func (r *reading) readBlocks(ctx context.Context) error {
-	blocks := history.NewReader(r.compiled)
 	return r.store.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
 		u := r.byUser[name.User]
 		delete(u.missing, name.ID)
 		if u.restart {
 			return nil
 		}
-		n, err := blocks.Score(value, u.scorer)
+		n, err := r.blocks.Score(value, u.scorer)
 		if err == nil && u.newest != nil && u.newest.searched[name.ID] != nil {
-			err = addBlock(u.newest.blocks, u.newest.searched[name.ID], value)
+			err = r.addBlock(u, u.newest.blocks, u.newest.searched[name.ID], value)
 		}
 		if err != nil {
 			r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
@@ -238,8 +238,8 @@ func (r *reading) readLog(ctx context.Context) error {
 		if r.why == forRefresh {
 			r.keepRow(u, row, unfolded[token])
 		}
-		if u.newest != nil && u.newest.log.WantsTime(row.Time) {
-			u.newest.addRow(row, scorer, u.scorer)
+		if u.newest != nil {
+			u.addRow(row, scorer)
 		}
 		return scorer.Score(row, r.logScorers[token])
 	}

@@ -5,7 +5,7 @@
 //
 // The data lives in the tables events, users and histories of package store. The
 // only lock is the atomicity of one user row. It holds the ticket counter, the
-// manifest, the tombstone and the profiles.
+// manifest, the tombstone, the profile and the session.
 //
 // # Rules
 //
@@ -25,7 +25,9 @@
 //     profile at the ticket of that row, never above a refresh that began later.
 //  6. A deletion advances the tombstone, draws a ticket, and leaves a marker at
 //     that ticket. An empty profile would hide newer events.
-//  7. A process may repeat every step at any time: after a crash, after a lost
+//  7. A session comes from the reading of its profile, and one mutation writes
+//     both. Readers take it only beside that very profile.
+//  8. A process may repeat every step at any time: after a crash, after a lost
 //     answer, for a duplicate. It skips no step because the step seems done.
 //
 // # Parts
@@ -41,5 +43,6 @@
 //	folder   (fold.go)      -> logs, tickets
 //	sweeper  (sweep.go)     -> logs
 //
-// logs, tickets, flights and orphans use no other part.
+// logs, tickets, flights and orphans use no other part. The computer finds sessions
+// in sessions.go.
 package profile

@@ -9,7 +9,6 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // exact checks that a read, and a computation that ignores the stored profile,
@@ -20,13 +19,7 @@ func (w *simulation) exact(when string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var events []affinity.Event
-	err = w.store.Log(w.appID, app.Log).Read(ctx, []store.UserRange{{User: "u", To: history.End}}, func(_ string, r store.LogRow) error {
-		e, err := r.Event()
-		e.Counts = slices.Clone(e.Counts)
-		events = append(events, e)
-		return err
-	})
+	events, err := readLog(w.store, app, "u")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -37,6 +30,7 @@ func (w *simulation) exact(when string) {
 	}
 	window := affinity.Window{Now: got.Anchor, RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
 	want := affinity.Reference(events, app.Strategy, window)
+	w.exactSession(when, app, events, row.DeletedUntil)
 	for name, p := range map[string]affinity.Profile{"read": got.Profile, "computed": sets["u"][0].At(got.Anchor)} {
 		if p.Known != want.Known || len(p.Affinities) != len(want.Affinities) {
 			w.t.Fatalf("%s: %s %+v, the log says %+v", when, name, p, want)
@@ -93,6 +87,7 @@ func (w *simulation) check(when string) {
 	if least.Known && !got.Known {
 		w.t.Fatalf("%s: the user is unknown, but has an acknowledged event", when)
 	}
+	w.checkSession(when, app, known, possible)
 }
 
 // peek reads without storing: the gate refuses its writes.

@@ -41,9 +41,10 @@ type simulation struct {
 	clock  atomic.Int64
 	engine *profile.Engine
 
-	client *bigtable.Client
-	settle time.Duration // of folds
-	small  [4]int        // the other limits of folds
+	client  *bigtable.Client
+	settle  time.Duration // of folds
+	small   [4]int        // the other limits of folds
+	session int           // events of a session
 
 	migrations
 	working   []*actor
@@ -94,6 +95,7 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	for i, most := range []int{4, 4, 3, 6} { // fold, most, block, keep
 		w.small[i] = rapid.IntRange(1, most).Draw(t, "limit")
 	}
+	w.session = rapid.SampledFrom([]int{1, 2, 3, affinity.MaxSessionEvents}).Draw(t, "session")
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
 	layout := schema.Of(rapid.SampledFrom(schema.Names).Draw(t, "schema"))
 	if err := w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}); err != nil {
@@ -105,7 +107,10 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	for i := range 8 {
 		// Equal times, too: two events of a millisecond differ in their id.
 		e := logEvent("u", w.clock.Load()-int64(rapid.IntRange(0, 30).Draw(t, "hours ago"))*hour, "Bought", event.Conversion)
-		e.ID = fmt.Sprintf("id%09d", i)
+		if i%4 == 3 { // which one of two strategies scores
+			e.Type, e.Name = event.View, "Viewed"
+		}
+		e.ID, e.Index, e.ObjectIDs = fmt.Sprintf("id%09d", i), "products", []string{fmt.Sprint("object", i)}
 		w.events = append(w.events, e)
 	}
 	return w
@@ -124,6 +129,7 @@ func value(n, catalog int) string {
 func (w *simulation) process() *profile.Engine {
 	e := profile.New(w.store, w.apps, config.NewCached(w.cache(), 0), func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
 	e.SetLimits(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
+	e.SetSessionEvents(w.session)
 	return e
 }
 
@@ -146,7 +152,7 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kind := rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "fold", "round", "delete", "purge", "strategy", "time", "damage", "migration", "migration", "task", "task", "task"}).Draw(w.t, "step")
+		"read", "rank", "earlier", "fold", "round", "delete", "purge", "strategy", "time", "damage", "migration", "migration", "task", "task", "task"}).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
 	switch kind {
 	case "advance":
@@ -168,6 +174,14 @@ func (w *simulation) step() {
 			_, err := w.process().Read(ctx, app, "u", 0)
 			return err
 		})
+	case "rank":
+		w.start("rank", func(ctx context.Context) error {
+			_, err := w.process().ReadRanking(ctx, app, "u")
+			return err
+		})
+	case "earlier":
+		refresh := rapid.Bool().Draw(w.t, "refresh")
+		w.start("earlier version", func(ctx context.Context) error { return w.writeAlone(ctx, app, refresh) })
 	case "fold":
 		w.start("fold", func(ctx context.Context) error {
 			_, err := w.process().Fold(ctx, app, "u")

@@ -163,13 +163,7 @@ func (b *fixture) writeAlone() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	p := sets["u"][0]
-	p.StrategyVersion = b.app().StrategyVersion
-	outline := p
-	outline.Affinities = nil
-	m, at := bigtable.NewMutation(), bigtable.Timestamp(row.Ticket*1000)
-	m.Set("p", "p", at, p.AppendBinary(nil))
-	m.Set("p", "s", at, outline.AppendBinary(nil))
+	m := profileAlone(sets["u"][0], b.app(), row)
 	if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
 		b.t.Fatal(err)
 	}
@@ -254,9 +248,7 @@ func TestSessionOfBlocksAndLog(t *testing.T) {
 		want := affinity.ReferenceSession(s.logged(), plain, affinity.Window{Now: s.clock, RetentionDays: 90}).First(3)
 		for _, stored := range []bool{true, false} {
 			r, err := s.eng.ReadRanking(ctx, s.app(), "u")
-			// Blocks do not name objects yet.
-			named := cmpopts.IgnoreFields(affinity.Event{}, "Index", "ObjectIDs")
-			if diff := cmp.Diff(want, r.Session, cmpopts.EquateEmpty(), named); err != nil || r.Stored != stored || diff != "" {
+			if diff := cmp.Diff(want, r.Session, cmpopts.EquateEmpty()); err != nil || r.Stored != stored || diff != "" {
 				t.Errorf("%d unscored, stored %v, %v (-want +got):\n%s", unscored, r.Stored, err, diff)
 			}
 			s.recomputeAll()

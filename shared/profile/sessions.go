@@ -34,6 +34,9 @@ type candidate struct {
 type newest struct {
 	// The engine reads blocks and log at the same time, and so collects from both.
 	log, blocks *affinity.Collector[candidate]
+	// unnamed are the parts of blocks to read from the log, because the blocks do not
+	// name objects.
+	unnamed []store.UserRange
 	// unknown are rows whose type and name only their originals tell.
 	unknown *affinity.Collector[candidate]
 	// searched are the blocks of this reading that hold the newest events, and rest
@@ -61,31 +64,71 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, 
 	return n
 }
 
-// addRow adds a row of the log whose time the collector wants.
-func (n *newest) addRow(row store.LogRow, of *store.LogScorer, sc *affinity.Scorer) {
-	if kind, ok := of.Kind(row, sc); !ok {
+// addRow adds a row of the log.
+func (u *computation) addRow(row store.LogRow, of *store.LogScorer) {
+	n := u.newest
+	if !n.log.WantsTime(row.Time) {
+		return
+	}
+	if kind, ok := of.Kind(row, u.scorer); !ok {
 		n.unknown.Add(row.Time, row.ID, 0, candidate{row: row})
 	} else if n.log.Wants(row.Time, kind.Type, kind.Name) {
 		n.log.Add(row.Time, row.ID, 0, candidate{row: row})
 	}
 }
 
-// addBlock adds the events of a block to a collector.
-func addBlock(to *affinity.Collector[candidate], b *history.Block, value []byte) error {
-	ordinal := 0
+// addBlock adds the events of a block to a collector of the user. A block of an
+// earlier version does not name objects, and not always the types of events. Then
+// the reading reads its newest part from the log: unnamed.
+func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b *history.Block, value []byte) error {
+	ordinal, limit := 0, r.limits.sessionEvents
+	named, err := r.blocks.Recent(value, u.window, limit, func(ev affinity.Event) {
+		id := "" // a block holds no event IDs
+		if ev.Time == b.From.Time {
+			id = b.From.ID
+		}
+		ordinal++
+		to.Add(ev.Time, id, ordinal, candidate{event: ev, block: b})
+	})
+	if named || err != nil {
+		return err
+	}
+	var times []int64
 	for ev, err := range history.Events(value) {
 		if err != nil {
 			return err
 		}
-		if ordinal++; to.Wants(ev.Time, string(ev.Type), ev.Name) {
-			id := "" // a block holds no event IDs
-			if ev.Time == b.From.Time {
-				id = b.From.ID
-			}
-			to.Add(ev.Time, id, ordinal, candidate{event: ev, block: b})
+		if to.Wants(ev.Time, string(ev.Type), ev.Name) {
+			times = append(times, ev.Time)
 		}
 	}
+	part := store.UserRange{User: u.token, From: b.From, To: b.To}
+	if n := len(times); n >= limit && times[n-limit] > b.From.Time {
+		part.From = history.Pos{Time: times[n-limit]}
+	}
+	if from := u.windowStart(); part.From.Compare(from) < 0 {
+		part.From = from
+	}
+	u.newest.unnamed = append(u.newest.unnamed, part)
 	return nil
+}
+
+// readUnnamed reads, from the log, the newest parts of blocks that do not name
+// objects.
+func (r *reading) readUnnamed(ctx context.Context, users ...*computation) error {
+	var parts []store.UserRange
+	for _, u := range users {
+		parts = append(parts, u.newest.unnamed...)
+		u.newest.unnamed = nil
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	scorer := store.NewLogScorer(r.compiled)
+	return r.logs.of(r.app).ReadWithObjects(ctx, parts, r.compiled, func(token string, row store.LogRow) error {
+		r.byUser[token].addRow(row, scorer)
+		return nil
+	})
 }
 
 // sessions completes the sessions of a reading.
@@ -93,16 +136,21 @@ func (r *reading) sessions(ctx context.Context, all []*computation) error {
 	if r.why < forReading {
 		return nil
 	}
+	if err := r.readUnnamed(ctx, all...); err != nil {
+		return err
+	}
+	for _, u := range all {
+		u.newest.log.Merge(u.newest.blocks)
+		if err := r.searchRest(ctx, u); err != nil {
+			return err
+		}
+	}
 	if err := r.completeKinds(ctx, all); err != nil {
 		return err
 	}
 	found := make([][]candidate, len(all))
 	var rows []*store.LogRow
 	for i, u := range all {
-		u.newest.log.Merge(u.newest.blocks)
-		if err := r.searchRest(ctx, u); err != nil {
-			return err
-		}
 		found[i] = u.newest.log.Newest()
 		rows = append(rows, rowsOf(found[i])...)
 	}
@@ -179,7 +227,7 @@ func (r *reading) searchRest(ctx context.Context, u *computation) error {
 		name := []store.BlockName{{User: u.token, ID: b.ID}}
 		err := r.store.ReadBlocks(ctx, r.app.ID, name, func(name store.BlockName, value []byte) error {
 			delete(u.missing, name.ID)
-			if err := addBlock(found, b, value); err != nil {
+			if err := r.addBlock(u, found, b, value); err != nil {
 				r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
 				u.restart = true
 			}
@@ -189,6 +237,9 @@ func (r *reading) searchRest(ctx context.Context, u *computation) error {
 			return err
 		}
 		u.restart = u.restart || len(u.missing) > 0
+		if err := r.readUnnamed(ctx, u); err != nil {
+			return err
+		}
 	}
 	return nil
 }
