@@ -66,6 +66,7 @@ var layers = []struct {
 	{"shared/job", "affinity config queue", ""},
 	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
+	{"shared/job/crowdbuild", "affinity config crowd event job profile store", ""},
 	{"shared/job/reenrich", "affinity bus config enrich event job profile schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
 

@@ -35,8 +35,10 @@ type Generation struct {
 	Objects         int   `json:"objects"` // of the catalog
 	Events          int64 `json:"events"`  // as in Index
 	Users           int64 `json:"users"`   // as in Index
-	// Share is the share of users that the statistics come from, 1 for all.
+	// Share is the share of users that the statistics come from, 1 for all. Read
+	// is the number of events of these users in the window, of any kind.
 	Share float64 `json:"share"`
+	Read  int64   `json:"read"`
 }
 
 // Sampled reports whether a generation comes from a sample of the users.

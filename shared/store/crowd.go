@@ -106,6 +106,15 @@ func (s *Store) SwapCrowdManifest(ctx context.Context, app, index string, stored
 	return matched != inverse, nil
 }
 
+// CheckCrowdTable returns ErrNoCrowdTable if the table does not exist.
+func (s *Store) CheckCrowdTable(ctx context.Context, app string) error {
+	_, err := s.tables.of(app, allUsers).crowd.ReadRow(ctx, app+",", keysOnly)
+	if err != nil {
+		return fmt.Errorf("read crowd statistics of %s: %w", app, noTable(err))
+	}
+	return nil
+}
+
 // NoteImport stores the time of an app's last import. It does nothing as long as
 // the table does not exist.
 func (s *Store) NoteImport(ctx context.Context, app string, at time.Time) error {

@@ -1,0 +1,256 @@
+package crowdbuild
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// maxCellPairs bounds the pairs in a cell of a run, so that a cell stays far
+// below the 10 MB that Bigtable recommends.
+const maxCellPairs = 50_000
+
+// indexSweep counts what users do with the objects of an index.
+type indexSweep struct {
+	name    string
+	numbers map[string]uint32
+	ids     []string // by number, sorted
+	tally   *crowd.Tally
+	counter *crowd.Counter
+	touched bool // by the current user
+	events  int64
+	users   int64
+	objects []uint32 // of the current event
+}
+
+// sweep is one call of Process over users.
+type sweep struct {
+	*task
+	indexes []*indexSweep
+	byName  map[string]*indexSweep
+	base    job.Totals // of the job when the task began
+
+	from   string // where the current run begins
+	user   string // the current user
+	counts Counts
+}
+
+// errPause ends a sweep or a merge before its end.
+var errPause = errors.New("the run ends")
+
+// sweep counts users from the last checkpoint on. Progress.Next is a user token.
+func (t *task) sweep(ctx context.Context) (job.Progress, error) {
+	s := &sweep{task: t, byName: map[string]*indexSweep{}}
+	if err := s.begin(ctx); err != nil {
+		return job.Progress{}, err
+	}
+	s.from = t.shard.Next
+	for {
+		next, done, err := s.run(ctx)
+		if err != nil {
+			return job.Progress{}, err
+		}
+		if done {
+			next = t.shard.To
+		}
+		if err := s.writeRun(ctx, next); err != nil {
+			return job.Progress{}, err
+		}
+		if done {
+			// A user whose row came later is not counted, and need not be.
+			s.counts.Visited = max(s.counts.Visited, t.shard.PlannedUsers-t.shard.Visited)
+			p := job.Progress{Next: s.from, Done: true, Counts: s.counts.stored()}
+			return p, t.progress(p)
+		}
+		s.from = next
+		p := job.Progress{Next: next, Counts: s.counts.stored()}
+		if err := t.progress(p); err != nil {
+			return job.Progress{}, err
+		}
+		if !t.now().Before(t.until) {
+			return p, nil
+		}
+	}
+}
+
+// run counts users until the shard, the memory or the time ends. It returns the
+// user before whom it has stopped. After an error the caller drops what the
+// tallies hold: a group of users may be incomplete.
+func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
+	app := s.app
+	app.RetentionDays = s.params.RetentionDays
+	options := profile.SweepOptions{AsOf: s.params.AsOf, Strategy: affinity.Compile(app.Strategy), Until: s.until}
+	if s.params.Sampled() {
+		options.Only = func(user string) bool { return selects(user, s.params.Share) }
+	}
+	before := s.counts
+	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add, func(p profile.SweepProgress) error {
+		s.endUser()
+		s.counts.Visited, s.counts.Events = before.Visited+p.Users, before.Events+p.Events
+		next, done = p.Next, p.Done
+		if s.full() && !done {
+			return errPause
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		next, done = end.Next, end.Done
+	case !errors.Is(err, errPause):
+		return "", false, err
+	}
+	return next, done, s.tooMany(ctx)
+}
+
+// full reports whether the run must end.
+func (s *sweep) full() bool {
+	different := 0
+	for _, x := range s.indexes {
+		different += x.tally.Different()
+	}
+	return different >= s.MaxDifferent || s.aboveLimit()
+}
+
+// begin lists the objects of the indexes. It ends the job if the job has read
+// too many events.
+func (s *sweep) begin(ctx context.Context) (err error) {
+	if s.base, err = s.runner.Jobs.Totals(ctx, s.app.ID, s.job.ID); err != nil {
+		return fmt.Errorf("read the totals of %s: %w", s.job.ID, err)
+	}
+	if err := s.tooMany(ctx); err != nil {
+		return err
+	}
+	for _, name := range s.params.Indexes {
+		x := &indexSweep{name: name, numbers: map[string]uint32{}, tally: crowd.NewTally(s.params.AsOf.UnixMilli(), s.params.halfLife())}
+		x.counter = crowd.NewCounter(x.tally)
+		err := s.Store.ScanObjectIDs(ctx, s.app.ID, name, func(id string) error {
+			id = strings.Clone(id)
+			x.numbers[id] = uint32(len(x.ids))
+			x.ids = append(x.ids, id)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		s.indexes, s.byName[name] = append(s.indexes, x), x
+	}
+	return nil
+}
+
+// add counts an event.
+func (s *sweep) add(user string, e affinity.Event) error {
+	if user != s.user {
+		s.endUser()
+		s.user = user
+	}
+	x := s.byName[e.Index]
+	if x == nil {
+		return nil
+	}
+	x.objects = x.objects[:0]
+	for _, id := range e.ObjectIDs {
+		if n, ok := x.numbers[id]; ok {
+			x.objects = append(x.objects, n)
+		}
+	}
+	if len(x.objects) < len(e.ObjectIDs) {
+		s.counts.Unknown++
+	}
+	if len(x.objects) > 0 {
+		x.counter.Add(e.Time, x.objects)
+		x.touched = true
+	}
+	return nil
+}
+
+// endUser ends the current user.
+func (s *sweep) endUser() {
+	counted := int64(0)
+	for _, x := range s.indexes {
+		if !x.touched {
+			continue
+		}
+		n := x.counter.End()
+		x.touched = false
+		x.events += n
+		x.users++
+		counted += n
+	}
+	if counted > 0 {
+		s.counts.Users++
+		s.counts.Counted += counted
+	}
+}
+
+// writeRun writes what the tallies hold as the run of the users from s.from up to
+// a place.
+func (s *sweep) writeRun(ctx context.Context, to string) error {
+	name := fmt.Sprintf("%06d-%s", s.shard.N, strings.ToLower(rand.Text()[:10]))
+	for _, x := range s.indexes {
+		header, err := runHeader{Shard: s.shard.N, From: s.from, To: to, Events: x.events, Users: x.users}.encode()
+		if err != nil {
+			return err
+		}
+		x.events, x.users = 0, 0
+		byBucket := map[int][]crowd.Partial{}
+		for _, part := range x.tally.Cut(s.Kept, func(n uint32) string { return x.ids[n] }) {
+			b := bucketOf(part.ObjectID)
+			byBucket[b] = append(byBucket[b], part)
+		}
+		w := s.Store.NewCrowdWriter(ctx, s.params.ref(s.app.ID, x.name))
+		for b := range buckets {
+			if len(byBucket[b]) == 0 {
+				continue
+			}
+			if err := w.RunParts(b, name, encodeParts(byBucket[b])); err != nil {
+				return err
+			}
+		}
+		if err := w.RunHeader(name, header); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encodeParts returns parts in cells of bounded size.
+func encodeParts(parts []crowd.Partial) (cells [][]byte) {
+	for len(parts) > 0 {
+		n, pairs := 0, 0
+		for n < len(parts) && pairs < maxCellPairs {
+			pairs += len(parts[n].Pairs) + 1
+			n++
+		}
+		cells = append(cells, crowd.AppendParts(nil, parts[:n]))
+		parts = parts[n:]
+	}
+	return cells
+}
+
+// aboveLimit reports whether the job, which reads all users, has read more
+// events than it may.
+func (s *sweep) aboveLimit() bool {
+	return !s.params.Sampled() && s.base.Events+s.counts.Events > s.MaxEvents
+}
+
+// tooMany replaces the job by one that reads a sample of the users, if the job
+// has read too many events. It returns ErrEnded in that case.
+func (s *sweep) tooMany(ctx context.Context) error {
+	if !s.aboveLimit() {
+		return nil
+	}
+	read, visited := s.base.Events+s.counts.Events, s.base.Visited+s.counts.Visited
+	all := float64(read) * float64(max(s.base.PlannedUsers, visited)) / float64(max(visited, 1))
+	if err := s.runner.sample(ctx, s.job, float64(s.MaxEvents)/all); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s has read %d events: %w", s.job.ID, read, job.ErrEnded)
+}
