@@ -47,7 +47,7 @@ func (w *work) filters(o *Object, score func(*term) float64) []Part {
 		if facet < 0 {
 			continue
 		}
-		if k, _ := w.terms.find(hashFilter(hashText(f.Facet), f.Value), facet, f.Value); k != nil {
+		if k := w.terms.find(hashFilter(hashText(f.Facet), f.Value), facet, f.Value); k != nil {
 			if e := &w.terms.terms[k.term]; score(e) > 0 {
 				parts = append(parts, Part{Name: f.Facet + ":" + e.value, Value: score(e)})
 			}

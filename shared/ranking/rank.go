@@ -104,7 +104,7 @@ func (w *work) matchObject(o *Object) (profile, session float64) {
 		if facet := w.r.facets.find(f.hash, f.name.of(o.text)); facet >= 0 {
 			scored += int(f.until - start)
 			for j := start; j < f.until; j++ {
-				if k, _ := w.terms.find(o.values[j].hash, facet, o.values[j].name.of(o.text)); k != nil {
+				if k := w.terms.find(o.values[j].hash, facet, o.values[j].name.of(o.text)); k != nil {
 					e := &w.terms.terms[k.term]
 					profile += e.profile
 					session += e.session

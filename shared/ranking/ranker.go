@@ -68,17 +68,13 @@ func New(s strategy.Strategy) *Ranker {
 // facetTable finds a scored facet by its name.
 type facetTable struct {
 	facets []scoredFacet
-	slots  []int16 // index in facets + 1; 0 = free
+	slots  []slot // a power of 2; keys are indexes in facets + 1
 }
 
 func newFacetTable(facets []scoredFacet) facetTable {
-	t := facetTable{facets: facets, slots: make([]int16, tableSize(len(facets)))}
+	t := facetTable{facets: facets, slots: make([]slot, tableSize(len(facets)))}
 	for i, f := range facets {
-		slot := f.hash & uint64(len(t.slots)-1)
-		for t.slots[slot] != 0 {
-			slot = (slot + 1) & uint64(len(t.slots)-1)
-		}
-		t.slots[slot] = int16(i + 1)
+		insert(t.slots, slot{f.hash, int32(i + 1)})
 	}
 	return t
 }
@@ -86,15 +82,31 @@ func newFacetTable(facets []scoredFacet) facetTable {
 // find returns the index of the facet, or -1 if the strategy does not score it.
 func (t *facetTable) find(hash uint64, name string) int32 {
 	mask := uint64(len(t.slots) - 1)
-	for slot := hash & mask; ; slot = (slot + 1) & mask {
-		i := int32(t.slots[slot]) - 1
-		if i < 0 || t.facets[i].hash == hash && t.facets[i].name == name {
-			return i
+	for i := hash & mask; ; i = (i + 1) & mask {
+		s := &t.slots[i]
+		if s.key == 0 || s.hash == hash && t.facets[s.key-1].name == name {
+			return s.key - 1
 		}
 	}
 }
 
 func (t *facetTable) byName(name string) int32 { return t.find(hashText(name), name) }
+
+// slot is a place of a hash table.
+type slot struct {
+	hash uint64
+	key  int32 // 0 = free
+}
+
+// insert puts s into the first free place.
+func insert(slots []slot, s slot) {
+	mask := uint64(len(slots) - 1)
+	i := s.hash & mask
+	for slots[i].key != 0 {
+		i = (i + 1) & mask
+	}
+	slots[i] = s
+}
 
 // tableSize returns a power of 2 of which n entries fill a quarter to a half.
 func tableSize(n int) int { return 4 << bits.Len(uint(n)) >> 1 }

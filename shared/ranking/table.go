@@ -22,16 +22,11 @@ type key struct {
 	term  int32
 }
 
-type slot struct {
-	hash uint64
-	key  int32 // index in keys + 1; 0 = free
-}
-
 // table finds the terms of a request by the filters of objects.
 type table struct {
 	terms []term
 	keys  []key
-	slots []slot // a power of 2
+	slots []slot // a power of 2; keys are indexes in keys + 1
 }
 
 // reset makes room for n keys. Aliases may add more.
@@ -47,18 +42,17 @@ func (t *table) reset(n int) {
 	}
 }
 
-// find returns the key of a filter or nil, and the free slot where it would
-// stand.
-func (t *table) find(hash uint64, facet int32, value string) (*key, uint64) {
+// find returns the key of a filter, or nil.
+func (t *table) find(hash uint64, facet int32, value string) *key {
 	mask := uint64(len(t.slots) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		s := &t.slots[i]
 		if s.key == 0 {
-			return nil, i
+			return nil
 		}
 		if s.hash == hash {
 			if k := &t.keys[s.key-1]; k.facet == facet && k.value == value {
-				return k, i
+				return k
 			}
 		}
 	}
@@ -66,13 +60,12 @@ func (t *table) find(hash uint64, facet int32, value string) (*key, uint64) {
 
 // put sets the term of a filter.
 func (t *table) put(hash uint64, facet int32, value string, term int32) {
-	k, at := t.find(hash, facet, value)
-	if k != nil {
+	if k := t.find(hash, facet, value); k != nil {
 		k.term = term
 		return
 	}
 	t.keys = append(t.keys, key{facet, value, term})
-	t.slots[at] = slot{hash, int32(len(t.keys))}
+	insert(t.slots, slot{hash, int32(len(t.keys))})
 	if 2*len(t.keys) > len(t.slots) {
 		t.grow()
 	}
@@ -81,14 +74,9 @@ func (t *table) put(hash uint64, facet int32, value string, term int32) {
 func (t *table) grow() {
 	old := t.slots
 	t.slots = make([]slot, 2*len(old))
-	mask := uint64(len(t.slots) - 1)
 	for _, s := range old {
 		if s.key != 0 {
-			i := s.hash & mask
-			for t.slots[i].key != 0 {
-				i = (i + 1) & mask
-			}
-			t.slots[i] = s
+			insert(t.slots, s)
 		}
 	}
 }
@@ -96,7 +84,7 @@ func (t *table) grow() {
 // term returns the term of a filter and adds it where it is new.
 func (t *table) term(r *Ranker, facet int32, value string) *term {
 	hash := hashFilter(r.facets.facets[facet].hash, value)
-	if k, _ := t.find(hash, facet, value); k != nil {
+	if k := t.find(hash, facet, value); k != nil {
 		return &t.terms[k.term]
 	}
 	t.terms = append(t.terms, term{facet: facet, value: value})
