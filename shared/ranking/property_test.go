@@ -67,7 +67,7 @@ func checkOrder(t *rapid.T, q *ranking.Query, items []ranking.Item) {
 		}
 		if !q.Explain {
 			if item.Features != nil {
-				t.Fatalf("%s has features, which nobody asked for", item.ObjectID)
+				t.Fatalf("%s has features, but the query does not ask to explain", item.ObjectID)
 			}
 			continue
 		}
