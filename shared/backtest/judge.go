@@ -68,7 +68,7 @@ type compiled struct {
 	match  lists     // by object: the terms of its filters
 	roots  []float64 // by object: the square root of the number of those filters
 
-	popularity []float64 // by object: the weighted feature; nil: weight 0
+	popularity []float64 // by object: the weighted feature
 	published  *dates    // nil: weight 0, or no object has a date
 }
 
@@ -97,6 +97,7 @@ func (c *Cases) compile(s strategy.Strategy) *compiled {
 		p.match.add(terms...)
 		p.roots[o] = math.Sqrt(float64(len(terms)))
 	}
+	p.popularity = make([]float64, len(c.log.objects))
 	if w := p.ranking.Popularity.Weight; w > 0 {
 		p.popularity = c.crowd.decayed(c.cut, p.ranking.Popularity.HalfLife.Millis())
 		for o := range p.popularity {

@@ -195,3 +195,40 @@ func compareFloat(a, b float64) int {
 	}
 	return 0
 }
+
+// Scores that are so old that they underflow, in part or altogether, are figures
+// like all others.
+func TestVeryOldEvents(t *testing.T) {
+	objects := []Object{
+		{ID: "o1", Filters: []event.Filter{{Facet: "f", Value: "a"}}},
+		{ID: "o2", Filters: []event.Filter{{Facet: "f", Value: "b"}}},
+		{ID: "o3", Filters: []event.Filter{{Facet: "f", Value: "b"}}},
+		{ID: "o4"},
+	}
+	minutes, err := strategy.ParseHalfLife("1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := strategy.Strategy{
+		EventsScoring:         []strategy.EventScore{{EventName: "a", EventType: event.View, Score: 1}},
+		FacetsScoring:         []strategy.FacetScore{{FacetName: "f", Score: 1}},
+		PersonalizationImpact: 50, HalfLives: []strategy.HalfLife{minutes},
+	}
+	var events []Event
+	for u, ages := range [][2]int64{{1000, 1040}, {1040, 1072}, {2000, 3000}, {10, 1070}} {
+		for i, age := range []int64{ages[0], ages[1], 0} {
+			events = append(events, Event{
+				User: fmt.Sprint("u", u), Time: affinitytest.Now - age*minute, ID: fmt.Sprint(i), Type: event.View, Name: "a",
+				Index: "p", ObjectIDs: []string{[]string{"o1", "o2", "o3"}[i]},
+			})
+		}
+	}
+	options := Options{Protocol: Last, At: 2}
+	c, err := load(t, objects, events).Cases(s, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReference("p", events, objects, s, options)
+	compareScores(t, c, r, s)
+	compareScores(t, c, r, Plain(s))
+}

@@ -34,22 +34,59 @@ func (s *scorer) rank(in *instant, candidates []int32, scores []float64) {
 	s.addProfile(in)
 	s.addSession(in)
 	s.scale()
-	top, topPairs := s.matchAll(candidates), s.addPairs(candidates)
-	session, pairs := percent(s.ranking.Session.Weight), percent(s.ranking.Pairs.Weight)
+	top, topPairs := s.enlarge(candidates, s.matchAll(candidates)), s.addPairs(candidates)
+	// What is divided by the highest among the candidates gets a factor.
+	profile := inverse(top.profile)
+	session := percent(s.ranking.Session.Weight) * inverse(top.session)
+	pairs := percent(s.ranking.Pairs.Weight) * inverse(topPairs)
+	matched, popularity, paired := s.matched, s.popularity, s.pairs
 	for _, o := range candidates {
-		score := share(s.matched[o].profile, top.profile) + session*share(s.matched[o].session, top.session)
-		if s.popularity != nil {
-			score += s.popularity[o]
+		scores[o] = matched[o].profile*profile + matched[o].session*session + popularity[o] + paired[o]*pairs
+	}
+	if s.published != nil {
+		for _, o := range candidates {
+			scores[o] += s.freshness(o, in.time)
 		}
-		if topPairs > 0 {
-			score += pairs * (s.pairs[o] / topPairs)
-		}
-		if s.published != nil {
-			score += s.freshness(o, in.time)
-		}
-		scores[o] = score
 	}
 	s.clear()
+}
+
+// inverse returns 1/x, or 0 if x is 0.
+func inverse(x float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	return 1 / x
+}
+
+// tiny is a sum below which its inverse may overflow. Only filters that a user
+// turned to a thousand half-lives before others have such sums.
+const tiny = 1e-300
+
+// enlarge divides sums by the highest if that is tiny. It returns the new
+// highest.
+func (s *scorer) enlarge(candidates []int32, top sums) sums {
+	if top.profile > 0 && top.profile < tiny {
+		for _, o := range candidates {
+			s.matched[o].profile /= top.profile
+		}
+		top.profile = 1
+	}
+	if top.session > 0 && top.session < tiny {
+		for _, o := range candidates {
+			s.matched[o].session /= top.session
+		}
+		top.session = 1
+	}
+	return top
+}
+
+// share returns value as a fraction of the highest value, or 0 if that is 0.
+func share(value, highest float64) float64 {
+	if highest == 0 {
+		return 0
+	}
+	return value / highest
 }
 
 func (s *scorer) freshness(o int32, now int64) float64 {
@@ -162,19 +199,39 @@ func (s *scorer) scale() {
 // matchAll computes affinity and session of the candidates, and returns the
 // highest of each.
 func (s *scorer) matchAll(candidates []int32) (top sums) {
-	offsets, items := s.match.offsets, s.match.items
+	if s.ranking.Session.Weight == 0 {
+		return sums{profile: s.matchProfile(candidates)}
+	}
+	offsets, items, all, matched := s.match.offsets, s.match.items, s.sums, s.matched
 	for _, o := range candidates {
-		var m sums
+		profile, session := 0.0, 0.0
 		for _, t := range items[offsets[o]:offsets[o+1]] {
-			m.profile += s.sums[t].profile
-			m.session += s.sums[t].session
+			profile += all[t].profile
+			session += all[t].session
 		}
 		if root := s.roots[o]; root > 0 {
-			m.profile /= root
-			m.session /= root
+			profile /= root
+			session /= root
 		}
-		s.matched[o] = m
-		top.profile, top.session = max(top.profile, m.profile), max(top.session, m.session)
+		matched[o] = sums{profile, session}
+		top.profile, top.session = max(top.profile, profile), max(top.session, session)
+	}
+	return top
+}
+
+// matchProfile is matchAll for a ranking that gives the session no weight.
+func (s *scorer) matchProfile(candidates []int32) (top float64) {
+	offsets, items, all, matched := s.match.offsets, s.match.items, s.sums, s.matched
+	for _, o := range candidates {
+		profile := 0.0
+		for _, t := range items[offsets[o]:offsets[o+1]] {
+			profile += all[t].profile
+		}
+		if profile > 0 {
+			profile /= s.roots[o]
+			top = max(top, profile)
+		}
+		matched[o].profile = profile
 	}
 	return top
 }
@@ -206,11 +263,4 @@ func (s *scorer) clear() {
 	for _, a := range s.previous {
 		mark(s.pairs, s.cases.crowd.capped[a].objects, 0)
 	}
-}
-
-func share(value, highest float64) float64 {
-	if highest == 0 {
-		return 0
-	}
-	return value / highest
 }

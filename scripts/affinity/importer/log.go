@@ -82,8 +82,17 @@ func (f Files) parseObject(text []byte) (o backtest.Object, err error) {
 	if err != nil {
 		return o, err
 	}
+	record := actions[0].Record
 	o.ID = actions[0].ObjectID
-	o.Filters, err = catalog.Filters(actions[0].Record, catalog.Settings{})
+	for _, attribute := range f.Dates {
+		if ms, ok := catalog.Date(record, attribute); ok {
+			if o.Dates == nil {
+				o.Dates = map[string]int64{}
+			}
+			o.Dates[attribute] = ms
+		}
+	}
+	o.Filters, err = catalog.Filters(record, catalog.Settings{})
 	return o, err
 }
 
