@@ -6,7 +6,7 @@ locals {
     ingest     = { app_profile = "processing", reads = ["objects"], writes = ["refused"], firestore = "viewer", publishes = true, buries = false }
     imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users"], firestore = "viewer", publishes = false, buries = false }
     profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories"], writes = ["users"], firestore = "viewer", publishes = false, buries = false }
-    rank       = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories"], writes = ["users"], firestore = "viewer", publishes = false, buries = false }
+    rank       = { app_profile = "processing", reads = ["objects", "crowd", "events", "events_narrow", "histories"], writes = ["users"], firestore = "viewer", publishes = false, buries = false }
     strategies = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = [], firestore = "user", publishes = false, buries = false }
     catalog    = { app_profile = "processing", reads = [], writes = ["objects"], firestore = "user", publishes = false, buries = false }
     recomputes = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = [], firestore = "user", publishes = false, buries = false }

@@ -35,6 +35,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	return New(Backends{
 		Base: base, Auth: auth.New(base.CachedConfig, s.Hosts),
-		Orderer: rerank.New(base.Store, base.CachedConfig, profiles, base.Now),
+		Orderer: rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log),
 	}), nil
 }

@@ -26,7 +26,7 @@ func shop(t *testing.T) *stack.Stack {
 	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
 		EventsScoring:         []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
 		FacetsScoring:         []strategy.FacetScore{{FacetName: "color", Score: 10}, {FacetName: "size", Score: 1}},
-		PersonalizationImpact: 50,
+		PersonalizationImpact: 50, Ranking: strategy.PlainRanking(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestStrategyOfRequest(t *testing.T) {
 	h := rank.New(s.Backends.ForRank())
 	size := strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
-		FacetsScoring: []strategy.FacetScore{{FacetName: "size", Score: 1}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "size", Score: 1}}, Ranking: strategy.PlainRanking(),
 	}
 	if _, _, err := s.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, size); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,8 @@ package api
 
 import "github.com/affinityengine/affinity/shared/strategy"
 
-// What POST /1/rank does with candidates that the user's events name.
+// What POST /1/rank does with candidates that the user's events name. Events
+// that the strategy does not score do not count.
 const (
 	SeenKeep    = "keep"    // ranks them as the others
 	SeenDemote  = "demote"  // takes a quarter of the impact from their score

@@ -106,6 +106,12 @@ func (e *Engine) Compute(ctx context.Context, app config.App, users []string,
 	return e.reader.compute(ctx, app, users, strategies)
 }
 
+// ComputeRanking computes what ReadRanking returns, under the strategy of app,
+// which need not be the active one, and stores nothing. c is that strategy.
+func (e *Engine) ComputeRanking(ctx context.Context, app config.App, user string, c *affinity.Compiled) (Result, error) {
+	return e.reader.computeRanking(ctx, app, user, c)
+}
+
 // CheckSchema returns ErrSchemaChanged if the schemas of the app's log have
 // changed since the caller read app. A read of the log under app may then be
 // incomplete, even if the schemas have changed back. Call CheckSchema after

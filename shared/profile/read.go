@@ -242,3 +242,23 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 	}
 	return profiles, nil
 }
+
+func (r *reader) computeRanking(ctx context.Context, asked config.App, token string, compiled *affinity.Compiled) (Result, error) {
+	row, err := r.store.ReadUser(ctx, asked.ID, token)
+	if err != nil {
+		return Result{}, err
+	}
+	computations, _, err := r.begin(ctx, asked.ID, []string{token}, map[string]store.User{token: row})
+	if err != nil {
+		return Result{}, err
+	}
+	app, err := r.logs.retryOnSchemaChange(ctx, asked, func(app config.App) error {
+		return r.computer.compute(ctx, app, compiled, computations, forReading, r.rereader(app.ID))
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	// A change of the schemas leads to the active strategy again.
+	app.Strategy, app.StrategyVersion = asked.Strategy, asked.StrategyVersion
+	return Result{Profile: computations[0].profile(app), App: app, Session: computations[0].session}, nil
+}

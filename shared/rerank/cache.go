@@ -18,7 +18,8 @@ const readTimeout = 10 * time.Second
 const entryBytes = 240
 
 // cache keeps what batched reads have found, up to a number of bytes. It evicts
-// what was used least recently. It is safe for concurrent use.
+// what was used least recently, and always keeps one entry. It is safe for
+// concurrent use.
 type cache[K comparable, V any] struct {
 	ttl      time.Duration
 	maxBytes int
@@ -148,9 +149,10 @@ func (c *cache[K, V]) fetch(ctx context.Context, keys []K, entries []*entry[V],
 	close(reading.done)
 }
 
-// shrink evicts what exceeds the bytes. Who waits for an entry still gets it.
+// shrink evicts what exceeds the bytes, but for the last entry, which may exceed
+// them alone. A caller that waits for an evicted entry still gets it.
 func (c *cache[K, V]) shrink() {
-	for c.bytes > c.maxBytes && c.entries.Len() > 0 {
+	for c.bytes > c.maxBytes && c.entries.Len() > 1 {
 		c.entries.RemoveOldest()
 	}
 }

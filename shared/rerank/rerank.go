@@ -1,14 +1,17 @@
 // Package rerank orders the candidates of a request for a user. It reads what
-// package ranking needs and knows no request or answer of HTTP: the user's
-// profile from the user row, and the candidates' filters from the table objects.
+// package ranking needs: the user's profile and session from the user row, the
+// candidates' filters from the table objects, and the statistics of their index
+// from the table crowd. It knows no HTTP.
 //
 // It keeps no data. Objects stay in memory for 5 s, up to 64 MB an instance.
+// Statistics of indexes stay until newer ones replace them, up to 145 MB.
 package rerank
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -42,111 +45,101 @@ type Request struct {
 type Answer struct {
 	ranking.Result
 	StrategyVersion int64
+	CrowdAsOf       int64 // ms; 0: the index has no statistics
 }
 
 // Orderer orders candidates. It is safe for concurrent use.
 type Orderer struct {
-	profiles *profile.Engine
-	config   *config.Cached
-	now      func() time.Time
-	objects  *objects
-	rankers  *lru.Cache[rankerKey, *ranking.Ranker]
+	profiles   *profile.Engine
+	config     *config.Cached
+	now        func() time.Time
+	objects    *objects
+	statistics *statistics
+	strategies *lru.Cache[strategyKey, *prepared]
 }
 
-// rankerKey names a version of an app's strategy.
-type rankerKey struct {
+// strategyKey names a version of an app's strategy.
+type strategyKey struct {
 	app     string
 	version int64
 }
 
-// keptRankers bounds the prepared strategies in memory. One takes some hundred
-// bytes, or megabytes with the maximum of aliases.
-const keptRankers = 100
+// prepared is a strategy in the forms that a request needs.
+type prepared struct {
+	ranker  *ranking.Ranker
+	scoring *affinity.Compiled
+}
+
+// keptStrategies bounds the prepared strategies in memory. One takes some
+// kilobytes, or a megabyte with the maximum of aliases.
+const keptStrategies = 100
 
 // New returns an Orderer. now is the engine's clock.
-func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() time.Time) *Orderer {
-	rankers, _ := lru.New[rankerKey, *ranking.Ranker](keptRankers) // fails only if the size is not positive
-	return &Orderer{profiles: profiles, config: c, now: now, objects: newObjects(s, c, time.Now), rankers: rankers}
+func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() time.Time, log *slog.Logger) *Orderer {
+	strategies, _ := lru.New[strategyKey, *prepared](keptStrategies) // fails only if the size is not positive
+	return &Orderer{
+		profiles: profiles, config: c, now: now, strategies: strategies,
+		// Caches go by the clock of the machine, like that of the configuration.
+		objects: newObjects(s, c, time.Now), statistics: newStatistics(s, log, time.Now),
+	}
 }
 
 // Order returns the candidates in the order of their scores. A user without
 // events, a candidate that the catalog does not hold and an index without
 // statistics are no errors: the scores then have fewer features. The error is a
 // *fault.Error if the request names a half-life or a version that does not
-// exist.
+// exist. Order changes the candidates of the request.
 func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer, error) {
-	user, err := o.user(ctx, app, r)
+	app, err := o.under(ctx, app, r.Version)
 	if err != nil {
 		return Answer{}, err
 	}
-	app = user.app
+	in, err := o.read(ctx, app, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	app = in.user.App
 	halfLife, err := indexOf(app.Strategy.HalfLives, r.HalfLife)
 	if err != nil {
 		return Answer{}, err
 	}
-	date := ""
-	if f := app.Strategy.RankingOrDefault().Freshness; f.Weight > 0 {
-		date = f.Attribute
+	for i := range r.Candidates {
+		c := &r.Candidates[i]
+		c.Count, c.Seen = in.statistics.counts[c.ObjectID], in.seen[c.ObjectID]
 	}
-	if err := o.objects.fill(ctx, app.ID, r.Index, date, r.Candidates); err != nil {
-		return Answer{}, err
-	}
-	result := o.ranker(app).Rank(&ranking.Query{
-		Now: user.asOf, Affinities: user.affinities, HalfLife: halfLife, Candidates: r.Candidates,
-		Impact: r.Impact, Seen: r.Seen, Limit: r.Limit, Explain: r.Explain,
+	result := o.prepare(app).ranker.Rank(&ranking.Query{
+		Now: max(in.user.Anchor, o.now().UnixMilli()), Affinities: in.user.Affinities, HalfLife: halfLife, Session: in.user.Session,
+		Neighbours: in.neighbours, HighestCount: in.statistics.highest, Frequencies: in.statistics.frequencies,
+		Candidates: r.Candidates, Impact: r.Impact, Seen: r.Seen, Limit: r.Limit, Explain: r.Explain,
 	})
-	return Answer{Result: result, StrategyVersion: app.StrategyVersion}, nil
+	return Answer{Result: result, StrategyVersion: app.StrategyVersion, CrowdAsOf: in.statistics.asOf}, nil
 }
 
-// ranker returns the active strategy of app, prepared.
-func (o *Orderer) ranker(app config.App) *ranking.Ranker {
-	key := rankerKey{app.ID, app.StrategyVersion}
-	if r, ok := o.rankers.Get(key); ok {
-		return r
+// under returns app with another version of its strategy, unless version is 0.
+func (o *Orderer) under(ctx context.Context, app config.App, version int64) (config.App, error) {
+	if version == 0 || version == app.StrategyVersion {
+		return app, nil
 	}
-	r := ranking.New(app.Strategy)
-	o.rankers.Add(key, r)
-	return r
-}
-
-// user is what a request reads of its user.
-type user struct {
-	app        config.App // with the strategy that ranks
-	asOf       int64      // ms
-	affinities []affinity.Affinity
-}
-
-func (o *Orderer) user(ctx context.Context, app config.App, r Request) (user, error) {
-	if r.Version != 0 && r.Version != app.StrategyVersion {
-		return o.userUnder(ctx, app, r)
-	}
-	p, err := o.profiles.Read(ctx, app, r.User, 0)
-	if err != nil {
-		return user{}, fmt.Errorf("read profile: %w", err)
-	}
-	if r.Version != 0 && r.Version != p.App.StrategyVersion { // the strategy has changed since
-		return o.userUnder(ctx, p.App, r)
-	}
-	return user{app: p.App, asOf: max(p.Anchor, o.now().UnixMilli()), affinities: p.Affinities}, nil
-}
-
-// userUnder computes what the user's profile is under another version of the
-// strategy.
-func (o *Orderer) userUnder(ctx context.Context, app config.App, r Request) (user, error) {
-	s, err := o.config.StrategyVersion(ctx, app.ID, r.Version)
+	s, err := o.config.StrategyVersion(ctx, app.ID, version)
 	if errors.Is(err, config.ErrNotFound) {
-		return user{}, fault.New(fault.Invalid, "strategy %d does not exist or is no longer kept", r.Version)
+		return app, fault.New(fault.Invalid, "strategy %d does not exist or is no longer kept", version)
 	}
 	if err != nil {
-		return user{}, fmt.Errorf("read strategy %d of %s: %w", r.Version, app.ID, err)
+		return app, fmt.Errorf("read strategy %d of %s: %w", version, app.ID, err)
 	}
-	app.Strategy, app.StrategyVersion = s, r.Version
-	computed, err := o.profiles.Compute(ctx, app, []string{r.User}, affinity.Compile(s))
-	if err != nil {
-		return user{}, fmt.Errorf("compute profile under strategy %d: %w", r.Version, err)
+	app.Strategy, app.StrategyVersion = s, version
+	return app, nil
+}
+
+// prepare returns the strategy of app in the forms that a request needs.
+func (o *Orderer) prepare(app config.App) *prepared {
+	key := strategyKey{app.ID, app.StrategyVersion}
+	if p, ok := o.strategies.Get(key); ok {
+		return p
 	}
-	p := computed[r.User][0]
-	return user{app: app, asOf: max(p.Anchor, o.now().UnixMilli()), affinities: p.Affinities}, nil
+	p := &prepared{ranking.New(app.Strategy), affinity.Compile(app.Strategy)}
+	o.strategies.Add(key, p)
+	return p
 }
 
 // indexOf returns the position of a half-life among the strategy's. The zero

@@ -151,6 +151,7 @@ run "least_privilege" {
       "profiles/histories"       = "reader"
       "profiles/users"           = "user"
       "rank/objects"             = "reader"
+      "rank/crowd"               = "reader"
       "rank/events"              = "reader"
       "rank/events_narrow"       = "reader"
       "rank/histories"           = "reader"

@@ -41,7 +41,7 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, o.Hosts), Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 	}
-	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now)
+	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	var err error
 	if b.Enricher, err = enrich.New(base.Store, base.CachedConfig); err != nil {

@@ -1,0 +1,294 @@
+package rank_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/ranking"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+func weight(n int) *int { return &n }
+
+// allFeatures is a strategy in which every feature has a weight.
+func allFeatures() strategy.Strategy {
+	return strategy.Strategy{
+		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "brand", Score: 4}, {FacetName: "color", Score: 10}},
+		HalfLives:     strategy.InDays(30, 7), PersonalizationImpact: 60,
+		Ranking: &strategy.Ranking{
+			Contrast:   strategy.ContrastIDF,
+			Session:    &strategy.SessionRanking{HalfLife: strategy.Events(1), Weight: weight(50)},
+			Popularity: &strategy.PopularityRanking{HalfLife: strategy.Days(7), Weight: weight(30)},
+			Pairs:      &strategy.PairsRanking{Weight: weight(40)},
+			Freshness:  &strategy.FreshnessRanking{Attribute: "meta.at", HalfLife: strategy.Days(10), Weight: weight(20)},
+		},
+	}
+}
+
+// boutique is a shop with statistics and with a user, whose events are relative
+// to its start.
+type boutique struct {
+	*stack.Stack
+	began   time.Time
+	objects map[string][]event.Filter
+}
+
+const day = 24 * time.Hour
+
+// published is the age of an object at the start of the boutique.
+func published(n int) time.Duration { return time.Duration(n) * 5 * day }
+
+func newBoutique(t *testing.T) boutique {
+	t.Helper()
+	b := boutique{functiontest.Start(t), time.Now().UTC().Truncate(time.Second), map[string][]event.Filter{}}
+	if _, _, err := b.Backends.Config.SetStrategy(t.Context(), functiontest.App, allFeatures()); err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for n, filters := range [][]event.Filter{
+		{{Facet: "brand", Value: "Acme"}, {Facet: "color", Value: "Red"}},
+		{{Facet: "brand", Value: "Acme"}, {Facet: "color", Value: "Blue"}},
+		{{Facet: "brand", Value: "Bolt"}, {Facet: "color", Value: "Red"}},
+		{{Facet: "brand", Value: "Bolt"}},
+		nil,
+	} {
+		id := fmt.Sprintf("o%d", n)
+		b.objects[id] = filters
+		record := map[string]any{"objectID": id, "meta": map[string]any{"at": b.began.Add(-published(n)).Format(time.RFC3339)}}
+		for _, f := range filters {
+			record[f.Facet] = f.Value
+		}
+		body, err := json.Marshal(map[string]any{"action": "addObject", "body": record})
+		if err != nil {
+			t.Fatal(err)
+		}
+		actions = append(actions, string(body))
+	}
+	put := `{"requests":[` + strings.Join(actions, ",") + `]}`
+	if status, answer := functiontest.Call(catalog.New(b.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/i/batch", put); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	b.view(t, "ann", 3*day, "o0")
+	b.view(t, "ann", 2*day, "o1", "o2", "o3")
+	b.statistics(t, "g1")
+	return b
+}
+
+// view imports an event of an age.
+func (b boutique) view(t *testing.T, user string, age time.Duration, ids ...string) {
+	t.Helper()
+	line := fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"timestamp":%d,"objectIDs":["%s"]}`,
+		user, b.began.Add(-age).UnixMilli(), strings.Join(ids, `","`))
+	if status, answer := functiontest.Call(imports.New(b.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+}
+
+var (
+	counts = map[string]float64{"o0": 1, "o1": 2, "o2": 9, "o3": 5.5}
+	pairs  = map[string]crowd.Object{
+		"o0": {Events: 3, Pairs: []crowd.Pair{{ObjectID: "o4", Count: 3}}},
+		"o1": {Events: 2, Pairs: []crowd.Pair{{ObjectID: "o4", Count: 2}, {ObjectID: "o0", Count: 1}}},
+		"o2": {Events: 10, Pairs: []crowd.Pair{{ObjectID: "o0", Count: 5}}},
+	}
+	frequencies = map[event.Filter]int{
+		{Facet: "brand", Value: "Acme"}: 2, {Facet: "brand", Value: "Bolt"}: 2, {Facet: "color", Value: "Red"}: 2, {Facet: "color", Value: "Blue"}: 1,
+	}
+)
+
+// statistics stores a generation of statistics as of a day ago.
+func (b boutique) statistics(t *testing.T, generation string) {
+	t.Helper()
+	w := b.Backends.Store.NewCrowdWriter(t.Context(), store.CrowdRef{App: functiontest.App, Index: "i", Generation: generation})
+	var all []crowd.Counted
+	for _, id := range []string{"o0", "o1", "o2", "o3"} {
+		all = append(all, crowd.Counted{ObjectID: id, Count: counts[id]})
+	}
+	var cells [][]byte
+	for cell := range crowd.PackCounts(all) {
+		cells = append(cells, cell)
+	}
+	if err := w.Counts(0, cells); err != nil {
+		t.Fatal(err)
+	}
+	for cell := range crowd.PackFrequencies(frequencies) {
+		if err := w.Frequencies(0, cell); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, o := range pairs {
+		if err := w.Object(id, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	_, stored, err := b.Backends.Store.ReadCrowdManifest(t.Context(), functiontest.App, "i")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := crowd.Manifest{Current: crowd.Generation{Name: generation, AsOf: b.began.Add(-day).UnixMilli(), Objects: 5, Share: 1}}
+	if swapped, err := b.Backends.Store.SwapCrowdManifest(t.Context(), functiontest.App, "i", stored, m); err != nil || !swapped {
+		t.Fatalf("swapped %v, error %v", swapped, err)
+	}
+}
+
+// reference ranks by the definition, with plain data in place of everything that
+// the function reads.
+func (b boutique) reference(q ranking.Query) []api.RankedItem {
+	s := allFeatures()
+	q.Now = b.began.UnixMilli()
+	var events []affinity.Event
+	for _, e := range []struct {
+		age time.Duration
+		ids []string
+	}{{3 * day, []string{"o0"}}, {2 * day, []string{"o1", "o2", "o3"}}} {
+		x := affinity.Event{Time: q.Now - e.age.Milliseconds(), Type: event.View, Name: "Seen", Index: "i", ObjectIDs: e.ids}
+		sums := map[event.Filter]int{}
+		for _, id := range e.ids {
+			for _, f := range b.objects[id] {
+				sums[f]++
+			}
+		}
+		for f, n := range sums {
+			x.Counts = append(x.Counts, affinity.Count{Facet: f.Facet, Value: f.Value, N: n})
+		}
+		events = append(events, x)
+	}
+	window := affinity.Window{Now: q.Now}
+	q.Affinities = affinity.Reference(events, s, window).Affinities
+	q.Session = affinity.ReferenceSession(events, s, window)
+	q.HighestCount, q.Frequencies = 9, &ranking.Frequencies{Objects: 5, Filters: frequencies}
+	for _, id := range []string{"o1", "o2", "o3"} {
+		n := ranking.Neighbours{ObjectID: id, Events: float64(pairs[id].Events)}
+		for _, p := range pairs[id].Pairs {
+			n.Pairs = append(n.Pairs, ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)})
+		}
+		q.Neighbours = append(q.Neighbours, n)
+	}
+	for n := range 6 {
+		id := fmt.Sprintf("o%d", n)
+		c := ranking.Candidate{ObjectID: id, Count: counts[id], Seen: n < 4}
+		if n < 5 {
+			c.Object, c.Published, c.Dated = ranking.Compile(b.objects[id]), b.began.Add(-published(n)).UnixMilli(), true
+		}
+		if q.Impact != nil {
+			c.Relevancy, c.HasRelevancy = float64(n*n), true
+		}
+		q.Candidates = append(q.Candidates, c)
+	}
+	q.Explain = true
+	var items []api.RankedItem
+	for _, item := range ranking.Reference(s, &q).Items {
+		view := api.RankedItem{ObjectID: item.ObjectID, Score: item.Score, Features: []api.RankFeature{}}
+		for _, f := range item.Features {
+			feature := api.RankFeature{Name: f.Name, Value: f.Value}
+			for _, p := range f.Parts {
+				feature.Parts = append(feature.Parts, api.RankPart(p))
+			}
+			view.Features = append(view.Features, feature)
+		}
+		items = append(items, view)
+	}
+	return items
+}
+
+// near accepts what the seconds of a test change in a score.
+var near = cmpopts.EquateApprox(1e-4, 1e-6)
+
+// The function answers what the definition gives for the same data.
+func TestFeaturesEqualReference(t *testing.T) {
+	b := newBoutique(t)
+	h := rank.New(b.Backends.ForRank())
+	impact := 35
+	const ids = `"userToken":"ann","index":"i","explain":true,"objectIDs":["o0","o1","o2","o3","o4","o5"]`
+	relevancies := []string{}
+	for n := range 6 {
+		relevancies = append(relevancies, fmt.Sprintf(`{"id":"o%d","fields":[{"name":"relevancy","value":%d}]}`, n, n*n))
+	}
+	for name, test := range map[string]struct {
+		body  string
+		query ranking.Query
+	}{
+		"ids":              {`{` + ids + `}`, ranking.Query{}},
+		"second half-life": {`{` + ids + `,"halfLife":"7d"}`, ranking.Query{HalfLife: 1}},
+		"limit":            {`{` + ids + `,"limit":2}`, ranking.Query{Limit: 2}},
+		"demoted":          {`{` + ids + `,"seen":"demote"}`, ranking.Query{Seen: ranking.Demote}},
+		"excluded":         {`{` + ids + `,"seen":"exclude"}`, ranking.Query{Seen: ranking.Exclude}},
+		"relevancies": {`{"userToken":"ann","index":"i","explain":true,"impact":35,"items":[` + strings.Join(relevancies, ",") + `]}`,
+			ranking.Query{Impact: &impact}},
+		"this version": {`{` + ids + `,"strategy":1}`, ranking.Query{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ranked(t, h, test.body)
+			if diff := cmp.Diff(b.reference(test.query), got.Items, near); diff != "" {
+				t.Errorf("(-reference +got):\n%s", diff)
+			}
+			if want := api.AtMillis(b.began.Add(-day).UnixMilli()); got.CrowdAsOf == nil || !got.CrowdAsOf.Equal(want.Time) || got.Fallback != nil {
+				t.Errorf("crowdAsOf %v, want %v; fallback %v, want none", got.CrowdAsOf, want, got.Fallback)
+			}
+		})
+	}
+}
+
+// Another version is computed with its session, as if it were active.
+func TestEarlierVersionEqualsReference(t *testing.T) {
+	b := newBoutique(t)
+	h := rank.New(b.Backends.ForRank())
+	if _, _, err := b.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{}); err != nil {
+		t.Fatal(err)
+	}
+	got := ranked(t, h, `{"userToken":"ann","index":"i","explain":true,"strategy":1,"objectIDs":["o0","o1","o2","o3","o4","o5"]}`)
+	if diff := cmp.Diff(b.reference(ranking.Query{}), got.Items, near); diff != "" || got.StrategyVersion != 1 {
+		t.Errorf("version %d (-reference +got):\n%s", got.StrategyVersion, diff)
+	}
+}
+
+// A user without events gets popularity and freshness. So does a user who is
+// deleted between two requests.
+func TestFallback(t *testing.T) {
+	b := newBoutique(t)
+	h := rank.New(b.Backends.ForRank())
+	ask := func(user string) api.RankAnswer {
+		return ranked(t, h, `{"userToken":"`+user+`","index":"i","explain":true,"objectIDs":["o0","o1","o2","o3","o4","o5"]}`)
+	}
+	unknown := ask("bob")
+	if want := []string{"o2", "o3", "o0", "o1", "o4", "o5"}; !cmp.Equal(want, order(unknown)) || unknown.Fallback == nil {
+		t.Errorf("order %v, want %v; fallback %v", order(unknown), want, unknown.Fallback)
+	}
+	for _, item := range unknown.Items {
+		for _, f := range item.Features {
+			if f.Name != ranking.Popularity && f.Name != ranking.Freshness {
+				t.Errorf("%s has the feature %s", item.ObjectID, f.Name)
+			}
+		}
+	}
+	if known := ask("ann"); known.Fallback != nil {
+		t.Fatalf("ann: fallback %v", *known.Fallback)
+	}
+	if _, err := b.Backends.Profiles.Delete(t.Context(), functiontest.App, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(unknown.Items, ask("ann").Items, near); diff != "" {
+		t.Errorf("a deleted user (-unknown +deleted):\n%s", diff)
+	}
+}

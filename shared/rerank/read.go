@@ -1,0 +1,98 @@
+package rerank
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/ranking"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// input is what a ranking needs besides the request and the candidates.
+type input struct {
+	user       profile.Result // with the strategy that ranks
+	statistics indexStatistics
+	neighbours []ranking.Neighbours
+	seen       map[string]bool // objects that the user's events name
+}
+
+// read reads the input of a ranking, and fills in the candidates. app has the
+// strategy that the request asks for.
+func (o *Orderer) read(ctx context.Context, app config.App, r Request) (input, error) {
+	var in input
+	date := dateOf(app.Strategy)
+	g, group := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { in.user, err = o.user(group, app, r); return err })
+	g.Go(func() error { return o.objects.fill(group, app.ID, r.Index, date, r.Candidates) })
+	g.Go(func() (err error) { in.statistics, err = o.statistics.read(group, app.ID, r.Index); return err })
+	if r.Seen == ranking.Demote || r.Seen == ranking.Exclude {
+		g.Go(func() (err error) { in.seen, err = o.seen(group, app, r); return err })
+	}
+	err := g.Wait()
+	if err != nil {
+		return input{}, err
+	}
+	// The strategy may have changed since app was cached.
+	if current := dateOf(in.user.App.Strategy); current != date {
+		if err := o.objects.fill(ctx, app.ID, r.Index, current, r.Candidates); err != nil {
+			return input{}, err
+		}
+	}
+	in.neighbours, err = o.statistics.neighbours(ctx, in.statistics, in.user.Session)
+	return in, err
+}
+
+// dateOf returns the attribute by which freshness goes, or "" if it has no
+// weight.
+func dateOf(s strategy.Strategy) string {
+	if f := s.RankingOrDefault().Freshness; f.Weight > 0 {
+		return f.Attribute
+	}
+	return ""
+}
+
+// user reads the user's profile and session. Under another version of the
+// strategy than the active one it computes them.
+func (o *Orderer) user(ctx context.Context, app config.App, r Request) (profile.Result, error) {
+	active, err := o.config.App(ctx, app.ID)
+	if err != nil {
+		return profile.Result{}, fmt.Errorf("read configuration of %s: %w", app.ID, err)
+	}
+	if r.Version == 0 || r.Version == active.StrategyVersion {
+		user, err := o.profiles.ReadRanking(ctx, active, r.User)
+		if err != nil {
+			return profile.Result{}, fmt.Errorf("read profile: %w", err)
+		}
+		if r.Version == 0 || r.Version == user.App.StrategyVersion {
+			return user, nil
+		} // else the strategy has just changed
+	}
+	user, err := o.profiles.ComputeRanking(ctx, app, r.User, o.prepare(app).scoring)
+	if err != nil {
+		return profile.Result{}, fmt.Errorf("compute profile under strategy %d: %w", r.Version, err)
+	}
+	return user, nil
+}
+
+// seen returns the objects of the index that the user's events name: events that
+// the strategy scores.
+func (o *Orderer) seen(ctx context.Context, app config.App, r Request) (map[string]bool, error) {
+	named := map[string]bool{}
+	err := o.profiles.ObjectsOf(ctx, app, r.User, o.prepare(app).scoring, func(e affinity.Event) error {
+		if e.Index == r.Index {
+			for _, id := range e.ObjectIDs {
+				named[id] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what the user has seen: %w", err)
+	}
+	return named, nil
+}
