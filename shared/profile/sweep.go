@@ -9,6 +9,9 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
+// sweptUsers is the number of users in a group of a sweep.
+const sweptUsers = 1024
+
 // SweepOptions say which events a sweep reads.
 type SweepOptions struct {
 	// AsOf is the end of the window. The window is that of the app's retention, and
@@ -48,6 +51,12 @@ func (s *sweeper) sweep(ctx context.Context, app config.App, r store.Range, o Sw
 			return total, err
 		}
 		sw := s.read(app, users, o.Strategy, fn)
+		if o.Only == nil {
+			sw.whole = &store.Range{From: total.Next, To: r.To}
+			if next != "" {
+				sw.whole.To = next
+			}
+		}
 		if err := sw.run(ctx); err != nil {
 			return total, err
 		}
@@ -78,7 +87,7 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 	only func(string) bool) (users []*user, next string, err error) {
 	n := 0
 	add := func(token string, row store.User) error {
-		if n++; n > bulkUsers {
+		if n++; n > sweptUsers {
 			next = token
 			return nil
 		}
@@ -94,7 +103,7 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 		users = append(users, u)
 		return nil
 	}
-	err = s.store.ScanUsers(ctx, app.ID, r.From, r.To, bulkUsers+1, store.UserState, add)
+	err = s.store.ScanUsers(ctx, app.ID, r.From, r.To, sweptUsers+1, store.UserState, add)
 	return users, next, err
 }
 

@@ -179,7 +179,7 @@ var benchSets = map[string]func(b *testing.B, of uint32) benchSet{
 func BenchmarkObjects(b *testing.B) {
 	for name, makeSet := range benchSets {
 		b.Run(name, func(b *testing.B) {
-			set := makeSet(b, 8)
+			set := makeSet(b, 4)
 			_, folded, app := set.load(b, true)
 			log, unfolded, _ := set.load(b, false)
 			n := float64(len(set.events))

@@ -323,7 +323,7 @@ func TestSweepInParts(t *testing.T) {
 	w := newSweepWorld(t, 0)
 	w.users = nil
 	var events []store.LogEvent
-	for i := range 600 { // more than two groups
+	for i := range 2500 { // more than two groups
 		user := fmt.Sprintf("user%d", i)
 		w.users = append(w.users, user)
 		events = append(events, naming(user, w.clock-hour, i, event.View, "Viewed", fmt.Sprint("o", i)))

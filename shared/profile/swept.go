@@ -31,6 +31,7 @@ type swept struct {
 	app      config.App
 	log      store.Log
 	users    []*user
+	whole    *store.Range // that holds the users and no others; nil: there may be others
 	compiled *affinity.Compiled
 	fn       func(user string, e affinity.Event) error
 
@@ -132,11 +133,7 @@ func (sw *swept) batchEnd(from int) int {
 func (sw *swept) readBlocks(ctx context.Context) error {
 	for from := 0; from < len(sw.names); {
 		to := sw.batchEnd(from)
-		batch := make(map[store.BlockName][]byte, to-from)
-		err := sw.store.ReadBlocks(ctx, sw.app.ID, sw.names[from:to], func(name store.BlockName, value []byte) error {
-			batch[name] = slices.Clone(value)
-			return nil
-		})
+		batch, err := sw.readBatch(ctx, sw.names[from:to])
 		if err != nil {
 			return err
 		}
@@ -148,6 +145,29 @@ func (sw *swept) readBlocks(ctx context.Context) error {
 		from = to
 	}
 	return nil
+}
+
+// readBatch reads a batch of blocks: as one stream if they are those of all users of
+// a range.
+func (sw *swept) readBatch(ctx context.Context, names []store.BlockName) (map[store.BlockName][]byte, error) {
+	batch := make(map[store.BlockName][]byte, len(names))
+	if sw.whole == nil || len(names) < len(sw.names) {
+		err := sw.store.ReadBlocks(ctx, sw.app.ID, names, func(name store.BlockName, value []byte) error {
+			batch[name] = slices.Clone(value)
+			return nil
+		})
+		return batch, err
+	}
+	for _, name := range names {
+		batch[name] = nil
+	}
+	err := sw.store.ScanBlocks(ctx, sw.app.ID, sw.whole.From, sw.whole.To, func(name store.BlockName, value []byte) error {
+		if _, named := batch[name]; named {
+			batch[name] = slices.Clone(value)
+		}
+		return nil
+	})
+	return batch, err
 }
 
 // readLog reads events of the log in chunks, with their objects, also those that an
@@ -260,7 +280,8 @@ func (sw *swept) block(ctx context.Context, u *user, b *history.Block, n int) er
 		sw.left = sw.batchEnd(n) - n
 	}
 	sw.left--
-	value, ok := sw.batch[sw.names[n]]
+	value := sw.batch[sw.names[n]]
+	ok := len(value) > 0
 	if ok {
 		sw.buffer = sw.buffer[:0]
 		known, err := sw.reader.Read(value, u.window, func(e affinity.Event) { sw.buffer = append(sw.buffer, e) })
