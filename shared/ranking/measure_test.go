@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -65,6 +66,9 @@ func readData(t *testing.T, name string, deal func([]backtest.Event)) (*backtest
 		e, err := event.Decode(line, rules)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if crc32.ChecksumIEEE([]byte(e.UserToken))%raceShare != 0 {
+			return
 		}
 		events = append(events, backtest.Event{
 			User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs,
