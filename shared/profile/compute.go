@@ -138,6 +138,7 @@ type reading struct {
 	logScorers map[string]*affinity.Scorer
 
 	kept, keptBytes int // log rows
+	blockBytes      int // of blocks that wait for the log
 }
 
 // readParts reads blocks and log at the same time. It leaves each user scored, or
@@ -209,8 +210,8 @@ func (r *reading) readBlocks(ctx context.Context) error {
 			return nil
 		}
 		n, err := r.blocks.Score(value, u.scorer)
-		if err == nil && u.newest != nil && u.newest.searched[name.ID] != nil {
-			err = r.addBlock(u, u.newest.blocks, u.newest.searched[name.ID], value)
+		if err == nil && u.newest != nil {
+			err = r.searchBlock(u, name.ID, value)
 		}
 		if err != nil {
 			r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)

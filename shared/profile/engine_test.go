@@ -44,7 +44,7 @@ var (
 
 // fixture is an engine over a store of its own, with a clock that the test moves.
 type fixture struct {
-	t      *testing.T
+	t      testing.TB
 	store  *store.Store
 	client *bigtable.Client
 	apps   config.Store
@@ -52,13 +52,13 @@ type fixture struct {
 	clock  int64
 }
 
-func newFixture(t *testing.T, retentionDays int, st strategy.Strategy) *fixture {
+func newFixture(t testing.TB, retentionDays int, st strategy.Strategy) *fixture {
 	t.Helper()
 	return newFixtureOn(t, storetest.NewWithClient, retentionDays, st)
 }
 
 // newFixtureOn opens the store on a Bigtable of the test's choice.
-func newFixtureOn(t *testing.T, open opener, retentionDays int, st strategy.Strategy, dial ...grpc.DialOption) *fixture {
+func newFixtureOn(t testing.TB, open opener, retentionDays int, st strategy.Strategy, dial ...grpc.DialOption) *fixture {
 	t.Helper()
 	b := &fixture{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
 	b.store, b.client = open(t, dial...)

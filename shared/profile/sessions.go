@@ -34,6 +34,9 @@ type candidate struct {
 type newest struct {
 	// The engine reads blocks and log at the same time, and so collects from both.
 	log, blocks *affinity.Collector[candidate]
+	// kept are searched blocks that wait for the log: its events are mostly newer,
+	// and often enough for a session.
+	kept []keptBlock
 	// unnamed are the parts of blocks to read from the log, because the blocks do not
 	// name objects.
 	unnamed []store.UserRange
@@ -43,6 +46,12 @@ type newest struct {
 	// are the older ones, newest first.
 	searched map[history.BlockID]*history.Block
 	rest     []history.Block
+}
+
+// keptBlock is a block of a reading with its content.
+type keptBlock struct {
+	*history.Block
+	value []byte
 }
 
 // newNewest divides the blocks of a reading for a session of so many events.
@@ -75,6 +84,36 @@ func (u *computation) addRow(row store.LogRow, of *store.LogScorer) {
 	} else if n.log.Wants(row.Time, kind.Type, kind.Name) {
 		n.log.Add(row.Time, row.ID, 0, candidate{row: row})
 	}
+}
+
+// searchBlock keeps one of the newest blocks until the log is read. If the reading
+// keeps too much already, it adds the block's events at once.
+func (r *reading) searchBlock(u *computation, id history.BlockID, value []byte) error {
+	b := u.newest.searched[id]
+	if b == nil {
+		return nil
+	}
+	if r.blockBytes+len(value) > keepBytes {
+		return r.addBlock(u, u.newest.blocks, b, value)
+	}
+	r.blockBytes += len(value)
+	u.newest.kept = append(u.newest.kept, keptBlock{b, slices.Clone(value)})
+	return nil
+}
+
+// searchKept adds the kept blocks that may hold one of the newest events.
+func (r *reading) searchKept(u *computation) error {
+	kept, found := u.newest.kept, u.newest.log
+	slices.SortFunc(kept, func(a, b keptBlock) int { return cmp.Compare(b.Newest, a.Newest) })
+	for _, b := range kept {
+		if found.Full() && !found.WantsTime(b.Newest) {
+			return nil
+		}
+		if err := r.addBlock(u, found, b.Block, b.value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addBlock adds the events of a block to a collector of the user. A block of an
@@ -136,11 +175,18 @@ func (r *reading) sessions(ctx context.Context, all []*computation) error {
 	if r.why < forReading {
 		return nil
 	}
+	for _, u := range all {
+		if u.newest.log.Merge(u.newest.blocks); u.restart {
+			continue
+		}
+		if err := r.searchKept(u); err != nil {
+			return fmt.Errorf("compute session of %s,%s: %w", r.app.ID, u.token, err)
+		}
+	}
 	if err := r.readUnnamed(ctx, all...); err != nil {
 		return err
 	}
 	for _, u := range all {
-		u.newest.log.Merge(u.newest.blocks)
 		if err := r.searchRest(ctx, u); err != nil {
 			return err
 		}
