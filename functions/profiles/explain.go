@@ -76,7 +76,7 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 	if err != nil {
 		return nil // a damaged profile is not served
 	}
-	served := stored.StrategyVersion == app.StrategyVersion && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until
+	served := app.ScoresAs(stored.StrategyVersion) && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until
 	if served && stored.DeletedUntil == row.DeletedUntil {
 		q.Window.Now = max(q.Window.Now, stored.Anchor)
 	}

@@ -1,15 +1,56 @@
 package profiles_test
 
 import (
+	"math"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
+
+// An explanation is as of the instant of the stored profile, if that is ahead of
+// the clock and its scoring is the active one.
+func TestExplanationAfterRanking(t *testing.T) {
+	s := functiontest.Start(t)
+	b, ctx := s.Backends, t.Context()
+	set := strategy.Strategy{
+		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 10}},
+	}
+	activate := func() {
+		t.Helper()
+		if _, _, err := b.CachedConfig.SetStrategy(ctx, functiontest.App, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	activate()
+	ahead := b.Now().Add(time.Hour).Truncate(time.Millisecond)
+	row := store.User{Ticket: 1}
+	stored := affinity.Profile{StrategyVersion: 1, Anchor: ahead.UnixMilli(), Known: true, Until: math.MaxInt64}
+	write := store.ProfileWrite{User: "ann", Row: row, Version: 1, Value: stored.AppendBinary(nil), Summary: stored.AppendBinary(nil)}
+	if err := b.Store.WriteProfiles(ctx, functiontest.App, []store.ProfileWrite{write}); err != nil {
+		t.Fatal(err)
+	}
+	as := func(of time.Time) string { return `"asOf":"` + event.FormatTime(of.UnixMilli())[:14] }
+	explain := func(want string) {
+		t.Helper()
+		functiontest.Check(t, profiles.New(b.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, want))
+	}
+	explain(as(ahead))
+	set.PersonalizationImpact, set.Ranking = 7, strategy.PlainRanking()
+	activate()
+	explain(as(ahead))
+	set.FacetsScoring = []strategy.FacetScore{{FacetName: "color", Score: 11}}
+	activate()
+	explain(as(b.Now()))
+}
 
 func TestProfiles(t *testing.T) {
 	s := functiontest.Start(t)

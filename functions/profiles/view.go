@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -37,7 +38,7 @@ func render(user string, r profile.Result, limit int, halfLife strategy.HalfLife
 	list := r.Affinities[:min(limit, len(r.Affinities))]
 	view := api.Profile{
 		UserToken: user, LastEventAt: api.AtMillis(r.LastEventAt), AsOf: api.AtMillis(r.Anchor),
-		StrategyVersion: r.StrategyVersion, Source: api.SourceComputed, Total: r.Total,
+		StrategyVersion: r.App.StrategyVersion, ScoringVersion: scoringVersion(r.App), Source: api.SourceComputed, Total: r.Total,
 		Affinities: make([]api.Affinity, len(list)),
 	}
 	if r.Stored {
@@ -48,6 +49,14 @@ func render(user string, r profile.Result, limit int, halfLife strategy.HalfLife
 			Score: a.Scores[at], Scores: byHalfLife(r.HalfLives, a.Scores)}
 	}
 	return view, nil
+}
+
+// scoringVersion returns an app's scoring version if an answer shows it.
+func scoringVersion(app config.App) int64 {
+	if app.ScoringVersion == app.StrategyVersion {
+		return 0
+	}
+	return app.ScoringVersion
 }
 
 // listHalfLives names the half-lives of a strategy in a message.

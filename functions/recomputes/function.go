@@ -40,12 +40,16 @@ func New(b Backends) http.Handler {
 
 func render(j job.Job) api.Recompute {
 	p, c := job.ParamsOf[recompute.Params](j), recompute.CountsOf(j.Totals.Counts)
-	return api.Recompute{
+	answer := api.Recompute{
 		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: shards(j),
 		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
 		Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
 		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Error: j.Error,
 	}
+	if p.Scoring() != p.StrategyVersion {
+		answer.ScoringVersion = p.Scoring()
+	}
+	return answer
 }
 
 func shards(j job.Job) api.Shards {

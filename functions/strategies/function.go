@@ -53,16 +53,24 @@ func (h handler) set(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	version, changed, err := h.CachedConfig.SetStrategy(r.Context(), app.ID, wanted)
+	return h.activate(w, r, app.ID, wanted)
+}
+
+// activate makes a strategy the active one. If its scoring is new, it starts a
+// recompute.
+func (h handler) activate(w http.ResponseWriter, r *http.Request, appID string, s strategy.Strategy) error {
+	app, changed, err := h.CachedConfig.SetStrategy(r.Context(), appID, s)
 	if err != nil {
 		return fmt.Errorf("set strategy: %w", err)
 	}
-	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set",
-		slog.String("app", app.ID), slog.Int64("version", version), slog.Bool("changed", changed))
+	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set", slog.String("app", appID), slog.Int64("version", app.StrategyVersion),
+		slog.Int64("scoringVersion", app.ScoringVersion), slog.Bool("changed", changed))
 	// An unchanged strategy starts it too: the request that set it may have
 	// failed before this line.
-	if _, err := h.Recompute.StartStrategy(r.Context(), app.ID); err != nil {
-		return fmt.Errorf("the strategy is set, its recompute is not started: %w", err)
+	if app.ScoringVersion == app.StrategyVersion {
+		if _, err := h.Recompute.StartStrategy(r.Context(), appID); err != nil {
+			return fmt.Errorf("the strategy is set, its recompute is not started: %w", err)
+		}
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")
 }

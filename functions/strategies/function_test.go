@@ -35,6 +35,13 @@ func TestStrategies(t *testing.T) {
 		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"userTokens":["ann"]}`, 200,
 			`{"sampled":1,"known":0,"changed":0,"unchanged":0,"strategyVersion":1,"rankCorrelation":null,"facets":[],"examples":[]}`),
 	)
+	// Another impact or ranking starts no recompute.
+	const ranked = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],"facetsScoring":[{"facetName":"color","score":10}],"personalizationImpact":60,"ranking":{"contrast":"none","session":{"halfLife":"2e"}}}`
+	functiontest.Check(t, strategies.New(s.Backends.ForStrategies()),
+		functiontest.Ask(key, "POST", path, ranked, 200, "updated"),
+		functiontest.Ask(key, "POST", path, ranked, 200, "updated"),
+		functiontest.Ask(key, "GET", path, "", 200, ranked),
+	)
 	jobs, err := s.Backends.Recompute.List(t.Context(), functiontest.App, 10)
 	if err != nil || len(jobs) != 1 || jobs[0].ID != "strategy-1" {
 		t.Errorf("recomputes %+v, %v: want that of version 1", jobs, err)

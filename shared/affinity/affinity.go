@@ -59,9 +59,10 @@ type Affinity struct {
 // Profile holds the affinities of one user as of Anchor. Profiles are
 // immutable, so copies may share their slices.
 type Profile struct {
-	// StrategyVersion is the version of the strategy that the profile was
-	// computed under. The caller sets it: a Scorer knows the strategy but not
-	// its version.
+	// StrategyVersion is a version of the app's strategy that scores as the
+	// profile does: the version at which the scoring last changed or, by an
+	// older engine, a later one. The caller sets it: a Scorer knows the strategy
+	// but not its version.
 	StrategyVersion int64
 	RetentionDays   int // of the window; 0 = no limit
 	// DeletedUntil is the tombstone of that window, in ms. After another

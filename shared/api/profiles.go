@@ -45,6 +45,9 @@ type Profile struct {
 	// StrategyVersion is the version of the strategy that gives the scores; 0
 	// if none has been set.
 	StrategyVersion int64 `json:"strategyVersion"`
+	// ScoringVersion is the version at which the scores of the strategy last
+	// changed. Absent if that is StrategyVersion.
+	ScoringVersion int64 `json:"scoringVersion,omitempty"`
 	// Source is SourceStored or SourceComputed. Both give the same profile.
 	Source string `json:"source"`
 	// Total is how many affinities the profile has, listed or not.

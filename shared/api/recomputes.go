@@ -44,9 +44,12 @@ type RecomputeRequest struct {
 type Recompute struct {
 	ID    string   `json:"id"`
 	State JobState `json:"state"`
-	// StrategyVersion is the version of the strategy for the new profiles.
-	StrategyVersion int64  `json:"strategyVersion"`
-	Shards          Shards `json:"shards"`
+	// StrategyVersion is the version of the strategy when the job started.
+	StrategyVersion int64 `json:"strategyVersion"`
+	// ScoringVersion is the version at which the scores of that strategy last
+	// changed. Absent if that is StrategyVersion.
+	ScoringVersion int64  `json:"scoringVersion,omitempty"`
+	Shards         Shards `json:"shards"`
 	// Users counts users with an event within the retention, and Events the
 	// events that were read.
 	Users     int64 `json:"users"`

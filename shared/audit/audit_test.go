@@ -71,7 +71,8 @@ func TestWrongStoredProfileIsReported(t *testing.T) {
 		{"known", func(p *affinity.Profile) { p.Known = false }, []string{"stored known: want true, got false"}},
 		{"half-lives", func(p *affinity.Profile) { p.HalfLives = strategy.InDays(1, 31) },
 			[]string{"stored damaged: want [1 30], got [1 31]"}},
-		{"of another strategy: not served", func(p *affinity.Profile) { p.StrategyVersion = 9; p.Affinities = nil }, nil},
+		{"of a later scoring: not served", func(p *affinity.Profile) { p.StrategyVersion = 9; p.Affinities = nil }, nil},
+		{"of an earlier scoring: not served", func(p *affinity.Profile) { p.StrategyVersion = 0; p.Affinities = nil }, nil},
 		{"of another retention: not served", func(p *affinity.Profile) { p.RetentionDays = 1; p.Affinities = nil }, nil},
 		{"spent: not served", func(p *affinity.Profile) { p.Until = p.Anchor; p.Affinities = nil }, nil},
 	} {
@@ -97,6 +98,24 @@ func of(user string, lines []string) []string {
 		named = append(named, user+": "+line)
 	}
 	return named
+}
+
+// A stored profile is served, and audited, under each strategy of its scoring.
+func TestAuditAfterRanking(t *testing.T) {
+	b := newBench(t)
+	b.apply(bought("u", b.clock, "Red", "Acme"), bought("v", b.clock, "Red", "Acme"))
+	ranked := decaying
+	ranked.Ranking = strategy.PlainRanking()
+	if _, _, err := b.apps.SetStrategy(ctx, appID, ranked); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.run("u", "v"); r.Stored != 2 || r.Differing != 0 {
+		t.Errorf("%+v, want both stored profiles compared", r)
+	}
+	b.spoil("u", func(p *affinity.Profile) { p.StrategyVersion = 2; p.LastEventAt-- }) // as an earlier engine writes it
+	if r := b.run("u", "v"); r.Stored != 2 || r.Differing != 1 {
+		t.Errorf("%+v, want the spoilt profile compared", r)
+	}
 }
 
 // Clients do not get a stored profile from before a deletion in progress. They

@@ -119,7 +119,7 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 		return nil, err
 	}
 	switch {
-	case p.StrategyVersion != r.app.StrategyVersion, p.RetentionDays != r.app.RetentionDays,
+	case !r.app.ScoresAs(p.StrategyVersion), p.RetentionDays != r.app.RetentionDays,
 		p.DeletedUntil != row.DeletedUntil,
 		p.Until != math.MaxInt64 && max(now, p.Anchor) >= p.Until:
 		return nil, nil

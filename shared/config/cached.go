@@ -14,7 +14,7 @@ import (
 const TTL = 5 * time.Second
 
 // The number of answers that a Cached keeps. A strategy can take half a megabyte,
-// so few old ones are kept; only recomputes ask for them. Unknown apps and keys
+// so few old ones are kept. Unknown apps and keys
 // are kept too: someone who guesses keys must not reach Firestore every time.
 const (
 	cachedApps       = 1_000
@@ -26,7 +26,7 @@ const (
 // Cached is the configuration as it was at most one TTL ago. It reads from memory
 // what it has read from its Store within that time.
 //
-// It is deliberately not a Store, since it lacks Apps and Keys: code that takes a
+// It is deliberately not a Store, since it lacks Apps, Keys and StrategyVersions: code that takes a
 // Store gets the current configuration, code that takes a *Cached gets one that
 // may be old, and passing the wrong one does not compile. It is safe for
 // concurrent use.
@@ -130,10 +130,10 @@ func (c *Cached) DeleteKey(ctx context.Context, appID, hash string) error {
 }
 
 // SetStrategy is SetStrategy of the Store.
-func (c *Cached) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error) {
+func (c *Cached) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error) {
 	defer func() {
 		c.apps.evict(appID)
-		c.strategies.evict(strategyID{appID, version})
+		c.strategies.evict(strategyID{appID, app.StrategyVersion})
 	}()
 	return c.store.SetStrategy(ctx, appID, s)
 }

@@ -50,12 +50,12 @@ func (w *watched) Key(ctx context.Context, appID, hash string) (config.Key, erro
 	return w.Store.Key(ctx, appID, hash)
 }
 
-func (w *watched) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (int64, bool, error) {
-	version, changed, err := w.Store.SetStrategy(ctx, appID, s)
+func (w *watched) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (config.App, bool, error) {
+	app, changed, err := w.Store.SetStrategy(ctx, appID, s)
 	if w.failing.Load() {
-		return 0, false, errBackend
+		return config.App{}, false, errBackend
 	}
-	return version, changed, err
+	return app, changed, err
 }
 
 func wantError(t *testing.T, what string, err, want error) {

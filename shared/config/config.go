@@ -1,5 +1,5 @@
 // Package config holds what operators and customers set: the apps with their
-// retention and strategy, the keys that open them, every strategy an app ever
+// retention and strategy, the keys that open them, the strategies that an app
 // had, and the settings of its indexes.
 //
 // It is separate because the configuration is small, every request reads it, and
@@ -39,6 +39,10 @@ type App struct {
 	Strategy strategy.Strategy
 	// StrategyVersion is the version of Strategy, 0 until one is set.
 	StrategyVersion int64
+	// ScoringVersion is the version at which the scoring of Strategy last changed;
+	// see strategy.Strategy.SameScoring. It is at most StrategyVersion. Stored
+	// profiles and recomputes go by it.
+	ScoringVersion int64
 	// Log is the layout of the app's events in Bigtable. It is always valid.
 	Log schema.Layout
 	// Migration is the last migration of the log to the other schema; zero if there
@@ -51,6 +55,23 @@ type App struct {
 	// until two TTLs after it.
 	ChangedAt time.Time
 }
+
+// Version is a strategy that an app has or had.
+type Version struct {
+	Version        int64
+	ScoringVersion int64 // as in App
+	SetAt          time.Time
+}
+
+// A Store keeps the newest KeptVersions strategies of an app, and all that were
+// set within KeptVersionTime.
+const (
+	KeptVersions    = 200
+	KeptVersionTime = 90 * 24 * time.Hour
+)
+
+// MaxVersions is how many versions StrategyVersions lists.
+const MaxVersions = 1_000
 
 // Key gives access to an app: the hash of a secret, and what the secret permits.
 type Key struct {
@@ -102,11 +123,16 @@ type Store interface {
 	DeleteKey(ctx context.Context, appID, hash string) error
 
 	// SetStrategy makes a strategy the active one and gives it the next version.
-	// Setting the active strategy again changes nothing. It returns ErrNotFound if
-	// the app does not exist.
-	SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error)
-	// StrategyVersion returns the strategy with that version, or ErrNotFound.
+	// Setting the active strategy again changes nothing. It returns the app
+	// afterwards, with a ChangedAt by the caller's clock, or ErrNotFound if the app
+	// does not exist.
+	SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error)
+	// StrategyVersion returns the strategy with that version, or ErrNotFound if it
+	// never existed or is no longer kept.
 	StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error)
+	// StrategyVersions returns the kept versions, newest first, at most MaxVersions.
+	// It returns ErrNotFound if the app does not exist.
+	StrategyVersions(ctx context.Context, appID string) ([]Version, error)
 
 	// IndexSettings returns the settings of an index, or ErrNotFound if none were
 	// set.

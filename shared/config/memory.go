@@ -23,8 +23,13 @@ type memory struct {
 type memoryApp struct {
 	App
 	keys       map[string]Key
-	strategies []strategy.Strategy // from version after+1 on
+	strategies []memoryStrategy // oldest first
 	indexes    map[string]catalog.Settings
+}
+
+type memoryStrategy struct {
+	Version
+	strategy strategy.Strategy
 }
 
 var _ Store = (*memory)(nil)
@@ -154,28 +159,47 @@ func (m *memory) DeleteKey(ctx context.Context, appID, hash string) error {
 	})
 }
 
-func (m *memory) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (version int64, changed bool, err error) {
+func (m *memory) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error) {
 	err = m.with(ctx, appID, func(a *memoryApp) error {
+		first := a.StrategyVersion == 0
 		if a.App, changed = a.WithStrategy(s); changed {
-			a.strategies = append(a.strategies, s)
-			a.StrategyVersion = m.after + int64(len(a.strategies))
+			if first {
+				a.StrategyVersion, a.ScoringVersion = m.after+1, m.after+1
+			}
+			v := Version{Version: a.StrategyVersion, ScoringVersion: a.ScoringVersion, SetAt: a.ChangedAt}
+			a.strategies = append(a.strategies, memoryStrategy{v, s})
+			a.strategies = slices.DeleteFunc(a.strategies, func(old memoryStrategy) bool { return a.Expired(old.Version, a.ChangedAt) })
 		}
-		version = a.StrategyVersion
+		app = a.App
 		return nil
 	})
-	return version, changed, err
+	return app, changed, err
 }
 
 func (m *memory) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
 	var s strategy.Strategy
 	err := m.with(ctx, appID, func(a *memoryApp) error {
-		if version <= m.after || version > m.after+int64(len(a.strategies)) {
+		i := slices.IndexFunc(a.strategies, func(kept memoryStrategy) bool { return kept.Version.Version == version })
+		if i < 0 {
 			return fmt.Errorf("strategy version %d of app %q: %w", version, appID, ErrNotFound)
 		}
-		s = a.strategies[version-m.after-1]
+		s = a.strategies[i].strategy
 		return nil
 	})
 	return s, err
+}
+
+func (m *memory) StrategyVersions(ctx context.Context, appID string) ([]Version, error) {
+	var versions []Version
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		for _, kept := range slices.Backward(a.strategies) {
+			if len(versions) < MaxVersions {
+				versions = append(versions, kept.Version)
+			}
+		}
+		return nil
+	})
+	return versions, err
 }
 
 func (m *memory) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {

@@ -37,10 +37,27 @@ func (a App) WithStrategy(s strategy.Strategy) (App, bool) {
 	if a.StrategyVersion > 0 && a.Strategy.Equal(s) {
 		return a, false
 	}
+	rescored := a.StrategyVersion == 0 || !a.Strategy.SameScoring(s)
 	a.Strategy = s
 	a.StrategyVersion++
+	if rescored {
+		a.ScoringVersion = a.StrategyVersion
+	}
 	a.ChangedAt = Stamp(time.Time{})
 	return a, true
+}
+
+// ScoresAs reports whether the active strategy scores as the strategy of that
+// version did. It holds for every version since the scoring last changed: an
+// older engine, which does not know ScoringVersion, stores profiles with the
+// version of the strategy.
+func (a App) ScoresAs(version int64) bool {
+	return a.ScoringVersion <= version && version <= a.StrategyVersion
+}
+
+// Expired reports whether a Store may delete a version of the app at that time.
+func (a App) Expired(v Version, now time.Time) bool {
+	return v.Version <= a.StrategyVersion-KeptVersions && now.Sub(v.SetAt) > KeptVersionTime
 }
 
 // WithLog returns the app that a change of its log leads to, and reports whether

@@ -106,7 +106,7 @@ func (b *bulk) verify(ctx context.Context, app config.App, r store.Range) (int64
 			return nil
 		}
 		p, err := affinity.ParseProfile(row.Summary, 0)
-		if err != nil || p.StrategyVersion != app.StrategyVersion || p.RetentionDays != app.RetentionDays {
+		if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays {
 			stale++
 		}
 		return nil

@@ -62,7 +62,7 @@ const (
 // profile returns the computed profile.
 func (c *computation) profile(app config.App) affinity.Profile {
 	p := c.scorer.Profile()
-	p.StrategyVersion, p.RetentionDays = app.StrategyVersion, app.RetentionDays
+	p.StrategyVersion, p.RetentionDays = app.ScoringVersion, app.RetentionDays
 	return p
 }
 

@@ -163,7 +163,7 @@ func (e *Engine) ObjectsOf(ctx context.Context, app config.App, user string, c *
 	return e.sweeper.objectsOf(ctx, app, user, c, fn)
 }
 
-// Verify counts the users in a range whose stored profile has another strategy
+// Verify counts the users in a range whose stored profile has another scoring
 // version or retention than the app. A user without a stored profile, or with a
 // marker, does not count.
 func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range) (int64, error) {

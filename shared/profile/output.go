@@ -98,7 +98,7 @@ func (o *output) add(u *user, scorer *affinity.Scorer, events int) {
 	if scorer.Outline().Known {
 		o.gr.result.Known++
 	}
-	o.scratch.buffer = scorer.AppendProfile(o.scratch.buffer[:0], o.app.StrategyVersion)
+	o.scratch.buffer = scorer.AppendProfile(o.scratch.buffer[:0], o.app.ScoringVersion)
 	if !o.options.Discard {
 		o.writes = append(o.writes, profileWrite(u, scorer, o.app, slices.Clone(o.scratch.buffer)))
 	}

@@ -149,11 +149,11 @@ func (r *reader) serveSession(ctx context.Context, result *Result, row store.Use
 	return true
 }
 
-// valid reports whether a reader may serve a stored profile now: it has the active
-// strategy, the app's retention and the user's tombstone, and no event has left or
+// valid reports whether a reader may serve a stored profile now: it has the scores of
+// the active strategy, the app's retention and the user's tombstone, and no event has left or
 // entered the window since.
 func valid(p affinity.Profile, app config.App, deletedUntil, now int64) bool {
-	return p.StrategyVersion == app.StrategyVersion && p.RetentionDays == app.RetentionDays &&
+	return app.ScoresAs(p.StrategyVersion) && p.RetentionDays == app.RetentionDays &&
 		p.DeletedUntil == deletedUntil &&
 		(p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
 }

@@ -165,7 +165,7 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 			}
 			writes := make([]store.ProfileWrite, len(chunk))
 			for i, c := range computations {
-				writes[i] = c.write(app, c.scorer.AppendProfile(nil, app.StrategyVersion))
+				writes[i] = c.write(app, c.scorer.AppendProfile(nil, app.ScoringVersion))
 			}
 			if err := w.logs.check(ctx, app); err != nil {
 				return err

@@ -120,8 +120,8 @@ func precedesGap(b history.Block, gaps []history.Range) bool {
 // the ticket of the user's row.
 func profileWrite(u *user, scorer *affinity.Scorer, app config.App, encoded []byte) store.ProfileWrite {
 	summary := scorer.Outline()
-	summary.StrategyVersion = app.StrategyVersion
+	summary.StrategyVersion = app.ScoringVersion
 	return store.ProfileWrite{
-		User: u.token, Row: u.row, Version: app.StrategyVersion, Value: encoded, Summary: summary.AppendBinary(nil),
+		User: u.token, Row: u.row, Version: app.ScoringVersion, Value: encoded, Summary: summary.AppendBinary(nil),
 	}
 }

@@ -97,6 +97,13 @@ func (s Strategy) Equal(o Strategy) bool {
 		a.Ranking.Equal(b.Ranking)
 }
 
+// SameScoring reports whether s and o give every user the same scores under the
+// same names of half-lives. The impact and the ranking do not matter.
+func (s Strategy) SameScoring(o Strategy) bool {
+	s.PersonalizationImpact, s.Ranking = o.PersonalizationImpact, o.Ranking
+	return s.Equal(o)
+}
+
 // MarshalJSON always writes Algolia's three keys, with empty lists as [], and
 // writes the optional keys only if they are not empty. Equal strategies
 // encode to equal bytes.

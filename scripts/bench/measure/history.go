@@ -162,7 +162,7 @@ func (r *historyReader) floor(ctx context.Context) error {
 // recompute is one call for all users, like one shard of a recompute.
 func (r *historyReader) recompute(ctx context.Context, t *target) error {
 	app := r.app
-	app.StrategyVersion = t.version
+	app.StrategyVersion, app.ScoringVersion = t.version, t.version
 	did, err := r.engine.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{Discard: !t.writes},
 		func(profile.Progress) error { return nil })
 	switch {

@@ -128,7 +128,7 @@ type reading struct {
 func (r *reading) read(ctx context.Context, user string) error {
 	app := r.reader.app
 	r.c.version++
-	app.StrategyVersion = r.c.version
+	app.StrategyVersion, app.ScoringVersion = r.c.version, r.c.version
 	err := r.whole.time(func() error {
 		result, err := r.reader.engine.Read(ctx, app, user, 0)
 		if err == nil && (result.Stored || !result.Known) {

@@ -5,16 +5,25 @@
 // These are its documents and their fields:
 //
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt,
+//	                                 strategyMore {version, scoringVersion, ranking},
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
 //	apps/{app}/keys/{hash}           hash, acl, createdAt
-//	apps/{app}/strategies/{version}  version, strategy, createdAt
+//	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version
 //
 // A key is stored only as its hex SHA-256. A strategy is stored as one JSON
 // string: as a map, each of its aliases would be indexed, and names that are not
 // field paths would need escaping. strategyVersion is 0 and strategy is empty
-// until a strategy is set. Versions count from 1; all are kept and none is used
-// twice. An app without log is older than the narrow schema and has the default
+// until a strategy is set. Versions count from 1, and none is used twice.
+// SetStrategy deletes those that need not be kept any more.
+//
+// strategyMore and the last two fields of a version hold what older functions do
+// not know: they read strategy strictly, and they set a strategy without these
+// fields. So strategyMore names the version that it belongs to. If an older
+// function has set another version since, or has written the version's document,
+// that strategy has no ranking, and its scoring version is its version.
+//
+// An app without log is older than the narrow schema and has the default
 // layout. An app has move once its log has been migrated.
 //
 // A document's id is the name itself, escaped where Firestore would refuse it,
@@ -24,7 +33,6 @@ package configdb
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,7 +46,6 @@ import (
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // maxAttempts is how often a change is tried while it conflicts with others. The
@@ -70,7 +77,11 @@ func (s *store) keyRef(appID, hash string) *firestore.DocumentRef {
 }
 
 func (s *store) strategyRef(appID string, version int64) *firestore.DocumentRef {
-	return s.appRef(appID).Collection("strategies").Doc(strconv.FormatInt(version, 10))
+	return s.strategies(appID).Doc(strconv.FormatInt(version, 10))
+}
+
+func (s *store) strategies(appID string) *firestore.CollectionRef {
+	return s.appRef(appID).Collection("strategies")
 }
 
 func (s *store) indexRef(appID, index string) *firestore.DocumentRef {
@@ -254,59 +265,6 @@ func (s *store) DeleteKey(ctx context.Context, appID, hash string) error {
 	return nil
 }
 
-func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (version int64, changed bool, err error) {
-	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
-	for range maxAttempts {
-		version, changed, err = s.trySetStrategy(ctx, appID, active)
-		if !overtaken(err) {
-			break
-		}
-		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
-			return 0, false, fmt.Errorf("set strategy of app %q: %w", appID, err)
-		}
-	}
-	if err != nil {
-		return 0, false, fmt.Errorf("set strategy of app %q: %w", appID, err)
-	}
-	return version, changed, nil
-}
-
-// trySetStrategy changes the strategy if no other caller changes the app at the
-// same time. A transaction that reads the app would lock it, and the others would
-// wait for seconds; without a lock they only try again.
-func (s *store) trySetStrategy(ctx context.Context, appID string, active strategy.Strategy) (int64, bool, error) {
-	snapshot, err := s.appRef(appID).Get(ctx)
-	var d appDocument
-	if err := into(&d, snapshot, err); err != nil {
-		return 0, false, err
-	}
-	app, err := d.app()
-	if err != nil {
-		return 0, false, err
-	}
-	app, changed := app.WithStrategy(active)
-	if !changed {
-		return app.StrategyVersion, false, nil
-	}
-	text, err := json.Marshal(active)
-	if err != nil {
-		return 0, false, err
-	}
-	kept := strategyDocument{Version: app.StrategyVersion, Strategy: string(text), CreatedAt: config.Stamp(time.Time{})}
-	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		// Create, not Set: no version is used twice.
-		if err := tx.Create(s.strategyRef(appID, kept.Version), kept); err != nil {
-			return err
-		}
-		return tx.Update(s.appRef(appID), []firestore.Update{
-			{Path: "strategy", Value: kept.Strategy},
-			{Path: "strategyVersion", Value: kept.Version},
-			changedNow,
-		}, firestore.LastUpdateTime(snapshot.UpdateTime))
-	}, firestore.MaxAttempts(1))
-	return kept.Version, true, err
-}
-
 // overtaken reports whether a change failed because another one came first.
 func overtaken(err error) bool {
 	switch status.Code(err) {
@@ -314,19 +272,6 @@ func overtaken(err error) bool {
 		return true
 	}
 	return false
-}
-
-func (s *store) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
-	var d strategyDocument
-	err := read(ctx, s.strategyRef(appID, version), &d)
-	if err != nil {
-		return strategy.Strategy{}, fmt.Errorf("read strategy version %d of app %q: %w", version, appID, err)
-	}
-	kept, err := parseStrategy(d.Strategy)
-	if err != nil {
-		return strategy.Strategy{}, fmt.Errorf("read strategy version %d of app %q: %w", version, appID, err)
-	}
-	return kept, nil
 }
 
 func (s *store) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {

@@ -35,6 +35,8 @@ func TestFirestore(t *testing.T) {
 	})
 	t.Run("CorruptStrategy", testCorruptStrategy)
 	t.Run("OldDocument", testOldDocument)
+	t.Run("OldWriter", testOldWriter)
+	t.Run("OldVersions", testOldVersions)
 }
 
 func newProject() string { return "affinity-" + strings.ToLower(rand.Text()) }

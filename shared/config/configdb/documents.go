@@ -1,6 +1,7 @@
 package configdb
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,12 +18,14 @@ import (
 // The documents; the package comment says where each lies.
 type (
 	appDocument struct {
-		ID              string    `firestore:"id"`
-		RetentionDays   int       `firestore:"retentionDays"`
-		Strategy        string    `firestore:"strategy"`
-		StrategyVersion int64     `firestore:"strategyVersion"`
-		CreatedAt       time.Time `firestore:"createdAt"`
-		ChangedAt       time.Time `firestore:"changedAt"`
+		ID              string `firestore:"id"`
+		RetentionDays   int    `firestore:"retentionDays"`
+		Strategy        string `firestore:"strategy"`
+		StrategyVersion int64  `firestore:"strategyVersion"`
+		// More is nil in a document that an older function wrote.
+		More      *moreDocument `firestore:"strategyMore,omitempty"`
+		CreatedAt time.Time     `firestore:"createdAt"`
+		ChangedAt time.Time     `firestore:"changedAt"`
 		// Log is nil in a document that is older than the narrow schema. Migration
 		// is nil if the log was never migrated.
 		Log       *logDocument       `firestore:"log,omitempty"`
@@ -51,10 +54,18 @@ type (
 		ACL       []string  `firestore:"acl"`
 		CreatedAt time.Time `firestore:"createdAt"`
 	}
+	moreDocument struct {
+		Version        int64  `firestore:"version"`
+		ScoringVersion int64  `firestore:"scoringVersion"`
+		Ranking        string `firestore:"ranking"` // JSON; empty: none
+	}
 	strategyDocument struct {
 		Version   int64     `firestore:"version"`
 		Strategy  string    `firestore:"strategy"`
 		CreatedAt time.Time `firestore:"createdAt"`
+		// ScoringVersion is 0 in a document that an older function wrote.
+		ScoringVersion int64  `firestore:"scoringVersion"`
+		Ranking        string `firestore:"ranking"`
 	}
 	indexDocument struct {
 		Index                 string   `firestore:"index"`
@@ -80,9 +91,35 @@ func (d appDocument) app() (config.App, error) {
 	if d.StrategyVersion == 0 {
 		return a, nil
 	}
+	a.ScoringVersion = d.StrategyVersion
+	ranking := ""
+	if d.More != nil && d.More.Version == d.StrategyVersion {
+		a.ScoringVersion, ranking = d.More.ScoringVersion, d.More.Ranking
+	}
 	var err error
-	a.Strategy, err = parseStrategy(d.Strategy)
+	a.Strategy, err = parseStrategy(d.Strategy, ranking)
 	return a, err
+}
+
+// newStrategyDocument returns the document of an app's active strategy.
+func newStrategyDocument(app config.App) (strategyDocument, error) {
+	d := strategyDocument{Version: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CreatedAt: config.Stamp(time.Time{})}
+	if app.Strategy.Ranking != nil {
+		text, err := json.Marshal(app.Strategy.Ranking)
+		if err != nil {
+			return d, err
+		}
+		d.Ranking = string(text)
+	}
+	known := app.Strategy
+	known.Ranking = nil
+	text, err := json.Marshal(known)
+	d.Strategy = string(text)
+	return d, err
+}
+
+func (d strategyDocument) kept() config.Version {
+	return config.Version{Version: d.Version, ScoringVersion: cmp.Or(d.ScoringVersion, d.Version), SetAt: d.CreatedAt.UTC()}
 }
 
 func (d keyDocument) key() config.Key {
@@ -96,10 +133,16 @@ func (d indexDocument) settings() catalog.Settings {
 
 // parseStrategy decodes a stored strategy. It was validated when it was set, under
 // the limits of that time.
-func parseStrategy(text string) (strategy.Strategy, error) {
+func parseStrategy(text, ranking string) (strategy.Strategy, error) {
 	var s strategy.Strategy
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return s, fmt.Errorf("parse stored strategy: %w", err)
+	}
+	if ranking == "" {
+		return s, nil
+	}
+	if err := json.Unmarshal([]byte(ranking), &s.Ranking); err != nil {
+		return s, fmt.Errorf("parse stored ranking: %w", err)
 	}
 	return s, nil
 }

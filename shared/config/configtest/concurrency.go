@@ -24,11 +24,11 @@ func setAtOnce(t *testing.T, app string, stores ...config.Store) {
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
-			version, changed, err := stores[i%len(stores)].SetStrategy(t.Context(), app, scores(i))
+			set, changed, err := stores[i%len(stores)].SetStrategy(t.Context(), app, scores(i))
 			if err != nil || !changed {
 				t.Errorf("strategy %d: changed %v, error %v", i, changed, err)
 			}
-			versions[i] = version
+			versions[i] = set.StrategyVersion
 		})
 	}
 	group.Wait()

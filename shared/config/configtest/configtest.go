@@ -20,7 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// cached is a Cached with the two methods of a Store that it lacks.
+// cached is a Cached with the three methods of a Store that it lacks.
 type cached struct {
 	*config.Cached
 	store config.Store
@@ -33,6 +33,10 @@ func Cached(store config.Store) config.Store {
 }
 
 func (c cached) Apps(ctx context.Context) ([]string, error) { return c.store.Apps(ctx) }
+
+func (c cached) StrategyVersions(ctx context.Context, appID string) ([]config.Version, error) {
+	return c.store.StrategyVersions(ctx, appID)
+}
 
 func (c cached) Keys(ctx context.Context, appID string) ([]config.Key, error) {
 	return c.store.Keys(ctx, appID)
@@ -60,6 +64,8 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"KeysRefused", testKeysRefused},
 		{"Strategies", testStrategies},
 		{"StrategyForms", testStrategyForms},
+		{"ScoringVersion", testScoringVersion},
+		{"StrategyVersions", testStrategyVersions},
 		{"StrategiesAtOnce", testStrategiesAtOnce},
 		{"ChangesAtOnce", testChangesAtOnce},
 		{"IndexSettings", testIndexSettings},
@@ -105,10 +111,10 @@ func create(t *testing.T, s config.Store, id string) {
 // setStrategy makes strategy n active and checks the outcome.
 func setStrategy(t *testing.T, s config.Store, app string, set strategy.Strategy, wantVersion int64, wantChanged bool) {
 	t.Helper()
-	version, changed, err := s.SetStrategy(t.Context(), app, set)
-	if err != nil || version != wantVersion || changed != wantChanged {
+	got, changed, err := s.SetStrategy(t.Context(), app, set)
+	if err != nil || got.StrategyVersion != wantVersion || changed != wantChanged {
 		t.Fatalf("set strategy: got version %d, changed %v, error %v; want version %d, changed %v",
-			version, changed, err, wantVersion, wantChanged)
+			got.StrategyVersion, changed, err, wantVersion, wantChanged)
 	}
 }
 
@@ -227,6 +233,8 @@ func testStrategyForms(t *testing.T, s config.Store) {
 	create(t, s, "shop")
 	full := scores(3)
 	full.HalfLives = strategy.InDays(30, 7)
+	full.Ranking = strategy.PlainRanking()
+	full.Ranking.Session.HalfLife = strategy.Events(2.5)
 	full.Aliases = map[string]map[string]string{"a.b/c`": {"": "x", "é\n\"": "y"}, "colour": {"grey": "gray"}}
 	large := scores(4)
 	large.Aliases = map[string]map[string]string{"brand": {}}
@@ -300,13 +308,14 @@ func testUnknown(t *testing.T, s config.Store) {
 			_, err := s.UpdateLog(ctx, "shop", func(*config.App) error { return nil })
 			return err
 		},
-		"Key":             func() error { _, err := s.Key(ctx, "shop", hash("a")); return err },
-		"Keys":            func() error { _, err := s.Keys(ctx, "shop"); return err },
-		"PutKey":          func() error { return s.PutKey(ctx, "shop", config.Key{Hash: hash("a")}) },
-		"DeleteKey":       func() error { return s.DeleteKey(ctx, "shop", hash("a")) },
-		"SetStrategy":     func() error { _, _, err := s.SetStrategy(ctx, "shop", scores(1)); return err },
-		"StrategyVersion": func() error { _, err := s.StrategyVersion(ctx, "shop", 1); return err },
-		"IndexSettings":   func() error { _, err := s.IndexSettings(ctx, "shop", "products"); return err },
+		"Key":              func() error { _, err := s.Key(ctx, "shop", hash("a")); return err },
+		"Keys":             func() error { _, err := s.Keys(ctx, "shop"); return err },
+		"PutKey":           func() error { return s.PutKey(ctx, "shop", config.Key{Hash: hash("a")}) },
+		"DeleteKey":        func() error { return s.DeleteKey(ctx, "shop", hash("a")) },
+		"SetStrategy":      func() error { _, _, err := s.SetStrategy(ctx, "shop", scores(1)); return err },
+		"StrategyVersion":  func() error { _, err := s.StrategyVersion(ctx, "shop", 1); return err },
+		"StrategyVersions": func() error { _, err := s.StrategyVersions(ctx, "shop"); return err },
+		"IndexSettings":    func() error { _, err := s.IndexSettings(ctx, "shop", "products"); return err },
 		"SetIndexSettings": func() error {
 			_, err := s.SetIndexSettings(ctx, "shop", "products", nil)
 			return err

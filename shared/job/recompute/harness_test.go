@@ -31,7 +31,7 @@ func newHarness(t jobtest.T, users int, cfg job.Settings) *harness {
 	w := &harness{Harness: jobtest.New(t, users, cfg)}
 	w.runner = recompute.New(w.Parts(cfg), gatedEngine{w})
 	w.Runner = w.runner.Runner
-	w.Version = func(j job.Job) int64 { return job.ParamsOf[recompute.Params](j).StrategyVersion }
+	w.Version = func(j job.Job) int64 { return job.ParamsOf[recompute.Params](j).Scoring() }
 	return w
 }
 
@@ -52,7 +52,7 @@ func (w gatedEngine) Recompute(ctx context.Context, a config.App, part store.Ran
 	progress func(profile.Progress) error) (profile.Progress, error) {
 	did := job.Progress{Next: part.From}
 	for !did.Done && (did.Next == part.From || w.Now.Before(o.Until)) {
-		step := func() error { return w.Step(a.StrategyVersion, part.To, o.OnlyStale, &did) }
+		step := func() error { return w.Step(a.ScoringVersion, part.To, o.OnlyStale, &did) }
 		if err := w.Call(ctx, "engine", step); err != nil {
 			return computed(did), err
 		}
@@ -69,7 +69,7 @@ func computed(p job.Progress) profile.Progress {
 
 func (w gatedEngine) Verify(ctx context.Context, a config.App, part store.Range) (stale int64, err error) {
 	err = w.Call(ctx, "verify", func() error {
-		stale = w.Stale(a.StrategyVersion, part.From, part.To)
+		stale = w.Stale(a.ScoringVersion, part.From, part.To)
 		return nil
 	})
 	return stale, err

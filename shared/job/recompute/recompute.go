@@ -12,6 +12,7 @@
 package recompute
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -39,9 +40,12 @@ const (
 // Params are the parameters of a recompute.
 type Params struct {
 	Trigger Trigger `firestore:"trigger"`
-	// StrategyVersion is the version that the profiles get. A newer strategy
-	// supersedes the job.
+	// StrategyVersion is the version of the strategy at the start of the job.
 	StrategyVersion int64 `firestore:"strategyVersion"`
+	// ScoringVersion is the version that the profiles get. A newer one supersedes
+	// the job. It is 0 in a job that an older engine started, and in a job that
+	// started before the first strategy.
+	ScoringVersion int64 `firestore:"scoringVersion,omitempty"`
 	// RetentionDays is the retention at the start of the job.
 	RetentionDays int `firestore:"retentionDays"`
 	// OnlyStale skips users whose stored profile can still be served.
@@ -51,6 +55,9 @@ type Params struct {
 }
 
 var _ job.Params = Params{}
+
+// Scoring returns the version that the profiles get.
+func (p Params) Scoring() int64 { return cmp.Or(p.ScoringVersion, p.StrategyVersion) }
 
 // LogAttrs returns the strategy version, if the app has a strategy.
 func (p Params) LogAttrs() []slog.Attr {
@@ -102,13 +109,13 @@ type Work struct{ Engine Engine }
 
 var _ job.Work = Work{}
 
-// Obsolete ends a job whose strategy version is not the active one.
+// Obsolete ends a job whose profiles would not have the active scoring.
 func (Work) Obsolete(j job.Job, app config.App) string {
-	version := job.ParamsOf[Params](j).StrategyVersion
-	if app.StrategyVersion == version {
+	version := job.ParamsOf[Params](j).Scoring()
+	if app.ScoresAs(version) {
 		return ""
 	}
-	return fmt.Sprintf("strategy version %d has replaced %d", app.StrategyVersion, version)
+	return fmt.Sprintf("strategy version %d has replaced %d", app.ScoringVersion, version)
 }
 
 // Process computes the users that the pass has not reached. After the first
@@ -131,7 +138,7 @@ func progressOf(p profile.Progress) job.Progress {
 	return job.Progress{Next: p.Next, Done: p.Done, Counts: counts.stored()}
 }
 
-// Verify counts the users who carry another strategy version or retention.
+// Verify counts the users who carry another scoring version or retention.
 func (w Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.Shard) (int64, error) {
 	return w.Engine.Verify(ctx, app, store.Range{From: shard.From, To: shard.To})
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 )
 
-// StartStrategy starts the job for the app's active strategy. A strategy
-// version gets one job, however often it is started, until that job expires
-// (see job.Kept).
+// StartStrategy starts the job for the app's active strategy. A scoring version
+// gets one job, however often it is started, until that job expires (see
+// job.Kept).
 func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error) {
 	return r.start(ctx, app, 0, func(a config.App) (string, Params) {
-		return string(ByStrategy) + "-" + strconv.FormatInt(a.StrategyVersion, 10), Params{Trigger: ByStrategy}
+		return string(ByStrategy) + "-" + strconv.FormatInt(a.ScoringVersion, 10), Params{Trigger: ByStrategy}
 	})
 }
 
@@ -89,7 +89,7 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
 		return job.Job{}, fmt.Errorf("start recompute: %w", err)
 	}
 	id, p := draft(app)
-	p.StrategyVersion, p.RetentionDays = app.StrategyVersion, app.RetentionDays
+	p.StrategyVersion, p.ScoringVersion, p.RetentionDays = app.StrategyVersion, app.ScoringVersion, app.RetentionDays
 	j, err := r.Create(ctx, job.Job{App: appID, ID: id, Params: p})
 	if err != nil || j.State.Ended() {
 		return j, err
@@ -106,7 +106,7 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
 }
 
 // byPrecedence orders the unfinished jobs of an app; the first one continues.
-// Nightly jobs come last. Among the others a newer strategy comes first, then a
+// Nightly jobs come last. Among the others a newer scoring comes first, then a
 // newer job.
 func byPrecedence(a, b job.Job) int {
 	p, q := job.ParamsOf[Params](a), job.ParamsOf[Params](b)
@@ -116,5 +116,5 @@ func byPrecedence(a, b job.Job) int {
 		}
 		return -1
 	}
-	return cmp.Or(cmp.Compare(q.StrategyVersion, p.StrategyVersion), job.NewestFirst(a, b))
+	return cmp.Or(cmp.Compare(q.Scoring(), p.Scoring()), job.NewestFirst(a, b))
 }

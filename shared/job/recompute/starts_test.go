@@ -14,10 +14,11 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // TestSupersession starts jobs in turn: "manual", "strategy" for the active
-// strategy, "next" for a new one, "night" for the day's nightly job and
+// strategy, "next" for a new one, "ranking" for one of the same scoring, "night" for the day's nightly job and
 // "tomorrow" for that of the next day.
 func TestSupersession(t *testing.T) {
 	for starts, want := range map[string]string{
@@ -33,6 +34,9 @@ func TestSupersession(t *testing.T) {
 		"night night":              "nightly-2026-11-20:planning",
 		"strategy night":           "strategy-1:planning",
 		"manual tomorrow":          "manual:planning",
+		"strategy ranking":         "strategy-1:planning",
+		"strategy ranking next":    "strategy-3:planning strategy-1:superseded",
+		"ranking strategy night":   "strategy-1:planning",
 	} {
 		t.Run(starts, func(t *testing.T) {
 			w := newHarness(t, 3, roomy)
@@ -73,10 +77,13 @@ func (w *harness) start(what string) {
 	switch what {
 	case "manual":
 		_, err = w.runner.StartManual(w.T.Context(), jobtest.App, false)
-	case "next":
-		w.SetStrategy(2)
-		fallthrough
-	case "strategy":
+	case "next", "ranking", "strategy":
+		switch what {
+		case "next":
+			w.SetStrategy(2)
+		case "ranking":
+			w.setRanking()
+		}
 		_, err = w.runner.StartStrategy(w.T.Context(), jobtest.App)
 	case "tomorrow":
 		w.Now = w.Now.Add(24 * time.Hour)
@@ -86,6 +93,21 @@ func (w *harness) start(what string) {
 	}
 	if err != nil {
 		w.T.Fatal(err)
+	}
+}
+
+// setRanking changes the ranking of the active strategy, not its scoring.
+func (h *harness) setRanking() {
+	h.T.Helper()
+	app, err := h.Config.App(h.T.Context(), jobtest.App)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	s := app.Strategy
+	s.Ranking = strategy.PlainRanking()
+	s.PersonalizationImpact++
+	if _, _, err := h.Config.SetStrategy(h.T.Context(), jobtest.App, s); err != nil {
+		h.T.Fatal(err)
 	}
 }
 
@@ -148,6 +170,42 @@ func TestNewerStrategySupersedes(t *testing.T) {
 		w.SetStrategy(2)
 		w.Drain()
 		w.WantState("strategy-1", job.Superseded, "strategy version 2 has replaced 1")
+	}
+}
+
+// A job goes on under a strategy that only ranks differently.
+func TestRankingSupersedesNothing(t *testing.T) {
+	for after := range 3 {
+		w := started(t, 10, roomy)
+		for range after {
+			if _, err := w.Deliver(t.Context(), w.Waiting()[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.setRanking()
+		w.Drain()
+		w.WantDone("strategy-1")
+		j, err := w.runner.StartStrategy(t.Context(), jobtest.App)
+		if err != nil || j.ID != "strategy-1" || j.State != job.Done || len(w.Waiting()) > 0 {
+			t.Errorf("after the change the job %s is %s, error %v, %d tasks; want the same job", j.ID, j.State, err, len(w.Waiting()))
+		}
+	}
+}
+
+// A job of an engine that does not know scoring versions has the version of the
+// strategy.
+func TestJobOfEarlierEngine(t *testing.T) {
+	app := config.App{StrategyVersion: 6, ScoringVersion: 4}
+	for version, want := range map[int64]string{
+		3: "strategy version 4 has replaced 3", 4: "", 5: "", 6: "", 7: "strategy version 4 has replaced 7",
+	} {
+		for name, p := range map[string]recompute.Params{
+			"earlier": {StrategyVersion: version}, "this": {StrategyVersion: 9, ScoringVersion: version},
+		} {
+			if got := (recompute.Work{}).Obsolete(job.Job{Params: p}, app); got != want {
+				t.Errorf("job of version %d by the %s engine: %q, want %q", version, name, got, want)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,135 @@
+package configdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"github.com/googleapis/gax-go/v2"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (app config.App, changed bool, err error) {
+	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
+	for range maxAttempts {
+		app, changed, err = s.trySetStrategy(ctx, appID, active)
+		if !overtaken(err) {
+			break
+		}
+		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
+			return config.App{}, false, fmt.Errorf("set strategy of app %q: %w", appID, err)
+		}
+	}
+	if err != nil {
+		return config.App{}, false, fmt.Errorf("set strategy of app %q: %w", appID, err)
+	}
+	if changed {
+		// The strategy is set, whatever happens to old versions: the next change
+		// tries to delete them again.
+		_ = s.prune(ctx, app)
+	}
+	return app, changed, nil
+}
+
+// trySetStrategy changes the strategy if no other caller changes the app at the
+// same time. A transaction that reads the app would lock it, and the others would
+// wait for seconds; without a lock they only try again.
+func (s *store) trySetStrategy(ctx context.Context, appID string, active strategy.Strategy) (config.App, bool, error) {
+	snapshot, err := s.appRef(appID).Get(ctx)
+	var d appDocument
+	if err := into(&d, snapshot, err); err != nil {
+		return config.App{}, false, err
+	}
+	app, err := d.app()
+	if err != nil {
+		return config.App{}, false, err
+	}
+	app, changed := app.WithStrategy(active)
+	if !changed {
+		return app, false, nil
+	}
+	kept, err := newStrategyDocument(app)
+	if err != nil {
+		return config.App{}, false, err
+	}
+	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		// Create, not Set: no version is used twice.
+		if err := tx.Create(s.strategyRef(appID, kept.Version), kept); err != nil {
+			return err
+		}
+		return tx.Update(s.appRef(appID), []firestore.Update{
+			{Path: "strategy", Value: kept.Strategy},
+			{Path: "strategyVersion", Value: kept.Version},
+			{Path: "strategyMore", Value: moreDocument{kept.Version, kept.ScoringVersion, kept.Ranking}},
+			changedNow,
+		}, firestore.LastUpdateTime(snapshot.UpdateTime))
+	}, firestore.MaxAttempts(1))
+	return app, true, err
+}
+
+func (s *store) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
+	var d strategyDocument
+	err := read(ctx, s.strategyRef(appID, version), &d)
+	if err != nil {
+		return strategy.Strategy{}, fmt.Errorf("read strategy version %d of app %q: %w", version, appID, err)
+	}
+	kept, err := parseStrategy(d.Strategy, d.Ranking)
+	if err != nil {
+		return strategy.Strategy{}, fmt.Errorf("read strategy version %d of app %q: %w", version, appID, err)
+	}
+	return kept, nil
+}
+
+func (s *store) StrategyVersions(ctx context.Context, appID string) ([]config.Version, error) {
+	snapshots, err := s.strategies(appID).Select("version", "scoringVersion", "createdAt").
+		OrderBy("version", firestore.Desc).Limit(config.MaxVersions).Documents(ctx).GetAll()
+	if err == nil && len(snapshots) == 0 {
+		err = s.mustExist(ctx, appID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list strategies of app %q: %w", appID, err)
+	}
+	versions := make([]config.Version, len(snapshots))
+	for i, snapshot := range snapshots {
+		var d strategyDocument
+		if err := snapshot.DataTo(&d); err != nil {
+			return nil, fmt.Errorf("list strategies of app %q: %w", appID, err)
+		}
+		versions[i] = d.kept()
+	}
+	return versions, nil
+}
+
+// maxPruned bounds how many versions one change deletes. It is more than 1, so
+// that the kept versions cannot grow by changes alone.
+const maxPruned = 100
+
+// prune deletes the oldest versions that need not be kept after app was changed.
+func (s *store) prune(ctx context.Context, app config.App) error {
+	if app.StrategyVersion <= config.KeptVersions {
+		return nil
+	}
+	snapshots, err := s.strategies(app.ID).Select("version", "scoringVersion", "createdAt").
+		Where("version", "<=", app.StrategyVersion-config.KeptVersions).
+		OrderBy("version", firestore.Asc).Limit(maxPruned).Documents(ctx).GetAll()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, snapshot := range snapshots {
+		var d strategyDocument
+		if err := snapshot.DataTo(&d); err != nil {
+			return err
+		}
+		if !app.Expired(d.kept(), now) {
+			break // the later ones were set later
+		}
+		if _, err := snapshot.Ref.Delete(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
