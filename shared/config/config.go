@@ -56,7 +56,7 @@ type App struct {
 	ChangedAt time.Time
 }
 
-// Version is a strategy that an app has or had.
+// Version names a strategy that an app has or had.
 type Version struct {
 	Version        int64
 	ScoringVersion int64 // as in App
