@@ -60,7 +60,7 @@ var layers = []struct {
 	{"shared/profile", "affinity config history store", ""},
 	{"shared/rerank", "affinity catalog config crowd fault profile ranking store strategy", ""},
 	{"shared/apply", "bus config enrich event history profile schema store", ""},
-	{"shared/audit", "affinity config event history queue schema store telemetry", ""},
+	{"shared/audit", "affinity config event history queue schema store strategy telemetry", ""},
 
 	// Jobs: work over all users of an app.
 	{"shared/job", "affinity config queue", ""},
@@ -79,7 +79,7 @@ var layers = []struct {
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "api auth backend bus bus/pubsub config enrich event function httpapi store", "http"},
 	{"functions/imports", "affinity api auth backend enrich event function httpapi profile", "http"},
-	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store", "http"},
+	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
