@@ -37,7 +37,7 @@ var layers = []struct {
 	{"shared/ranking", "affinity event strategy", ""},
 	{"shared/api", "catalog event strategy", ""},
 	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
-	{"shared/tune", "backtest fault strategy", ""},
+	{"shared/tune", "backtest event fault strategy", ""},
 	{"shared/config", "catalog schema strategy", ""},
 	{"shared/bus", "event", ""},
 

@@ -11,66 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/scripts/affinity/importer"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// logFiles are the files of a backtest, as flags and arguments name them.
-type logFiles struct {
-	index, objects string
-	events         []string
-}
-
-func (f *logFiles) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.index, "index", defaultIndex, "index of the objects, and of events that name none")
-	cmd.Flags().StringVar(&f.objects, "objects", "", "catalog: one JSON object per line, plain or gzip, - for standard input")
-}
-
-func (f *logFiles) check() error {
-	n := 0
-	for _, path := range append(slices.Clone(f.events), f.objects) {
-		if path == "-" {
-			n++
-		}
-	}
-	if n > 1 {
-		return cli.Usagef("only one of --objects and EVENTS can be standard input")
-	}
-	return nil
-}
-
-// read reads the files into a log. dates are the attributes of objects that
-// rankings go by.
-func (f *logFiles) read(ctx context.Context, t *tool, dates []string) (log *backtest.Log, err error) {
-	files := importer.Files{Index: f.index, Dates: dates}
-	open := func(path string) *importer.Source {
-		if err != nil {
-			return nil
-		}
-		var src *importer.Source
-		src, err = importer.Open(path, t.in)
-		return src
-	}
-	var sources []*importer.Source
-	for _, path := range append([]string{f.objects}, f.events...) {
-		if src := open(path); src != nil {
-			sources = append(sources, src)
-			defer func() { err = errors.Join(err, src.Close()) }()
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	files.Objects, files.Events = sources[0], sources[1:]
-	return importer.ReadLog(ctx, files, t.err)
-}
-
 type backtestOptions struct {
 	logFiles
-	backtest.Options
-	protocol   string
+	judgeFlags
 	strategies []string
 	plot       string
 	json       bool
@@ -95,13 +43,10 @@ func backtestCommand(t *tool) *cobra.Command {
 			return runBacktest(cmd.Context(), t, o)
 		},
 	}
-	o.flags(cmd)
+	o.logFiles.flags(cmd)
+	o.judgeFlags.flags(cmd, "judge also among the objects that share a value of this facet with what the user turned to")
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.strategies, "strategy", nil, "strategy to judge: a JSON file; give it again for more. The first one says which events count")
-	flags.StringVar(&o.protocol, "protocol", string(backtest.Last), "last: a user's last instant is a case; rolling: every instant after the cut")
-	flags.IntVar(&o.At, "at", backtest.DefaultAt, "length of the list that nDCG, hit rate and coverage look at")
-	flags.StringVar(&o.Within, "within", "", "judge also among the objects that share a value of this facet with what the user turned to")
-	flags.IntVar(&o.Sample, "sample", 0, "judge so many cases, the same ones each time (default: all)")
 	flags.StringVar(&o.plot, "plot", "", "write an SVG of the lift over popularity to this file")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
@@ -109,27 +54,13 @@ func backtestCommand(t *tool) *cobra.Command {
 
 // parse checks the command line.
 func (o *backtestOptions) parse(cmd *cobra.Command, args []string) error {
-	if err := cli.Require(cmd, "objects", "the catalog, such as --objects objects.ndjson.gz"); err != nil {
+	if err := o.logFiles.parse(cmd, args); err != nil {
 		return err
 	}
 	if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json"); err != nil {
 		return err
 	}
-	if len(args) == 0 {
-		return cli.Usagef("EVENTS is missing: %s", cmd.UseLine())
-	}
-	o.events, o.Protocol = args, backtest.Protocol(o.protocol)
-	switch {
-	case o.Protocol != backtest.Last && o.Protocol != backtest.Rolling:
-		return cli.Usagef("--protocol %s: must be last or rolling", o.protocol)
-	case o.At < 1 || o.At > backtest.MaxAt:
-		return cli.Usagef("--at %d: must be from 1 to %d", o.At, backtest.MaxAt)
-	case cmd.Flags().Changed("sample") && o.Sample < 1:
-		return cli.Usagef("--sample %d: must be 1 or more", o.Sample)
-	case cmd.Flags().Changed("within") && o.Within == "":
-		return cli.Usagef("--within must name a facet")
-	}
-	return o.check()
+	return o.judgeFlags.parse(cmd)
 }
 
 // runBacktest judges on files.

@@ -116,4 +116,25 @@ var commands = []command{{
 		flags.IntVar(&o.Reads, "reads", 5000, "number of reads")
 		return of(o), &o.Common
 	},
+}, {
+	name:  "guard",
+	short: "Count how often tuning recommends a strategy where nothing can help",
+	long: "Replace the relevant objects of past cases by as many that are drawn uniformly from each case's candidates, tune,\n" +
+		"and count in how many runs the result is recommended. On such cases one strategy is better than another by chance\n" +
+		"alone. Each run draws cases, relevant objects and the search of its own. The cases are every instant after the cut of\n" +
+		"the given files, or of the simulated shop of `affinity demo`.",
+	example: "  affinity bench guard --runs 200 --trials 60 --cases 500\n" +
+		"  affinity bench guard --objects objects.ndjson.gz --strategy strategy.json --events events.ndjson.gz",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Guard{}
+		flags.IntVar(&o.Runs, "runs", 200, "searches")
+		flags.IntVar(&o.Trials, "trials", 60, "strategies that each search judges")
+		flags.IntVar(&o.Cases, "cases", 500, "cases of each search")
+		flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first search; the others count up")
+		flags.StringVar(&o.Index, "index", "products", "index of the objects, and of events that name none")
+		flags.StringVar(&o.Objects, "objects", "", "catalog: one JSON object per line, plain or gzip")
+		flags.StringVar(&o.Strategy, "strategy", "", "strategy that each search begins with: a JSON file")
+		flags.StringArrayVar(&o.Events, "events", nil, "events: one JSON event per line, plain or gzip; repeatable")
+		return of(o), &o.Common
+	},
 }}

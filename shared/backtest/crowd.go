@@ -107,16 +107,21 @@ type sink struct {
 func (s *sink) Event(object uint32, time int64) { s.times[object] = append(s.times[object], time) }
 func (s *sink) Pair(first, second uint32)       { s.pairs[first] = append(s.pairs[first], int32(second)) }
 
-// decayed returns the popularity of each object at the cut, from 0 to 1.
-func (c *statistics) decayed(cut int64, halfLife float64) []float64 {
-	counts := make([]float64, len(c.times))
-	highest := 0.0
+// counts returns the decayed count of each object at the cut, and the highest.
+func (c *statistics) counts(cut int64, halfLife float64) (counts []float64, highest float64) {
+	counts = make([]float64, len(c.times))
 	for o, times := range c.times {
 		for _, t := range times {
 			counts[o] += math.Exp2(-float64(cut-t) / halfLife)
 		}
 		highest = max(highest, counts[o])
 	}
+	return counts, highest
+}
+
+// decayed returns the popularity of each object at the cut, from 0 to 1.
+func (c *statistics) decayed(cut int64, halfLife float64) []float64 {
+	counts, highest := c.counts(cut, halfLife)
 	for o, n := range counts {
 		counts[o] = ranking.PopularityOf(n, highest)
 	}

@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"cmp"
+	"hash/fnv"
 	"maps"
 	"slices"
 
@@ -81,3 +82,33 @@ func (l *Log) DateAttributes() []string { return slices.Sorted(maps.Keys(l.dates
 
 // Log returns the log of the cases.
 func (c *Cases) Log() *Log { return c.log }
+
+// UserKey returns a hash of the user of case i that nothing else changes: cases
+// of one user must stay together.
+func (c *Cases) UserKey(i int) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(c.log.users[c.cases[i].user])) // never fails
+	return mix(h.Sum64())
+}
+
+// HistoryLen returns how many objects the user of case i had turned to before.
+func (c *Cases) HistoryLen(i int) int { return int(c.cases[i].seenEnd - c.cases[i].seenStart) }
+
+// titles are the attributes that say what an object is called.
+var titles = []string{"title", "name"}
+
+// Title returns what an object is called by its attribute title or name, or "".
+func (l *Log) Title(objectID string) string {
+	o, ok := l.known[objectID]
+	if !ok {
+		return ""
+	}
+	for _, attribute := range titles {
+		for _, f := range l.carried.at(o) {
+			if l.filters[f].Facet == attribute {
+				return l.filters[f].Value
+			}
+		}
+	}
+	return ""
+}

@@ -94,7 +94,7 @@ func TestRealData(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("nDCG of %d untouched cases: plain %.4f, popularity %.4f, given %.4f, tuned %.4f", o.Untouched, o.Plain.NDCG, o.Popularity.NDCG, o.Given.NDCG, o.Tuned.NDCG)
+			t.Logf("nDCG of %d untouched cases: plain %.4f, popularity %.4f, given %.4f, tuned %.4f", o.Untouched.Len(), o.Plain.NDCG, o.Popularity.NDCG, o.Given.NDCG, o.Tuned.NDCG)
 			if o.Tuned.NDCG < d.times*o.Plain.NDCG {
 				t.Errorf("tuned nDCG %.4f, want at least %.1f times the plain %.4f", o.Tuned.NDCG, d.times, o.Plain.NDCG)
 			}

@@ -5,7 +5,8 @@
 // strategies on it as it is allowed to. The other part, the untouched slice,
 // is read once, at the end: the best of many is flattered by the cases that
 // chose it, and only cases that did not can say what it is worth. A strategy is
-// recommended if the 95 % interval of its gain on that slice lies above 0.
+// recommended if the 95 % interval of its gain on that slice lies above 0 and a
+// sign-flip test agrees.
 //
 // The package does no I/O and keeps nothing. Equal input gives an equal
 // result.
@@ -45,9 +46,9 @@ type Progress struct {
 
 // Outcome is what a search found. All results are of the untouched slice.
 type Outcome struct {
-	// Tuning and Untouched are the numbers of cases of the two parts.
-	Tuning, Untouched int
-	Trials            int // judged
+	Tuning    int             // cases that the search saw
+	Untouched *backtest.Cases // the slice
+	Trials    int             // judged
 	// Strategy is the best on the tuning part: the given one if none was better.
 	Strategy strategy.Strategy
 	// Plain is the plain ranking of the given strategy.
@@ -56,7 +57,10 @@ type Outcome struct {
 	Popularity, Pairs *backtest.Result
 	// Gain is that of Tuned over Given.
 	Gain backtest.Gain
-	// Recommended is whether the interval of Gain lies above 0.
+	// Chance is how likely a gain as high is where both rank equally well.
+	Chance float64
+	// Recommended is whether the interval of Gain lies above 0 and Chance is at most
+	// 2.5 %.
 	Recommended bool
 }
 
@@ -87,15 +91,16 @@ func Run(ctx context.Context, cases *backtest.Cases, given strategy.Strategy, o 
 	if err := search.run(); err != nil {
 		return nil, err
 	}
-	out := &Outcome{Tuning: tuning.Len(), Untouched: untouched.Len(), Trials: search.trials, Strategy: given}
+	out := &Outcome{Tuning: tuning.Len(), Untouched: untouched, Trials: search.trials, Strategy: given}
 	if !slices.Equal(search.best, s.starts[0]) {
 		out.Strategy = s.strategy(search.best)
 	}
-	return out, out.judge(untouched, given)
+	return out, out.judge(given)
 }
 
 // judge reads the untouched slice.
-func (out *Outcome) judge(untouched *backtest.Cases, given strategy.Strategy) (err error) {
+func (out *Outcome) judge(given strategy.Strategy) (err error) {
+	untouched := out.Untouched
 	for _, j := range []struct {
 		s  strategy.Strategy
 		to **backtest.Result
@@ -106,8 +111,28 @@ func (out *Outcome) judge(untouched *backtest.Cases, given strategy.Strategy) (e
 	}
 	out.Popularity, out.Pairs = untouched.Popularity(), untouched.Pairs()
 	out.Gain = out.Tuned.Over(out.Given)
-	out.Recommended = out.Gain.Low > 0
+	tuned, base := out.Tuned.ByCase(), out.Given.ByCase()
+	for i := range tuned {
+		tuned[i] -= base[i]
+	}
+	out.Chance = chance(tuned)
+	out.Recommended = out.Gain.Low > 0 && out.Chance <= maxChance
 	return nil
+}
+
+// The names of results in a report.
+const (
+	NamePlain = "plain"
+	NameGiven = "given"
+	NameTuned = "tuned"
+)
+
+// Report returns the results in the form of a backtest.
+func (out *Outcome) Report() *backtest.Report {
+	return &backtest.Report{Cases: out.Untouched, Results: []backtest.Named{
+		{Name: backtest.NamePopularity, Result: out.Popularity}, {Name: backtest.NamePairs, Result: out.Pairs},
+		{Name: NamePlain, Result: out.Plain}, {Name: NameGiven, Result: out.Given}, {Name: NameTuned, Result: out.Tuned},
+	}}
 }
 
 // tuningShare is the share of the cases that the search sees, in percent.
@@ -121,7 +146,7 @@ const minUntouched = 20
 // change.
 func split(cases *backtest.Cases) (tuning, untouched *backtest.Cases, err error) {
 	part := func(tuned bool) *backtest.Cases {
-		return cases.Subset(func(i int) bool { return mix(cases.Key(i))%100 < tuningShare == tuned })
+		return cases.Subset(func(i int) bool { return mix(cases.UserKey(i))%100 < tuningShare == tuned })
 	}
 	tuning, untouched = part(true), part(false)
 	if untouched.Len() < minUntouched || tuning.Len() < minUntouched {

@@ -87,8 +87,8 @@ func TestFindsTheFacetThatMatters(t *testing.T) {
 	if again, err := strategy.Decode(text); err != nil || !again.Equal(o.Strategy) {
 		t.Errorf("the tuned strategy does not survive as JSON: %s, %v", text, err)
 	}
-	if o.Trials > DefaultTrials || o.Tuning+o.Untouched != casesOf(t, l, byColor).Len() {
-		t.Errorf("%d trials; %d + %d cases", o.Trials, o.Tuning, o.Untouched)
+	if o.Trials > DefaultTrials || o.Tuning+o.Untouched.Len() != casesOf(t, l, byColor).Len() {
+		t.Errorf("%d trials; %d + %d cases", o.Trials, o.Tuning, o.Untouched.Len())
 	}
 }
 

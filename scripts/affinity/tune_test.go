@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// newTasteFiles are a shop whose users each stay with a size. The strategy scores
+// the color, which means nothing to them.
+func newTasteFiles(t *testing.T) shopFiles {
+	t.Helper()
+	const objects, sizes, colors, users = 120, 6, 5, 300
+	var catalog, events []string
+	for o := range objects {
+		catalog = append(catalog, fmt.Sprintf(`{"objectID":"o%03d","name":"Thing %d","size":"s%d","color":"c%d"}`, o, o, o%sizes, o/sizes%colors))
+	}
+	for user := range users {
+		for n, own := range rand.New(rand.NewPCG(7, uint64(user))).Perm(objects / sizes)[:6] {
+			object := user%sizes + sizes*own
+			events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","index":"things","userToken":"u%d","timestamp":%d,"objectIDs":["o%03d"]}`,
+				user, 1_700_000_000_000+n*86_400_000+user*1000, object))
+		}
+	}
+	return shopFiles{
+		objects: file(t, "objects.ndjson", catalog...), events: file(t, "events.ndjson", events...),
+		strategy: file(t, "s.json", `{"eventsScoring":[{"eventType":"view","eventName":"Viewed","score":10}],"facetsScoring":[{"facetName":"color","score":50}],`+
+			`"ranking":{"contrast":"none","session":{"weight":0},"popularity":{"weight":0},"pairs":{"weight":0}}}`),
+	}
+}
+
+// readStrategyFile reads a strategy that a command has written.
+func readStrategyFile(t *testing.T, path string) strategy.Strategy {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := strategy.Decode(text)
+	if err != nil {
+		t.Fatalf("%s is not a strategy that an engine takes: %v\n%s", path, err, text)
+	}
+	return s
+}
+
+func TestTune(t *testing.T) {
+	f := newTasteFiles(t)
+	out, plot := filepath.Join(t.TempDir(), "tuned.json"), filepath.Join(t.TempDir(), "lift.svg")
+	affinity(t, "", "tune", "--objects", f.objects, "--strategy", f.strategy, "--out", out, "--plot", plot, f.events).
+		wants(t, 0, "trials on", "the untouched slice has", "of 120 candidates", "popularity", "plain", "given", "tuned",
+			"what changed:\n", "facet size absent -> ", "recommended: the tuned strategy ranks better", out)
+	s := readStrategyFile(t, out)
+	if s.FacetScore("size") <= s.FacetScore("color") || s.PersonalizationImpact != 50 {
+		t.Errorf("tuned strategy %+v: users stay with a size", s)
+	}
+	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), ">tuned<") || strings.Contains(string(svg), "NaN") {
+		t.Errorf("plot: %v\n%s", err, svg)
+	}
+}
+
+// The document has exactly the keys that programs may rely on.
+func TestTuneJSON(t *testing.T) {
+	f := newTasteFiles(t)
+	args := []string{"tune", "--objects", f.objects, "--strategy", f.strategy, "--trials", "20", "--json", f.events}
+	r := affinity(t, "", args...)
+	r.wants(t, 0)
+	var got tuning
+	decoder := json.NewDecoder(strings.NewReader(r.out))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Plain.Name != "plain" || got.Given.Name != "given" || got.Tuned.Name != "tuned" || !got.Recommended || got.GainLow <= 0 ||
+		got.GainHigh < got.GainLow || got.Tuned.NDCG <= got.Given.NDCG {
+		t.Errorf("tuning = %+v", got)
+	}
+	if err := got.Strategy.Validate(); err != nil {
+		t.Error(err)
+	}
+	if again := affinity(t, "", args...); again.out != r.out {
+		t.Errorf("two searches differ:\n%s\n%s", r.out, again.out)
+	}
+}
+
+func TestTuneThatChangesNothing(t *testing.T) {
+	f := newTasteFiles(t)
+	out := filepath.Join(t.TempDir(), "tuned.json")
+	affinity(t, "", "tune", "--objects", f.objects, "--strategy", f.strategy, "--trials", "1", "--out", out, f.events).
+		wants(t, 0, "not recommended")
+	if s := readStrategyFile(t, out); s.FacetScore("color") != 50 || s.FacetScore("size") != 0 {
+		t.Errorf("strategy after one trial = %+v, want the given one", s)
+	}
+}
+
+func TestTuneBadInput(t *testing.T) {
+	f, small := newTasteFiles(t), newShopFiles(t)
+	affinity(t, "", "tune", "--objects", f.objects, f.events).wants(t, 2, "--strategy is required", "affinity try")
+	affinity(t, "", "tune", "--strategy", f.strategy, f.events).wants(t, 2, "--objects is required")
+	affinity(t, "", "tune", "--objects", f.objects, "--strategy", f.strategy).wants(t, 2, "EVENTS is missing")
+	affinity(t, "", "tune", "--objects", f.objects, "--strategy", f.strategy, "--trials", "301", f.events).wants(t, 2, "--trials 301")
+	affinity(t, "", "tune", "--objects", f.objects, "--strategy", f.strategy, "--protocol", "x", f.events).wants(t, 2, "--protocol x")
+	affinity(t, "", "tune", "--objects", small.objects, "--strategy", small.strategy, small.events).wants(t, 1, "too few cases to tune on: 12")
+	affinity(t, "", "tune", "--objects", f.objects, "--strategy", f.strategy, "--out", "/nowhere/s.json", f.events).wants(t, 1, "/nowhere/s.json")
+	one := file(t, "one", `{"eventType":"view","eventName":"Viewed","userToken":"u","timestamp":1700000000000,"objectIDs":["o001"]}`)
+	affinity(t, "", "tune", "--objects", f.objects, "--strategy", f.strategy, one).wants(t, 1, "only one event")
+}
+
+func TestTry(t *testing.T) {
+	f := newTasteFiles(t)
+	out := filepath.Join(t.TempDir(), "s.json")
+	r := affinity(t, "", "try", "--objects", f.objects, "--out", out, f.events)
+	r.wants(t, 0, "1,800 events of 300 users on 120 objects", "On your data: +", " % (+", "over showing everybody the best sellers",
+		"guessed from the data", "best sellers", "for this user", "turned to", "Thing ", out)
+	if n := strings.Count(r.out, "and then (*) to"); n != shownUsers {
+		t.Errorf("results of %d users, want %d:\n%s", n, shownUsers, r.out)
+	}
+	if s := readStrategyFile(t, out); s.FacetScore("size") == 0 || s.FacetScore("name") != 0 {
+		t.Errorf("strategy %+v: size matters, and no two objects share a name", s)
+	}
+	affinity(t, "", "try", "--objects", f.objects, "--strategy", f.strategy, "--out", out, f.events).
+		wants(t, 0, "recommended: the tuned strategy ranks better", "The tuned strategy is in "+out)
+}
+
+// A log of chance: nothing can be recommended, and the words say so.
+func TestTryWithoutLift(t *testing.T) {
+	f := newTasteFiles(t)
+	var events []string
+	rng := rand.New(rand.NewPCG(8, 8))
+	for user := range 300 {
+		for n := range 6 {
+			events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Viewed","index":"things","userToken":"u%d","timestamp":%d,"objectIDs":["o%03d"]}`,
+				user, 1_700_000_000_000+n*86_400_000+user*1000, rng.IntN(120)))
+		}
+	}
+	out := filepath.Join(t.TempDir(), "s.json")
+	affinity(t, "", "try", "--objects", f.objects, "--out", out, file(t, "e", events...)).
+		wants(t, 0, "On your data: no lift over showing everybody the best sellers can be shown", "not recommended", "The given strategy is in "+out)
+}
+
+func TestTryBadInput(t *testing.T) {
+	f := newTasteFiles(t)
+	affinity(t, "", "try", f.events).wants(t, 2, "--objects is required")
+	affinity(t, "", "try", "--objects", f.objects, "--index", "elsewhere", f.events).wants(t, 1, "no strategy can be guessed", "objectIDs")
+	lonely := file(t, "o", `{"objectID":"o001","name":"A"}`, `{"objectID":"o002","name":"B"}`)
+	affinity(t, "", "try", "--objects", lonely, f.events).wants(t, 1, "no strategy can be guessed", "attribute")
+	affinity(t, "", "try", "--objects", f.objects, file(t, "none", "")).wants(t, 1, "no strategy can be guessed")
+}
