@@ -66,8 +66,8 @@ func (b *Builder) appendObjects(dst []byte) []byte {
 	return b.appendSection(dst, &b.objects)
 }
 
-// objects returns the section of objects of a block whose events have this kind, as
-// the bytes behind the kinds; nil if the block has none.
+// objects returns the section of objects; nil if the block has none. sections are the
+// bytes of the block behind the kinds of its events. ok is false if they are damaged.
 func (f *frame) objects(sections []byte) (section []byte, ok bool) {
 	list := f.facets
 	for range f.listed {
