@@ -2,13 +2,17 @@ package stack_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -55,4 +59,78 @@ func BenchmarkStoredRead(b *testing.B) {
 		b.ReportMetric(float64(h.ValueAtQuantile(50))/1e6, name+"-p50-ms")
 		b.ReportMetric(float64(h.ValueAtQuantile(99))/1e6, name+"-p99-ms")
 	}
+}
+
+// BenchmarkSessionLag sends 500 events per second, every 25th by a user whom the
+// engine does not know yet, and measures the time from when such an event is due
+// until the user's session lists it. All requests and reads share this machine.
+func BenchmarkSessionLag(b *testing.B) {
+	const perSecond, users, sampled = 500, 1000, 25
+	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+	s := start(b, stack.Options{RetentionDays: 90})
+	call(b, s, "POST", "/1/strategies/personalization", seenStrategy)
+	app, err := s.Backends.Config.App(b.Context(), "demo")
+	if err != nil {
+		b.Fatal(err)
+	}
+	sessionOf := func(user string) (affinity.Session, error) {
+		r, err := s.Backends.Profiles.ReadRanking(b.Context(), app, user)
+		return r.Session, err
+	}
+	var mu sync.Mutex
+	lag := hdrhistogram.New(1, 60e6, 3) // microseconds
+	send := func(n int, due time.Time) error {
+		user := fmt.Sprint("user", n%users)
+		if n%sampled == 0 {
+			user = fmt.Sprint("new", n)
+			if known, err := sessionOf(user); err != nil || len(known.Events) > 0 {
+				return fmt.Errorf("session of an unknown user: %+v, %w", known, err)
+			}
+		}
+		event := fmt.Sprintf(`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"filters":["color:c%d"]}]}`, user, n%20)
+		request, err := http.NewRequest("POST", s.URL+"/1/events", strings.NewReader(event))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("X-Algolia-Application-Id", "demo")
+		request.Header.Set("X-Algolia-API-Key", "demokey")
+		response, err := web.Do(request)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s, %w", response.Status, err)
+		}
+		if err := response.Body.Close(); err != nil {
+			return err
+		}
+		for n%sampled == 0 {
+			if session, err := sessionOf(user); err != nil {
+				return err
+			} else if len(session.Events) == 1 {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if n%sampled == 0 {
+			_ = lag.RecordValue(time.Since(due).Microseconds())
+		}
+		return nil
+	}
+	b.ResetTimer()
+	began := time.Now()
+	var g errgroup.Group
+	for n := range b.N {
+		due := began.Add(time.Duration(n) * time.Second / perSecond)
+		time.Sleep(time.Until(due))
+		g.Go(func() error { return send(n, due) })
+	}
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(lag.ValueAtQuantile(50))/1e3, "lag-p50-ms")
+	b.ReportMetric(float64(lag.ValueAtQuantile(99))/1e3, "lag-p99-ms")
+	b.ReportMetric(float64(lag.Max())/1e3, "lag-max-ms")
 }
