@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"slices"
 
@@ -36,7 +35,8 @@ type reader struct {
 
 // read reads a user whose row it reads in these parts: with UserSession the result
 // has the session.
-func (r *reader) read(ctx context.Context, app config.App, token string, parts store.UserParts, limit int) (Result, error) {
+func (r *reader) read(ctx context.Context, app config.App, token string, parts store.UserParts,
+	limit int) (Result, error) {
 	row, err := r.store.ReadServing(ctx, app.ID, token, parts)
 	if err != nil {
 		return Result{}, err
@@ -97,7 +97,10 @@ func (r *reader) readMany(ctx context.Context, app config.App, tokens []string, 
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(results, computed)
+		for token, result := range computed {
+			result.Session = affinity.Session{} // nobody asked for it
+			results[token] = result
+		}
 	}
 	return results, nil
 }

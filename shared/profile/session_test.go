@@ -1,7 +1,9 @@
 package profile_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"testing"
 
@@ -256,6 +258,43 @@ func TestSessionOfBlocksAndLog(t *testing.T) {
 			}
 			s.recomputeAll()
 		}
+	}
+}
+
+// Scoring skips the objects of a block, so the session alone finds them damaged.
+func TestSessionOfDamagedBlock(t *testing.T) {
+	s := newHarness(t, storetest.NewWithClient)
+	s.apply(viewed(s.clock-day, "o1", "o2"), viewed(s.clock-2*day, "o3"))
+	s.fold()
+	s.recomputeAll() // drops the session
+	block := s.manifest().Blocks[0]
+	var value []byte
+	err := s.store.ReadBlocks(ctx, appID, []store.BlockName{{User: "u", ID: block.ID}}, func(_ store.BlockName, b []byte) error {
+		value = slices.Clone(b)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value[len(value)-1] = 0x80 // the last posting of the objects, not ended
+	binary.LittleEndian.PutUint32(value[1:], crc32.Checksum(value[5:], crc32.MakeTable(crc32.Castagnoli)))
+	if err := s.store.WriteBlocks(ctx, appID, "u", []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.read("u"); !r.Stored || red(r) != 6 {
+		t.Fatalf("%+v, want the stored profile", r)
+	}
+	if _, err := s.eng.Compute(ctx, s.app(), []string{"u"}, affinity.Compile(plain)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.eng.Counters().CorruptBlocks.Load(); n != 0 {
+		t.Fatalf("scoring found the damage %d times, so the test shows nothing", n)
+	}
+	if r := s.rank(); r.Stored || len(r.Session.Events) != 2 {
+		t.Errorf("%+v, want both events, from the log", r)
+	}
+	if n, m := s.eng.Counters().CorruptBlocks.Load(), s.manifest(); n != 1 || len(m.Blocks) != 0 {
+		t.Errorf("%d damaged blocks, and the manifest names %+v; want the block removed", n, m.Blocks)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -60,7 +62,9 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, 
 		log: affinity.NewCollector[candidate](c, w, limit), blocks: affinity.NewCollector[candidate](c, w, limit),
 		unknown: affinity.NewCollector[candidate](c, w, maxUnknown), searched: map[history.BlockID]*history.Block{},
 	}
-	byAge := slices.SortedFunc(slices.Values(blocks), func(a, b history.Block) int { return cmp.Compare(b.Newest, a.Newest) })
+	byAge := slices.SortedFunc(slices.Values(blocks), func(a, b history.Block) int {
+		return cmp.Compare(b.Newest, a.Newest)
+	})
 	events := 0
 	for i := range byAge {
 		if events >= searchShare*limit {
@@ -101,19 +105,20 @@ func (r *reading) searchBlock(u *computation, id history.BlockID, value []byte) 
 	return nil
 }
 
-// searchKept adds the kept blocks that may hold one of the newest events.
-func (r *reading) searchKept(u *computation) error {
+// searchKept adds the kept blocks that may hold one of the newest events. It
+// restarts the user of a damaged block: scoring skips the section of objects.
+func (r *reading) searchKept(ctx context.Context, u *computation) {
 	kept, found := u.newest.kept, u.newest.log
 	slices.SortFunc(kept, func(a, b keptBlock) int { return cmp.Compare(b.Newest, a.Newest) })
 	for _, b := range kept {
-		if found.Full() && !found.WantsTime(b.Newest) {
-			return nil
+		if u.restart || found.Full() && !found.WantsTime(b.Newest) {
+			return
 		}
 		if err := r.addBlock(u, found, b.Block, b.value); err != nil {
-			return err
+			r.addBadBlock(ctx, r.app.ID, u.user, b.ID, err)
+			u.restart = true
 		}
 	}
-	return nil
 }
 
 // addBlock adds the events of a block to a collector of the user. A block of an
@@ -127,7 +132,7 @@ func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b 
 			id = b.From.ID
 		}
 		ordinal++
-		to.Add(ev.Time, id, ordinal, candidate{event: ev, block: b})
+		to.Add(ev.Time, id, ordinal, candidate{event: detach(ev), block: b})
 	})
 	if named || err != nil {
 		return err
@@ -150,6 +155,20 @@ func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b 
 	}
 	u.newest.unnamed = append(u.newest.unnamed, part)
 	return nil
+}
+
+// detach returns the event with texts of its own. All events of a block share one
+// text, which is as large as the block.
+func detach(e affinity.Event) affinity.Event {
+	e.Type, e.Name, e.Index = event.Type(strings.Clone(string(e.Type))), strings.Clone(e.Name), strings.Clone(e.Index)
+	e.ObjectIDs, e.Counts = slices.Clone(e.ObjectIDs), slices.Clone(e.Counts)
+	for i, id := range e.ObjectIDs {
+		e.ObjectIDs[i] = strings.Clone(id)
+	}
+	for i, c := range e.Counts {
+		e.Counts[i].Facet, e.Counts[i].Value = strings.Clone(c.Facet), strings.Clone(c.Value)
+	}
+	return e
 }
 
 // readUnnamed reads, from the log, the newest parts of blocks that do not name
@@ -176,12 +195,8 @@ func (r *reading) sessions(ctx context.Context, all []*computation) error {
 		return nil
 	}
 	for _, u := range all {
-		if u.newest.log.Merge(u.newest.blocks); u.restart {
-			continue
-		}
-		if err := r.searchKept(u); err != nil {
-			return fmt.Errorf("compute session of %s,%s: %w", r.app.ID, u.token, err)
-		}
+		u.newest.log.Merge(u.newest.blocks)
+		r.searchKept(ctx, u)
 	}
 	if err := r.readUnnamed(ctx, all...); err != nil {
 		return err
