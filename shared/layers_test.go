@@ -53,6 +53,7 @@ var layers = []struct {
 	{"shared/queue", "", ""},
 	{"shared/queue/taskqueue", "queue", "tasks grpc"},
 	{"shared/purge", "config event queue", ""},
+	{"shared/imported", "config queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store", "affinity crowd event history schema terraform", "bigtable grpc"},
@@ -74,19 +75,19 @@ var layers = []struct {
 	{"shared/function", "httpapi telemetry", "http"},
 	{"shared/backend", "config config/configdb httpapi store telemetry", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
-	{"shared/backend/jobs", "backend enrich job job/migration job/recompute job/reenrich profile", ""},
+	{"shared/backend/jobs", "backend enrich job job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "api auth backend bus bus/pubsub config enrich event function httpapi store", "http"},
-	{"functions/imports", "affinity api auth backend enrich event function httpapi profile", "http"},
+	{"functions/imports", "affinity api auth backend enrich event function httpapi imported profile queue queue/taskqueue", "http"},
 	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/migration job/recompute job/reenrich profile queue queue/taskqueue schema", "http"},
+	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "apply backend bus bus/pubsub enrich function httpapi profile", "http"},
-	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi job profile purge queue queue/taskqueue", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.
@@ -128,15 +129,15 @@ const all = "affinity backend catalog config config/configdb crowd event fault f
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich",
-	"imports":    all + " api auth bus enrich profile",
+	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue",
 	"profiles":   all + " api auth explain profile purge queue queue/taskqueue",
 	"rank":       all + " api auth profile ranking rerank",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
 	"docs":       "fault function httpapi openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs bus enrich job job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue",
-	"worker":     all + " audit backend/jobrunner backend/jobs bus bus/pubsub enrich job job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs bus enrich job job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue",
+	"worker":     all + " audit backend/jobrunner backend/jobs bus bus/pubsub enrich imported job job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue",
 }
 
 const module = "github.com/affinityengine/affinity/"

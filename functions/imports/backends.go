@@ -11,6 +11,8 @@ import (
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 func init() { function.Register("Imports", open) }
@@ -19,12 +21,17 @@ func init() { function.Register("Imports", open) }
 type Settings struct {
 	backend.Settings
 	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Queue taskqueue.Config
 }
+
+// Validate checks the settings of the queue.
+func (s Settings) Validate() error { return s.Queue.Validate() }
 
 // Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
 	Auth     *auth.Authenticator
+	Queue    queue.Queue
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
 }
@@ -38,5 +45,12 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Enricher: enricher, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
+	tasks, err := taskqueue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return New(Backends{
+		Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Queue: tasks, Enricher: enricher,
+		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
+	}), nil
 }

@@ -22,12 +22,16 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
-type handler struct{ Backends }
+type handler struct {
+	Backends
+	slots *slots
+}
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
 	rt := b.Router()
-	rt.Handle("POST /1/events/import", handler{b}.run)
+	h := handler{b, &slots{last: map[string]int64{}}}
+	rt.Handle("POST /1/events/import", h.run)
 	return rt
 }
 
@@ -52,6 +56,9 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	outcome, err := h.Profiles.Import(r.Context(), app, enrich.LogEvents(events, objects, rules.Now.UnixMilli()))
 	if err != nil {
 		return fmt.Errorf("import events of %s: %w", app.ID, err)
+	}
+	if len(events) > 0 {
+		h.noteImport(r.Context(), app.ID)
 	}
 	if n := len(enrich.Incomplete(events, objects)); n > 0 {
 		h.Metrics.UnknownObjects.Add(float64(n))

@@ -1,7 +1,7 @@
 // Package recomputes is the public function for the operator of an app. It
 // starts, lists and cancels recomputes of the profiles and re-enrichments of
-// the log, migrates the log to another schema, and compares profiles with the
-// log.
+// the log, builds crowd statistics, migrates the log to another schema, and
+// compares profiles with the log.
 //
 // Jobs are stored in Firestore, and function worker runs them. An audit runs
 // within its request.
@@ -34,6 +34,7 @@ func New(b Backends) http.Handler {
 	rt.Handle("DELETE /1/recomputes/{id}", h.cancel)
 	rt.Handle("POST /1/audits", h.audit)
 	h.registerReenrich(rt)
+	h.registerCrowd(rt)
 	h.registerSchema(rt)
 	return rt
 }

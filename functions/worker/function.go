@@ -1,7 +1,7 @@
 // Package worker is the private function that runs tasks. Cloud Tasks calls it
-// for purges of deleted users, audits, and the jobs of recomputes,
-// re-enrichments and migrations. Cloud Scheduler calls it to start the nightly
-// round.
+// for purges of deleted users, audits, the end of imports, and the jobs of
+// recomputes, re-enrichments, migrations and crowd statistics. Cloud Scheduler
+// calls it to start the nightly round.
 //
 // A task may be delivered twice, late, or after its work is done: it then has
 // no effect. The function keeps no data.
@@ -15,6 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/purge"
 )
 
@@ -30,9 +31,11 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST "+purge.Path, h.purge)
 	h.register(rt, b.Recompute.Runner)
 	h.register(rt, b.Reenrich.Runner)
+	h.register(rt, b.Crowd.Runner)
 	h.register(rt, b.Migrations.Runner)
 	rt.Handle("POST /nightly", h.nightly)
 	rt.Handle("POST "+audit.Path, h.audit)
+	rt.Handle("POST "+imported.Path, h.imported)
 	return rt
 }
 

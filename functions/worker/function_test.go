@@ -24,6 +24,11 @@ func TestWorker(t *testing.T) {
 		functiontest.Ask("", "POST", "/recompute/shard", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/reenrich/plan", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/reenrich/shard", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/crowd/plan", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/crowd/shard", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/imported", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/imported", `{"app":"no app"}`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/imported", `{"app":"shop"}`, 200, `{"started":false}`),
 		functiontest.Ask("", "POST", "/move/plan", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/move/shard", `{`, 200, `{"dropped":`),
 	)

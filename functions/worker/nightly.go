@@ -19,8 +19,8 @@ const (
 	maxSpread     = 24 * time.Hour
 )
 
-// round is the body of POST /nightly. Recomputes start at different times
-// within Spread, for one App, or for all apps but those in Except. An empty
+// round is the body of POST /nightly. Recomputes and builds of crowd statistics
+// start at different times within Spread, for one App, or for all apps but those in Except. An empty
 // body starts those of all apps within an hour.
 type round struct {
 	Spread *string  `json:"spread"`
@@ -47,20 +47,21 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	started, left, err := h.Recompute.Nightly(r.Context(), apps, spread)
-	if err := errors.Join(err, h.enqueueAudits(r.Context(), apps, spread), h.resume(r.Context(), wanted)); err != nil {
+	faults := []error{err, h.Crowd.Nightly(r.Context(), apps, spread), h.enqueueAudits(r.Context(), apps, spread), h.resume(r.Context(), wanted)}
+	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
 	}
 	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "nightly round started", slog.Int("apps", started), slog.Int("leftOut", left))
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": started, "leftOut": left})
 }
 
-// resume enqueues again the tasks that unfinished migrations and re-enrichments
-// wait for, in case one was lost.
+// resume enqueues again the tasks that unfinished migrations, re-enrichments and
+// builds of crowd statistics wait for, in case one was lost.
 func (h handler) resume(ctx context.Context, wanted round) error {
 	if wanted.App != nil {
 		return nil // the round of all apps does it
 	}
-	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx))
+	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Crowd.Resume(ctx))
 }
 
 // choose returns those of apps that the round is for.

@@ -11,6 +11,7 @@ import (
 const (
 	recomputesPath = "/1/recomputes"
 	reenrichPath   = "/1/reenrich"
+	crowdPath      = "/1/crowd"
 	schemaPath     = "/1/schema"
 )
 
@@ -42,6 +43,23 @@ func (c *Client) Recompute(ctx context.Context, id string) (api.Recompute, error
 func (c *Client) CancelRecompute(ctx context.Context, id string) (api.Recompute, error) {
 	var answer api.Recompute
 	err := c.call(ctx, never, http.MethodPost, recomputesPath+"/"+url.PathEscape(id)+"/cancel", nil, &answer)
+	return answer, err
+}
+
+// BuildCrowd starts a build of crowd statistics. It supersedes builds under way
+// that build nothing more, so the request is never repeated. For this and Crowd
+// the key needs the right recommendation.
+func (c *Client) BuildCrowd(ctx context.Context, request api.CrowdRequest) (api.CrowdBuild, error) {
+	var answer api.CrowdBuild
+	err := c.call(ctx, never, http.MethodPost, crowdPath, request, &answer)
+	return answer, err
+}
+
+// Crowd returns the crowd statistics of the app's indexes and the latest
+// builds.
+func (c *Client) Crowd(ctx context.Context) (api.Crowd, error) {
+	var answer api.Crowd
+	err := c.call(ctx, always, http.MethodGet, crowdPath, nil, &answer)
 	return answer, err
 }
 

@@ -30,11 +30,11 @@ type Generation struct {
 	BuiltAt int64 `json:"builtAt"`
 	// HalfLife is that of the decayed counts in ms, 0 if events do not age.
 	HalfLife float64 `json:"halfLife"`
-	// StrategyVersion is that of the strategy whose events count.
-	StrategyVersion int64 `json:"strategyVersion"`
-	Objects         int   `json:"objects"` // of the catalog
-	Events          int64 `json:"events"`  // as in Index
-	Users           int64 `json:"users"`   // as in Index
+	// ScoringVersion is that of the strategy whose events count.
+	ScoringVersion int64 `json:"scoringVersion"`
+	Objects        int   `json:"objects"` // of the catalog
+	Events         int64 `json:"events"`  // as in Index
+	Users          int64 `json:"users"`   // as in Index
 	// Share is the share of users that the statistics come from, 1 for all. Read
 	// is the number of events of these users in the window, of any kind.
 	Share float64 `json:"share"`

@@ -86,7 +86,7 @@ run "plan" {
   }
 
   assert {
-    condition     = module.firestore.expiring == { moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", shards = "expiresAt" }
+    condition     = module.firestore.expiring == { crowds = "expiresAt", moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", shards = "expiresAt" }
     error_message = "The collections that expire are not those of jobs and shards: ${jsonencode(module.firestore.expiring)}"
   }
 }
@@ -146,6 +146,7 @@ run "least_privilege" {
       "imports/events"           = "user"
       "imports/events_narrow"    = "user"
       "imports/users"            = "user"
+      "imports/crowd"            = "user"
       "profiles/events"          = "reader"
       "profiles/events_narrow"   = "reader"
       "profiles/histories"       = "reader"
@@ -161,6 +162,8 @@ run "least_privilege" {
       "strategies/histories"     = "reader"
       "strategies/users"         = "reader"
       "catalog/objects"          = "user"
+      "recomputes/objects"       = "reader"
+      "recomputes/crowd"         = "reader"
       "recomputes/events"        = "reader"
       "recomputes/events_narrow" = "reader"
       "recomputes/histories"     = "reader"
@@ -175,6 +178,7 @@ run "least_privilege" {
       "worker/events_narrow"     = "user"
       "worker/users"             = "user"
       "worker/histories"         = "user"
+      "worker/crowd"             = "user"
     }
     error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
   }
@@ -220,7 +224,7 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.enqueuers)) == toset(["profiles", "strategies", "recomputes", "worker"])
+    condition     = toset(keys(local.enqueuers)) == toset(["imports", "profiles", "strategies", "recomputes", "worker"])
     error_message = "The functions that may enqueue tasks are not those that do: ${join(", ", keys(local.enqueuers))}"
   }
 }

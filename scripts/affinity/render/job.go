@@ -30,6 +30,16 @@ func ReenrichProgress(j api.Reenrichment) Progress {
 	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events}
 }
 
+// CrowdProgress is how far a build of crowd statistics is. Once all users are
+// counted, it is the shards that merge.
+func CrowdProgress(j api.CrowdBuild) Progress {
+	p := Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events}
+	if j.PlannedUsers > 0 && j.VisitedUsers >= j.PlannedUsers {
+		p.Planned, p.Visited, p.Parts = int64(j.Shards.Total), int64(j.Shards.Done), "parts"
+	}
+	return p
+}
+
 // MigrationProgress is how far the job of a migration is. A drop visits no users.
 func MigrationProgress(j api.MigrationJob) Progress {
 	p := Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.Users, Count: j.Rows, Counted: "rows"}

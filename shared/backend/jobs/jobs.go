@@ -6,6 +6,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/reenrich"
@@ -17,6 +18,7 @@ type Jobs struct {
 	Recompute  *recompute.Runner
 	Migrations *migration.Migrator
 	Reenrich   *reenrich.Runner
+	Crowd      *crowdbuild.Runner
 }
 
 // New returns the runners. runner returns the runner of the jobs in a collection.
@@ -32,5 +34,6 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
 			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Now: b.Now, Log: b.Log,
 		}),
+		Crowd: crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles}),
 	}, nil
 }

@@ -57,9 +57,9 @@ type Params struct {
 	// at the start of the job.
 	AsOf          time.Time `firestore:"asOf"`
 	RetentionDays int       `firestore:"retentionDays"`
-	// StrategyVersion is that of the strategy whose events count. Another one
+	// ScoringVersion is that of the strategy whose events count. Another one
 	// supersedes the job.
-	StrategyVersion int64 `firestore:"strategyVersion"`
+	ScoringVersion int64 `firestore:"scoringVersion"`
 	// HalfLife is that of the decayed counts, in ms.
 	HalfLife float64 `firestore:"halfLife"`
 	// Share is the share of users that the job reads, 1 for all.
@@ -165,13 +165,14 @@ func New(r job.Runner, work Work) *Runner {
 	return runner
 }
 
-// Obsolete ends a job whose strategy is not the active one.
+// Obsolete ends a job whose strategy scores other events than the active one
+// may.
 func (*Work) Obsolete(j job.Job, app config.App) string {
-	version := job.ParamsOf[Params](j).StrategyVersion
-	if app.StrategyVersion == version {
+	version := job.ParamsOf[Params](j).ScoringVersion
+	if app.ScoringVersion == version {
 		return ""
 	}
-	return fmt.Sprintf("strategy version %d has replaced %d", app.StrategyVersion, version)
+	return fmt.Sprintf("scoring version %d has replaced %d", app.ScoringVersion, version)
 }
 
 // Verify finds nothing: readers check what they read.

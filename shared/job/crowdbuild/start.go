@@ -67,7 +67,7 @@ func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger
 	now := r.Now()
 	return r.startWith(ctx, app, job.Job{App: appID, ID: id, MaxInFlight: maxInFlight, Params: Params{
 		Trigger: trigger, Indexes: indexes, Generation: crowd.GenerationName(now, id), AsOf: job.Stamp(now.Truncate(time.Millisecond)),
-		RetentionDays: app.RetentionDays, StrategyVersion: app.StrategyVersion,
+		RetentionDays: app.RetentionDays, ScoringVersion: app.ScoringVersion,
 		HalfLife: app.Strategy.RankingOrDefault().Popularity.HalfLife.Millis(), Share: share,
 	}}, delay, "crowd %s takes its place")
 }

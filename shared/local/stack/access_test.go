@@ -49,6 +49,8 @@ var routes = []struct {
 	{"GET", "/1/reenrich", "", []string{auth.Admin}},
 	{"GET", "/1/reenrich/reenrich-1", "", []string{auth.Admin}},
 	{"POST", "/1/reenrich/reenrich-1/cancel", "", []string{auth.Admin}},
+	{"POST", "/1/crowd", "", []string{auth.Recommendation}},
+	{"GET", "/1/crowd", "", []string{auth.Recommendation}},
 	{"GET", "/1/schema", "", []string{auth.Admin}},
 	{"POST", "/1/schema/start", `{"to":"narrow"}`, []string{auth.Admin}},
 	{"POST", "/1/schema/backfill", "", []string{auth.Admin}},

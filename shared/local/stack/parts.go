@@ -60,7 +60,7 @@ func (b *Backends) ForIngest() ingest.Backends {
 
 // ForImports returns the backends of imports.
 func (b *Backends) ForImports() imports.Backends {
-	return imports.Backends{Base: b.Base, Auth: b.Auth, Enricher: b.Enricher, Profiles: b.Profiles}
+	return imports.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Enricher: b.Enricher, Profiles: b.Profiles}
 }
 
 // ForCatalog returns the backends of catalog.

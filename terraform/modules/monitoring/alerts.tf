@@ -87,11 +87,11 @@ locals {
   # Alerts that open at the first matching log line.
   matched = {
     job_failed = {
-      title    = "a recompute, re-enrichment or move failed"
+      title    = "a recompute, re-enrichment, move or build of crowd statistics failed"
       severity = "ERROR"
       filter   = local.metrics["jobs_failed"].filter
       labels   = { app = "EXTRACT(jsonPayload.app)" }
-      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why. Fix the cause, then start the job again: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads are right but slower, because they compute profiles of an older strategy themselves."
+      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why. Fix the cause, then start the job again: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, `go run ./scripts/affinity crowd build`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads are right but slower, because they compute profiles of an older strategy themselves. Without a build of crowd statistics, rankings use those of before."
     }
     audit = {
       title    = "an audit found a difference"

@@ -37,7 +37,7 @@ run "metric_filters" {
   }
 
   assert {
-    condition     = endswith(google_logging_metric.this["jobs_failed"].filter, "jsonPayload.message=(\"recompute ended\" OR \"reenrich ended\" OR \"move ended\") AND jsonPayload.state=\"failed\"")
+    condition     = endswith(google_logging_metric.this["jobs_failed"].filter, "jsonPayload.message=(\"recompute ended\" OR \"reenrich ended\" OR \"move ended\" OR \"crowd ended\") AND jsonPayload.state=\"failed\"")
     error_message = "The filter of the metric jobs_failed is wrong: ${google_logging_metric.this["jobs_failed"].filter}"
   }
 }
@@ -166,7 +166,7 @@ run "alert_conditions" {
   assert {
     condition = alltrue([for text in values(output.alerts) :
       !strcontains(text, "`affinity ") &&
-      alltrue([for c in ["recompute", "reenrich", "schema", "audit", "explain"] : !strcontains(text, "`go run ./scripts/affinity ${c}") || strcontains(text, "--url https://HOST --app APP --key KEY")]) &&
+      alltrue([for c in ["recompute", "reenrich", "crowd", "schema", "audit", "explain"] : !strcontains(text, "`go run ./scripts/affinity ${c}") || strcontains(text, "--url https://HOST --app APP --key KEY")]) &&
       alltrue([for c in regexall("`go run ./scripts/affinity (?:app|replay)[^`]*`", text) : strcontains(c, "--project PROJECT") && (strcontains(c, "replay") || strcontains(c, "--database affinity"))])
     ])
     error_message = "A command of a runbook does not run as it is printed: ${jsonencode(output.alerts)}"

@@ -1,0 +1,141 @@
+package recomputes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/crowdbuild"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// registerCrowd registers the routes of crowd statistics.
+func (h handler) registerCrowd(rt *httpapi.Router) {
+	rt.Handle("POST /1/crowd", h.startCrowd)
+	rt.Handle("GET /1/crowd", h.crowd)
+}
+
+func renderCrowd(j job.Job) api.CrowdBuild {
+	p, c := job.ParamsOf[crowdbuild.Params](j), crowdbuild.CountsOf(j.Totals.Counts)
+	return api.CrowdBuild{
+		ID: j.ID, State: api.JobState(j.State), Indexes: p.Indexes, AsOf: api.At(p.AsOf), Sampled: p.Sampled(), Shards: shards(j),
+		Users: c.Users, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
+		Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Error: j.Error,
+	}
+}
+
+// startCrowd starts a build of the statistics of an index, or of all of them.
+func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	if err := checkOptions(r, "POST /1/crowd takes no options"); err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
+	if err != nil {
+		return err
+	}
+	var request struct {
+		Index *string `json:"index"`
+	}
+	if err := decodeBody(body, &request, "empty or an object with no other key than index, a string"); err != nil {
+		return err
+	}
+	index := ""
+	if request.Index != nil {
+		if index = *request.Index; index == "" {
+			return httpapi.Errorf(http.StatusUnprocessableEntity, "index must not be empty: leave it out to build the statistics of all indexes")
+		}
+	}
+	j, err := h.Crowd.StartManual(r.Context(), app.ID, index)
+	switch {
+	case errors.Is(err, crowdbuild.ErrNoObjects) && index != "":
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "Index %q has no objects: load its catalog first", index)
+	case errors.Is(err, crowdbuild.ErrNoObjects):
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "The app has no objects: load its catalog first")
+	case errors.Is(err, store.ErrNoCrowdTable):
+		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment cannot build crowd statistics yet: its operator must create the table crowd")
+	case err != nil:
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, renderCrowd(j))
+}
+
+// checkOptions refuses query options. Clients of Algolia send some of their own.
+func checkOptions(r *http.Request, want string) error {
+	for name := range r.URL.Query() {
+		if !strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
+			return httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown query option %q: %s", name, want)
+		}
+	}
+	return nil
+}
+
+// crowd lists the statistics of the app's indexes, and the latest builds.
+func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	if err := checkOptions(r, "GET /1/crowd takes no options"); err != nil {
+		return err
+	}
+	builds, err := h.Crowd.List(r.Context(), app.ID, api.MaxCrowdBuilds)
+	if err != nil {
+		return fmt.Errorf("list builds of crowd statistics: %w", err)
+	}
+	answer := api.Crowd{Generations: []api.CrowdGeneration{}, Builds: make([]api.CrowdBuild, len(builds))}
+	for i, j := range builds {
+		answer.Builds[i] = renderCrowd(j)
+		if j.State.Ended() {
+			continue
+		}
+		for _, index := range answer.Builds[i].Indexes {
+			answer.Generations = append(answer.Generations, api.CrowdGeneration{
+				Index: index, AsOf: answer.Builds[i].AsOf, Events: answer.Builds[i].Events, Users: answer.Builds[i].Users,
+				Sampled: answer.Builds[i].Sampled, State: answer.Builds[i].State,
+			})
+		}
+	}
+	current, err := h.currentCrowd(r.Context(), app.ID)
+	if err != nil {
+		return err
+	}
+	answer.Generations = append(answer.Generations, current...)
+	slices.SortStableFunc(answer.Generations, func(a, b api.CrowdGeneration) int {
+		return cmp.Or(strings.Compare(a.Index, b.Index), a.AsOf.Compare(b.AsOf.Time))
+	})
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// currentCrowd returns the statistics that rankings use.
+func (h handler) currentCrowd(ctx context.Context, app string) ([]api.CrowdGeneration, error) {
+	indexes, err := h.Store.CrowdIndexes(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	var current []api.CrowdGeneration
+	for _, index := range indexes {
+		m, _, err := h.Store.ReadCrowdManifest(ctx, app, index)
+		if err != nil {
+			return nil, err
+		}
+		if g := m.Current; g.Name != "" {
+			current = append(current, api.CrowdGeneration{
+				Index: index, AsOf: api.At(time.UnixMilli(g.AsOf)), Events: g.Events, Users: g.Users, Sampled: g.Sampled(), State: api.JobDone,
+			})
+		}
+	}
+	return current, nil
+}

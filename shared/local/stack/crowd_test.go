@@ -1,0 +1,280 @@
+package stack_test
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/imported"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/crowdbuild"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// realLines returns the first lines of a gzip file of ../shared/data, at most n.
+func realLines(t *testing.T, set, file string, n int) []string {
+	t.Helper()
+	f, err := os.Open(filepath.Join("../../../../shared/data", set, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("no real data: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	plain, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for scanner := bufio.NewScanner(plain); len(lines) < n && scanner.Scan(); {
+		lines = append(lines, scanner.Text())
+	}
+	return lines
+}
+
+// loadReal loads objects and the first events of a real data set into the index
+// products, and returns the events by user in the order of the log.
+func loadReal(t *testing.T, s *stack.Stack, set string, n int, type_, name string) map[string][]crowd.Event {
+	t.Helper()
+	for chunk := range slices.Chunk(realLines(t, set, "objects.ndjson.gz", 1<<20), 1000) {
+		var batch strings.Builder
+		for i, line := range chunk {
+			fmt.Fprintf(&batch, `%s{"action":"addObject","body":%s}`, strings.Repeat(",", min(i, 1)), line)
+		}
+		if code, answer := call(t, s, "POST", "/1/indexes/products/batch", `{"requests":[`+batch.String()+`]}`); code != 200 {
+			t.Fatalf("%d %s", code, answer)
+		}
+	}
+	lines := realLines(t, set, "events.ndjson.gz", n)
+	for chunk := range slices.Chunk(lines, 4000) {
+		if code, answer := call(t, s, "POST", "/1/events/import?index=products", strings.Join(chunk, "\n")); code != 200 {
+			t.Fatalf("%d %s", code, answer)
+		}
+	}
+	type logged struct {
+		crowd.Event
+		id string
+	}
+	byUser := map[string]map[string]logged{}
+	for _, line := range lines {
+		e, err := event.Decode([]byte(line), event.Rules{Now: s.Backends.Now(), Index: "products"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(e.Type) != type_ || !strings.Contains(name, e.Name) {
+			continue
+		}
+		if byUser[e.UserToken] == nil {
+			byUser[e.UserToken] = map[string]logged{}
+		}
+		id := fmt.Sprintf("%020d %s", e.Time, e.ID())
+		byUser[e.UserToken][id] = logged{crowd.Event{Time: e.Time, ObjectIDs: e.ObjectIDs}, id}
+	}
+	users := map[string][]crowd.Event{}
+	for user, events := range byUser {
+		var all []logged
+		for _, e := range events {
+			all = append(all, e)
+		}
+		slices.SortFunc(all, func(a, b logged) int { return cmp.Compare(a.id, b.id) })
+		for _, e := range all {
+			users[user] = append(users[user], e.Event)
+		}
+	}
+	return users
+}
+
+// builds returns the builds of crowd statistics of the app.
+func builds(t *testing.T, s *stack.Stack) []job.Job {
+	t.Helper()
+	jobs, err := s.Backends.Crowd.List(t.Context(), "demo", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jobs
+}
+
+// work sends a task to the worker and returns the answer.
+func work(t *testing.T, s *stack.Stack, path, body string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	worker.New(s.Backends.ForWorker()).ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
+	if w.Code != 200 {
+		t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+	}
+	return strings.TrimSpace(w.Body.String())
+}
+
+// wantCrowd compares the statistics that the engine has with a brute-force count.
+func wantCrowd(t *testing.T, s *stack.Stack, users map[string][]crowd.Event) {
+	t.Helper()
+	ctx := t.Context()
+	m, _, err := s.Backends.Store.ReadCrowdManifest(ctx, "demo", "products")
+	if err != nil || m.Current.Name == "" {
+		t.Fatalf("manifest %+v, %v", m, err)
+	}
+	x, err := s.Backends.Store.ReadCrowdIndex(ctx, "demo", "products", m.Current)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [][]crowd.Event
+	events := 0
+	for _, of := range users {
+		all = append(all, of)
+		events += len(of)
+	}
+	wantCounts, want := crowd.Reference(all, x.AsOf, x.HalfLife)
+	if diff := gocmp.Diff(wantCounts, x.Counts, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		t.Errorf("counts (-reference +built):\n%s", diff)
+	}
+	if x.Events != int64(events) || x.Users != int64(len(users)) || x.Objects == 0 || len(x.Frequencies) == 0 {
+		t.Errorf("%d events of %d users, %d objects with %d filters; want %d of %d", x.Events, x.Users, x.Objects, len(x.Frequencies), events, len(users))
+	}
+	var ids []string
+	for id := range want {
+		ids = append(ids, id)
+	}
+	got, err := s.Backends.Store.ReadCrowdObjects(ctx, store.CrowdRef{App: "demo", Index: "products", Generation: m.Current.Name}, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, o := range want {
+		o.Pairs = o.Pairs[:min(len(o.Pairs), crowd.Best)]
+		if diff := gocmp.Diff(o, got[id], cmpopts.EquateEmpty()); diff != "" && got[id].Exact() {
+			t.Errorf("%s (-reference +built):\n%s", id, diff)
+		}
+	}
+}
+
+// Crowd statistics of real events equal a brute-force count: read from the log,
+// after an import, and read from blocks, after the nightly round.
+func TestCrowdStatisticsOfRealEvents(t *testing.T) {
+	for _, test := range []struct {
+		set         string
+		events      int
+		type_, name string // of the events that the strategy scores
+		now         time.Time
+	}{
+		{"clickstream", 6000, "click", "Product Clicked, Product Clicked Again", time.Date(2008, 6, 1, 0, 0, 0, 0, time.UTC)},
+		{"onlineretail", 2000, "conversion", "Products Purchased", time.Date(2011, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		t.Run(test.set, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, stack.Options{ConfigTTL: time.Millisecond, Now: test.now})
+			var scored []string
+			for name := range strings.SplitSeq(test.name, ", ") {
+				scored = append(scored, fmt.Sprintf(`{"eventName":%q,"eventType":%q,"score":1}`, name, test.type_))
+			}
+			strategy := `{"eventsScoring":[` + strings.Join(scored, ",") + `],"facetsScoring":[{"facetName":"colour","score":1}],"personalizationImpact":50}`
+			if code, answer := call(t, s, "POST", "/1/strategies/personalization", strategy); code != 200 {
+				t.Fatalf("%d %s", code, answer)
+			}
+			users := loadReal(t, s, test.set, test.events, test.type_, test.name)
+			last, err := s.Backends.Store.LastImport(t.Context(), "demo")
+			if err != nil || last.IsZero() {
+				t.Fatalf("last import %s, %v", last, err)
+			}
+			if _, err := s.Backends.Crowd.StartImport(t.Context(), "demo", last); err != nil {
+				t.Fatal(err)
+			}
+			waitForCrowd(t, s)
+			wantCrowd(t, s, users)
+
+			// The night folds the log, and the build after it reads blocks.
+			work(t, s, "/nightly", `{"spread":"0s"}`)
+			waitForCrowd(t, s)
+			if code, answer := call(t, s, "POST", "/1/crowd", ""); code != 200 {
+				t.Fatalf("%d %s", code, answer)
+			}
+			waitForCrowd(t, s)
+			wantCrowd(t, s, users)
+			var answer api.Crowd
+			getJSON(t, s, "/1/crowd", &answer)
+			if len(answer.Generations) != 1 || answer.Generations[0].State != api.JobDone || len(answer.Builds) != 3 || answer.Builds[0].Trigger != "manual" {
+				t.Errorf("the engine answers %+v", answer)
+			}
+		})
+	}
+}
+
+// waitForCrowd waits until no build is unfinished.
+func waitForCrowd(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	for {
+		idle(t, s)
+		unfinished, err := s.Backends.Crowd.Jobs.Unfinished(t.Context(), "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(unfinished) == 0 {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the build does not end")
+		case <-time.After(10 * time.Millisecond): // its plan task is delayed
+		}
+	}
+}
+
+// However many pieces an import has, one build follows the last one.
+func TestOneBuildFollowsAnImport(t *testing.T) {
+	const line = `{"eventType":"view","eventName":"Seen","index":"products","userToken":"u%d","objectIDs":["1"],"timestamp":%d}`
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
+	if code, answer := call(t, s, "POST", "/1/indexes/products/batch", addOne); code != 200 {
+		t.Fatalf("%d %s", code, answer)
+	}
+	for i := range 50 {
+		body := fmt.Sprintf(line, i, s.Backends.Now().UnixMilli()-1000)
+		if code, answer := call(t, s, "POST", "/1/events/import", body); code != 200 {
+			t.Fatalf("%d %s", code, answer)
+		}
+	}
+	const task = `{"app":"demo"}`
+	for range 3 { // too early: the import may go on
+		if answer := work(t, s, imported.Path, task); answer != `{"started":false}` {
+			t.Fatalf("the task answers %s", answer)
+		}
+	}
+	if got := builds(t, s); len(got) != 0 {
+		t.Fatalf("%d builds during the import", len(got))
+	}
+	last, err := s.Backends.Store.LastImport(t.Context(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The import lies further back than the engine waits.
+	s.Backends.Base.Now = func() time.Time { return last.Add(imported.Quiet) }
+	for range 3 {
+		if answer := work(t, s, imported.Path, task); !strings.Contains(answer, `"started":true`) {
+			t.Fatalf("the task answers %s", answer)
+		}
+	}
+	got := builds(t, s)
+	if len(got) != 1 || job.ParamsOf[crowdbuild.Params](got[0]).Trigger != crowdbuild.Import {
+		t.Fatalf("builds %+v, want one", got)
+	}
+	waitForCrowd(t, s)
+	if j, err := s.Backends.Crowd.Find(t.Context(), "demo", got[0].ID); err != nil || j.State != job.Done {
+		t.Errorf("the build is %s, %v", j.State, err)
+	}
+}
