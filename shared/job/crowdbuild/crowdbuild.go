@@ -165,8 +165,7 @@ func New(r job.Runner, work Work) *Runner {
 	return runner
 }
 
-// Obsolete ends a job whose strategy scores other events than the active one
-// may.
+// Obsolete ends a job if the scoring of events has changed since its start.
 func (*Work) Obsolete(j job.Job, app config.App) string {
 	version := job.ParamsOf[Params](j).ScoringVersion
 	if app.ScoringVersion == version {
