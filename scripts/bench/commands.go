@@ -107,6 +107,22 @@ var commands = []command{{
 		return of(o), &o.Common
 	},
 }, {
+	name:  "rank",
+	short: "Measure the order of candidates for a user",
+	long: "Order candidates of an index for one user, with the handler of POST /1/rank in process: the candidates and\n" +
+		"statistics in memory, and with nothing in memory. The statistics have the most pairs that an object can have.",
+	example: "  affinity bench rank\n" +
+		"  affinity bench rank --candidates 5000 --json",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Rank{}
+		flags.IntVar(&o.Candidates, "candidates", 1000, "candidates of a request")
+		flags.IntVar(&o.Affinities, "affinities", 200, "affinities of the user")
+		flags.IntVar(&o.Requests, "requests", 1000, "warm requests of each kind")
+		flags.IntVar(&o.Cold, "cold", 200, "cold requests")
+		flags.StringVar(&o.CPUProfile, "cpuprofile", "", "file for a CPU profile (pprof) of the warm requests")
+		return of(o), &o.Common
+	},
+}, {
 	name:  "read",
 	short: "Measure a read that computes the profile",
 	long:  "Read profiles that must be computed from histories, one by one, and report the time beyond the reads of rows.",

@@ -151,10 +151,19 @@ func (t *traffic) HandleConn(context.Context, stats.ConnStats) {}
 // profile starts a CPU profile of the last reader if one was asked for. The
 // returned function ends it.
 func (o Recompute) profile(name string) (stop func() error, err error) {
-	if o.CPUProfile == "" || name != o.Readers[len(o.Readers)-1] {
+	if name != o.Readers[len(o.Readers)-1] {
+		return profileCPU("")
+	}
+	return profileCPU(o.CPUProfile)
+}
+
+// profileCPU starts a CPU profile unless the name of its file is empty. The
+// returned function ends it.
+func profileCPU(file string) (stop func() error, err error) {
+	if file == "" {
 		return func() error { return nil }, nil
 	}
-	f, err := os.Create(o.CPUProfile)
+	f, err := os.Create(file)
 	if err != nil {
 		return nil, fmt.Errorf("create the CPU profile: %w", err)
 	}

@@ -1,0 +1,216 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/rerank"
+)
+
+// Rank measures POST /1/rank in process: the function's handler, from the body of
+// a request to that of its answer.
+type Rank struct {
+	Candidates, Affinities int
+	Requests, Cold         int // measured, of each kind
+	CPUProfile             string
+	Common
+}
+
+// RankReport is the outcome. --json prints it as it is.
+type RankReport struct {
+	Machine    Machine `json:"machine"`
+	InProcess  bool    `json:"inProcess"`
+	Candidates int     `json:"candidates"` // of a request
+	Affinities int     `json:"affinities"` // of the user
+	Objects    int     `json:"objects"`    // of the index, all with statistics
+	Requests   int     `json:"requests"`
+
+	// Warm requests find their candidates and the statistics in memory, and read the
+	// user's row. Their candidates are given as IDs; Items gives a relevancy of each;
+	// Explained asks for the features of the first twenty.
+	Warm      Percentiles `json:"warm"`
+	Items     Percentiles `json:"items"`
+	Explained Percentiles `json:"explained"`
+	// Row only reads the same user row.
+	Row Percentiles `json:"row"`
+	// Cold requests find nothing in memory. Candidates and statistics come from
+	// Bigtable.
+	Cold Percentiles `json:"cold"`
+}
+
+const (
+	rankedUser = "user-0000001"
+	rankKey    = "bench-key"
+	rankIndex  = "products"
+	// catalogFactor is the size of the index in candidates of a request.
+	catalogFactor = 5
+	// warmUp is how many requests of each kind are not measured.
+	warmUp = 20
+)
+
+// Check returns a FlagError for a value out of range.
+func (o Rank) Check() error {
+	switch {
+	case o.Candidates < 1 || o.Candidates > api.MaxCandidates:
+		return flagf("--candidates %d: must be from 1 to %d", o.Candidates, api.MaxCandidates)
+	case o.Affinities < shopFacets:
+		return flagf("--affinities %d: must be %d or more", o.Affinities, shopFacets)
+	case o.Requests < 1:
+		return flagf("--requests %d: must be 1 or more", o.Requests)
+	case o.Cold < 1:
+		return flagf("--cold %d: must be 1 or more", o.Cold)
+	}
+	return nil
+}
+
+// Run measures.
+func (o Rank) Run(ctx context.Context, start Starter) (report RankReport, err error) {
+	if err := o.Check(); err != nil {
+		return RankReport{}, err
+	}
+	c, err := openClient(ctx, start)
+	if err != nil {
+		return RankReport{}, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	r := rankRun{Rank: o, c: c, shop: newShop(o.Affinities, o.Candidates*catalogFactor)}
+	o.progress("loading %d objects and %d affinities", len(r.shop.objects), o.Affinities)
+	if err := r.load(ctx); err != nil {
+		return RankReport{}, err
+	}
+	report = RankReport{
+		Machine: machine(), InProcess: o.InProcess, Candidates: o.Candidates, Affinities: o.Affinities, Objects: len(r.shop.objects), Requests: o.Requests,
+	}
+	o.progress("%d requests of each kind", o.Requests)
+	return report, r.measure(ctx, &report)
+}
+
+type rankRun struct {
+	Rank
+	c      *client
+	shop   *shop
+	config config.Store
+}
+
+func (r *rankRun) load(ctx context.Context) error {
+	r.config = config.NewMemory()
+	app := config.App{ID: appID, RetentionDays: windowDays}
+	err := r.config.CreateApp(ctx, app)
+	if err == nil {
+		err = r.config.PutKey(ctx, appID, config.Key{Hash: auth.Hash(rankKey), ACL: []string{auth.Recommendation}})
+	}
+	if err == nil {
+		_, _, err = r.config.SetStrategy(ctx, appID, r.shop.strategy())
+	}
+	if err != nil {
+		return fmt.Errorf("make the app: %w", err)
+	}
+	return r.shop.load(ctx, r.c.store, r.backends())
+}
+
+// backends returns the backends of a function that has just started.
+func (r *rankRun) backends() rank.Backends {
+	now := func() time.Time { return instant }
+	b := backend.New(slog.New(slog.DiscardHandler), now, r.c.store, r.config, time.Hour)
+	profiles := profile.New(b.Store, b.Config, b.CachedConfig, b.Now, b.Log)
+	return rank.Backends{Base: b, Auth: auth.New(b.CachedConfig, nil), Orderer: rerank.New(b.Store, b.CachedConfig, profiles, b.Now, b.Log)}
+}
+
+// measure takes the measurements of warm requests in turn.
+func (r *rankRun) measure(ctx context.Context, report *RankReport) error {
+	warm, items, explained, row, cold := newStopwatch(), newStopwatch(), newStopwatch(), newStopwatch(), newStopwatch()
+	h := rank.New(r.backends())
+	stop, err := profileCPU(r.CPUProfile)
+	if err != nil {
+		return err
+	}
+	for i := range r.Requests + warmUp {
+		for watch, request := range map[stopwatch]api.RankRequest{
+			warm: r.shop.request(i, r.Candidates), items: r.shop.withRelevancies(i, r.Candidates), explained: r.shop.explained(i, r.Candidates),
+		} {
+			if err := r.ask(watch, h, request, i >= warmUp); err != nil {
+				return errors.Join(err, stop())
+			}
+		}
+		err := row.time(func() error { _, err := r.c.store.ReadUser(ctx, appID, rankedUser); return err })
+		if err != nil {
+			return errors.Join(err, stop())
+		}
+	}
+	if err := stop(); err != nil {
+		return err
+	}
+	r.progress("%d cold requests", r.Cold)
+	for i := range r.Cold {
+		if err := r.ask(cold, rank.New(r.backends()), r.shop.request(i, r.Candidates), true); err != nil {
+			return err
+		}
+	}
+	report.Warm, report.Items, report.Explained = warm.percentiles(), items.percentiles(), explained.percentiles()
+	report.Row, report.Cold = row.percentiles(), cold.percentiles()
+	return nil
+}
+
+// ask sends a request to the handler and checks its answer.
+func (r *rankRun) ask(watch stopwatch, h http.Handler, request api.RankRequest, measured bool) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("encode the request: %w", err)
+	}
+	in := httptest.NewRequest(http.MethodPost, "/1/rank", strings.NewReader(string(body)))
+	in.Header.Set("X-Algolia-Application-Id", appID)
+	in.Header.Set("X-Algolia-API-Key", rankKey)
+	out := httptest.NewRecorder()
+	serve := func() error { h.ServeHTTP(out, in); return nil }
+	if !measured {
+		watch = newStopwatch()
+	}
+	if err := watch.time(serve); err != nil {
+		return err
+	}
+	var answer api.RankAnswer
+	err = json.Unmarshal(out.Body.Bytes(), &answer)
+	switch {
+	case err != nil || out.Code != http.StatusOK:
+		return fmt.Errorf("the function answered %d %.200s", out.Code, out.Body)
+	case request.Limit == 0 && len(answer.Items) != r.Candidates || answer.Fallback != nil || answer.CrowdAsOf == nil:
+		return fmt.Errorf("the answer has %d items, fallback %v, statistics as of %v", len(answer.Items), answer.Fallback, answer.CrowdAsOf)
+	}
+	return nil
+}
+
+// Print writes the report for people.
+func (r RankReport) Print(out io.Writer) error {
+	fmt.Fprintf(out, "%d requests of each kind, one after the other: %d candidates of %d objects against %d affinities\n", r.Requests, r.Candidates, r.Objects, r.Affinities)
+	r.Machine.print(out, r.InProcess)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\tp50 ms\tp99 ms")
+	for _, line := range []struct {
+		what string
+		Percentiles
+	}{
+		{"warm, objectIDs", r.Warm},
+		{"warm, items with a relevancy", r.Items},
+		{"warm, the first 20 explained", r.Explained},
+		{"of each: the read of the user's row", r.Row},
+		{"cold, nothing in memory", r.Cold},
+	} {
+		fmt.Fprintf(w, "%s\t%.3f\t%.3f\n", line.what, line.P50, line.P99)
+	}
+	return w.Flush()
+}
