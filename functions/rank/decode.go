@@ -69,6 +69,9 @@ func notJSON(err error) error {
 	return malformed("the body is not valid JSON: " + strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
+// typicalCandidate estimates the size of a candidate in bytes, to preallocate.
+const typicalCandidate = 16
+
 // decoder reads one body token by token.
 type decoder struct {
 	json *jsontext.Decoder
@@ -223,16 +226,15 @@ func (d *decoder) fields(c *ranking.Candidate) error {
 			}
 			return err
 		})
-		at := path(d.json.StackPointer())
 		switch {
 		case err != nil:
 			return err
 		case name != api.FieldRelevancy:
-			return invalid("%s.name must be %s, got %s", at, api.FieldRelevancy, quote(name))
+			return invalid("%s.name must be %s, got %s", path(d.json.StackPointer()), api.FieldRelevancy, quote(name))
 		case !valued:
-			return invalid("%s.value is required", at)
+			return invalid("%s.value is required", path(d.json.StackPointer()))
 		case c.HasRelevancy:
-			return invalid("%s gives the relevancy of the item a second time", at)
+			return invalid("%s gives the relevancy of the item a second time", path(d.json.StackPointer()))
 		}
 		c.Relevancy, c.HasRelevancy = value, true
 		return nil
@@ -242,7 +244,8 @@ func (d *decoder) fields(c *ranking.Candidate) error {
 // add adds a candidate unless the body has named it before.
 func (d *decoder) add(c ranking.Candidate) {
 	if d.known == nil {
-		d.known = make(map[string]struct{}, 64)
+		n := min(len(d.text)/typicalCandidate, api.MaxCandidates)
+		d.known, d.out.Candidates = make(map[string]struct{}, n), make([]ranking.Candidate, 0, n)
 	}
 	before := len(d.known)
 	if d.known[c.ObjectID] = struct{}{}; len(d.known) > before {

@@ -51,7 +51,11 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 		view.ID = newID()
 	}
 	view.Took = time.Since(began).Milliseconds()
-	return httpapi.WriteJSON(w, http.StatusOK, view)
+	encoded, err := encode(view)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteEncoded(w, http.StatusOK, encoded)
 }
 
 // newID returns the id of a request that has none.

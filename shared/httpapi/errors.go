@@ -76,6 +76,12 @@ func WriteJSON(w http.ResponseWriter, code int, v any) error {
 	return nil
 }
 
+// WriteEncoded answers with a status and a JSON document that is encoded already.
+func WriteEncoded(w http.ResponseWriter, code int, document []byte) error {
+	writeBody(w, code, document)
+	return nil
+}
+
 func writeBody(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)

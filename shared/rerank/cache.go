@@ -9,6 +9,9 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
+// forever is the TTL of what never changes.
+const forever = time.Duration(math.MaxInt64)
+
 // readTimeout ends a read that the backend does not answer. A read continues
 // when the request that began it ends, since other requests may wait for it.
 const readTimeout = 10 * time.Second
@@ -92,11 +95,18 @@ func (c *cache[K, V]) lookUp(n int, key func(int) K, keep func(K) K) (all []*ent
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
+	// With a TTL, whatever is used is soon read again, so the order of reading is
+	// that of use. Moving each entry to the front would cost half of a request.
+	find := c.entries.Peek
+	if c.ttl == forever {
+		find = c.entries.Get
+	}
+	var fresh *batch // the last one that was found to be young enough
 	for i := range n {
 		k := key(i)
-		e, ok := c.entries.Get(k)
-		if ok && now.Sub(e.began) < c.ttl {
-			all[i] = e
+		e, ok := find(k)
+		if ok && (e.batch == fresh || now.Sub(e.began) < c.ttl) {
+			all[i], fresh = e, e.batch
 			continue
 		}
 		if ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
@@ -20,11 +21,17 @@ const (
 	objectBytes = 64 << 20
 )
 
-// objectKey names an object as the settings of its index describe it.
+// objectKey names an object.
 type objectKey struct {
-	app, index, id string
-	settings       int64  // version of the settings
-	date           string // attribute by which freshness goes; empty: none
+	from unique.Handle[source] // which is compared fast
+	id   string
+}
+
+// source says where objects come from, and how they are read.
+type source struct {
+	app, index string
+	settings   int64  // version of the settings
+	date       string // attribute by which freshness goes; empty: none
 }
 
 // object is what a ranking needs of a catalog object. The zero value stands for
@@ -61,12 +68,10 @@ func (o *objects) fill(ctx context.Context, app, index, date string, candidates 
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
-	index = strings.Clone(index) // the request's body must not stay in memory
+	from := unique.Make(source{app, index, settings.Version, date})
 	found, err := o.cache.get(ctx, len(candidates),
-		func(i int) objectKey {
-			return objectKey{app: app, index: index, id: candidates[i].ObjectID, settings: settings.Version, date: date}
-		},
-		func(k objectKey) objectKey { k.id = strings.Clone(k.id); return k },
+		func(i int) objectKey { return objectKey{from, candidates[i].ObjectID} },
+		func(k objectKey) objectKey { return objectKey{k.from, strings.Clone(k.id)} }, // the request's body must not stay in memory
 		func(ctx context.Context, keys []objectKey, into []object) error {
 			return o.read(ctx, settings, keys, into)
 		})
@@ -80,17 +85,16 @@ func (o *objects) fill(ctx context.Context, app, index, date string, candidates 
 	return nil
 }
 
-// read reads objects of one index. All keys have the same date attribute.
+// read reads objects of one source.
 func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []objectKey, into []object) error {
-	at := make(map[store.ObjectRef]int, len(keys))
+	from, at := keys[0].from.Value(), make(map[store.ObjectRef]int, len(keys))
 	refs := make([]store.ObjectRef, len(keys))
 	for i, k := range keys {
-		refs[i] = store.ObjectRef{Index: k.index, ID: k.id}
+		refs[i] = store.ObjectRef{Index: from.index, ID: k.id}
 		at[refs[i]] = i
 	}
-	app, date := keys[0].app, keys[0].date
-	if date == "" {
-		stored, err := o.store.ReadFilters(ctx, app, refs)
+	if from.date == "" {
+		stored, err := o.store.ReadFilters(ctx, from.app, refs)
 		if err != nil {
 			return err
 		}
@@ -108,17 +112,17 @@ func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []ob
 	}
 	// The records have the dates, and the filters of objects that were stored
 	// before the settings changed.
-	return o.store.ScanObjects(ctx, app, refs, func(ref store.ObjectRef, x store.Object) error {
+	return o.store.ScanObjects(ctx, from.app, refs, func(ref store.ObjectRef, x store.Object) error {
 		filters := x.Filters.Filters
 		if x.Filters.SettingsVersion != settings.Version {
 			var err error
 			if filters, err = catalog.Filters(x.Record, settings); err != nil {
-				return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, app, ref.Index, err)
+				return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, from.app, ref.Index, err)
 			}
 		}
 		found := object{filters: ranking.Compile(filters)}
-		if date != "" {
-			found.published, found.dated = catalog.Date(x.Record, date)
+		if from.date != "" {
+			found.published, found.dated = catalog.Date(x.Record, from.date)
 		}
 		into[at[ref]] = found
 		return nil

@@ -3,7 +3,6 @@ package rerank
 import (
 	"context"
 	"log/slog"
-	"math"
 	"strings"
 	"time"
 
@@ -17,8 +16,6 @@ const (
 	// manifestTTL is how long a request may use statistics that newer ones have
 	// replaced.
 	manifestTTL = 5 * time.Second
-	// forever is the TTL of what never changes: rows of a generation.
-	forever = time.Duration(math.MaxInt64)
 
 	manifestBytes = 1 << 20
 	indexBytes    = 128 << 20 // an index of a million objects takes about 100 MB

@@ -1,0 +1,47 @@
+package rank
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// encode returns the JSON of an answer. An answer may have thousands of items,
+// for which package json takes several times as long.
+func encode(a api.RankAnswer) ([]byte, error) {
+	items := a.Items
+	a.Items = []api.RankedItem{}
+	frame, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	const end = "]}" // items are last
+	b := make([]byte, 0, len(frame)+len(items)*typicalItem)
+	b = append(b, frame[:len(frame)-len(end)]...)
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"objectID":`...)
+		// An objectID is valid UTF-8, so there is no error.
+		b, _ = jsontext.AppendQuote(b, item.ObjectID)
+		b = append(b, `,"score":`...)
+		b = strconv.AppendFloat(b, item.Score, 'g', -1, 64)
+		if item.Features != nil {
+			features, err := json.Marshal(item.Features)
+			if err != nil {
+				return nil, fmt.Errorf("encode features of %q: %w", item.ObjectID, err)
+			}
+			b = append(append(b, `,"features":`...), features...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, end...), nil
+}
+
+// typicalItem estimates the size of an item in bytes, to preallocate.
+const typicalItem = 64
