@@ -69,9 +69,6 @@ func notJSON(err error) error {
 	return malformed("the body is not valid JSON: " + strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
-// typicalCandidate estimates the size of a candidate in bytes, to preallocate.
-const typicalCandidate = 16
-
 // decoder reads one body token by token.
 type decoder struct {
 	json *jsontext.Decoder
@@ -80,7 +77,7 @@ type decoder struct {
 
 	objectIDs, items bool // which of the two keys the body has
 	notFinite        bool // the body has NaN or an infinity, which is not JSON
-	known            map[string]struct{}
+	known            candidateSet
 }
 
 // complete checks what the body must have.
@@ -243,12 +240,7 @@ func (d *decoder) fields(c *ranking.Candidate) error {
 
 // add adds a candidate unless the body has named it before.
 func (d *decoder) add(c ranking.Candidate) {
-	if d.known == nil {
-		n := min(len(d.text)/typicalCandidate, api.MaxCandidates)
-		d.known, d.out.Candidates = make(map[string]struct{}, n), make([]ranking.Candidate, 0, n)
-	}
-	before := len(d.known)
-	if d.known[c.ObjectID] = struct{}{}; len(d.known) > before {
+	if d.known.add(c.ObjectID, d.out.Candidates) {
 		d.out.Candidates = append(d.out.Candidates, c)
 	}
 }

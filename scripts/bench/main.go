@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := cli.Group(&cobra.Command{
 		Use:         "bench",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "affinity bench"},
-		Short:       "Measure recomputes, schemas of the log and reads on this machine",
+		Short:       "Measure recomputes, schemas of the log, reads and rankings on this machine",
 		Long: "Measure the engine's own code on an in-process Bigtable. It runs in a process of its own, so that the\n" +
 			"measured processor time is the client's alone. No engine needs to run.\n" +
 			"scripts/bench/README.md explains the method.",

@@ -126,7 +126,10 @@ func TestTables(t *testing.T) {
 	bench(t, strings.Fields("backfill --users 10 --events 5 --repeat 1")...).Wants(t, cli.ExitOK, "narrow rows copied as they are", "bar: 200000")
 	bench(t, strings.Fields("heap --users 30 --events 3 --in-process")...).Wants(t, cli.ExitOK, "peak heap MB", "the server shares")
 	bench(t, strings.Fields("read --events 20 --reads 10 --in-process")...).Wants(t, cli.ExitOK, "on top of its row reads", "the server shares")
-	for _, line := range []string{"backfill --users 10 --events 5 --repeat 1 --in-process --json", "heap --users 30 --events 3 --json", "read --events 20 --reads 10 --json"} {
+	bench(t, strings.Fields("rank --candidates 20 --affinities 10 --requests 3 --cold 2 --in-process")...).
+		Wants(t, cli.ExitOK, "20 candidates of 100 objects against 10 affinities", "warm, items with a relevancy", "cold, nothing in memory")
+	for _, line := range []string{"backfill --users 10 --events 5 --repeat 1 --in-process --json", "heap --users 30 --events 3 --json", "read --events 20 --reads 10 --json",
+		"rank --candidates 20 --affinities 10 --requests 3 --cold 2 --json"} {
 		var document map[string]any
 		if r := bench(t, strings.Fields(line)...); r.Code != cli.ExitOK || json.Unmarshal([]byte(r.Out), &document) != nil {
 			t.Errorf("%s: %+v", line, r)
@@ -167,6 +170,11 @@ func TestUsage(t *testing.T) {
 		"heap --events 0":                        "--events 0",
 		"read --events 0":                        "--events 0",
 		"read --reads 0":                         "--reads 0",
+		"rank --candidates 0":                    "--candidates 0",
+		"rank --candidates 5001":                 "--candidates 5001",
+		"rank --affinities 4":                    "--affinities 4",
+		"rank --requests 0":                      "--requests 0",
+		"rank --cold 0":                          "--cold 0",
 	} {
 		r := bench(t, strings.Fields(line)...)
 		r.Wants(t, cli.ExitUsage, want)

@@ -17,6 +17,7 @@ import (
 type input struct {
 	user       profile.Result // with the strategy that ranks
 	statistics indexStatistics
+	counts     []float64 // of the candidates
 	neighbours []ranking.Neighbours
 	seen       map[string]bool // objects that the user's events name
 }
@@ -29,7 +30,11 @@ func (o *Orderer) read(ctx context.Context, app config.App, r Request) (input, e
 	g, group := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { in.user, err = o.user(group, app, r); return err })
 	g.Go(func() error { return o.objects.fill(group, app.ID, r.Index, date, r.Candidates) })
-	g.Go(func() (err error) { in.statistics, err = o.statistics.read(group, app.ID, r.Index); return err })
+	g.Go(func() (err error) {
+		in.statistics, err = o.statistics.read(group, app.ID, r.Index)
+		in.counts = in.statistics.of(r.Candidates)
+		return err
+	})
 	if r.Seen == ranking.Demote || r.Seen == ranking.Exclude {
 		g.Go(func() (err error) { in.seen, err = o.seen(group, app, r); return err })
 	}

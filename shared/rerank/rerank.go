@@ -105,7 +105,7 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 	}
 	for i := range r.Candidates {
 		c := &r.Candidates[i]
-		c.Count, c.Seen = in.statistics.counts[c.ObjectID], in.seen[c.ObjectID]
+		c.Count, c.Seen = in.counts[i], in.seen[c.ObjectID]
 	}
 	result := o.prepare(app).ranker.Rank(&ranking.Query{
 		Now: max(in.user.Anchor, o.now().UnixMilli()), Affinities: in.user.Affinities, HalfLife: halfLife, Session: in.user.Session,

@@ -36,6 +36,15 @@ type indexStatistics struct {
 	size        int
 }
 
+// of returns the counts of candidates.
+func (x indexStatistics) of(candidates []ranking.Candidate) []float64 {
+	counts := make([]float64, len(candidates))
+	for i := range candidates {
+		counts[i] = x.counts[candidates[i].ObjectID]
+	}
+	return counts
+}
+
 // pairsKey names an object of a generation.
 type pairsKey struct {
 	store.CrowdRef
