@@ -263,6 +263,34 @@ func TestEarlierVersionEqualsReference(t *testing.T) {
 	}
 }
 
+// A change of the ranking alone leaves the stored profile valid, whichever
+// version a request asks for.
+func TestChangeOfRankingAlone(t *testing.T) {
+	b := newBoutique(t)
+	h := rank.New(b.Backends.ForRank())
+	plain := allFeatures()
+	plain.Ranking = strategy.PlainRanking()
+	if _, _, err := b.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, plain); err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"userToken":"ann","index":"i","explain":true,"objectIDs":["o0","o1","o2","o3","o4","o5"]`
+	now := ranked(t, h, body+`}`)
+	if now.StrategyVersion != 2 || now.ScoringVersion != 1 {
+		t.Errorf("version %d, scoring version %d, want 2 and 1", now.StrategyVersion, now.ScoringVersion)
+	}
+	for _, item := range now.Items {
+		for _, f := range item.Features {
+			if f.Name != ranking.Affinity {
+				t.Errorf("%s has the feature %s under the plain ranking", item.ObjectID, f.Name)
+			}
+		}
+	}
+	first := ranked(t, h, body+`,"strategy":1}`)
+	if diff := cmp.Diff(b.reference(ranking.Query{}), first.Items, near); diff != "" || first.StrategyVersion != 1 || first.ScoringVersion != 0 {
+		t.Errorf("version %d, scoring version %d (-reference +got):\n%s", first.StrategyVersion, first.ScoringVersion, diff)
+	}
+}
+
 // A user without events gets popularity and freshness. So does a user who is
 // deleted between two requests.
 func TestFallback(t *testing.T) {

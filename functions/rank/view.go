@@ -26,6 +26,9 @@ func checkOptions(r *http.Request) error {
 // render returns the answer without its id and its time.
 func render(a rerank.Answer, explain bool) api.RankAnswer {
 	view := api.RankAnswer{StrategyVersion: a.StrategyVersion, Items: make([]api.RankedItem, len(a.Items))}
+	if a.ScoringVersion != a.StrategyVersion {
+		view.ScoringVersion = a.ScoringVersion
+	}
 	if a.CrowdAsOf != 0 {
 		asOf := api.AtMillis(a.CrowdAsOf)
 		view.CrowdAsOf = &asOf

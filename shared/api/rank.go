@@ -65,7 +65,8 @@ type RankAnswer struct {
 	Took            int64 `json:"took"`
 	StrategyVersion int64 `json:"strategyVersion"`
 	// ScoringVersion is the version at which the scoring of events last
-	// changed; absent if it equals StrategyVersion.
+	// changed; absent if it equals StrategyVersion, or if the request names a
+	// version.
 	ScoringVersion int64 `json:"scoringVersion,omitempty"`
 	// CrowdAsOf is the instant of the index's statistics, from which popularity
 	// and pairs come; null if the index has none.

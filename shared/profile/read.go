@@ -262,6 +262,6 @@ func (r *reader) computeRanking(ctx context.Context, asked config.App, token str
 		return Result{}, err
 	}
 	// A change of the schemas leads to the active strategy again.
-	app.Strategy, app.StrategyVersion = asked.Strategy, asked.StrategyVersion
+	app.Strategy, app.StrategyVersion, app.ScoringVersion = asked.Strategy, asked.StrategyVersion, asked.ScoringVersion
 	return Result{Profile: computations[0].profile(app), App: app, Session: computations[0].session}, nil
 }

@@ -62,18 +62,22 @@ func dateOf(s strategy.Strategy) string {
 }
 
 // user reads the user's profile and session. Under another version of the
-// strategy than the active one it computes them.
+// strategy, which scores in another way than the active one, it computes them.
+// The App of the result has the strategy that ranks.
 func (o *Orderer) user(ctx context.Context, app config.App, r Request) (profile.Result, error) {
 	active, err := o.config.App(ctx, app.ID)
 	if err != nil {
 		return profile.Result{}, fmt.Errorf("read configuration of %s: %w", app.ID, err)
 	}
-	if r.Version == 0 || r.Version == active.StrategyVersion {
+	if r.Version == 0 || app.Strategy.SameScoring(active.Strategy) {
 		user, err := o.profiles.ReadRanking(ctx, active, r.User)
-		if err != nil {
+		switch {
+		case err != nil:
 			return profile.Result{}, fmt.Errorf("read profile: %w", err)
-		}
-		if r.Version == 0 || r.Version == user.App.StrategyVersion {
+		case r.Version == 0:
+			return user, nil
+		case app.Strategy.SameScoring(user.App.Strategy):
+			user.App = app
 			return user, nil
 		} // else the strategy has just changed
 	}

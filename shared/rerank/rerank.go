@@ -45,7 +45,10 @@ type Request struct {
 type Answer struct {
 	ranking.Result
 	StrategyVersion int64
-	CrowdAsOf       int64 // ms; 0: the index has no statistics
+	// ScoringVersion is that of the app. It equals StrategyVersion if the request
+	// names a version.
+	ScoringVersion int64
+	CrowdAsOf      int64 // ms; 0: the index has no statistics
 }
 
 // Orderer orders candidates. It is safe for concurrent use.
@@ -112,12 +115,18 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 		Neighbours: in.neighbours, HighestCount: in.statistics.highest, Frequencies: in.statistics.frequencies,
 		Candidates: r.Candidates, Impact: r.Impact, Seen: r.Seen, Limit: r.Limit, Explain: r.Explain,
 	})
-	return Answer{Result: result, StrategyVersion: app.StrategyVersion, CrowdAsOf: in.statistics.asOf}, nil
+	return Answer{
+		Result: result, StrategyVersion: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CrowdAsOf: in.statistics.asOf,
+	}, nil
 }
 
 // under returns app with another version of its strategy, unless version is 0.
 func (o *Orderer) under(ctx context.Context, app config.App, version int64) (config.App, error) {
-	if version == 0 || version == app.StrategyVersion {
+	switch version {
+	case 0:
+		return app, nil
+	case app.StrategyVersion:
+		app.ScoringVersion = version
 		return app, nil
 	}
 	s, err := o.config.StrategyVersion(ctx, app.ID, version)
@@ -127,7 +136,7 @@ func (o *Orderer) under(ctx context.Context, app config.App, version int64) (con
 	if err != nil {
 		return app, fmt.Errorf("read strategy %d of %s: %w", version, app.ID, err)
 	}
-	app.Strategy, app.StrategyVersion = s, version
+	app.Strategy, app.StrategyVersion, app.ScoringVersion = s, version, version
 	return app, nil
 }
 

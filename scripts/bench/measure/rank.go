@@ -88,7 +88,7 @@ func (o Rank) Run(ctx context.Context, start Starter) (report RankReport, err er
 		return RankReport{}, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	r := rankRun{Rank: o, c: c, shop: newShop(o.Affinities, o.Candidates*catalogFactor)}
+	r := rankRun{Rank: o, c: c, shop: newRankShop(o.Affinities, o.Candidates*catalogFactor)}
 	o.progress("loading %d objects and %d affinities", len(r.shop.objects), o.Affinities)
 	if err := r.load(ctx); err != nil {
 		return RankReport{}, err
@@ -103,7 +103,7 @@ func (o Rank) Run(ctx context.Context, start Starter) (report RankReport, err er
 type rankRun struct {
 	Rank
 	c      *client
-	shop   *shop
+	shop   *rankShop
 	config config.Store
 }
 

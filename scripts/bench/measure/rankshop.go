@@ -24,17 +24,17 @@ const (
 	shopGeneration = "g1"
 )
 
-// shop is a catalog whose objects have a value of each facet.
-type shop struct {
+// rankShop is a catalog whose objects have a value of each facet.
+type rankShop struct {
 	random  *rand.Rand
 	values  int // of a facet
 	objects []store.Object
 }
 
-// newShop returns a shop of so many objects, whose facets have so many values
+// newRankShop returns a shop of so many objects, whose facets have so many values
 // together.
-func newShop(values, objects int) *shop {
-	s := &shop{random: rand.New(rand.NewPCG(seed, 0)), values: values / shopFacets}
+func newRankShop(values, objects int) *rankShop {
+	s := &rankShop{random: rand.New(rand.NewPCG(seed, 0)), values: values / shopFacets}
 	for i := range objects {
 		o := store.Object{ID: fmt.Sprintf("product-%06d", i)}
 		record := map[string]any{"objectID": o.ID}
@@ -49,7 +49,7 @@ func newShop(values, objects int) *shop {
 	return s
 }
 
-func (s *shop) strategy() strategy.Strategy {
+func (s *rankShop) strategy() strategy.Strategy {
 	all := strategy.Strategy{EventsScoring: kinds, HalfLives: strategy.InDays(halfLife), PersonalizationImpact: 50}
 	for f := range shopFacets {
 		all.FacetsScoring = append(all.FacetsScoring, strategy.FacetScore{FacetName: facetNames[f], Score: 100 - 10*f})
@@ -59,7 +59,7 @@ func (s *shop) strategy() strategy.Strategy {
 
 // load stores the catalog, its statistics, and the events of the ranked user,
 // which name every value.
-func (s *shop) load(ctx context.Context, to *store.Store, b rank.Backends) error {
+func (s *rankShop) load(ctx context.Context, to *store.Store, b rank.Backends) error {
 	if err := to.PutObjects(ctx, appID, rankIndex, s.objects); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *shop) load(ctx context.Context, to *store.Store, b rank.Backends) error
 }
 
 // loadStatistics stores statistics with the most pairs that an object can have.
-func (s *shop) loadStatistics(ctx context.Context, to *store.Store) error {
+func (s *rankShop) loadStatistics(ctx context.Context, to *store.Store) error {
 	w := to.NewCrowdWriter(ctx, store.CrowdRef{App: appID, Index: rankIndex, Generation: shopGeneration})
 	var counts []crowd.Counted
 	frequencies := map[event.Filter]int{}
@@ -132,7 +132,7 @@ func (s *shop) loadStatistics(ctx context.Context, to *store.Store) error {
 }
 
 // request names candidates: each call others, the same for the same i.
-func (s *shop) request(i, candidates int) api.RankRequest {
+func (s *rankShop) request(i, candidates int) api.RankRequest {
 	r := api.RankRequest{UserToken: rankedUser, Index: rankIndex}
 	for _, n := range rand.New(rand.NewPCG(seed, uint64(i))).Perm(len(s.objects))[:candidates] {
 		r.ObjectIDs = append(r.ObjectIDs, s.objects[n].ID)
@@ -140,7 +140,7 @@ func (s *shop) request(i, candidates int) api.RankRequest {
 	return r
 }
 
-func (s *shop) withRelevancies(i, candidates int) api.RankRequest {
+func (s *rankShop) withRelevancies(i, candidates int) api.RankRequest {
 	r := s.request(i, candidates)
 	for n, id := range r.ObjectIDs {
 		r.Items = append(r.Items, api.RankItem{ID: id, Fields: []api.RankField{{Name: api.FieldRelevancy, Value: 20 - float64(n)/100}}})
@@ -149,7 +149,7 @@ func (s *shop) withRelevancies(i, candidates int) api.RankRequest {
 	return r
 }
 
-func (s *shop) explained(i, candidates int) api.RankRequest {
+func (s *rankShop) explained(i, candidates int) api.RankRequest {
 	r := s.withRelevancies(i, candidates)
 	r.Limit, r.Explain = 20, true
 	return r
