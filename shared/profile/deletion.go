@@ -47,5 +47,8 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if covered <= 0 {
 		return 0, nil
 	}
+	if err := d.store.DropSessions(ctx, appID, token, row.Ticket); err != nil {
+		return 0, err
+	}
 	return d.store.PurgeLog(ctx, appID, token, covered)
 }

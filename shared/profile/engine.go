@@ -177,7 +177,8 @@ func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, err
 	return e.deletion.delete(ctx, appID, user)
 }
 
-// Purge removes a user's orphan blocks, and the events up to a time from the log.
+// Purge removes a user's orphan blocks and old sessions, and the events up to a time
+// from the log.
 // It removes no event newer than the user's tombstone. It returns the number of
 // events.
 func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 	"github.com/google/go-cmp/cmp"
@@ -70,6 +71,12 @@ func TestSessionIsStoredWithProfile(t *testing.T) {
 	b.apply(viewed(b.clock-hour, "o1"), viewed(b.clock-2*hour, "o2", "o3"), logEvent("u", b.clock-3*hour, "Ignored", event.Click))
 	if r := b.rank(); !r.Stored || len(r.Session.Events) != 2 {
 		t.Errorf("%+v, want two events stored by the refresh", r)
+	}
+	impact := plain
+	impact.PersonalizationImpact = 50 // which changes no score
+	b.setStrategy(impact)
+	if r := b.rank(); !r.Stored {
+		t.Error("a change of the impact made the session invalid")
 	}
 	b.setStrategy(decaying) // which does not score views
 	if r := b.rank(); r.Stored || len(r.Session.Events) != 0 {
@@ -153,6 +160,31 @@ func testDeletionDropsSession(t *testing.T, open opener) {
 	s.clock++
 	if r := s.rank(); r.Known || len(r.Session.Events) != 0 {
 		t.Errorf("a deleted user has %+v", r)
+	}
+}
+
+// An earlier version deletes a user's profiles and leaves the session.
+func TestPurgeDropsSession(t *testing.T) {
+	b := newFixture(t, 90, plain)
+	b.apply(viewed(b.clock-hour, "o1"))
+	left := b.sessionCells()[0]
+	until := b.delete("u")
+	marker, older := bigtable.NewMutation(), bigtable.NewMutation()
+	marker.DeleteCellsInColumn("p", "n")
+	older.Set("p", "n", left.Timestamp, left.Value)
+	for _, m := range []*bigtable.Mutation{marker, older} {
+		if err := b.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cells := b.sessionCells(); len(cells) != 1 || len(cells[0].Value) == 0 {
+		t.Fatalf("%v, want the session alone", cells)
+	}
+	if n, err := b.eng.Purge(ctx, appID, "u", time.UnixMilli(until)); n != 1 || err != nil {
+		t.Fatalf("%d events are purged, %v; want one", n, err)
+	}
+	if cells := b.sessionCells(); len(cells) > 0 {
+		t.Errorf("the purge left the session %v", cells)
 	}
 }
 

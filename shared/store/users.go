@@ -269,6 +269,20 @@ func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, 
 	return nil
 }
 
+// DropSessions deletes a user's sessions below a ticket. An earlier version deletes
+// a user's profiles and leaves their sessions.
+func (s *Store) DropSessions(ctx context.Context, app, user string, ticket int64) error {
+	if ticket <= 0 { // a range that ends at 0 has no end
+		return nil
+	}
+	m := bigtable.NewMutation()
+	m.DeleteTimestampRange(familyProfile, columnSession, 0, bigtable.Timestamp(ticket*microsPerTicket))
+	if err := s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m); err != nil {
+		return fmt.Errorf("drop sessions of %s,%s below ticket %d: %w", app, user, ticket, err)
+	}
+	return nil
+}
+
 // replace returns a mutation that sets a state column and deletes every other
 // version of it. The new cell has the server's time, like the cells that a ticket
 // writes. A server whose clock is behind must not leave the new cell below an
