@@ -24,6 +24,8 @@ func New(b Backends) http.Handler {
 	rt.Handle("GET /1/strategies/personalization", h.get)
 	rt.Handle("POST /1/strategies/personalization", h.set)
 	rt.Handle("POST /1/strategies/personalization/preview", h.preview)
+	rt.Handle("GET /1/strategies/personalization/versions", h.versions)
+	rt.Handle("POST /1/strategies/personalization/restore", h.restore)
 	return rt
 }
 
@@ -33,6 +35,17 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
+	}
+	version, err := parseVersion(r)
+	if err != nil {
+		return err
+	}
+	if version != 0 {
+		s, err := h.version(r, app.ID, version)
+		if err != nil {
+			return err
+		}
+		return httpapi.WriteJSON(w, http.StatusOK, s)
 	}
 	if app, err = h.Config.App(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("read strategy: %w", err)

@@ -42,6 +42,32 @@ func TestStrategies(t *testing.T) {
 		functiontest.Ask(key, "POST", path, ranked, 200, "updated"),
 		functiontest.Ask(key, "GET", path, "", 200, ranked),
 	)
+	functiontest.Check(t, strategies.New(s.Backends.ForStrategies()),
+		functiontest.Ask("search", "GET", path+"/versions", "", 403, ""),
+		functiontest.Ask(key, "GET", path+"/versions", "", 200, `{"versions":[{"version":2,"scoringVersion":1,"setAt":"2`),
+		functiontest.Ask(key, "GET", path+"/versions", "", 200, `,"active":true},{"version":1,"scoringVersion":1,"setAt":"2`),
+		functiontest.Ask(key, "GET", path+"/versions?limit=3", "", 422, `Unknown query option \"limit\"`),
+		functiontest.Ask(key, "GET", path+"/versions?X-Algolia-Agent=x", "", 200, `"versions"`),
+		functiontest.Ask(key, "GET", path+"?version=1", "", 200, body),
+		functiontest.Ask(key, "GET", path+"?version=2&x=y", "", 200, ranked),
+		functiontest.Ask(key, "GET", path+"?version=3", "", 404, "No strategy: version 3 never existed or is no longer kept"),
+		functiontest.Ask(key, "GET", path+"?version=0", "", 422, "version must be a positive integer"),
+		functiontest.Ask(key, "GET", path+"?version=x", "", 422, "version must be a positive integer"),
+		functiontest.Ask("search", "POST", path+"/restore", `{"version":1}`, 403, ""),
+		functiontest.Ask(key, "POST", path+"/restore", `{`, 400, "Bad Request"),
+		functiontest.Ask(key, "POST", path+"/restore", ``, 400, "Bad Request"),
+		functiontest.Ask(key, "POST", path+"/restore", `null`, 422, "The body must be"),
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":1,"x":2}`, 422, "The body must be"),
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":"1"}`, 422, "The body must be"),
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":1.5}`, 422, "The body must be"),
+		functiontest.Ask(key, "POST", path+"/restore", `{}`, 422, "version must be a positive integer"),
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":3}`, 404, "No strategy: version 3"),
+		functiontest.Ask(key, "POST", path+"/restore?now=1", `{"version":1}`, 422, "Unknown query option"),
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":1}`, 200, "updated"), // other ranking, the same scoring
+		functiontest.Ask(key, "GET", path, "", 200, body),
+		functiontest.Ask(key, "POST", path+"/restore", `{"version":1}`, 200, "updated"),
+		functiontest.Ask(key, "GET", path+"/versions", "", 200, `{"versions":[{"version":3,"scoringVersion":1,`),
+	)
 	jobs, err := s.Backends.Recompute.List(t.Context(), functiontest.App, 10)
 	if err != nil || len(jobs) != 1 || jobs[0].ID != "strategy-1" {
 		t.Errorf("recomputes %+v, %v: want that of version 1", jobs, err)

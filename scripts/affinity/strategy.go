@@ -20,19 +20,24 @@ import (
 const defaultImpact = 50
 
 func strategyCommand(t *tool) *cobra.Command {
+	version := int64(0)
 	get := &cobra.Command{
 		Use:     "get",
-		Short:   "Print the active strategy",
-		Example: "  affinity strategy get > strategy.json",
+		Short:   "Print the active strategy, or a version of it",
+		Example: "  affinity strategy get > strategy.json\n  affinity strategy get --version 3",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("version") && version < 1 {
+				return cli.Usagef("--version %d: must be 1 or more", version)
+			}
 			c, err := t.client()
 			if err != nil {
 				return err
 			}
-			return printStrategy(cmd.Context(), c, t.out)
+			return printStrategy(cmd.Context(), c, t.out, version)
 		},
 	}
+	get.Flags().Int64Var(&version, "version", 0, "the version to print (default: the active one)")
 	set := &cobra.Command{
 		Use:   "set FILE",
 		Short: "Set the strategy from a JSON file",
@@ -58,21 +63,28 @@ func strategyCommand(t *tool) *cobra.Command {
 	}
 	return cli.Group(&cobra.Command{
 		Use:   "strategy",
-		Short: "Get, preview or set the strategy: how much each event and each facet counts",
-	}, get, set, previewCommand(t))
+		Short: "Get, preview, set, compare or restore the strategy: how much each event and each facet counts",
+	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t))
 }
 
-// printStrategy prints the strategy as the engine sent it, indented.
-func printStrategy(ctx context.Context, c *client.Client, out io.Writer) error {
+// printStrategy prints a version of the strategy as the engine sent it, indented.
+// Version 0 is the active strategy.
+func printStrategy(ctx context.Context, c *client.Client, out io.Writer, version int64) error {
 	var raw []byte
-	if _, err := c.Strategy(client.WithRawAnswer(ctx, &raw)); err != nil {
+	var err error
+	if ctx := client.WithRawAnswer(ctx, &raw); version == 0 {
+		_, err = c.Strategy(ctx)
+	} else {
+		_, err = c.StrategyVersion(ctx, version)
+	}
+	if err != nil {
 		return fmt.Errorf("get the strategy: %w", err)
 	}
 	var indented bytes.Buffer
-	if err := json.Indent(&indented, bytes.TrimSpace(raw), "", "  "); err != nil {
+	if err = json.Indent(&indented, bytes.TrimSpace(raw), "", "  "); err != nil {
 		return fmt.Errorf("the engine's answer is not JSON: %w", err)
 	}
-	_, err := fmt.Fprintln(out, indented.String())
+	_, err = fmt.Fprintln(out, indented.String())
 	return err
 }
 

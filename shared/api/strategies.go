@@ -31,6 +31,32 @@ type (
 	FreshnessRanking  = strategy.FreshnessRanking
 )
 
+// StrategyVersions is the answer of GET /1/strategies/personalization/versions:
+// the strategies that the app has and had, the newest first, at most 1,000. The
+// engine keeps the last 200 and all of the last 90 days. GET
+// /1/strategies/personalization?version=N answers one of them.
+type StrategyVersions struct {
+	Versions []StrategyVersion `json:"versions"`
+}
+
+// StrategyVersion names one strategy of an app.
+type StrategyVersion struct {
+	Version int64 `json:"version"`
+	// ScoringVersion is the version at which the scores of the strategy last
+	// changed. Strategies with the same one give the same profiles.
+	ScoringVersion int64 `json:"scoringVersion"`
+	SetAt          Time  `json:"setAt"`
+	// Active reports that it is the strategy of the app now.
+	Active bool `json:"active"`
+}
+
+// RestoreStrategyRequest is the body of POST
+// /1/strategies/personalization/restore. The strategy of that version becomes the
+// active one as a new version. The answer is a [Message].
+type RestoreStrategyRequest struct {
+	Version int64 `json:"version"`
+}
+
 // PreviewRequest is the body of POST /1/strategies/personalization/preview. It
 // changes nothing.
 type PreviewRequest struct {

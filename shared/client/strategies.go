@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -35,4 +37,29 @@ func (c *Client) PreviewStrategy(ctx context.Context, request api.PreviewRequest
 	var answer api.Preview
 	err := c.call(ctx, always, http.MethodPost, strategyPath+"/preview", request, &answer)
 	return answer, err
+}
+
+// StrategyVersion returns the strategy with that version. If it never existed or
+// is no longer kept, the error is an *api.Error with status 404. The key needs
+// the right recommendation.
+func (c *Client) StrategyVersion(ctx context.Context, version int64) (api.Strategy, error) {
+	var answer api.Strategy
+	query := url.Values{"version": {strconv.FormatInt(version, 10)}}
+	err := c.call(ctx, always, http.MethodGet, withQuery(strategyPath, query), nil, &answer)
+	return answer, err
+}
+
+// StrategyVersions lists the kept versions of the strategy, the newest first. The
+// key needs the right recommendation.
+func (c *Client) StrategyVersions(ctx context.Context) (api.StrategyVersions, error) {
+	var answer api.StrategyVersions
+	err := c.call(ctx, always, http.MethodGet, strategyPath+"/versions", nil, &answer)
+	return answer, err
+}
+
+// RestoreStrategy sets the strategy of an earlier version again, as a new
+// version. The key needs the right recommendation.
+func (c *Client) RestoreStrategy(ctx context.Context, version int64) error {
+	request := api.RestoreStrategyRequest{Version: version}
+	return c.call(ctx, always, http.MethodPost, strategyPath+"/restore", request, nil)
 }

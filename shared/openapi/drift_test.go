@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/openapi"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -68,6 +69,7 @@ func TestDescribedTypes(t *testing.T) {
 		api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
 		api.Reenrichments{}, api.RefusedEvent{}, api.RefusedEvents{}, api.RefusedLine{}, api.Schema{}, api.SchemaBackfillRequest{},
 		api.SchemaDropRequest{}, api.SchemaStartRequest{}, api.Settings{}, api.SettingsAnswer{}, api.Shards{}, api.TaskAnswer{},
+		api.StrategyVersions{}, api.StrategyVersion{}, api.RestoreStrategyRequest{},
 		api.Strategy{}, api.EventScore{}, api.FacetScore{}, api.Ranking{}, api.SessionRanking{}, api.PopularityRanking{},
 		api.PairsRanking{}, api.FreshnessRanking{},
 	} {
@@ -151,6 +153,8 @@ func TestDescribedLimits(t *testing.T) {
 		"events of a strategy":       {schemas["Strategy"].Properties["eventsScoring"].MaxItems, strategy.MaxEntries},
 		"facets of a strategy":       {schemas["Strategy"].Properties["facetsScoring"].MaxItems, strategy.MaxEntries},
 		"half-lives":                 {schemas["Strategy"].Properties["halfLives"].MaxItems, strategy.MaxHalfLives},
+		"versions of a list":         {schemas["StrategyVersions"].Properties["versions"].MaxItems, config.MaxVersions},
+		"body of a restore":          {bodyLimit(t, doc, "restoreStrategy"), api.MaxAdminBody},
 		"weight of a ranking":        {schemas["PairsRanking"].Properties["weight"].Maximum, strategy.MaxWeight},
 		"impact":                     {schemas["Strategy"].Properties["personalizationImpact"].Maximum, strategy.MaxImpact},
 		"points of an event":         {schemas["EventScore"].Properties["score"].Maximum, strategy.MaxScore},

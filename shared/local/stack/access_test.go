@@ -38,6 +38,8 @@ var routes = []struct {
 	{"GET", "/1/strategies/personalization", "", []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`, []string{auth.Recommendation}},
+	{"GET", "/1/strategies/personalization/versions", "", []string{auth.Recommendation}},
+	{"POST", "/1/strategies/personalization/restore", `{"version":1}`, []string{auth.Recommendation}},
 	{"GET", "/1/explain/u", "", []string{auth.Recommendation}},
 	{"POST", "/1/audits", "", []string{auth.Admin}},
 	{"POST", "/1/recomputes", "", []string{auth.Admin}},

@@ -1,0 +1,116 @@
+package strategies
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// versions lists the kept strategies of an app.
+func (h handler) versions(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	if err := checkOptions(r); err != nil {
+		return err
+	}
+	list, err := h.Config.StrategyVersions(r.Context(), app.ID)
+	if err != nil {
+		return fmt.Errorf("list strategies: %w", err)
+	}
+	answer := api.StrategyVersions{Versions: make([]api.StrategyVersion, len(list))}
+	for i, v := range list {
+		// A version becomes active when it is set.
+		answer.Versions[i] = api.StrategyVersion{Version: v.Version, ScoringVersion: v.ScoringVersion, SetAt: api.At(v.SetAt), Active: i == 0}
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// restore makes a kept strategy the active one, as a new version.
+func (h handler) restore(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	if err != nil {
+		return err
+	}
+	if err := checkOptions(r); err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
+	if err != nil {
+		return err
+	}
+	version, err := decodeRestore(body)
+	if err != nil {
+		return err
+	}
+	s, err := h.version(r, app.ID, version)
+	if err != nil {
+		return err
+	}
+	return h.activate(w, r, app.ID, s)
+}
+
+// version returns a kept strategy.
+func (h handler) version(r *http.Request, appID string, version int64) (strategy.Strategy, error) {
+	s, err := h.Config.StrategyVersion(r.Context(), appID, version)
+	switch {
+	case errors.Is(err, config.ErrNotFound):
+		return s, httpapi.Errorf(http.StatusNotFound, "No strategy: version %d never existed or is no longer kept", version)
+	case err != nil:
+		return s, fmt.Errorf("read strategy: %w", err)
+	}
+	return s, nil
+}
+
+// parseVersion returns the query option version, 0 if the request has none.
+func parseVersion(r *http.Request) (int64, error) {
+	values, given := r.URL.Query()["version"]
+	if !given {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil || n < 1 {
+		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "version must be a positive integer")
+	}
+	return n, nil
+}
+
+// decodeRestore reads {"version":N}.
+func decodeRestore(body []byte) (int64, error) {
+	if !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
+		return 0, httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is not valid JSON")
+	}
+	var in *api.RestoreStrategyRequest
+	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil || in == nil {
+		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be {"version":N}, and no other key`)
+	}
+	if in.Version < 1 {
+		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "version must be a positive integer")
+	}
+	return in.Version, nil
+}
+
+// checkOptions refuses query options. Those of credentials and of agents are for
+// every route.
+func checkOptions(r *http.Request) error {
+	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
+		if !strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
+			return httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown query option %.100q", name)
+		}
+	}
+	return nil
+}
