@@ -118,12 +118,11 @@ const (
 	// MaxEvents is the number of events of an app above which a job reads a
 	// sample of its users.
 	MaxEvents = 20_000_000
-	// shardUsers is the number of users of a shard. Pairs of one user are counted
-	// exactly, and runs of many users lose fewer, so it is larger than for other
-	// jobs.
-	shardUsers = 50_000
-	// maxInFlight bounds how many shards have tasks at a time: a shard of users
-	// takes some 300 MB.
+	// shardUsers is the number of users of a shard. It is larger than for other
+	// jobs: each task lists the objects, and runs of many users lose fewer pairs.
+	shardUsers = 10_000
+	// maxInFlight bounds how many shards have tasks at a time. One of users takes
+	// up to some 300 MB.
 	maxInFlight = 4
 	// maxDifferent bounds the different pairs that a task holds, of 32 bytes each
 	// with the space to merge them.

@@ -199,6 +199,32 @@ func TestNewerBuildTakesPlace(t *testing.T) {
 	h.wantBuilt(again, shoes, nil) // although the older build has ended too
 }
 
+// No build follows an import if one of all indexes has started since.
+func TestBuildSinceTheImportIsEnough(t *testing.T) {
+	h := newHarness(t, 3, crowdbuild.Work{})
+	h.fill(13)
+	at := h.Now
+	h.Now = h.Now.Add(time.Second)
+	manual, err := h.runner.StartManual(t.Context(), app, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []job.State{job.Planning, job.Done} {
+		h.WantState(manual.ID, state, "")
+		if j, err := h.runner.StartImport(t.Context(), app, at); err != nil || j.ID != manual.ID {
+			t.Errorf("while the build is %s, the import starts %s, %v", state, j.ID, err)
+		}
+		h.Drain()
+	}
+	h.Now = h.Now.Add(time.Second)
+	if _, err := h.runner.StartManual(t.Context(), app, shoes); err != nil { // of one index only
+		t.Fatal(err)
+	}
+	if j, err := h.runner.StartImport(t.Context(), app, h.Now.Add(-time.Millisecond)); err != nil || j.ID == manual.ID {
+		t.Errorf("a later import starts %s, %v", j.ID, err)
+	}
+}
+
 func TestAnOlderBuildReplacesNothing(t *testing.T) {
 	h := newHarness(t, 3, crowdbuild.Work{})
 	h.fill(8)

@@ -25,10 +25,28 @@ func (r *Runner) StartManual(ctx context.Context, app, index string) (job.Job, e
 }
 
 // StartImport starts the build that follows an app's last import, at the given
-// time. It is idempotent.
+// time. It is idempotent. If a build of all indexes has started since, StartImport
+// returns that one.
 func (r *Runner) StartImport(ctx context.Context, app string, at time.Time) (job.Job, error) {
+	indexes, err := r.indexes(ctx, app, "")
+	if err != nil {
+		return job.Job{}, fmt.Errorf("start crowd: %w", err)
+	}
+	latest, err := r.Jobs.List(ctx, app, maxListed)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("list the latest crowd jobs: %w", err)
+	}
+	whole := job.Job{Params: Params{Indexes: indexes}}
+	for _, j := range latest {
+		if j.StartedAt.After(at) && covers(j, whole) && (j.State == job.Done || !j.State.Ended()) {
+			return j, r.ResumeJob(ctx, j)
+		}
+	}
 	return r.start(ctx, app, "", Import, string(Import)+"-"+strconv.FormatInt(at.UnixMilli(), 10), 0)
 }
+
+// maxListed is how many of the latest jobs StartImport looks at.
+const maxListed = 10
 
 // Nightly starts the day's build of all indexes of each app, by the engine's
 // clock, in the given order, and spreads the starts evenly over the time spread.
