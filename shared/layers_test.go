@@ -68,6 +68,7 @@ var layers = []struct {
 	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
 	{"shared/job/crowdbuild", "affinity config crowd event job profile store", ""},
+	{"shared/job/backtests", "affinity api backtest catalog config fault job profile store strategy", ""},
 	{"shared/job/reenrich", "affinity bus config enrich event job profile schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
 
@@ -75,7 +76,7 @@ var layers = []struct {
 	{"shared/function", "httpapi telemetry", "http"},
 	{"shared/backend", "config config/configdb httpapi store telemetry", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
-	{"shared/backend/jobs", "backend enrich job job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
+	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "api auth backend bus bus/pubsub config enrich event function httpapi store", "http"},
@@ -84,7 +85,7 @@ var layers = []struct {
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs config function httpapi job job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store", "http"},
+	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store strategy", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "apply backend bus bus/pubsub enrich function httpapi profile", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
@@ -136,8 +137,8 @@ var links = map[string]string{
 	"catalog":    all + " api auth",
 	"docs":       "fault function httpapi openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs bus enrich job job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue",
-	"worker":     all + " audit backend/jobrunner backend/jobs bus bus/pubsub enrich imported job job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking",
 }
 
 const module = "github.com/affinityengine/affinity/"

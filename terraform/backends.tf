@@ -32,7 +32,7 @@ module "firestore" {
   backup_days            = var.backup_days
 
   # Jobs that have ended, and their shards, carry the time when Firestore may delete them.
-  expiring = { for collection in ["crowds", "moves", "recomputes", "reenrichments", "shards"] : collection => "expiresAt" }
+  expiring = { for collection in ["backtests", "crowds", "moves", "recomputes", "reenrichments", "shards"] : collection => "expiresAt" }
 
   viewers = local.viewers
   users   = local.users

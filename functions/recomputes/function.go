@@ -35,6 +35,7 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST /1/audits", h.audit)
 	h.registerReenrich(rt)
 	h.registerCrowd(rt)
+	h.registerBacktests(rt)
 	h.registerSchema(rt)
 	return rt
 }

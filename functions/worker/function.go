@@ -32,6 +32,7 @@ func New(b Backends) http.Handler {
 	h.register(rt, b.Recompute.Runner)
 	h.register(rt, b.Reenrich.Runner)
 	h.register(rt, b.Crowd.Runner)
+	h.register(rt, b.Backtests.Runner)
 	h.register(rt, b.Migrations.Runner)
 	rt.Handle("POST /nightly", h.nightly)
 	rt.Handle("POST "+audit.Path, h.audit)

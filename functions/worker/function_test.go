@@ -22,6 +22,8 @@ func TestWorker(t *testing.T) {
 		functiontest.Ask("", "POST", "/audit", `{"app":"elsewhere","sample":10}`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/recompute/plan", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/recompute/shard", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/backtest/plan", `{`, 200, `{"dropped":`),
+		functiontest.Ask("", "POST", "/backtest/shard", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/reenrich/plan", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/reenrich/shard", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/crowd/plan", `{`, 200, `{"dropped":`),

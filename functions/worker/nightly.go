@@ -61,7 +61,7 @@ func (h handler) resume(ctx context.Context, wanted round) error {
 	if wanted.App != nil {
 		return nil // the round of all apps does it
 	}
-	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Crowd.Resume(ctx))
+	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx))
 }
 
 // choose returns those of apps that the round is for.

@@ -1,5 +1,52 @@
 package api
 
+import "encoding/json"
+
+// Limits of a backtest on the log of an app.
+const (
+	// MaxBacktestBody is the maximum size of a request in bytes.
+	MaxBacktestBody = 500_000
+	// MaxBacktestStrategies is the maximum number of strategies of a request.
+	MaxBacktestStrategies = 10
+)
+
+// BacktestRequest is the body of POST /1/backtests.
+type BacktestRequest struct {
+	Index string `json:"index"`
+	// Strategies are strategies, or numbers of versions of the app's strategy. The
+	// first one says which events define the cases.
+	Strategies []json.RawMessage `json:"strategies"`
+	Protocol   string            `json:"protocol,omitempty"` // "last", the default, or "rolling"
+	At         int               `json:"at,omitempty"`       // length of the top list, default 10
+	Within     string            `json:"within,omitempty"`   // judge also among objects that share a value of this facet
+	Sample     int               `json:"sample,omitempty"`   // the most cases; default and maximum 20,000 without All
+	// All judges all cases, and reads a sample of the users only beyond 20 million
+	// events instead of 4 million.
+	All bool `json:"all,omitempty"`
+}
+
+// BacktestJob is a backtest of the log of an app: the answer of POST
+// /1/backtests and GET /1/backtests/{id}.
+type BacktestJob struct {
+	ID    string   `json:"id"`
+	State JobState `json:"state"`
+	// Users and Events count what was read so far, PlannedUsers the users of the
+	// app.
+	Users        int64 `json:"users"`
+	PlannedUsers int64 `json:"plannedUsers"`
+	Events       int64 `json:"events"`
+	// Sampled reports that the job has read a sample of the users.
+	Sampled   bool `json:"sampled"`
+	StartedAt Time `json:"startedAt"`
+	// FinishedAt is null until the job has ended.
+	FinishedAt *Time `json:"finishedAt"`
+	// Error is why the job failed.
+	Error string `json:"error,omitempty"`
+	// Backtest is the report once the job is done. Its keys stand beside the
+	// others.
+	*Backtest
+}
+
 // Backtest says how high strategies and baselines would have ranked what users
 // turned to next.
 type Backtest struct {

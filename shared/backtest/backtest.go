@@ -68,6 +68,12 @@ type Options struct {
 	Sample int // the most cases to judge, chosen by a hash of the user; 0: all
 }
 
+// Validate returns the fault of the options, a *fault.Error, or nil.
+func (o Options) Validate() error {
+	_, err := o.withDefaults()
+	return err
+}
+
 func (o Options) withDefaults() (Options, error) {
 	if o.Protocol == "" {
 		o.Protocol = Last

@@ -102,17 +102,17 @@ func (s *shuffler) evaluate(in *instant) outcome {
 	s.findCandidates(in)
 	mark(s.relevant, in.relevant, true)
 	defer mark(s.relevant, in.relevant, false)
-	var mean outcome
+	var sum outcome
 	for seed := range seeds {
 		o := s.shuffle(rand.New(rand.NewPCG(uint64(seed), in.key)), len(in.relevant))
 		for _, p := range s.top.places {
 			s.shownBy[p.object] |= 1 << seed
 		}
-		mean.ndcg += o.ndcg / seeds
-		mean.hit += o.hit / seeds
-		mean.reciprocal += o.reciprocal / seeds
+		sum.ndcg += o.ndcg
+		sum.hit += o.hit
+		sum.reciprocal += o.reciprocal
 	}
-	return mean
+	return outcome{ndcg: sum.ndcg / seeds, hit: sum.hit / seeds, reciprocal: sum.reciprocal / seeds}
 }
 
 // shuffle draws the top list of a random order and, if no relevant object is on

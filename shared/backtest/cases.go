@@ -209,13 +209,24 @@ func (c *Cases) addCase(in instant) {
 	if len(in.relevant) == 0 {
 		return
 	}
-	h := fnv.New64a()
-	h.Write([]byte(c.log.users[in.user])) // never fails
+	in.key = hash(c.log.users[in.user], nil)
 	if c.options.Protocol == Rolling {
-		h.Write(binary.BigEndian.AppendUint64([]byte{0}, uint64(in.time)))
+		in.key = hash(c.log.users[in.user], binary.BigEndian.AppendUint64([]byte{0}, uint64(in.time)))
 	}
-	in.key = mix(h.Sum64())
 	c.cases = append(c.cases, in)
+}
+
+// Selects reports whether a user is in a sample of this share of all users. It
+// depends on the user token alone.
+func Selects(user string, share float64) bool {
+	return share >= 1 || float64(hash(user, nil)>>11) < share*(1<<53)
+}
+
+func hash(user string, more []byte) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(user)) // never fails
+	h.Write(more)
+	return mix(h.Sum64())
 }
 
 // mix spreads the bits of a hash: the upper bits of FNV-1a hardly depend on the

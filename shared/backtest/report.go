@@ -3,6 +3,7 @@ package backtest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -12,6 +13,17 @@ import (
 type Given struct {
 	Name     string
 	Strategy strategy.Strategy // valid
+}
+
+// Dates returns the attributes of objects by which the freshness of the
+// rankings goes.
+func Dates(given []Given) (attributes []string) {
+	for _, g := range given {
+		if f := g.Strategy.RankingOrDefault().Freshness; f.Weight > 0 && !slices.Contains(attributes, f.Attribute) {
+			attributes = append(attributes, f.Attribute)
+		}
+	}
+	return attributes
 }
 
 // Report judges the baselines and strategies on the same cases.

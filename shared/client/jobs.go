@@ -13,6 +13,7 @@ const (
 	reenrichPath   = "/1/reenrich"
 	crowdPath      = "/1/crowd"
 	schemaPath     = "/1/schema"
+	backtestsPath  = "/1/backtests"
 )
 
 // StartRecompute starts a recompute of all profiles. It supersedes one under
@@ -90,6 +91,21 @@ func (c *Client) Reenrichment(ctx context.Context, id string) (api.Reenrichment,
 func (c *Client) CancelReenrichment(ctx context.Context, id string) (api.Reenrichment, error) {
 	var answer api.Reenrichment
 	err := c.call(ctx, never, http.MethodPost, reenrichPath+"/"+url.PathEscape(id)+"/cancel", nil, &answer)
+	return answer, err
+}
+
+// StartBacktest judges strategies on the app's log. If a backtest is under way,
+// the error is an *api.Error with status 409, so the request is never repeated.
+func (c *Client) StartBacktest(ctx context.Context, request api.BacktestRequest) (api.BacktestJob, error) {
+	var answer api.BacktestJob
+	err := c.call(ctx, never, http.MethodPost, backtestsPath, request, &answer)
+	return answer, err
+}
+
+// Backtest returns a backtest by its ID, with its report once it is done.
+func (c *Client) Backtest(ctx context.Context, id string) (api.BacktestJob, error) {
+	var answer api.BacktestJob
+	err := c.call(ctx, always, http.MethodGet, backtestsPath+"/"+url.PathEscape(id), nil, &answer)
 	return answer, err
 }
 

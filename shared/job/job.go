@@ -155,6 +155,9 @@ type Shard struct {
 	Counts
 	Stale  int64    `firestore:"stale"`
 	Faults []string `firestore:"faults"`
+	// Result is what the work has found, in a format of the Work. It is empty
+	// until the range is processed, and for most kinds of jobs.
+	Result string `firestore:"result,omitempty"`
 	// ExpiresAt means the same as in Job. It is zero while the shard is open.
 	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
 	// Error is why the shard failed.

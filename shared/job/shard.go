@@ -143,6 +143,9 @@ func (w *worker) checkpoint(ctx context.Context, base Shard, p Progress) error {
 	}
 	return w.write(ctx, func(s *Shard) {
 		s.Next, s.Processed = p.Next, p.Done
+		if p.Done {
+			s.Result = p.Result
+		}
 		if s.Pass > 0 {
 			return // the first pass has counted every user
 		}

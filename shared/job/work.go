@@ -42,7 +42,14 @@ type Progress struct {
 	// Faults lists the first faulty keys with the fault of each, at most
 	// MaxFaults.
 	Faults []string
+	// Result is what the work has found on the whole range, at most MaxResult
+	// bytes. It counts if Done.
+	Result string
 }
+
+// MaxResult is the maximum size of a result in bytes. A shard is one document,
+// which may have 1 MiB.
+const MaxResult = 500_000
 
 // Continued is a Work whose jobs have more to do once every shard over the users
 // is done, such as to merge what the shards have written.

@@ -6,6 +6,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/backtests"
 	"github.com/affinityengine/affinity/shared/job/crowdbuild"
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/job/recompute"
@@ -19,6 +20,7 @@ type Jobs struct {
 	Migrations *migration.Migrator
 	Reenrich   *reenrich.Runner
 	Crowd      *crowdbuild.Runner
+	Backtests  *backtests.Runner
 }
 
 // New returns the runners. runner returns the runner of the jobs in a collection.
@@ -31,6 +33,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 	return Jobs{
 		Recompute:  recompute.New(runner(recompute.Collection), profiles),
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
+		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
 		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
 			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Now: b.Now, Log: b.Log,
 		}),

@@ -47,6 +47,8 @@ var routes = []struct {
 	{"GET", "/1/recomputes/strategy-1", "", []string{auth.Admin}},
 	{"POST", "/1/recomputes/strategy-1/cancel", "", []string{auth.Admin}},
 	{"DELETE", "/1/recomputes/strategy-1", "", []string{auth.Admin}},
+	{"POST", "/1/backtests", "", []string{auth.Admin}},
+	{"GET", "/1/backtests/backtest-1", "", []string{auth.Admin}},
 	{"POST", "/1/reenrich", "", []string{auth.Admin}},
 	{"GET", "/1/reenrich", "", []string{auth.Admin}},
 	{"GET", "/1/reenrich/reenrich-1", "", []string{auth.Admin}},

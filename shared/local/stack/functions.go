@@ -49,6 +49,7 @@ func publicFunctions(b *Backends, pubsubAddr string) http.Handler {
 		{"/1/recomputes", recomputes.New(b.ForRecomputes())},
 		{"/1/reenrich", recomputes.New(b.ForRecomputes())},
 		{"/1/crowd", recomputes.New(b.ForRecomputes())},
+		{"/1/backtests", recomputes.New(b.ForRecomputes())},
 		{"/1/schema", recomputes.New(b.ForRecomputes())},
 		{"/1/audits", recomputes.New(b.ForRecomputes())},
 		{"/openapi.json", docs.New(b.Log)},

@@ -129,7 +129,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	if emulated("FIRESTORE_EMULATOR_HOST") {
 		// The jobs of an earlier process still exist, but not their tasks.
-		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Migrations.Resume(ctx)); err != nil {
+		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Backtests.Resume(ctx), b.Migrations.Resume(ctx)); err != nil {
 			return err
 		}
 	}

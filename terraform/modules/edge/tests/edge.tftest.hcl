@@ -86,6 +86,8 @@ run "routes" {
       "/1/indexes/*"       = google_compute_backend_service.this["fn-catalog"].id
       "/1/recomputes"      = google_compute_backend_service.this["fn-recomputes"].id
       "/1/recomputes/*"    = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/backtests"       = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/backtests/*"     = google_compute_backend_service.this["fn-recomputes"].id
       "/1/reenrich"        = google_compute_backend_service.this["fn-recomputes"].id
       "/1/reenrich/*"      = google_compute_backend_service.this["fn-recomputes"].id
       "/1/schema"          = google_compute_backend_service.this["fn-recomputes"].id

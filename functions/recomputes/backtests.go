@@ -1,0 +1,146 @@
+package recomputes
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/backtests"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// registerBacktests registers the routes of backtests.
+func (h handler) registerBacktests(rt *httpapi.Router) {
+	rt.Handle("POST /1/backtests", h.startBacktest)
+	rt.Handle("GET /1/backtests/{id}", h.getBacktest)
+}
+
+// startBacktest starts a backtest of the app's log.
+func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, api.MaxBacktestBody)
+	if err != nil {
+		return err
+	}
+	var request api.BacktestRequest
+	const want = "an object with no other keys than index, strategies, protocol, at, within, sample and all"
+	if err := decodeBody(body, &request, want); err != nil {
+		return err
+	}
+	q, err := h.backtestOf(r, app, request)
+	if err != nil {
+		return err
+	}
+	j, err := h.Backtests.Start(r.Context(), app.ID, q)
+	switch {
+	case errors.Is(err, backtests.ErrBusy):
+		return httpapi.Errorf(http.StatusConflict, "Backtest %s is under way: the app can have one at a time", j.ID)
+	case err != nil:
+		return err
+	}
+	answer, err := h.renderBacktest(r, j)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// backtestOf checks a request.
+func (h handler) backtestOf(r *http.Request, app config.App, request api.BacktestRequest) (backtests.Request, error) {
+	q := backtests.Request{Index: request.Index, All: request.All, Options: backtest.Options{
+		Protocol: backtest.Protocol(request.Protocol), At: request.At, Within: request.Within, Sample: request.Sample,
+	}}
+	switch {
+	case request.Index == "":
+		return q, fault.New(fault.Invalid, "index is required: the objects of one index are ranked")
+	case len(request.Strategies) == 0 || len(request.Strategies) > api.MaxBacktestStrategies:
+		return q, fault.New(fault.Invalid, "strategies must have 1 to %d entries, got %d", api.MaxBacktestStrategies, len(request.Strategies))
+	}
+	if err := q.Options.Validate(); err != nil {
+		return q, err
+	}
+	for i, text := range request.Strategies {
+		given, err := h.strategyOf(r, app, text)
+		if err != nil {
+			return q, err
+		}
+		if given.Name == "" {
+			given.Name = "strategy " + strconv.Itoa(i+1)
+		}
+		if err := backtest.Check(given.Strategy); err != nil {
+			return q, fault.New(fault.Invalid, "strategies[%d]: %v", i, err)
+		}
+		q.Given = append(q.Given, given)
+	}
+	return q, nil
+}
+
+// strategyOf returns the strategy that a request gives: an object, or the
+// number of a version. Only a version has a name.
+func (h handler) strategyOf(r *http.Request, app config.App, text json.RawMessage) (backtest.Given, error) {
+	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '{' {
+		s, err := strategy.Decode(text)
+		return backtest.Given{Strategy: s}, err
+	}
+	version, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || version < 1 {
+		return backtest.Given{}, fault.New(fault.Invalid, "an entry of strategies must be a strategy or the number of a version")
+	}
+	s, err := h.Config.StrategyVersion(r.Context(), app.ID, version)
+	if errors.Is(err, config.ErrNotFound) {
+		return backtest.Given{}, fault.New(fault.Invalid, "the app has no version %d of its strategy", version)
+	}
+	return backtest.Given{Name: "version " + strconv.FormatInt(version, 10), Strategy: s}, err
+}
+
+func (h handler) getBacktest(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	j, err := h.Backtests.Find(r.Context(), app.ID, r.PathValue("id"))
+	if errors.Is(err, job.ErrNotFound) {
+		return httpapi.Errorf(http.StatusNotFound, "No backtest %q: POST /1/backtests answers the id of each", r.PathValue("id"))
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := h.renderBacktest(r, j)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+func (h handler) renderBacktest(r *http.Request, j job.Job) (api.BacktestJob, error) {
+	answer := api.BacktestJob{
+		ID: j.ID, State: api.JobState(j.State), Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers, Events: j.Totals.Events,
+		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Error: j.Error,
+	}
+	if j.State != job.Done {
+		return answer, nil
+	}
+	result, err := h.Backtests.Result(r.Context(), j)
+	switch {
+	case errors.Is(err, job.ErrNotFound): // without users there is nothing to do
+		answer.State, answer.Error = api.JobFailed, "the log holds no users"
+		return answer, nil
+	case err != nil:
+		return answer, fmt.Errorf("read the backtest: %w", err)
+	}
+	answer.Backtest, answer.Sampled = &result.Report, result.Share < 1
+	return answer, nil
+}

@@ -1,0 +1,202 @@
+package backtests
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+// Obsolete lets every job continue: its strategies are its own.
+func (Work) Obsolete(job.Job, config.App) string { return "" }
+
+// Verify finds nothing: a job writes nothing.
+func (Work) Verify(context.Context, job.Job, config.App, job.Shard) (int64, error) { return 0, nil }
+
+// Process reads and judges. Its place is the user that it reads next, but it
+// always starts from the beginning: what it has read is in memory alone.
+func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
+	progress func(job.Progress) error) (job.Progress, error) {
+	t := &task{Work: w, app: app, params: job.ParamsOf[Params](j), shard: shard, until: until, progress: progress}
+	result, err := t.run(ctx)
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		err = fmt.Errorf("%w: %w", job.ErrFailed, err)
+	}
+	if err != nil {
+		return job.Progress{}, err
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		return job.Progress{}, fmt.Errorf("encode the report: %w", err)
+	}
+	if len(text) > job.MaxResult {
+		return job.Progress{}, fmt.Errorf("%w: the report has %d bytes, at most %d are kept", job.ErrFailed, len(text), job.MaxResult)
+	}
+	p := job.Progress{Next: shard.To, Done: true, Counts: t.counts, Result: string(text)}
+	return p, t.progress(p)
+}
+
+// task is one call of Process.
+type task struct {
+	Work
+	app      config.App
+	params   Params
+	shard    job.Shard
+	until    time.Time
+	progress func(job.Progress) error
+	counts   job.Counts
+}
+
+// errTooMany means that the app has more events than the job may read.
+var errTooMany = errors.New("too many events")
+
+func (t *task) run(ctx context.Context) (Result, error) {
+	given, err := t.params.given()
+	if err != nil {
+		return Result{}, err
+	}
+	objects, err := t.objects(ctx, given)
+	if err != nil {
+		return Result{}, err
+	}
+	share := 1.0
+	log, err := t.read(ctx, given, objects, share)
+	if errors.Is(err, errTooMany) {
+		// Some less than the limit, since users differ.
+		visited := max(t.counts.Visited, 1)
+		all := float64(t.counts.Events) * float64(max(t.shard.PlannedUsers, visited)) / float64(visited)
+		share = 0.9 * float64(t.params.MaxEvents) / all
+		log, err = t.read(ctx, given, objects, share)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	report, err := log.Judge(ctx, given, t.params.options(), nil)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Report: report.API(), Share: share}, nil
+}
+
+// objects returns the objects of the index as its settings describe them, with
+// the dates that the rankings go by.
+func (t *task) objects(ctx context.Context, given []backtest.Given) (objects []backtest.Object, err error) {
+	settings, err := t.Settings.IndexSettings(ctx, t.app.ID, t.params.Index)
+	if err != nil && !errors.Is(err, config.ErrNotFound) {
+		return nil, fmt.Errorf("read settings of index %s/%s: %w", t.app.ID, t.params.Index, err)
+	}
+	attributes := backtest.Dates(given)
+	var incomplete []int // places of objects whose record is needed
+	err = t.Store.ScanObjectFilters(ctx, t.app.ID, t.params.Index, func(id string, f store.ObjectFilters) error {
+		if len(attributes) > 0 || f.SettingsVersion != settings.Version {
+			incomplete = append(incomplete, len(objects))
+		}
+		objects = append(objects, backtest.Object{ID: id, Filters: f.Filters})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	const batch = 500
+	for some := range slices.Chunk(incomplete, batch) {
+		if err := t.complete(ctx, objects, some, attributes, settings); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// complete sets the filters and the dates of some objects from their records.
+func (t *task) complete(ctx context.Context, objects []backtest.Object, some []int, attributes []string, settings catalog.Settings) error {
+	refs := make([]store.ObjectRef, len(some))
+	for i, at := range some {
+		refs[i] = store.ObjectRef{Index: t.params.Index, ID: objects[at].ID}
+	}
+	records, err := t.Store.ReadRecords(ctx, t.app.ID, refs)
+	if err != nil {
+		return err
+	}
+	for i, at := range some {
+		record, ok := records[refs[i]]
+		if !ok {
+			continue // deleted since
+		}
+		if objects[at].Filters, err = catalog.Filters(record, settings); err != nil {
+			return fmt.Errorf("filters of object %q: %w", objects[at].ID, err)
+		}
+		objects[at].Dates = map[string]int64{}
+		for _, attribute := range attributes {
+			if ms, ok := catalog.Date(record, attribute); ok {
+				objects[at].Dates[attribute] = ms
+			}
+		}
+	}
+	return nil
+}
+
+// read reads the events of a share of the users. It returns errTooMany if they
+// are more than the job may read.
+func (t *task) read(ctx context.Context, given []backtest.Given, objects []backtest.Object, share float64) (*backtest.Log, error) {
+	log, err := backtest.NewLog(t.params.Index, objects)
+	if err != nil {
+		return nil, err
+	}
+	app := t.app
+	app.RetentionDays = t.params.RetentionDays
+	options := profile.SweepOptions{AsOf: t.params.AsOf, Strategy: affinity.Compile(kinds(given)), Until: t.until}
+	if share < 1 {
+		options.Only = func(user string) bool { return backtest.Selects(user, share) }
+	}
+	user, ordinal := "", 0
+	add := func(token string, e affinity.Event) error {
+		if token != user {
+			user, ordinal = token, 0
+		}
+		ordinal++
+		log.Add(backtest.Event{
+			User: token, Time: e.Time, ID: fmt.Sprintf("%012d", ordinal), // the order of the log
+			Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs,
+		})
+		return nil
+	}
+	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add, func(p profile.SweepProgress) error {
+		t.counts = job.Counts{Visited: p.Users, Users: p.Users, Events: p.Events}
+		if p.Events > t.params.MaxEvents {
+			return errTooMany
+		}
+		return t.progress(job.Progress{Next: p.Next, Counts: t.counts})
+	})
+	if err == nil && !end.Done {
+		err = fault.New(fault.Invalid, "the task's time ended after %d events: judge without all", end.Events)
+	}
+	return log, err
+}
+
+// kinds returns a strategy that scores each kind of event that a given one
+// scores.
+func kinds(given []backtest.Given) (all strategy.Strategy) {
+	seen := map[affinity.Pair]bool{}
+	for _, g := range given {
+		for _, e := range g.Strategy.EventsScoring {
+			if pair := (affinity.Pair{Type: string(e.EventType), Name: e.EventName}); e.Score > 0 && !seen[pair] {
+				seen[pair] = true
+				all.EventsScoring = append(all.EventsScoring, e)
+			}
+		}
+	}
+	all.FacetsScoring = given[0].Strategy.FacetsScoring
+	return all
+}

@@ -1,0 +1,135 @@
+package backtests_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/backtests"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+const (
+	viewed   = `{"eventsScoring":[{"eventName":"a","eventType":"view","score":1}],"facetsScoring":[{"facetName":"brand","score":1}],"personalizationImpact":50}`
+	users    = 200
+	each     = 10 // events of a user
+	capacity = 500
+)
+
+// source has events of many users, each a group of its own.
+type source struct {
+	ends   bool // before its end
+	sweeps int
+}
+
+func (s *source) SweepObjects(_ context.Context, _ config.App, _ store.Range, o profile.SweepOptions,
+	fn func(string, affinity.Event) error, progress func(profile.SweepProgress) error) (p profile.SweepProgress, err error) {
+	s.sweeps++
+	for u := range users {
+		user := fmt.Sprintf("user-%03d", u)
+		if o.Only != nil && !o.Only(user) {
+			continue
+		}
+		for i := range each {
+			err := fn(user, affinity.Event{
+				Time: int64(1_700_000_000_000 + i*1000 + u), Type: event.View, Name: "a", Index: "shoes", ObjectIDs: []string{fmt.Sprint((u + i*i) % 30)},
+			})
+			if err != nil {
+				return p, err
+			}
+		}
+		p.Users, p.Events, p.Next = p.Users+1, p.Events+each, user
+		if err := progress(p); err != nil {
+			return p, err
+		}
+		if s.ends {
+			return p, nil
+		}
+	}
+	p.Next, p.Done = "", true
+	return p, progress(p)
+}
+
+// settings say that brand is a facet, which the stored filters do not know yet.
+type settings struct{}
+
+func (settings) IndexSettings(context.Context, string, string) (catalog.Settings, error) {
+	return catalog.Settings{AttributesForFaceting: []string{"brand"}, Version: 2}, nil
+}
+
+// process runs a job with these bounds.
+func process(t *testing.T, s *source, p backtests.Params) (result backtests.Result, counts job.Counts, err error) {
+	t.Helper()
+	w := backtests.Work{Store: storetest.New(t), Source: s, Settings: settings{}}
+	var objects []store.Object
+	for i := range 30 {
+		record := fmt.Sprintf(`{"objectID":"%d","brand":"b%d"}`, i, i%4)
+		objects = append(objects, store.Object{ID: fmt.Sprint(i), Record: []byte(record), Filters: store.ObjectFilters{SettingsVersion: 1}})
+	}
+	if err := w.Store.PutObjects(t.Context(), "demo", "shoes", objects); err != nil {
+		t.Fatal(err)
+	}
+	p.Index, p.Names, p.Strategies = "shoes", []string{"s"}, []string{viewed}
+	progress, err := w.Process(t.Context(), job.Job{Params: p}, config.App{ID: "demo"}, job.Shard{PlannedUsers: users}, time.Time{},
+		func(job.Progress) error { return nil })
+	if err != nil {
+		return result, counts, err
+	}
+	if err := json.Unmarshal([]byte(progress.Result), &result); err != nil {
+		t.Fatal(err)
+	}
+	return result, progress.Counts, nil
+}
+
+func TestTooManyEventsAreSampled(t *testing.T) {
+	whole, _, err := process(t, &source{}, backtests.Params{MaxEvents: users * each})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole.Share != 1 || whole.Report.Cases != users {
+		t.Errorf("share %g, %d cases; want all %d", whole.Share, whole.Report.Cases, users)
+	}
+	s := &source{}
+	sampled, counts, err := process(t, s, backtests.Params{MaxEvents: capacity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sampled.Share >= 1 || counts.Events > capacity || counts.Events < capacity/2 || s.sweeps != 2 {
+		t.Errorf("share %g, %d events in %d sweeps; want at most %d", sampled.Share, counts.Events, s.sweeps, capacity)
+	}
+	again, _, err := process(t, &source{}, backtests.Params{MaxEvents: capacity})
+	if err != nil || again.Report.Cases != sampled.Report.Cases || again.Report.Results[4] != sampled.Report.Results[4] {
+		t.Errorf("another sample of the same log has %+v, want %+v; error %v", again.Report, sampled.Report, err)
+	}
+}
+
+// Settings of the index that are newer than its objects count.
+func TestFiltersFollowSettings(t *testing.T) {
+	result, _, err := process(t, &source{}, backtests.Params{MaxEvents: users * each, Within: "brand", Protocol: string(backtest.Last)})
+	if err != nil || result.Report.Within == nil || result.Report.Within.Cases == 0 {
+		t.Errorf("within brand: %+v, error %v", result.Report.Within, err)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	_, _, err := process(t, &source{ends: true}, backtests.Params{MaxEvents: users * each})
+	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), "time ended after 10 events") {
+		t.Errorf("a task whose time ends: %v", err)
+	}
+	_, _, err = process(t, &source{}, backtests.Params{MaxEvents: users * each, Within: "size"})
+	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), `has the attribute "size"`) {
+		t.Errorf("an unknown attribute: %v", err)
+	}
+}

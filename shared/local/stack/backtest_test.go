@@ -1,0 +1,176 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+const (
+	firstStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],
+		"facetsScoring":[{"facetName":"color","score":10},{"facetName":"brand","score":4}],"personalizationImpact":50}`
+	secondStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1},{"eventName":"Opened","eventType":"click","score":7}],
+		"facetsScoring":[{"facetName":"brand","score":4}],"personalizationImpact":50,"halfLives":[7],
+		"ranking":{"session":{"halfLife":"3e","weight":50},"freshness":{"weight":40,"halfLife":10}}}`
+)
+
+// A backtest of the live log equals one of the same events and objects in
+// files: loose events, folded ones, repeated ones and several indexes.
+func TestBacktestEqualsFiles(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	s := start(t, stack.Options{RetentionDays: 90, Now: now, ConfigTTL: time.Millisecond})
+	rng := rand.New(rand.NewPCG(7, 7))
+	var objects []backtest.Object
+	var actions []string
+	for i := range 30 {
+		record := fmt.Sprintf(`{"objectID":"o%02d","color":"c%d","brand":["b%d","b%d"],"publishedAt":"2026-11-%02d"}`, i, i%4, i%5, i%3+5, i%20+1)
+		filters, err := catalog.Filters([]byte(record), catalog.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, _ := catalog.Date([]byte(record), "publishedAt")
+		objects = append(objects, backtest.Object{ID: fmt.Sprintf("o%02d", i), Filters: filters, Dates: map[string]int64{"publishedAt": at}})
+		actions = append(actions, `{"action":"addObject","body":`+record+`}`)
+	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/indexes/shoes/batch", `{"requests":[`+strings.Join(actions, ",")+`]}`)
+
+	log, err := backtest.NewLog("shoes", objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for range 900 {
+		kind := [][2]string{{"view", "Seen"}, {"click", "Opened"}, {"view", "Ignored"}}[rng.IntN(3)]
+		line := fmt.Sprintf(`{"eventType":%q,"eventName":%q,"userToken":"user-%d","timestamp":%d,"index":%q,"objectIDs":["o%02d","o%02d"]}`,
+			kind[0], kind[1], rng.IntN(40), now.Add(-time.Duration(rng.IntN(60*24*60))*time.Minute).UnixMilli(),
+			[]string{"shoes", "shoes", "shoes", "hats"}[rng.IntN(4)], rng.IntN(33), rng.IntN(33))
+		e, err := event.Decode([]byte(line), event.Rules{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Add(backtest.Event{User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs})
+		lines = append(lines, line)
+	}
+	lines = append(lines, lines[:50]...) // a repeated event counts once
+	wantStatus(t, s, http.StatusOK, "POST", "/1/events/import", strings.Join(lines, "\n"))
+	wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", secondStrategy) // folds histories
+	wantStatus(t, s, http.StatusOK, "POST", "/1/recomputes", "")
+
+	given := []backtest.Given{{Name: "strategy 1", Strategy: decodeStrategy(t, firstStrategy)}, {Name: "version 1", Strategy: decodeStrategy(t, secondStrategy)}}
+	for _, o := range []backtest.Options{{}, {Protocol: backtest.Rolling, At: 5}, {Within: "color", Sample: 12}} {
+		report, err := log.Judge(t.Context(), given, o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(api.BacktestRequest{
+			Index: "shoes", Strategies: []json.RawMessage{json.RawMessage(firstStrategy), json.RawMessage("1")},
+			Protocol: string(o.Protocol), At: o.At, Within: o.Within, Sample: o.Sample,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := backtestOf(t, s, string(body))
+		if got.State != api.JobDone || got.Backtest == nil {
+			t.Fatalf("the backtest is %s: %s", got.State, got.Error)
+		}
+		if diff := cmp.Diff(report.API(), *got.Backtest); diff != "" {
+			t.Errorf("%+v: backtest of the log (-files +log):\n%s", o, diff)
+		}
+		if got.Users != 40 || got.PlannedUsers != 40 || got.Events == 0 || got.Sampled {
+			t.Errorf("%d of %d users, %d events, sampled: %v", got.Users, got.PlannedUsers, got.Events, got.Sampled)
+		}
+	}
+}
+
+func decodeStrategy(t *testing.T, text string) strategy.Strategy {
+	t.Helper()
+	s, err := strategy.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func wantStatus(t *testing.T, s *stack.Stack, want int, method, path, body string) string {
+	t.Helper()
+	code, answer := call(t, s, method, path, body)
+	if code != want {
+		t.Fatalf("%s %s: %d %s, want %d", method, path, code, answer, want)
+	}
+	return answer
+}
+
+// backtestOf runs a backtest to its end.
+func backtestOf(t *testing.T, s *stack.Stack, body string) (j api.BacktestJob) {
+	t.Helper()
+	answer := wantStatus(t, s, http.StatusOK, "POST", "/1/backtests", body)
+	deadline := time.After(time.Minute)
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		j = api.BacktestJob{}
+		if err := json.Unmarshal([]byte(answer), &j); err != nil {
+			t.Fatalf("%v: %s", err, answer)
+		}
+		if j.State.Ended() {
+			return j
+		}
+		select {
+		case <-poll.C:
+			answer = wantStatus(t, s, http.StatusOK, "GET", "/1/backtests/"+j.ID, "")
+		case <-deadline:
+			t.Fatalf("the backtest has not ended: %s", answer)
+		}
+	}
+}
+
+func TestBacktestRefusals(t *testing.T) {
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
+	for body, want := range map[string]string{
+		`{"strategies":[1]}`:                                "index is required",
+		`{"index":"shoes","strategies":[]}`:                 "1 to 10 entries",
+		`{"index":"shoes","strategies":[7]}`:                "no version 7",
+		`{"index":"shoes","strategies":["x"]}`:              "the number of a version",
+		`{"index":"shoes","strategies":[{"colour":1}]}`:     "colour",
+		`{"index":"shoes","strategies":[1],"protocol":"x"}`: "protocol",
+		`{"index":"shoes","strategies":[1],"at":-1}`:        "top list",
+		`{"index":"shoes","strategies":[1],"asOf":1}`:       "no other keys than",
+		`{"index":"shoes","strategies":[{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":50}]}`: "strategies[0]: the strategy scores nothing",
+	} {
+		if answer := wantStatus(t, s, http.StatusUnprocessableEntity, "POST", "/1/backtests", body); !strings.Contains(answer, want) {
+			t.Errorf("%s: %s, want %q", body, answer, want)
+		}
+	}
+	wantStatus(t, s, http.StatusNotFound, "GET", "/1/backtests/backtest-1", "")
+
+	// Nothing to judge: the job fails and says why.
+	line := fmt.Sprintf(`{"eventType":"view","eventName":"Seen","userToken":"u","timestamp":%d,"index":"shoes","objectIDs":["o1"]}`, time.Now().UnixMilli())
+	wantStatus(t, s, http.StatusOK, "POST", "/1/events/import", line)
+	body := `{"index":"shoes","strategies":[` + firstStrategy + `]}`
+	if j := backtestOf(t, s, body); j.State != api.JobFailed || !strings.Contains(j.Error, "has no objects") || j.Backtest != nil {
+		t.Errorf("a backtest without objects is %s: %s", j.State, j.Error)
+	}
+}
+
+// Of two backtests at a time the second is refused.
+func TestOneBacktestAtATime(t *testing.T) {
+	s := start(t, stack.Options{ConfigTTL: time.Hour}) // jobs do not begin
+	body := `{"index":"shoes","strategies":[` + firstStrategy + `]}`
+	wantStatus(t, s, http.StatusOK, "POST", "/1/backtests", body)
+	if answer := wantStatus(t, s, http.StatusConflict, "POST", "/1/backtests", body); !strings.Contains(answer, "is under way") {
+		t.Errorf("a second backtest: %s", answer)
+	}
+}
