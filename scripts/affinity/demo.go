@@ -78,7 +78,7 @@ func demoCommand(t *tool) *cobra.Command {
 		Use:   "demo",
 		Short: "Start the engine and show it with a simulated shop",
 		Long: "Start the engine and import a simulated shop with a month of its visitors' events. Show two profiles, change the\n" +
-			"strategy and show them again, then serve until Ctrl-C. The flags of up apply.",
+			"strategy, show them again and a page in the order for each of the two, then serve until Ctrl-C. The flags of up apply.",
 		Example: "  affinity demo\n  affinity demo --seed 7 --once",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,7 +97,7 @@ func demoCommand(t *tool) *cobra.Command {
 	}
 	f.add(cmd)
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the shop: the same seed gives the same shop")
-	cmd.Flags().BoolVar(&o.once, "once", false, "end after the second profiles instead of serving")
+	cmd.Flags().BoolVar(&o.once, "once", false, "end after the last page instead of serving")
 	return cmd
 }
 
@@ -155,6 +155,9 @@ func (d *demo) show(ctx context.Context) error {
 		return fmt.Errorf("change the demo's strategy: %w", err)
 	}
 	if _, err := d.profiles(ctx, func(p api.Profile) bool { return p.StrategyVersion > first }); err != nil {
+		return err
+	}
+	if err := d.reorder(ctx); err != nil {
 		return err
 	}
 	d.farewell()
@@ -272,6 +275,7 @@ func (d *demo) farewell() {
 	d.print("")
 	d.print("your turn:  curl '%s/1/events' %s -d '%s'", d.c.URL(), auth, event)
 	d.print("            curl '%s/1/profiles/you' %s", d.c.URL(), auth)
+	d.print("            go run ./scripts/affinity rank --url %s --app %s --key %s --user you --index %s P106 P306 P406", d.c.URL(), d.c.App(), quote(d.key), shop.Index)
 	if !d.once {
 		d.print("serving on %s until Ctrl-C", d.c.URL())
 	}

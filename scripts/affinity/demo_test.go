@@ -23,6 +23,17 @@ func TestDemo(t *testing.T) {
 	if strings.Contains(r.out, "\x1b") {
 		t.Error("printed colors although stdout is not a terminal")
 	}
+	r.wants(t, cli.ExitOK, "one page, ordered for each of the two by POST /1/rank", "nothing speaks for it")
+	_, pages, _ := strings.Cut(r.out, "one page, ordered")
+	var firsts []string
+	for line := range strings.Lines(pages) {
+		if first, ok := strings.CutPrefix(line, "  1   Northwave"); ok { // what the page has first
+			firsts = append(firsts, first)
+		}
+	}
+	if len(firsts) != 2 || firsts[0] == firsts[1] || !strings.Contains(firsts[0], "Stridewell") {
+		t.Errorf("the first products of the two are %q", firsts)
+	}
 	before, after, _ := strings.Cut(r.out, "strategy change:")
 	tops := func(text string) (tops []string) {
 		lines := strings.Split(text, "\n")

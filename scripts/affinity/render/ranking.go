@@ -41,12 +41,39 @@ func Ranking(out io.Writer, r api.RankAnswer, user string, detailed bool, colors
 	return err
 }
 
+// Reordered writes an order beside the one that it replaces: a line per place,
+// with the object that was there, the object that is there now, its earlier place
+// and the main reason. names are of the objects.
+func Reordered(out io.Writer, r api.RankAnswer, before []string, names map[string]string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "  \tthe page\tfor this person\twas\twhy\n")
+	for i, item := range r.Items {
+		fmt.Fprintf(table, "  %d\t%s\t%s\t%d\t%s\n", i+1, cli.Printable(names[before[i]]), cli.Printable(names[item.ObjectID]),
+			slices.Index(before, item.ObjectID)+1, cli.Printable(mainReason(item)))
+	}
+	return table.Flush()
+}
+
 func statistics(r api.RankAnswer) string {
 	if r.CrowdAsOf == nil {
 		return "no statistics of the index"
 	}
 	return "statistics as of " + timestamp(*r.CrowdAsOf)
 }
+
+// mainReason is the reason for the feature that adds the most, with its two
+// largest parts.
+func mainReason(item api.RankedItem) string {
+	if len(item.Features) == 0 {
+		return nothing
+	}
+	most := slices.MaxFunc(item.Features, func(a, b api.RankFeature) int { return cmp.Compare(a.Value, b.Value) })
+	most.Parts = most.Parts[:min(2, len(most.Parts))]
+	return reason(most)
+}
+
+// nothing is the reason of an item without features.
+const nothing = "nothing speaks for it"
 
 // Reason says in words why an item has its score, the feature that adds the most
 // first.
@@ -58,7 +85,7 @@ func Reason(item api.RankedItem) string {
 		reasons = append(reasons, reason(f))
 	}
 	if len(reasons) == 0 {
-		return "nothing speaks for it"
+		return nothing
 	}
 	return strings.Join(reasons, "; ")
 }
