@@ -202,6 +202,22 @@ func TestRefusals(t *testing.T) {
 	)
 }
 
+// Objects have the facets that the settings of their index name, also objects
+// that were stored and ranked before.
+func TestIndexSettings(t *testing.T) {
+	s := shop(t)
+	h := rank.New(s.Backends.ForRank())
+	const body = `{"userToken":"ann","index":"i","objectIDs":["blue","red"]}`
+	for settings, want := range map[string][]string{"color": {"red", "blue"}, "size": {"blue", "red"}} {
+		if _, err := s.Backends.CachedConfig.SetIndexSettings(t.Context(), functiontest.App, "i", []string{settings}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, order(ranked(t, h, body))); diff != "" {
+			t.Errorf("with the facet %s (-want +got):\n%s", settings, diff)
+		}
+	}
+}
+
 // Another version of the strategy ranks, while the first stays active.
 func TestStrategyOfRequest(t *testing.T) {
 	s := shop(t)
