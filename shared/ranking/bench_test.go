@@ -102,3 +102,22 @@ func BenchmarkCompile(b *testing.B) {
 		ranking.Compile(filters)
 	}
 }
+
+// BenchmarkExplainImport explains 5,000 candidates to a user whose last instant names
+// 1,000 objects, as that of an import may.
+func BenchmarkExplainImport(b *testing.B) {
+	s, q := benchmark(5000, 4, 50)
+	q.Explain = true
+	for n := len(q.Neighbours); n < 1000; n++ {
+		a := ranking.Neighbours{ObjectID: fmt.Sprintf("A%d", n), Events: 100}
+		for i := range 50 {
+			a.Pairs = append(a.Pairs, ranking.Pair{ObjectID: q.Candidates[(n*50+i)%5000].ObjectID, Count: 1})
+		}
+		q.Neighbours = append(q.Neighbours, a)
+	}
+	r := ranking.New(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Rank(q)
+	}
+}

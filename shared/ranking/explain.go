@@ -59,11 +59,26 @@ func (w *work) filters(o *Object, score func(*term) float64) []Part {
 // pairsWith returns what each object of the user's last instant adds to the
 // pairs of an object.
 func (w *work) pairsWith(objectID string) []Part {
-	var parts []Part
+	if w.pairParts == nil {
+		w.pairParts = w.partsOfPairs()
+	}
+	return slices.Clone(w.pairParts[objectID]) // which merge changes
+}
+
+// partsOfPairs returns the parts of the pairs of each candidate.
+func (w *work) partsOfPairs() map[string][]Part {
+	parts := make(map[string][]Part, len(w.q.Candidates))
+	for i := range w.q.Candidates {
+		parts[w.q.Candidates[i].ObjectID] = nil
+	}
 	for _, a := range w.q.Neighbours {
 		for _, b := range a.Pairs {
-			if ratio := b.Count / a.Events; b.ObjectID == objectID && positive(b.Count) && positive(a.Events) && positive(ratio) {
-				parts = append(parts, Part{Name: a.ObjectID, Value: ratio})
+			ratio := b.Count / a.Events
+			if !positive(b.Count) || !positive(a.Events) || !positive(ratio) {
+				continue
+			}
+			if known, ok := parts[b.ObjectID]; ok {
+				parts[b.ObjectID] = append(known, Part{Name: a.ObjectID, Value: ratio})
 			}
 		}
 	}

@@ -19,6 +19,8 @@ type work struct {
 
 	terms table
 	pairs map[string]float64 // B -> sum over the objects A of the last instant
+	// pairParts are the parts of these sums, made when an answer explains the first.
+	pairParts map[string][]Part
 
 	// By candidate. Excluded ones are 0.
 	affinity, session, pairing []float64
@@ -60,7 +62,7 @@ func (r *Ranker) Rank(q *Query) Result {
 func (w *work) release() {
 	clear(w.pairs)
 	w.terms.reset(0) // the strings belong to the request
-	w.r, w.q = nil, nil
+	w.r, w.q, w.pairParts = nil, nil, nil
 	pool.Put(w)
 }
 

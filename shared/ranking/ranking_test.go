@@ -321,6 +321,32 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Two candidates of one object have the same parts of pairs, merged where an
+// object occurs twice in the last instant.
+func TestExplainPairsOfTwins(t *testing.T) {
+	q := ranking.Query{Now: now, Explain: true,
+		Neighbours: []ranking.Neighbours{
+			{ObjectID: "A", Events: 4, Pairs: []ranking.Pair{{"x", 1}, {"y", 2}, {"elsewhere", 3}}},
+			{ObjectID: "B", Events: 4, Pairs: []ranking.Pair{{"x", 3}}},
+			{ObjectID: "A", Events: 4, Pairs: []ranking.Pair{{"x", 4}}},
+		},
+		Candidates: []ranking.Candidate{{ObjectID: "x"}, {ObjectID: "y"}, {ObjectID: "x"}, {ObjectID: "z"}},
+	}
+	scores(t, scoring(), q)
+	var parts [][]ranking.Part
+	for _, item := range ranking.New(scoring()).Rank(&q).Items {
+		for _, f := range item.Features {
+			if f.Name == ranking.Pairs {
+				parts = append(parts, f.Parts)
+			}
+		}
+	}
+	ofX := []ranking.Part{{"A", 5.0 / 8}, {"B", 3.0 / 8}}
+	if diff := cmp.Diff([][]ranking.Part{ofX, ofX, {{"A", 2.0 / 8}}}, parts, cmpopts.EquateApprox(0, tolerance)); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+}
+
 func TestObject(t *testing.T) {
 	given := []event.Filter{filter("size", "L"), filter("brand", "Apple"), filter("brand", "Acme"), filter("brand", "Apple"), filter("a", "b:c"), filter("a:b", "c")}
 	want := []event.Filter{filter("a", "b:c"), filter("a:b", "c"), filter("brand", "Acme"), filter("brand", "Apple"), filter("size", "L")}
