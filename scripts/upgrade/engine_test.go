@@ -50,6 +50,7 @@ func runIn(t *testing.T, dir, name string, args ...string) {
 // backends are the servers that both engines use.
 type backends struct {
 	environment []string
+	bigtable    string // host:port
 	// shared is whether the engines share configuration and messages too, not
 	// only Bigtable.
 	shared bool
@@ -61,8 +62,9 @@ type backends struct {
 func startBackends(t *testing.T) backends {
 	t.Helper()
 	if _, err := exec.LookPath("gcloud"); err == nil && !*inProcess {
-		return backends{environment: []string{
-			"BIGTABLE_EMULATOR_HOST=" + gcloudtest.Bigtable(t),
+		addr := gcloudtest.Bigtable(t)
+		return backends{bigtable: addr, environment: []string{
+			"BIGTABLE_EMULATOR_HOST=" + addr,
 			"PUBSUB_EMULATOR_HOST=" + gcloudtest.PubSub(t),
 			"FIRESTORE_EMULATOR_HOST=" + gcloudtest.Firestore(t),
 		}, shared: true}
@@ -72,7 +74,7 @@ func startBackends(t *testing.T) backends {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return backends{environment: []string{"BIGTABLE_EMULATOR_HOST=" + server.Addr, "PUBSUB_EMULATOR_HOST=", "FIRESTORE_EMULATOR_HOST="}}
+	return backends{bigtable: server.Addr, environment: []string{"BIGTABLE_EMULATOR_HOST=" + server.Addr, "PUBSUB_EMULATOR_HOST=", "FIRESTORE_EMULATOR_HOST="}}
 }
 
 // engine is `affinity up` in a process of its own.

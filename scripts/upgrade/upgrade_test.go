@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable"
+
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 var (
@@ -37,6 +41,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	old, current := buildEarlier(t, *from), build(t, "../..")
 	b := startBackends(t)
+	t.Setenv("BIGTABLE_EMULATOR_HOST", b.bigtable)
 	if !b.shared {
 		t.Log("the engines share an in-process Bigtable; with gcloud's emulators they share configuration and messages too")
 	}
@@ -54,6 +59,9 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// longUsers is how many users have so many events that engines pack them.
+const longUsers = 6
+
 // rollout is the whole check: the old engine alone, both, the new one alone, and
 // the old one again as after a rollback.
 func (w *world) rollout(startNew func() *engine) {
@@ -64,6 +72,7 @@ func (w *world) rollout(startNew func() *engine) {
 	w.must("settings of the new engine", w.settings(w.current))
 	w.setStrategy(w.old, strategyA)
 	w.firstReads()
+	w.rank(strategyA)
 	w.interleaved()
 	w.histories()
 	w.deletions()
@@ -124,7 +133,7 @@ func (w *world) oldAlone() {
 			w.send(w.old, fmt.Sprintf("live%d", u), w.some(u+i))
 		}
 	}
-	for u := range 6 {
+	for u := range longUsers {
 		w.importHistory(w.old, fmt.Sprintf("long%d", u), w.past(400, 5*time.Hour)...)
 	}
 }
@@ -133,7 +142,7 @@ func (w *world) oldAlone() {
 func (w *world) firstReads() {
 	w.t.Helper()
 	w.agree("rows of the old engine", w.old, w.current)
-	w.recompute(w.old)
+	w.pack(w.old)
 	_, stored := w.agree("blocks and profiles of the old engine", w.old, w.current)
 	if stored < len(w.log) {
 		w.t.Errorf("the new engine served %d of the old engine's %d stored profiles as they are", stored, len(w.log))
@@ -175,25 +184,67 @@ func (w *world) interleaved() {
 	w.agree("interleaved events, the old engine first", w.old, w.current)
 }
 
-// histories: each engine packs blocks, and the other adds late events to their
-// range.
+// histories: each engine packs late events into blocks, and the other adds late
+// events in their range.
 func (w *world) histories() {
 	w.t.Helper()
-	for _, pair := range [][2]*engine{{w.current, w.old}, {w.old, w.current}} {
+	for round, pair := range [][2]*engine{{w.current, w.old}, {w.old, w.current}} {
 		packs, adds := pair[0], pair[1]
-		w.recompute(packs)
-		w.agree("blocks of the "+packs.name+" engine", packs, adds)
-		for u := range 6 {
-			late := w.some(u)
-			late.time = time.Now().Add(-time.Duration(30+u) * 24 * time.Hour).UnixMilli()
-			user := fmt.Sprintf("long%d", u)
-			w.importHistory(adds, user, late)
-			w.send(adds, user, w.some(u+1))
-		}
+		w.late(packs, 30+20*round)
+		w.pack(packs) // before anybody reads: a read or an event may pack too
+		w.agree("blocks of the "+packs.name+" engine", adds, packs)
+		w.late(adds, 40+20*round)
 		w.agree("late events of the "+adds.name+" engine in blocks of the "+packs.name+" one", adds, packs)
-		w.recompute(adds)
-		w.agree("those blocks packed again by the "+adds.name+" engine", adds, packs)
+		for u := range longUsers {
+			w.send(adds, fmt.Sprintf("long%d", u), w.some(u+1))
+		}
+		w.agree("events after them", packs, adds)
 	}
+}
+
+// late imports an event of each long user from some days ago.
+func (w *world) late(by *engine, days int) {
+	w.t.Helper()
+	for u := range longUsers {
+		h := w.some(u)
+		h.time = time.Now().Add(-time.Duration(days+u) * 24 * time.Hour).UnixMilli()
+		w.importHistory(by, fmt.Sprintf("long%d", u), h)
+	}
+}
+
+// pack recomputes all profiles by one engine, which must pack the histories of the
+// long users.
+func (w *world) pack(by *engine) {
+	w.t.Helper()
+	before, packed := w.blocks(), map[string]bool{}
+	w.recompute(by)
+	for key, value := range w.blocks() {
+		if before[key] != value {
+			app, rest, _ := strings.Cut(key, ",")
+			user, _, _ := strings.Cut(rest, ",")
+			packed[app+user] = true
+		}
+	}
+	if len(packed) < longUsers {
+		w.t.Fatalf("the %s engine packed the histories of %d users, want %d: the check would prove nothing about blocks", by.name, len(packed), longUsers)
+	}
+}
+
+// blocks returns the rows of packed histories.
+func (w *world) blocks() map[string]string {
+	w.t.Helper()
+	c, err := bigtable.NewClient(w.t.Context(), stack.Project, stack.Instance)
+	w.must("open Bigtable", err)
+	defer func() { w.must("close Bigtable", c.Close()) }()
+	found := map[string]string{}
+	err = c.Open(store.TableHistories).ReadRows(w.t.Context(), bigtable.PrefixRange(w.current.App()+","), func(r bigtable.Row) bool {
+		for _, cells := range r {
+			found[r.Key()] = string(cells[0].Value)
+		}
+		return true
+	})
+	w.must("read blocks", err)
+	return found
 }
 
 // deletions: a deletion by either engine holds for both.
@@ -246,12 +297,7 @@ func (w *world) strategies() {
 	w.awaitBoth("a strategy by the new engine")
 	w.recompute(w.old)
 	w.agree("a recompute by the old engine", w.current, w.old)
-	ranking := strings.TrimSuffix(strategyC, "}") + `,"ranking":{"contrast":"none","popularity":{"weight":30}}}`
-	if err := w.current.SetStrategyJSON(w.t.Context(), []byte(ranking)); err != nil {
-		w.t.Logf("the new engine takes no ranking: %v", err)
-		return
-	}
-	w.awaitBoth("a ranking by the new engine")
+	w.rank(strategyC)
 	w.send(w.old, "live2", w.some(1))
 	w.send(w.current, "live4", w.some(2))
 	w.agree("events after a ranking", w.current, w.old)
@@ -290,7 +336,7 @@ func (w *world) rollback(startNew func() *engine) {
 	w.current = startNew()
 	if !w.shared {
 		w.must("settings of the new engine", w.settings(w.current))
-		w.must("set a strategy", w.current.SetStrategyJSON(w.t.Context(), []byte(strategyC)))
+		w.must("set a strategy", w.current.SetStrategyJSON(w.t.Context(), []byte(ranked(strategyC))))
 	}
 	w.agree("the new engine after a rollback", w.old, w.current)
 }

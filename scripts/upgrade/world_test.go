@@ -33,6 +33,7 @@ type world struct {
 	t            *testing.T
 	old, current *engine
 	shared       bool // both have one configuration
+	ranks        bool // the strategy has a ranking, by which the new engine orders objects
 	strategy     strategy.Strategy
 	log          map[string][]happened
 	deleted      map[string]int64    // ms, by user
@@ -71,7 +72,7 @@ func (w *world) setStrategy(by *engine, text string) {
 	w.t.Helper()
 	decoded, err := strategy.Decode([]byte(text))
 	w.must("decode strategy", err)
-	w.strategy = decoded
+	w.strategy, w.ranks = decoded, false
 	if w.shared {
 		w.must("set the strategy by the "+by.name+" engine", by.SetStrategyJSON(w.t.Context(), json.RawMessage(text)))
 		return
@@ -92,16 +93,27 @@ func (w *world) align(text string) {
 	if gap < 0 {
 		behind, gap = ahead, -gap
 	}
-	other := strings.Replace(text, `"personalizationImpact":50`, `"personalizationImpact":%d`, 1)
-	for i := range gap {
-		step := fmt.Sprintf(other, i%50)
-		if i == gap-1 {
-			step = text
-		}
-		w.must("set a strategy", behind.SetStrategyJSON(w.t.Context(), json.RawMessage(step)))
+	if gap == 1 { // one change cannot end where it began
+		w.advance(ahead, text, 2)
+		gap += 2
 	}
+	w.advance(behind, text, gap)
 	if old, current := w.version(w.old), w.version(w.current); old != current {
 		w.t.Fatalf("strategy versions = %d and %d, want the same", old, current)
+	}
+}
+
+// advance raises the version of an engine's strategy by n, 0 or more than 1, and
+// leaves the strategy as it is.
+func (w *world) advance(e *engine, text string, n int64) {
+	w.t.Helper()
+	other := strings.Replace(text, `"personalizationImpact":50`, `"personalizationImpact":%d`, 1)
+	for i := range n {
+		step := fmt.Sprintf(other, i%50)
+		if i == n-1 {
+			step = text
+		}
+		w.must("set a strategy", e.SetStrategyJSON(w.t.Context(), json.RawMessage(step)))
 	}
 }
 
@@ -170,7 +182,11 @@ func (w *world) deleteUser(by *engine, user string) {
 
 // reference computes the formula over what was sent.
 func (w *world) reference(user string, at int64) affinity.Profile {
-	var events []affinity.Event
+	return affinity.Reference(w.events(user), w.strategy, affinity.Window{Now: at, RetentionDays: retentionDays, DeletedUntil: w.deleted[user]})
+}
+
+// events returns what was sent of a user, as scoring takes it, by time.
+func (w *world) events(user string) (events []affinity.Event) {
 	for _, h := range w.log[user] {
 		counts := map[string]int{}
 		for _, filter := range h.filters {
@@ -188,7 +204,8 @@ func (w *world) reference(user string, at int64) affinity.Profile {
 		}
 		events = append(events, e)
 	}
-	return affinity.Reference(events, w.strategy, affinity.Window{Now: at, RetentionDays: retentionDays, DeletedUntil: w.deleted[user]})
+	slices.SortFunc(events, func(a, b affinity.Event) int { return cmp.Compare(a.Time, b.Time) })
+	return events
 }
 
 // differences returns what an engine answers wrongly about users, and how many
@@ -267,6 +284,9 @@ func (w *world) agree(step string, first, second *engine) (storedFirst, storedSe
 	}
 	if wrong, storedFirst = w.differences(w.t.Context(), first); len(wrong) > 0 {
 		w.t.Fatalf("%s: %s", step, strings.Join(wrong, "\n"))
+	}
+	if w.ranks {
+		w.checkRanks(step)
 	}
 	w.t.Logf("%s: %d profiles of both engines equal the formula (served as stored: %s %d, %s %d)", step, len(w.log),
 		first.name, storedFirst, second.name, storedSecond)
