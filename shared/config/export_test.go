@@ -1,5 +1,15 @@
 package config
 
+import "time"
+
 var NewCachedAt = newCached
 
 const CachedKeys = cachedKeys
+
+// AgeVersions makes the versions of an app older by d.
+func AgeVersions(s Store, appID string, d time.Duration) {
+	a := s.(*memory).apps[appID]
+	for i := range a.strategies {
+		a.strategies[i].SetAt = a.strategies[i].SetAt.Add(-d)
+	}
+}
