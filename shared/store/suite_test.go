@@ -81,6 +81,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"CrowdGenerations", testCrowdGenerations},
 		{"ImportNotes", testImportNotes},
 		{"CatalogIndexes", testCatalogIndexes},
+		{"ScanObjects", testScanObjects},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
