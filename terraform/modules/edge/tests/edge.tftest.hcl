@@ -90,6 +90,8 @@ run "routes" {
       "/1/backtests/*"     = google_compute_backend_service.this["fn-recomputes"].id
       "/1/reenrich"        = google_compute_backend_service.this["fn-recomputes"].id
       "/1/reenrich/*"      = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/crowd"           = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/crowd/*"         = google_compute_backend_service.this["fn-recomputes"].id
       "/1/schema"          = google_compute_backend_service.this["fn-recomputes"].id
       "/1/schema/*"        = google_compute_backend_service.this["fn-recomputes"].id
       "/1/audits"          = google_compute_backend_service.this["fn-recomputes"].id
