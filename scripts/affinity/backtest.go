@@ -21,6 +21,7 @@ type backtestOptions struct {
 	judgeFlags
 	strategies []string
 	plot       string
+	all        bool
 	json       bool
 }
 
@@ -33,14 +34,26 @@ func backtestCommand(t *tool) *cobra.Command {
 			"or gzip. For every user who was active after the cut, four fifths of the time that the events span, each strategy\n" +
 			"ranks the objects that the user had not turned to before, as of the user's last instant. The table says how high\n" +
 			"those stand that the user turned to then, beside random order, popularity, and what users turn to together.\n" +
-			"plain:FILE is the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the window.",
+			"plain:FILE is the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the window.\n" +
+			"With --url it judges on the log of a running engine instead, as a job; the key needs the right admin.",
 		Example: "  affinity backtest --index shoes --objects objects.ndjson.gz --strategy strategy.json events.ndjson.gz\n" +
-			"  affinity backtest --objects objects.ndjson --strategy now.json --strategy next.json --plot lift.svg 2026-*.gz",
+			"  affinity backtest --objects objects.ndjson --strategy now.json --strategy next.json --plot lift.svg 2026-*.gz\n" +
+			"  affinity backtest --url https://affinity.example.com --app shop --key KEY --index shoes --strategy next.json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.parse(cmd, args); err != nil {
+			if !cmd.Flags().Changed("url") {
+				if err := o.parse(cmd, args); err != nil {
+					return err
+				}
+				return runBacktest(cmd.Context(), t, o)
+			}
+			if err := o.parseLive(cmd, args); err != nil {
 				return err
 			}
-			return runBacktest(cmd.Context(), t, o)
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			return runLive(cmd.Context(), t, c, o)
 		},
 	}
 	o.logFiles.flags(cmd)
@@ -48,6 +61,7 @@ func backtestCommand(t *tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.strategies, "strategy", nil, "strategy to judge: a JSON file; give it again for more. The first one says which events count")
 	flags.StringVar(&o.plot, "plot", "", "write an SVG of the lift over popularity to this file")
+	flags.BoolVar(&o.all, "all", false, "with --url: judge all cases, and read up to 20 million events")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
 }
@@ -59,6 +73,9 @@ func (o *backtestOptions) parse(cmd *cobra.Command, args []string) error {
 	}
 	if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json"); err != nil {
 		return err
+	}
+	if o.all {
+		return cli.Usagef("--all needs --url: a backtest on files reads all of them")
 	}
 	return o.judgeFlags.parse(cmd)
 }

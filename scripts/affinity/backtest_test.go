@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // shopFiles are a small shop: brand X and Y, and users who stay with a brand.
@@ -189,4 +191,31 @@ func TestBacktestRealData(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A backtest of an engine's log is that of the same files, under the names of
+// the strategies' files.
+func TestBacktestOfAnEngine(t *testing.T) {
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := newShopFiles(t)
+	affinity(t, "", "import", "--url", s.URL, "--index", "products", "--objects", f.objects, f.events).wants(t, 0)
+	files := affinity(t, "", "backtest", "--index", "products", "--objects", f.objects, "--strategy", f.strategy, "--within", "brand", "--json", f.events)
+	live := affinity(t, "", "backtest", "--url", s.URL, "--index", "products", "--strategy", f.strategy, "--within", "brand", "--json")
+	files.wants(t, 0)
+	live.wants(t, 0, "reads the log of app demo", "at most 4 million events")
+	if files.out != live.out {
+		t.Errorf("the backtest of the log is\n%s\nwant that of the files\n%s", live.out, files.out)
+	}
+	affinity(t, "", "backtest", "--url", s.URL, "--index", "products", "--strategy", f.strategy).wants(t, 0, "12 cases of 20 candidates")
+	affinity(t, "", "backtest", "--url", s.URL, "--index", "hats", "--strategy", f.strategy).wants(t, 1, "ended as failed", "has no objects")
+	affinity(t, "", "backtest", "--url", s.URL, "--objects", f.objects, "--strategy", f.strategy, f.events).wants(t, 2, "leave out --objects and EVENTS")
+	affinity(t, "", "backtest", "--all", "--objects", f.objects, "--strategy", f.strategy, f.events).wants(t, 2, "--all needs --url")
 }

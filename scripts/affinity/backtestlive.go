@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/googleapis/gax-go/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/client"
+)
+
+// parseLive checks the command line of a backtest on the log of an engine.
+func (o *backtestOptions) parseLive(cmd *cobra.Command, args []string) error {
+	if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json"); err != nil {
+		return err
+	}
+	switch {
+	case len(args) > 0 || o.objects != "":
+		return cli.Usagef("--url judges on the engine's log: leave out --objects and EVENTS, or --url")
+	case o.plot != "":
+		return cli.Usagef("--plot needs files: an engine's report has no paired intervals")
+	}
+	if o.index == "" {
+		o.index = defaultIndex
+	}
+	return o.judgeFlags.parse(cmd)
+}
+
+// runLive judges on the log of an engine.
+func runLive(ctx context.Context, t *tool, c *client.Client, o backtestOptions) error {
+	given, err := t.readGiven(o.strategies)
+	if err != nil {
+		return err
+	}
+	request := api.BacktestRequest{
+		Index: o.index, Protocol: string(o.Protocol), At: o.At, Within: o.Within, Sample: o.Sample, All: o.all,
+	}
+	for _, g := range given {
+		text, err := json.Marshal(g.Strategy)
+		if err != nil {
+			return fmt.Errorf("encode the strategy %s: %w", g.Name, err)
+		}
+		request.Strategies = append(request.Strategies, text)
+	}
+	fmt.Fprintf(t.err, "reads the log of app %s at %s: %s\n", cli.Printable(t.app), cli.Printable(t.url), liveBounds(o.all))
+	j, err := c.StartBacktest(ctx, request)
+	if err != nil {
+		return fmt.Errorf("start the backtest: %w", err)
+	}
+	if j, err = t.watchBacktest(ctx, t.patient(c), j); err != nil {
+		return err
+	}
+	if j.State != api.JobDone || j.Backtest == nil {
+		return fmt.Errorf("backtest %s ended as %s: %s", j.ID, j.State, j.Error)
+	}
+	named(j.Backtest, given)
+	if j.Sampled {
+		fmt.Fprintf(t.err, "the app has more events than that: these are a sample of its users\n")
+	}
+	if o.json {
+		return cli.PrintJSON(t.out, j.Backtest)
+	}
+	return render.Backtest(t.out, *j.Backtest, nil, nil, render.NewPalette(cli.Colored(t.out)))
+}
+
+// liveBounds says what a backtest reads at most.
+func liveBounds(all bool) string {
+	if all {
+		return "at most 20 million events, of a sample of the users if there are more, and judges all cases"
+	}
+	return "at most 4 million events, of a sample of the users if there are more, and judges at most 20,000 cases (--all: more)"
+}
+
+// watchBacktest waits until a backtest has ended.
+func (t *tool) watchBacktest(ctx context.Context, c *client.Client, j api.BacktestJob) (api.BacktestJob, error) {
+	bar := cli.NewProgress(t.err)
+	defer bar.Finish()
+	for !j.State.Ended() {
+		bar.Set(fmt.Sprintf("%d events of %s", j.Events, cli.Count(j.Users, "user")), float64(j.Users)/float64(max(j.PlannedUsers, j.Users, 1)))
+		if err := gax.Sleep(ctx, t.watchEvery); err != nil {
+			return j, fmt.Errorf("backtest %s continues: %w", j.ID, err)
+		}
+		var err error
+		if j, err = c.Backtest(ctx, j.ID); err != nil {
+			return j, fmt.Errorf("read the backtest: %w", err)
+		}
+	}
+	return j, nil
+}
+
+// named gives results the names of the files: the engine numbers strategies.
+func named(b *api.Backtest, given []backtest.Given) {
+	lists := [][]api.BacktestResult{b.Results}
+	if b.Within != nil {
+		lists = append(lists, b.Within.Results)
+	}
+	for _, list := range lists {
+		for i := range list {
+			for n, g := range given {
+				number := fmt.Sprintf("strategy %d", n+1)
+				if plain, ok := strings.CutPrefix(list[i].Name, backtest.PlainPrefix); ok && plain == number {
+					list[i].Name = backtest.PlainPrefix + g.Name
+				} else if list[i].Name == number {
+					list[i].Name = g.Name
+				}
+			}
+		}
+	}
+}
