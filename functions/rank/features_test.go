@@ -291,6 +291,31 @@ func TestChangeOfRankingAlone(t *testing.T) {
 	}
 }
 
+// A last instant whose objects the statistics do not count brings in no pairs,
+// and one whose objects the catalog does not hold does not count.
+func TestPairsOfTheLastInstant(t *testing.T) {
+	b := newBoutique(t)
+	paired := func() (names []string) {
+		a := ranked(t, rank.New(b.Backends.ForRank()), `{"userToken":"ann","index":"i","explain":true,"objectIDs":["o0","o4","o5"]}`)
+		for _, item := range a.Items {
+			for _, f := range item.Features {
+				if f.Name == ranking.Pairs {
+					names = append(names, item.ObjectID)
+				}
+			}
+		}
+		return names
+	}
+	b.view(t, "ann", day, "elsewhere")
+	if got := paired(); !cmp.Equal(got, []string{"o4", "o0"}) && !cmp.Equal(got, []string{"o0", "o4"}) {
+		t.Errorf("%v have pairs with o1, o2 and o3; want o0 and o4", got)
+	}
+	b.view(t, "ann", day/2, "o4")
+	if got := paired(); len(got) > 0 {
+		t.Errorf("%v have pairs with o4, which has none", got)
+	}
+}
+
 // A user without events gets popularity and freshness. So does a user who is
 // deleted between two requests.
 func TestFallback(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/affinity/affinitytest"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/ranking"
@@ -164,6 +165,7 @@ func compareScores(t rapid.TB, c *Cases, r *reference, s strategy.Strategy) {
 		in := &c.cases[i]
 		worker.findCandidates(in)
 		scorer.rank(in, worker.candidates, scores)
+		compareLastInstants(t, c.log.names(scorer.previous), r, want, s)
 		items := ranking.Reference(s, r.query(want, s)).Items
 		if len(items) != len(worker.candidates) {
 			t.Fatalf("case %d has %d candidates, want %d", i, len(worker.candidates), len(items))
@@ -184,6 +186,28 @@ func compareScores(t rapid.TB, c *Cases, r *reference, s strategy.Strategy) {
 		t.Fatal(err)
 	}
 	compare(t, "strategy", got, r.judge(func(c referenceCase) []string { return orders[fmt.Sprint(c.user, c.time)] }))
+}
+
+// compareLastInstants compares the objects of the user's last instant with those
+// that a request would take.
+func compareLastInstants(t rapid.TB, got []string, r *reference, in referenceCase, s strategy.Strategy) {
+	var past []affinity.Event // as the log of the engine has them
+	var objects [][]string
+	for _, e := range r.events {
+		if e.User == in.user && e.Time < in.time {
+			past = append(past, affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs})
+			objects = append(objects, r.known(e))
+		}
+	}
+	want := lastObjects(past, objects, s)
+	if !slices.Equal(got, want) {
+		t.Fatalf("objects of the last instant %v, want %v", got, want)
+	}
+	known := func(id string) bool { _, ok := r.objects[id]; return ok }
+	asked := ranking.LastObjects(affinity.ReferenceSession(past, s, affinity.Window{Now: in.time}), r.index, known)
+	if slices.Sort(asked); !slices.Equal(asked, want) {
+		t.Fatalf("objects of the last instant in a request %v, want %v", asked, want)
+	}
 }
 
 func compareFloat(a, b float64) int {

@@ -144,28 +144,25 @@ func (s *scorer) touch(t int32) {
 }
 
 // addSession adds up the newest events before the instant that the strategy
-// scores, and lists the objects of the last instant that names any.
+// scores, and lists the objects of the user's last instant.
 func (s *scorer) addSession(in *instant) {
 	l := s.cases.log
 	s.previous = s.previous[:0]
-	latest := int64(math.MaxInt64) // instant of previous, once it is found
+	var last ranking.LastInstant
 	for i, newer := in.pastEnd-1, 0; i >= in.pastStart && newer < affinity.MaxSessionEvents; i-- {
 		e := &l.events[i]
 		points := s.points[e.kind]
 		if points == 0 {
 			continue
 		}
-		if len(s.previous) == 0 && e.end > e.start {
-			latest = e.time
-		}
-		if e.time == latest {
+		if last.Holds(e.time, e.end > e.start) {
 			s.previous = append(s.previous, l.objectsOf(e)...)
 		}
 		if s.ranking.Session.Weight > 0 {
 			if points *= s.sessionDecay(newer, in.time-e.time); points > 0 {
 				s.addEvent(e, func(t int32) { s.sums[t].session += points * s.terms[t].weight })
 			}
-		} else if e.time < latest && latest < math.MaxInt64 {
+		} else if last.Over(e.time) {
 			break
 		}
 		newer++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unique"
@@ -83,6 +84,28 @@ func (o *objects) fill(ctx context.Context, app, index, date string, candidates 
 		c.Object, c.Published, c.Dated = found[i].filters, found[i].published, found[i].dated
 	}
 	return nil
+}
+
+// held returns those of some objects that the catalog holds. An object may occur
+// twice.
+func (o *objects) held(ctx context.Context, app, index string, ids []string) (map[string]bool, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	candidates, held := make([]ranking.Candidate, len(ids)), map[string]bool{}
+	for i, id := range ids {
+		candidates[i].ObjectID = id
+	}
+	if err := o.fill(ctx, app, index, "", candidates); err != nil {
+		return nil, err
+	}
+	for _, c := range candidates {
+		if c.Object != nil {
+			held[c.ObjectID] = true
+		}
+	}
+	return held, nil
 }
 
 // read reads objects of one source.

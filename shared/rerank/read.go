@@ -48,7 +48,11 @@ func (o *Orderer) read(ctx context.Context, app config.App, r Request) (input, e
 			return input{}, err
 		}
 	}
-	in.neighbours, err = o.statistics.neighbours(ctx, in.statistics, in.user.Session)
+	held, err := o.objects.held(ctx, app.ID, r.Index, in.statistics.undecided(in.user.Session))
+	if err != nil {
+		return input{}, err
+	}
+	in.neighbours, err = o.statistics.neighbours(ctx, in.statistics, in.statistics.lastObjects(in.user.Session, held))
 	return in, err
 }
 

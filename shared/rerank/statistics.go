@@ -3,6 +3,7 @@ package rerank
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,35 +128,46 @@ func get[K comparable, V any](ctx context.Context, c *cache[K, V], key K, read f
 	return values[0], nil
 }
 
-// lastObjects returns the objects of an index that the events of the user's last
-// instant name. An instant of which the statistics know no object does not
-// count.
-func lastObjects(session affinity.Session, x indexStatistics) []string {
+// undecided returns the objects that decide which instant is the user's last one
+// and that the statistics do not know: only the catalog says whether it holds
+// them. Without any known object there are no pairs, and nothing to decide.
+func (x indexStatistics) undecided(session affinity.Session) []string {
 	var ids []string
-	known := map[string]bool{}
 	var instant int64
+	newer := 0                         // objects of newer instants
 	for _, e := range session.Events { // newest first
-		if len(ids) > 0 && e.Time != instant {
-			break
-		}
 		if e.Index != x.ref.Index {
 			continue
 		}
-		for _, id := range e.ObjectIDs {
-			if _, ok := x.counts[id]; ok && !known[id] {
-				known[id] = true
-				ids, instant = append(ids, id), e.Time
-			}
+		if e.Time != instant {
+			instant, newer = e.Time, len(ids)
 		}
+		if slices.ContainsFunc(e.ObjectIDs, x.knows) {
+			return ids[:newer]
+		}
+		ids = append(ids, e.ObjectIDs...)
 	}
-	return ids
+	return nil
 }
 
-// neighbours reads the pairs of the objects of the user's last instant. Those
-// that are not cached are read in one batch. The error is that of ctx, as in
-// read.
-func (s *statistics) neighbours(ctx context.Context, x indexStatistics, session affinity.Session) ([]ranking.Neighbours, error) {
-	ref, ids := x.ref, lastObjects(session, x)
+// knows reports whether the statistics count an object. The catalog held it when
+// they were built.
+func (x indexStatistics) knows(id string) bool {
+	_, ok := x.counts[id]
+	return ok
+}
+
+// lastObjects returns the objects of the user's last instant that the statistics
+// know. held are the undecided objects that the catalog holds.
+func (x indexStatistics) lastObjects(session affinity.Session, held map[string]bool) []string {
+	ids := ranking.LastObjects(session, x.ref.Index, func(id string) bool { return x.knows(id) || held[id] })
+	return slices.DeleteFunc(ids, func(id string) bool { return !x.knows(id) })
+}
+
+// neighbours reads the pairs of objects that the statistics know. Those that are
+// not cached are read in one batch. The error is that of ctx, as in read.
+func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []string) ([]ranking.Neighbours, error) {
+	ref := x.ref
 	found, err := s.pairs.get(ctx, len(ids),
 		func(i int) pairsKey { return pairsKey{ref, ids[i]} },
 		func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
