@@ -87,7 +87,7 @@ locals {
   # Alerts that open at the first matching log line.
   matched = {
     job_failed = {
-      title    = "a recompute, re-enrichment, move or build of crowd statistics failed"
+      title    = "a job failed"
       severity = "ERROR"
       filter   = local.metrics["jobs_failed"].filter
       labels   = { app = "EXTRACT(jsonPayload.app)" }

@@ -37,7 +37,7 @@ run "metric_filters" {
   }
 
   assert {
-    condition     = endswith(google_logging_metric.this["jobs_failed"].filter, "jsonPayload.message=(\"recompute ended\" OR \"reenrich ended\" OR \"move ended\" OR \"crowd ended\") AND jsonPayload.state=\"failed\"")
+    condition     = endswith(google_logging_metric.this["jobs_failed"].filter, "jsonPayload.message=(\"recompute ended\" OR \"reenrich ended\" OR \"move ended\" OR \"crowd ended\" OR \"backtest ended\") AND jsonPayload.state=\"failed\"")
     error_message = "The filter of the metric jobs_failed is wrong: ${google_logging_metric.this["jobs_failed"].filter}"
   }
 }
@@ -85,7 +85,7 @@ run "alert_parts" {
     condition = toset(keys(output.alerts)) == toset([
       "affinity: events wait to be applied", "affinity: profiles lag behind events", "affinity: dead letters wait for a replay",
       "affinity: a public function answers 5xx", "affinity: a private function keeps failing",
-      "affinity: a recompute, re-enrichment or move failed", "affinity: an audit found a difference",
+      "affinity: a job failed", "affinity: an audit found a difference",
       "affinity: the worker fails again and again", "affinity: the worker dropped a task", "affinity: a nightly round did not begin",
     ])
     error_message = "The alerts in the output are wrong: ${jsonencode(keys(output.alerts))}"
