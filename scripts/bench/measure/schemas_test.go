@@ -210,6 +210,8 @@ func TestHold(t *testing.T) {
 		value := `[{"facetName":"brand","facetValue":"` + e.Counts[0].Value + `","count":1}]`
 		want.bytes += int64(len("bench,user-0000000,2026-10-09T17:14:44.561Z,"+e.ID) + len(e.Name) + len(value))
 		want.originals += int64(len("event") + len(logEvents(d.user(0), d.events(0, nil))[i].Original))
+		// In short: the encoding, type and name with their lengths, and neither an index nor objects.
+		want.originals += int64(len("o") + 1 + 1 + len(e.Type) + 1 + len(e.Name) + 1 + 1)
 	}
 	if got, err := c.hold(ctx); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
