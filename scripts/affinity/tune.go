@@ -108,7 +108,7 @@ func search(ctx context.Context, t *tool, log *backtest.Log, given strategy.Stra
 	bar := cli.NewProgress(t.err)
 	defer bar.Finish()
 	bar.Set("finding cases", 0)
-	cases, err := log.Cases(given, f.Options)
+	cases, err := log.Cases(ctx, given, f.Options)
 	if err != nil {
 		return nil, err
 	}

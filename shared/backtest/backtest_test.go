@@ -51,7 +51,7 @@ func log(t *testing.T, objects []backtest.Object, lines ...string) *backtest.Log
 // first and e fourth.
 func TestMetricsByHand(t *testing.T) {
 	l := log(t, catalog(), "u:0:a", "u:10:b", "v:20:c", "w:30:a", "w:40:b", "u:100:d", "v:90:a+e+c", "x:95:a")
-	c, err := l.Cases(views, backtest.Options{At: 3})
+	c, err := l.Cases(t.Context(), views, backtest.Options{At: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestNothingToJudge(t *testing.T) {
 		{good, views, backtest.Options{At: 1001}, "from 1 to 1000"},
 		{good, views, backtest.Options{Sample: -1}, "sample"},
 	} {
-		c, err := log(t, catalog(), test.lines...).Cases(test.strategy, test.options)
+		c, err := log(t, catalog(), test.lines...).Cases(t.Context(), test.strategy, test.options)
 		if err == nil {
 			_, err = c.Judge(test.strategy)
 		}

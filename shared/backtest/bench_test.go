@@ -50,13 +50,13 @@ var viewed = strategy.Strategy{
 
 func BenchmarkShop(b *testing.B) {
 	l := shop(10_000, 1_000_000, 5_000)
-	c, err := l.Cases(viewed, Options{})
+	c, err := l.Cases(b.Context(), viewed, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("cases", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := l.Cases(viewed, Options{}); err != nil {
+			if _, err := l.Cases(b.Context(), viewed, Options{}); err != nil {
 				b.Fatal(err)
 			}
 		}

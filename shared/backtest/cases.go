@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"context"
 	"encoding/binary"
 	"hash/fnv"
 	"slices"
@@ -41,8 +42,9 @@ type instant struct {
 // above 0 and that name a known object define cases, candidates and crowd
 // statistics, whichever strategies are judged later.
 //
-// The error is a *fault.Error that says why nothing can be judged.
-func (l *Log) Cases(given strategy.Strategy, o Options) (*Cases, error) {
+// The error is a *fault.Error that says why nothing can be judged, or that of
+// ctx.
+func (l *Log) Cases(ctx context.Context, given strategy.Strategy, o Options) (*Cases, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -69,7 +71,9 @@ func (l *Log) Cases(given strategy.Strategy, o Options) (*Cases, error) {
 		return nil, c.noCase()
 	}
 	c.sample()
-	c.crowd = newStatistics(l, judged, c.cut)
+	if c.crowd, err = newStatistics(ctx, l, judged, c.cut); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 

@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
@@ -30,10 +31,11 @@ type statistics struct {
 // most frequent first.
 type pairs struct {
 	objects []int32
-	counts  []int32
+	counts  []int64
 }
 
-func newStatistics(l *Log, judged []bool, cut int64) *statistics {
+// newStatistics counts what users did before the cut. The error is that of ctx.
+func newStatistics(ctx context.Context, l *Log, judged []bool, cut int64) (*statistics, error) {
 	n := len(l.objects)
 	c := &statistics{popularity: make([]int32, n), rank: make([]int32, n), pairs: make([]pairs, n)}
 	named := make([][]int32, n) // by object: the counted events that name it
@@ -56,25 +58,29 @@ func newStatistics(l *Log, judged []bool, cut int64) *statistics {
 		c.rank[o] = int32(place)
 	}
 	spread(n, func() func(a int) {
-		tally := tally{counts: make([]int32, n)}
+		tally := tally{counts: make([]int64, n)}
 		return func(a int) {
-			for _, i := range named[a] {
-				l.followers(i, judged, cut, tally.add)
+			if ctx.Err() != nil {
+				return
 			}
+			l.followers(named[a], judged, cut, tally.add)
 			c.pairs[a] = tally.best(int32(a))
 		}
 	})
-	c.addCapped(l, judged, cut)
-	return c
+	c.addCapped(ctx, l, judged, cut)
+	return c, ctx.Err()
 }
 
-// addCapped counts for the features of rankings.
-func (c *statistics) addCapped(l *Log, judged []bool, cut int64) {
+// addCapped counts for the features of rankings, unless ctx ends.
+func (c *statistics) addCapped(ctx context.Context, l *Log, judged []bool, cut int64) {
 	n := len(l.objects)
-	sink := &sink{times: make([][]int64, n), pairs: make([][]int32, n)}
+	sink := &sink{times: make([][]int64, n), pairCounts: newPairCounts(n, maxPairs)}
 	counter := crowd.NewCounter(sink)
 	var objects []uint32
 	for user := range l.users {
+		if ctx.Err() != nil {
+			return
+		}
 		for i := l.first[user]; i < l.first[user+1]; i++ {
 			e := &l.events[i]
 			if !judged[i] || e.time >= cut {
@@ -89,23 +95,24 @@ func (c *statistics) addCapped(l *Log, judged []bool, cut int64) {
 		counter.End()
 	}
 	c.times, c.capped = sink.times, make([]pairs, n)
-	spread(n, func() func(a int) {
-		tally := tally{counts: make([]int32, n)}
-		return func(a int) {
-			tally.add(sink.pairs[a])
-			c.capped[a] = tally.best(int32(a))
+	tally := tally{counts: make([]int64, n)}
+	for a := range sink.of {
+		p := &sink.of[a]
+		sink.merge(p)
+		for i := range p.objects {
+			tally.add(p.objects[i:i+1], int64(p.counts[i]))
 		}
-	})
+		c.capped[a] = tally.best(int32(a))
+	}
 }
 
 // sink keeps what a counter of package crowd counts.
 type sink struct {
 	times [][]int64 // by object, ms
-	pairs [][]int32 // by first object: the second ones
+	*pairCounts
 }
 
 func (s *sink) Event(object uint32, time int64) { s.times[object] = append(s.times[object], time) }
-func (s *sink) Pair(first, second uint32)       { s.pairs[first] = append(s.pairs[first], int32(second)) }
 
 // counts returns the decayed count of each object at the cut, and the highest.
 func (c *statistics) counts(cut int64, halfLife float64) (counts []float64, highest float64) {
@@ -128,35 +135,55 @@ func (c *statistics) decayed(cut int64, halfLife float64) []float64 {
 	return counts
 }
 
-// followers calls add with the objects of each judged event of the user of
-// event i that is at the same time, event i itself included, or up to half an
-// hour later, and before the cut.
-func (l *Log) followers(i int32, judged []bool, cut int64, add func(objects []int32)) {
-	user, t := l.events[i].user, l.events[i].time
-	from := i
-	for from > l.first[user] && l.events[from-1].time == t {
-		from--
-	}
-	until := min(t+pairWindow, cut-1)
-	for j := from; j < l.first[user+1] && l.events[j].time <= until; j++ {
-		if judged[j] {
-			add(l.objectsOf(&l.events[j]))
+// followers counts the pairs of an object, which the given events name: places
+// in l.events, sorted. It calls add with the objects of each judged event before
+// the cut, and with how many of the given events of the same user are at its time
+// or up to half an hour earlier.
+//
+// It walks the events of a user once for the object, and not once for each event
+// that names it: of a robot or an import without precise times, thousands may lie
+// within half an hour.
+func (l *Log) followers(named []int32, judged []bool, cut int64, add func(objects []int32, n int64)) {
+	for first := 0; first < len(named); {
+		e := &l.events[named[first]]
+		j, end := named[first], l.first[e.user+1]
+		for j > l.first[e.user] && l.events[j-1].time == e.time {
+			j-- // to the start of the instant
 		}
+		from, to := first, first // of the named events that the half hour holds
+		for ; j < end && l.events[j].time < cut; j++ {
+			if !judged[j] {
+				continue
+			}
+			t := l.events[j].time
+			for to < len(named) && named[to] < end && l.events[named[to]].time <= t {
+				to++
+			}
+			for from < to && t-l.events[named[from]].time > pairWindow {
+				from++
+			}
+			if from == to {
+				break
+			}
+			add(l.objectsOf(&l.events[j]), int64(to-from))
+		}
+		first = to
 	}
 }
 
 // tally counts the pairs of one object.
 type tally struct {
-	counts  []int32 // by object
+	counts  []int64 // by object
 	touched []int32
 }
 
-func (c *tally) add(objects []int32) {
+// add counts a pair with each of some objects n times.
+func (c *tally) add(objects []int32, n int64) {
 	for _, o := range objects {
 		if c.counts[o] == 0 {
 			c.touched = append(c.touched, o)
 		}
-		c.counts[o]++
+		c.counts[o] += n
 	}
 }
 
@@ -175,7 +202,7 @@ func (c *tally) best(a int32) pairs {
 		list = slices.Insert(list, at, o)
 		list = list[:min(len(list), pairsKept)]
 	}
-	best := pairs{objects: slices.Clone(list), counts: make([]int32, len(list))}
+	best := pairs{objects: slices.Clone(list), counts: make([]int64, len(list))}
 	for i, o := range list {
 		best.counts[i] = c.counts[o]
 	}

@@ -41,7 +41,7 @@ func TestKindsAndFacets(t *testing.T) {
 // order.
 func TestRandomRelevantHelpsNoOrder(t *testing.T) {
 	l := log(t, catalog(), "u:0:a", "u:10:b", "v:20:c", "w:30:a", "w:40:b", "u:100:d", "v:90:a+e+c", "x:95:a")
-	c, err := l.Cases(views, backtest.Options{At: 1})
+	c, err := l.Cases(t.Context(), views, backtest.Options{At: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func TestJudgesLikeTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects, events := drawObjects(t), drawEvents(t)
 		given, other, options := drawStrategy(t), drawStrategy(t), drawOptions(t)
-		c, err := load(t, objects, events).Cases(given, options)
+		c, err := load(t, objects, events).Cases(t.Context(), given, options)
 		if err != nil {
 			return // TestNothingToJudge
 		}
@@ -248,7 +248,7 @@ func TestVeryOldEvents(t *testing.T) {
 		}
 	}
 	options := Options{Protocol: Last, At: 2}
-	c, err := load(t, objects, events).Cases(s, options)
+	c, err := load(t, objects, events).Cases(t.Context(), s, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestJudgesRealDataLikeTheReference(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			objects, events, s := readReal(t, test.name, test.users, test.objects)
 			for _, options := range []Options{{Protocol: Last, At: 10}, {Protocol: Last, At: 10, Within: "price_range"}} {
-				c, err := load(t, objects, events).Cases(s, options)
+				c, err := load(t, objects, events).Cases(t.Context(), s, options)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -74,19 +74,19 @@ func (l *Log) Judge(ctx context.Context, given []Given, o Options, step func(wha
 		at++
 		return ctx.Err()
 	}
-	r, err := l.report(given, whole, tick)
+	r, err := l.report(ctx, given, whole, tick)
 	if err != nil || runs == 1 {
 		return r, err
 	}
-	r.Within, err = l.report(given, o, tick)
+	r.Within, err = l.report(ctx, given, o, tick)
 	return r, err
 }
 
-func (l *Log) report(given []Given, o Options, tick func(string) error) (*Report, error) {
+func (l *Log) report(ctx context.Context, given []Given, o Options, tick func(string) error) (*Report, error) {
 	if err := tick("cases"); err != nil {
 		return nil, err
 	}
-	c, err := l.Cases(given[0].Strategy, o)
+	c, err := l.Cases(ctx, given[0].Strategy, o)
 	if err != nil {
 		return nil, err
 	}

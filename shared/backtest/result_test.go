@@ -45,7 +45,7 @@ func TestGainOverNothing(t *testing.T) {
 // The baseline random has the mean of all orders.
 func TestRandomIsUniform(t *testing.T) {
 	l := shop(10_000, 60_000, 40)
-	c, err := l.Cases(viewed, Options{})
+	c, err := l.Cases(t.Context(), viewed, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +96,11 @@ func TestOrderOfInputAndSample(t *testing.T) {
 			}
 			l = other
 		}
-		c, err := l.Cases(viewed, Options{})
+		c, err := l.Cases(t.Context(), viewed, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sampled, err = l.Cases(viewed, Options{Sample: 20}); err != nil {
+		if sampled, err = l.Cases(t.Context(), viewed, Options{Sample: 20}); err != nil {
 			t.Fatal(err)
 		}
 		all, _ = c.Judge(viewed)

@@ -14,7 +14,7 @@ func TestShowsWhatTheReferenceRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects, events := drawObjects(t), drawEvents(t)
 		given, s, options := drawStrategy(t), drawStrategy(t), drawOptions(t)
-		c, err := load(t, objects, events).Cases(given, options)
+		c, err := load(t, objects, events).Cases(t.Context(), given, options)
 		if err != nil || Check(s) != nil {
 			return
 		}
@@ -54,7 +54,7 @@ func TestShowsWhatTheReferenceRanks(t *testing.T) {
 func TestCasesOfOneUserHaveOneUserKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := load(t, drawObjects(t), drawEvents(t))
-		c, err := l.Cases(drawStrategy(t), Options{Protocol: Rolling})
+		c, err := l.Cases(t.Context(), drawStrategy(t), Options{Protocol: Rolling})
 		if err != nil {
 			return
 		}

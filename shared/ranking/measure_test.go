@@ -142,7 +142,7 @@ func TestDefaultRankingBeatsPopularity(t *testing.T) {
 		t.Run(data.name, func(t *testing.T) {
 			log, given := readData(t, data.name, asTheyAre)
 			beats := func(options backtest.Options, least float64, strategies ...strategy.Strategy) {
-				cases, err := log.Cases(given, options)
+				cases, err := log.Cases(t.Context(), given, options)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -223,7 +223,7 @@ func table(t *testing.T, name, within string) string {
 		{"`last`, within `" + within + "`", log, backtest.Options{Within: within}},
 		{"`last`, shuffled", dealt, backtest.Options{}},
 	} {
-		cases, err := protocol.log.Cases(given, protocol.options)
+		cases, err := protocol.log.Cases(t.Context(), given, protocol.options)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func TestRealData(t *testing.T) {
 	}{{"clickstream", 2.3}, {"onlineretail", 3}} {
 		t.Run(d.name, func(t *testing.T) {
 			l, given := realLog(t, d.name)
-			cases, err := l.Cases(given, backtest.Options{Sample: 700})
+			cases, err := l.Cases(t.Context(), given, backtest.Options{Sample: 700})
 			if err != nil {
 				t.Fatal(err)
 			}

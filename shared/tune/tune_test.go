@@ -58,7 +58,7 @@ var byColor = strategy.Strategy{
 
 func casesOf(t testing.TB, l *backtest.Log, given strategy.Strategy) *backtest.Cases {
 	t.Helper()
-	c, err := l.Cases(given, backtest.Options{})
+	c, err := l.Cases(t.Context(), given, backtest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestChanceIsNotRecommended(t *testing.T) {
 
 func TestSplitIsStable(t *testing.T) {
 	side := func(users, sample int) map[uint64]bool {
-		c, err := shopLog(t, users).Cases(byColor, backtest.Options{Sample: sample})
+		c, err := shopLog(t, users).Cases(t.Context(), byColor, backtest.Options{Sample: sample})
 		if err != nil {
 			t.Fatal(err)
 		}

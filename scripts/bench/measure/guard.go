@@ -79,7 +79,7 @@ func (o Guard) Run(ctx context.Context, _ Starter) (GuardReport, error) {
 	if err != nil {
 		return GuardReport{}, err
 	}
-	all, err := log.Cases(given, backtest.Options{Protocol: backtest.Rolling})
+	all, err := log.Cases(ctx, given, backtest.Options{Protocol: backtest.Rolling})
 	if err != nil {
 		return GuardReport{}, err
 	}
