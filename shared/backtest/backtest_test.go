@@ -78,6 +78,9 @@ func TestNothingToJudge(t *testing.T) {
 	}
 	noFacets := views
 	noFacets.FacetsScoring = []strategy.FacetScore{{FacetName: "brand", Score: 0}}
+	full := 50
+	undated := views
+	undated.Ranking = &strategy.Ranking{Freshness: &strategy.FreshnessRanking{Attribute: "noSuchAttribute", Weight: &full}}
 	otherKind := views
 	otherKind.EventsScoring = []strategy.EventScore{{EventName: "Bought", EventType: event.Conversion, Score: 10}}
 	good := []string{"u:0:a", "u:100:b", "v:0:a", "v:90:c"}
@@ -95,6 +98,7 @@ func TestNothingToJudge(t *testing.T) {
 		{good, nothing, backtest.Options{}, "no entry of eventsScoring"},
 		{good, noFacets, backtest.Options{}, "no entry of facetsScoring"},
 		{good, off, backtest.Options{}, "all weights of its ranking are 0"},
+		{good, undated, backtest.Options{}, `ranking.freshness has the weight 50, but no object of index "p" has a date in the attribute "noSuchAttribute"`},
 		{good, otherKind, backtest.Options{}, "scores none of the 4 events: the log has view Viewed"},
 		{good, views, backtest.Options{Within: "size"}, `no object of index "p" has the attribute "size": they have brand`},
 		{good, views, backtest.Options{Protocol: "first"}, "protocol"},

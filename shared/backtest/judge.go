@@ -45,12 +45,16 @@ func Check(s strategy.Strategy) error {
 // Judge ranks the candidates of all cases under a valid strategy. Profile and
 // session come from all events of the user before the instant, as of the
 // instant; events do not leave the window. Requests bring no relevancy, so the
-// impact is whole. Crowd statistics are as of the cut.
+// impact is whole. Crowd statistics and document frequencies are as of the cut.
 //
-// The error is that of Check.
+// The error is that of Check, or a *fault.Error if freshness has a weight and no
+// object has a date to go by.
 func (c *Cases) Judge(s strategy.Strategy) (*Result, error) {
 	if err := Check(s); err != nil {
 		return nil, err
+	}
+	if f := s.RankingOrDefault().Freshness; f.Weight > 0 && c.log.dates[f.Attribute] == nil {
+		return nil, refuse("ranking.freshness has the weight %d, but no object of index %q has a date in the attribute %q", f.Weight, c.log.index, f.Attribute)
 	}
 	compiled := c.compile(s)
 	return c.judge(func() ranker { return compiled.ranker() }), nil
@@ -69,7 +73,7 @@ type compiled struct {
 	roots  []float64 // by object: the square root of the number of those filters
 
 	popularity []float64 // by object: the weighted feature
-	published  *dates    // nil: weight 0, or no object has a date
+	published  *dates    // nil: weight 0
 }
 
 // term is a filter that scores, after aliases.
