@@ -22,6 +22,11 @@ type statistics struct {
 	rank       []int32 // by object: its place by popularity
 	pairs      []pairs // by object A
 
+	// Contrast goes by the objects that occur before the cut. The catalog is that
+	// of today, and what users turned to later must not tell on it.
+	objects   int
+	frequency []int32 // by filter: of these objects, those that carry it
+
 	// The features of rankings count what package crowd counts.
 	times  [][]int64 // by object: of the events that count for it, ms
 	capped []pairs   // by object A
@@ -47,6 +52,7 @@ func newStatistics(ctx context.Context, l *Log, judged []bool, cut int64) (*stat
 			}
 		}
 	}
+	c.addFrequencies(l)
 	order := make([]int32, n)
 	for i := range order {
 		order[i] = int32(i)
@@ -69,6 +75,20 @@ func newStatistics(ctx context.Context, l *Log, judged []bool, cut int64) (*stat
 	})
 	c.addCapped(ctx, l, judged, cut)
 	return c, ctx.Err()
+}
+
+// addFrequencies counts the objects that an event names.
+func (c *statistics) addFrequencies(l *Log) {
+	c.frequency = make([]int32, len(l.filters))
+	for o, events := range c.popularity {
+		if events == 0 {
+			continue
+		}
+		c.objects++
+		for _, f := range l.carried.at(int32(o)) {
+			c.frequency[f]++
+		}
+	}
 }
 
 // addCapped counts for the features of rankings, unless ctx ends.

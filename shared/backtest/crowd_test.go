@@ -97,3 +97,17 @@ func TestPairCountsAreBounded(t *testing.T) {
 		t.Errorf("frequent pairs are lost: %v", want)
 	}
 }
+
+// Objects that users turn to only after the cut say nothing about how rare a
+// filter is.
+func TestFrequenciesAreThoseOfTheCut(t *testing.T) {
+	l := robotLog(t, 50) // of objects 0 to 49
+	c, err := l.Cases(t.Context(), viewed, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	brand := l.filterOf[event.Filter{Facet: "brand", Value: "X"}]
+	if c.crowd.objects != 50 || c.crowd.frequency[brand] != 50 {
+		t.Errorf("%d objects, %d with the brand, of 50 objects that events before the cut name", c.crowd.objects, c.crowd.frequency[brand])
+	}
+}

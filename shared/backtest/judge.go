@@ -139,11 +139,11 @@ func (p *compiled) addTerms(s strategy.Strategy) {
 			frequencies = append(frequencies, 0)
 		}
 		p.termOf[i] = t
-		frequencies[t] += int(l.frequency[i])
+		frequencies[t] += int(p.cases.crowd.frequency[i])
 	}
 	if p.ranking.Contrast == strategy.ContrastIDF {
 		for t := range p.terms {
-			p.terms[t].contrast = ranking.IDF(len(l.objects), frequencies[t])
+			p.terms[t].contrast = ranking.IDF(p.cases.crowd.objects, frequencies[t])
 		}
 	}
 }

@@ -238,9 +238,12 @@ func (r *reference) query(c referenceCase, s strategy.Strategy) *ranking.Query {
 
 	full := s.RankingOrDefault()
 	counts, statistics := r.crowd(full.Popularity.HalfLife.Millis())
-	frequencies := &ranking.Frequencies{Objects: len(r.objects), Filters: map[event.Filter]int{}}
+	before := r.popularity()
+	frequencies := &ranking.Frequencies{Objects: len(before), Filters: map[event.Filter]int{}}
 	for id, o := range r.objects {
-		crowd.CountFilters(frequencies.Filters, o.Filters)
+		if before[id] > 0 {
+			crowd.CountFilters(frequencies.Filters, o.Filters)
+		}
 		q.HighestCount = max(q.HighestCount, counts[id])
 	}
 	q.Frequencies = frequencies

@@ -44,9 +44,9 @@ func (c *Cases) Show(i int, s strategy.Strategy) (Shown, error) {
 func (c *Cases) query(in *instant, candidates []int32, s strategy.Strategy) *ranking.Query {
 	l, full := c.log, s.RankingOrDefault()
 	q := &ranking.Query{Now: in.time, Limit: c.options.At, Explain: true,
-		Frequencies: &ranking.Frequencies{Objects: len(l.objects), Filters: map[event.Filter]int{}}}
+		Frequencies: &ranking.Frequencies{Objects: c.crowd.objects, Filters: map[event.Filter]int{}}}
 	for i, f := range l.filters {
-		q.Frequencies.Filters[f] = int(l.frequency[i])
+		q.Frequencies.Filters[f] = int(c.crowd.frequency[i])
 	}
 	var past, scored []affinity.Event
 	scorer := c.compile(s).ranker()
