@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -203,4 +205,52 @@ func FuzzDecode(f *testing.F) {
 			_ = decode(content)
 		}
 	})
+}
+
+// Size is what an index that was read takes, or somewhat more.
+func TestSizeOfIndex(t *testing.T) {
+	for name, n := range map[string]struct{ objects, filters uint32 }{
+		"counts": {200_000, 0}, "frequencies": {0, 200_000}, "just grown": {115_000, 0}, "both": {100_000, 50_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cells [2][][]byte
+			counts, frequencies := []crowd.Counted(nil), map[event.Filter]int{}
+			for i := range n.objects {
+				counts = append(counts, crowd.Counted{ObjectID: fmt.Sprintf("product-%09d", i), Count: 1})
+			}
+			for i := range n.filters {
+				frequencies[event.Filter{Facet: "categories.lvl2", Value: fmt.Sprintf("Shoes > Running > %07d", i)}] = 1
+			}
+			cells[0] = slices.Collect(crowd.PackCounts(counts))
+			cells[1] = slices.Collect(crowd.PackFrequencies(frequencies))
+			var x crowd.Index
+			before := heap()
+			for _, cell := range cells[0] {
+				if err := x.AddCounts(cell); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, cell := range cells[1] {
+				if err := x.AddFrequencies(cell); err != nil {
+					t.Fatal(err)
+				}
+			}
+			taken := heap() - before
+			if size := x.Size(); size < taken*9/10 || size > taken*2 {
+				t.Errorf("Size is %d, the heap has grown by %d", size, taken)
+			} else {
+				t.Logf("Size is %d, the heap has grown by %d", size, taken)
+			}
+			runtime.KeepAlive(cells)
+			runtime.KeepAlive(counts)
+			runtime.KeepAlive(frequencies)
+		})
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

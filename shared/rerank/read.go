@@ -31,7 +31,7 @@ func (o *Orderer) read(ctx context.Context, app config.App, r Request) (input, e
 	g.Go(func() (err error) { in.user, err = o.user(group, app, r); return err })
 	g.Go(func() error { return o.objects.fill(group, app.ID, r.Index, date, r.Candidates) })
 	g.Go(func() (err error) {
-		in.statistics, err = o.statistics.read(group, app.ID, r.Index)
+		in.statistics, err = o.statistics.get(group, app.ID, r.Index)
 		in.counts = in.statistics.of(r.Candidates)
 		return err
 	})

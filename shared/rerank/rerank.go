@@ -4,7 +4,9 @@
 // from the table crowd. It knows no HTTP.
 //
 // It keeps no data. Objects stay in memory for 5 s, up to 64 MB an instance.
-// Statistics of indexes stay until newer ones replace them, up to 145 MB.
+// Statistics of indexes stay until newer ones replace them, up to 128 MB and as
+// much again for the index that is read, with 16 MB of pairs. An index that
+// exceeds 128 MB alone, some million objects, is ranked without statistics.
 package rerank
 
 import (

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/crowd"
 	"github.com/affinityengine/affinity/shared/ranking"
@@ -14,17 +16,17 @@ import (
 )
 
 const (
-	// manifestTTL is how long a request may use statistics that newer ones have
-	// replaced.
-	manifestTTL = 5 * time.Second
+	// pairsWait is how long a request waits for pairs. They are some rows, which
+	// are read for every new last instant of a user.
+	pairsWait = time.Second
+	// pairsRetry is how long the requests for an index go without pairs after
+	// these could not be read in time.
+	pairsRetry = 5 * time.Second
 
-	manifestBytes = 1 << 20
-	indexBytes    = 128 << 20 // an index of a million objects takes about 100 MB
-	pairBytes     = 16 << 20
+	pairBytes = 16 << 20
+	// maxFailed bounds the indexes whose failures are remembered.
+	maxFailed = 1000
 )
-
-// indexName names an index of an app.
-type indexName struct{ app, index string }
 
 // indexStatistics are the statistics of an index in one generation. The zero
 // value stands for an index without statistics.
@@ -54,21 +56,18 @@ type pairsKey struct {
 
 // statistics reads crowd statistics through caches.
 type statistics struct {
+	*indexes
 	store     *store.Store
-	log       *slog.Logger
-	manifests *cache[indexName, crowd.Generation]
-	indexes   *cache[store.CrowdRef, indexStatistics]
 	pairs     *cache[pairsKey, crowd.Object]
+	pairsWait time.Duration
+	failed    *lru.Cache[indexName, time.Time] // when pairs could not be read
 }
 
 func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *statistics {
+	failed, _ := lru.New[indexName, time.Time](maxFailed) // fails only if the size is not positive
 	return &statistics{
-		store: s, log: log,
-		manifests: newCache(manifestTTL, manifestBytes, now, func(n indexName, g crowd.Generation) int {
-			return len(n.index) + len(g.Name) + len(g.Job)
-		}),
-		indexes: newCache(forever, indexBytes, now, func(r store.CrowdRef, x indexStatistics) int { return len(r.Index) + x.size }),
-		pairs:   newCache(forever, pairBytes, now, pairsSize),
+		indexes: newIndexes(s, log, now), store: s,
+		pairs: newCache(forever, pairBytes, now, pairsSize), pairsWait: pairsWait, failed: failed,
 	}
 }
 
@@ -78,54 +77,6 @@ func pairsSize(k pairsKey, o crowd.Object) int {
 		size += len(p.ObjectID) + 24
 	}
 	return size
-}
-
-// read returns the statistics of the current generation of an index. If they
-// cannot be read, it returns none: an order without statistics is better than no
-// order. The error is that of ctx.
-func (s *statistics) read(ctx context.Context, app, index string) (indexStatistics, error) {
-	name := indexName{app, strings.Clone(index)}
-	g, err := get(ctx, s.manifests, name, func(ctx context.Context) (crowd.Generation, error) {
-		m, _, err := s.store.ReadCrowdManifest(ctx, name.app, name.index)
-		return m.Current, err
-	})
-	if err != nil || g.Name == "" {
-		return indexStatistics{}, s.without(ctx, app, index, err)
-	}
-	ref := store.CrowdRef{App: name.app, Index: name.index, Generation: g.Name}
-	x, err := get(ctx, s.indexes, ref, func(ctx context.Context) (indexStatistics, error) {
-		x, err := s.store.ReadCrowdIndex(ctx, name.app, name.index, g)
-		return indexStatistics{
-			ref: ref, asOf: x.AsOf, counts: x.Counts, highest: x.Highest,
-			frequencies: &ranking.Frequencies{Objects: x.Objects, Filters: x.Frequencies}, size: x.Size(),
-		}, err
-	})
-	return x, s.without(ctx, app, index, err)
-}
-
-// without logs that an order lacks statistics, unless err is nil or the caller
-// has left. It returns the error of ctx.
-func (s *statistics) without(ctx context.Context, app, index string, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	s.log.LogAttrs(ctx, slog.LevelError, "statistics of an index cannot be read, ranking without them",
-		slog.String("app", app), slog.String("index", index), slog.Any("error", err))
-	return nil
-}
-
-// get returns the value of one key.
-func get[K comparable, V any](ctx context.Context, c *cache[K, V], key K, read func(context.Context) (V, error)) (V, error) {
-	values, err := c.get(ctx, 1, func(int) K { return key }, func(k K) K { return k },
-		func(ctx context.Context, _ []K, into []V) (err error) {
-			into[0], err = read(ctx)
-			return err
-		})
-	if err != nil {
-		var none V
-		return none, err
-	}
-	return values[0], nil
 }
 
 // undecided returns the objects that decide which instant is the user's last one
@@ -165,10 +116,18 @@ func (x indexStatistics) lastObjects(session affinity.Session, held map[string]b
 }
 
 // neighbours reads the pairs of objects that the statistics know. Those that are
-// not cached are read in one batch. The error is that of ctx, as in read.
+// not cached are read in one batch. If they cannot be read, or not in time, it
+// returns none, and so do the next calls for some seconds. The error is that of
+// ctx.
 func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []string) ([]ranking.Neighbours, error) {
 	ref := x.ref
-	found, err := s.pairs.get(ctx, len(ids),
+	name := indexName{ref.App, ref.Index}
+	if failed, ok := s.failed.Get(name); ok && s.now().Sub(failed) < pairsRetry || len(ids) == 0 {
+		return nil, nil
+	}
+	short, cancel := context.WithTimeout(ctx, s.pairsWait)
+	defer cancel()
+	found, err := s.pairs.get(short, len(ids),
 		func(i int) pairsKey { return pairsKey{ref, ids[i]} },
 		func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
 		func(ctx context.Context, keys []pairsKey, into []crowd.Object) error {
@@ -183,7 +142,10 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 			return err
 		})
 	if err != nil {
-		return nil, s.without(ctx, ref.App, ref.Index, err)
+		if ctx.Err() == nil {
+			s.withoutPairs(ctx, name, err)
+		}
+		return nil, ctx.Err()
 	}
 	all := make([]ranking.Neighbours, 0, len(ids))
 	for i, o := range found {
@@ -194,4 +156,15 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 		all = append(all, n)
 	}
 	return all, nil
+}
+
+// withoutPairs remembers that the pairs of an index cannot be read. The first of
+// several requests logs it.
+func (s *statistics) withoutPairs(ctx context.Context, name indexName, err error) {
+	now := s.now()
+	failed, ok := s.failed.Peek(name)
+	s.failed.Add(name, now)
+	if !ok || now.Sub(failed) >= pairsRetry {
+		s.warn(ctx, name.app, name.index, "pairs of an index cannot be read, ranking without them", err)
+	}
 }

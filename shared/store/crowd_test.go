@@ -100,9 +100,13 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 	write(ref)
 	write(ref) // a task that runs twice leaves the same rows
 
-	got, err := s.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2", HalfLife: 9, Objects: 3, Events: 2, Users: 1, Share: 1})
+	got, err := s.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2", HalfLife: 9, Objects: 3, Events: 2, Users: 1, Share: 1}, 10<<10)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("statistics %v (-written +read):\n%s", err, diff)
+	}
+	_, err = s.ReadCrowdIndex(ctx, app, ref.Index, crowd.Generation{Name: "g2"}, want.Size()-1)
+	if !errors.Is(err, store.ErrCrowdTooLarge) {
+		t.Errorf("a read within less memory: %v", err)
 	}
 	pairs, err := s.ReadCrowdObjects(ctx, ref, []string{"sku,2-4", "missing", "sku,0-0"})
 	wantPairs := map[string]crowd.Object{"sku,2-4": objects["sku,2-4"], "sku,0-0": objects["sku,0-0"]}

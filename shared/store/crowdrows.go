@@ -23,30 +23,39 @@ func (r CrowdRef) rows(kind string) bigtable.RowRange { return bigtable.PrefixRa
 
 func (r CrowdRef) String() string { return r.App + "/" + r.Index + " " + r.Generation }
 
+// ErrCrowdTooLarge means that the statistics of an index exceed the memory that
+// the reader has for them.
+var ErrCrowdTooLarge = errors.New("larger than the memory for the statistics of an index")
+
 // ReadCrowdIndex reads the statistics of all objects of an index: counts and
-// document frequencies. They lie in cells of some crowd.PackedBytes.
-func (s *Store) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation) (crowd.Index, error) {
+// document frequencies. They lie in cells of some crowd.PackedBytes. The error is
+// ErrCrowdTooLarge if they take more than maxBytes in memory; the read then ends
+// at the latest an eighth above them.
+func (s *Store) ReadCrowdIndex(ctx context.Context, app, index string, g crowd.Generation, maxBytes int) (crowd.Index, error) {
 	x, ref := g.Index(), CrowdRef{app, index, g.Name}
-	err := s.scanCrowd(ctx, ref, ref.rows(crowdCounts), func(_ string, cells []bigtable.ReadItem) error {
-		for _, cell := range cells {
-			if err := x.AddCounts(cell.Value); err != nil {
-				return err
+	for kind, add := range map[string]func([]byte) error{crowdCounts: x.AddCounts, crowdFrequencies: x.AddFrequencies} {
+		sized := 0 // entries when the size was last taken, which visits them all
+		err := s.scanCrowd(ctx, ref, ref.rows(kind), func(_ string, cells []bigtable.ReadItem) error {
+			for _, cell := range cells {
+				if err := add(cell.Value); err != nil {
+					return err
+				}
+				if n := len(x.Counts) + len(x.Frequencies); n-sized > sized/8 {
+					if sized = n; x.Size() > maxBytes {
+						return ErrCrowdTooLarge
+					}
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			return crowd.Index{}, err
 		}
-		return nil
-	})
-	if err != nil {
-		return crowd.Index{}, err
 	}
-	err = s.scanCrowd(ctx, ref, ref.rows(crowdFrequencies), func(_ string, cells []bigtable.ReadItem) error {
-		for _, cell := range cells {
-			if err := x.AddFrequencies(cell.Value); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return x, err
+	if x.Size() > maxBytes {
+		return crowd.Index{}, fmt.Errorf("read crowd statistics of %s: %w", ref, ErrCrowdTooLarge)
+	}
+	return x, nil
 }
 
 // ReadCrowdObjects reads the pairs of objects in one request. It returns no entry

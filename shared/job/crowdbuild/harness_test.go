@@ -216,7 +216,7 @@ func (h *harness) read(index string) (crowd.Manifest, crowd.Index, map[string]cr
 	if m.Current.Name == "" {
 		return m, crowd.Index{}, nil
 	}
-	x, err := h.store.ReadCrowdIndex(h.t.Context(), app, index, m.Current)
+	x, err := h.store.ReadCrowdIndex(h.t.Context(), app, index, m.Current, 1<<30)
 	if err != nil {
 		h.t.Fatal(err)
 	}

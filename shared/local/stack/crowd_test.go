@@ -132,7 +132,7 @@ func wantCrowd(t *testing.T, s *stack.Stack, users map[string][]crowd.Event) {
 	if err != nil || m.Current.Name == "" {
 		t.Fatalf("manifest %+v, %v", m, err)
 	}
-	x, err := s.Backends.Store.ReadCrowdIndex(ctx, "demo", "products", m.Current)
+	x, err := s.Backends.Store.ReadCrowdIndex(ctx, "demo", "products", m.Current, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
