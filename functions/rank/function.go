@@ -31,7 +31,7 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOptions(r); err != nil {
+	if err := httpapi.RefuseOptions(r, "the options of POST /1/rank are keys of its body"); err != nil {
 		return err
 	}
 	body, err := httpapi.ReadBody(w, r, api.MaxRankBody)

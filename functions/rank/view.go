@@ -1,27 +1,10 @@
 package rank
 
 import (
-	"maps"
-	"net/http"
-	"slices"
-	"strings"
-
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/ranking"
 	"github.com/affinityengine/affinity/shared/rerank"
 )
-
-// checkOptions refuses query options. Those of credentials and of agents are
-// for every route.
-func checkOptions(r *http.Request) error {
-	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
-		if !strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
-			return httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown query option %s: the options of POST /1/rank are keys of its body", quote(name))
-		}
-	}
-	return nil
-}
 
 // render returns the answer without its id and its time.
 func render(a rerank.Answer, explain bool) api.RankAnswer {

@@ -31,6 +31,9 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := httpapi.RefuseOptions(r, "the options of POST /1/backtests are keys of its body"); err != nil {
+		return err
+	}
 	body, err := httpapi.ReadBody(w, r, api.MaxBacktestBody)
 	if err != nil {
 		return err
@@ -109,6 +112,9 @@ func (h handler) strategyOf(r *http.Request, app config.App, text json.RawMessag
 func (h handler) getBacktest(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
+		return err
+	}
+	if err := httpapi.RefuseOptions(r, ""); err != nil {
 		return err
 	}
 	j, err := h.Backtests.Find(r.Context(), app.ID, r.PathValue("id"))

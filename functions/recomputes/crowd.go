@@ -39,7 +39,7 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOptions(r, "POST /1/crowd takes no options"); err != nil {
+	if err := httpapi.RefuseOptions(r, "POST /1/crowd takes no options"); err != nil {
 		return err
 	}
 	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
@@ -72,23 +72,13 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, renderCrowd(j))
 }
 
-// checkOptions refuses query options. Clients of Algolia send some of their own.
-func checkOptions(r *http.Request, want string) error {
-	for name := range r.URL.Query() {
-		if !strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
-			return httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown query option %q: %s", name, want)
-		}
-	}
-	return nil
-}
-
 // crowd lists the statistics of the app's indexes, and the latest builds.
 func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
-	if err := checkOptions(r, "GET /1/crowd takes no options"); err != nil {
+	if err := httpapi.RefuseOptions(r, "GET /1/crowd takes no options"); err != nil {
 		return err
 	}
 	builds, err := h.Crowd.List(r.Context(), app.ID, api.MaxCrowdBuilds)

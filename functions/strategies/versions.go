@@ -3,11 +3,8 @@ package strategies
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -25,7 +22,7 @@ func (h handler) versions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOptions(r); err != nil {
+	if err := httpapi.RefuseOptions(r, ""); err != nil {
 		return err
 	}
 	list, err := h.Config.StrategyVersions(r.Context(), app.ID)
@@ -46,7 +43,7 @@ func (h handler) restore(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOptions(r); err != nil {
+	if err := httpapi.RefuseOptions(r, ""); err != nil {
 		return err
 	}
 	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
@@ -102,15 +99,4 @@ func decodeRestore(body []byte) (int64, error) {
 		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "version must be a positive integer")
 	}
 	return in.Version, nil
-}
-
-// checkOptions refuses query options. Those of credentials and of agents are for
-// every route.
-func checkOptions(r *http.Request) error {
-	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
-		if !strings.HasPrefix(strings.ToLower(name), "x-algolia-") {
-			return httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown query option %.100q", name)
-		}
-	}
-	return nil
 }

@@ -40,7 +40,7 @@ func TestExitCodes(t *testing.T) {
 		{"profile of two users", "profile a b", 2, `unexpected argument "b" after USER`},
 		{"profile limit 0", "profile u --limit 0", 2, "--limit 0: must be 1 or more"},
 		{"profile limit word", "profile u --limit many", 2, "invalid argument"},
-		{"profile half-life 0", "profile u --half-life 0", 2, "--half-life 0: must be 1 day or more"},
+		{"profile half-life 0", "profile u --half-life 0", 2, "--half-life must be an integer from 1 to 3650, got 0"},
 		{"profile unknown", "profile nobody", 1, "no profile of nobody in app demo"},
 		{"flags before the command", "--limit 3 profile nobody", 1, "no profile of nobody"},
 		{"flags after the argument", "profile nobody --limit 3", 1, "no profile of nobody"},
