@@ -43,11 +43,11 @@ func TestTwoWritersReconcile(t *testing.T) {
 			"written": {func(l store.Log, e store.LogEvent) error {
 				e.Counts = []affinity.Count{blue}
 				return l.Append(ctx, []store.LogEvent{e})
-			}, []string{"u {1000 id000001000} [{color Blue 2}] {\"event\":{}}"}},
+			}, []string{"u {1000 id000001000} [{color Blue 2}] [] {\"event\":{}}"}},
 			"written without filters": {func(l store.Log, e store.LogEvent) error {
 				e.Counts = nil
 				return l.Append(ctx, []store.LogEvent{e})
-			}, []string{"u {1000 id000001000} [] {\"event\":{}}"}},
+			}, []string{"u {1000 id000001000} [] [] {\"event\":{}}"}},
 			"deleted": {func(l store.Log, e store.LogEvent) error { return l.Delete(ctx, []store.LogEvent{e}) }, nil},
 		} {
 			t.Run(string(read)+" "+name, func(t *testing.T) {
