@@ -28,12 +28,15 @@ func damaged(block []byte) error {
 	return fmt.Errorf("read block of %d bytes: %w", len(block), errDamaged)
 }
 
-// ObjectReader reads what blocks say of the objects of events, without decoding a
-// facet. Its zero value is ready. Its scratch memory grows to a few times the
+// ObjectReader reads what blocks say of the objects of events. It decodes facets
+// only if Counts is set. Its zero value is ready. Its scratch memory grows to a few times the
 // largest block. An ObjectReader is not safe for concurrent use.
 type ObjectReader struct {
 	// Strategy limits the events to kinds that it scores above 0. nil: all kinds.
 	Strategy *affinity.Compiled
+	// Counts gives events that name no objects their counts of the facets that
+	// Strategy scores, without aliases. It needs a Strategy.
+	Counts bool
 
 	names   []byte // kinds of events, as stored in the last block
 	pairs   []affinity.Pair
@@ -41,13 +44,15 @@ type ObjectReader struct {
 	times   []int64
 	kinds   []uint32
 	objects objectList
+	chosen  []int // events that need their counts
 }
 
 // Read calls fn for the events of a block that are inside the window, in order, with
-// their objects and without counts. The caller may keep the events. known is false if the block does not say
-// the objects of its events, because an older version built it: then fn is not
-// called, and the caller must read the range of the block from the log. An error is
-// as in Reader.Score; it comes before the first call of fn.
+// their objects and without counts unless Counts is set. The caller may keep the
+// events. known is false if the block does not say the objects of its events, because
+// an older version built it: then fn is not called, and the caller must read the range
+// of the block from the log. An error is as in Reader.Score; it comes before the first
+// call of fn.
 func (r *ObjectReader) Read(block []byte, w affinity.Window, fn func(affinity.Event)) (known bool, err error) {
 	f, section, err := r.section(block)
 	if err != nil {
@@ -61,12 +66,41 @@ func (r *ObjectReader) Read(block []byte, w affinity.Window, fn func(affinity.Ev
 	if !known {
 		return false, nil
 	}
+	counts, ok := r.unnamed(&f, block, w)
+	if !ok {
+		return false, damaged(block)
+	}
 	for i, time := range r.times {
-		if r.wanted[r.kinds[i]] && w.Contains(time) {
-			fn(r.event(i, time))
+		if !r.gives(i, w) {
+			continue
 		}
+		e := r.event(i, time)
+		if len(counts) > 0 && len(e.ObjectIDs) == 0 {
+			e.Counts, counts = counts[0], counts[1:]
+		}
+		fn(e)
 	}
 	return true, nil
+}
+
+// gives reports whether an event is of a wanted kind and inside the window.
+func (r *ObjectReader) gives(ordinal int, w affinity.Window) bool {
+	return r.wanted[r.kinds[ordinal]] && w.Contains(r.times[ordinal])
+}
+
+// unnamed returns the counts of the events that Read gives and that name no
+// objects, in order; nothing unless Counts is set.
+func (r *ObjectReader) unnamed(f *frame, block []byte, w affinity.Window) ([][]affinity.Count, bool) {
+	r.chosen = r.chosen[:0]
+	for i := range r.times {
+		if r.Counts && r.gives(i, w) && r.objects.none(i) {
+			r.chosen = append(r.chosen, i)
+		}
+	}
+	if len(r.chosen) == 0 {
+		return nil, true
+	}
+	return r.countsOf(r.Strategy, f, block, r.chosen)
 }
 
 func (r *ObjectReader) event(i int, time int64) affinity.Event {
@@ -152,7 +186,7 @@ func (r *Reader) Recent(block []byte, w affinity.Window, n int, fn func(affinity
 	if len(chosen) == 0 {
 		return true, nil
 	}
-	counts, ok := r.countsOf(&f, block, chosen)
+	counts, ok := o.countsOf(r.c, &f, block, chosen)
 	if !ok {
 		return false, damaged(block)
 	}
@@ -176,17 +210,17 @@ func (r *Reader) newest(w affinity.Window, n int) []int {
 	return chosen
 }
 
-// countsOf returns the counts of the scored facets of some events, given by their
-// ordinals, in order.
-func (r *Reader) countsOf(f *frame, block []byte, ordinals []int) ([][]affinity.Count, bool) {
+// countsOf returns the counts of the facets that a strategy scores, of some events,
+// given by their ordinals, in order.
+func (r *ObjectReader) countsOf(st *affinity.Compiled, f *frame, block []byte, ordinals []int) ([][]affinity.Count, bool) {
 	counts, first := make([][]affinity.Count, len(ordinals)), ordinals[0]
-	u := unpacked{times: r.recent.times, skips: func(facet []byte) bool {
-		_, scored := r.c.Facet(facet)
+	u := unpacked{times: r.times, skips: func(facet []byte) bool {
+		_, scored := st.Facet(facet)
 		return !scored
 	}}
 	u.text = string(block)
 	c := cursor{b: block, next: len(block) - len(f.rest)}
-	for range r.recent.kinds {
+	for range r.kinds {
 		c.unsigned()
 	}
 	ok := u.eachPosting(*f, &c, func(value uint32, ordinal, count int) {

@@ -69,9 +69,23 @@ func TestObjectsOfBlocks(t *testing.T) {
 			if _, err := (&history.ObjectReader{Strategy: affinity.Compile(s)}).Read(block, w, func(e affinity.Event) { some = append(some, e) }); err != nil {
 				t.Fatal(err)
 			}
+			var counted []affinity.Event
+			withCounts := history.ObjectReader{Strategy: affinity.Compile(s), Counts: true}
+			if _, err := withCounts.Read(block, w, func(e affinity.Event) { counted = append(counted, e) }); err != nil {
+				t.Fatal(err)
+			}
 			clear(block) // the events must not depend on it any more
 			if diff := cmp.Diff(tidy(recentOf(want, s, w, n)), tidy(recent), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the newest %d (-want +got):\n%s", n, diff)
+			}
+			byFilters := recentOf(want, s, w, len(want))
+			for i := range byFilters {
+				if len(byFilters[i].ObjectIDs) > 0 {
+					byFilters[i].Counts = nil
+				}
+			}
+			if diff := cmp.Diff(tidy(byFilters), tidy(counted), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("with the counts of events without objects (-want +got):\n%s", diff)
 			}
 			for i := range want {
 				want[i].Counts = nil

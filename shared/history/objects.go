@@ -106,6 +106,9 @@ func (l *objectList) of(ordinal int) (index string, ids []string) {
 	return l.indexes[l.places[ordinal]], l.ids[from:to:to]
 }
 
+// none reports whether an event names no objects.
+func (l *objectList) none(ordinal int) bool { return l.starts[ordinal] == l.starts[ordinal+1] }
+
 // read reads the section of objects of a block. known is false if the section does
 // not say the objects of all events. Then, and if ok is false, because the section
 // is damaged, l is undefined. What of returns shares no memory with the section.

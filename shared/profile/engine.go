@@ -141,8 +141,8 @@ func (e *Engine) Recompute(ctx context.Context, app config.App, r store.Range, o
 // SweepObjects reads the objects of the events of a range of an app's users, from
 // blocks where they have them, otherwise from the log. It calls fn for each event
 // in the window, users in the order of their rows, events in the order of the log,
-// by time and then event ID. An event has its time, kind and objects and no counts;
-// fn may keep it. The memory holds a few blocks and some hundred rows, however many
+// by time and then event ID. An event has its time, kind and objects and no counts
+// unless o.Counts is set; fn may keep it. The memory holds a few blocks and some hundred rows, however many
 // events a user has.
 //
 // It calls progress after each group of users. Only then the group is complete, as

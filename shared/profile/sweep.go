@@ -19,6 +19,9 @@ type SweepOptions struct {
 	AsOf time.Time
 	// Strategy limits the events to kinds that it scores above 0. nil: all kinds.
 	Strategy *affinity.Compiled
+	// Counts gives events that name no objects their counts of the facets that
+	// Strategy scores, without aliases. It needs a Strategy.
+	Counts bool
 	// Only limits the users. nil: all users.
 	Only func(user string) bool
 	// Until is the time after which the sweep starts no group of users. Zero means no
@@ -51,6 +54,7 @@ func (s *sweeper) sweep(ctx context.Context, app config.App, r store.Range, o Sw
 			return total, err
 		}
 		sw := s.read(app, users, o.Strategy, fn)
+		sw.reader.Counts = o.Counts
 		if o.Only == nil {
 			sw.whole = &store.Range{From: total.Next, To: r.To}
 			if next != "" {

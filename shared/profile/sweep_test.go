@@ -41,8 +41,9 @@ func naming(user string, ms int64, n int, typ event.Type, name string, ids ...st
 type sweepWorld struct {
 	*fixture
 	*rand.Rand
-	events int
-	users  []string
+	events  int
+	counted int // counts of events without objects
+	users   []string
 }
 
 func newSweepWorld(t *testing.T, seed uint64) *sweepWorld {
@@ -187,7 +188,7 @@ type named struct {
 }
 
 // want reads the events of a sweep from the originals in the log.
-func (w *sweepWorld) want(window affinity.Window, st *affinity.Compiled) []named {
+func (w *sweepWorld) want(window affinity.Window, st *affinity.Compiled, counts bool) []named {
 	w.t.Helper()
 	var all []named
 	stones := map[string]int64{}
@@ -203,7 +204,14 @@ func (w *sweepWorld) want(window affinity.Window, st *affinity.Compiled) []named
 		o, err := original.Objects()
 		window.DeletedUntil = stones[e.User]
 		if window.Contains(e.Time) && (st == nil || st.KindScore(o.Type, o.Name) > 0) {
-			all = append(all, named{e.User, affinity.Event{Time: e.Time, Type: o.Type, Name: o.Name, Index: o.Index, ObjectIDs: o.ObjectIDs}})
+			n := named{e.User, affinity.Event{Time: e.Time, Type: o.Type, Name: o.Name, Index: o.Index, ObjectIDs: o.ObjectIDs}}
+			if counts && len(o.ObjectIDs) == 0 {
+				stored, err := e.Event()
+				w.check(err)
+				n.Counts = stored.Counts
+				w.counted += len(n.Counts)
+			}
+			all = append(all, n)
 		}
 		return err
 	})
@@ -222,20 +230,20 @@ func (w *sweepWorld) compareSome() (packed int64) {
 	if w.IntN(2) == 0 {
 		st = affinity.Compile(plain)
 	}
-	return w.compare(asOf, st)
+	return w.compare(asOf, st, st != nil && w.IntN(2) == 0)
 }
 
 // compare compares sweeps with the log. It returns how many events came from blocks.
-func (w *sweepWorld) compare(asOf time.Time, st *affinity.Compiled) (packed int64) {
+func (w *sweepWorld) compare(asOf time.Time, st *affinity.Compiled, counts bool) (packed int64) {
 	w.t.Helper()
 	window := affinity.Window{Now: asOf.UnixMilli(), RetentionDays: 30}
 	var got []named
-	p, err := w.eng.SweepObjects(ctx, w.app(), store.Range{}, profile.SweepOptions{AsOf: asOf, Strategy: st}, func(user string, e affinity.Event) error {
+	p, err := w.eng.SweepObjects(ctx, w.app(), store.Range{}, profile.SweepOptions{AsOf: asOf, Strategy: st, Counts: counts}, func(user string, e affinity.Event) error {
 		got = append(got, named{user, e})
 		return nil
 	}, func(profile.SweepProgress) error { return nil })
 	w.check(err)
-	if diff := cmp.Diff(w.want(window, st), got, cmpopts.EquateEmpty()); diff != "" || !p.Done || p.Events != int64(len(got)) {
+	if diff := cmp.Diff(w.want(window, st, counts), got, cmpopts.EquateEmpty()); diff != "" || !p.Done || p.Events != int64(len(got)) {
 		w.t.Fatalf("%+v (-want +got):\n%s", p, diff)
 	}
 	user := w.users[w.IntN(len(w.users))]
@@ -245,7 +253,7 @@ func (w *sweepWorld) compare(asOf time.Time, st *affinity.Compiled) (packed int6
 		return nil
 	}))
 	window.Now = w.clock
-	want := slices.DeleteFunc(w.want(window, st), func(n named) bool { return n.User != user })
+	want := slices.DeleteFunc(w.want(window, st, false), func(n named) bool { return n.User != user })
 	if diff := cmp.Diff(want, ofUser, cmpopts.EquateEmpty()); diff != "" {
 		w.t.Fatalf("of %s (-want +got):\n%s", user, diff)
 	}
@@ -263,6 +271,9 @@ func TestSweepEqualsTheLog(t *testing.T) {
 			for range 50 {
 				w.step()
 				packed += w.compareSome()
+			}
+			if w.counted < 10 {
+				t.Errorf("events by filters have %d counts: too few to show anything", w.counted)
 			}
 		})
 	}
@@ -299,18 +310,18 @@ func TestFoldsCompleteObjects(t *testing.T) {
 			add(5)
 			w.forgetCells(1)
 			fold()
-			if w.compare(now, nil) != 5 {
+			if w.compare(now, nil, false) != 5 {
 				t.Error("the block of completed rows has no objects")
 			}
 			w.spoil("a", older)
-			if w.compare(now, nil) != 0 {
+			if w.compare(now, nil, false) != 0 {
 				t.Error("a block of an older version has objects")
 			}
 			add(5)
 			if m := fold(); len(m.Blocks) != 1 || m.Blocks[0].Events != 10 {
 				t.Fatalf("the manifest is %+v, want one block of all", m)
 			}
-			if w.compare(now, nil) != 10 {
+			if w.compare(now, nil, false) != 10 {
 				t.Error("the block that replaced it has no objects")
 			}
 		})
@@ -342,7 +353,7 @@ func TestSweepInParts(t *testing.T) {
 		w.check(err)
 		r.From = p.Next
 	}
-	want := slices.DeleteFunc(w.want(affinity.Window{Now: w.clock}, nil), func(n named) bool { return !even(n.User) })
+	want := slices.DeleteFunc(w.want(affinity.Window{Now: w.clock}, nil, false), func(n named) bool { return !even(n.User) })
 	if diff := cmp.Diff(want, got); diff != "" || parts != 3 {
 		t.Errorf("in %d parts (-want +got):\n%s", parts, diff)
 	}

@@ -185,7 +185,7 @@ func (sw *swept) readLog(ctx context.Context, ranges []store.UserRange, fn func(
 		}
 		return fn(chunk)
 	}
-	err := sw.log.ReadObjects(ctx, ranges, func(user string, row store.LogRow) error {
+	err := sw.readRows(ctx, ranges, func(user string, row store.LogRow) error {
 		rows, users = append(rows, &row), append(users, user)
 		if len(rows) < sweptRows {
 			return nil
@@ -198,6 +198,14 @@ func (sw *swept) readLog(ctx context.Context, ranges []store.UserRange, fn func(
 	return flush()
 }
 
+// readRows reads rows with their filters only if the caller wants counts.
+func (sw *swept) readRows(ctx context.Context, ranges []store.UserRange, fn func(string, store.LogRow) error) error {
+	if sw.reader.Counts {
+		return sw.log.ReadWithObjects(ctx, ranges, sw.compiled, fn)
+	}
+	return sw.log.ReadObjects(ctx, ranges, fn)
+}
+
 func (sw *swept) decode(ctx context.Context, users []string, rows []*store.LogRow) ([]loose, error) {
 	if err := sw.log.CompleteObjects(ctx, rows); err != nil {
 		return nil, err
@@ -208,9 +216,21 @@ func (sw *swept) decode(ctx context.Context, users []string, rows []*store.LogRo
 		if err != nil {
 			return nil, err
 		}
+		e.Counts = sw.countsOf(e)
 		chunk[i] = loose{users[i], row.Pos, e}
 	}
 	return chunk, nil
+}
+
+// countsOf returns the counts with which a sweep gives an event of the log.
+func (sw *swept) countsOf(e affinity.Event) []affinity.Count {
+	if !sw.reader.Counts || len(e.ObjectIDs) > 0 {
+		return nil
+	}
+	return slices.DeleteFunc(e.Counts, func(n affinity.Count) bool {
+		_, scored := sw.compiled.Facet([]byte(n.Facet))
+		return !scored
+	})
 }
 
 // merge calls fn for the events of all users.
@@ -263,7 +283,6 @@ func (sw *swept) give(u *user, l *loose) error {
 	if !u.window.Contains(l.Time) || sw.compiled != nil && sw.compiled.KindScore(l.Type, l.Name) == 0 {
 		return nil
 	}
-	l.Counts = nil
 	sw.events++
 	sw.logged++
 	return sw.fn(u.token, l.Event)

@@ -90,7 +90,7 @@ const (
 	MaxAllEvents = 20_000_000
 )
 
-// Source reads the events of users with the objects that they name.
+// Source reads the events of users with the objects or the filters that they name.
 type Source interface {
 	SweepObjects(ctx context.Context, app config.App, users store.Range, o profile.SweepOptions,
 		fn func(user string, e affinity.Event) error, progress func(profile.SweepProgress) error) (profile.SweepProgress, error)

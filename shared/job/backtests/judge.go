@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -156,7 +157,7 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 	}
 	app := t.app
 	app.RetentionDays = t.params.RetentionDays
-	options := profile.SweepOptions{AsOf: t.params.AsOf, Strategy: affinity.Compile(kinds(given)), Until: t.until}
+	options := profile.SweepOptions{AsOf: t.params.AsOf, Strategy: affinity.Compile(scored(given)), Counts: true, Until: t.until}
 	if share < 1 {
 		options.Only = func(user string) bool { return backtest.Selects(user, share) }
 	}
@@ -168,7 +169,7 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 		ordinal++
 		log.Add(backtest.Event{
 			User: token, Time: e.Time, ID: fmt.Sprintf("%012d", ordinal), // the order of the log
-			Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs,
+			Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs, Filters: filtersOf(e),
 		})
 		return nil
 	}
@@ -185,18 +186,31 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 	return log, err
 }
 
-// kinds returns a strategy that scores each kind of event that a given one
-// scores.
-func kinds(given []backtest.Given) (all strategy.Strategy) {
-	seen := map[affinity.Pair]bool{}
+// filtersOf returns the filters of an event by filters. It names each once.
+func filtersOf(e affinity.Event) (filters []event.Filter) {
+	for _, n := range e.Counts {
+		filters = append(filters, event.Filter{Facet: n.Facet, Value: n.Value})
+	}
+	return filters
+}
+
+// scored returns a strategy that scores each kind of event and each facet that a
+// given one scores.
+func scored(given []backtest.Given) (all strategy.Strategy) {
+	kinds, facets := map[affinity.Pair]bool{}, map[string]bool{}
 	for _, g := range given {
 		for _, e := range g.Strategy.EventsScoring {
-			if pair := (affinity.Pair{Type: string(e.EventType), Name: e.EventName}); e.Score > 0 && !seen[pair] {
-				seen[pair] = true
+			if pair := (affinity.Pair{Type: string(e.EventType), Name: e.EventName}); e.Score > 0 && !kinds[pair] {
+				kinds[pair] = true
 				all.EventsScoring = append(all.EventsScoring, e)
 			}
 		}
+		for _, f := range g.Strategy.FacetsScoring {
+			if f.Score > 0 && !facets[f.FacetName] {
+				facets[f.FacetName] = true
+				all.FacetsScoring = append(all.FacetsScoring, f)
+			}
+		}
 	}
-	all.FacetsScoring = given[0].Strategy.FacetsScoring
 	return all
 }

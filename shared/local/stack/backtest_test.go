@@ -28,7 +28,8 @@ const (
 )
 
 // A backtest of the live log equals one of the same events and objects in
-// files: loose events, folded ones, repeated ones and several indexes.
+// files: loose events, folded ones, repeated ones, events by filters and several
+// indexes.
 func TestBacktestEqualsFiles(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := start(t, stack.Options{RetentionDays: 90, Now: now, ConfigTTL: time.Millisecond})
@@ -54,14 +55,18 @@ func TestBacktestEqualsFiles(t *testing.T) {
 	var lines []string
 	for range 900 {
 		kind := [][2]string{{"view", "Seen"}, {"click", "Opened"}, {"view", "Ignored"}}[rng.IntN(3)]
-		line := fmt.Sprintf(`{"eventType":%q,"eventName":%q,"userToken":"user-%d","timestamp":%d,"index":%q,"objectIDs":["o%02d","o%02d"]}`,
+		named := fmt.Sprintf(`"objectIDs":["o%02d","o%02d"]`, rng.IntN(33), rng.IntN(33))
+		if rng.IntN(4) == 0 {
+			named = fmt.Sprintf(`"filters":["color:c%d","brand:b%d","size:%d"]`, rng.IntN(5), rng.IntN(8), rng.IntN(3))
+		}
+		line := fmt.Sprintf(`{"eventType":%q,"eventName":%q,"userToken":"user-%d","timestamp":%d,"index":%q,%s}`,
 			kind[0], kind[1], rng.IntN(40), now.Add(-time.Duration(rng.IntN(60*24*60))*time.Minute).UnixMilli(),
-			[]string{"shoes", "shoes", "shoes", "hats"}[rng.IntN(4)], rng.IntN(33), rng.IntN(33))
+			[]string{"shoes", "shoes", "shoes", "hats"}[rng.IntN(4)], named)
 		e, err := event.Decode([]byte(line), event.Rules{Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
-		log.Add(backtest.Event{User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs})
+		log.Add(backtest.Event{User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs, Filters: e.Filters})
 		lines = append(lines, line)
 	}
 	lines = append(lines, lines[:50]...) // a repeated event counts once
