@@ -181,7 +181,7 @@ func (r *reading) plan(u *computation) {
 	r.byUser[u.token] = u
 	blocks, gaps := u.parts()
 	if u.newest = nil; r.why >= forReading {
-		u.newest = newNewest(r.compiled, u.window, blocks, r.limits.sessionEvents)
+		u.newest = newNewest(r.compiled, u.window, blocks, &r.limits)
 	}
 	for _, g := range gaps {
 		r.ranges = append(r.ranges, store.UserRange{User: u.token, From: g.From, To: g.To})

@@ -11,7 +11,7 @@ import (
 func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldAge time.Duration) {
 	e.env.limits = limits{
 		foldEvents: foldEvents, maintainEvents: 1, foldAge: foldAge, maxYoung: 2, maxFold: maxFold, blockEvents: blockEvents, keepRows: keepRows,
-		sessionEvents: affinity.MaxSessionEvents,
+		sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
 	}
 }
 
@@ -20,6 +20,10 @@ func (e *Engine) SetMaxYoung(events int) { e.env.limits.maxYoung = events }
 
 // SetSessionEvents sets how many events a session holds.
 func (e *Engine) SetSessionEvents(events int) { e.env.limits.sessionEvents = events }
+
+// SetSessionUnknown sets how many rows a reading keeps because only their originals
+// tell their kinds.
+func (e *Engine) SetSessionUnknown(rows int) { e.env.limits.sessionUnknown = rows }
 
 // NeverFold keeps an engine from folding.
 func (e *Engine) NeverFold() { e.env.limits.foldEvents, e.env.limits.maintainEvents = 1<<30, 1<<30 }

@@ -37,12 +37,15 @@ type limits struct {
 	keepRows int
 	// sessionEvents is the largest number of events of a session.
 	sessionEvents int
+	// sessionUnknown is the largest number of rows of a user that a reading keeps
+	// because only their originals tell whether they belong to the session.
+	sessionUnknown int
 }
 
 var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 2_000,
 	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
-	sessionEvents: affinity.MaxSessionEvents,
+	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
 }
 
 const (

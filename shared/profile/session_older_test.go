@@ -37,6 +37,7 @@ func TestSessionOfOlderRowsAndBlocks(t *testing.T) {
 					b.eng.SetSessionEvents(4)
 					b.ageBlocks(name, events)
 				}
+				b.eng.SetSessionUnknown(2) // the kinds of older rows need a further reading
 				b.ageRows(name)
 				var log []affinity.Event
 				for _, e := range events {

@@ -18,8 +18,9 @@ import (
 // these events do not score.
 const searchShare = 20
 
-// maxUnknown bounds the rows of a user whose originals a reading needs to know
-// their types and names. Only an older version wrote such rows.
+// maxUnknown bounds the rows that a reading keeps because it needs their originals
+// to know their types and names. Only an older version wrote such rows. If a user
+// has more, the reading reads these rows again.
 const maxUnknown = 1024
 
 // candidate is an event that may belong to a session, as its reader has it: a row
@@ -42,8 +43,10 @@ type newest struct {
 	// unnamed are the parts of blocks to read from the log, because the blocks do not
 	// name objects.
 	unnamed []store.UserRange
-	// unknown are rows whose type and name only their originals tell.
+	// unknown are the newest rows whose types and names only their originals tell.
 	unknown *affinity.Collector[candidate]
+	// parts are the parts of blocks that the reading has read from the log.
+	parts []store.UserRange
 	// searched are the blocks of this reading that hold the newest events, and rest
 	// are the older ones, newest first.
 	searched map[history.BlockID]*history.Block
@@ -56,11 +59,12 @@ type keptBlock struct {
 	value []byte
 }
 
-// newNewest divides the blocks of a reading for a session of so many events.
-func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, limit int) *newest {
+// newNewest divides the blocks of a reading for a session.
+func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, l *limits) *newest {
+	limit := l.sessionEvents
 	n := &newest{
 		log: affinity.NewCollector[candidate](c, w, limit), blocks: affinity.NewCollector[candidate](c, w, limit),
-		unknown: affinity.NewCollector[candidate](c, w, maxUnknown), searched: map[history.BlockID]*history.Block{},
+		unknown: affinity.NewCollector[candidate](c, w, l.sessionUnknown), searched: map[history.BlockID]*history.Block{},
 	}
 	byAge := slices.SortedFunc(slices.Values(blocks), func(a, b history.Block) int {
 		return cmp.Compare(b.Newest, a.Newest)
@@ -177,6 +181,7 @@ func (r *reading) readUnnamed(ctx context.Context, users ...*computation) error 
 	var parts []store.UserRange
 	for _, u := range users {
 		parts = append(parts, u.newest.unnamed...)
+		u.newest.parts = append(u.newest.parts, u.newest.unnamed...)
 		u.newest.unnamed = nil
 	}
 	if len(parts) == 0 {
@@ -249,30 +254,6 @@ func rowsOf(all []candidate) []*store.LogRow {
 		}
 	}
 	return rows
-}
-
-// completeKinds reads the originals of rows that do not tell their types and names,
-// and adds the rows that score.
-func (r *reading) completeKinds(ctx context.Context, all []*computation) error {
-	unknown := make([][]candidate, len(all))
-	var rows []*store.LogRow
-	for i, u := range all {
-		wanted := func(c candidate) bool { return u.newest.log.WantsTime(c.row.Time) }
-		unknown[i] = u.newest.unknown.Newest()
-		unknown[i] = slices.DeleteFunc(unknown[i], func(c candidate) bool { return !wanted(c) })
-		rows = append(rows, rowsOf(unknown[i])...)
-	}
-	if err := r.logs.of(r.app).CompleteObjects(ctx, rows); err != nil {
-		return err
-	}
-	for i, u := range all {
-		for _, c := range unknown[i] {
-			if o, _ := c.row.Objects(); u.newest.log.Wants(c.row.Time, string(o.Type), o.Name) {
-				u.newest.log.Add(c.row.Time, c.row.ID, 0, c)
-			}
-		}
-	}
-	return nil
 }
 
 // searchRest reads older blocks again until no block can hold one of the newest
