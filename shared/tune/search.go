@@ -61,7 +61,7 @@ func (s *search) run() error {
 }
 
 // try judges a point unless an equal one has been. The value of a point that the
-// trials no longer allow, or that scores nothing, is -1.
+// trials no longer allow, or that cannot rank, is -1.
 func (s *search) try(p point) (float64, error) {
 	key := s.space.key(p)
 	if v, ok := s.known[key]; ok {

@@ -190,15 +190,17 @@ func (s *space) point(d draft) point {
 }
 
 // key returns the same text for points that order all objects equally: what has
-// no weight does not matter, and neither does the scale of scores.
+// no weight does not matter, and neither does the scale of scores. It returns ""
+// for a strategy that cannot rank: it scores nothing, or the given strategy has the
+// impact 0 and nothing has a weight.
 func (s *space) key(p point) string {
+	if backtest.Check(s.strategy(p)) != nil {
+		return ""
+	}
 	d := s.at(p)
 	var b strings.Builder
 	for _, list := range [][]int{d.events, d.facets} {
-		top := slices.Max(append([]int{0}, list...))
-		if top == 0 {
-			return "" // it scores nothing
-		}
+		top := slices.Max(list)
 		for _, n := range list {
 			fmt.Fprintf(&b, "%.9f ", float64(n)/float64(top))
 		}

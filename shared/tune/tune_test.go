@@ -92,6 +92,22 @@ func TestFindsTheFacetThatMatters(t *testing.T) {
 	}
 }
 
+// A strategy whose impact is 0 ranks by its ranking alone. The search must not judge
+// it with the plain ranking, which then orders nothing.
+func TestImpactOfZero(t *testing.T) {
+	given := byColor
+	given.PersonalizationImpact = 0
+	given.Ranking = strategy.DefaultRanking().Ranking()
+	l := shopLog(t, 150)
+	o, err := Run(t.Context(), casesOf(t, l, given), given, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := backtest.Check(o.Strategy); err != nil || o.Strategy.PersonalizationImpact != 0 || o.Trials < 10 {
+		t.Errorf("after %d trials: %+v, %v", o.Trials, o.Strategy, err)
+	}
+}
+
 // On cases that no ranking can do well on, a search finds strategies that are
 // better on its own part by chance. The untouched slice must tell.
 func TestChanceIsNotRecommended(t *testing.T) {
