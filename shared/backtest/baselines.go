@@ -88,7 +88,7 @@ func (c *Cases) Random() *Result {
 		}
 		shown += bits.OnesCount32(orders)
 	}
-	return newResult(outcomes, float64(shown)/(seeds*float64(len(c.log.objects))))
+	return c.result(outcomes, float64(shown)/(seeds*float64(len(c.log.objects))))
 }
 
 // shuffler draws random orders.

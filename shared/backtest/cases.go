@@ -267,6 +267,17 @@ func (c *Cases) noCase() error {
 // Len returns the number of cases.
 func (c *Cases) Len() int { return len(c.cases) }
 
+// Users returns the number of users with a case.
+func (c *Cases) Users() int {
+	users := 0
+	for i := range c.cases { // by user
+		if i == 0 || c.cases[i].user != c.cases[i-1].user {
+			users++
+		}
+	}
+	return users
+}
+
 // Cut returns the time, in ms, from which instants are cases and before which
 // crowd statistics end.
 func (c *Cases) Cut() int64 { return c.cut }

@@ -35,7 +35,7 @@ func (c *Cases) judge(newRanker func() ranker) *Result {
 			shown++
 		}
 	}
-	return newResult(outcomes, float64(shown)/float64(len(c.log.objects)))
+	return c.result(outcomes, float64(shown)/float64(len(c.log.objects)))
 }
 
 // worker evaluates one case after the other, without allocating memory.

@@ -15,7 +15,10 @@ type Result struct {
 	Coverage float64 // the share of the index's objects in at least one top list
 
 	cases []float64 // nDCG by case
-	means func() []float64
+	// starts are the places in cases at which each user's cases start, and the end.
+	// Nil: each case is of another user.
+	starts []int
+	means  func() []float64
 }
 
 func newResult(outcomes []outcome, coverage float64) *Result {
@@ -28,15 +31,43 @@ func newResult(outcomes []outcome, coverage float64) *Result {
 	}
 	n := float64(len(outcomes))
 	r.NDCG, r.HitRate, r.MRR = r.NDCG/n, r.HitRate/n, r.MRR/n
-	r.means = sync.OnceValue(func() []float64 { return resample(r.cases) })
+	r.means = sync.OnceValue(func() []float64 { return resample(r.cases, r.starts) })
+	return r
+}
+
+// result returns the result of outcomes by case.
+func (c *Cases) result(outcomes []outcome, coverage float64) *Result {
+	r := newResult(outcomes, coverage)
+	for i := range c.cases {
+		if i == 0 || c.cases[i].user != c.cases[i-1].user {
+			r.starts = append(r.starts, i)
+		}
+	}
+	r.starts = append(r.starts, len(c.cases))
 	return r
 }
 
 // ByCase returns the nDCG of each case, in the order of the cases.
 func (r *Result) ByCase() []float64 { return slices.Clone(r.cases) }
 
+// ByUser returns the sum of the nDCG over each user's cases, in the order of the
+// cases. What one case of a user says about an order, their others mostly say
+// again, so a test must take them as one observation.
+func (r *Result) ByUser() []float64 {
+	if r.starts == nil {
+		return r.ByCase()
+	}
+	sums := make([]float64, len(r.starts)-1)
+	for u := range sums {
+		for _, value := range r.cases[r.starts[u]:r.starts[u+1]] {
+			sums[u] += value
+		}
+	}
+	return sums
+}
+
 // Interval returns the bounds of the 95 % interval of the nDCG, by bootstrap
-// over cases.
+// over users with all of their cases.
 func (r *Result) Interval() (low, high float64) { return bounds(r.means()) }
 
 // Gain compares two results on the same cases.
@@ -71,20 +102,30 @@ func (r *Result) Over(base *Result) Gain {
 // resamples is the number of bootstrap resamples.
 const resamples = 1000
 
-// resample returns the means of as many values drawn with replacement, for each
-// resample. Equally many values are always drawn at the same places, so results
-// on the same cases are comparable resample by resample.
-func resample(values []float64) []float64 {
+// resample returns the mean of the values of as many users drawn with replacement,
+// for each resample. Of equally many users always the same are drawn, so results
+// on the same cases are comparable resample by resample. starts are those of a
+// Result.
+func resample(values []float64, starts []int) []float64 {
+	if starts == nil {
+		for i := range len(values) + 1 {
+			starts = append(starts, i)
+		}
+	}
 	means := make([]float64, resamples)
-	n := uint64(len(values))
+	n := uint64(len(starts) - 1)
 	spread(resamples, func() func(i int) {
 		return func(i int) {
-			rng, sum := rand.NewPCG(2009, uint64(i)), 0.0
+			rng, sum, drawn := rand.NewPCG(2009, uint64(i)), 0.0, 0
 			for range n {
 				at, _ := bits.Mul64(rng.Uint64(), n) // uniform but for 2^-64 x n
-				sum += values[at]
+				own := values[starts[at]:starts[at+1]]
+				for _, value := range own {
+					sum += value
+				}
+				drawn += len(own)
 			}
-			means[i] = sum / float64(n)
+			means[i] = sum / float64(drawn)
 		}
 	})
 	return means

@@ -31,6 +31,50 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
+// Cases of one user are one observation: twenty equal ones of each user say no
+// more than one.
+func TestUserIsOneObservation(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	var single, repeated []outcome
+	starts := []int{0}
+	for range 100 {
+		o := outcome{ndcg: rng.Float64()}
+		single = append(single, o)
+		for range 20 {
+			repeated = append(repeated, o)
+		}
+		starts = append(starts, len(repeated))
+	}
+	one, twenty := newResult(single, 0), newResult(repeated, 0)
+	twenty.starts = starts
+	low, high := one.Interval()
+	if l, h := twenty.Interval(); math.Abs(l-low) > 1e-9 || math.Abs(h-high) > 1e-9 {
+		t.Errorf("interval of repeated cases = %g to %g, want %g to %g", l, h, low, high)
+	}
+}
+
+// By the protocol rolling a user has several cases.
+func TestRollingCasesByUser(t *testing.T) {
+	c, err := shop(60, 3_000, 40).Cases(t.Context(), viewed, Options{Protocol: Rolling})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, users := c.Popularity(), map[uint64]float64{}
+	for i, value := range r.ByCase() {
+		users[c.UserKey(i)] += value
+	}
+	byUser, sum, want := r.ByUser(), 0.0, 0.0
+	for _, value := range byUser {
+		sum += value
+	}
+	for _, value := range users {
+		want += value
+	}
+	if len(byUser) != len(users) || c.Users() != len(users) || c.Len() < 2*len(users) || math.Abs(sum-want) > 1e-9 {
+		t.Errorf("%d cases of %d users: %d sums that add up to %g, want %d and %g", c.Len(), c.Users(), len(byUser), sum, len(users), want)
+	}
+}
+
 func TestGainOverNothing(t *testing.T) {
 	nothing := newResult([]outcome{{}, {}}, 0)
 	one := newResult([]outcome{{ndcg: 1}}, 0)

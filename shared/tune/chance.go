@@ -10,7 +10,7 @@ const (
 	maxChance = 0.025
 )
 
-// chance returns how often differences of these sizes, each as likely to be a loss
+// chance returns how often differences by user of these sizes, each as likely to be a loss
 // as a gain, have a sum as high as these: the one-sided sign-flip test. An interval
 // by bootstrap is too narrow where only a few of many differences are not 0, as
 // when most users turn to nothing that either order shows. This test is not.

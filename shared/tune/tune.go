@@ -111,7 +111,7 @@ func (out *Outcome) judge(given strategy.Strategy) (err error) {
 	}
 	out.Popularity, out.Pairs = untouched.Popularity(), untouched.Pairs()
 	out.Gain = out.Tuned.Over(out.Given)
-	tuned, base := out.Tuned.ByCase(), out.Given.ByCase()
+	tuned, base := out.Tuned.ByUser(), out.Given.ByUser()
 	for i := range tuned {
 		tuned[i] -= base[i]
 	}
@@ -138,7 +138,7 @@ func (out *Outcome) Report() *backtest.Report {
 // tuningShare is the share of the cases that the search sees, in percent.
 const tuningShare = 70
 
-// minUntouched is the fewest cases of the untouched slice: with fewer, an
+// minUntouched is the fewest users with cases in either part: with fewer, an
 // interval by bootstrap is narrower than what the cases can say.
 const minUntouched = 20
 
@@ -149,9 +149,9 @@ func split(cases *backtest.Cases) (tuning, untouched *backtest.Cases, err error)
 		return cases.Subset(func(i int) bool { return mix(cases.UserKey(i))%100 < tuningShare == tuned })
 	}
 	tuning, untouched = part(true), part(false)
-	if untouched.Len() < minUntouched || tuning.Len() < minUntouched {
-		return nil, nil, fault.New(fault.Invalid, "too few cases to tune on: %d, of which %d would be left untouched; %d are the least of either part",
-			cases.Len(), untouched.Len(), minUntouched)
+	if untouched.Users() < minUntouched || tuning.Users() < minUntouched {
+		return nil, nil, fault.New(fault.Invalid, "too few cases to tune on: %d, of %d users, of whom %d would be left untouched; %d are the least of either part",
+			cases.Len(), cases.Users(), untouched.Users(), minUntouched)
 	}
 	return tuning, untouched, nil
 }

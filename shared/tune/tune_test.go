@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -131,6 +132,34 @@ func TestChanceIsNotRecommended(t *testing.T) {
 	}
 	if better < runs/2 {
 		t.Errorf("the search changed the strategy in %d of %d runs: the test tries nothing", better, runs)
+	}
+}
+
+// By the protocol rolling a user has several cases, which are one observation.
+func TestChanceIsByUser(t *testing.T) {
+	rolling, err := shopLog(t, 300).Cases(t.Context(), byColor, backtest.Options{Protocol: backtest.Rolling})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := Run(t.Context(), rolling.RandomRelevant(1), byColor, Options{Trials: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuned, given := o.Tuned.ByCase(), o.Given.ByCase()
+	var differences []float64
+	for i := range tuned {
+		d := tuned[i] - given[i]
+		if i > 0 && o.Untouched.UserKey(i) == o.Untouched.UserKey(i-1) {
+			differences[len(differences)-1] += d
+		} else {
+			differences = append(differences, d)
+		}
+	}
+	if len(differences) == len(tuned) {
+		t.Fatalf("%d cases of %d users: the test tries nothing", len(tuned), len(differences))
+	}
+	if want := chance(differences); math.Abs(o.Chance-want) > 0.005 {
+		t.Errorf("chance = %.4f, want %.4f by user", o.Chance, want)
 	}
 }
 

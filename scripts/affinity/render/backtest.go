@@ -26,7 +26,7 @@ func Backtest(out io.Writer, b api.Backtest, gains, within Gains, colors *Palett
 			cli.Printable(w.Facet), plural(int64(w.Cases), "case"))
 		writeResults(&text, w.Results, b.At, within, colors)
 	}
-	fmt.Fprintf(&text, "\nIntervals are of 95 %%, by bootstrap over cases; gains are paired.\n")
+	fmt.Fprintf(&text, "\nIntervals are of 95 %%, by bootstrap over users; gains are paired.\n")
 	_, err := out.Write(text.Bytes())
 	return err
 }

@@ -23,7 +23,7 @@ func Tuning(out io.Writer, o *tune.Outcome, given strategy.Strategy, b api.Backt
 	fmt.Fprintf(&text, "%s on %s; the untouched slice has %s of %s, the cut is %s\n\n", colors.Bold(plural(int64(o.Trials), "trial")),
 		plural(int64(o.Tuning), "case"), plural(int64(b.Cases), "case"), plural(int64(b.Candidates), "candidate"), timestamp(b.Cut))
 	writeResults(&text, b.Results, b.At, gains, colors)
-	fmt.Fprintf(&text, "\nIntervals are of 95 %%, by bootstrap over cases; gains are paired.\n\n")
+	fmt.Fprintf(&text, "\nIntervals are of 95 %%, by bootstrap over users; gains are paired.\n\n")
 	writeChanges(&text, given, o.Strategy)
 	fmt.Fprintln(&text, Verdict(o, given))
 	if path != "" {
