@@ -5,13 +5,16 @@
 package strategies
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -69,8 +72,8 @@ func (h handler) set(w http.ResponseWriter, r *http.Request) error {
 	return h.activate(w, r, app.ID, wanted)
 }
 
-// activate makes a strategy the active one. If its scoring is new, it starts a
-// recompute.
+// activate makes a strategy the active one. If no recompute of its scoring has
+// been started, it starts one.
 func (h handler) activate(w http.ResponseWriter, r *http.Request, appID string, s strategy.Strategy) error {
 	app, changed, err := h.CachedConfig.SetStrategy(r.Context(), appID, s)
 	if err != nil {
@@ -78,12 +81,34 @@ func (h handler) activate(w http.ResponseWriter, r *http.Request, appID string, 
 	}
 	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set", slog.String("app", appID), slog.Int64("version", app.StrategyVersion),
 		slog.Int64("scoringVersion", app.ScoringVersion), slog.Bool("changed", changed))
-	// An unchanged strategy starts it too: the request that set it may have
-	// failed before this line.
-	if app.ScoringVersion == app.StrategyVersion {
-		if _, err := h.Recompute.StartStrategy(r.Context(), appID); err != nil {
-			return fmt.Errorf("the strategy is set, its recompute is not started: %w", err)
-		}
+	// An unchanged scoring starts it too: the request that set it may have failed
+	// before this line. If it had not, the job exists, and nothing starts.
+	needed, err := h.needsRecompute(r.Context(), app)
+	if err == nil && needed {
+		_, err = h.Recompute.StartStrategy(r.Context(), appID)
+	}
+	if err != nil {
+		return fmt.Errorf("the strategy is set, its recompute is not started: %w", err)
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")
+}
+
+// needsRecompute reports whether the recompute of the active scoring may not have
+// been started yet. That of a scoring set long ago has been: a nightly round has
+// followed, and the document of its job may have expired, so that a start would
+// run it again.
+func (h handler) needsRecompute(ctx context.Context, app config.App) (bool, error) {
+	if app.ScoringVersion == app.StrategyVersion {
+		return true, nil
+	}
+	versions, err := h.Config.StrategyVersions(ctx, app.ID)
+	if err != nil {
+		return false, fmt.Errorf("list strategies: %w", err)
+	}
+	for _, v := range versions {
+		if v.Version == app.ScoringVersion {
+			return h.Now().Sub(v.SetAt) < job.Kept, nil
+		}
+	}
+	return false, nil // versions of that time are no longer kept
 }

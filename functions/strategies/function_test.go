@@ -1,12 +1,17 @@
 package strategies_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 func TestStrategies(t *testing.T) {
@@ -72,4 +77,52 @@ func TestStrategies(t *testing.T) {
 	if err != nil || len(jobs) != 1 || jobs[0].ID != "strategy-1" {
 		t.Errorf("recomputes %+v, %v: want that of version 1", jobs, err)
 	}
+}
+
+// The recompute of a scoring starts with a later request if the one that set the
+// scoring failed before it. A change of the impact starts nothing else.
+func TestRecomputeOfScoringStarts(t *testing.T) {
+	s := functiontest.Start(t)
+	const path = "/1/strategies/personalization"
+	body := func(score, impact int) string {
+		return fmt.Sprintf(`{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":%d}],"facetsScoring":[],"personalizationImpact":%d}`, score, impact)
+	}
+	// set is a request that ends before it starts a recompute.
+	set := func(score, impact int) {
+		t.Helper()
+		wanted, err := strategy.Decode([]byte(body(score, impact)))
+		if err == nil {
+			_, _, err = s.Backends.CachedConfig.SetStrategy(t.Context(), functiontest.App, wanted)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(score, impact int, want ...string) {
+		t.Helper()
+		functiontest.Check(t, strategies.New(s.Backends.ForStrategies()),
+			functiontest.Ask("recommendation", "POST", path, body(score, impact), 200, "updated"))
+		jobs, err := s.Backends.Recompute.List(t.Context(), functiontest.App, 10)
+		var got []string
+		for _, j := range jobs {
+			got = append(got, j.ID)
+		}
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("recomputes %q, %v: want %q", got, err, want)
+		}
+	}
+	set(1, 1)
+	ask(1, 1, "strategy-1") // a retry
+	set(2, 1)               // version 2
+	set(2, 2)               // another client's request
+	ask(2, 2, "strategy-1", "strategy-2")
+	ask(2, 3, "strategy-1", "strategy-2")
+	set(3, 3) // version 5
+	ask(3, 4, "strategy-1", "strategy-2", "strategy-5")
+	ask(3, 4, "strategy-1", "strategy-2", "strategy-5")
+	// The document of the job of a scoring that was set long ago may have expired.
+	set(4, 4) // version 7
+	s.Backends.Base.Now = func() time.Time { return time.Now().Add(job.Kept) }
+	ask(4, 5, "strategy-1", "strategy-2", "strategy-5")
 }
