@@ -1,10 +1,15 @@
 package worker_test
 
 import (
+	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/queue"
 )
 
 func TestWorker(t *testing.T) {
@@ -34,6 +39,43 @@ func TestWorker(t *testing.T) {
 		functiontest.Ask("", "POST", "/move/plan", `{`, 200, `{"dropped":`),
 		functiontest.Ask("", "POST", "/move/shard", `{`, 200, `{"dropped":`),
 	)
+}
+
+// tasks keeps the tasks that are created, and refuses a second one of a name in
+// silence, as the queue does.
+type tasks struct{ created []queue.Task }
+
+func (q *tasks) Create(_ context.Context, t queue.Task) error {
+	if !slices.ContainsFunc(q.created, func(other queue.Task) bool { return other.Name == t.Name }) {
+		q.created = append(q.created, t)
+	}
+	return nil
+}
+
+// A build follows an import also if the task that looks again runs before its
+// time by the worker's clock. First tasks of several imports share the one that
+// looks again.
+func TestImportedRunsEarly(t *testing.T) {
+	s, q := functiontest.Start(t), &tasks{}
+	last := time.Now()
+	if err := s.Backends.Store.NoteImport(t.Context(), functiontest.App, last); err != nil {
+		t.Fatal(err)
+	}
+	b := s.Backends.ForWorker()
+	b.Queue = q
+	b.Now = func() time.Time { return last.Add(imported.Quiet - time.Millisecond) }
+	h := worker.New(b)
+	look := func(body string, created int) {
+		t.Helper()
+		if status, answer := functiontest.Call(h, "", "POST", imported.Path, body); status != 200 || answer != `{"started":false}` || len(q.created) != created {
+			t.Fatalf("%d %s, %d tasks; want %d", status, answer, len(q.created), created)
+		}
+	}
+	look(`{"app":"shop"}`, 1)
+	look(`{"app":"shop"}`, 1)
+	look(string(q.created[0].Body), 2)
+	look(string(q.created[0].Body), 2) // a retry
+	look(string(q.created[1].Body), 3)
 }
 
 func TestNightly(t *testing.T) {

@@ -31,7 +31,7 @@ func (h handler) imported(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": false})
 	}
 	if wait := last.Add(imported.Quiet).Sub(h.Now()); wait > 0 {
-		task, err := imported.Later(request.App, last, min(wait, imported.Quiet))
+		task, err := request.Later(last, min(wait, imported.Quiet))
 		if err != nil {
 			return err
 		}

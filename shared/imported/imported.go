@@ -26,6 +26,10 @@ const Quiet = time.Minute
 // Request is the body of a task.
 type Request struct {
 	App string `json:"app"`
+	// Last is the time of the last import (ms) that an earlier task has seen, Looks
+	// how many tasks have seen it. Both are 0 in the first task.
+	Last  int64 `json:"last,omitempty"`
+	Looks int   `json:"looks,omitempty"`
 }
 
 // Slot is the number of the minute of an import. Imports of one slot share a
@@ -34,17 +38,23 @@ func Slot(at time.Time) int64 { return at.UnixMilli() / Quiet.Milliseconds() }
 
 // Task returns the task of an app's imports in a slot.
 func Task(app string, slot int64) (queue.Task, error) {
-	return task(app, Quiet, "imported", app, strconv.FormatInt(slot, 10))
+	return task(Request{App: app}, Quiet, "imported", app, strconv.FormatInt(slot, 10))
 }
 
 // Later returns the task that looks again after wait, because the app's last
-// import at the given time is too recent.
-func Later(app string, last time.Time, wait time.Duration) (queue.Task, error) {
-	return task(app, wait, "imported-later", app, strconv.FormatInt(last.UnixMilli(), 10))
+// import at the given time is too recent. Tasks that see one last import for the
+// first time share it. It never has the name of the task of r, which may run
+// before its time by another machine's clock: a name is used once.
+func (r Request) Later(last time.Time, wait time.Duration) (queue.Task, error) {
+	later := Request{App: r.App, Last: last.UnixMilli(), Looks: 1}
+	if r.Last == later.Last {
+		later.Looks = r.Looks + 1
+	}
+	return task(later, wait, "imported-later", r.App, strconv.FormatInt(later.Last, 10), strconv.Itoa(later.Looks))
 }
 
-func task(app string, delay time.Duration, name ...string) (queue.Task, error) {
-	body, err := json.Marshal(Request{app})
+func task(r Request, delay time.Duration, name ...string) (queue.Task, error) {
+	body, err := json.Marshal(r)
 	if err != nil {
 		return queue.Task{}, fmt.Errorf("encode the task of an import: %w", err)
 	}
