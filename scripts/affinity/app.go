@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ func openFirestore(ctx context.Context, project, database string) (configStore, 
 		return configStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with `gcloud auth application-default login`)",
 			database, project, err)
 	}
-	return configStore{Store: configdb.New(client), close: client.Close}, nil
+	return configStore{Store: configdb.New(client, slog.Default()), close: client.Close}, nil
 }
 
 // appTool is what the commands of `affinity app` share.

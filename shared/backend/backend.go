@@ -70,7 +70,8 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err != nil {
 		return Base{}, errors.Join(err, client.Close())
 	}
-	b := New(log, time.Now, opened, configdb.New(client), config.TTL)
+	opened.LogTo(log)
+	b := New(log, time.Now, opened, configdb.New(client, log), config.TTL)
 	b.Firestore = client
 	return b, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/url"
 	"slices"
@@ -37,23 +38,44 @@ const (
 // yet. The operator must apply the Terraform configuration of this version.
 var ErrNoCrowdTable = errors.New("the Bigtable table crowd does not exist: apply the Terraform configuration of this version")
 
-// noTable replaces the error of a missing table by ErrNoCrowdTable.
+// noTable makes the error of a missing table ErrNoCrowdTable. It keeps the words
+// of Bigtable, which answers with the same code if the instance or the app profile
+// does not exist.
 func noTable(err error) error {
 	if status.Code(err) == codes.NotFound {
-		return ErrNoCrowdTable
+		return fmt.Errorf("%w: %w", ErrNoCrowdTable, err)
 	}
 	return err
 }
 
+// missing reports whether an error says that the table does not exist, of which
+// the caller returns none. It logs the first such error of the process.
+func (s *Store) missing(ctx context.Context, err error) bool {
+	if status.Code(err) != codes.NotFound && !errors.Is(err, ErrNoCrowdTable) {
+		return false
+	}
+	s.noTableLogged.Do(func() {
+		s.logger().LogAttrs(ctx, slog.LevelWarn, "no crowd statistics are read: Bigtable does not find the table crowd, its instance or the app profile", slog.Any("error", err))
+	})
+	return true
+}
+
 // ReadCrowdManifest reads the manifest of an index's statistics and its stored
 // bytes, for SwapCrowdManifest. An index without statistics has an empty
-// manifest; so has every index as long as the table does not exist.
+// manifest; so has every index as long as the table does not exist. A damaged
+// manifest is an empty one too, so that the next build replaces it. The error is
+// crowd.ErrNewer if a newer version of the engine wrote the manifest.
 func (s *Store) ReadCrowdManifest(ctx context.Context, app, index string) (crowd.Manifest, []byte, error) {
 	value, err := s.readCrowdCell(ctx, app, indexPrefix(app, index), columnGenerations)
 	if err != nil {
 		return crowd.Manifest{}, nil, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
 	}
 	m, err := crowd.ParseManifest(value)
+	if err != nil && !errors.Is(err, crowd.ErrNewer) {
+		s.logger().LogAttrs(ctx, slog.LevelError, "the manifest of crowd statistics is damaged: the index has none until its next build",
+			slog.String("app", app), slog.String("index", index), slog.Any("error", err))
+		return crowd.Manifest{}, value, nil
+	}
 	if err != nil {
 		return m, value, fmt.Errorf("read crowd statistics of %s/%s: %w", app, index, err)
 	}
@@ -66,7 +88,7 @@ func (s *Store) readCrowdCell(ctx context.Context, app, key, column string) ([]b
 	row, err := s.tables.of(app, allUsers).crowd.ReadRow(ctx, key, bigtable.RowFilter(bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyPointer, column, column+"\x00"), bigtable.LatestNFilter(1))))
 	switch {
-	case status.Code(err) == codes.NotFound:
+	case s.missing(ctx, err):
 		return nil, nil // the deployment is older than the table
 	case err != nil:
 		return nil, err
@@ -120,7 +142,7 @@ func (s *Store) CheckCrowdTable(ctx context.Context, app string) error {
 func (s *Store) NoteImport(ctx context.Context, app string, at time.Time) error {
 	m := bigtable.NewMutation()
 	m.Set(familyPointer, columnImport, bigtable.Timestamp(max(at.UnixMilli(), 0)*1000), bigEndian(at.UnixMilli()))
-	if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil && status.Code(err) != codes.NotFound {
+	if err := s.tables.of(app, allUsers).crowd.Apply(ctx, app+",", m); err != nil && !s.missing(ctx, err) {
 		return fmt.Errorf("note an import of %s: %w", app, err)
 	}
 	return nil
@@ -145,7 +167,7 @@ func (s *Store) LastImport(ctx context.Context, app string) (time.Time, error) {
 // CrowdIndexes lists the indexes of an app that have rows of crowd statistics.
 func (s *Store) CrowdIndexes(ctx context.Context, app string) ([]string, error) {
 	indexes, err := listIndexes(ctx, s.tables.of(app, allUsers).crowd, app)
-	if errors.Is(err, ErrNoCrowdTable) {
+	if s.missing(ctx, err) {
 		return nil, nil
 	}
 	if err != nil {

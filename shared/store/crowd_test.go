@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -240,6 +242,8 @@ func TestMissingCrowdTable(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	var log bytes.Buffer
+	s.LogTo(slog.New(slog.NewTextHandler(&log, nil)))
 	if m, _, err := s.ReadCrowdManifest(ctx, app, "shoes"); err != nil || m.Current.Name != "" {
 		t.Errorf("manifest %+v, %v; want none", m, err)
 	}
@@ -251,6 +255,9 @@ func TestMissingCrowdTable(t *testing.T) {
 	}
 	if at, err := s.LastImport(ctx, app); err != nil || !at.IsZero() {
 		t.Errorf("last import %s, %v; want none", at, err)
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "NotFound") {
+		t.Errorf("the log says %q, want one line with the error", got)
 	}
 	w := s.NewCrowdWriter(ctx, store.CrowdRef{App: app, Index: "shoes", Generation: "g1"})
 	if err := w.RunHeader("run", nil); !errors.Is(err, store.ErrNoCrowdTable) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/bigtable"
@@ -35,6 +37,19 @@ type Store struct {
 	tables          tables
 	separateServing bool
 	filterColumns   int
+	log             *slog.Logger // nil: none
+	noTableLogged   sync.Once
+}
+
+// LogTo makes the store log faults that it does not return. It must be called
+// before any other method.
+func (s *Store) LogTo(log *slog.Logger) { s.log = log }
+
+func (s *Store) logger() *slog.Logger {
+	if s.log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.log
 }
 
 // Limits of one MutateRows request. Bigtable accepts 100,000 mutations in a request,

@@ -35,6 +35,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -54,12 +55,14 @@ const maxAttempts = 20
 
 type store struct {
 	client *firestore.Client
+	log    *slog.Logger
 }
 
 // New returns the Store that keeps the configuration in the client's database.
-// It caches nothing and does not close the client.
-func New(client *firestore.Client) config.Store {
-	return &store{client}
+// It caches nothing and does not close the client. It logs faults that it does
+// not return.
+func New(client *firestore.Client, log *slog.Logger) config.Store {
+	return &store{client, log}
 }
 
 // AppDocument returns the reference of an app's document. Other packages keep

@@ -3,6 +3,7 @@ package configdb_test
 import (
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ import (
 func TestFirestore(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", gcloudtest.Firestore(t))
 	open := func(t *testing.T) config.Store {
-		return configdb.New(newClient(t, newProject()))
+		return configdb.New(newClient(t, newProject()), slog.New(slog.DiscardHandler))
 	}
 	t.Run("Plain", func(t *testing.T) { configtest.Run(t, open) })
 	t.Run("Cached", func(t *testing.T) {
@@ -31,12 +32,13 @@ func TestFirestore(t *testing.T) {
 	})
 	t.Run("Processes", func(t *testing.T) {
 		project := newProject()
-		configtest.RunShared(t, configdb.New(newClient(t, project)), configdb.New(newClient(t, project)))
+		configtest.RunShared(t, configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)), configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)))
 	})
 	t.Run("CorruptStrategy", testCorruptStrategy)
 	t.Run("OldDocument", testOldDocument)
 	t.Run("OldWriter", testOldWriter)
 	t.Run("OldVersions", testOldVersions)
+	t.Run("DamagedOldVersion", testDamagedOldVersion)
 }
 
 func newProject() string { return "affinity-" + strings.ToLower(rand.Text()) }
@@ -58,7 +60,7 @@ func newClient(t *testing.T, project string) *firestore.Client {
 // A corrupt document is reported as a fault, not as a missing one.
 func testCorruptStrategy(t *testing.T) {
 	client := newClient(t, newProject())
-	store := configdb.New(client)
+	store := configdb.New(client, slog.New(slog.DiscardHandler))
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func testCorruptStrategy(t *testing.T) {
 // before and after other changes. A document with an unknown layout is a fault.
 func testOldDocument(t *testing.T) {
 	client := newClient(t, newProject())
-	store := configdb.New(client)
+	store := configdb.New(client, slog.New(slog.DiscardHandler))
 	document := client.Collection("apps").Doc("shop")
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
 	old := map[string]any{"id": "shop", "retentionDays": 30, "strategy": "", "strategyVersion": 0, "createdAt": at, "changedAt": at}

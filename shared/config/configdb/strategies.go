@@ -3,6 +3,7 @@ package configdb
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -29,7 +30,9 @@ func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.S
 	if changed {
 		// The strategy is set, whatever happens to old versions: the next change
 		// tries to delete them again.
-		_ = s.prune(ctx, app)
+		if err := s.prune(ctx, app); err != nil {
+			s.log.LogAttrs(ctx, slog.LevelWarn, "old versions of the strategy are not deleted", slog.String("app", appID), slog.Any("error", err))
+		}
 	}
 	return app, changed, nil
 }
@@ -103,21 +106,28 @@ func (s *store) StrategyVersions(ctx context.Context, appID string) ([]config.Ve
 	return versions, nil
 }
 
-// maxPruned bounds how many versions one change deletes. It is more than 1, so
-// that the kept versions cannot grow by changes alone.
-const maxPruned = 100
+const (
+	// maxPruned bounds how many versions one change deletes. It is more than 1, so
+	// that the kept versions cannot grow by changes alone.
+	maxPruned = 100
+	// pruneTime bounds how long the request of a change waits for it.
+	pruneTime = 5 * time.Second
+)
 
 // prune deletes the oldest versions that need not be kept after app was changed.
 func (s *store) prune(ctx context.Context, app config.App) error {
 	if app.StrategyVersion <= config.KeptVersions {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, pruneTime)
+	defer cancel()
 	snapshots, err := s.strategies(app.ID).Select("version", "scoringVersion", "createdAt").
 		Where("version", "<=", app.StrategyVersion-config.KeptVersions).
 		OrderBy("version", firestore.Asc).Limit(maxPruned).Documents(ctx).GetAll()
 	if err != nil {
 		return err
 	}
+	var expired []*firestore.DocumentRef
 	now := time.Now()
 	for _, snapshot := range snapshots {
 		var d strategyDocument
@@ -127,9 +137,17 @@ func (s *store) prune(ctx context.Context, app config.App) error {
 		if !app.Expired(d.kept(), now) {
 			break // the later ones were set later
 		}
-		if _, err := snapshot.Ref.Delete(ctx); err != nil {
-			return err
-		}
+		expired = append(expired, snapshot.Ref)
 	}
-	return nil
+	if len(expired) == 0 {
+		return nil
+	}
+	return s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		for _, ref := range expired {
+			if err := tx.Delete(ref); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, firestore.MaxAttempts(1))
 }

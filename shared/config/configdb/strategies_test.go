@@ -1,8 +1,11 @@
 package configdb_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +21,7 @@ import (
 // knows neither rankings nor scoring versions, in between.
 func testOldWriter(t *testing.T) {
 	client := newClient(t, newProject())
-	store := configdb.New(client)
+	store := configdb.New(client, slog.New(slog.DiscardHandler))
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +79,7 @@ func testOldWriter(t *testing.T) {
 // testOldVersions deletes versions that are neither among the newest nor young.
 func testOldVersions(t *testing.T) {
 	client := newClient(t, newProject())
-	store := configdb.New(client)
+	store := configdb.New(client, slog.New(slog.DiscardHandler))
 	const n = config.KeptVersions + 5
 	for name, c := range map[string]struct{ old, gone int64 }{
 		"all are old": {n, 6}, "three are old": {3, 3}, "all are young": {0, 0},
@@ -114,5 +117,28 @@ func testOldVersions(t *testing.T) {
 				t.Errorf("%s: version %d: error %v, want %v", name, v, err, want)
 			}
 		}
+	}
+}
+
+// A strategy is set although old versions cannot be deleted, and the log says why
+// they stay.
+func testDamagedOldVersion(t *testing.T) {
+	client, log := newClient(t, newProject()), &bytes.Buffer{}
+	store := configdb.New(client, slog.New(slog.NewTextHandler(log, nil)))
+	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	app := client.Collection("apps").Doc("shop")
+	damaged := map[string]any{"version": 1, "strategy": "", "createdAt": "yesterday"}
+	if _, err := app.Collection("strategies").Doc("1").Create(t.Context(), damaged); err != nil {
+		t.Fatal(err)
+	}
+	const text = `{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":0}`
+	if _, err := app.Update(t.Context(), []firestore.Update{{Path: "strategy", Value: text}, {Path: "strategyVersion", Value: config.KeptVersions}}); err != nil {
+		t.Fatal(err)
+	}
+	_, changed, err := store.SetStrategy(t.Context(), "shop", strategy.Strategy{PersonalizationImpact: 1})
+	if got := log.String(); err != nil || !changed || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "app=shop") {
+		t.Errorf("changed: %v, error %v; the log says %q", changed, err, got)
 	}
 }

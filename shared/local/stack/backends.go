@@ -67,6 +67,7 @@ func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, erro
 	if err != nil {
 		return nil, err
 	}
+	opened.LogTo(o.Log)
 	s.onClose(opened.Close)
 	return opened, nil
 }
@@ -74,7 +75,7 @@ func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, erro
 // jobStore returns the store of a collection's jobs.
 type jobStore func(collection job.Collection) job.Jobs
 
-func (s *Stack) openConfig(ctx context.Context) (config.Store, jobStore, error) {
+func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (config.Store, jobStore, error) {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
 		// A Bigtable emulator may hold what an earlier process computed.
 		if emulated("BIGTABLE_EMULATOR_HOST") {
@@ -88,7 +89,7 @@ func (s *Stack) openConfig(ctx context.Context) (config.Store, jobStore, error) 
 		return nil, nil, fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	return configdb.New(client), func(c job.Collection) job.Jobs { return jobdb.New(client, c) }, nil
+	return configdb.New(client, log), func(c job.Collection) job.Jobs { return jobdb.New(client, c) }, nil
 }
 
 // messaging holds the stack's clients of Pub/Sub.

@@ -149,7 +149,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	configuration, jobStore, err := s.openConfig(ctx)
+	configuration, jobStore, err := s.openConfig(ctx, o.Log)
 	if err != nil {
 		return messaging{}, err
 	}
