@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/crowd"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/crowdbuild"
@@ -118,6 +119,9 @@ func (h handler) currentCrowd(ctx context.Context, app string) ([]api.CrowdGener
 	var current []api.CrowdGeneration
 	for _, index := range indexes {
 		m, _, err := h.Store.ReadCrowdManifest(ctx, app, index)
+		if errors.Is(err, crowd.ErrNewer) {
+			continue // rankings by this version have none
+		}
 		if err != nil {
 			return nil, err
 		}

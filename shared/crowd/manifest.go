@@ -84,8 +84,11 @@ func ParseManifest(b []byte) (Manifest, error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: %w", err)
 	}
-	if m.Format != format {
+	switch {
+	case m.Format > format:
 		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: format %d: %w", m.Format, ErrNewer)
+	case m.Format < 1, m.Current.Name != "" && !ValidGeneration(m.Current.Name):
+		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: %w", errDamaged)
 	}
 	return m, nil
 }

@@ -37,6 +37,6 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
 			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Now: b.Now, Log: b.Log,
 		}),
-		Crowd: crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles}),
+		Crowd: crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
 	}, nil
 }

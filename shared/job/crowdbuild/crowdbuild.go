@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/crowd"
 	"github.com/affinityengine/affinity/shared/job"
@@ -135,11 +136,18 @@ type Runner struct {
 	work *Work
 }
 
-// Work counts, merges and swaps. The function that runs its tasks must set Store
-// and Source.
+// Settings reads the settings of indexes.
+type Settings interface {
+	// IndexSettings returns config.ErrNotFound for an index without settings.
+	IndexSettings(ctx context.Context, app, index string) (catalog.Settings, error)
+}
+
+// Work counts, merges and swaps. The function that runs its tasks must set Store,
+// Source and Settings.
 type Work struct {
-	Store  *store.Store
-	Source Source
+	Store    *store.Store
+	Source   Source
+	Settings Settings
 	// Tests replace the bounds of this package and crowd.Kept. 0 means the
 	// default.
 	MaxEvents    int64

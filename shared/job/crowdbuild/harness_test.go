@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable"
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc"
@@ -38,6 +39,7 @@ type harness struct {
 	*jobtest.Harness
 	t      *testing.T
 	store  *store.Store
+	client *bigtable.Client
 	events map[string][]affinity.Event // by user, in order
 	runner *crowdbuild.Runner
 }
@@ -48,7 +50,7 @@ var settings = job.Settings{ShardUsers: 3, Budget: time.Minute, Attempts: 100}
 // some objects of two indexes.
 func newHarness(t *testing.T, users int, work crowdbuild.Work) *harness {
 	h := &harness{t: t, Harness: jobtest.New(t, users, settings), events: map[string][]affinity.Event{}}
-	h.store, _ = storetest.NewWithClient(t,
+	h.store, h.client = storetest.NewWithClient(t,
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			return h.Call(ctx, method, func() error { return invoke(ctx, method, req, reply, cc, opts...) })
 		}),
@@ -75,7 +77,7 @@ func newHarness(t *testing.T, users int, work crowdbuild.Work) *harness {
 
 // use makes the harness run builds with the bounds of work.
 func (h *harness) use(work crowdbuild.Work) {
-	work.Store, work.Source = h.store, h
+	work.Store, work.Source, work.Settings = h.store, h, h.Config
 	work.ShardUsers = settings.ShardUsers
 	h.runner = crowdbuild.New(h.Parts(settings), work)
 	h.Runner = h.runner.Runner

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/crowd"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
@@ -17,6 +19,9 @@ import (
 // build may already have dropped the rows of this one.
 func (t *task) replaced(ctx context.Context, index string) (bool, error) {
 	m, _, err := t.Store.ReadCrowdManifest(ctx, t.app.ID, index)
+	if errors.Is(err, crowd.ErrNewer) {
+		return true, nil // by a newer version of the engine, since the job began
+	}
 	return m.Current.Name > t.params.Generation, err
 }
 
@@ -167,12 +172,7 @@ func (t *task) frequencies(ctx context.Context, index string) (job.Progress, err
 	} else if replaced {
 		return t.done()
 	}
-	found, objects := map[event.Filter]int{}, 0
-	err := t.Store.ScanObjectFilters(ctx, t.app.ID, index, func(_ string, f store.ObjectFilters) error {
-		objects++
-		crowd.CountFilters(found, f.Filters)
-		return nil
-	})
+	found, objects, err := t.countFilters(ctx, index)
 	if err != nil {
 		return job.Progress{}, err
 	}
@@ -191,6 +191,49 @@ func (t *task) frequencies(ctx context.Context, index string) (job.Progress, err
 		return job.Progress{}, err
 	}
 	return t.done()
+}
+
+// maxStale is how many objects of other settings are read at a time.
+const maxStale = 500
+
+// countFilters counts the objects of an index and those that carry each filter.
+// Filters that were stored under other settings count as the current ones derive
+// them from the records.
+func (t *task) countFilters(ctx context.Context, index string) (found map[event.Filter]int, objects int, err error) {
+	settings, err := t.Settings.IndexSettings(ctx, t.app.ID, index)
+	if err != nil && !errors.Is(err, config.ErrNotFound) {
+		return nil, 0, fmt.Errorf("read settings of index %s/%s: %w", t.app.ID, index, err)
+	}
+	found = map[event.Filter]int{}
+	var stale []store.ObjectRef
+	derive := func() error {
+		err := t.Store.ScanObjects(ctx, t.app.ID, stale, func(ref store.ObjectRef, o store.Object) error {
+			filters, err := catalog.Filters(o.Record, settings)
+			if err != nil {
+				return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, t.app.ID, index, err)
+			}
+			objects++
+			crowd.CountFilters(found, filters)
+			return nil
+		})
+		stale = stale[:0]
+		return err
+	}
+	err = t.Store.ScanObjectFilters(ctx, t.app.ID, index, func(id string, f store.ObjectFilters) error {
+		if f.SettingsVersion != settings.Version {
+			if stale = append(stale, store.ObjectRef{Index: index, ID: id}); len(stale) < maxStale {
+				return nil
+			}
+			return derive()
+		}
+		objects++
+		crowd.CountFilters(found, f.Filters)
+		return nil
+	})
+	if err == nil && len(stale) > 0 {
+		err = derive()
+	}
+	return found, objects, err
 }
 
 // maxSwaps bounds the attempts to swap a manifest that other builds keep
@@ -216,6 +259,8 @@ func (t *task) swapIndex(ctx context.Context, index string, totals job.Totals) e
 	for range maxSwaps {
 		m, stored, err := t.Store.ReadCrowdManifest(ctx, t.app.ID, index)
 		switch {
+		case errors.Is(err, crowd.ErrNewer): // see replaced
+			return nil
 		case err != nil:
 			return err
 		case m.Current.Name > t.params.Generation: // a newer build has ended before

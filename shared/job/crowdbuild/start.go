@@ -78,7 +78,7 @@ func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start crowd: %w", err)
 	}
-	share, err := r.share(ctx, appID, indexes)
+	indexes, share, err := r.share(ctx, appID, indexes)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("start crowd: %w", err)
 	}
@@ -153,19 +153,32 @@ func (r *Runner) indexes(ctx context.Context, app, index string) ([]string, erro
 	return all, nil
 }
 
-// share returns the share of users to read, by what the last builds have read.
-func (r *Runner) share(ctx context.Context, app string, indexes []string) (float64, error) {
+// share returns the share of users to read, by what the last builds have read. It
+// leaves out indexes whose statistics a newer version of the engine has built. The
+// error is crowd.ErrNewer if none remains.
+func (r *Runner) share(ctx context.Context, app string, indexes []string) (left []string, share float64, err error) {
 	read := 0.0
+	var newer error
 	for _, index := range indexes {
 		m, _, err := r.work.Store.ReadCrowdManifest(ctx, app, index)
-		if err != nil {
-			return 0, err
+		if errors.Is(err, crowd.ErrNewer) {
+			r.Log.LogAttrs(ctx, slog.LevelWarn, "no build of an index, a newer version of the engine has built it",
+				slog.String("app", app), slog.String("index", index), slog.Any("error", err))
+			newer = err
+			continue
 		}
+		if err != nil {
+			return nil, 0, err
+		}
+		left = append(left, index)
 		if m.Current.Share > 0 {
 			read = max(read, float64(m.Current.Read)/m.Current.Share)
 		}
 	}
-	return min(1, float64(r.work.MaxEvents)/max(read, 1)), nil
+	if len(left) == 0 {
+		return nil, 0, newer
+	}
+	return left, min(1, float64(r.work.MaxEvents)/max(read, 1)), nil
 }
 
 // sample replaces an unfinished job by one that reads a share of the users.
