@@ -73,15 +73,7 @@ func (t *task) run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	share := 1.0
-	log, err := t.read(ctx, given, objects, share)
-	if errors.Is(err, errTooMany) {
-		// Some less than the limit, since users differ.
-		visited := max(t.counts.Visited, 1)
-		all := float64(t.counts.Events) * float64(max(t.shard.PlannedUsers, visited)) / float64(visited)
-		share = 0.9 * float64(t.params.MaxEvents) / all
-		log, err = t.read(ctx, given, objects, share)
-	}
+	log, share, err := t.readSome(ctx, given, objects)
 	if err != nil {
 		return Result{}, err
 	}
@@ -90,6 +82,30 @@ func (t *task) run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	return Result{Report: report.API(), Share: share}, nil
+}
+
+// maxReadings is how often a task reads the log before it gives up.
+const maxReadings = 6
+
+// readSome reads the events of all users, or of the share of them that fits.
+func (t *task) readSome(ctx context.Context, given []backtest.Given, objects []backtest.Object) (*backtest.Log, float64, error) {
+	share := 1.0
+	for range maxReadings {
+		log, err := t.read(ctx, given, objects, share)
+		if !errors.Is(err, errTooMany) {
+			return log, share, err
+		}
+		half := share / 2
+		if t.counts.Visited > 0 {
+			// Some less than the limit, since users differ.
+			users := max(float64(t.shard.PlannedUsers), float64(t.counts.Visited)/share)
+			all := float64(t.counts.Events) * users / float64(t.counts.Visited)
+			half = min(half, 0.9*float64(t.params.MaxEvents)/all)
+		}
+		share = half
+	}
+	return nil, 0, fault.New(fault.Invalid, "the log holds too many events: even a small sample of the users has more than %d, "+
+		"so a few users have most of them", t.params.MaxEvents)
 }
 
 // objects returns the objects of the index as its settings describe them, with
@@ -161,8 +177,13 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 	if share < 1 {
 		options.Only = func(user string) bool { return backtest.Selects(user, share) }
 	}
-	user, ordinal := "", 0
+	user, ordinal, events := "", 0, int64(0)
+	t.counts = job.Counts{}
 	add := func(token string, e affinity.Event) error {
+		// A group of users may have any number.
+		if events++; events > t.params.MaxEvents {
+			return errTooMany
+		}
 		if token != user {
 			user, ordinal = token, 0
 		}
@@ -175,13 +196,14 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 	}
 	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add, func(p profile.SweepProgress) error {
 		t.counts = job.Counts{Visited: p.Users, Users: p.Users, Events: p.Events}
-		if p.Events > t.params.MaxEvents {
-			return errTooMany
-		}
 		return t.progress(job.Progress{Next: p.Next, Counts: t.counts})
 	})
 	if err == nil && !end.Done {
-		err = fault.New(fault.Invalid, "the task's time ended after %d events: judge without all", end.Events)
+		advice := "the log is too large"
+		if t.params.MaxEvents > MaxEvents {
+			advice = "judge without all"
+		}
+		err = fault.New(fault.Invalid, "the task's time ended after %d events: %s", end.Events, advice)
 	}
 	return log, err
 }

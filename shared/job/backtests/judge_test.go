@@ -30,7 +30,8 @@ const (
 
 // source has events of many users, each a group of its own.
 type source struct {
-	ends   bool // before its end
+	ends   bool   // before its end
+	robot  string // a user with twice as many events as a job may read
 	sweeps int
 }
 
@@ -38,11 +39,14 @@ func (s *source) SweepObjects(_ context.Context, _ config.App, _ store.Range, o 
 	fn func(string, affinity.Event) error, progress func(profile.SweepProgress) error) (p profile.SweepProgress, err error) {
 	s.sweeps++
 	for u := range users {
-		user := fmt.Sprintf("user-%03d", u)
+		user, n := fmt.Sprintf("user-%03d", u), each
+		if user == s.robot {
+			n = 2 * capacity
+		}
 		if o.Only != nil && !o.Only(user) {
 			continue
 		}
-		for i := range each {
+		for i := range n {
 			err := fn(user, affinity.Event{
 				Time: int64(1_700_000_000_000 + i*1000 + u), Type: event.View, Name: "a", Index: "shoes", ObjectIDs: []string{fmt.Sprint((u + i*i) % 30)},
 			})
@@ -50,7 +54,7 @@ func (s *source) SweepObjects(_ context.Context, _ config.App, _ store.Range, o 
 				return p, err
 			}
 		}
-		p.Users, p.Events, p.Next = p.Users+1, p.Events+each, user
+		p.Users, p.Events, p.Next = p.Users+1, p.Events+int64(n), user
 		if err := progress(p); err != nil {
 			return p, err
 		}
@@ -115,6 +119,34 @@ func TestTooManyEventsAreSampled(t *testing.T) {
 	}
 }
 
+// A sample that is still too large is halved until it leaves the robot out. A
+// robot in every sample is said in words, and no attempt follows.
+func TestRobotsAreLeftOut(t *testing.T) {
+	robots := map[bool]string{} // by whether every sample holds it
+	for u := range users {
+		user := fmt.Sprintf("user-%03d", u)
+		if backtest.Selects(user, 0.2) && !backtest.Selects(user, 0.1) {
+			robots[false] = user
+		}
+		if backtest.Selects(user, 1.0/128) {
+			robots[true] = user
+		}
+	}
+	if len(robots) != 2 {
+		t.Fatalf("users are no robots of both kinds: %v", robots)
+	}
+	s := &source{robot: robots[false]}
+	sampled, counts, err := process(t, s, backtests.Params{MaxEvents: capacity})
+	if err != nil || sampled.Share >= 1 || counts.Events > capacity {
+		t.Errorf("share %g, %d events in %d sweeps, error %v; want at most %d", sampled.Share, counts.Events, s.sweeps, err, capacity)
+	}
+	s = &source{robot: robots[true]}
+	_, _, err = process(t, s, backtests.Params{MaxEvents: capacity})
+	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), "too many events") {
+		t.Errorf("a robot in every sample, %d sweeps: %v", s.sweeps, err)
+	}
+}
+
 // Settings of the index that are newer than its objects count.
 func TestFiltersFollowSettings(t *testing.T) {
 	result, _, err := process(t, &source{}, backtests.Params{MaxEvents: users * each, Within: "brand", Protocol: string(backtest.Last)})
@@ -125,8 +157,12 @@ func TestFiltersFollowSettings(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	_, _, err := process(t, &source{ends: true}, backtests.Params{MaxEvents: users * each})
-	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), "time ended after 10 events") {
+	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), "time ended after 10 events: the log") {
 		t.Errorf("a task whose time ends: %v", err)
+	}
+	_, _, err = process(t, &source{ends: true}, backtests.Params{MaxEvents: backtests.MaxAllEvents})
+	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), "judge without all") {
+		t.Errorf("a task of a request with all whose time ends: %v", err)
 	}
 	_, _, err = process(t, &source{}, backtests.Params{MaxEvents: users * each, Within: "size"})
 	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), `has the attribute "size"`) {
