@@ -93,20 +93,21 @@ func (h handler) backtestOf(r *http.Request, app config.App, request api.Backtes
 
 // strategyOf returns the strategy that a request gives: an object, or the
 // number of a version. Only a version has a name.
-func (h handler) strategyOf(r *http.Request, app config.App, text json.RawMessage) (backtest.Given, error) {
+func (h handler) strategyOf(r *http.Request, app config.App, text json.RawMessage) (given backtests.Given, err error) {
 	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '{' {
-		s, err := strategy.Decode(text)
-		return backtest.Given{Strategy: s}, err
+		given.Strategy, err = strategy.Decode(text)
+		return given, err
 	}
-	version, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || version < 1 {
-		return backtest.Given{}, fault.New(fault.Invalid, "an entry of strategies must be a strategy or the number of a version")
+	given.Version, err = strconv.ParseInt(string(text), 10, 64)
+	if err != nil || given.Version < 1 {
+		return given, fault.New(fault.Invalid, "an entry of strategies must be a strategy or the number of a version")
 	}
-	s, err := h.Config.StrategyVersion(r.Context(), app.ID, version)
+	given.Name = "version " + strconv.FormatInt(given.Version, 10)
+	given.Strategy, err = h.Config.StrategyVersion(r.Context(), app.ID, given.Version)
 	if errors.Is(err, config.ErrNotFound) {
-		return backtest.Given{}, fault.New(fault.Invalid, "the app has no version %d of its strategy", version)
+		return given, fault.New(fault.Invalid, "the app has no version %d of its strategy", given.Version)
 	}
-	return backtest.Given{Name: "version " + strconv.FormatInt(version, 10), Strategy: s}, err
+	return given, err
 }
 
 func (h handler) getBacktest(w http.ResponseWriter, r *http.Request) error {

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -27,6 +28,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
@@ -40,7 +42,7 @@ var Collection = job.Collection{Name: "backtests", Decode: job.DecodeParams[Para
 type Params struct {
 	Index      string   `firestore:"index"`
 	Names      []string `firestore:"names"`      // of the strategies, in the report
-	Strategies []string `firestore:"strategies"` // as JSON; the first one defines the cases
+	Strategies []string `firestore:"strategies"` // as JSON, or the number of a version; the first one defines the cases
 	Protocol   string   `firestore:"protocol"`
 	At         int      `firestore:"at"`
 	Within     string   `firestore:"within"`
@@ -65,19 +67,6 @@ func (p Params) options() backtest.Options {
 	return backtest.Options{Protocol: backtest.Protocol(p.Protocol), At: p.At, Within: p.Within, Sample: p.Sample}
 }
 
-// given returns the strategies.
-func (p Params) given() ([]backtest.Given, error) {
-	given := make([]backtest.Given, len(p.Strategies))
-	for i, text := range p.Strategies {
-		s, err := strategy.Decode([]byte(text))
-		if err != nil {
-			return nil, fmt.Errorf("strategy %d: %w", i+1, err)
-		}
-		given[i] = backtest.Given{Name: p.Names[i], Strategy: s}
-	}
-	return given, nil
-}
-
 // Bounds of what a job reads.
 const (
 	// MaxCases is the maximum number of cases of a job that does not read all.
@@ -90,6 +79,10 @@ const (
 	MaxAllEvents = 20_000_000
 )
 
+// MaxGivenBytes is the maximum size of the strategies of a job that are no
+// versions, as JSON: its parameters are one document.
+const MaxGivenBytes = 700_000
+
 // Source reads the events of users with the objects or the filters that they name.
 type Source interface {
 	SweepObjects(ctx context.Context, app config.App, users store.Range, o profile.SweepOptions,
@@ -98,13 +91,15 @@ type Source interface {
 
 // Work reads and judges. The function that runs its tasks must set all fields.
 type Work struct {
-	Store    *store.Store
-	Source   Source
-	Settings Settings
+	Store  *store.Store
+	Source Source
+	Config Config
 }
 
-// Settings reads the settings of indexes.
-type Settings interface {
+// Config reads the settings of indexes and the versions of strategies.
+type Config interface {
+	// StrategyVersion returns config.ErrNotFound for a version that is not kept.
+	StrategyVersion(ctx context.Context, app string, version int64) (strategy.Strategy, error)
 	// IndexSettings returns config.ErrNotFound for an index without settings.
 	IndexSettings(ctx context.Context, app, index string) (catalog.Settings, error)
 }
@@ -127,9 +122,62 @@ var ErrBusy = errors.New("a backtest is under way")
 // Request asks for a backtest.
 type Request struct {
 	Index   string
-	Given   []backtest.Given // valid, and checked by backtest.Check
+	Given   []Given // valid, and checked by backtest.Check
 	Options backtest.Options
 	All     bool // read all users up to MaxAllEvents, and judge all cases
+}
+
+// Given is a strategy to judge.
+type Given struct {
+	backtest.Given
+	Version int64 // of the app's strategy; 0: none
+}
+
+// encode sets the strategies. It returns a fault.Error if they are too large.
+func (p *Params) encode(given []Given) error {
+	size := 0
+	for _, g := range given {
+		text := strconv.FormatInt(g.Version, 10)
+		if g.Version == 0 {
+			b, err := json.Marshal(g.Strategy)
+			if err != nil {
+				return fmt.Errorf("encode strategy %s: %w", g.Name, err)
+			}
+			text = string(b)
+		}
+		size += len(text)
+		p.Names, p.Strategies = append(p.Names, g.Name), append(p.Strategies, text)
+	}
+	if size > MaxGivenBytes {
+		return fault.New(fault.Invalid, "the strategies have %d bytes as stored, at most %d are accepted: "+
+			"judge fewer at a time, or name versions by their numbers", size, MaxGivenBytes)
+	}
+	return nil
+}
+
+// given reads the strategies of a job.
+func (w Work) given(ctx context.Context, app string, p Params) ([]backtest.Given, error) {
+	given := make([]backtest.Given, len(p.Strategies))
+	for i, text := range p.Strategies {
+		s, err := w.strategyOf(ctx, app, text)
+		if err != nil {
+			return nil, fmt.Errorf("strategy %d: %w", i+1, err)
+		}
+		given[i] = backtest.Given{Name: p.Names[i], Strategy: s}
+	}
+	return given, nil
+}
+
+func (w Work) strategyOf(ctx context.Context, app, text string) (strategy.Strategy, error) {
+	version, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return strategy.Decode([]byte(text))
+	}
+	s, err := w.Config.StrategyVersion(ctx, app, version)
+	if errors.Is(err, config.ErrNotFound) {
+		return s, fault.New(fault.Invalid, "version %d is no longer kept", version)
+	}
+	return s, err
 }
 
 // Start starts a job. If another job of the app is under way, it returns that
@@ -152,12 +200,8 @@ func (r *Runner) Start(ctx context.Context, appID string, q Request) (job.Job, e
 	if !q.All {
 		p.Sample, p.MaxEvents = min(cmp.Or(p.Sample, MaxCases), MaxCases), MaxEvents
 	}
-	for _, g := range q.Given {
-		text, err := json.Marshal(g.Strategy)
-		if err != nil {
-			return job.Job{}, fmt.Errorf("encode strategy %s: %w", g.Name, err)
-		}
-		p.Names, p.Strategies = append(p.Names, g.Name), append(p.Strategies, string(text))
+	if err := p.encode(q.Given); err != nil {
+		return job.Job{}, err
 	}
 	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("backtest", r.Now()), Params: p})
 	if err != nil {

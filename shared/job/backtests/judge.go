@@ -65,7 +65,7 @@ type task struct {
 var errTooMany = errors.New("too many events")
 
 func (t *task) run(ctx context.Context) (Result, error) {
-	given, err := t.params.given()
+	given, err := t.given(ctx, t.app.ID, t.params)
 	if err != nil {
 		return Result{}, err
 	}
@@ -111,7 +111,7 @@ func (t *task) readSome(ctx context.Context, given []backtest.Given, objects []b
 // objects returns the objects of the index as its settings describe them, with
 // the dates that the rankings go by.
 func (t *task) objects(ctx context.Context, given []backtest.Given) (objects []backtest.Object, err error) {
-	settings, err := t.Settings.IndexSettings(ctx, t.app.ID, t.params.Index)
+	settings, err := t.Config.IndexSettings(ctx, t.app.ID, t.params.Index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return nil, fmt.Errorf("read settings of index %s/%s: %w", t.app.ID, t.params.Index, err)
 	}

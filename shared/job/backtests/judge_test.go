@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/catalog"
@@ -19,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 const (
@@ -66,17 +69,25 @@ func (s *source) SweepObjects(_ context.Context, _ config.App, _ store.Range, o 
 	return p, progress(p)
 }
 
-// settings say that brand is a facet, which the stored filters do not know yet.
-type settings struct{}
+// configured says that brand is a facet, which the stored filters do not know yet.
+// It has version 1 of the strategy.
+type configured struct{}
 
-func (settings) IndexSettings(context.Context, string, string) (catalog.Settings, error) {
+func (configured) IndexSettings(context.Context, string, string) (catalog.Settings, error) {
 	return catalog.Settings{AttributesForFaceting: []string{"brand"}, Version: 2}, nil
+}
+
+func (configured) StrategyVersion(_ context.Context, _ string, version int64) (strategy.Strategy, error) {
+	if version != 1 {
+		return strategy.Strategy{}, config.ErrNotFound
+	}
+	return strategy.Decode([]byte(viewed))
 }
 
 // process runs a job with these bounds.
 func process(t *testing.T, s *source, p backtests.Params) (result backtests.Result, counts job.Counts, err error) {
 	t.Helper()
-	w := backtests.Work{Store: storetest.New(t), Source: s, Settings: settings{}}
+	w := backtests.Work{Store: storetest.New(t), Source: s, Config: configured{}}
 	var objects []store.Object
 	for i := range 30 {
 		record := fmt.Sprintf(`{"objectID":"%d","brand":"b%d"}`, i, i%4)
@@ -85,7 +96,10 @@ func process(t *testing.T, s *source, p backtests.Params) (result backtests.Resu
 	if err := w.Store.PutObjects(t.Context(), "demo", "shoes", objects); err != nil {
 		t.Fatal(err)
 	}
-	p.Index, p.Names, p.Strategies = "shoes", []string{"s"}, []string{viewed}
+	p.Index, p.Names = "shoes", []string{"s"}
+	if p.Strategies == nil {
+		p.Strategies = []string{viewed}
+	}
 	progress, err := w.Process(t.Context(), job.Job{Params: p}, config.App{ID: "demo"}, job.Shard{PlannedUsers: users}, time.Time{},
 		func(job.Progress) error { return nil })
 	if err != nil {
@@ -167,5 +181,21 @@ func TestFailures(t *testing.T) {
 	_, _, err = process(t, &source{}, backtests.Params{MaxEvents: users * each, Within: "size"})
 	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), `has the attribute "size"`) {
 		t.Errorf("an unknown attribute: %v", err)
+	}
+}
+
+// A version is judged as the strategy that it is.
+func TestVersions(t *testing.T) {
+	want, _, err := process(t, &source{}, backtests.Params{MaxEvents: users * each})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := process(t, &source{}, backtests.Params{MaxEvents: users * each, Strategies: []string{"1"}})
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("version 1: %v (-want +got):\n%s", err, diff)
+	}
+	_, _, err = process(t, &source{}, backtests.Params{MaxEvents: users * each, Strategies: []string{"2"}})
+	if !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), "version 2 is no longer kept") {
+		t.Errorf("a version that is gone: %v", err)
 	}
 }

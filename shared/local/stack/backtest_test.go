@@ -179,3 +179,20 @@ func TestOneBacktestAtATime(t *testing.T) {
 		t.Errorf("a second backtest: %s", answer)
 	}
 }
+
+// Strategies that are too large for the document of a job are refused in words,
+// versions of that size are not.
+func TestLargeStrategies(t *testing.T) {
+	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
+	var aliases []string
+	for i := range 700 {
+		aliases = append(aliases, fmt.Sprintf(`"%d%s":"x"`, i, strings.Repeat("<", 90)))
+	}
+	large := strings.TrimSuffix(firstStrategy, "}") + `,"aliases":{"color":{` + strings.Join(aliases, ",") + `}}}`
+	body := `{"index":"shoes","strategies":[` + large + `,` + large + `]}`
+	if answer := wantStatus(t, s, http.StatusUnprocessableEntity, "POST", "/1/backtests", body); !strings.Contains(answer, "bytes as stored") {
+		t.Errorf("two large strategies: %s", answer)
+	}
+	wantStatus(t, s, http.StatusOK, "POST", "/1/strategies/personalization", large)
+	backtestOf(t, s, `{"index":"shoes","strategies":[1,1,1,1,1,1,1,1,1,1]}`)
+}
