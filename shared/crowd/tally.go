@@ -73,8 +73,19 @@ func (t *Tally) Pair(first, second uint32) {
 }
 
 // Different returns the number of entries of the sorted list. The caller bounds
-// the memory of a tally by it.
+// the memory of a tally by it, and by Buffered.
 func (t *Tally) Different() int { return len(t.keys) }
+
+// Buffered returns the number of pairs that the buffer has room for. An entry
+// takes 8 bytes.
+func (t *Tally) Buffered() int { return cap(t.buffer) }
+
+// Release adds the buffer to the sorted list and gives up its memory and that of
+// the space to merge.
+func (t *Tally) Release() {
+	t.compact()
+	t.buffer, t.spareKeys, t.spareNs = nil, nil, nil
+}
 
 // compact adds the buffer to the sorted list.
 func (t *Tally) compact() {
@@ -142,7 +153,9 @@ func (t *Tally) Cut(kept int, name func(object uint32) string) []Partial {
 	}
 	clear(t.events)
 	clear(t.counts)
-	t.keys, t.ns = t.keys[:0], t.ns[:0]
+	// Of many tallies each may have been the largest once.
+	t.keys, t.ns = nil, nil
+	t.buffer, t.spareKeys, t.spareNs = nil, nil, nil
 	return parts
 }
 

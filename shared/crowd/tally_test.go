@@ -1,6 +1,8 @@
 package crowd_test
 
 import (
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -180,5 +182,30 @@ func TestTallyOfManyPairs(t *testing.T) {
 	}
 	if n != len(want) || len(tally.Cut(crowd.Kept, name)) != 0 {
 		t.Errorf("%d pairs, want %d and then none", n, len(want))
+	}
+}
+
+// A tally that releases its buffer counts the same, and holds no buffer.
+func TestTallyReleases(t *testing.T) {
+	kept, released := crowd.NewTally(0, math.Inf(1)), crowd.NewTally(0, math.Inf(1))
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 1000 {
+		a, b := uint32(r.IntN(20)), uint32(r.IntN(20))
+		for _, x := range []*crowd.Tally{kept, released} {
+			x.Event(a, 0)
+			x.Pair(a, b)
+		}
+		if i%90 == 0 {
+			if released.Buffered() == 0 {
+				t.Error("the buffer has no room for the last pair")
+			}
+			if released.Release(); released.Buffered() != 0 || released.Different() == 0 {
+				t.Errorf("room for %d pairs and %d different ones after a release", released.Buffered(), released.Different())
+			}
+		}
+	}
+	name := func(o uint32) string { return fmt.Sprintf("%02d", o) }
+	if diff := cmp.Diff(kept.Cut(10, name), released.Cut(10, name)); diff != "" || kept.Buffered() != 0 {
+		t.Errorf("room for %d pairs after the cut (-kept +released):\n%s", kept.Buffered(), diff)
 	}
 }

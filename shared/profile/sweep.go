@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -28,6 +29,11 @@ type SweepOptions struct {
 	// limit.
 	Until time.Time
 }
+
+// ErrStop is what the function of a sweep returns to end it before the user of the
+// event. The sweep then returns ErrStop if what it gave of the earlier users is
+// whole.
+var ErrStop = errors.New("the sweep stops")
 
 // SweepProgress counts the work of a sweep on its range.
 type SweepProgress struct {
@@ -61,11 +67,15 @@ func (s *sweeper) sweep(ctx context.Context, app config.App, r store.Range, o Sw
 				sw.whole.To = next
 			}
 		}
-		if err := sw.run(ctx); err != nil {
-			return total, err
+		stopped := sw.run(ctx)
+		if stopped != nil && !errors.Is(stopped, ErrStop) {
+			return total, stopped
 		}
 		if err := s.logs.check(ctx, app); err != nil {
 			return total, err
+		}
+		if stopped != nil {
+			return total, stopped
 		}
 		total.Next, total.Done = next, next == ""
 		total.Users += int64(len(users))

@@ -357,6 +357,19 @@ func TestSweepInParts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || parts != 3 {
 		t.Errorf("in %d parts (-want +got):\n%s", parts, diff)
 	}
+	// A sweep that stops has given the earlier users whole.
+	got = nil
+	_, err = w.eng.SweepObjects(ctx, w.app(), store.Range{}, profile.SweepOptions{Only: even}, func(user string, e affinity.Event) error {
+		if len(got) > 0 && user != got[0].User {
+			return profile.ErrStop
+		}
+		got = append(got, named{user, e})
+		return nil
+	}, func(profile.SweepProgress) error { return nil })
+	first := slices.DeleteFunc(want, func(n named) bool { return n.User != want[0].User })
+	if diff := cmp.Diff(first, got); diff != "" || !errors.Is(err, profile.ErrStop) {
+		t.Errorf("a sweep that stops: %v (-want +got):\n%s", err, diff)
+	}
 	stop := errors.New("stop")
 	for name, fails := range map[string]error{"fn": stop, "progress": stop} {
 		_, err := w.eng.SweepObjects(ctx, w.app(), store.Range{}, profile.SweepOptions{}, func(string, affinity.Event) error {

@@ -128,6 +128,9 @@ const (
 	// maxDifferent bounds the different pairs that a task holds, of 32 bytes each
 	// with the space to merge them.
 	maxDifferent = 3_000_000
+	// maxBuffered bounds the pairs of all indexes that a task holds before it sorts
+	// them, of 8 bytes each.
+	maxBuffered = 4 << 20
 )
 
 // Runner starts builds and runs their tasks. It is safe for concurrent use.

@@ -31,6 +31,7 @@ func TestBuildEqualsReference(t *testing.T) {
 			if c := crowdbuild.CountsOf(j.Totals.Counts); c.Visited != 11 || j.Totals.PlannedUsers != 11 || c.Unknown == 0 || c.Counted >= c.Events {
 				t.Errorf("counts %+v of %d users", c, j.Totals.PlannedUsers)
 			}
+			h.group = 100
 			// The next build replaces the statistics, and keeps those of before.
 			first, _, _ := h.read(shoes)
 			h.fill(2)
@@ -50,17 +51,23 @@ func TestBuildEqualsReference(t *testing.T) {
 	}
 }
 
-// A shard whose time ends after each user continues in the next task.
+// A shard whose time or memory ends after each user continues in the next task,
+// also within a group of users that are read together.
 func TestBuildInManyTasks(t *testing.T) {
-	h := newHarness(t, 7, crowdbuild.Work{})
-	h.Runner.Budget = time.Second
-	h.fill(3)
-	j := h.build()
-	h.WantState(j.ID, job.Done, "")
-	h.wantBuilt(j, shoes, nil)
-	h.wantBuilt(j, hats, nil)
-	if len(h.Tasks) < 7+j.Totals.Shards {
-		t.Errorf("%d tasks for %d shards", len(h.Tasks), j.Totals.Shards)
+	for name, c := range map[string]struct{ group, different int }{"time": {}, "memory": {group: 100, different: -1}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, 7, crowdbuild.Work{MaxDifferent: c.different})
+			h.group = c.group
+			h.Runner.Budget = time.Second
+			h.fill(3)
+			j := h.build()
+			h.WantState(j.ID, job.Done, "")
+			h.wantBuilt(j, shoes, nil)
+			h.wantBuilt(j, hats, nil)
+			if len(h.Tasks) < 7+j.Totals.Shards || j.Totals.Visited != 7 {
+				t.Errorf("%d tasks for %d shards, %d users visited", len(h.Tasks), j.Totals.Shards, j.Totals.Visited)
+			}
+		})
 	}
 }
 

@@ -42,6 +42,7 @@ type harness struct {
 	client *bigtable.Client
 	events map[string][]affinity.Event // by user, in order
 	runner *crowdbuild.Runner
+	group  int // users that a sweep reads at a time, 0 means 1
 }
 
 var settings = job.Settings{ShardUsers: 3, Budget: time.Minute, Attempts: 100}
@@ -85,14 +86,13 @@ func (h *harness) use(work crowdbuild.Work) {
 
 func objectID(i int) string { return fmt.Sprintf("sku,%02d", i) }
 
-// SweepObjects streams the events of the harness. Each user is a group, and takes
-// a second.
+// SweepObjects streams the events of the harness. Each user takes a second.
 func (h *harness) SweepObjects(_ context.Context, app config.App, users store.Range, o profile.SweepOptions,
 	fn func(string, affinity.Event) error, progress func(profile.SweepProgress) error) (p profile.SweepProgress, err error) {
 	window := affinity.Window{Now: o.AsOf.UnixMilli(), RetentionDays: app.RetentionDays}
 	within := h.Within(users.From, users.To)
 	for i, user := range within {
-		if i > 0 && !h.Now.Before(o.Until) {
+		if begins := i%max(h.group, 1) == 0; begins && i > 0 && !h.Now.Before(o.Until) {
 			return p, nil
 		}
 		h.Now = h.Now.Add(time.Second)
@@ -109,6 +109,9 @@ func (h *harness) SweepObjects(_ context.Context, app config.App, users store.Ra
 		}
 		if p.Done = i == len(within)-1; !p.Done {
 			p.Next = within[i+1]
+		}
+		if (i+1)%max(h.group, 1) != 0 && !p.Done {
+			continue
 		}
 		if err := progress(p); err != nil {
 			return p, err

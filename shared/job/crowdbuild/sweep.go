@@ -39,7 +39,9 @@ type sweep struct {
 	base    job.Totals // of the job when the task began
 
 	from   string // where the current run begins
-	user   string // the current user
+	user   string // the current user, "" at the start of a run
+	begun  int64  // users of the group with events
+	next   string // the user before whom the run has stopped within a group
 	counts Counts
 }
 
@@ -83,7 +85,7 @@ func (t *task) sweep(ctx context.Context) (job.Progress, error) {
 
 // run counts users until the shard, the memory or the time ends. It returns the
 // user before whom it has stopped. After an error the caller drops what the
-// tallies hold: a group of users may be incomplete.
+// tallies hold: the last user may be incomplete.
 func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 	app := s.app
 	app.RetentionDays = s.params.RetentionDays
@@ -92,9 +94,10 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 		options.Only = func(user string) bool { return selects(user, s.params.Share) }
 	}
 	before := s.counts
+	s.user, s.begun, s.next = "", 0, ""
 	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add, func(p profile.SweepProgress) error {
 		s.endUser()
-		s.counts.Visited, s.counts.Events = before.Visited+p.Users, before.Events+p.Events
+		s.counts.Visited, s.begun = before.Visited+p.Users, 0
 		next, done = p.Next, p.Done
 		if s.full() && !done {
 			return errPause
@@ -104,17 +107,31 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 	switch {
 	case err == nil:
 		next, done = end.Next, end.Done
+	case errors.Is(err, profile.ErrStop):
+		// Users of the group without events are not known. They count at the end of
+		// the shard.
+		next = s.next
+		s.counts.Visited += s.begun
 	case !errors.Is(err, errPause):
 		return "", false, err
 	}
 	return next, done, s.tooMany(ctx)
 }
 
-// full reports whether the run must end.
+// full reports whether the run must end. It is called after each user, of whom a
+// Counter counts at most crowd.MaxPairs pairs a day.
 func (s *sweep) full() bool {
-	different := 0
+	different, buffered := 0, 0
 	for _, x := range s.indexes {
 		different += x.tally.Different()
+		buffered += x.tally.Buffered()
+	}
+	if buffered > maxBuffered {
+		different = 0
+		for _, x := range s.indexes {
+			x.tally.Release()
+			different += x.tally.Different()
+		}
 	}
 	return different >= s.MaxDifferent || s.aboveLimit()
 }
@@ -149,8 +166,15 @@ func (s *sweep) begin(ctx context.Context) (err error) {
 func (s *sweep) add(user string, e affinity.Event) error {
 	if user != s.user {
 		s.endUser()
+		// A run has at least one user, so that the job goes on.
+		if s.user != "" && s.full() {
+			s.next = user
+			return profile.ErrStop
+		}
 		s.user = user
+		s.begun++
 	}
+	s.counts.Events++
 	x := s.byName[e.Index]
 	if x == nil {
 		return nil
