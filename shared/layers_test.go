@@ -68,7 +68,7 @@ var layers = []struct {
 	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
 	{"shared/job/crowdbuild", "affinity catalog config crowd event job profile store", ""},
-	{"shared/job/backtests", "affinity api backtest catalog config fault job profile store strategy", ""},
+	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy", ""},
 	{"shared/job/reenrich", "affinity bus config enrich event job profile schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
 
