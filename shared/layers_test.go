@@ -37,7 +37,7 @@ var layers = []struct {
 	{"shared/ranking", "affinity event strategy", ""},
 	{"shared/api", "catalog event strategy", ""},
 	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
-	{"shared/tune", "backtest event fault strategy", ""},
+	{"shared/tune", "api backtest event fault strategy", ""},
 	{"shared/config", "catalog schema strategy", ""},
 	{"shared/bus", "event", ""},
 
@@ -68,7 +68,7 @@ var layers = []struct {
 	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
 	{"shared/job/crowdbuild", "affinity catalog config crowd event job profile store", ""},
-	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy", ""},
+	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy tune", ""},
 	{"shared/job/reenrich", "affinity bus config enrich event job profile schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
 
@@ -85,7 +85,7 @@ var layers = []struct {
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store strategy", "http"},
+	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store strategy tune", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "apply backend bus bus/pubsub enrich function httpapi profile", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
@@ -137,8 +137,8 @@ var links = map[string]string{
 	"catalog":    all + " api auth",
 	"docs":       "fault function httpapi openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -2,6 +2,7 @@ package recomputes
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/backtests"
 	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/tune"
 )
 
 // registerBacktests registers the routes of backtests.
@@ -39,7 +41,7 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var request api.BacktestRequest
-	const want = "an object with no other keys than index, strategies, protocol, at, within, sample and all"
+	const want = "an object with no other keys than index, strategies, protocol, at, within, sample, all and tune"
 	if err := decodeBody(body, &request, want); err != nil {
 		return err
 	}
@@ -69,6 +71,10 @@ func (h handler) backtestOf(r *http.Request, app config.App, request api.Backtes
 	switch {
 	case request.Index == "":
 		return q, fault.New(fault.Invalid, "index is required: the objects of one index are ranked")
+	case request.Tune != nil:
+		if err := h.addTuning(r, app, &request, &q); err != nil {
+			return q, err
+		}
 	case len(request.Strategies) == 0 || len(request.Strategies) > api.MaxBacktestStrategies:
 		return q, fault.New(fault.Invalid, "strategies must have 1 to %d entries, got %d", api.MaxBacktestStrategies, len(request.Strategies))
 	}
@@ -89,6 +95,29 @@ func (h handler) backtestOf(r *http.Request, app config.App, request api.Backtes
 		q.Given = append(q.Given, given)
 	}
 	return q, nil
+}
+
+// addTuning checks what a request says of a search. It adds the active strategy
+// if the request gives none.
+func (h handler) addTuning(r *http.Request, app config.App, request *api.BacktestRequest, q *backtests.Request) error {
+	q.Trials = cmp.Or(request.Tune.Trials, tune.DefaultTrials)
+	switch {
+	case q.Trials < 1 || q.Trials > tune.MaxTrials:
+		return fault.New(fault.Invalid, "tune.trials must be from 1 to %d, got %d", tune.MaxTrials, q.Trials)
+	case len(request.Strategies) > 1:
+		return fault.New(fault.Invalid, "strategies must have at most 1 entry with tune, got %d", len(request.Strategies))
+	case len(request.Strategies) == 1:
+		return nil
+	}
+	current, err := h.Config.App(r.Context(), app.ID)
+	if err != nil {
+		return err
+	}
+	if current.StrategyVersion == 0 {
+		return fault.New(fault.Invalid, "the app has no strategy to begin with: set one, or give one in strategies")
+	}
+	request.Strategies = []json.RawMessage{strconv.AppendInt(nil, current.StrategyVersion, 10)}
+	return nil
 }
 
 // strategyOf returns the strategy that a request gives: an object, or the
@@ -137,6 +166,7 @@ func (h handler) renderBacktest(r *http.Request, j job.Job) (api.BacktestJob, er
 		ID: j.ID, State: api.JobState(j.State), Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers, Events: j.Totals.Events,
 		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Error: j.Error,
 	}
+	answer.Search = backtests.Search(j)
 	if j.State != job.Done {
 		return answer, nil
 	}
@@ -148,6 +178,9 @@ func (h handler) renderBacktest(r *http.Request, j job.Job) (api.BacktestJob, er
 	case err != nil:
 		return answer, fmt.Errorf("read the backtest: %w", err)
 	}
-	answer.Backtest, answer.Sampled = &result.Report, result.Share < 1
+	answer.Backtest, answer.Sampled, answer.Tune = &result.Report, result.Share < 1, result.Tune
+	if result.Search != nil {
+		answer.Search = result.Search
+	}
 	return answer, nil
 }

@@ -83,7 +83,11 @@ func (t *tool) watchBacktest(ctx context.Context, c *client.Client, j api.Backte
 	bar := cli.NewProgress(t.err)
 	defer bar.Finish()
 	for !j.State.Ended() {
-		bar.Set(fmt.Sprintf("%d events of %s", j.Events, cli.Count(j.Users, "user")), float64(j.Users)/float64(max(j.PlannedUsers, j.Users, 1)))
+		what, done := fmt.Sprintf("%d events of %s", j.Events, cli.Count(j.Users, "user")), float64(j.Users)/float64(max(j.PlannedUsers, j.Users, 1))
+		if s := j.Search; s != nil && s.Trials > 0 {
+			what, done = fmt.Sprintf("trial %d of %d", s.Trials, s.Most), float64(s.Trials)/float64(max(s.Most, 1))
+		}
+		bar.Set(what, done)
 		if err := gax.Sleep(ctx, t.watchEvery); err != nil {
 			return j, fmt.Errorf("backtest %s continues: %w", j.ID, err)
 		}

@@ -72,7 +72,7 @@ func runTry(ctx context.Context, t *tool, f tuneFlags) error {
 		return err
 	}
 	if f.json {
-		return printTuning(t.out, outcome)
+		return cli.PrintJSON(t.out, outcome.API())
 	}
 	if tried.Shown, err = drawn(outcome.Untouched, tried.Strategy); err != nil {
 		return err

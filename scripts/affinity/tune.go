@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
-	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/strategy"
 	"github.com/affinityengine/affinity/shared/tune"
@@ -23,7 +21,7 @@ type tuneFlags struct {
 	judgeFlags
 	strategy, out, plot string
 	trials              int
-	json                bool
+	all, json           bool
 }
 
 func (f *tuneFlags) flags(cmd *cobra.Command, strategyUsage string) {
@@ -41,6 +39,14 @@ func (f *tuneFlags) parse(cmd *cobra.Command, args []string) error {
 	if err := f.logFiles.parse(cmd, args); err != nil {
 		return err
 	}
+	if f.all {
+		return cli.Usagef("--all needs --url: a search on files reads all of them")
+	}
+	return f.parseSearch(cmd)
+}
+
+// parseSearch checks the flags that say how to search.
+func (f *tuneFlags) parseSearch(cmd *cobra.Command) error {
 	if f.trials < 1 || f.trials > tune.MaxTrials {
 		return cli.Usagef("--trials %d: must be from 1 to %d", f.trials, tune.MaxTrials)
 	}
@@ -56,10 +62,22 @@ func tuneCommand(t *tool) *cobra.Command {
 			"the same files and without an engine. It changes the scores of the strategy's events, those of the catalog's facets,\n" +
 			"the first half-life and the ranking. The search sees seven tenths of the cases. The others are read once, at the\n" +
 			"end: the table is theirs. The strategy is recommended if its gain on them is more than chance. --out writes it;\n" +
-			"`affinity strategy preview` and `affinity strategy set` take the file.",
+			"`affinity strategy preview` and `affinity strategy set` take the file.\n" +
+			"With --url it searches on the log of a running engine instead, as a job; the key needs the right admin.",
 		Example: "  affinity tune --objects objects.ndjson.gz --strategy strategy.json --out tuned.json events.ndjson.gz\n" +
-			"  affinity tune --objects objects.ndjson --strategy now.json --trials 300 --plot lift.svg 2026-*.gz",
+			"  affinity tune --objects objects.ndjson --strategy now.json --trials 300 --plot lift.svg 2026-*.gz\n" +
+			"  affinity tune --url https://affinity.example.com --app shop --key KEY --index shoes --out tuned.json",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("url") {
+				if err := f.parseLive(cmd, args); err != nil {
+					return err
+				}
+				c, err := t.client()
+				if err != nil {
+					return err
+				}
+				return runTuneLive(cmd.Context(), t, c, f)
+			}
 			if err := f.parse(cmd, args); err != nil {
 				return err
 			}
@@ -69,7 +87,9 @@ func tuneCommand(t *tool) *cobra.Command {
 			return runTune(cmd.Context(), t, f)
 		},
 	}
-	f.flags(cmd, "strategy to begin with: a JSON file. Its events define the cases")
+	f.flags(cmd, "strategy to begin with: a JSON file. Its events define the cases\n"+
+		"With --url also active, the default: the app's own")
+	cmd.Flags().BoolVar(&f.all, "all", false, "with --url: judge on all cases, and read up to 20 million events")
 	cmd.Flags().StringVar(&f.out, "out", "", "write the tuned strategy to this file")
 	return cmd
 }
@@ -92,7 +112,7 @@ func runTune(ctx context.Context, t *tool, f tuneFlags) error {
 		return err
 	}
 	if f.json {
-		return printTuning(t.out, outcome)
+		return cli.PrintJSON(t.out, outcome.API())
 	}
 	report := outcome.Report()
 	return render.Tuning(t.out, outcome, given, report.API(), gains(report), f.out, render.NewPalette(cli.Colored(t.out)))
@@ -132,32 +152,4 @@ func (f *tuneFlags) write(outcome *tune.Outcome, s strategy.Strategy) error {
 		return nil
 	}
 	return writePlot(f.plot, outcome.Report())
-}
-
-// tuning is what --json prints.
-type tuning struct {
-	Plain api.BacktestResult `json:"plain"`
-	Given api.BacktestResult `json:"given"`
-	Tuned api.BacktestResult `json:"tuned"`
-	// GainLow and GainHigh are the paired 95 % interval of the gain of tuned over
-	// given, in nDCG.
-	GainLow     float64           `json:"gainLow"`
-	GainHigh    float64           `json:"gainHigh"`
-	Recommended bool              `json:"recommended"`
-	Strategy    strategy.Strategy `json:"strategy"`
-}
-
-func printTuning(out io.Writer, outcome *tune.Outcome) error {
-	t := tuning{GainLow: outcome.Gain.Low, GainHigh: outcome.Gain.High, Recommended: outcome.Recommended, Strategy: outcome.Strategy}
-	for _, r := range outcome.Report().API().Results {
-		switch r.Name {
-		case tune.NamePlain:
-			t.Plain = r
-		case tune.NameGiven:
-			t.Given = r
-		case tune.NameTuned:
-			t.Tuned = r
-		}
-	}
-	return cli.PrintJSON(out, t)
 }

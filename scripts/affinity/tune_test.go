@@ -8,7 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -70,7 +75,7 @@ func TestTuneJSON(t *testing.T) {
 	args := []string{"tune", "--objects", f.objects, "--strategy", f.strategy, "--trials", "20", "--json", f.events}
 	r := affinity(t, "", args...)
 	r.wants(t, 0)
-	var got tuning
+	var got api.Tuning
 	decoder := json.NewDecoder(strings.NewReader(r.out))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&got); err != nil {
@@ -86,6 +91,50 @@ func TestTuneJSON(t *testing.T) {
 	if again := affinity(t, "", args...); again.out != r.out {
 		t.Errorf("two searches differ:\n%s\n%s", r.out, again.out)
 	}
+}
+
+// A search on an engine's log gives what one on the same files gives.
+func TestTuneOfAnEngine(t *testing.T) {
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := newTasteFiles(t)
+	dir := t.TempDir()
+	fromFiles, fromLog := filepath.Join(dir, "files.json"), filepath.Join(dir, "log.json")
+	live := []string{"tune", "--url", s.URL, "--index", "things", "--trials", "20"}
+	affinity(t, "", append(live, "--strategy", "active")...).wants(t, 1, "no strategy to begin with")
+	affinity(t, "", "strategy", "set", "--url", s.URL, f.strategy).wants(t, 0)
+	affinity(t, "", "import", "--url", s.URL, "--index", "things", "--objects", f.objects, f.events).wants(t, 0)
+
+	files := []string{"tune", "--index", "things", "--trials", "20", "--objects", f.objects, "--strategy", f.strategy}
+	want := affinity(t, "", append(files, "--json", f.events)...)
+	want.wants(t, 0)
+	got := affinity(t, "", append(live, "--strategy", f.strategy, "--json")...)
+	got.wants(t, 0, "reads the log of app demo", "at most 4 million events", "from "+f.strategy+" with at most 20 trials")
+	if got.out != want.out {
+		t.Errorf("the search on the log found\n%s\nwant that on the files\n%s", got.out, want.out)
+	}
+
+	want = affinity(t, "", append(files, "--out", fromFiles, f.events)...)
+	want.wants(t, 0, "facet size absent -> ")
+	got = affinity(t, "", append(live, "--out", fromLog)...) // the active strategy is the same
+	got.wants(t, 0, "from the active strategy")
+	if table := strings.ReplaceAll(want.out, fromFiles, fromLog); got.out != table {
+		t.Errorf("the table is\n%s\nwant\n%s", got.out, table)
+	}
+	if diff := cmp.Diff(readStrategyFile(t, fromFiles), readStrategyFile(t, fromLog)); diff != "" {
+		t.Errorf("tuned strategy (-files +log):\n%s", diff)
+	}
+	affinity(t, "", append(live, "--sample", "30")...).wants(t, 1, "ended as failed", "too few cases to tune on")
+	affinity(t, "", append(live, "--plot", "lift.svg")...).wants(t, 2, "--plot needs files")
+	affinity(t, "", append(live, f.events)...).wants(t, 2, "leave out --objects and EVENTS")
+	affinity(t, "", append(files, "--all", f.events)...).wants(t, 2, "--all needs --url")
 }
 
 func TestTuneThatChangesNothing(t *testing.T) {

@@ -14,8 +14,9 @@ const (
 type BacktestRequest struct {
 	Index string `json:"index"`
 	// Strategies are strategies, or numbers of versions of the app's strategy. The
-	// first one says which events define the cases.
-	Strategies []json.RawMessage `json:"strategies"`
+	// first one says which events define the cases. With Tune: at most one, none
+	// for the active strategy.
+	Strategies []json.RawMessage `json:"strategies,omitempty"`
 	Protocol   string            `json:"protocol,omitempty"` // "last", the default, or "rolling"
 	At         int               `json:"at,omitempty"`       // length of the top list, default 10
 	Within     string            `json:"within,omitempty"`   // judge also among objects that share a value of this facet
@@ -23,6 +24,15 @@ type BacktestRequest struct {
 	// All judges all cases, and reads a sample of the users only beyond 20 million
 	// events instead of 4 million.
 	All bool `json:"all,omitempty"`
+	// Tune asks for a search that begins with the strategy. Nil: judge the
+	// strategies as they are.
+	Tune *TuneRequest `json:"tune,omitempty"`
+}
+
+// TuneRequest says how to search.
+type TuneRequest struct {
+	// Trials is the most strategies to judge: 1 to 300, 0 for 64.
+	Trials int `json:"trials,omitempty"`
 }
 
 // BacktestJob is a backtest of the log of an app: the answer of POST
@@ -42,9 +52,55 @@ type BacktestJob struct {
 	FinishedAt *Time `json:"finishedAt"`
 	// Error is why the job failed.
 	Error string `json:"error,omitempty"`
+	// Search is how far the search of a tuning is; nil without one.
+	Search *TuneSearch `json:"search,omitempty"`
+	// Tune is what the search found, once the job is done.
+	Tune *Tuning `json:"tune,omitempty"`
 	// Backtest is the report once the job is done. Its keys stand beside the
-	// others.
+	// others. The report of a tuning is that of the untouched slice.
 	*Backtest
+}
+
+// TuneSearch is how far a search is.
+type TuneSearch struct {
+	Trials int `json:"trials"` // strategies judged so far
+	Most   int `json:"most"`   // and the most that will be
+	// Strategy is the one that the search began with. It and the fields below are
+	// absent until the search has ended.
+	Strategy *Strategy `json:"strategy,omitempty"`
+	Cases    int       `json:"cases,omitempty"` // that the search saw
+	// Gains are those of the results over popularity, then that of tuned over
+	// given.
+	Gains []BacktestGain `json:"gains,omitempty"`
+}
+
+// BacktestGain compares the nDCG of two results on the same cases. The bounds
+// are those of paired 95 % intervals.
+type BacktestGain struct {
+	Name       string  `json:"name"` // the result
+	Over       string  `json:"over"` // what it is compared with
+	Difference float64 `json:"difference"`
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	// Ratio and its bounds are 0 if the other result is 0 everywhere.
+	Ratio     float64 `json:"ratio"`
+	RatioLow  float64 `json:"ratioLow"`
+	RatioHigh float64 `json:"ratioHigh"`
+}
+
+// Tuning is what a search found: results on cases that it has not seen.
+type Tuning struct {
+	Plain BacktestResult `json:"plain"` // the order by affinities alone
+	Given BacktestResult `json:"given"`
+	Tuned BacktestResult `json:"tuned"`
+	// GainLow and GainHigh are the paired 95 % interval of the gain of tuned over
+	// given, in nDCG.
+	GainLow  float64 `json:"gainLow"`
+	GainHigh float64 `json:"gainHigh"`
+	// Recommended is whether the gain is more than chance.
+	Recommended bool `json:"recommended"`
+	// Strategy is the tuned one.
+	Strategy Strategy `json:"strategy"`
 }
 
 // Backtest says how high strategies and baselines would have ranked what users

@@ -194,9 +194,9 @@ func withoutProgress(answer any) {
 	m, _ := answer.(map[string]any)
 	for key, value := range m {
 		switch key {
-		case "state", "shards", "users", "plannedUsers", "events", "rows", "changed", "finishedAt", "next":
+		case "state", "shards", "users", "plannedUsers", "events", "rows", "changed", "trials", "finishedAt", "next":
 			m[key] = nil
-		case "move", "job":
+		case "move", "job", "search":
 			withoutProgress(value)
 		}
 	}

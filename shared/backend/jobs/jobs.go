@@ -33,7 +33,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 	return Jobs{
 		Recompute:  recompute.New(runner(recompute.Collection), profiles),
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
-		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config}),
+		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),
 		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
 			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Now: b.Now, Log: b.Log,
 		}),

@@ -1,5 +1,5 @@
 // Package backtests judges strategies on the log of a live app (package
-// backtest).
+// backtest), and searches for a better one there (package tune).
 //
 // A job is one shard over all users. Its task reads the events of the users, or
 // of a sample of them, and the objects of the index into memory, judges, and
@@ -50,6 +50,8 @@ type Params struct {
 	// MaxEvents is the number of events above which the job reads a sample of the
 	// users.
 	MaxEvents int64 `firestore:"maxEvents"`
+	// Trials is the most strategies that a search judges; 0: no search.
+	Trials int `firestore:"trials"`
 	// AsOf is the end of the window; RetentionDays is the app's retention at the
 	// start of the job.
 	AsOf          time.Time `firestore:"asOf"`
@@ -94,6 +96,7 @@ type Work struct {
 	Store  *store.Store
 	Source Source
 	Config Config
+	Now    func() time.Time // the engine's clock
 }
 
 // Config reads the settings of indexes and the versions of strategies.
@@ -125,6 +128,7 @@ type Request struct {
 	Given   []Given // valid, and checked by backtest.Check
 	Options backtest.Options
 	All     bool // read all users up to MaxAllEvents, and judge all cases
+	Trials  int  // of a search that begins with the only strategy; 0: no search
 }
 
 // Given is a strategy to judge.
@@ -194,7 +198,7 @@ func (r *Runner) Start(ctx context.Context, appID string, q Request) (job.Job, e
 	}
 	p := Params{
 		Index: q.Index, Protocol: string(cmp.Or(q.Options.Protocol, backtest.Last)), At: cmp.Or(q.Options.At, backtest.DefaultAt),
-		Within: q.Options.Within, Sample: q.Options.Sample, MaxEvents: MaxAllEvents,
+		Within: q.Options.Within, Sample: q.Options.Sample, MaxEvents: MaxAllEvents, Trials: q.Trials,
 		AsOf: job.Stamp(r.Now().Truncate(time.Millisecond)), RetentionDays: app.RetentionDays,
 	}
 	if !q.All {
@@ -230,6 +234,9 @@ type Result struct {
 	Report api.Backtest `json:"report"`
 	// Share is the share of users that the job has read, below 1 for a sample.
 	Share float64 `json:"share"`
+	// Tune and Search are what a search has found; nil without one.
+	Tune   *api.Tuning     `json:"tune,omitempty"`
+	Search *api.TuneSearch `json:"search,omitempty"`
 }
 
 // Result returns what a job has found, or job.ErrNotFound if it is not done.

@@ -46,7 +46,7 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if len(text) > job.MaxResult {
 		return job.Progress{}, fmt.Errorf("%w: the report has %d bytes, at most %d are kept", job.ErrFailed, len(text), job.MaxResult)
 	}
-	p := job.Progress{Next: shard.To, Done: true, Counts: t.counts, Result: string(text)}
+	p := job.Progress{Next: shard.To, Done: true, Counts: t.counted(), Result: string(text)}
 	return p, t.progress(p)
 }
 
@@ -59,6 +59,13 @@ type task struct {
 	until    time.Time
 	progress func(job.Progress) error
 	counts   job.Counts
+}
+
+// counted returns the counts for the runner, which adds them to those of earlier
+// attempts: each attempt counts from the beginning.
+func (t *task) counted() job.Counts {
+	earlier := t.shard.Counts
+	return t.counts.Plus(job.Counts{Visited: -earlier.Visited, Users: -earlier.Users, Events: -earlier.Events, Changed: -earlier.Changed})
 }
 
 // errTooMany means that the app has more events than the job may read.
@@ -76,6 +83,11 @@ func (t *task) run(ctx context.Context) (Result, error) {
 	log, share, err := t.readSome(ctx, given, objects)
 	if err != nil {
 		return Result{}, err
+	}
+	if t.params.Trials > 0 {
+		result, err := t.tune(ctx, log, given[0].Strategy)
+		result.Share = share
+		return result, err
 	}
 	report, err := log.Judge(ctx, given, t.params.options(), nil)
 	if err != nil {
@@ -116,6 +128,9 @@ func (t *task) objects(ctx context.Context, given []backtest.Given) (objects []b
 		return nil, fmt.Errorf("read settings of index %s/%s: %w", t.app.ID, t.params.Index, err)
 	}
 	attributes := backtest.Dates(given)
+	if t.params.Trials > 0 { // a search may give freshness a weight
+		attributes = []string{given[0].Strategy.RankingOrDefault().Freshness.Attribute}
+	}
 	var incomplete []int // places of objects whose record is needed
 	err = t.Store.ScanObjectFilters(ctx, t.app.ID, t.params.Index, func(id string, f store.ObjectFilters) error {
 		if len(attributes) > 0 || f.SettingsVersion != settings.Version {
@@ -196,7 +211,7 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 	}
 	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add, func(p profile.SweepProgress) error {
 		t.counts = job.Counts{Visited: p.Users, Users: p.Users, Events: p.Events}
-		return t.progress(job.Progress{Next: p.Next, Counts: t.counts})
+		return t.progress(job.Progress{Next: p.Next, Counts: t.counted()})
 	})
 	if err == nil && !end.Done {
 		advice := "the log is too large"

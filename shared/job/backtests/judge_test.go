@@ -84,18 +84,23 @@ func (configured) StrategyVersion(_ context.Context, _ string, version int64) (s
 	return strategy.Decode([]byte(viewed))
 }
 
-// process runs a job with these bounds.
-func process(t *testing.T, s *source, p backtests.Params) (result backtests.Result, counts job.Counts, err error) {
+func putObjects(t *testing.T, to *store.Store) {
 	t.Helper()
-	w := backtests.Work{Store: storetest.New(t), Source: s, Config: configured{}}
 	var objects []store.Object
 	for i := range 30 {
 		record := fmt.Sprintf(`{"objectID":"%d","brand":"b%d"}`, i, i%4)
 		objects = append(objects, store.Object{ID: fmt.Sprint(i), Record: []byte(record), Filters: store.ObjectFilters{SettingsVersion: 1}})
 	}
-	if err := w.Store.PutObjects(t.Context(), "demo", "shoes", objects); err != nil {
+	if err := to.PutObjects(t.Context(), "demo", "shoes", objects); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// process runs a job with these bounds.
+func process(t *testing.T, s *source, p backtests.Params) (result backtests.Result, counts job.Counts, err error) {
+	t.Helper()
+	w := backtests.Work{Store: storetest.New(t), Source: s, Config: configured{}, Now: time.Now}
+	putObjects(t, w.Store)
 	p.Index, p.Names = "shoes", []string{"s"}
 	if p.Strategies == nil {
 		p.Strategies = []string{viewed}

@@ -152,6 +152,12 @@ func TestBacktestRefusals(t *testing.T) {
 		`{"index":"shoes","strategies":[{"colour":1}]}`:     "colour",
 		`{"index":"shoes","strategies":[1],"protocol":"x"}`: "protocol",
 		`{"index":"shoes","strategies":[1],"at":-1}`:        "top list",
+		`{"index":"shoes","tune":{"trials":301}}`:           "tune.trials must be from 1 to 300, got 301",
+		`{"index":"shoes","tune":{"trials":-1}}`:            "from 1 to 300, got -1",
+		`{"index":"shoes","tune":{},"strategies":[1,1]}`:    "at most 1 entry with tune",
+		`{"index":"shoes","tune":{}}`:                       "no strategy to begin with",
+		`{"index":"shoes","tune":{"seed":1}}`:               "no other keys than",
+		`{"index":"shoes","tune":{},"strategies":[7]}`:      "no version 7",
 		`{"index":"shoes","strategies":[1],"asOf":1}`:       "no other keys than",
 		`{"index":"shoes","strategies":[{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":50}]}`: "strategies[0]: the strategy scores nothing",
 	} {

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/backtest"
+	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/tune"
+)
+
+// activeStrategy is the value of --strategy for the strategy of the app.
+const activeStrategy = "active"
+
+// parseLive checks the command line of a search on the log of an engine.
+func (f *tuneFlags) parseLive(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 0 || f.objects != "":
+		return cli.Usagef("--url searches on the engine's log: leave out --objects and EVENTS, or --url")
+	case f.plot != "":
+		return cli.Usagef("--plot needs files: leave out --plot, or --url")
+	}
+	if f.index == "" {
+		f.index = defaultIndex
+	}
+	return f.parseSearch(cmd)
+}
+
+// runTuneLive searches on the log of an engine.
+func runTuneLive(ctx context.Context, t *tool, c *client.Client, f tuneFlags) error {
+	request := api.BacktestRequest{
+		Index: f.index, Protocol: string(f.Protocol), At: f.At, Within: f.Within, Sample: f.Sample, All: f.all,
+		Tune: &api.TuneRequest{Trials: f.trials},
+	}
+	from := "the active strategy"
+	if f.strategy != "" && f.strategy != activeStrategy {
+		given, err := t.readGiven([]string{f.strategy})
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(given[0].Strategy)
+		if err != nil {
+			return fmt.Errorf("encode the strategy: %w", err)
+		}
+		request.Strategies, from = []json.RawMessage{text}, cli.Printable(f.strategy)
+	}
+	fmt.Fprintf(t.err, "reads the log of app %s at %s: %s\nthen searches from %s with at most %s\n",
+		cli.Printable(t.app), cli.Printable(t.url), liveBounds(f.all), from, cli.Count(f.trials, "trial"))
+	j, err := c.StartBacktest(ctx, request)
+	if err != nil {
+		return fmt.Errorf("start the search: %w", err)
+	}
+	if j, err = t.watchBacktest(ctx, t.patient(c), j); err != nil {
+		return err
+	}
+	if j.State != api.JobDone || j.Backtest == nil || j.Tune == nil || j.Search == nil || j.Search.Strategy == nil {
+		return fmt.Errorf("the search %s ended as %s: %s", j.ID, j.State, j.Error)
+	}
+	if j.Sampled {
+		fmt.Fprintf(t.err, "the app has more events than that: these are a sample of its users\n")
+	}
+	outcome, gains := found(j)
+	if err := f.write(outcome, outcome.Strategy); err != nil {
+		return err
+	}
+	if f.json {
+		return cli.PrintJSON(t.out, j.Tune)
+	}
+	return render.Tuning(t.out, outcome, *j.Search.Strategy, *j.Backtest, gains, f.out, render.NewPalette(cli.Colored(t.out)))
+}
+
+// found returns what render.Tuning needs of the outcome of an engine's search,
+// and the gains over popularity.
+func found(j api.BacktestJob) (*tune.Outcome, render.Gains) {
+	outcome := &tune.Outcome{Tuning: j.Search.Cases, Trials: j.Search.Trials, Strategy: j.Tune.Strategy, Recommended: j.Tune.Recommended}
+	over := map[string]backtest.Gain{}
+	for _, g := range j.Search.Gains {
+		gain := backtest.Gain{Difference: g.Difference, Low: g.Low, High: g.High, Ratio: g.Ratio, RatioLow: g.RatioLow, RatioHigh: g.RatioHigh}
+		switch g.Over {
+		case backtest.NamePopularity:
+			over[g.Name] = gain
+		case tune.NameGiven:
+			outcome.Gain = gain
+		}
+	}
+	return outcome, func(name string) (backtest.Gain, bool) {
+		gain, ok := over[name]
+		return gain, ok
+	}
+}
