@@ -14,8 +14,6 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-const day = 24 * 60 * 60 * 1000 // ms
-
 // Question holds a user's window, the strategy, and the score to explain.
 type Question struct {
 	Window          affinity.Window

@@ -219,14 +219,15 @@ func (s *Store) ScanObjectFilters(ctx context.Context, app, index string, fn fun
 	filters := bigtable.RowFilter(bigtable.ChainFilters(
 		bigtable.ColumnRangeFilter(familyObject, columnFilters, columnFilters+"\x00"), bigtable.LatestNFilter(1)))
 	return s.scanObjects(ctx, app, index, filters, func(id string, r bigtable.Row) error {
-		for _, item := range r[familyObject] {
-			f, err := decodeFilters(item.Value)
-			if err != nil {
-				return fmt.Errorf("row %q: %w", r.Key(), err)
-			}
-			return fn(id, f)
+		items := r[familyObject]
+		if len(items) == 0 {
+			return nil
 		}
-		return nil
+		f, err := decodeFilters(items[0].Value)
+		if err != nil {
+			return fmt.Errorf("row %q: %w", r.Key(), err)
+		}
+		return fn(id, f)
 	})
 }
 
