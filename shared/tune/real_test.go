@@ -85,6 +85,9 @@ func TestRealData(t *testing.T) {
 		times float64 // the plain ranking's nDCG
 	}{{"clickstream", 2.3}, {"onlineretail", 3}} {
 		t.Run(d.name, func(t *testing.T) {
+			if raced && d.name != "clickstream" {
+				t.Skip("one set of data is enough under the race detector")
+			}
 			l, given := realLog(t, d.name)
 			cases, err := l.Cases(t.Context(), given, backtest.Options{Sample: 700})
 			if err != nil {

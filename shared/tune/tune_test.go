@@ -113,7 +113,10 @@ func TestImpactOfZero(t *testing.T) {
 // better on its own part by chance. The untouched slice must tell.
 func TestChanceIsNotRecommended(t *testing.T) {
 	cases := casesOf(t, shopLog(t, 300), byColor)
-	const runs = 40
+	runs := 40
+	if raced {
+		runs = 20
+	}
 	recommended, better := 0, 0
 	for run := range uint64(runs) {
 		o, err := Run(t.Context(), cases.RandomRelevant(run), byColor, Options{Trials: 20, Seed: run})
