@@ -223,8 +223,12 @@ func (l *Log) sortUsers() {
 // objectsOf returns the known objects that an event names, each once.
 func (l *Log) objectsOf(e *entry) []int32 { return l.named[e.start:e.end] }
 
-// Events, Users and Objects count what the log holds. Equal events count once
-// after the first call of Cases.
-func (l *Log) Events() int  { return len(l.events) }
-func (l *Log) Users() int   { return len(l.users) }
+// Events returns the number of events that the log holds. Equal events count
+// once after the first call of Cases.
+func (l *Log) Events() int { return len(l.events) }
+
+// Users returns the number of users with an event in the log.
+func (l *Log) Users() int { return len(l.users) }
+
+// Objects returns the number of objects of the catalog.
 func (l *Log) Objects() int { return len(l.objects) }

@@ -14,14 +14,10 @@ import (
 	"cloud.google.com/go/bigtable"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/affinityengine/affinity/shared/crowd"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 func testCrowdSwaps(t *testing.T, s fixture) {
@@ -223,25 +219,7 @@ func testCatalogIndexes(t *testing.T, s fixture) {
 // why it cannot build any.
 func TestMissingCrowdTable(t *testing.T) {
 	ctx := context.Background()
-	opts := []option.ClientOption{option.WithEndpoint(storetest.Start(t)), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
-	admin, err := bigtable.NewAdminClient(ctx, "p", "i", opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(store.CreateTables(ctx, admin), admin.DeleteTable(ctx, store.TableCrowd), admin.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(ctx, store.Config{Project: "p", Instance: "i", FilterColumns: 6}, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := openWithout(t, store.TableCrowd)
 	var log bytes.Buffer
 	s.LogTo(slog.New(slog.NewTextHandler(&log, nil)))
 	if m, _, err := s.ReadCrowdManifest(ctx, app, "shoes"); err != nil || m.Current.Name != "" {

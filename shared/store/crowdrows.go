@@ -21,6 +21,7 @@ func (r CrowdRef) key(kind, name string) string {
 // rows returns the rows of one kind.
 func (r CrowdRef) rows(kind string) bigtable.RowRange { return bigtable.PrefixRange(r.key(kind, "")) }
 
+// String returns the form in which errors and log lines name statistics.
 func (r CrowdRef) String() string { return r.App + "/" + r.Index + " " + r.Generation }
 
 // ErrCrowdTooLarge means that the statistics of an index exceed the memory that

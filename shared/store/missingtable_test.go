@@ -18,25 +18,7 @@ import (
 // A deployment of before there were narrow rows deletes and purges all the same.
 func TestMissingNarrowTable(t *testing.T) {
 	ctx := context.Background()
-	opts := []option.ClientOption{option.WithEndpoint(storetest.Start(t)), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
-	admin, err := bigtable.NewAdminClient(ctx, "p", "i", opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(store.CreateTables(ctx, admin), admin.DeleteTable(ctx, store.TableEventsNarrow), admin.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(ctx, store.Config{Project: "p", Instance: "i", FilterColumns: 6}, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := openWithout(t, store.TableEventsNarrow)
 	b := fixture{Store: s, layout: schema.Default()}
 	if err := b.log().Append(ctx, []store.LogEvent{click("u", 1000), click("u", 2000), click("u", 3000)}); err != nil {
 		t.Fatal(err)
@@ -54,4 +36,30 @@ func TestMissingNarrowTable(t *testing.T) {
 	if err := narrow.Append(ctx, []store.LogEvent{click("u", 1000)}); err == nil {
 		t.Error("an event is lost in silence")
 	}
+}
+
+// openWithout opens a store of a deployment that lacks a table.
+func openWithout(t *testing.T, table string) *store.Store {
+	t.Helper()
+	ctx := context.Background()
+	opts := []option.ClientOption{option.WithEndpoint(storetest.Start(t)), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
+	admin, err := bigtable.NewAdminClient(ctx, "p", "i", opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(store.CreateTables(ctx, admin), admin.DeleteTable(ctx, table), admin.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(ctx, store.Config{Project: "p", Instance: "i", FilterColumns: 6}, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }
