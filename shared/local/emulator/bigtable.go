@@ -24,15 +24,19 @@ type Bigtable struct {
 // caller uses. opts may hold interceptors, which see every request.
 func StartBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
 	v := &versions{single: map[familyName]bool{}}
-	return StartPlainBigtable(slices.Concat(opts, v.options())...)
+	return serveBigtable(slices.Concat(opts, new(columns).options(), v.options()))
 }
 
 // StartPlainBigtable starts a server that collects superseded cells as Google's
 // Bigtable does: some time after the write. About once a second it walks every
 // row under a lock that reads wait for.
 func StartPlainBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
-	server, err := bttest.NewServer("127.0.0.1:0",
-		append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC))...)
+	return serveBigtable(slices.Concat(opts, new(columns).options()))
+}
+
+func serveBigtable(opts []grpc.ServerOption) (*Bigtable, error) {
+	opts = append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC))
+	server, err := bttest.NewServer("127.0.0.1:0", opts...)
 	if err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}

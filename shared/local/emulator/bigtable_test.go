@@ -144,10 +144,9 @@ func TestBigtableKeepsOneVersion(t *testing.T) {
 	apply(set("one", 1000, "late"))
 	expect("a late write", "one", "c", "late")
 
-	replace := bigtable.NewMutation()
-	replace.DeleteCellsInColumn("one", "q")
-	replace.Set("one", "q", bigtable.ServerTime, []byte("d"))
-	apply(bigtable.NewCondMutation(bigtable.PassAllFilter(), replace, nil))
+	newer := bigtable.NewMutation()
+	newer.Set("one", "q", bigtable.ServerTime, []byte("d"))
+	apply(bigtable.NewCondMutation(bigtable.PassAllFilter(), newer, nil))
 	expect("a conditional write at the server's time", "one", "d", "c", "late")
 
 	add := bigtable.NewReadModifyWrite()
@@ -157,4 +156,10 @@ func TestBigtableKeepsOneVersion(t *testing.T) {
 		t.Fatalf("%v, %v; want de", row, err)
 	}
 	expect("a read-modify-write", "one", "de")
+
+	replace := bigtable.NewMutation()
+	replace.DeleteCellsInColumn("one", "q")
+	replace.Set("one", "q", bigtable.ServerTime, []byte("f"))
+	apply(replace)
+	expect("a deletion and a write in one mutation", "one", "f")
 }

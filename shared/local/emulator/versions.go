@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -93,36 +94,19 @@ func (v *versions) keepsOne(table, family string) bool {
 }
 
 // rewrite returns mutations that also drop what they supersede.
-//
-// If they delete a column and then set it, rewrite leaves out the deletion. While a
-// column has no cell, bttest gives concurrent readers another column's name.
 func (v *versions) rewrite(table string, muts []*btpb.Mutation) []*btpb.Mutation {
-	rewritten := make([]*btpb.Mutation, 0, len(muts))
-	var drops []*btpb.Mutation
-	for i, m := range muts {
-		set, del := m.GetSetCell(), m.GetDeleteFromColumn()
-		switch {
-		case del != nil && del.TimeRange == nil && v.keepsOne(table, del.FamilyName) && setsColumn(muts[i+1:], del):
-			continue
-		case set != nil && v.keepsOne(table, set.FamilyName):
-			// bttest cuts times to the millisecond; a range that ends at 0 has no end.
-			if end := set.TimestampMicros - set.TimestampMicros%1000; end > 0 {
-				drops = append(drops, deleteOlder(set.FamilyName, set.ColumnQualifier, end))
-			}
-		}
-		rewritten = append(rewritten, m)
-	}
-	return append(rewritten, drops...)
-}
-
-func setsColumn(muts []*btpb.Mutation, del *btpb.Mutation_DeleteFromColumn) bool {
+	rewritten := slices.Clone(muts)
 	for _, m := range muts {
 		set := m.GetSetCell()
-		if set != nil && set.FamilyName == del.FamilyName && string(set.ColumnQualifier) == string(del.ColumnQualifier) {
-			return true
+		if set == nil || !v.keepsOne(table, set.FamilyName) {
+			continue
+		}
+		// bttest cuts times to the millisecond; a range that ends at 0 has no end.
+		if end := set.TimestampMicros - set.TimestampMicros%1000; end > 0 {
+			rewritten = append(rewritten, deleteOlder(set.FamilyName, set.ColumnQualifier, end))
 		}
 	}
-	return false
+	return rewritten
 }
 
 func deleteOlder(family string, qualifier []byte, end int64) *btpb.Mutation {

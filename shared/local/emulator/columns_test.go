@@ -1,0 +1,92 @@
+package emulator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+
+	"github.com/affinityengine/affinity/shared/local/emulator"
+)
+
+// A read sees every column of its row under its own name, while writes add
+// columns to the row and remove them.
+func TestBigtableReadsWholeRowsBesideWrites(t *testing.T) {
+	server, err := emulator.StartBigtable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	conn, err := server.Conn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	admin, err := bigtable.NewAdminClient(ctx, "p", "i", option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := bigtable.NewClientWithConfig(ctx, "p", "i", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "f")); err != nil {
+		t.Fatal(err)
+	}
+	table := client.Open("t")
+	const last = 40
+	name := func(i int) string { return fmt.Sprintf("c%02d", i) }
+	all := bigtable.NewMutation()
+	for i := range last {
+		all.Set("f", name(i), 1000, []byte(name(i)))
+	}
+	if err := table.Apply(ctx, "r", all); err != nil {
+		t.Fatal(err)
+	}
+
+	written := make(chan error, 1)
+	go func() {
+		for range 300 {
+			add, remove := bigtable.NewMutation(), bigtable.NewMutation()
+			add.Set("f", "b", 1000, []byte("b"))
+			remove.DeleteCellsInColumn("f", "b")
+			if err := errors.Join(table.Apply(ctx, "r", add), table.Apply(ctx, "r", remove)); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+	for {
+		row, err := table.ReadRow(ctx, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, cell := range row["f"] {
+			seen[cell.Column] = true
+			if cell.Column != "f:"+string(cell.Value) {
+				t.Fatalf("column %q holds the value of f:%s", cell.Column, cell.Value)
+			}
+		}
+		for i := range last {
+			if !seen["f:"+name(i)] {
+				t.Fatalf("the read misses column f:%s", name(i))
+			}
+		}
+		select {
+		case err := <-written:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}
