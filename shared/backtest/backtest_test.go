@@ -58,7 +58,10 @@ func TestMetricsByHand(t *testing.T) {
 	if c.Cut() != 80 || c.Len() != 2 || c.Candidates() != 5 {
 		t.Fatalf("cut %d, %d cases, %d candidates; want 80, 2, 5", c.Cut(), c.Len(), c.Candidates())
 	}
-	got := c.Popularity()
+	got, err := c.Popularity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	second := 1 / math.Log2(3)
 	want := []float64{(second + 1/(1+second)) / 2, 1, (0.5 + 1) / 2, 1}
 	for i, value := range []float64{got.NDCG, got.HitRate, got.MRR, got.Coverage} {
@@ -107,7 +110,7 @@ func TestNothingToJudge(t *testing.T) {
 	} {
 		c, err := log(t, catalog(), test.lines...).Cases(t.Context(), test.strategy, test.options)
 		if err == nil {
-			_, err = c.Judge(test.strategy)
+			_, err = c.Judge(t.Context(), test.strategy)
 		}
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v: error %v, want one with %q", test.lines, err, test.want)

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"context"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -17,13 +18,13 @@ const (
 const seeds = 20
 
 // Popularity ranks candidates by how many judged events before the cut name
-// them.
-func (c *Cases) Popularity() *Result {
+// them. The error is that of ctx.
+func (c *Cases) Popularity(ctx context.Context) (*Result, error) {
 	scores := make([]float64, len(c.log.objects))
 	for o, n := range c.crowd.popularity {
 		scores[o] = float64(n)
 	}
-	return c.judge(func() ranker { return popular(scores) })
+	return c.judge(ctx, func() ranker { return popular(scores) })
 }
 
 // popular are scores that do not depend on the case, by object.
@@ -39,9 +40,9 @@ func (popular) ties() []int32 { return nil }
 
 // Pairs ranks candidates by what users turn to after the objects A of the
 // user's previous instant: the sum over A of count(A, B) / popularity(A), and
-// then by popularity.
-func (c *Cases) Pairs() *Result {
-	return c.judge(func() ranker {
+// then by popularity. The error is that of ctx.
+func (c *Cases) Pairs(ctx context.Context) (*Result, error) {
+	return c.judge(ctx, func() ranker {
 		return &paired{crowd: c.crowd, sums: make([]float64, len(c.log.objects))}
 	})
 }
@@ -71,15 +72,18 @@ func (p *paired) rank(in *instant, candidates []int32, scores []float64) {
 func (p *paired) ties() []int32 { return p.crowd.rank }
 
 // Random is the mean of 20 random orders of each case. They depend on the case
-// alone.
-func (c *Cases) Random() *Result {
+// alone. The error is that of ctx.
+func (c *Cases) Random(ctx context.Context) (*Result, error) {
 	outcomes := make([]outcome, len(c.cases))
 	var workers []*shuffler
-	spread(len(c.cases), func() func(i int) {
+	err := spread(ctx, len(c.cases), func() func(i int) {
 		w := &shuffler{worker: newWorker(c, popular(nil)), shownBy: make([]uint32, len(c.log.objects))}
 		workers = append(workers, w)
 		return func(i int) { outcomes[i] = w.evaluate(&c.cases[i]) }
 	})
+	if err != nil {
+		return nil, err
+	}
 	shown := 0
 	for o := range c.log.objects {
 		orders := uint32(0)
@@ -88,7 +92,7 @@ func (c *Cases) Random() *Result {
 		}
 		shown += bits.OnesCount32(orders)
 	}
-	return c.result(outcomes, float64(shown)/(seeds*float64(len(c.log.objects))))
+	return c.result(outcomes, float64(shown)/(seeds*float64(len(c.log.objects)))), nil
 }
 
 // shuffler draws random orders.

@@ -62,12 +62,12 @@ func BenchmarkShop(b *testing.B) {
 		}
 	})
 	for name, judge := range map[string]func() (*Result, error){
-		"default":    func() (*Result, error) { return c.Judge(viewed) },
-		"plain":      func() (*Result, error) { return c.Judge(Plain(viewed)) },
-		"random":     func() (*Result, error) { return c.Random(), nil },
-		"popularity": func() (*Result, error) { return c.Popularity(), nil },
-		"pairs":      func() (*Result, error) { return c.Pairs(), nil },
-		"interval":   func() (*Result, error) { r := c.Popularity(); r.Interval(); return r, nil },
+		"default":    func() (*Result, error) { return c.Judge(b.Context(), viewed) },
+		"plain":      func() (*Result, error) { return c.Judge(b.Context(), Plain(viewed)) },
+		"random":     func() (*Result, error) { return c.Random(b.Context()) },
+		"popularity": func() (*Result, error) { return c.Popularity(b.Context()) },
+		"pairs":      func() (*Result, error) { return c.Pairs(b.Context()) },
+		"interval":   func() (*Result, error) { r := must(c.Popularity(b.Context())); r.Interval(); return r, nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -63,16 +63,16 @@ func newStatistics(ctx context.Context, l *Log, judged []bool, cut int64) (*stat
 	for place, o := range order {
 		c.rank[o] = int32(place)
 	}
-	spread(n, func() func(a int) {
+	err := spread(ctx, n, func() func(a int) {
 		tally := tally{counts: make([]int64, n)}
 		return func(a int) {
-			if ctx.Err() != nil {
-				return
-			}
 			l.followers(named[a], judged, cut, tally.add)
 			c.pairs[a] = tally.best(int32(a))
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
 	c.addCapped(ctx, l, judged, cut)
 	return c, ctx.Err()
 }

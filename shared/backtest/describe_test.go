@@ -51,11 +51,11 @@ func TestRandomRelevantHelpsNoOrder(t *testing.T) {
 	popular, judged := 0.0, 0.0
 	for seed := range uint64(seeds) {
 		drawn := c.RandomRelevant(seed)
-		r, err := drawn.Judge(views)
+		r, err := drawn.Judge(t.Context(), views)
 		if err != nil {
 			t.Fatal(err)
 		}
-		popular += drawn.Popularity().NDCG / seeds
+		popular += popularity(t, drawn) / seeds
 		judged += r.NDCG / seeds
 	}
 	for name, got := range map[string]float64{"popularity": popular, "the strategy": judged} {
@@ -63,9 +63,19 @@ func TestRandomRelevantHelpsNoOrder(t *testing.T) {
 			t.Errorf("mean nDCG of %s = %.4f, want %.4f", name, got, want)
 		}
 	}
-	before := c.Popularity().NDCG
+	before := popularity(t, c)
 	c.RandomRelevant(1)
-	if after := c.Popularity().NDCG; after != before {
+	if after := popularity(t, c); after != before {
 		t.Errorf("drawing changed the cases: nDCG of popularity %v, before %v", after, before)
 	}
+}
+
+// popularity returns the nDCG of popularity.
+func popularity(t *testing.T, c *backtest.Cases) float64 {
+	t.Helper()
+	r, err := c.Popularity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.NDCG
 }

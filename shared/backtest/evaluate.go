@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -20,22 +21,25 @@ type outcome struct {
 	reciprocal float64 // 1 / the place of the first relevant object, from 1
 }
 
-// judge ranks all cases.
-func (c *Cases) judge(newRanker func() ranker) *Result {
+// judge ranks all cases. The error is that of ctx.
+func (c *Cases) judge(ctx context.Context, newRanker func() ranker) (*Result, error) {
 	outcomes := make([]outcome, len(c.cases))
 	var workers []*worker
-	spread(len(c.cases), func() func(i int) {
+	err := spread(ctx, len(c.cases), func() func(i int) {
 		w := newWorker(c, newRanker())
 		workers = append(workers, w)
 		return func(i int) { outcomes[i] = w.evaluate(&c.cases[i]) }
 	})
+	if err != nil {
+		return nil, err
+	}
 	shown := 0
 	for o := range c.log.objects {
 		if slices.ContainsFunc(workers, func(w *worker) bool { return w.shown[o] }) {
 			shown++
 		}
 	}
-	return c.result(outcomes, float64(shown)/float64(len(c.log.objects)))
+	return c.result(outcomes, float64(shown)/float64(len(c.log.objects))), nil
 }
 
 // worker evaluates one case after the other, without allocating memory.

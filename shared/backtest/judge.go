@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"context"
 	"math"
 
 	"github.com/affinityengine/affinity/shared/event"
@@ -47,9 +48,9 @@ func Check(s strategy.Strategy) error {
 // instant; events do not leave the window. Requests bring no relevancy, so the
 // impact is whole. Crowd statistics and document frequencies are as of the cut.
 //
-// The error is that of Check, or a *fault.Error if freshness has a weight and no
-// object has a date to go by.
-func (c *Cases) Judge(s strategy.Strategy) (*Result, error) {
+// The error is that of Check, a *fault.Error if freshness has a weight and no
+// object has a date to go by, or that of ctx.
+func (c *Cases) Judge(ctx context.Context, s strategy.Strategy) (*Result, error) {
 	if err := Check(s); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (c *Cases) Judge(s strategy.Strategy) (*Result, error) {
 		return nil, refuse("ranking.freshness has the weight %d, but no object of index %q has a date in the attribute %q", f.Weight, c.log.index, f.Attribute)
 	}
 	compiled := c.compile(s)
-	return c.judge(func() ranker { return compiled.ranker() }), nil
+	return c.judge(ctx, func() ranker { return compiled.ranker() })
 }
 
 // compiled is a strategy in the numbers of a log.

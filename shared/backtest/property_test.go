@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -140,10 +141,9 @@ func TestJudgesLikeTheReference(t *testing.T) {
 			t.Fatalf("%d cases, cut %d; want %d, %d", c.Len(), c.Cut(), len(cases), r.cut)
 		}
 		judgedCases += len(cases)
-		compare(t, "popularity", c.Popularity(), r.judge(r.orderByPopularity))
-		compare(t, "pairs", c.Pairs(), r.judge(r.orderByPairs))
+		compareBaselines(t, c, r)
 		for _, s := range []strategy.Strategy{given, other, Plain(other)} {
-			if _, err := c.Judge(s); err != nil {
+			if _, err := c.Judge(t.Context(), s); err != nil {
 				continue // TestNothingToJudge
 			}
 			compareScores(t, c, r, s)
@@ -152,6 +152,19 @@ func TestJudgesLikeTheReference(t *testing.T) {
 	if judgedCases < 30 {
 		t.Errorf("the generator made %d cases: too few to compare", judgedCases)
 	}
+}
+
+func compareBaselines(t rapid.TB, c *Cases, r *reference) {
+	compare(t, "popularity", must(c.Popularity(context.Background())), r.judge(r.orderByPopularity))
+	compare(t, "pairs", must(c.Pairs(context.Background())), r.judge(r.orderByPairs))
+}
+
+// must returns the result of a judgement whose context does not end.
+func must(r *Result, err error) *Result {
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // compareScores compares the score of each candidate of each case, and then the
@@ -181,7 +194,7 @@ func compareScores(t rapid.TB, c *Cases, r *reference, s strategy.Strategy) {
 		})
 		orders[fmt.Sprint(want.user, want.time)] = order
 	}
-	got, err := c.Judge(s)
+	got, err := c.Judge(context.Background(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,8 +101,7 @@ func TestJudgesRealDataLikeTheReference(t *testing.T) {
 				if len(r.cases()) != c.Len() || c.Len() == 0 {
 					t.Fatalf("%d cases, want %d", c.Len(), len(r.cases()))
 				}
-				compare(t, "popularity", c.Popularity(), r.judge(r.orderByPopularity))
-				compare(t, "pairs", c.Pairs(), r.judge(r.orderByPairs))
+				compareBaselines(t, c, r)
 				compareScores(t, c, r, s)
 				compareScores(t, c, r, Plain(s))
 			}

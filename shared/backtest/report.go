@@ -104,12 +104,12 @@ func (l *Log) report(ctx context.Context, given []Given, o Options, tick func(st
 			r.Results = append(r.Results, Named{name, result})
 		}
 	}
-	add(NameRandom, func() (*Result, error) { return c.Random(), nil })
-	add(NamePopularity, func() (*Result, error) { return c.Popularity(), nil })
-	add(NamePairs, func() (*Result, error) { return c.Pairs(), nil })
+	add(NameRandom, func() (*Result, error) { return c.Random(ctx) })
+	add(NamePopularity, func() (*Result, error) { return c.Popularity(ctx) })
+	add(NamePairs, func() (*Result, error) { return c.Pairs(ctx) })
 	for _, g := range given {
-		add(PlainPrefix+g.Name, func() (*Result, error) { return c.Judge(Plain(g.Strategy)) })
-		add(g.Name, func() (*Result, error) { return c.Judge(g.Strategy) })
+		add(PlainPrefix+g.Name, func() (*Result, error) { return c.Judge(ctx, Plain(g.Strategy)) })
+		add(g.Name, func() (*Result, error) { return c.Judge(ctx, g.Strategy) })
 	}
 	return r, err
 }

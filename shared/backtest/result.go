@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"context"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -114,7 +115,8 @@ func resample(values []float64, starts []int) []float64 {
 	}
 	means := make([]float64, resamples)
 	n := uint64(len(starts) - 1)
-	spread(resamples, func() func(i int) {
+	// The context never ends, so spread returns no error.
+	_ = spread(context.Background(), resamples, func() func(i int) {
 		return func(i int) {
 			rng, sum, drawn := rand.NewPCG(2009, uint64(i)), 0.0, 0
 			for range n {

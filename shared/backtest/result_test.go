@@ -59,7 +59,7 @@ func TestRollingCasesByUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, users := c.Popularity(), map[uint64]float64{}
+	r, users := must(c.Popularity(t.Context())), map[uint64]float64{}
 	for i, value := range r.ByCase() {
 		users[c.UserKey(i)] += value
 	}
@@ -115,7 +115,7 @@ func TestRandomIsUniform(t *testing.T) {
 		ndcg += gain / ideal
 	}
 	cases := float64(c.Len())
-	got, again := c.Random(), c.Random()
+	got, again := must(c.Random(t.Context())), must(c.Random(t.Context()))
 	for name, pair := range map[string][2]float64{
 		"nDCG": {got.NDCG, ndcg / cases}, "hit rate": {got.HitRate, hit / cases}, "MRR": {got.MRR, reciprocal / cases},
 	} {
@@ -147,8 +147,8 @@ func TestOrderOfInputAndSample(t *testing.T) {
 		if sampled, err = l.Cases(t.Context(), viewed, Options{Sample: 20}); err != nil {
 			t.Fatal(err)
 		}
-		all, _ = c.Judge(viewed)
-		some, _ = sampled.Judge(viewed)
+		all = must(c.Judge(t.Context(), viewed))
+		some = must(sampled.Judge(t.Context(), viewed))
 		return all, some, sampled
 	}
 	all, some, sampled := results(false)

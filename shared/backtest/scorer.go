@@ -4,17 +4,17 @@ import (
 	"math"
 	"slices"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/ranking"
 )
 
 // scorer ranks candidates by a strategy. It computes what ranking.Reference
-// defines, on numbers in place of names.
+// defines, on numbers in place of names. Its cases must come user by user, each
+// user's in the order of their times.
 type scorer struct {
 	*compiled
-	sums    []sums  // by term; all 0 between cases
-	touched []int32 // terms with sums
-	matched []sums  // by place in the candidates
+	walk    walk
+	sums    []sums // by term; all 0 between cases
+	matched []sums // by place in the candidates
 	// previous are the objects of the user's last instant, in the order of IDs.
 	previous []int32
 	pairs    []float64 // by object; all 0 between cases
@@ -25,13 +25,14 @@ type sums struct{ profile, session float64 }
 
 func (p *compiled) ranker() *scorer {
 	n := len(p.cases.log.objects)
-	return &scorer{compiled: p, sums: make([]sums, len(p.terms)), pairs: make([]float64, n), matched: make([]sums, n)}
+	return &scorer{compiled: p, walk: newWalk(p), sums: make([]sums, len(p.terms)), pairs: make([]float64, n), matched: make([]sums, n)}
 }
 
 func (*scorer) ties() []int32 { return nil }
 
 func (s *scorer) rank(in *instant, candidates []int32, scores []float64) {
-	s.addProfile(in)
+	s.walk.to(in)
+	s.walk.profile(in.time, s.sums)
 	s.addSession(in)
 	s.scale()
 	top, topPairs := s.enlarge(candidates, s.matchAll(candidates)), s.addPairs(candidates)
@@ -97,75 +98,24 @@ func (s *scorer) freshness(o int32, now int64) float64 {
 	return percent(f.Weight) * ranking.FreshnessOf(now, s.published.at[o], f.HalfLife.Millis())
 }
 
-// addProfile adds up the user's events before the instant.
-func (s *scorer) addProfile(in *instant) {
-	l := s.cases.log
-	for i := in.pastStart; i < in.pastEnd; i++ {
-		e := &l.events[i]
-		points := s.points[e.kind]
-		if points == 0 {
-			continue
-		}
-		if s.halfLife > 0 {
-			points *= math.Exp2(-float64(in.time-e.time) / s.halfLife)
-		}
-		if points > 0 {
-			s.addEvent(e, func(t int32) { s.sums[t].profile += points * s.terms[t].weight })
-		}
-	}
-}
-
-// addEvent calls add with the term of each filter of an event, once for each
-// object that carries it.
-func (s *scorer) addEvent(e *entry, add func(term int32)) {
-	l := s.cases.log
-	for _, o := range l.objectsOf(e) {
-		for _, t := range s.match.at(o) {
-			s.touch(t)
-			add(t)
-		}
-	}
-	if e.direct < 0 {
-		return
-	}
-	for _, f := range l.direct.at(e.direct) {
-		if t := s.termOf[f]; t >= 0 {
-			s.touch(t)
-			add(t)
-		}
-	}
-}
-
-// touch remembers that a term gets a sum.
-func (s *scorer) touch(t int32) {
-	if s.sums[t] == (sums{}) {
-		s.touched = append(s.touched, t)
-	}
-}
-
 // addSession adds up the newest events before the instant that the strategy
 // scores, and lists the objects of the user's last instant.
 func (s *scorer) addSession(in *instant) {
 	l := s.cases.log
 	s.previous = s.previous[:0]
 	var last ranking.LastInstant
-	for i, newer := in.pastEnd-1, 0; i >= in.pastStart && newer < affinity.MaxSessionEvents; i-- {
-		e := &l.events[i]
-		points := s.points[e.kind]
-		if points == 0 {
-			continue
-		}
+	for newer := range s.walk.session() {
+		e := &l.events[s.walk.newest(newer)]
 		if last.Holds(e.time, e.end > e.start) {
 			s.previous = append(s.previous, l.objectsOf(e)...)
 		}
 		if s.ranking.Session.Weight > 0 {
-			if points *= s.sessionDecay(newer, in.time-e.time); points > 0 {
+			if points := s.points[e.kind] * s.sessionDecay(newer, in.time-e.time); points > 0 {
 				s.addEvent(e, func(t int32) { s.sums[t].session += points * s.terms[t].weight })
 			}
 		} else if last.Over(e.time) {
 			break
 		}
-		newer++
 	}
 	slices.Sort(s.previous)
 	s.previous = slices.Compact(s.previous)
@@ -183,10 +133,10 @@ func (s *scorer) sessionDecay(newer int, age int64) float64 {
 // scale divides the sums by the highest and multiplies them by the contrasts.
 func (s *scorer) scale() {
 	var top sums
-	for _, t := range s.touched {
+	for _, t := range s.walk.known {
 		top.profile, top.session = max(top.profile, s.sums[t].profile), max(top.session, s.sums[t].session)
 	}
-	for _, t := range s.touched {
+	for _, t := range s.walk.known {
 		x := &s.sums[t]
 		x.profile = share(x.profile, top.profile) * s.terms[t].contrast
 		x.session = share(x.session, top.session) * s.terms[t].contrast
@@ -253,10 +203,9 @@ func (s *scorer) addPairs(candidates []int32) (top float64) {
 
 // clear forgets the case.
 func (s *scorer) clear() {
-	for _, t := range s.touched {
+	for _, t := range s.walk.known {
 		s.sums[t] = sums{}
 	}
-	s.touched = s.touched[:0]
 	for _, a := range s.previous {
 		mark(s.pairs, s.cases.crowd.capped[a].objects, 0)
 	}

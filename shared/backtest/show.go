@@ -60,6 +60,7 @@ func (c *Cases) query(in *instant, candidates []int32, s strategy.Strategy) *ran
 	slices.Reverse(scored)
 	q.Affinities = affinity.Reference(past, s, affinity.Window{Now: in.time}).Affinities
 	q.Session = affinity.NewSession(affinity.Compile(s), scored[:min(len(scored), affinity.MaxSessionEvents)])
+	scorer.walk.to(in)
 	scorer.addSession(in)
 	for _, a := range scorer.previous {
 		p := &c.crowd.capped[a]

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -10,8 +11,9 @@ import (
 const stride = 16
 
 // spread calls the functions that worker returns with each number below n, one
-// of them in each of as many goroutines as there are processors.
-func spread(n int, worker func() func(i int)) {
+// of them in each of as many goroutines as there are processors. It stops before
+// the next number once ctx ends, and returns the error of ctx.
+func spread(ctx context.Context, n int, worker func() func(i int)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), (n+stride-1)/stride) {
@@ -19,14 +21,15 @@ func spread(n int, worker func() func(i int)) {
 		group.Go(func() {
 			for {
 				end := int(next.Add(stride))
-				for i := end - stride; i < min(end, n); i++ {
+				for i := end - stride; i < min(end, n) && ctx.Err() == nil; i++ {
 					work(i)
 				}
-				if end >= n {
+				if end >= n || ctx.Err() != nil {
 					return
 				}
 			}
 		})
 	}
 	group.Wait()
+	return ctx.Err()
 }

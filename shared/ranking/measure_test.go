@@ -146,9 +146,13 @@ func TestDefaultRankingBeatsPopularity(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				base := cases.Popularity().NDCG
+				popularity, err := cases.Popularity(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				base := popularity.NDCG
 				for i, s := range strategies {
-					result, err := cases.Judge(s)
+					result, err := cases.Judge(t.Context(), s)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -254,16 +258,24 @@ func measure(t *testing.T, cases *backtest.Cases, given strategy.Strategy) []str
 		if s.PersonalizationImpact == 0 {
 			s.PersonalizationImpact = strategy.MaxImpact
 		}
-		result, err := cases.Judge(s)
+		result, err := cases.Judge(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return result
 	}
-	defaults, popularity := strategy.DefaultRanking(), cases.Popularity()
+	defaults := strategy.DefaultRanking()
+	popularity, err := cases.Popularity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs, err := cases.Pairs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	whole := judge(defaults)
 	multiple := func(r *backtest.Result) string { return fmt.Sprintf("%.4f (%.2fx)", r.NDCG, r.NDCG/popularity.NDCG) }
-	cells := []string{multiple(popularity), multiple(cases.Pairs())}
+	cells := []string{multiple(popularity), multiple(pairs)}
 	for _, v := range variants {
 		r := defaults
 		if v.plain {

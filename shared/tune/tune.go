@@ -82,7 +82,7 @@ func Run(ctx context.Context, cases *backtest.Cases, given strategy.Strategy, o 
 	}
 	s := newSpace(cases.Log(), given)
 	search := newSearch(ctx, s, func(candidate strategy.Strategy) (float64, error) {
-		r, err := tuning.Judge(candidate)
+		r, err := tuning.Judge(ctx, candidate)
 		if err != nil {
 			return 0, err
 		}
@@ -95,21 +95,26 @@ func Run(ctx context.Context, cases *backtest.Cases, given strategy.Strategy, o 
 	if !slices.Equal(search.best, s.starts[0]) {
 		out.Strategy = s.strategy(search.best)
 	}
-	return out, out.judge(given)
+	return out, out.judge(ctx, given)
 }
 
 // judge reads the untouched slice.
-func (out *Outcome) judge(given strategy.Strategy) (err error) {
+func (out *Outcome) judge(ctx context.Context, given strategy.Strategy) (err error) {
 	untouched := out.Untouched
 	for _, j := range []struct {
 		s  strategy.Strategy
 		to **backtest.Result
 	}{{backtest.Plain(given), &out.Plain}, {given, &out.Given}, {out.Strategy, &out.Tuned}} {
-		if *j.to, err = untouched.Judge(j.s); err != nil {
+		if *j.to, err = untouched.Judge(ctx, j.s); err != nil {
 			return err
 		}
 	}
-	out.Popularity, out.Pairs = untouched.Popularity(), untouched.Pairs()
+	if out.Popularity, err = untouched.Popularity(ctx); err != nil {
+		return err
+	}
+	if out.Pairs, err = untouched.Pairs(ctx); err != nil {
+		return err
+	}
 	out.Gain = out.Tuned.Over(out.Given)
 	tuned, base := out.Tuned.ByUser(), out.Given.ByUser()
 	for i := range tuned {

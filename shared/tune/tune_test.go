@@ -256,7 +256,7 @@ func TestEqualKeysAreEqualOrders(t *testing.T) {
 			}
 			continue
 		}
-		r, err := cases.Judge(s.strategy(p))
+		r, err := cases.Judge(t.Context(), s.strategy(p))
 		if err != nil {
 			t.Fatal(err)
 		}
