@@ -86,6 +86,8 @@ func TestNothingToJudge(t *testing.T) {
 	undated.Ranking = &strategy.Ranking{Freshness: &strategy.FreshnessRanking{Attribute: "noSuchAttribute", Weight: &full}}
 	otherKind := views
 	otherKind.EventsScoring = []strategy.EventScore{{EventName: "Bought", EventType: event.Conversion, Score: 10}}
+	unknown := views
+	unknown.FacetsScoring = []strategy.FacetScore{{FacetName: "size", Score: 10}}
 	good := []string{"u:0:a", "u:100:b", "v:0:a", "v:90:c"}
 	for _, test := range []struct {
 		lines    []string
@@ -103,6 +105,7 @@ func TestNothingToJudge(t *testing.T) {
 		{good, off, backtest.Options{}, "all weights of its ranking are 0"},
 		{good, undated, backtest.Options{}, `ranking.freshness has the weight 50, but no object of index "p" has a date in the attribute "noSuchAttribute"`},
 		{good, otherKind, backtest.Options{}, "scores none of the 4 events: the log has view Viewed"},
+		{good, unknown, backtest.Options{}, `scores no attribute that the objects of index "p" have: they have brand`},
 		{good, views, backtest.Options{Within: "size"}, `no object of index "p" has the attribute "size": they have brand`},
 		{good, views, backtest.Options{Protocol: "first"}, "protocol"},
 		{good, views, backtest.Options{At: 1001}, "from 1 to 1000"},
@@ -111,6 +114,9 @@ func TestNothingToJudge(t *testing.T) {
 		c, err := log(t, catalog(), test.lines...).Cases(t.Context(), test.strategy, test.options)
 		if err == nil {
 			_, err = c.Judge(t.Context(), test.strategy)
+		}
+		if err == nil {
+			_, err = c.Log().Judge(t.Context(), []backtest.Given{{Strategy: views}, {Strategy: test.strategy}}, test.options, nil)
 		}
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v: error %v, want one with %q", test.lines, err, test.want)

@@ -3,6 +3,7 @@ package backtest
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/ranking"
@@ -41,6 +42,18 @@ func Check(s strategy.Strategy) error {
 		return refuse("the strategy ranks nothing: personalizationImpact and all weights of its ranking are 0")
 	}
 	return scores(s)
+}
+
+// Check returns an error, a *fault.Error, if a valid strategy scores nothing in
+// the log: none of its events, or no facet of its objects and events.
+func (l *Log) Check(s strategy.Strategy) error {
+	if !slices.ContainsFunc(l.points(s), func(points float64) bool { return points > 0 }) {
+		return refuse("the strategy scores none of the %d events: the log has %s", len(l.events), l.listKinds())
+	}
+	if !slices.ContainsFunc(l.filters, func(f event.Filter) bool { return s.FacetScore(f.Facet) > 0 }) {
+		return refuse("the strategy scores no attribute that the objects of index %q have: they have %s", l.index, l.listFacets())
+	}
+	return nil
 }
 
 // Judge ranks the candidates of all cases under a valid strategy. Profile and

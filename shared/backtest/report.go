@@ -90,6 +90,11 @@ func (l *Log) report(ctx context.Context, given []Given, o Options, tick func(st
 	if err != nil {
 		return nil, err
 	}
+	for _, g := range given {
+		if err := l.Check(g.Strategy); err != nil {
+			return nil, fmt.Errorf("%s: %w", g.Name, err)
+		}
+	}
 	r := &Report{Cases: c}
 	add := func(name string, judge func() (*Result, error)) {
 		if err == nil {

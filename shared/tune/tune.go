@@ -76,6 +76,9 @@ func Run(ctx context.Context, cases *backtest.Cases, given strategy.Strategy, o 
 	if err := backtest.Check(given); err != nil {
 		return nil, err
 	}
+	if err := cases.Log().Check(given); err != nil {
+		return nil, err
+	}
 	tuning, untouched, err := split(cases)
 	if err != nil {
 		return nil, err
