@@ -34,9 +34,11 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				if r, err := decode(body); err != nil || len(r.Candidates) != 1000 {
+				r, err := decode(body)
+				if err != nil || len(r.Candidates) != 1000 {
 					b.Fatal(len(r.Candidates), err)
 				}
+				r.release()
 			}
 		})
 	}
@@ -48,9 +50,11 @@ func BenchmarkEncode(b *testing.B) {
 	for i := range 1000 {
 		a.Items = append(a.Items, api.RankedItem{ObjectID: fmt.Sprintf("product-%06d", i), Score: 1 / float64(i+3)})
 	}
+	var buffer []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := encode(a); err != nil {
+		var err error
+		if buffer, err = encode(buffer[:0], a); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,41 +2,52 @@ package rank
 
 import (
 	"hash/maphash"
+	"sync"
 
 	"github.com/affinityengine/affinity/shared/ranking"
 )
 
-// candidateSet finds candidates by their objectID. It is a hash table of their
-// positions, a third of the size of a map of their IDs.
-type candidateSet struct {
+// candidateList holds the candidates of a request, each once. It finds them by
+// their objectID in a hash table of their positions, a third of the size of a map
+// of their IDs.
+type candidateList struct {
+	all   []ranking.Candidate
 	slots []int32 // position + 1; 0: free. At most half are taken.
 }
 
+// lists keeps the memory of lists for later requests.
+var lists = sync.Pool{New: func() any { return &candidateList{} }}
+
 var seed = maphash.MakeSeed()
 
-// add reports whether an objectID is new, and adds it at the position behind all.
-func (s *candidateSet) add(id string, all []ranking.Candidate) bool {
-	if 2*len(all) >= len(s.slots) {
-		s.slots = make([]int32, max(256, 2*len(s.slots)))
-		for i := range all {
-			s.slots[s.find(all[i].ObjectID, all)] = int32(i + 1)
+// add adds a candidate unless the list has its objectID.
+func (l *candidateList) add(c ranking.Candidate) {
+	if 2*len(l.all) >= len(l.slots) {
+		l.slots = make([]int32, max(256, 2*len(l.slots)))
+		for i := range l.all {
+			l.slots[l.find(l.all[i].ObjectID)] = int32(i + 1)
 		}
 	}
-	slot := s.find(id, all)
-	if s.slots[slot] != 0 {
-		return false
+	if slot := l.find(c.ObjectID); l.slots[slot] == 0 {
+		l.all = append(l.all, c)
+		l.slots[slot] = int32(len(l.all))
 	}
-	s.slots[slot] = int32(len(all) + 1)
-	return true
 }
 
 // find returns the slot of an objectID: its own, or the free one where it
 // belongs.
-func (s *candidateSet) find(id string, all []ranking.Candidate) uint64 {
-	mask := uint64(len(s.slots) - 1)
+func (l *candidateList) find(id string) uint64 {
+	mask := uint64(len(l.slots) - 1)
 	slot := maphash.String(seed, id) & mask
-	for s.slots[slot] != 0 && all[s.slots[slot]-1].ObjectID != id {
+	for l.slots[slot] != 0 && l.all[l.slots[slot]-1].ObjectID != id {
 		slot = (slot + 1) & mask
 	}
 	return slot
+}
+
+// reset makes the list empty. It keeps its memory, but no text of a body.
+func (l *candidateList) reset() {
+	clear(l.all)
+	clear(l.slots)
+	l.all = l.all[:0]
 }

@@ -25,6 +25,14 @@ import (
 type request struct {
 	id string // empty: make one
 	rerank.Request
+	list *candidateList
+}
+
+// release gives back the memory of the candidates. Nothing may use them after it.
+func (r *request) release() {
+	r.list.reset()
+	lists.Put(r.list)
+	r.list, r.Candidates = nil, nil
 }
 
 // decode reads a body. Every error is a *fault.Error: Malformed if the body is
@@ -33,12 +41,26 @@ func decode(body []byte) (request, error) {
 	if !utf8.Valid(body) {
 		return request{}, malformed("the body is not valid UTF-8")
 	}
+	list, text := lists.Get().(*candidateList), string(body)
+	if rest, ok := cut(text, list); ok {
+		if r, err := decodeText(rest, &candidateList{}); err == nil {
+			r.list, r.Candidates = list, list.all
+			return r, nil
+		}
+	}
+	list.reset()
+	return decodeText(text, list)
+}
+
+// decodeText reads a body with its candidates, which it adds to an empty list.
+func decodeText(text string, list *candidateList) (request, error) {
 	// An escape may be half a surrogate pair, as in the catalog.
 	lenient := jsontext.AllowInvalidUTF8(true)
-	d := decoder{json: jsontext.NewDecoder(bytes.NewBuffer(body), lenient), text: string(body)}
+	d := decoder{json: jsontext.NewDecoder(bytes.NewBufferString(text), lenient), text: text, out: request{list: list}}
 	err := d.request()
 	if err == nil {
 		if _, err = d.json.ReadToken(); err == io.EOF {
+			d.out.Candidates = list.all
 			return d.out, d.complete()
 		}
 		return request{}, malformed("there is more after the end of the JSON object")
@@ -48,7 +70,7 @@ func decode(body []byte) (request, error) {
 		return request{}, notJSON(err)
 	}
 	// What breaks off later is not JSON, whatever else is wrong with it.
-	if rest := jsontext.Value(body); !d.notFinite && !rest.IsValid(lenient, jsontext.AllowDuplicateNames(true)) {
+	if rest := jsontext.Value(text); !d.notFinite && !rest.IsValid(lenient, jsontext.AllowDuplicateNames(true)) {
 		return request{}, malformed("the body is not valid JSON")
 	}
 	return request{}, refused
@@ -72,12 +94,11 @@ func notJSON(err error) error {
 // decoder reads one body token by token.
 type decoder struct {
 	json *jsontext.Decoder
-	text string // a copy of the body: all strings are cut from it
+	text string // the body: all strings are cut from it
 	out  request
 
 	objectIDs, items bool // which of the two keys the body has
 	notFinite        bool // the body has NaN or an infinity, which is not JSON
-	known            candidateSet
 }
 
 // complete checks what the body must have.
@@ -118,7 +139,7 @@ func (d *decoder) field(name string) error {
 		return d.list(func() error {
 			id, err := d.objectID()
 			if err == nil {
-				d.add(ranking.Candidate{ObjectID: id})
+				d.out.list.add(ranking.Candidate{ObjectID: id})
 			}
 			return err
 		})
@@ -192,7 +213,7 @@ func (d *decoder) item() error {
 	if c.ObjectID == "" {
 		return invalid("%s.id is required", path(d.json.StackPointer()))
 	}
-	d.add(c)
+	d.out.list.add(c)
 	return nil
 }
 
@@ -236,13 +257,6 @@ func (d *decoder) fields(c *ranking.Candidate) error {
 		c.Relevancy, c.HasRelevancy = value, true
 		return nil
 	})
-}
-
-// add adds a candidate unless the body has named it before.
-func (d *decoder) add(c ranking.Candidate) {
-	if d.known.add(c.ObjectID, d.out.Candidates) {
-		d.out.Candidates = append(d.out.Candidates, c)
-	}
 }
 
 // list reads the candidates.

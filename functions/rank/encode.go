@@ -3,6 +3,7 @@ package rank
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,9 +11,9 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// encode returns the JSON of an answer. An answer may have thousands of items,
-// for which package json takes several times as long.
-func encode(a api.RankAnswer) ([]byte, error) {
+// encode appends the JSON of an answer to b, and room for a character. An answer
+// may have thousands of items, for which package json takes several times as long.
+func encode(b []byte, a api.RankAnswer) ([]byte, error) {
 	items := a.Items
 	a.Items = []api.RankedItem{}
 	frame, err := json.Marshal(a)
@@ -20,7 +21,7 @@ func encode(a api.RankAnswer) ([]byte, error) {
 		return nil, fmt.Errorf("encode answer: %w", err)
 	}
 	const end = "]}" // items are last
-	b := make([]byte, 0, len(frame)+len(items)*typicalItem)
+	b = slices.Grow(b, len(frame)+len(items)*typicalItem)
 	b = append(b, frame[:len(frame)-len(end)]...)
 	for i, item := range items {
 		if i > 0 {
@@ -40,7 +41,7 @@ func encode(a api.RankAnswer) ([]byte, error) {
 		}
 		b = append(b, '}')
 	}
-	return append(b, end...), nil
+	return slices.Grow(append(b, end...), 1), nil
 }
 
 // typicalItem estimates the size of an item in bytes, to preallocate.

@@ -23,7 +23,7 @@ func TestEncode(t *testing.T) {
 			{ObjectID: "explained", Score: 0.1, Features: []api.RankFeature{{Name: "affinity", Value: 0.1, Parts: []api.RankPart{{Name: "a:b", Value: 0.1}}}}},
 		}},
 	} {
-		encoded, err := encode(a)
+		encoded, err := encode(nil, a)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -42,6 +43,7 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	defer in.release()
 	answer, err := h.Orderer.Order(r.Context(), app, in.Request)
 	if err != nil {
 		return fmt.Errorf("rank: %w", err)
@@ -51,12 +53,18 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 		view.ID = newID()
 	}
 	view.Took = time.Since(began).Milliseconds()
-	encoded, err := encode(view)
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	encoded, err := encode((*buffer)[:0], view)
 	if err != nil {
 		return err
 	}
+	*buffer = encoded
 	return httpapi.WriteEncoded(w, http.StatusOK, encoded)
 }
+
+// buffers keeps the memory of encoded answers for later requests.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // newID returns the id of a request that has none.
 func newID() string {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // forever is the TTL of what never changes.
@@ -17,30 +16,27 @@ const forever = time.Duration(math.MaxInt64)
 const readTimeout = 10 * time.Second
 
 // entryBytes estimates what an entry takes beside its key's text and its value:
-// the entry, its node in the list and its place in the map.
+// the entry, its bucket and its batch.
 const entryBytes = 240
 
 // cache keeps what batched reads have found, up to a number of bytes. It evicts
-// what was used least recently, and always keeps one entry. It is safe for
-// concurrent use.
+// the oldest, or without a TTL what was used least recently, and always keeps one
+// entry. It is safe for concurrent use.
 type cache[K comparable, V any] struct {
-	ttl      time.Duration
+	ttl time.Duration
+	// due is the age from which an entry that is used is read again, ahead of its
+	// end: so the next requests need not wait.
+	due      time.Duration
 	maxBytes int
 	now      func() time.Time
-	// size returns the bytes that a key and its value take. The value of a key
-	// that is still read is the zero value.
-	size func(K, V) int
+	// size returns the bytes that a key and its value take. The value may be the
+	// zero value.
+	size       func(K, V) int
+	refreshing atomic.Bool
 
-	mu      sync.Mutex
-	entries *simplelru.LRU[K, *entry[V]]
+	mu      sync.RWMutex
+	entries table[K, V]
 	bytes   int
-}
-
-// entry is the value of a key. It may be read only when its batch is done.
-type entry[V any] struct {
-	*batch
-	value V
-	size  int // as counted, under the mutex
 }
 
 // batch is one read of several keys.
@@ -50,119 +46,216 @@ type batch struct {
 	err   error
 }
 
-func newCache[K comparable, V any](ttl time.Duration, maxBytes int, now func() time.Time, size func(K, V) int) *cache[K, V] {
-	c := &cache[K, V]{ttl: ttl, maxBytes: maxBytes, now: now, size: size}
-	// NewLRU fails only if the size is not positive. bytes bounds the cache.
-	c.entries, _ = simplelru.NewLRU(math.MaxInt, func(_ K, e *entry[V]) { c.bytes -= e.size })
-	return c
+// wanted are the values that a call asks for.
+type wanted[K comparable, V any] struct {
+	n    int           // of distinct keys
+	key  func(i int) K // at a position
+	hash func(i int) uint64
+	keep func(K) K // copies a key that may outlive the call
+	// read fills in the values of keys. A value that is there before is one that
+	// an earlier read of the same key found.
+	read func(ctx context.Context, keys []K, values []V) error
+	take func(i int, value V)
 }
 
-// get returns the values of n distinct keys, by position. It reads the keys
-// that it does not hold, or that are older than the TTL, in one call of read.
-// A key that another call reads at the moment is not read twice. key returns
-// the key at a position, and keep a copy of a key that may outlive the call.
-// read fills in the values of keys.
-func (c *cache[K, V]) get(ctx context.Context, n int, key func(int) K, keep func(K) K,
-	read func(ctx context.Context, keys []K, values []V) error) ([]V, error) {
-	entries, missing, own := c.lookUp(n, key, keep)
+func newCache[K comparable, V any](ttl time.Duration, maxBytes int, now func() time.Time, size func(K, V) int) *cache[K, V] {
+	return &cache[K, V]{ttl: ttl, due: ttl - ttl/5, maxBytes: maxBytes, now: now, size: size}
+}
+
+// get passes each value to take. It reads the keys that it does not hold, or that
+// are older than the TTL, in one call of read. A key that another call reads at
+// the moment is not read twice.
+func (c *cache[K, V]) get(ctx context.Context, w wanted[K, V]) error {
+	entries := make([]*entry[K, V], w.n)
+	missing, due := c.lookUp(&w, entries)
 	if len(missing) > 0 {
-		go c.fetch(context.WithoutCancel(ctx), missing, own, read)
+		go c.fetch(context.WithoutCancel(ctx), missing, w.read)
 	}
-	values := make([]V, n)
 	var last *batch
 	for i, e := range entries {
 		if e.batch != last {
 			select {
 			case <-e.done:
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return ctx.Err()
 			}
 			if e.err != nil {
-				return nil, e.err
+				return e.err
 			}
 			last = e.batch
 		}
-		values[i] = e.value
+		w.take(i, e.value)
 	}
-	return values, nil
+	if due && c.refreshing.CompareAndSwap(false, true) {
+		go c.refresh(context.WithoutCancel(ctx), entries, w.read)
+	}
+	return nil
 }
 
-// lookUp returns the entry of each key. It makes entries, own, for the keys
-// that are missing.
-func (c *cache[K, V]) lookUp(n int, key func(int) K, keep func(K) K) (all []*entry[V], missing []K, own []*entry[V]) {
-	all = make([]*entry[V], n)
-	var reading *batch
+// lookUp sets the entry of each key. It makes entries for the keys that are
+// missing. due says that some entry should be read ahead.
+func (c *cache[K, V]) lookUp(w *wanted[K, V], into []*entry[K, V]) (missing []*entry[K, V], due bool) {
+	if c.ttl < forever {
+		c.mu.RLock()
+		absent, due := c.find(w, into)
+		c.mu.RUnlock()
+		if absent == 0 {
+			return nil, due
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now()
-	// With a TTL, whatever is used is soon read again, so the order of reading is
-	// that of use. Moving each entry to the front would cost half of a request.
-	find := c.entries.Peek
-	if c.ttl == forever {
-		find = c.entries.Get
-	}
-	var fresh *batch // the last one that was found to be young enough
-	for i := range n {
-		k := key(i)
-		e, ok := find(k)
-		if ok && (e.batch == fresh || now.Sub(e.began) < c.ttl) {
-			all[i], fresh = e, e.batch
-			continue
-		}
-		if ok {
-			c.entries.Remove(k)
-		}
-		if reading == nil {
-			reading = &batch{began: now, done: make(chan struct{})}
-		}
-		k = keep(k)
-		e = &entry[V]{batch: reading}
-		c.count(k, e)
-		c.entries.Add(k, e)
-		all[i], missing, own = e, append(missing, k), append(own, e)
-	}
-	c.shrink()
-	return all, missing, own
-}
-
-// count sets the size of an entry.
-func (c *cache[K, V]) count(k K, e *entry[V]) {
-	size := entryBytes + c.size(k, e.value)
-	c.bytes += size - e.size
-	e.size = size
-}
-
-// fetch reads the values of the entries of one batch.
-func (c *cache[K, V]) fetch(ctx context.Context, keys []K, entries []*entry[V],
-	read func(context.Context, []K, []V) error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	values := make([]V, len(keys))
-	reading := entries[0].batch
-	reading.err = read(ctx, keys, values)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, k := range keys {
-		kept, ok := c.entries.Peek(k)
-		switch ok = ok && kept == entries[i]; {
-		case reading.err != nil && ok:
-			// Before a caller sees the error: a retry must read again.
-			c.entries.Remove(k)
-		case reading.err == nil:
-			entries[i].value = values[i]
-			if ok {
-				c.count(k, entries[i])
+	if _, due = c.find(w, into); c.ttl == forever {
+		for _, e := range into {
+			if e != nil {
+				c.entries.renew(e)
 			}
 		}
 	}
+	reading := &batch{began: c.now(), done: make(chan struct{})}
+	for i, e := range into {
+		if e != nil {
+			continue
+		}
+		k, hash := w.key(i), w.hash(i)
+		made := &entry[K, V]{batch: reading, hash: hash}
+		if old := c.entries.find(hash, k); old != nil {
+			made.key, made.value = old.key, old.known()
+			c.remove(old)
+		} else {
+			made.key = w.keep(k)
+		}
+		c.add(made)
+		into[i], missing = made, append(missing, made)
+	}
 	c.shrink()
+	return missing, due
+}
+
+// find sets the entries that are young enough, and counts the absent ones.
+func (c *cache[K, V]) find(w *wanted[K, V], into []*entry[K, V]) (absent int, due bool) {
+	now := c.now()
+	var young *batch
+	for i := range into {
+		e := c.entries.find(w.hash(i), w.key(i))
+		if e != nil && e.batch != young {
+			age := now.Sub(e.began)
+			if age < c.ttl {
+				young, due = e.batch, due || age >= c.due
+			} else {
+				e = nil
+			}
+		}
+		if into[i] = e; e == nil {
+			absent++
+		}
+	}
+	return absent, due
+}
+
+// known returns what a read has found, or the zero value.
+func (e *entry[K, V]) known() (value V) {
+	select {
+	case <-e.done:
+		if e.err == nil {
+			value = e.value
+		}
+	default:
+	}
+	return value
+}
+
+// fetch reads the values of the entries of one batch.
+func (c *cache[K, V]) fetch(ctx context.Context, entries []*entry[K, V], read func(context.Context, []K, []V) error) {
+	values, err := readAll(ctx, entries, read)
+	reading := entries[0].batch
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, e := range entries {
+		if err != nil {
+			// Before a caller sees the error: a retry must read again.
+			c.remove(e)
+			continue
+		}
+		e.value = values[i]
+		c.count(e)
+	}
+	c.shrink()
+	reading.err = err
 	close(reading.done)
+}
+
+// refresh replaces the entries that are due, among those that a call has used. One
+// refresh runs at a time, so that requests have the rest of the machine. What it
+// cannot read stays until its end, and the request that needs it then gets the
+// error.
+func (c *cache[K, V]) refresh(ctx context.Context, used []*entry[K, V], read func(context.Context, []K, []V) error) {
+	defer c.refreshing.Store(false)
+	reading := &batch{began: c.now(), done: make(chan struct{})}
+	close(reading.done)
+	var old []*entry[K, V]
+	c.mu.RLock()
+	for _, e := range used {
+		if !e.gone && reading.began.Sub(e.began) >= c.due {
+			old = append(old, e)
+		}
+	}
+	c.mu.RUnlock()
+	if len(old) == 0 {
+		return
+	}
+	values, err := readAll(ctx, old, read)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, e := range old {
+		if !e.gone {
+			c.remove(e)
+			c.add(&entry[K, V]{batch: reading, hash: e.hash, key: e.key, value: values[i]})
+		}
+	}
+	c.shrink()
+}
+
+// readAll reads the values of entries, without setting them.
+func readAll[K comparable, V any](ctx context.Context, entries []*entry[K, V], read func(context.Context, []K, []V) error) ([]V, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	keys, values := make([]K, len(entries)), make([]V, len(entries))
+	for i, e := range entries {
+		keys[i], values[i] = e.key, e.value
+	}
+	return values, read(ctx, keys, values)
+}
+
+func (c *cache[K, V]) add(e *entry[K, V]) {
+	c.entries.add(e)
+	c.count(e)
+}
+
+// remove removes an entry, unless it is gone.
+func (c *cache[K, V]) remove(e *entry[K, V]) {
+	if !e.gone {
+		c.entries.remove(e)
+		c.bytes -= e.size
+	}
+}
+
+// count sets the size of an entry, unless it is gone.
+func (c *cache[K, V]) count(e *entry[K, V]) {
+	if !e.gone {
+		size := entryBytes + c.size(e.key, e.value)
+		c.bytes += size - e.size
+		e.size = size
+	}
 }
 
 // shrink evicts what exceeds the bytes, but for the last entry, which may exceed
 // them alone. A caller that waits for an evicted entry still gets it.
 func (c *cache[K, V]) shrink() {
-	for c.bytes > c.maxBytes && c.entries.Len() > 1 {
-		c.entries.RemoveOldest()
+	for c.bytes > c.maxBytes && c.entries.length > 1 {
+		c.remove(c.entries.oldest)
 	}
 }

@@ -15,6 +15,7 @@ type reader struct {
 	mu    sync.Mutex
 	reads map[string]int
 	calls int
+	known []int // values of earlier reads that the last call was given
 	err   error
 	gate  chan struct{} // nil, or closed when reads may go on
 }
@@ -28,6 +29,9 @@ func (r *reader) read(_ context.Context, keys []string, values []int) error {
 	r.calls++
 	for i, k := range keys {
 		r.reads[k]++
+		if values[i] != 0 {
+			r.known = append(r.known, values[i])
+		}
 		values[i] = len(k)
 	}
 	return r.err
@@ -42,14 +46,24 @@ func (r *reader) count() int {
 type clock struct{ now time.Time }
 
 func newTestCache(maxBytes int) (*cache[string, int], *reader, *clock) {
-	c := &clock{time.Unix(0, 0)}
-	return newCache(time.Second, maxBytes, func() time.Time { return c.now }, func(k string, v int) int { return len(k) + v }),
-		&reader{reads: map[string]int{}}, c
+	at := &clock{time.Unix(0, 0)}
+	c := newCache(time.Second, maxBytes, func() time.Time { return at.now }, func(k string, v int) int { return len(k) + v })
+	c.due = c.ttl // nothing is read ahead
+	return c, &reader{reads: map[string]int{}}, at
+}
+
+// want asks for keys, all with one of two hashes.
+func want(r *reader, into []int, keys ...string) wanted[string, int] {
+	return wanted[string, int]{
+		n: len(keys), key: func(i int) string { return keys[i] }, hash: func(i int) uint64 { return uint64(len(keys[i]) % 2) },
+		keep: func(k string) string { return k }, read: r.read, take: func(i, v int) { into[i] = v },
+	}
 }
 
 func getAll(t *testing.T, c *cache[string, int], r *reader, keys ...string) ([]int, error) {
 	t.Helper()
-	return c.get(t.Context(), len(keys), func(i int) string { return keys[i] }, func(k string) string { return k }, r.read)
+	values := make([]int, len(keys))
+	return values, c.get(t.Context(), want(r, values, keys...))
 }
 
 func TestCacheReadsMissesInOneBatch(t *testing.T) {
@@ -93,16 +107,15 @@ func TestCacheStaysWithinItsBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		held := 0
-		for _, k := range c.entries.Keys() {
-			e, _ := c.entries.Peek(k)
+		for e := c.entries.oldest; e != nil; e = e.newer {
 			held += e.size
 		}
 		if held != c.bytes || c.bytes > maxBytes {
 			t.Fatalf("%d bytes are counted and %d held, want at most %d", c.bytes, held, maxBytes)
 		}
 	}
-	if c.entries.Len() != 3 || r.count() != 100 {
-		t.Errorf("%d entries after %d reads, want 3 entries after 100", c.entries.Len(), r.count())
+	if c.entries.length != 3 || r.count() != 100 {
+		t.Errorf("%d entries after %d reads, want 3 entries after 100", c.entries.length, r.count())
 	}
 }
 
@@ -110,15 +123,16 @@ func TestCacheStaysWithinItsBytes(t *testing.T) {
 func TestCacheAnswersMoreThanItHolds(t *testing.T) {
 	c, r, _ := newTestCache(entryBytes)
 	values, err := getAll(t, c, r, "a", "bb", "ccc")
-	if err != nil || !slices.Equal(values, []int{1, 2, 3}) || c.entries.Len() != 1 {
-		t.Errorf("%v, %v; %d entries are kept, want 1", values, err, c.entries.Len())
+	if err != nil || !slices.Equal(values, []int{1, 2, 3}) || c.entries.length != 1 {
+		t.Errorf("%v, %v; %d entries are kept, want 1", values, err, c.entries.length)
 	}
 }
 
 func TestCacheSharesConcurrentReads(t *testing.T) {
 	c, r, _ := newTestCache(1 << 20)
 	r.gate = make(chan struct{})
-	_, missing, own := c.lookUp(2, func(i int) string { return []string{"a", "bb"}[i] }, func(k string) string { return k })
+	first := want(r, nil, "a", "bb")
+	missing, _ := c.lookUp(&first, make([]*entry[string, int], 2))
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
@@ -127,7 +141,7 @@ func TestCacheSharesConcurrentReads(t *testing.T) {
 			}
 		})
 	}
-	all.Go(func() { c.fetch(t.Context(), missing, own, r.read) })
+	all.Go(func() { c.fetch(t.Context(), missing, r.read) })
 	close(r.gate)
 	all.Wait()
 	if r.count() != 1 {
@@ -159,7 +173,7 @@ func TestCacheReadOutlivesItsCaller(t *testing.T) {
 	r.gate = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.get(ctx, 1, func(int) string { return "a" }, func(k string) string { return k }, r.read); !errors.Is(err, context.Canceled) {
+	if err := c.get(ctx, want(r, make([]int, 1), "a")); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	close(r.gate)

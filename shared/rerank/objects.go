@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ const (
 	// objectBytes bounds the objects in memory.
 	objectBytes = 64 << 20
 )
+
+// seed hashes keys. Hashes stay in the process.
+var seed = maphash.MakeSeed()
 
 // objectKey names an object.
 type objectKey struct {
@@ -70,18 +74,22 @@ func (o *objects) fill(ctx context.Context, app, index, date string, candidates 
 		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
 	from := unique.Make(source{app, index, settings.Version, date})
-	found, err := o.cache.get(ctx, len(candidates),
-		func(i int) objectKey { return objectKey{from, candidates[i].ObjectID} },
-		func(k objectKey) objectKey { return objectKey{k.from, strings.Clone(k.id)} }, // the request's body must not stay in memory
-		func(ctx context.Context, keys []objectKey, into []object) error {
+	hash := maphash.Comparable(seed, from)
+	err = o.cache.get(ctx, wanted[objectKey, object]{
+		n:    len(candidates),
+		key:  func(i int) objectKey { return objectKey{from, candidates[i].ObjectID} },
+		hash: func(i int) uint64 { return hash ^ maphash.String(seed, candidates[i].ObjectID) },
+		keep: func(k objectKey) objectKey { return objectKey{k.from, strings.Clone(k.id)} }, // the request's body must not stay in memory
+		read: func(ctx context.Context, keys []objectKey, into []object) error {
 			return o.read(ctx, settings, keys, into)
-		})
+		},
+		take: func(i int, found object) {
+			c := &candidates[i]
+			c.Object, c.Published, c.Dated = found.filters, found.published, found.dated
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("read candidates of %s/%s: %w", app, index, err)
-	}
-	for i := range candidates {
-		c := &candidates[i]
-		c.Object, c.Published, c.Dated = found[i].filters, found[i].published, found[i].dated
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package rerank
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"slices"
 	"strings"
@@ -127,10 +128,13 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 	}
 	short, cancel := context.WithTimeout(ctx, s.pairsWait)
 	defer cancel()
-	found, err := s.pairs.get(short, len(ids),
-		func(i int) pairsKey { return pairsKey{ref, ids[i]} },
-		func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
-		func(ctx context.Context, keys []pairsKey, into []crowd.Object) error {
+	all := make([]ranking.Neighbours, len(ids))
+	err := s.pairs.get(short, wanted[pairsKey, crowd.Object]{
+		n:    len(ids),
+		key:  func(i int) pairsKey { return pairsKey{ref, ids[i]} },
+		hash: func(i int) uint64 { return maphash.Comparable(seed, pairsKey{ref, ids[i]}) },
+		keep: func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
+		read: func(ctx context.Context, keys []pairsKey, into []crowd.Object) error {
 			missing := make([]string, len(keys))
 			for i, k := range keys {
 				missing[i] = k.id
@@ -140,20 +144,20 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 				into[i] = objects[id]
 			}
 			return err
-		})
+		},
+		take: func(i int, o crowd.Object) {
+			n := ranking.Neighbours{ObjectID: ids[i], Events: float64(o.Events), Pairs: make([]ranking.Pair, len(o.Pairs))}
+			for j, p := range o.Pairs {
+				n.Pairs[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
+			}
+			all[i] = n
+		},
+	})
 	if err != nil {
 		if ctx.Err() == nil {
 			s.withoutPairs(ctx, name, err)
 		}
 		return nil, ctx.Err()
-	}
-	all := make([]ranking.Neighbours, 0, len(ids))
-	for i, o := range found {
-		n := ranking.Neighbours{ObjectID: ids[i], Events: float64(o.Events), Pairs: make([]ranking.Pair, len(o.Pairs))}
-		for j, p := range o.Pairs {
-			n.Pairs[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
-		}
-		all = append(all, n)
 	}
 	return all, nil
 }

@@ -2,14 +2,10 @@ package measure
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,10 +16,12 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rerank"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// Rank measures POST /1/rank in process: the function's handler, from the body of
-// a request to that of its answer.
+// Rank measures POST /1/rank with the function's handler in this process, from the
+// body of a request to that of its answer.
 type Rank struct {
 	Candidates, Affinities int
 	Requests, Cold         int // measured, of each kind
@@ -41,11 +39,16 @@ type RankReport struct {
 	Requests   int     `json:"requests"`
 
 	// Warm requests find their candidates and the statistics in memory, and read the
-	// user's row. Their candidates are given as IDs; Items gives a relevancy of each;
-	// Explained asks for the features of the first twenty.
+	// user's row from Bigtable. Their candidates are given as IDs; Items gives a
+	// relevancy of each; Explained asks for the features of the first twenty; Fresh
+	// ranks by a date of each candidate too.
 	Warm      Percentiles `json:"warm"`
 	Items     Percentiles `json:"items"`
 	Explained Percentiles `json:"explained"`
+	Fresh     Percentiles `json:"fresh"`
+	// HTTP is Warm as a client sees it: HTTP on a connection of loopback that stays
+	// open, up to the last byte of the answer.
+	HTTP Percentiles `json:"http"`
 	// Row only reads the same user row.
 	Row Percentiles `json:"row"`
 	// Cold requests find nothing in memory. Candidates and statistics come from
@@ -59,8 +62,6 @@ const (
 	rankIndex  = "products"
 	// catalogFactor is the size of the index in candidates of a request.
 	catalogFactor = 5
-	// warmUp is how many requests of each kind are not measured.
-	warmUp = 20
 )
 
 // Check returns a FlagError for a value out of range.
@@ -114,8 +115,10 @@ func (r *rankRun) load(ctx context.Context) error {
 	if err == nil {
 		err = r.config.PutKey(ctx, appID, config.Key{Hash: auth.Hash(rankKey), ACL: []string{auth.Recommendation}})
 	}
-	if err == nil {
-		_, _, err = r.config.SetStrategy(ctx, appID, r.shop.strategy())
+	for _, s := range []strategy.Strategy{r.shop.freshStrategy(), r.shop.strategy()} {
+		if err == nil {
+			_, _, err = r.config.SetStrategy(ctx, appID, s)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("make the app: %w", err)
@@ -133,21 +136,23 @@ func (r *rankRun) backends() rank.Backends {
 
 // measure takes the measurements of warm requests in turn.
 func (r *rankRun) measure(ctx context.Context, report *RankReport) error {
-	warm, items, explained, row, cold := newStopwatch(), newStopwatch(), newStopwatch(), newStopwatch(), newStopwatch()
-	h := rank.New(r.backends())
+	kinds, end, err := r.kinds(rank.New(r.backends()))
+	if err != nil {
+		return err
+	}
+	defer end()
+	row := newStopwatch()
 	stop, err := profileCPU(r.CPUProfile)
 	if err != nil {
 		return err
 	}
-	for i := range r.Requests + warmUp {
-		for watch, request := range map[stopwatch]api.RankRequest{
-			warm: r.shop.request(i, r.Candidates), items: r.shop.withRelevancies(i, r.Candidates), explained: r.shop.explained(i, r.Candidates),
-		} {
-			if err := r.ask(watch, h, request, i >= warmUp); err != nil {
+	for i := range r.Requests {
+		for _, kind := range kinds {
+			if err := kind.ask(i); err != nil {
 				return errors.Join(err, stop())
 			}
 		}
-		err := row.time(func() error { _, err := r.c.store.ReadUser(ctx, appID, rankedUser); return err })
+		err := row.time(func() error { _, err := r.c.store.ReadServing(ctx, appID, rankedUser, store.UserSession); return err })
 		if err != nil {
 			return errors.Join(err, stop())
 		}
@@ -155,48 +160,39 @@ func (r *rankRun) measure(ctx context.Context, report *RankReport) error {
 	if err := stop(); err != nil {
 		return err
 	}
+	for n, into := range []*Percentiles{&report.Warm, &report.Items, &report.Explained, &report.Fresh, &report.HTTP} {
+		*into = kinds[n].percentiles()
+	}
+	report.Row = row.percentiles()
+	return r.measureCold(report)
+}
+
+// measureCold sends each request to a function that has just started.
+func (r *rankRun) measureCold(report *RankReport) error {
 	r.progress("%d cold requests", r.Cold)
+	cold := newStopwatch()
 	for i := range r.Cold {
-		if err := r.ask(cold, rank.New(r.backends()), r.shop.request(i, r.Candidates), true); err != nil {
+		kind, err := r.kind(direct(rank.New(r.backends())), func(int) api.RankRequest { return r.shop.request(i, r.Candidates) }, 1)
+		if err != nil {
+			return err
+		}
+		kind.stopwatch = cold
+		if err := kind.ask(0); err != nil {
 			return err
 		}
 	}
-	report.Warm, report.Items, report.Explained = warm.percentiles(), items.percentiles(), explained.percentiles()
-	report.Row, report.Cold = row.percentiles(), cold.percentiles()
-	return nil
-}
-
-// ask sends a request to the handler and checks its answer.
-func (r *rankRun) ask(watch stopwatch, h http.Handler, request api.RankRequest, measured bool) error {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return fmt.Errorf("encode the request: %w", err)
-	}
-	in := httptest.NewRequest(http.MethodPost, "/1/rank", strings.NewReader(string(body)))
-	in.Header.Set("X-Algolia-Application-Id", appID)
-	in.Header.Set("X-Algolia-API-Key", rankKey)
-	out := httptest.NewRecorder()
-	serve := func() error { h.ServeHTTP(out, in); return nil }
-	if !measured {
-		watch = newStopwatch()
-	}
-	if err := watch.time(serve); err != nil {
-		return err
-	}
-	var answer api.RankAnswer
-	err = json.Unmarshal(out.Body.Bytes(), &answer)
-	switch {
-	case err != nil || out.Code != http.StatusOK:
-		return fmt.Errorf("the function answered %d %.200s", out.Code, out.Body)
-	case request.Limit == 0 && len(answer.Items) != r.Candidates || answer.Fallback != nil || answer.CrowdAsOf == nil:
-		return fmt.Errorf("the answer has %d items, fallback %v, statistics as of %v", len(answer.Items), answer.Fallback, answer.CrowdAsOf)
-	}
+	report.Cold = cold.percentiles()
 	return nil
 }
 
 // Print writes the report for people.
 func (r RankReport) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d requests of each kind, one after the other: %d candidates of %d objects against %d affinities\n", r.Requests, r.Candidates, r.Objects, r.Affinities)
+	where := "a process of its own"
+	if r.InProcess {
+		where = "the same process"
+	}
+	fmt.Fprintf(out, "the function's handler, from the body of the request to that of the answer; Bigtable in %s, read over gRPC\n", where)
 	r.Machine.print(out, r.InProcess)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tp50 ms\tp99 ms")
@@ -206,7 +202,9 @@ func (r RankReport) Print(out io.Writer) error {
 	}{
 		{"warm, objectIDs", r.Warm},
 		{"warm, items with a relevancy", r.Items},
-		{"warm, the first 20 explained", r.Explained},
+		{"warm, items, the first 20 explained", r.Explained},
+		{"warm, objectIDs, with freshness", r.Fresh},
+		{"warm, objectIDs, over HTTP on loopback", r.HTTP},
 		{"of each: the read of the user's row", r.Row},
 		{"cold, nothing in memory", r.Cold},
 	} {

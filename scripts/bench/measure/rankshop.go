@@ -20,7 +20,9 @@ const (
 	// shopFacets is the number of facets of an object, one value each.
 	shopFacets = 5
 	// rankedEvents is the number of events of the ranked user.
-	rankedEvents   = 500
+	rankedEvents = 500
+	// shopDate is the attribute with the date of an object.
+	shopDate       = "publishedAt"
 	shopGeneration = "g1"
 )
 
@@ -37,13 +39,13 @@ func newRankShop(values, objects int) *rankShop {
 	s := &rankShop{random: rand.New(rand.NewPCG(seed, 0)), values: values / shopFacets}
 	for i := range objects {
 		o := store.Object{ID: fmt.Sprintf("product-%06d", i)}
-		record := map[string]any{"objectID": o.ID}
+		record := map[string]any{"objectID": o.ID, shopDate: window.Now - int64(s.random.IntN(windowDays))*dayMS}
 		for f := range shopFacets {
 			value := fmt.Sprintf("%s %02d", facetNames[f], s.random.IntN(s.values))
 			record[facetNames[f]] = value
 			o.Filters.Filters = append(o.Filters.Filters, event.Filter{Facet: facetNames[f], Value: value})
 		}
-		o.Record, _ = json.Marshal(record) // texts only
+		o.Record, _ = json.Marshal(record) // texts and a number
 		s.objects = append(s.objects, o)
 	}
 	return s
@@ -54,6 +56,17 @@ func (s *rankShop) strategy() strategy.Strategy {
 	for f := range shopFacets {
 		all.FacetsScoring = append(all.FacetsScoring, strategy.FacetScore{FacetName: facetNames[f], Score: 100 - 10*f})
 	}
+	return all
+}
+
+// freshVersion is the version of freshStrategy, which is set first.
+const freshVersion = 1
+
+// freshStrategy ranks by the dates of objects too.
+func (s *rankShop) freshStrategy() strategy.Strategy {
+	all, ranking := s.strategy(), strategy.DefaultRanking()
+	ranking.Freshness = strategy.FullFreshness{Attribute: shopDate, HalfLife: strategy.Days(halfLife), Weight: 50}
+	all.Ranking = ranking.Ranking()
 	return all
 }
 
@@ -152,5 +165,11 @@ func (s *rankShop) withRelevancies(i, candidates int) api.RankRequest {
 func (s *rankShop) explained(i, candidates int) api.RankRequest {
 	r := s.withRelevancies(i, candidates)
 	r.Limit, r.Explain = 20, true
+	return r
+}
+
+func (s *rankShop) fresh(i, candidates int) api.RankRequest {
+	r := s.request(i, candidates)
+	r.Strategy = freshVersion
 	return r
 }

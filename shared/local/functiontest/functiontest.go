@@ -20,7 +20,7 @@ import (
 const App = "shop"
 
 // Start starts the backends of all functions for the duration of a test.
-func Start(t *testing.T) *stack.Stack {
+func Start(t testing.TB) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: App, Key: "all"}}, ConfigTTL: time.Millisecond})
 	if err != nil {
