@@ -79,6 +79,14 @@ func chosen(names []string) ([]terraform.Function, error) {
 	return list, nil
 }
 
+func namesOf(list []terraform.Function) []string {
+	names := make([]string, len(list))
+	for i, fn := range list {
+		names[i] = fn.Name
+	}
+	return names
+}
+
 func zipPath(dir, function string) string { return filepath.Join(dir, function+".zip") }
 
 func packAll(ctx context.Context, out io.Writer, dir string, names []string) error {
@@ -93,16 +101,16 @@ func packAll(ctx context.Context, out io.Writer, dir string, names []string) err
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the zips: %w", err)
 	}
-	for _, fn := range list {
-		data, err := pack(ctx, root, fn.Name)
-		if err != nil {
-			return fmt.Errorf("package %s: %w", fn.Name, err)
-		}
+	zips, err := pack(ctx, root, namesOf(list)...)
+	if err != nil {
+		return err
+	}
+	for i, fn := range list {
 		path := zipPath(dir, fn.Name)
-		if err := os.WriteFile(path, data, 0o644); err != nil {
+		if err := os.WriteFile(path, zips[i], 0o644); err != nil {
 			return fmt.Errorf("package %s: %w", fn.Name, err)
 		}
-		fmt.Fprintf(out, "%s: %d kB\n", path, (len(data)+999)/1000)
+		fmt.Fprintf(out, "%s: %d kB\n", path, (len(zips[i])+999)/1000)
 	}
 	return nil
 }

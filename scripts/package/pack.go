@@ -30,55 +30,80 @@ import (
 )
 `
 
-// pack returns the zip of one function from the module at root.
-func pack(ctx context.Context, root, function string) ([]byte, error) {
-	importPath, paths, err := sources(ctx, root, "./functions/"+function)
+// pack returns the zips of functions from the module at root, in their order.
+func pack(ctx context.Context, root string, functions ...string) ([][]byte, error) {
+	sources, err := sourcesOf(ctx, root, functions)
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{"function.go": fmt.Appendf(nil, rootFile, importPath)}
-	for _, path := range append(paths, "go.mod", "go.sum") {
-		if files[path], err = os.ReadFile(filepath.Join(root, filepath.FromSlash(path))); err != nil {
-			return nil, err
+	zips := make([][]byte, len(functions))
+	for i, function := range functions {
+		s, ok := sources["functions/"+function]
+		if !ok {
+			return nil, fmt.Errorf("functions/%s: go list does not list it", function)
+		}
+		files := map[string][]byte{"function.go": fmt.Appendf(nil, rootFile, s.importPath)}
+		for _, path := range append(s.files, "go.mod", "go.sum") {
+			if files[path], err = os.ReadFile(filepath.Join(root, filepath.FromSlash(path))); err != nil {
+				return nil, err
+			}
+		}
+		if zips[i], err = archive(files); err != nil {
+			return nil, fmt.Errorf("package %s: %w", function, err)
 		}
 	}
-	return archive(files)
+	return zips, nil
 }
 
-// sources returns the files of the module from which the platform builds a package,
-// as paths below root, and the package's import path.
-func sources(ctx context.Context, root, pkg string) (importPath string, paths []string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Dir,Module,GoFiles,SFiles,EmbedFiles", pkg)
+// source is a package of the module and the files from which the platform builds
+// it, as paths below the module's root: its own and those of what it links.
+type source struct {
+	importPath string
+	files      []string
+}
+
+// sourcesOf returns the packages that functions link, by folder. One go list for
+// all functions takes as long as one for a single function.
+func sourcesOf(ctx context.Context, root string, functions []string) (map[string]source, error) {
+	args := []string{"list", "-deps", "-json=ImportPath,Dir,Module,GoFiles,SFiles,EmbedFiles,Deps"}
+	for _, function := range functions {
+		args = append(args, "./functions/"+function)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	// The choice of files must not depend on this machine.
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	out, err := output(cmd)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(out))
-	for {
+	byFolder, own := map[string]source{}, map[string][]string{} // files of a package itself, by import path
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
-			ImportPath, Dir             string
-			Module                      *struct{ Main bool }
-			GoFiles, SFiles, EmbedFiles []string
+			ImportPath, Dir                   string
+			Module                            *struct{ Main bool }
+			GoFiles, SFiles, EmbedFiles, Deps []string
 		}
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return importPath, paths, nil // the package itself comes last
+			return byFolder, nil
 		} else if err != nil {
-			return "", nil, fmt.Errorf("decode what go list says: %w", err)
+			return nil, fmt.Errorf("decode what go list says: %w", err)
 		}
-		importPath = p.ImportPath
 		if p.Module == nil || !p.Module.Main {
 			continue
 		}
 		dir, err := filepath.Rel(root, p.Dir)
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		for _, name := range slices.Concat(p.GoFiles, p.SFiles, p.EmbedFiles) {
-			paths = append(paths, filepath.ToSlash(filepath.Join(dir, name)))
+			own[p.ImportPath] = append(own[p.ImportPath], filepath.ToSlash(filepath.Join(dir, name)))
 		}
+		s := source{p.ImportPath, slices.Clone(own[p.ImportPath])}
+		for _, dep := range p.Deps { // listed before
+			s.files = append(s.files, own[dep]...)
+		}
+		byFolder[filepath.ToSlash(dir)] = s
 	}
 }
 

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/terraform"
 )
@@ -104,7 +107,7 @@ func TestZipsAreReproducible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(again, zips[fn.Name]) {
+		if !bytes.Equal(again[0], zips[fn.Name]) {
 			t.Errorf("the zip of %s differs when it is made from its own files", fn.Name)
 		}
 	}
@@ -114,20 +117,21 @@ func TestZipsAreReproducible(t *testing.T) {
 // only these are deployed again.
 func TestChangedZips(t *testing.T) {
 	functions, zips := packed(t)
-	for _, test := range []struct{ pkg, changed string }{
-		{"shared/job/migration", "recomputes worker"},
-		{"shared/job/recompute", "recomputes strategies worker"},
-		{"shared/explain", "profiles"},
-	} {
-		root := t.TempDir() // all zips together hold the sources of all functions
-		for _, fn := range functions {
-			if err := unpack(zips[fn.Name], root); err != nil {
-				t.Fatal(err)
-			}
+	root := t.TempDir() // all zips together hold the sources of all functions
+	for _, fn := range functions {
+		if err := unpack(zips[fn.Name], root); err != nil {
+			t.Fatal(err)
 		}
-		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(test.pkg), "*.go"))
+	}
+	want := map[string]string{
+		"shared/job/migration": "recomputes worker",
+		"shared/job/recompute": "recomputes strategies worker",
+		"shared/explain":       "profiles",
+	}
+	for pkg := range want {
+		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*.go"))
 		if err != nil || len(paths) == 0 {
-			t.Fatalf("no Go files in %s: %v", test.pkg, err)
+			t.Fatalf("no Go files in %s: %v", pkg, err)
 		}
 		source, err := os.ReadFile(paths[0])
 		if err != nil {
@@ -136,21 +140,57 @@ func TestChangedZips(t *testing.T) {
 		if err := os.WriteFile(paths[0], append(source, "\n// A comment.\n"...), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		var changed []string
-		for _, fn := range functions {
-			data, err := pack(t.Context(), root, fn.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(data, zips[fn.Name]) {
-				changed = append(changed, fn.Name)
+	}
+	again, err := pack(t.Context(), root, namesOf(functions)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := map[string][]string{}
+	for i, fn := range functions {
+		before, after := contents(t, zips[fn.Name]), contents(t, again[i])
+		folders := map[string]bool{}
+		for file := range after {
+			if before[file] != after[file] {
+				folders[path.Dir(file)] = true
 			}
 		}
-		slices.Sort(changed)
-		if got := strings.Join(changed, " "); got != test.changed {
-			t.Errorf("a comment in %s changes the zips of %s, want %s", test.pkg, got, test.changed)
+		for folder := range folders {
+			changed[folder] = append(changed[folder], fn.Name)
+		}
+		if bytes.Equal(zips[fn.Name], again[i]) != (len(folders) == 0) || len(before) != len(after) {
+			t.Errorf("%s: %d files, %d before; folders with changes: %v", fn.Name, len(after), len(before), folders)
 		}
 	}
+	got := map[string]string{}
+	for pkg, names := range changed {
+		slices.Sort(names)
+		got[pkg] = strings.Join(names, " ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("functions whose zips a comment in a package changes (-want +got):\n%s", diff)
+	}
+}
+
+// contents returns the files of a zip.
+func contents(t *testing.T, data []byte) map[string]string {
+	t.Helper()
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, f := range r.File {
+		in, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[f.Name] = string(text)
+	}
+	return files
 }
 
 func TestZipContents(t *testing.T) {
@@ -160,7 +200,6 @@ func TestZipContents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		content := map[string]string{}
 		last := ""
 		for _, f := range r.File {
 			if f.Name <= last {
@@ -176,16 +215,8 @@ func TestZipContents(t *testing.T) {
 			if folder, ok := strings.CutPrefix(f.Name, "functions/"); ok && !strings.HasPrefix(folder, fn.Name+"/") {
 				t.Errorf("%s: %s belongs to another function", fn.Name, f.Name)
 			}
-			in, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := io.ReadAll(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			content[f.Name] = string(data)
 		}
+		content := contents(t, zips[fn.Name])
 		parts := map[string]string{
 			"function.go": `_ "github.com/affinityengine/affinity/functions/` + fn.Name + `"`,
 			"go.mod":      "module github.com/affinityengine/affinity\n",
