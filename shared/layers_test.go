@@ -94,6 +94,8 @@ var layers = []struct {
 	// import these.
 	{"shared/local/emulator", "", anything},
 	{"shared/local/gcloudtest", "", anything},
+	{"shared/local/race", "", ""},
+	{"shared/local/realdata", "catalog event strategy", ""},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},

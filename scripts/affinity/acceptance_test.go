@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,52 +18,47 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-// dataDir holds real events and their expected profiles, computed by other
-// software. It is not part of the project.
-const dataDir = "../../../shared/data"
-
-// realData is one data set.
-type realData struct{ name, dir string }
+// realData is the name of a data set of package realdata.
+type realData string
 
 func eachRealData(t *testing.T, do func(t *testing.T, d realData)) {
-	for _, name := range []string{"clickstream", "onlineretail"} {
-		t.Run(name, func(t *testing.T) {
-			d := realData{name, filepath.Join(dataDir, name)}
-			if _, err := os.Stat(d.dir); err != nil {
-				t.Skipf("no real data at %s, so its profiles are not checked", d.dir)
-			}
-			do(t, d)
-		})
+	for _, name := range realdata.With(t, realdata.ProfilesFile) {
+		t.Run(name, func(t *testing.T) { do(t, realData(name)) })
 	}
 }
 
-// The race detector slows tests down by ten times, so they use less of the data.
-const (
-	fewerEvents = 8 // one event in so many of the users that are not compared
-	moreUsers   = 500 / raceShare
-)
+func (d realData) file(t *testing.T, name string) string { return realdata.Path(t, string(d), name) }
 
-// eventsFile is the file of events to import: all events, or those of the compared
-// users and a share of the others.
+// expected are the users whose profiles are compared: all that are known, or some
+// under the race detector.
+func (d realData) expected(t *testing.T) []realProfile {
+	all := realdata.Decoded[realProfile](t, string(d), realdata.ProfilesFile)
+	return all[:len(all)/race.Or(1, 3)]
+}
+
+// eventsFile is the file of events to import: all events, or under the race
+// detector those of the compared users and one in 40 of the others.
 func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
 	t.Helper()
-	if raceShare == 1 {
-		return d.file("events.ndjson.gz")
+	if !race.On {
+		return d.file(t, realdata.EventsFile)
 	}
 	wanted := map[string]bool{}
 	for _, p := range compared {
 		wanted[p.UserToken] = true
 	}
 	var b bytes.Buffer
-	for i, line := range lines[json.RawMessage](t, d.file("events.ndjson.gz")) {
+	for i, line := range realdata.Decoded[json.RawMessage](t, string(d), realdata.EventsFile) {
 		var e realEvent
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
 		}
-		if wanted[e.UserToken] || i%fewerEvents == 0 {
+		if wanted[e.UserToken] || i%40 == 0 {
 			b.Write(append(line, '\n'))
 		}
 	}
@@ -76,41 +69,11 @@ func (d realData) eventsFile(t *testing.T, compared []realProfile) string {
 	return path
 }
 
-func (d realData) file(name string) string { return filepath.Join(d.dir, name) }
-
 // realProfile is an expected profile: plain sums.
 type realProfile struct {
 	UserToken   string
 	LastEventAt int64
 	Scores      map[string]map[string]float64
-}
-
-// lines decodes every line of a gzipped file.
-func lines[T any](t *testing.T, path string) []T {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	unzipped, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []T
-	scanner := bufio.NewScanner(unzipped)
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		var v T
-		if err := json.Unmarshal(scanner.Bytes(), &v); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		all = append(all, v)
-	}
-	if scanner.Err() != nil {
-		t.Fatal(scanner.Err())
-	}
-	return all
 }
 
 func startEngine(t *testing.T, retentionDays int) *stack.Stack {
@@ -205,12 +168,12 @@ func compare(t *testing.T, s *stack.Stack, want []realProfile) {
 func TestRealDataImported(t *testing.T) {
 	eachRealData(t, func(t *testing.T, d realData) {
 		s := startEngine(t, 0)
-		want := lines[realProfile](t, d.file("expected-profiles.sample.ndjson.gz"))
-		command := []string{"import", "--url", s.URL, "--index", "shop", "--objects", d.file("objects.ndjson.gz"),
-			"--strategy", d.file("strategy.json"), d.eventsFile(t, want)}
+		want := d.expected(t)
+		command := []string{"import", "--url", s.URL, "--index", "shop", "--objects", d.file(t, realdata.ObjectsFile),
+			"--strategy", d.file(t, realdata.StrategyFile), d.eventsFile(t, want)}
 		affinity(t, "", command...).wants(t, cli.ExitOK)
 		compare(t, s, want)
-		if d.name == "onlineretail" { // import the smaller one again: nothing may change
+		if d == "onlineretail" { // import the smaller one again: nothing may change
 			affinity(t, "", command...).wants(t, cli.ExitOK)
 			compare(t, s, want)
 		}
@@ -231,17 +194,17 @@ func TestRealDataSentAsEvents(t *testing.T) {
 	eachRealData(t, func(t *testing.T, d realData) {
 		s := startEngine(t, 90)
 		// An import of no events sets objects and strategy.
-		affinity(t, "", "import", "--url", s.URL, "--index", "shop", "--objects", d.file("objects.ndjson.gz"),
-			"--strategy", d.file("strategy.json"), "-").wants(t, cli.ExitOK)
-		events := lines[realEvent](t, d.file("events.ndjson.gz"))
+		affinity(t, "", "import", "--url", s.URL, "--index", "shop", "--objects", d.file(t, realdata.ObjectsFile),
+			"--strategy", d.file(t, realdata.StrategyFile), "-").wants(t, cli.ExitOK)
+		events := realdata.Decoded[realEvent](t, string(d), realdata.EventsFile)
 		moved := moveIntoLastDays(events, s.Backends.Now(), 20)
-		want := lines[realProfile](t, d.file("expected-profiles.sample.ndjson.gz"))
+		want := d.expected(t)
 		chosen := map[string]bool{}
 		for i, p := range want {
 			want[i].LastEventAt = moved(p.LastEventAt)
 			chosen[p.UserToken] = true
 		}
-		want = append(want, more(t, d, events, chosen, moved, moreUsers)...)
+		want = append(want, more(t, d, events, chosen, moved, race.Or(500, 50))...)
 		send(t, s, events, chosen, moved)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
@@ -270,7 +233,7 @@ func more(t *testing.T, d realData, events []realEvent, chosen map[string]bool, 
 	t.Helper()
 	weights, points := strategyOf(t, d)
 	objects := map[string]map[string]any{}
-	for _, o := range lines[map[string]any](t, d.file("objects.ndjson.gz")) {
+	for _, o := range realdata.Decoded[map[string]any](t, string(d), realdata.ObjectsFile) {
 		objects[o["objectID"].(string)] = o
 	}
 	byUser, seen := map[string]*realProfile{}, map[string]bool{}
@@ -326,7 +289,7 @@ func spread(events []realEvent, chosen map[string]bool, n int) []string {
 
 func strategyOf(t *testing.T, d realData) (weights, points map[string]float64) {
 	t.Helper()
-	text, err := os.ReadFile(d.file("strategy.json"))
+	text, err := os.ReadFile(d.file(t, realdata.StrategyFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -172,17 +174,13 @@ func TestBacktestBadInput(t *testing.T) {
 // The figures of README, on real data: the order with the default ranking is
 // far better than popularity.
 func TestBacktestRealData(t *testing.T) {
-	if raceShare > 1 {
+	if race.On {
 		t.Skip("under the race detector the real data take most of a minute: shared/backtest judges a part of them")
 	}
 	for name, want := range map[string]float64{"clickstream": 2.5, "onlineretail": 1.3} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join("../../../shared/data", name)
-			if _, err := os.Stat(dir); err != nil {
-				t.Skipf("no real data: %v", err)
-			}
-			r := affinity(t, "", "backtest", "--objects", filepath.Join(dir, "objects.ndjson.gz"), "--strategy", filepath.Join(dir, "strategy.json"),
-				"--json", filepath.Join(dir, "events.ndjson.gz"))
+			r := affinity(t, "", "backtest", "--objects", realdata.Path(t, name, realdata.ObjectsFile), "--strategy", realdata.Path(t, name, realdata.StrategyFile),
+				"--json", realdata.Path(t, name, realdata.EventsFile))
 			r.wants(t, 0)
 			var got api.Backtest
 			if err := json.Unmarshal([]byte(r.out), &got); err != nil {

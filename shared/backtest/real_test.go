@@ -1,86 +1,32 @@
 package backtest
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/affinityengine/affinity/shared/catalog"
-	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
-
-// readLines calls add with each line of a file of real data.
-func readLines(t *testing.T, path string, add func([]byte)) {
-	t.Helper()
-	packed, err := os.ReadFile(path)
-	if err != nil {
-		t.Skipf("no real data: %v", err)
-	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(unpacked)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		add(lines.Bytes())
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // readReal reads the first events of real data: all of so many users, over the
 // first objects of the catalog.
 func readReal(t *testing.T, name string, users, catalogSize int) ([]Object, []Event, strategy.Strategy) {
 	t.Helper()
-	dir := filepath.Join("../../../shared/data", name)
 	var objects []Object
-	readLines(t, filepath.Join(dir, "objects.ndjson.gz"), func(line []byte) {
-		if len(objects) == catalogSize {
-			return
-		}
-		filters, err := catalog.Filters(line, catalog.Settings{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var record struct{ ObjectID string }
-		if err := json.Unmarshal(line, &record); err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, Object{ID: record.ObjectID, Filters: filters})
-	})
+	for _, o := range realdata.Objects(t, name)[:catalogSize] {
+		objects = append(objects, Object{ID: o.ID, Filters: o.Filters})
+	}
 	var events []Event
 	seen := map[string]bool{}
-	readLines(t, filepath.Join(dir, "events.ndjson.gz"), func(line []byte) {
-		e, err := event.Decode(line, event.Rules{Now: time.UnixMilli(2_000_000_000_000), Index: "p"})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for e := range realdata.Events(t, name) {
 		if !seen[e.UserToken] && len(seen) == users {
-			return
+			continue
 		}
 		seen[e.UserToken] = true
 		events = append(events, Event{
 			User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs,
 		})
-	})
-	text, err := os.ReadFile(filepath.Join(dir, "strategy.json"))
-	if err != nil {
-		t.Fatal(err)
 	}
-	var s strategy.Strategy
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
-	s.PersonalizationImpact = 50
-	return objects, events, s
+	return objects, events, realdata.Strategy(t, name)
 }
 
 // Real logs have what random ones lack: invoices in several events of one
@@ -97,7 +43,7 @@ func TestJudgesRealDataLikeTheReference(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r := newReference("p", events, objects, s, options)
+				r := newReference(realdata.Index, events, objects, s, options)
 				if len(r.cases()) != c.Len() || c.Len() == 0 {
 					t.Fatalf("%d cases, want %d", c.Len(), len(r.cases()))
 				}

@@ -1,12 +1,8 @@
 package catalog_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/realdata"
 )
 
 // declared returns settings that name some attributes.
@@ -165,35 +162,12 @@ func sorted(filters []event.Filter) bool {
 	})
 }
 
-// dataFiles are real catalogs in a folder beside the checkout.
-const dataFiles = "../../../shared/data/*/objects.ndjson.gz"
-
 // readData calls fn with every record of the real catalogs.
-func readData(t testing.TB, fn func(record []byte)) {
+func readData(t *testing.T, fn func(record []byte)) {
 	t.Helper()
-	files, err := filepath.Glob(dataFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Skipf("no data: %s matches nothing", dataFiles)
-	}
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		lines := bufio.NewScanner(z)
-		for lines.Scan() {
-			fn(lines.Bytes())
-		}
-		if err := lines.Err(); err != nil {
-			t.Fatalf("%s: %v", name, err)
+	for _, set := range realdata.With(t, realdata.ObjectsFile) {
+		for record := range realdata.Lines(t, set, realdata.ObjectsFile) {
+			fn(record)
 		}
 	}
 }
@@ -201,9 +175,7 @@ func readData(t testing.TB, fn func(record []byte)) {
 // The real records are flat, and their values are short. So each value of each
 // attribute gives a filter.
 func TestFiltersOfRealRecords(t *testing.T) {
-	records := 0
 	readData(t, func(record []byte) {
-		records++
 		var attributes map[string]any
 		if err := json.Unmarshal(record, &attributes); err != nil {
 			t.Fatalf("%s: %v", record, err)
@@ -235,7 +207,6 @@ func TestFiltersOfRealRecords(t *testing.T) {
 			t.Errorf("%s: missing %v", record, want)
 		}
 	})
-	t.Logf("%d records", records)
 }
 
 const benchRecord = `{"objectID":"P100","name":"Trail running shoe","description":"` +

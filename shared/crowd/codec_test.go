@@ -16,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/crowd"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/race"
 )
 
 var genID = rapid.OneOf(rapid.StringN(1, 8, 30), rapid.StringMatching(`sku-[0-9]{1,4}`))
@@ -125,15 +126,11 @@ func checkPacked(t rapid.TB, want crowd.Index) (cells int) {
 // Large indexes take several cells, none much larger than PackedBytes.
 func TestPackedCells(t *testing.T) {
 	x := crowd.Index{Counts: map[string]float64{}, Frequencies: map[event.Filter]int{}}
-	values, least := uint32(60_000), 6
-	if raced {
-		values, least = 15_000, 2
-	}
-	for i := range values {
+	for i := range race.Or[uint32](60_000, 15_000) {
 		x.Counts[name(i)] = float64(i)
 		x.Frequencies[event.Filter{Facet: name(i % 7), Value: name(i)}] = int(i)
 	}
-	if cells := checkPacked(t, x); cells < least {
+	if cells := checkPacked(t, x); cells < race.Or(6, 2) {
 		t.Errorf("%d cells, want several", cells)
 	}
 	for cell := range crowd.PackFrequencies(x.Frequencies) {

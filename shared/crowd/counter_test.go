@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/local/race"
 )
 
 const minute = 60_000
@@ -124,10 +125,7 @@ func TestCounterEqualsReference(t *testing.T) {
 
 // Bursts make a Counter count pairs before it has seen all that may follow.
 func TestCounterEqualsReferenceInBursts(t *testing.T) {
-	events := 3000
-	if raced {
-		events = 1000
-	}
+	events := race.Or(3000, 1000)
 	for name, at := range map[string]func(i int) int64{
 		"one instant":  func(int) int64 { return 86_400_000 - 1 },
 		"one minute":   func(i int) int64 { return 86_400_000 - 100 + int64(i)/4 },

@@ -1,14 +1,7 @@
 package crowd_test
 
 import (
-	"bufio"
 	"cmp"
-	"compress/gzip"
-	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -16,40 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/local/realdata"
 )
 
-// readLines decodes the lines of a gzip file of ../shared/data.
-func readLines[T any](t *testing.T, set, file string) []T {
-	t.Helper()
-	f, err := os.Open(filepath.Join("../../../shared/data", set, file))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no real data: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	plain, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []T
-	lines := bufio.NewScanner(plain)
-	for lines.Scan() {
-		var v T
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, v)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 func TestRealDataEqualsReference(t *testing.T) {
-	for _, set := range []string{"clickstream", "onlineretail"} {
+	for _, set := range realdata.With(t, realdata.ObjectsFile) {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
 			testRealData(t, set)
@@ -63,9 +28,9 @@ func testRealData(t *testing.T, set string) {
 		Timestamp int64
 		ObjectIDs []string
 	}
-	lines := readLines[line](t, set, "events.ndjson.gz")
+	lines := realdata.Decoded[line](t, set, realdata.EventsFile)
 	numbers, names := map[string]uint32{}, []string(nil)
-	for _, o := range readLines[struct{ ObjectID string }](t, set, "objects.ndjson.gz") {
+	for _, o := range realdata.Decoded[struct{ ObjectID string }](t, set, realdata.ObjectsFile) {
 		names = append(names, o.ObjectID)
 	}
 	slices.Sort(names)
@@ -77,9 +42,7 @@ func testRealData(t *testing.T, set string) {
 	slices.SortStableFunc(lines, func(a, b line) int {
 		return cmp.Or(cmp.Compare(a.UserToken, b.UserToken), cmp.Compare(a.Timestamp, b.Timestamp))
 	})
-	if raced {
-		lines = lines[:20_000]
-	}
+	lines = lines[:race.Or(len(lines), 20_000)]
 	tally := crowd.NewTally(lines[len(lines)-1].Timestamp, testHalfLife)
 	counter := crowd.NewCounter(tally)
 	var users [][]crowd.Event

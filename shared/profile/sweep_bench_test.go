@@ -1,28 +1,22 @@
 package profile_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/bus"
-	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -63,57 +57,31 @@ func denseSet(users int) benchSet {
 // realSet is a data set of ../shared/data, or one user in so many of it.
 func realSet(b *testing.B, name string, of uint32) benchSet {
 	objects := bus.Objects{}
-	for _, line := range dataLines(b, name, "objects") {
-		var o struct{ ObjectID string }
-		filters, err := catalog.Filters([]byte(line), catalog.Settings{})
-		if err := errors.Join(err, json.Unmarshal([]byte(line), &o)); err != nil {
-			b.Fatal(err)
-		}
+	for _, o := range realdata.Objects(b, name) {
 		pairs := []bus.Filter{}
-		for _, f := range filters {
+		for _, f := range o.Filters {
 			pairs = append(pairs, bus.Filter{f.Facet, f.Value})
 		}
-		objects.Put("products", o.ObjectID, pairs)
+		objects.Put(realdata.Index, o.ID, pairs)
 	}
 	now := int64(0)
-	lines := slices.DeleteFunc(dataLines(b, name, "events"), func(line string) bool {
+	var lines []string
+	for line := range realdata.Lines(b, name, realdata.EventsFile) {
 		var e struct {
 			UserToken string
 			Timestamp int64
 		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
+		if err := json.Unmarshal(line, &e); err != nil {
 			b.Fatal(err)
 		}
 		now = max(now, e.Timestamp+hour)
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(e.UserToken))
-		return hash.Sum32()%of != 0
-	})
+		if hash.Sum32()%of == 0 {
+			lines = append(lines, string(line))
+		}
+	}
 	return newBenchSet(lines, objects, now)
-}
-
-func dataLines(b *testing.B, set, file string) []string {
-	f, err := os.Open(filepath.Join("../../../shared/data", set, file+".ndjson.gz"))
-	if errors.Is(err, fs.ErrNotExist) {
-		b.Skipf("no real data: %v", err)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	unzipped, err := gzip.NewReader(f)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var all []string
-	lines := bufio.NewScanner(unzipped)
-	for lines.Scan() {
-		all = append(all, lines.Text())
-	}
-	if err := lines.Err(); err != nil {
-		b.Fatal(err)
-	}
-	return all
 }
 
 func newBenchSet(lines []string, objects bus.Objects, now int64) benchSet {

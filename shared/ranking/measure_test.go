@@ -1,25 +1,19 @@
 package ranking_test
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"compress/gzip"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/backtest"
-	"github.com/affinityengine/affinity/shared/catalog"
-	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -35,50 +29,29 @@ var dataSets = []struct {
 // readData reads a data set and its strategy. deal changes the events first.
 func readData(t *testing.T, name string, deal func([]backtest.Event)) (*backtest.Log, strategy.Strategy) {
 	t.Helper()
-	dir := filepath.Join("../../../shared/data", name)
-	text, err := os.ReadFile(filepath.Join(dir, "strategy.json"))
-	if err != nil {
-		t.Skipf("no real data: %v", err)
-	}
-	var s strategy.Strategy
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	given := realdata.Strategy(t, name)
 	var objects []backtest.Object
-	eachLine(t, filepath.Join(dir, "objects.ndjson.gz"), func(line []byte) {
-		filters, err := catalog.Filters(line, catalog.Settings{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var record struct{ ObjectID string }
-		if err := json.Unmarshal(line, &record); err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, backtest.Object{ID: record.ObjectID, Filters: filters})
-	})
-	log, err := backtest.NewLog("products", objects)
+	for _, o := range realdata.Objects(t, name) {
+		objects = append(objects, backtest.Object{ID: o.ID, Filters: o.Filters})
+	}
+	log, err := backtest.NewLog(realdata.Index, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var events []backtest.Event
-	rules := event.Rules{Now: time.Now(), Index: "products"}
-	eachLine(t, filepath.Join(dir, "events.ndjson.gz"), func(line []byte) {
-		e, err := event.Decode(line, rules)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if crc32.ChecksumIEEE([]byte(e.UserToken))%raceShare != 0 {
-			return
+	for e := range realdata.Events(t, name) {
+		if crc32.ChecksumIEEE([]byte(e.UserToken))%race.Or[uint32](1, 10) != 0 { // some of the users
+			continue
 		}
 		events = append(events, backtest.Event{
 			User: e.UserToken, Time: e.Time, ID: e.ID(), Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs,
 		})
-	})
+	}
 	deal(events)
 	for _, e := range events {
 		log.Add(e)
 	}
-	return log, s
+	return log, given
 }
 
 func asTheyAre([]backtest.Event) {}
@@ -98,26 +71,6 @@ func shuffled(events []backtest.Event) {
 			n := len(chunk[i].ObjectIDs)
 			chunk[i].ObjectIDs, objects = objects[:n], objects[n:]
 		}
-	}
-}
-
-func eachLine(t *testing.T, path string, do func([]byte)) {
-	t.Helper()
-	packed, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(unpacked)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		do(lines.Bytes())
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -255,9 +208,6 @@ func measure(t *testing.T, cases *backtest.Cases, given strategy.Strategy) []str
 	judge := func(r strategy.FullRanking) *backtest.Result {
 		s := given
 		s.Ranking = r.Ranking()
-		if s.PersonalizationImpact == 0 {
-			s.PersonalizationImpact = strategy.MaxImpact
-		}
 		result, err := cases.Judge(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)

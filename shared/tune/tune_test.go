@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -113,10 +114,7 @@ func TestImpactOfZero(t *testing.T) {
 // better on its own part by chance. The untouched slice must tell.
 func TestChanceIsNotRecommended(t *testing.T) {
 	cases := casesOf(t, shopLog(t, 300), byColor)
-	runs := 40
-	if raced {
-		runs = 20
-	}
+	runs := race.Or(40, 20)
 	recommended, better := 0, 0
 	for run := range uint64(runs) {
 		o, err := Run(t.Context(), cases.RandomRelevant(run), byColor, Options{Trials: 20, Seed: run})

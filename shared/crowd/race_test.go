@@ -1,7 +1,0 @@
-//go:build race
-
-package crowd_test
-
-// raced reports whether the race detector runs, under which code is ten times
-// slower: then some tests do less of the same.
-const raced = true
