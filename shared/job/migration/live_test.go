@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
@@ -102,15 +103,15 @@ var happenings = map[string]func(*testing.T, *harness, store.LogEvent){
 	},
 }
 
-// TestHappenings makes something happen before each write and before some other
-// requests of a backfill or a verification, on equal and on different logs.
-// Afterwards both logs hold the events that exist, and the next verification
-// passes.
+// TestHappenings makes something happen before each write, every second one under
+// the race detector, and before some other requests of a backfill or a
+// verification, on equal and on different logs. Afterwards both logs hold the
+// events that exist, and the next verification passes.
 func TestHappenings(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
 	s, client := storetest.NewDeployed(t, g.dial()...)
-	stride := max(1, *every/3)
+	stride, writes := max(1, *every/3), race.Or[int64](1, 2)
 	for name, happens := range happenings {
 		for _, lies := range schema.Names {
 			for _, step := range []string{"backfill", "verify", "verify of logs that differ"} {
@@ -124,7 +125,7 @@ func TestHappenings(t *testing.T) {
 							}
 						}
 					}
-					each("Mutate", 1, 1)
+					each("Mutate", 1+rand.Int64N(writes), writes)
 					each("", 1+rand.Int64N(stride), stride)
 				})
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -99,7 +100,7 @@ func (l *load) run(way ...schema.Name) {
 	var work sync.WaitGroup
 	every := func(pause time.Duration, do func(context.Context)) {
 		work.Go(func() {
-			tick := time.NewTicker(pause)
+			tick := time.NewTicker(pause * race.Or[time.Duration](1, 3))
 			defer tick.Stop()
 			for ctx.Err() == nil {
 				l.pause.RLock()
