@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -29,7 +30,7 @@ import (
 
 // campaign makes the model test longer: go test ./shared/profile -run Model
 // -campaign 5000
-var campaign = flag.Int("campaign", 60, "how many random histories TestModel runs")
+var campaign = flag.Int("campaign", race.Or(60, 24), "how many random histories TestModel runs")
 
 // simulation is one random history: an app with one user, processes that work
 // on that user, and the events that a profile must and may count.

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -270,14 +271,16 @@ func TestSweepEqualsTheLog(t *testing.T) {
 			w := newSweepWorld(t, seed)
 			for range 50 {
 				w.step()
-				packed += w.compareSome()
+				if w.IntN(race.Or(1, 4)) == 0 {
+					packed += w.compareSome()
+				}
 			}
 			if w.counted < 10 {
 				t.Errorf("events by filters have %d counts: too few to show anything", w.counted)
 			}
 		})
 	}
-	if packed < 1_000 {
+	if packed < race.Or[int64](1_000, 250) {
 		t.Errorf("%d events came from blocks: too few to show anything", packed)
 	}
 }
@@ -334,7 +337,7 @@ func TestSweepInParts(t *testing.T) {
 	w := newSweepWorld(t, 0)
 	w.users = nil
 	var events []store.LogEvent
-	for i := range 2500 { // more than two groups
+	for i := range 2100 { // more than two groups of 1,024
 		user := fmt.Sprintf("user%d", i)
 		w.users = append(w.users, user)
 		events = append(events, naming(user, w.clock-hour, i, event.View, "Viewed", fmt.Sprint("o", i)))

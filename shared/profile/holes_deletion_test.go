@@ -1,0 +1,160 @@
+package profile_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Tombstone and ticket counter are of one instant, too.
+func TestRecomputeResurrectsNoUser(t *testing.T) {
+	onEveryBigtable(t, testRecomputeResurrectsNoUser)
+}
+
+func testRecomputeResurrectsNoUser(t *testing.T, open opener) {
+	for requests := 1; requests <= 3; requests++ {
+		s := newHarness(t, open)
+		s.apply(s.at(1), s.at(5))
+		s.fold()
+		b := s.startRecompute()
+		s.step(b, requests)
+		s.delete("u")
+		s.finish(b)
+		s.expect(0)
+	}
+}
+
+func TestRefreshResurrectsNoUser(t *testing.T) {
+	onEveryBigtable(t, testRefreshResurrectsNoUser)
+}
+
+func testRefreshResurrectsNoUser(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	s.apply(s.at(1))
+	m := s.startApply(s.neverFolding(), s.at(2))
+	s.stepToWrite(m)
+	s.delete("u")
+	s.finish(m)
+	s.expect(0)
+}
+
+// A deletion leaves a marker, not an empty profile.
+func TestDeletionHidesNoNewerEvent(t *testing.T) { onEveryBigtable(t, testDeletionHidesNoNewerEvent) }
+
+func testDeletionHidesNoNewerEvent(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	d := s.start("delete", func(ctx context.Context) error {
+		_, err := s.neverFolding().Delete(ctx, appID, "u")
+		return err
+	})
+	s.clock += hour
+	s.apply(bought("u", s.clock))
+	s.finish(d)
+	s.expect(1)
+}
+
+// Tickets never start again at 1.
+func TestTicketsContinueAfterDeletion(t *testing.T) {
+	onEveryBigtable(t, testTicketsContinueAfterDeletion)
+}
+
+func testTicketsContinueAfterDeletion(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	s.apply(s.at(1))
+	s.apply(s.at(2))
+	until := s.delete("u")
+	if _, err := s.eng.Purge(ctx, appID, "u", time.UnixMilli(until)); err != nil {
+		t.Fatal(err)
+	}
+	row, err := s.store.TakeTicket(ctx, appID, "u")
+	if err != nil || row.Ticket != 4 {
+		t.Errorf("ticket %d after two refreshes and a deletion, %v; want 4", row.Ticket, err)
+	}
+}
+
+// A deletion meets a fold at each of its requests. A fold that drew its ticket
+// before the deletion must not commit deleted events.
+func TestFoldMeetsDeletion(t *testing.T) { onEveryBigtable(t, testFoldMeetsDeletion) }
+
+func testFoldMeetsDeletion(t *testing.T, open opener) {
+	for requests := range 6 {
+		s := newHarness(t, open)
+		s.apply(s.at(1), s.at(5))
+		f := s.startFold()
+		for range requests {
+			if f.before != "" {
+				s.step(f, 1)
+			}
+		}
+		until := s.delete("u")
+		if _, err := s.eng.Purge(ctx, appID, "u", time.UnixMilli(until)); err != nil {
+			t.Fatal(err)
+		}
+		s.finish(f)
+		s.expect(0)
+		s.clock += hour
+		s.apply(bought("u", s.clock))
+		s.expect(1)
+		s.round(profile.RecomputeOptions{Maintain: true})
+		s.expect(1)
+		for _, b := range s.manifest().Blocks {
+			if b.From.Time <= until {
+				t.Errorf("after %d requests: block %+v covers deleted events", requests, b)
+			}
+		}
+	}
+}
+
+// The deletion of orphans meets a fold at each of its requests, and either ends
+// first. It deletes no block that the manifest names, then or later.
+func TestOrphanDeletionMeetsFold(t *testing.T) { onEveryBigtable(t, testOrphanDeletionMeetsFold) }
+
+func testOrphanDeletionMeetsFold(t *testing.T, open opener) {
+	begins := map[string]func(*harness) *actor{
+		"announced": func(s *harness) *actor { return s.startFold() },
+		// The event is old, and there are enough unfolded events for a fold.
+		"with a refresh": func(s *harness) *actor { return s.startApply(s.folding(2), s.at(6)) },
+	}
+	s := newHarness(t, open)
+	for name, begin := range begins {
+		for variant := range 32 {
+			requests, orphansFirst, busy := variant/4, variant&1 != 0, variant&2 != 0
+			s.clear()
+			s.apply(s.at(1), s.at(5))
+			want := 2
+			if name == "with a refresh" {
+				want++
+			}
+			f := begin(s)
+			for range requests {
+				if f.before != "" {
+					s.step(f, 1)
+				}
+			}
+			if busy { // another ticket is drawn in between
+				s.apply(bought("u", s.clock))
+				want++
+			}
+			app := s.app()
+			w := s.start("orphans", func(ctx context.Context) error {
+				e := s.engine()
+				e.NeverFold() // the other process folds
+				_, err := e.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
+				return err
+			})
+			s.step(w, 2) // rows; blocks
+			if !orphansFirst {
+				s.finish(f)
+			}
+			s.finish(w)
+			s.finish(f)
+			s.expect(want)
+			if n := s.eng.Counters().CorruptBlocks.Load(); n != 0 {
+				t.Errorf("%s, after %d requests of the fold, orphans first: %v, busy: %v: a named block was deleted", name, requests, orphansFirst, busy)
+			}
+		}
+	}
+}
