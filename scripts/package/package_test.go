@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/terraform"
 )
 
@@ -97,7 +98,10 @@ func TestZipBuildsAndAnswers(t *testing.T) {
 
 func TestZipsAreReproducible(t *testing.T) {
 	functions, zips := packed(t)
-	for _, fn := range functions {
+	for i, fn := range functions {
+		if i%race.Or(1, 3) != 0 {
+			continue
+		}
 		// A zip can be made again from its own files, in another folder.
 		elsewhere := filepath.Join(t.TempDir(), "other", "folder")
 		if err := unpack(zips[fn.Name], elsewhere); err != nil {
