@@ -188,7 +188,7 @@ func TestCounterIsBounded(t *testing.T) {
 	} {
 		for _, catalog := range []int{1, 2, 21, 22, 50_000} {
 			c := crowd.NewCounter(newRecorder())
-			for i := range 100_000 {
+			for i := range race.Or(100_000, 20_000) {
 				c.Add(at(i), []uint32{uint32(i % catalog)})
 				if n := c.Waiting(); n > 5000 {
 					t.Fatalf("%s, %d objects: %d wait after %d events", name, catalog, n, i)

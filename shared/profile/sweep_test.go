@@ -275,7 +275,7 @@ func TestSweepEqualsTheLog(t *testing.T) {
 					packed += w.compareSome()
 				}
 			}
-			if w.counted < 10 {
+			if w.counted < race.Or(10, 2) {
 				t.Errorf("events by filters have %d counts: too few to show anything", w.counted)
 			}
 		})

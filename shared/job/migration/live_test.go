@@ -103,17 +103,18 @@ var happenings = map[string]func(*testing.T, *harness, store.LogEvent){
 	},
 }
 
-// TestHappenings makes something happen before each write, every second one under
-// the race detector, and before some other requests of a backfill or a
-// verification, on equal and on different logs. Afterwards both logs hold the
-// events that exist, and the next verification passes.
+// TestHappenings makes something happen before each write and before some other
+// requests of a backfill or a verification, on equal and on different logs.
+// Afterwards both logs hold the events that exist, and the next verification
+// passes. Under the race detector each thing happens from one of the two schemas.
 func TestHappenings(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
 	s, client := storetest.NewDeployed(t, g.dial()...)
-	stride, writes := max(1, *every/3), race.Or[int64](1, 2)
+	stride := max(1, *every/3)
 	for name, happens := range happenings {
-		for _, lies := range schema.Names {
+		first := rand.IntN(len(schema.Names))
+		for _, lies := range schema.Names[race.Or(0, first):race.Or(len(schema.Names), first+1)] {
 			for _, step := range []string{"backfill", "verify", "verify of logs that differ"} {
 				t.Run(fmt.Sprintf("%s/%s from %s", name, step, lies), func(t *testing.T) {
 					each := func(kind string, first, stride int64) {
@@ -125,7 +126,7 @@ func TestHappenings(t *testing.T) {
 							}
 						}
 					}
-					each("Mutate", 1+rand.Int64N(writes), writes)
+					each("Mutate", 1, 1)
 					each("", 1+rand.Int64N(stride), stride)
 				})
 			}
