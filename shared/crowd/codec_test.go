@@ -214,13 +214,12 @@ func TestSizeOfIndex(t *testing.T) {
 		"counts": {200_000, 0}, "frequencies": {0, 200_000}, "just grown": {115_000, 0}, "both": {100_000, 50_000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			less := race.Or[uint32](1, 4)
 			var cells [2][][]byte
 			counts, frequencies := []crowd.Counted(nil), map[event.Filter]int{}
-			for i := range n.objects / less {
+			for i := range n.objects {
 				counts = append(counts, crowd.Counted{ObjectID: fmt.Sprintf("product-%09d", i), Count: 1})
 			}
-			for i := range n.filters / less {
+			for i := range n.filters {
 				frequencies[event.Filter{Facet: "categories.lvl2", Value: fmt.Sprintf("Shoes > Running > %07d", i)}] = 1
 			}
 			cells[0] = slices.Collect(crowd.PackCounts(counts))
