@@ -24,7 +24,9 @@ import (
 // registerBacktests registers the routes of backtests.
 func (h handler) registerBacktests(rt *httpapi.Router) {
 	rt.Handle("POST /1/backtests", h.startBacktest)
+	rt.Handle("GET /1/backtests", h.listBacktests)
 	rt.Handle("GET /1/backtests/{id}", h.getBacktest)
+	rt.Handle("POST /1/backtests/{id}/cancel", h.cancelBacktest)
 }
 
 // startBacktest starts a backtest of the app's log.
@@ -149,7 +151,7 @@ func (h handler) getBacktest(w http.ResponseWriter, r *http.Request) error {
 	}
 	j, err := h.Backtests.Find(r.Context(), app.ID, r.PathValue("id"))
 	if errors.Is(err, job.ErrNotFound) {
-		return httpapi.Errorf(http.StatusNotFound, "No backtest %q: POST /1/backtests answers the id of each", r.PathValue("id"))
+		return unknownBacktest(r)
 	}
 	if err != nil {
 		return err
@@ -161,19 +163,62 @@ func (h handler) getBacktest(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-func (h handler) renderBacktest(r *http.Request, j job.Job) (api.BacktestJob, error) {
-	answer := api.BacktestJob{
-		ID: j.ID, State: api.JobState(j.State), Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers, Events: j.Totals.Events,
-		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Error: j.Error,
+func unknownBacktest(r *http.Request) error {
+	return httpapi.Errorf(http.StatusNotFound, "No backtest %q: GET /1/backtests lists those that exist", r.PathValue("id"))
+}
+
+// listBacktests lists the latest backtests without their reports.
+func (h handler) listBacktests(w http.ResponseWriter, r *http.Request) error {
+	app, err := h.Auth.Tenant(r, auth.Admin)
+	if err != nil {
+		return err
 	}
-	answer.Search = backtests.Search(j)
+	if err := httpapi.RefuseOptions(r, ""); err != nil {
+		return err
+	}
+	jobs, err := h.Backtests.List(r.Context(), app.ID, api.MaxJobsListed)
+	if err != nil {
+		return fmt.Errorf("list backtests: %w", err)
+	}
+	answer := api.Backtests{Backtests: make([]api.BacktestSummary, len(jobs))}
+	for i, j := range jobs {
+		answer.Backtests[i] = summarizeBacktest(j)
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+func (h handler) cancelBacktest(w http.ResponseWriter, r *http.Request) error {
+	j, err := h.cancelJob(r, auth.Admin, h.Backtests.Runner, "Backtest", unknownBacktest)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, summarizeBacktest(j))
+}
+
+// summarizeBacktest describes a job without its report.
+func summarizeBacktest(j job.Job) api.BacktestSummary {
+	state, fault := api.JobState(j.State), j.Error
+	if j.State == job.Done && j.Totals.PlannedUsers == 0 && j.Totals.Visited == 0 {
+		state, fault = api.JobFailed, noUsers
+	}
+	return api.BacktestSummary{
+		ID: j.ID, State: state, Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers, Events: j.Totals.Events,
+		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Error: fault, Search: backtests.Search(j),
+	}
+}
+
+// noUsers is why a job without a report is said to have failed.
+const noUsers = "the log holds no users"
+
+func (h handler) renderBacktest(r *http.Request, j job.Job) (api.BacktestJob, error) {
+	answer := api.BacktestJob{BacktestSummary: summarizeBacktest(j)}
 	if j.State != job.Done {
 		return answer, nil
 	}
 	result, err := h.Backtests.Result(r.Context(), j)
 	switch {
 	case errors.Is(err, job.ErrNotFound): // without users there is nothing to do
-		answer.State, answer.Error = api.JobFailed, "the log holds no users"
+		answer.State, answer.Error = api.JobFailed, noUsers
 		return answer, nil
 	case err != nil:
 		return answer, fmt.Errorf("read the backtest: %w", err)

@@ -23,6 +23,7 @@ import (
 func (h handler) registerCrowd(rt *httpapi.Router) {
 	rt.Handle("POST /1/crowd", h.startCrowd)
 	rt.Handle("GET /1/crowd", h.crowd)
+	rt.Handle("POST /1/crowd/{id}/cancel", h.cancelCrowd)
 }
 
 func renderCrowd(j job.Job) api.CrowdBuild {
@@ -68,6 +69,19 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 	case errors.Is(err, store.ErrNoCrowdTable):
 		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment cannot build crowd statistics yet: its operator must create the table crowd")
 	case err != nil:
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, renderCrowd(j))
+}
+
+func unknownCrowd(r *http.Request) error {
+	return httpapi.Errorf(http.StatusNotFound, "No build %q: GET /1/crowd lists the latest", r.PathValue("id"))
+}
+
+// cancelCrowd cancels a build. Rankings keep the statistics that they use.
+func (h handler) cancelCrowd(w http.ResponseWriter, r *http.Request) error {
+	j, err := h.cancelJob(r, auth.Recommendation, h.Crowd.Runner, "Build", unknownCrowd)
+	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, renderCrowd(j))

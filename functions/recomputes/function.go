@@ -141,16 +141,17 @@ func unknown(r *http.Request) error {
 }
 
 func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, h.Recompute.Runner, "Recompute", unknown)
+	j, err := h.cancelJob(r, auth.Admin, h.Recompute.Runner, "Recompute", unknown)
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, render(j))
 }
 
-// cancelJob cancels the job that a request names. what is the name of its kind.
-func (h handler) cancelJob(r *http.Request, runner *job.Runner, what string, unknown func(*http.Request) error) (job.Job, error) {
-	app, err := h.Auth.Tenant(r, auth.Admin)
+// cancelJob cancels the job that a request with the right names. what is the name
+// of its kind.
+func (h handler) cancelJob(r *http.Request, right string, runner *job.Runner, what string, unknown func(*http.Request) error) (job.Job, error) {
+	app, err := h.Auth.Tenant(r, right)
 	if err != nil {
 		return job.Job{}, err
 	}

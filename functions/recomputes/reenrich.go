@@ -94,7 +94,7 @@ func unknownReenrich(r *http.Request) error {
 }
 
 func (h handler) cancelReenrich(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, h.Reenrich.Runner, "Re-enrichment", unknownReenrich)
+	j, err := h.cancelJob(r, auth.Admin, h.Reenrich.Runner, "Re-enrichment", unknownReenrich)
 	if err != nil {
 		return err
 	}

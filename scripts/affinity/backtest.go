@@ -56,6 +56,7 @@ func backtestCommand(t *tool) *cobra.Command {
 			return runLive(cmd.Context(), t, c, o)
 		},
 	}
+	cmd.AddCommand(listBacktestsCommand(t), cancelBacktestCommand(t))
 	o.logFiles.flags(cmd)
 	o.judgeFlags.flags(cmd, "judge also among the objects that share a value of this facet with what the user turned to")
 	flags := cmd.Flags()

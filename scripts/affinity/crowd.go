@@ -20,11 +20,11 @@ import (
 func crowdCommand(t *tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "crowd",
-		Short: "Build and list crowd statistics, which rankings use",
+		Short: "Build, list and cancel crowd statistics, which rankings use",
 		Long: "Build and list crowd statistics: how often events name an object, which objects follow each other, and how many\n" +
 			"objects carry each filter. A build runs every night, and a minute after an import. The key needs the right\n" +
 			"recommendation.",
-	}, buildCrowdCommand(t), crowdStatusCommand(t))
+	}, buildCrowdCommand(t), crowdStatusCommand(t), cancelCrowdCommand(t))
 }
 
 func buildCrowdCommand(t *tool) *cobra.Command {
@@ -51,6 +51,26 @@ func buildCrowdCommand(t *tool) *cobra.Command {
 	cmd.Flags().StringVar(&request.Index, "index", "", "index to build the statistics of (default all)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
+}
+
+func cancelCrowdCommand(t *tool) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel a build; rankings keep the statistics that they use",
+		Args:  cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			job, err := checkCrowdBuild(c.CancelCrowd(cmd.Context(), args[0]))
+			if err != nil {
+				return fmt.Errorf("cancel build %s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(t.out, "build %s is %s\n", cli.Printable(job.ID), cli.Printable(string(job.State)))
+			return err
+		},
+	}
 }
 
 // buildCrowd starts a build and follows it to its end.

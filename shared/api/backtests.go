@@ -35,9 +35,15 @@ type TuneRequest struct {
 	Trials int `json:"trials,omitempty"`
 }
 
-// BacktestJob is a backtest of the log of an app: the answer of POST
-// /1/backtests and GET /1/backtests/{id}.
-type BacktestJob struct {
+// Backtests is the answer of GET /1/backtests: the latest backtests, the newest
+// first, at most MaxJobsListed.
+type Backtests struct {
+	Backtests []BacktestSummary `json:"backtests"`
+}
+
+// BacktestSummary is a backtest without its report: an entry of GET /1/backtests,
+// and the answer of POST /1/backtests/{id}/cancel.
+type BacktestSummary struct {
 	ID    string   `json:"id"`
 	State JobState `json:"state"`
 	// Users and Events count what was read so far, PlannedUsers the users of the
@@ -45,15 +51,21 @@ type BacktestJob struct {
 	Users        int64 `json:"users"`
 	PlannedUsers int64 `json:"plannedUsers"`
 	Events       int64 `json:"events"`
-	// Sampled reports that the job has read a sample of the users.
-	Sampled   bool `json:"sampled"`
-	StartedAt Time `json:"startedAt"`
+	StartedAt    Time  `json:"startedAt"`
 	// FinishedAt is null until the job has ended.
 	FinishedAt *Time `json:"finishedAt"`
 	// Error is why the job failed.
 	Error string `json:"error,omitempty"`
 	// Search is how far the search of a tuning is; nil without one.
 	Search *TuneSearch `json:"search,omitempty"`
+}
+
+// BacktestJob is a backtest of the log of an app: the answer of POST
+// /1/backtests and GET /1/backtests/{id}.
+type BacktestJob struct {
+	BacktestSummary
+	// Sampled reports that the job has read a sample of the users.
+	Sampled bool `json:"sampled"`
 	// Tune is what the search found, once the job is done.
 	Tune *Tuning `json:"tune,omitempty"`
 	// Backtest is the report once the job is done. Its keys stand beside the

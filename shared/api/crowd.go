@@ -8,7 +8,7 @@ type CrowdRequest struct {
 }
 
 // CrowdBuild is a job that builds crowd statistics: the answer of POST
-// /1/crowd.
+// /1/crowd and POST /1/crowd/{id}/cancel.
 type CrowdBuild struct {
 	ID    string   `json:"id"`
 	State JobState `json:"state"`

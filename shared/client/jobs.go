@@ -64,6 +64,14 @@ func (c *Client) Crowd(ctx context.Context) (api.Crowd, error) {
 	return answer, err
 }
 
+// CancelCrowd cancels a build of crowd statistics. If it has ended, the error is an
+// *api.Error with status 409, so the request is never repeated.
+func (c *Client) CancelCrowd(ctx context.Context, id string) (api.CrowdBuild, error) {
+	var answer api.CrowdBuild
+	err := c.call(ctx, never, http.MethodPost, crowdPath+"/"+url.PathEscape(id)+"/cancel", nil, &answer)
+	return answer, err
+}
+
 // StartReenrichment starts a re-enrichment, or returns the one under way, whose
 // DryRun may differ.
 func (c *Client) StartReenrichment(ctx context.Context, request api.ReenrichRequest) (api.Reenrichment, error) {
@@ -106,6 +114,21 @@ func (c *Client) StartBacktest(ctx context.Context, request api.BacktestRequest)
 func (c *Client) Backtest(ctx context.Context, id string) (api.BacktestJob, error) {
 	var answer api.BacktestJob
 	err := c.call(ctx, always, http.MethodGet, backtestsPath+"/"+url.PathEscape(id), nil, &answer)
+	return answer, err
+}
+
+// Backtests returns the latest backtests without their reports, the newest first.
+func (c *Client) Backtests(ctx context.Context) (api.Backtests, error) {
+	var answer api.Backtests
+	err := c.call(ctx, always, http.MethodGet, backtestsPath, nil, &answer)
+	return answer, err
+}
+
+// CancelBacktest cancels a backtest. If it has ended, the error is an *api.Error
+// with status 409, so the request is never repeated.
+func (c *Client) CancelBacktest(ctx context.Context, id string) (api.BacktestSummary, error) {
+	var answer api.BacktestSummary
+	err := c.call(ctx, never, http.MethodPost, backtestsPath+"/"+url.PathEscape(id)+"/cancel", nil, &answer)
 	return answer, err
 }
 

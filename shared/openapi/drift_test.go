@@ -66,7 +66,7 @@ func TestDescribedTypes(t *testing.T) {
 		api.Health{}, api.ImportAnswer{}, api.Message{}, api.Migration{}, api.MigrationJob{}, api.Mover{}, api.ObjectData{},
 		api.PersonalizationProfile{}, api.Preview{}, api.PreviewExample{}, api.PreviewRequest{}, api.Profile{}, api.Profiles{}, api.ProfilesRequest{},
 		api.RankAnswer{}, api.RankCorrelation{}, api.RankedItem{}, api.RankFeature{}, api.RankField{}, api.RankItem{}, api.RankPart{}, api.RankRequest{},
-		api.BacktestJob{}, api.BacktestRequest{}, api.BacktestResult{}, api.BacktestWithin{}, api.BacktestGain{}, api.TuneRequest{}, api.TuneSearch{}, api.Tuning{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
+		api.BacktestJob{}, api.Backtests{}, api.BacktestSummary{}, api.BacktestRequest{}, api.BacktestResult{}, api.BacktestWithin{}, api.BacktestGain{}, api.TuneRequest{}, api.TuneSearch{}, api.Tuning{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
 		api.Reenrichments{}, api.RefusedEvent{}, api.RefusedEvents{}, api.RefusedLine{}, api.Schema{}, api.SchemaBackfillRequest{},
 		api.SchemaDropRequest{}, api.SchemaStartRequest{}, api.Settings{}, api.SettingsAnswer{}, api.Shards{}, api.TaskAnswer{},
 		api.StrategyVersions{}, api.StrategyVersion{}, api.RestoreStrategyRequest{},

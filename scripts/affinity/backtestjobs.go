@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+)
+
+func listBacktestsCommand(t *tool) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the latest backtests and searches on the log of an engine, the newest first",
+		Args:  cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Backtests(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("list backtests: %w", err)
+			}
+			if len(list.Backtests) == 0 {
+				fmt.Fprintln(t.err, "the app has had no backtest: `affinity backtest --url` starts one")
+			}
+			for _, j := range list.Backtests {
+				what := "judged"
+				if s := j.Search; s != nil {
+					what = fmt.Sprintf("trial %d of %d", s.Trials, s.Most)
+				}
+				failed := ""
+				if j.Error != "" {
+					failed = "    " + cli.Printable(j.Error) + "\n"
+				}
+				_, err := fmt.Fprintf(t.out, "%-32s  %-10s  %s  %s, %s  started %s%s\n%s", cli.Printable(j.ID), cli.Printable(string(j.State)), what,
+					cli.Count(j.Users, "user"), cli.Count(j.Events, "event"), j.StartedAt.UTC().Format(time.RFC3339),
+					render.Took(j.StartedAt, j.FinishedAt), failed)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func cancelBacktestCommand(t *tool) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel a backtest or a search on the log of an engine",
+		Args:  cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			j, err := c.CancelBacktest(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("cancel backtest %s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(t.out, "backtest %s is %s\n", cli.Printable(j.ID), cli.Printable(string(j.State)))
+			return err
+		},
+	}
+}
