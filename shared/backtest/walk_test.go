@@ -22,8 +22,8 @@ func hourly(t *testing.T) strategy.Strategy {
 	return s
 }
 
-// A case that continues the walk of another has the scores of one that begins
-// anew, to the last bit: which cases a goroutine judged before must not tell.
+// A case that continues the walk of another has exactly the scores of one that
+// begins with the first event of the user.
 func TestCasesShareTheirPast(t *testing.T) {
 	for name, s := range map[string]strategy.Strategy{"no half-life": viewed, "hours": hourly(t)} {
 		c := rolling(t, shop(3, 600, 60), s)

@@ -89,11 +89,26 @@ func (t *task) run(ctx context.Context) (Result, error) {
 		result.Share = share
 		return result, err
 	}
-	report, err := log.Judge(ctx, given, t.params.options(), nil)
+	report, err := t.judge(ctx, log, given)
 	if err != nil {
 		return Result{}, err
 	}
 	return Result{Report: report.API(), Share: share}, nil
+}
+
+// judge judges the strategies, and ends early once the job has ended.
+func (t *task) judge(ctx context.Context, log *backtest.Log, given []backtest.Given) (*backtest.Report, error) {
+	judging, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	report, err := log.Judge(judging, given, t.params.options(), func(what string, _ float64) {
+		if err := t.progress(job.Progress{Next: "judging " + what, Counts: t.counted()}); err != nil {
+			stop(err)
+		}
+	})
+	if cause := context.Cause(judging); err != nil && cause != nil {
+		err = cause
+	}
+	return report, err
 }
 
 // maxReadings is how often a task reads the log before it gives up.

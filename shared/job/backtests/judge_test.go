@@ -204,3 +204,22 @@ func TestVersions(t *testing.T) {
 		t.Errorf("a version that is gone: %v", err)
 	}
 }
+
+// A task that judges stops once its job has ended, and the error is that of the
+// job.
+func TestJudgingStopsWithItsJob(t *testing.T) {
+	w := backtests.Work{Store: storetest.New(t), Source: &source{}, Config: configured{}, Now: time.Now}
+	putObjects(t, w.Store)
+	p := backtests.Params{Index: "shoes", Names: []string{"s"}, Strategies: []string{viewed}, MaxEvents: users * each}
+	last := ""
+	_, err := w.Process(t.Context(), job.Job{Params: p}, config.App{ID: "demo"}, job.Shard{PlannedUsers: users}, time.Time{},
+		func(p job.Progress) error {
+			if last = p.Next; last == "judging popularity" {
+				return job.ErrEnded
+			}
+			return nil
+		})
+	if !errors.Is(err, job.ErrEnded) || errors.Is(err, job.ErrFailed) || last != "judging popularity" {
+		t.Errorf("a backtest whose job has ended: %v, last progress %q", err, last)
+	}
+}
