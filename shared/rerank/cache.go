@@ -52,8 +52,7 @@ type wanted[K comparable, V any] struct {
 	key  func(i int) K // at a position
 	hash func(i int) uint64
 	keep func(K) K // copies a key that may outlive the call
-	// read fills in the values of keys. A value that is there before is one that
-	// an earlier read of the same key found.
+	// read fills in the values of keys. It leaves those that it does not find.
 	read func(ctx context.Context, keys []K, values []V) error
 	take func(i int, value V)
 }
@@ -120,7 +119,7 @@ func (c *cache[K, V]) lookUp(w *wanted[K, V], into []*entry[K, V]) (missing []*e
 		k, hash := w.key(i), w.hash(i)
 		made := &entry[K, V]{batch: reading, hash: hash}
 		if old := c.entries.find(hash, k); old != nil {
-			made.key, made.value = old.key, old.known()
+			made.key = old.key
 			c.remove(old)
 		} else {
 			made.key = w.keep(k)
@@ -151,18 +150,6 @@ func (c *cache[K, V]) find(w *wanted[K, V], into []*entry[K, V]) (absent int, du
 		}
 	}
 	return absent, due
-}
-
-// known returns what a read has found, or the zero value.
-func (e *entry[K, V]) known() (value V) {
-	select {
-	case <-e.done:
-		if e.err == nil {
-			value = e.value
-		}
-	default:
-	}
-	return value
 }
 
 // fetch reads the values of the entries of one batch.
@@ -225,7 +212,7 @@ func readAll[K comparable, V any](ctx context.Context, entries []*entry[K, V], r
 	defer cancel()
 	keys, values := make([]K, len(entries)), make([]V, len(entries))
 	for i, e := range entries {
-		keys[i], values[i] = e.key, e.value
+		keys[i] = e.key
 	}
 	return values, read(ctx, keys, values)
 }

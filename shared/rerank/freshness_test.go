@@ -56,4 +56,12 @@ func TestDatesStayInMemory(t *testing.T) {
 			t.Errorf("%d reads, want %d", got, step.want)
 		}
 	}
+	if err := s.DeleteObjects(t.Context(), "app", "i", []string{"0"}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(objectTTL)
+	asked := []ranking.Candidate{{ObjectID: "0"}, {ObjectID: "1"}}
+	if err := o.fill(t.Context(), "app", "i", "at", asked); err != nil || asked[0].Object != nil || asked[0].Dated || asked[1].Object == nil {
+		t.Errorf("after the deletion of 0: %+v, %v", asked, err)
+	}
 }
