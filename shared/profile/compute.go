@@ -3,7 +3,6 @@ package profile
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -220,7 +219,7 @@ func (r *reading) readBlocks(ctx context.Context) error {
 		}
 		u.events += n
 		if _, ok := u.mergeable[name.ID]; ok {
-			u.mergeable[name.ID] = slices.Clone(value)
+			u.mergeable[name.ID] = value
 		}
 		return nil
 	})

@@ -366,7 +366,7 @@ func (f *folder) readMergeable(ctx context.Context, appID, token string, base hi
 		return mergeable, nil
 	}
 	err := f.store.ReadBlocks(ctx, appID, names, func(name store.BlockName, value []byte) error {
-		mergeable[name.ID] = slices.Clone(value)
+		mergeable[name.ID] = value
 		return nil
 	})
 	return mergeable, err

@@ -17,7 +17,7 @@ const (
 	sweptRows = 500
 	// sweptBytes is the size of the blocks that a sweep reads at a time, unless one
 	// block is larger. Two such batches are in memory.
-	sweptBytes = 4 << 20
+	sweptBytes = 8 << 20
 )
 
 // swept reads the objects of a group of users: the rows outside the blocks as one
@@ -153,7 +153,7 @@ func (sw *swept) readBatch(ctx context.Context, names []store.BlockName) (map[st
 	batch := make(map[store.BlockName][]byte, len(names))
 	if sw.whole == nil || len(names) < len(sw.names) {
 		err := sw.store.ReadBlocks(ctx, sw.app.ID, names, func(name store.BlockName, value []byte) error {
-			batch[name] = slices.Clone(value)
+			batch[name] = value
 			return nil
 		})
 		return batch, err
@@ -163,7 +163,7 @@ func (sw *swept) readBatch(ctx context.Context, names []store.BlockName) (map[st
 	}
 	err := sw.store.ScanBlocks(ctx, sw.app.ID, sw.whole.From, sw.whole.To, func(name store.BlockName, value []byte) error {
 		if _, named := batch[name]; named {
-			batch[name] = slices.Clone(value)
+			batch[name] = value
 		}
 		return nil
 	})
