@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Kept is how many pairs of each first object a run keeps. It exceeds Best by so
@@ -64,7 +65,8 @@ func (t *Tally) Event(object uint32, time int64) {
 	t.counts[object] += math.Exp2(-float64(t.asOf-time) / t.halfLife)
 }
 
-// Pair counts an occurrence of a pair.
+// Pair counts an occurrence of a pair. Both objects must have an event, as those
+// that a Counter counts have.
 func (t *Tally) Pair(first, second uint32) {
 	t.buffer = append(t.buffer, uint64(first)<<32|uint64(second))
 	if len(t.buffer) == maxBuffered {
@@ -119,44 +121,58 @@ func (t *Tally) compact() {
 }
 
 // Cut returns what the tally has counted and empties it. name returns the
-// objectID of a number; objectIDs sort as their numbers do. Each object keeps
-// its kept most frequent pairs, those of one count by objectID.
+// objectID of a number. Each object keeps its kept most frequent pairs, those of
+// one count by objectID.
 func (t *Tally) Cut(kept int, name func(object uint32) string) []Partial {
 	t.compact()
-	var parts []Partial
-	var order []int
-	at := 0
+	var ids []string // by number
+	var objects []uint32
+	starts := make([]int, len(t.events)+1) // by number: where its pairs begin in keys
 	for o, events := range t.events {
-		if events == 0 {
-			continue // an object without events has no pairs
+		ids = append(ids, "")
+		if events > 0 { // an object without events has no pairs
+			ids[o] = name(uint32(o))
+			objects = append(objects, uint32(o))
 		}
-		p := Partial{ObjectID: name(uint32(o)), Events: events, Count: t.counts[o]}
-		start := at
+		at := starts[o]
 		for at < len(t.keys) && t.keys[at]>>32 == uint64(o) {
 			at++
 		}
-		order = order[:0]
-		for i := start; i < at; i++ {
-			order = append(order, i)
-		}
-		if len(order) > kept {
-			slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(t.ns[j], t.ns[i]), cmp.Compare(i, j)) })
-			p.Dropped = t.ns[order[kept]]
-			order = order[:kept]
-			slices.Sort(order)
-		}
-		p.Pairs = make([]Pair, len(order))
-		for i, j := range order {
-			p.Pairs[i] = Pair{name(uint32(t.keys[j])), t.ns[j]}
-		}
-		parts = append(parts, p)
+		starts[o+1] = at
 	}
-	clear(t.events)
-	clear(t.counts)
+	slices.SortFunc(objects, func(a, b uint32) int { return strings.Compare(ids[a], ids[b]) })
+	places := make([]uint32, len(t.events)) // by number: the place of its objectID among all
+	for place, o := range objects {
+		places[o] = uint32(place)
+	}
+	parts := make([]Partial, len(objects))
+	for i, o := range objects {
+		parts[i] = Partial{ObjectID: ids[o], Events: t.events[o], Count: t.counts[o]}
+		t.best(&parts[i], starts[o], starts[o+1], kept, ids, places)
+	}
 	// Of many tallies each may have been the largest once.
-	t.keys, t.ns = nil, nil
-	t.buffer, t.spareKeys, t.spareNs = nil, nil, nil
+	*t = Tally{asOf: t.asOf, halfLife: t.halfLife}
 	return parts
+}
+
+// best sets the pairs of an object to the most frequent ones of keys[start:end].
+// ids and places are by number.
+func (t *Tally) best(p *Partial, start, end, kept int, ids []string, places []uint32) {
+	order := make([]int, 0, end-start)
+	for i := start; i < end; i++ {
+		order = append(order, i)
+	}
+	byID := func(i, j int) int { return cmp.Compare(places[uint32(t.keys[i])], places[uint32(t.keys[j])]) }
+	if len(order) > kept {
+		slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(t.ns[j], t.ns[i]), byID(i, j)) })
+		p.Dropped = t.ns[order[kept]]
+		order = order[:kept]
+	}
+	slices.SortFunc(order, byID)
+	p.Pairs = make([]Pair, len(order))
+	for i, j := range order {
+		p.Pairs[i] = Pair{ids[uint32(t.keys[j])], t.ns[j]}
+	}
 }
 
 // Merge adds up what several runs say of one object. It returns the decayed

@@ -209,3 +209,23 @@ func TestTallyReleases(t *testing.T) {
 		t.Errorf("room for %d pairs after the cut (-kept +released):\n%s", kept.Buffered(), diff)
 	}
 }
+
+// The numbers of objects need not sort as their ids do.
+func TestCutIsByObjectID(t *testing.T) {
+	cut := func(number, id func(o uint32) uint32) []crowd.Partial {
+		tally := crowd.NewTally(0, math.Inf(1))
+		r := rand.New(rand.NewPCG(3, 3))
+		for range 2000 {
+			a, b := uint32(r.IntN(40)), uint32(r.IntN(40))
+			tally.Event(number(a), 0)
+			tally.Event(number(b), 0)
+			tally.Pair(number(a), number(b))
+		}
+		return tally.Cut(10, func(o uint32) string { return fmt.Sprintf("%02d", id(o)) })
+	}
+	same, other := func(o uint32) uint32 { return o }, func(o uint32) uint32 { return (o*7 + 3) % 40 }
+	back := func(o uint32) uint32 { return (o + 37) * 23 % 40 } // 7 x 23 = 4 x 40 + 1
+	if diff := cmp.Diff(cut(same, same), cut(other, back)); diff != "" {
+		t.Errorf("parts (-sorted numbers +others):\n%s", diff)
+	}
+}

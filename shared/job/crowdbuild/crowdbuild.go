@@ -120,7 +120,7 @@ const (
 	// sample of its users.
 	MaxEvents = 20_000_000
 	// shardUsers is the number of users of a shard. It is larger than for other
-	// jobs: each task lists the objects, and runs of many users lose fewer pairs.
+	// jobs: each task reads the catalog, and runs of many users lose fewer pairs.
 	shardUsers = 10_000
 	// maxInFlight bounds how many shards have tasks at a time. One of users takes
 	// up to some 300 MB.
@@ -131,6 +131,14 @@ const (
 	// maxBuffered bounds the pairs of all indexes that a task holds before it sorts
 	// them, of 8 bytes each.
 	maxBuffered = 4 << 20
+	// maxObjects bounds the objects of all indexes of a build, which each task of
+	// users holds as hashes of 8 bytes. A build of more fails; of one index it holds
+	// fewer.
+	maxObjects = 8_000_000
+	// maxNamed bounds, in bytes, what a run holds for the objects that its users
+	// name. The run ends with the user who reaches it. Twice as much is the most for
+	// one user: further objects of such a robot do not count.
+	maxNamed = 64 << 20
 )
 
 // Runner starts builds and runs their tasks. It is safe for concurrent use.
@@ -155,6 +163,8 @@ type Work struct {
 	// default.
 	MaxEvents    int64
 	MaxDifferent int
+	MaxObjects   int
+	MaxNamed     int
 	ShardUsers   int
 	Kept         int
 
@@ -167,6 +177,8 @@ var _ job.Continued = &Work{}
 func New(r job.Runner, work Work) *Runner {
 	work.MaxEvents = cmp.Or(work.MaxEvents, MaxEvents)
 	work.MaxDifferent = cmp.Or(work.MaxDifferent, maxDifferent)
+	work.MaxObjects = cmp.Or(work.MaxObjects, maxObjects)
+	work.MaxNamed = cmp.Or(work.MaxNamed, maxNamed)
 	work.ShardUsers = cmp.Or(work.ShardUsers, shardUsers)
 	work.Kept = cmp.Or(work.Kept, crowd.Kept)
 	r.Name, r.Work, r.ShardUsers = "crowd", &work, work.ShardUsers

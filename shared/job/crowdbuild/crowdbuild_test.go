@@ -17,6 +17,7 @@ func TestBuildEqualsReference(t *testing.T) {
 		"one run a shard":  {},
 		"one run a user":   {MaxDifferent: -1},
 		"runs at any time": {MaxDifferent: 20},
+		"runs by objects":  {MaxNamed: 3000}, // no user names more
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, 11, work)

@@ -2,9 +2,14 @@ package crowdbuild_test
 
 import (
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/crowd"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/crowdbuild"
 )
@@ -98,4 +103,50 @@ func TestStoredBoundHolds(t *testing.T) {
 	if crowd.Kept <= crowd.Best {
 		t.Error("a run keeps fewer pairs than statistics list")
 	}
+}
+
+// A robot that names every object takes no more memory than a run has: its
+// further objects do not count, and those of others do.
+func TestRobotNamesEverything(t *testing.T) {
+	const room = 5
+	h := newHarness(t, 3, crowdbuild.Work{MaxNamed: room * (crowdbuild.NamedBytes + len(objectID(0))) / 2})
+	users := slices.Sorted(maps.Keys(h.Users))
+	see := func(user string, object int) {
+		h.events[user] = append(h.events[user], affinity.Event{
+			Time: h.Now.UnixMilli() - int64(known-object), Type: event.View, Name: "Seen", Index: shoes, ObjectIDs: []string{objectID(object), "unknown"},
+		})
+	}
+	see(users[0], 0)
+	for object := range known {
+		see(users[1], object)
+	}
+	see(users[2], known-1)
+	j := h.build()
+	h.WantState(j.ID, job.Done, "")
+	_, x, _ := h.read(shoes)
+	got := map[string]int{}
+	for id, n := range x.Counts {
+		got[id] = int(math.Round(n))
+	}
+	want := map[string]int{objectID(0): 2, objectID(known - 1): 1}
+	for object := 1; object < room; object++ {
+		want[objectID(object)] = 1
+	}
+	if !maps.Equal(got, want) || x.Events != room+2 {
+		t.Errorf("%d events, counts %v; want %d, %v", x.Events, got, room+2, want)
+	}
+}
+
+// A build of too many objects says so. One of fewer indexes is possible.
+func TestTooManyObjects(t *testing.T) {
+	h := newHarness(t, 2, crowdbuild.Work{MaxObjects: 2*known - 1})
+	h.fill(15)
+	h.WantState(h.build().ID, job.Failed, "hold more than 39 objects: build them one at a time")
+	j, err := h.runner.StartManual(t.Context(), app, shoes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Drain()
+	h.WantState(j.ID, job.Done, "")
+	h.wantBuilt(j, shoes, nil)
 }

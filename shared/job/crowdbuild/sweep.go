@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -21,8 +22,9 @@ const maxCellPairs = 50_000
 // indexSweep counts what users do with the objects of an index.
 type indexSweep struct {
 	name    string
-	numbers map[string]uint32
-	ids     []string // by number, sorted
+	catalog *objectSet
+	numbers map[string]uint32 // of the objects that the run has met
+	ids     []string          // by number
 	tally   *crowd.Tally
 	counter *crowd.Counter
 	touched bool // by the current user
@@ -43,7 +45,14 @@ type sweep struct {
 	begun  int64  // users of the group with events
 	next   string // the user before whom the run has stopped within a group
 	counts Counts
+
+	named   int   // bytes of what the run holds for each object that it has met
+	ignored int64 // events of the run that name an object beyond maxNamed
 }
+
+// namedBytes is about what an object takes beside its id: its numbers, and the
+// entries of a Counter and a Tally.
+const namedBytes = 128
 
 // errPause ends a sweep or a merge before its end.
 var errPause = errors.New("the run ends")
@@ -133,11 +142,11 @@ func (s *sweep) full() bool {
 			different += x.tally.Different()
 		}
 	}
-	return different >= s.MaxDifferent || s.aboveLimit()
+	return different >= s.MaxDifferent || s.named >= s.MaxNamed || s.aboveLimit()
 }
 
-// begin lists the objects of the indexes. It ends the job if the job has read
-// too many events.
+// begin reads which objects the indexes hold. It ends the job if the job has read
+// too many events, or if the objects are too many.
 func (s *sweep) begin(ctx context.Context) (err error) {
 	if s.base, err = s.runner.Jobs.Totals(ctx, s.app.ID, s.job.ID); err != nil {
 		return fmt.Errorf("read the totals of %s: %w", s.job.ID, err)
@@ -145,21 +154,51 @@ func (s *sweep) begin(ctx context.Context) (err error) {
 	if err := s.tooMany(ctx); err != nil {
 		return err
 	}
+	objects := 0
 	for _, name := range s.params.Indexes {
-		x := &indexSweep{name: name, numbers: map[string]uint32{}, tally: crowd.NewTally(s.params.AsOf.UnixMilli(), s.params.halfLife())}
-		x.counter = crowd.NewCounter(x.tally)
+		x := &indexSweep{name: name, catalog: newObjectSet(), tally: crowd.NewTally(s.params.AsOf.UnixMilli(), s.params.halfLife())}
 		err := s.Store.ScanObjectIDs(ctx, s.app.ID, name, func(id string) error {
-			id = strings.Clone(id)
-			x.numbers[id] = uint32(len(x.ids))
-			x.ids = append(x.ids, id)
+			if objects++; objects > s.MaxObjects {
+				return fmt.Errorf("the indexes of the build hold more than %d objects: build them one at a time: %w", s.MaxObjects, job.ErrFailed)
+			}
+			x.catalog.add(id)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
+		x.catalog.seal()
 		s.indexes, s.byName[name] = append(s.indexes, x), x
 	}
+	s.restart()
 	return nil
+}
+
+// restart forgets the objects that a run has met.
+func (s *sweep) restart() {
+	s.named, s.ignored = 0, 0
+	for _, x := range s.indexes {
+		x.numbers, x.ids, x.counter = map[string]uint32{}, nil, crowd.NewCounter(x.tally)
+	}
+}
+
+// number returns the number of an object in the run. known is false for an object
+// that the catalog lacks. room is false for a new one beyond twice MaxNamed: a run
+// ends with its first user above MaxNamed, so only a robot names so many more.
+func (s *sweep) number(x *indexSweep, id string) (n uint32, known, room bool) {
+	if n, known = x.numbers[id]; known {
+		return n, true, true
+	}
+	if !x.catalog.has(id) {
+		return 0, false, true
+	}
+	if s.named >= 2*s.MaxNamed {
+		return 0, true, false
+	}
+	n, id = uint32(len(x.ids)), strings.Clone(id)
+	x.numbers[id], x.ids = n, append(x.ids, id)
+	s.named += len(id) + namedBytes
+	return n, true, true
 }
 
 // add counts an event.
@@ -180,13 +219,19 @@ func (s *sweep) add(user string, e affinity.Event) error {
 		return nil
 	}
 	x.objects = x.objects[:0]
+	unknown, ignored := false, false
 	for _, id := range e.ObjectIDs {
-		if n, ok := x.numbers[id]; ok {
+		n, known, room := s.number(x, id)
+		if known && room {
 			x.objects = append(x.objects, n)
 		}
+		unknown, ignored = unknown || !known, ignored || !room
 	}
-	if len(x.objects) < len(e.ObjectIDs) {
+	if unknown {
 		s.counts.Unknown++
+	}
+	if ignored {
+		s.ignored++
 	}
 	if len(x.objects) > 0 {
 		x.counter.Add(e.Time, x.objects)
@@ -242,6 +287,11 @@ func (s *sweep) writeRun(ctx context.Context, to string) error {
 			return err
 		}
 	}
+	if s.ignored > 0 {
+		s.runner.Log.LogAttrs(ctx, slog.LevelWarn, "a user names more objects than a task holds, the others do not count",
+			slog.String("app", s.app.ID), slog.String("crowd", s.job.ID), slog.String("to", to), slog.Int64("events", s.ignored))
+	}
+	s.restart()
 	return nil
 }
 
