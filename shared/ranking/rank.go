@@ -28,6 +28,8 @@ type work struct {
 	topAffinity, topSession, topPairing float64
 
 	order   []ranked
+	spread  []ranked // the order, by score alone
+	ends    []int32  // in spread
 	fetched uint64
 }
 
@@ -180,8 +182,7 @@ func (w *work) best() []ranked {
 	if n < len(w.order) {
 		w.selectBest(n)
 	}
-	slices.SortFunc(w.order[:n], w.compare)
-	return w.order[:n]
+	return w.sorted(w.order[:n])
 }
 
 // selectBest moves the best n candidates, in any order, to the front: a heap of

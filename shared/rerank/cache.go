@@ -131,22 +131,32 @@ func (c *cache[K, V]) lookUp(w *wanted[K, V], into []*entry[K, V]) (missing []*e
 	return missing, due
 }
 
-// find sets the entries that are young enough, and counts the absent ones.
+// find sets the entries that are young enough, and counts the absent ones. It
+// reads the buckets of several keys before it follows any: these reads depend on
+// nothing, so the processor waits for many of them at the same time.
 func (c *cache[K, V]) find(w *wanted[K, V], into []*entry[K, V]) (absent int, due bool) {
 	now := c.now()
 	var young *batch
-	for i := range into {
-		e := c.entries.find(w.hash(i), w.key(i))
-		if e != nil && e.batch != young {
-			age := now.Sub(e.began)
-			if age < c.ttl {
-				young, due = e.batch, due || age >= c.due
-			} else {
-				e = nil
-			}
+	var hashes [64]uint64
+	for from := 0; from < len(into); from += len(hashes) {
+		part := into[from:min(from+len(hashes), len(into))]
+		for i := range part {
+			hashes[i] = w.hash(from + i)
+			part[i] = c.entries.first(hashes[i])
 		}
-		if into[i] = e; e == nil {
-			absent++
+		for i, e := range part {
+			e = e.find(hashes[i], w.key(from+i))
+			if e != nil && e.batch != young {
+				age := now.Sub(e.began)
+				if age < c.ttl {
+					young, due = e.batch, due || age >= c.due
+				} else {
+					e = nil
+				}
+			}
+			if part[i] = e; e == nil {
+				absent++
+			}
 		}
 	}
 	return absent, due

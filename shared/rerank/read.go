@@ -28,7 +28,6 @@ func (o *Orderer) read(ctx context.Context, app config.App, r Request) (input, e
 	var in input
 	date := dateOf(app.Strategy)
 	g, group := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { in.user, err = o.user(group, app, r); return err })
 	g.Go(func() error { return o.objects.fill(group, app.ID, r.Index, date, r.Candidates) })
 	g.Go(func() (err error) {
 		in.statistics, err = o.statistics.get(group, app.ID, r.Index)
@@ -38,8 +37,12 @@ func (o *Orderer) read(ctx context.Context, app config.App, r Request) (input, e
 	if r.Seen == ranking.Demote || r.Seen == ranking.Exclude {
 		g.Go(func() (err error) { in.seen, err = o.seen(group, app, r); return err })
 	}
-	err := g.Wait()
-	if err != nil {
+	// The longest read runs on the caller's goroutine, whose stack has grown with
+	// earlier requests: the client of the database calls deep.
+	var err error
+	in.user, err = o.user(group, app, r)
+	g.Go(func() error { return err }) // ends the other reads, unless one of them failed first
+	if err := g.Wait(); err != nil {
 		return input{}, err
 	}
 	// The strategy may have changed since app was cached.

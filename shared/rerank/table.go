@@ -26,11 +26,18 @@ type table[K comparable, V any] struct {
 const firstBuckets = 64
 
 // find returns the entry of a key, or nil.
-func (t *table[K, V]) find(hash uint64, key K) *entry[K, V] {
+func (t *table[K, V]) find(hash uint64, key K) *entry[K, V] { return t.first(hash).find(hash, key) }
+
+// first returns the first entry of a bucket, or nil.
+func (t *table[K, V]) first(hash uint64) *entry[K, V] {
 	if t.length == 0 {
 		return nil
 	}
-	e := t.buckets[hash&uint64(len(t.buckets)-1)]
+	return t.buckets[hash&uint64(len(t.buckets)-1)]
+}
+
+// find returns the entry of a key from e on in the bucket, or nil.
+func (e *entry[K, V]) find(hash uint64, key K) *entry[K, V] {
 	for e != nil && (e.hash != hash || e.key != key) {
 		e = e.next
 	}
