@@ -79,20 +79,6 @@ type realProfile struct {
 	Scores      map[string]map[string]float64
 }
 
-func startEngine(t *testing.T, retentionDays int) *stack.Stack {
-	t.Helper()
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: retentionDays})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // post sends a body with the demo app's key and returns the answer to a 200.
 func post(ctx context.Context, s *stack.Stack, path string, body any) ([]byte, error) {
 	text, err := json.Marshal(body)
@@ -170,7 +156,7 @@ func compare(t *testing.T, s *stack.Stack, want []realProfile) {
 
 func TestRealDataImported(t *testing.T) {
 	eachRealData(t, func(t *testing.T, d realData) {
-		s := startEngine(t, 0)
+		s := startEngine(t, stack.Options{RetentionDays: 0})
 		want := d.expected(t)
 		command := []string{"import", "--url", s.URL, "--index", "shop", "--objects", d.file(t, realdata.ObjectsFile),
 			"--strategy", d.file(t, realdata.StrategyFile), d.eventsFile(t, want)}
@@ -198,7 +184,7 @@ func TestRealDataSentAsEvents(t *testing.T) {
 		if race.On && d != "onlineretail" {
 			t.Skip("the smaller data set is enough under the race detector")
 		}
-		s := startEngine(t, 90)
+		s := startEngine(t, stack.Options{RetentionDays: 90})
 		// An import of no events sets objects and strategy.
 		affinity(t, "", "import", "--url", s.URL, "--index", "shop", "--objects", d.file(t, realdata.ObjectsFile),
 			"--strategy", d.file(t, realdata.StrategyFile), "-").wants(t, cli.ExitOK)

@@ -197,15 +197,7 @@ func TestBacktestRealData(t *testing.T) {
 // A backtest of an engine's log is that of the same files, under the names of
 // the strategies' files.
 func TestBacktestOfAnEngine(t *testing.T) {
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
 	f := newShopFiles(t)
 	affinity(t, "", "import", "--url", s.URL, "--index", "products", "--objects", f.objects, f.events).wants(t, 0)
 	files := affinity(t, "", "backtest", "--index", "products", "--objects", f.objects, "--strategy", f.strategy, "--within", "brand", "--json", f.events)

@@ -79,15 +79,7 @@ func TestCrowdCommands(t *testing.T) {
 
 // TestCrowdOnAnEngine builds the statistics of a catalog and an import.
 func TestCrowdOnAnEngine(t *testing.T) {
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
 	affinity(t, "", "crowd", "build", "--url", s.URL).wants(t, cli.ExitFailed, fmt.Sprint(http.StatusUnprocessableEntity), "The app has no objects")
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // ran is the outcome of one command line.
@@ -82,4 +83,20 @@ func zipped(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// startEngine starts a whole engine with app demo, and closes it with the test.
+func startEngine(t *testing.T, opts stack.Options) *stack.Stack {
+	t.Helper()
+	opts.Apps = []stack.App{{ID: "demo", Key: "demokey"}}
+	s, err := stack.Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // fixedAnswer starts a server that gives one answer to every request.
@@ -26,7 +27,7 @@ func fixedAnswer(t *testing.T, status int, body string) string {
 // TestInsightCommands explains, previews and audits on a real engine.
 func TestInsightCommands(t *testing.T) {
 	t.Parallel()
-	s := startEngine(t, 90)
+	s := startEngine(t, stack.Options{RetentionDays: 90})
 	seen := `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":10}],"facetsScoring":[{"facetName":"color","score":3}],"personalizationImpact":50}`
 	affinity(t, seen, "strategy", "set", "-", "--url", s.URL).wants(t, cli.ExitOK)
 	event := func(user, name, filter string) map[string]any {

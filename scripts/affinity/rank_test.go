@@ -7,12 +7,13 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // TestRankCommand ranks on a real engine.
 func TestRankCommand(t *testing.T) {
 	t.Parallel()
-	s := startEngine(t, 90)
+	s := startEngine(t, stack.Options{RetentionDays: 90})
 	const strategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":10}],"facetsScoring":[{"facetName":"color","score":3}],
 		"personalizationImpact":50,"ranking":{"contrast":"none","session":{"weight":0},"popularity":{"weight":0},"pairs":{"weight":0}}}`
 	affinity(t, strategy, "strategy", "set", "-", "--url", s.URL).wants(t, cli.ExitOK)

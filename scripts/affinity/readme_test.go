@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // TestReadme runs the commands of the README's first screen and compares their
@@ -25,7 +27,7 @@ func TestReadme(t *testing.T) {
 	}
 	commands := block(t, string(text), "sh", "alias call=")
 	shown := block(t, string(text), "json", `"userToken":"user-1"`)
-	s := startEngine(t, 90)
+	s := startEngine(t, stack.Options{RetentionDays: 90})
 	commands = strings.ReplaceAll(commands, "localhost:8080", strings.TrimPrefix(s.URL, "http://"))
 	in, out, ok := strings.Cut(commands, "# one profile out")
 	if !ok {

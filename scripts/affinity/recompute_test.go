@@ -116,15 +116,7 @@ func TestRecomputeCommands(t *testing.T) {
 
 // TestRecomputeOnAnEngine sets a strategy and follows the recompute that it starts.
 func TestRecomputeOnAnEngine(t *testing.T) {
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
 	for i := range 3 {
 		if err := sendSeen(t.Context(), s, realEvent{"view", "Seen", fmt.Sprint("u", i), s.Backends.Now().UnixMilli() - 1000, "i", nil}); err != nil {
 			t.Fatal(err)

@@ -75,15 +75,7 @@ func TestReenrichCommands(t *testing.T) {
 // TestReenrichOnAnEngine imports a catalog after its events, and replays a dead
 // letter of a re-enrichment.
 func TestReenrichOnAnEngine(t *testing.T) {
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
 	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)

@@ -6,12 +6,13 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // TestReplayOnAnEngine puts back two dead letters, one of which was applied before.
 // Each counts once.
 func TestReplayOnAnEngine(t *testing.T) {
-	s := startEngine(t, 90)
+	s := startEngine(t, stack.Options{RetentionDays: 90})
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
 	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)

@@ -95,15 +95,7 @@ func TestTuneJSON(t *testing.T) {
 
 // A search on an engine's log gives what one on the same files gives.
 func TestTuneOfAnEngine(t *testing.T) {
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, ConfigTTL: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
 	f := newTasteFiles(t)
 	dir := t.TempDir()
 	fromFiles, fromLog := filepath.Join(dir, "files.json"), filepath.Join(dir, "log.json")

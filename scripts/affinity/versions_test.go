@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // TestStrategyVersions sets, lists, compares and restores strategies on a real
 // engine.
 func TestStrategyVersions(t *testing.T) {
 	t.Parallel()
-	s := startEngine(t, 90)
+	s := startEngine(t, stack.Options{RetentionDays: 90})
 	run := func(input string, args ...string) ran {
 		t.Helper()
 		return affinity(t, input, append(append([]string{"strategy"}, args...), "--url", s.URL)...)

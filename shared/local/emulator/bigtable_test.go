@@ -77,27 +77,8 @@ func TestBigtable(t *testing.T) {
 // Of a family that keeps one version, superseded cells go with the next write,
 // and the newest cell of a column always stays.
 func TestBigtableKeepsOneVersion(t *testing.T) {
-	server, err := emulator.StartBigtable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	conn, err := server.Conn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	admin, err := bigtable.NewAdminClient(ctx, "p", "i", option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := bigtable.NewClientWithConfig(ctx, "p", "i", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "all"),
+	ctx, admin, client := startBigtable(t)
+	err := errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "all"),
 		admin.CreateColumnFamilyWithConfig(ctx, "t", "one", bigtable.Family{GCPolicy: bigtable.MaxVersionsPolicy(1)}))
 	if err != nil {
 		t.Fatal(err)
@@ -162,4 +143,30 @@ func TestBigtableKeepsOneVersion(t *testing.T) {
 	replace.Set("one", "q", bigtable.ServerTime, []byte("f"))
 	apply(replace)
 	expect("a deletion and a write in one mutation", "one", "f")
+}
+
+// startBigtable starts a server for the test, and returns clients of it.
+func startBigtable(t *testing.T) (context.Context, *bigtable.AdminClient, *bigtable.Client) {
+	t.Helper()
+	server, err := emulator.StartBigtable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	conn, err := server.Conn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	admin, err := bigtable.NewAdminClient(ctx, "p", "i", option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := bigtable.NewClientWithConfig(ctx, "p", "i", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx, admin, client
 }

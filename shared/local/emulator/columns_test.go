@@ -1,41 +1,17 @@
 package emulator_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/api/option"
-
-	"github.com/affinityengine/affinity/shared/local/emulator"
 )
 
 // A read sees every column of its row under its own name, while writes add
 // columns to the row and remove them.
 func TestBigtableReadsWholeRowsBesideWrites(t *testing.T) {
-	server, err := emulator.StartBigtable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	conn, err := server.Conn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	admin, err := bigtable.NewAdminClient(ctx, "p", "i", option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := bigtable.NewClientWithConfig(ctx, "p", "i", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, admin, client := startBigtable(t)
 	if err := errors.Join(admin.CreateTable(ctx, "t"), admin.CreateColumnFamily(ctx, "t", "f")); err != nil {
 		t.Fatal(err)
 	}
