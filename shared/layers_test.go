@@ -42,6 +42,7 @@ var layers = []struct {
 	{"shared/bus", "event", ""},
 
 	// Edges: each leads to one service outside of the process.
+	{"shared/admission", "", ""},
 	{"shared/telemetry", "", "http"},
 	{"shared/auth", "config fault", "http"},
 	{"shared/httpapi", "fault telemetry", "http"},

@@ -1,0 +1,197 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/admission"
+)
+
+// enter begins a request of the gate, which the test's end does not end.
+func enter(t *testing.T, g *admission.Gate) (context.Context, func()) {
+	t.Helper()
+	return g.Enter(t.Context())
+}
+
+func take(t *testing.T, what string, ctx context.Context, n int64, want error) {
+	t.Helper()
+	if err := admission.Take(ctx, n); !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+func TestRequestsWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(100)
+		first, leave := enter(t, g)
+		take(t, "first", first, 60, nil)
+		take(t, "first, more", first, 30, nil)
+		time.AfterFunc(300*time.Millisecond, leave)
+		second, leaveSecond := enter(t, g)
+		defer leaveSecond()
+		began := time.Now()
+		take(t, "second", second, 11, nil)
+		if waited := time.Since(began); waited != 300*time.Millisecond {
+			t.Errorf("the second request waited %v, want until the first left", waited)
+		}
+		took := time.Now()
+		take(t, "second, beside nobody", second, 80, nil)
+		if time.Since(took) != 0 {
+			t.Error("a request waits although there is room")
+		}
+	})
+}
+
+// A request waits a second in all, however often it takes.
+func TestWaitEndsAfterASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(100)
+		first, leave := enter(t, g)
+		take(t, "first", first, 100, nil)
+		second, leaveSecond := enter(t, g)
+		defer leaveSecond()
+		began := time.Now()
+		take(t, "second", second, 1, admission.ErrFull)
+		if waited := time.Since(began); waited != time.Second {
+			t.Errorf("waited %v, want a second", waited)
+		}
+		take(t, "second, after its second", second, 1, admission.ErrFull)
+		if waited := time.Since(began); waited != time.Second {
+			t.Errorf("waited %v in all, want a second", waited)
+		}
+		leave()
+		take(t, "second, once there is room", second, 1, nil)
+	})
+}
+
+// Two requests that each hold half of what both need do not block each other.
+func TestHalfReadRequestsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(100)
+		var failed atomic.Int64
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				ctx, leave := g.Enter(t.Context())
+				defer leave()
+				if err := admission.Take(ctx, 50); err != nil {
+					t.Errorf("half: %v", err)
+				}
+				time.Sleep(time.Millisecond) // the other holds its half, too
+				if errors.Is(admission.Take(ctx, 50), admission.ErrFull) {
+					failed.Add(1)
+				}
+			})
+		}
+		both.Wait()
+		if n := failed.Load(); n < 1 {
+			t.Errorf("%d requests failed, want one or both", n)
+		}
+		ctx, leave := enter(t, g)
+		defer leave()
+		take(t, "afterwards", ctx, 100, nil)
+	})
+}
+
+func TestHeavyRequestRunsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(100)
+		heavy, leave := enter(t, g)
+		take(t, "heavy", heavy, 70, nil)
+		take(t, "heavy, more than the gate has", heavy, 1<<40, nil)
+		take(t, "heavy, still more", heavy, 1, nil)
+		light, leaveLight := enter(t, g)
+		defer leaveLight()
+		take(t, "light beside heavy", light, 1, admission.ErrFull)
+		leave()
+		take(t, "light after heavy", light, 100, nil)
+	})
+}
+
+func TestTakeOutsideOfRequests(t *testing.T) {
+	take(t, "no request", t.Context(), 1<<40, nil)
+	g := admission.NewGate(100)
+	ctx, leave := enter(t, g)
+	take(t, "in the request", ctx, 100, nil)
+	leave()
+	leave()
+	take(t, "after the request", context.WithoutCancel(ctx), 100, nil)
+	next, leaveNext := enter(t, g)
+	defer leaveNext()
+	take(t, "next request", next, 100, nil)
+}
+
+func TestWaitEndsWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(1)
+		first, leave := enter(t, g)
+		defer leave()
+		take(t, "first", first, 1, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		second, leaveSecond := g.Enter(ctx)
+		defer leaveSecond()
+		time.AfterFunc(time.Millisecond, cancel)
+		take(t, "second", second, 1, context.Canceled)
+	})
+}
+
+// Requests that take at random never hold more than the capacity together, and
+// give everything back.
+func TestCapacityHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const capacity = 1_000
+		g := admission.NewGate(capacity)
+		var held atomic.Int64
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				for range 20 {
+					ctx, leave := g.Enter(t.Context())
+					own := int64(0)
+					for range rand.IntN(5) {
+						n := rand.Int64N(300)
+						if admission.Take(ctx, n) != nil {
+							break
+						}
+						n = min(n, capacity-own)
+						own += n
+						if sum := held.Add(n); sum > capacity {
+							t.Errorf("requests hold %d, the capacity is %d", sum, capacity)
+						}
+						time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+					}
+					held.Add(-own)
+					leave()
+				}
+			})
+		}
+		all.Wait()
+		ctx, leave := enter(t, g)
+		defer leave()
+		began := time.Now()
+		take(t, "afterwards", ctx, capacity, nil)
+		if time.Since(began) != 0 {
+			t.Error("the gate is not empty after all requests ended")
+		}
+	})
+}
+
+func BenchmarkRequest(b *testing.B) {
+	g := admission.NewGate(1 << 30)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			ctx, leave := g.Enter(b.Context())
+			if admission.Take(ctx, 1_000) != nil || admission.Take(ctx, 7_000) != nil {
+				b.Error("no room")
+			}
+			leave()
+		}
+	})
+}
