@@ -45,7 +45,7 @@ var layers = []struct {
 	{"shared/admission", "", ""},
 	{"shared/telemetry", "", "http"},
 	{"shared/auth", "config fault", "http"},
-	{"shared/httpapi", "fault telemetry", "http"},
+	{"shared/httpapi", "admission fault telemetry", "http"},
 	{"shared/client", "api", "http"},
 	{"shared/config/configdb", "catalog config schema strategy", "firestore grpc"},
 	{"shared/openapi/internal/tree", "", ""},
@@ -127,7 +127,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "affinity backend catalog config config/configdb crowd event fault function history httpapi schema store strategy telemetry"
+const all = "admission affinity backend catalog config config/configdb crowd event fault function history httpapi schema store strategy telemetry"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
@@ -138,7 +138,7 @@ var links = map[string]string{
 	"rank":       all + " api auth profile ranking rerank",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
-	"docs":       "fault function httpapi openapi openapi/internal/tree telemetry",
+	"docs":       "admission fault function httpapi openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
@@ -35,12 +36,16 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
+// importTime is how long a client may take to send a file of history. A person
+// may load it over a slow connection.
+const importTime = time.Minute
+
 func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
-	body, err := httpapi.ReadBody(w, r, api.MaxImportBody)
+	body, err := httpapi.ReadBodyWithin(w, r, api.MaxImportBody, importTime)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,8 @@ const maxRecorded = 4 << 10
 // refuse records a refused request for its app and returns the cause.
 func (h handler) refuse(ctx context.Context, app config.App, at time.Time, cause error) error {
 	status, reason := httpapi.Status(cause)
-	if status >= http.StatusInternalServerError || ctx.Err() != nil { // a fault of the engine, or the client has gone
+	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || ctx.Err() != nil {
+		// A fault of the engine, a request that may be sent again, or the client has gone.
 		return cause
 	}
 	refused := store.Refused{At: at, Reason: reason}

@@ -100,7 +100,7 @@ func TestEventLimits(t *testing.T) {
 }
 
 func TestErrorTemporary(t *testing.T) {
-	for status, want := range map[int]bool{400: false, 401: false, 404: false, 409: false, 422: false, 429: true, 500: true, 503: true} {
+	for status, want := range map[int]bool{400: false, 401: false, 404: false, 408: true, 409: false, 422: false, 429: true, 500: true, 503: true} {
 		if err := (&api.Error{Status: status}); err.Temporary() != want {
 			t.Errorf("status %d is temporary: %v, want %v", status, err.Temporary(), want)
 		}

@@ -13,14 +13,16 @@ import (
 //	404  no such path, user, object or job
 //	405  the path does not take this method
 //	409  the step is not possible in the present state; the message says what is
+//	408  the body arrived too slowly
 //	413  the body, or a part of it, is too large
 //	415  the Content-Encoding is neither gzip nor absent
 //	422  the body is JSON of the right form and breaks a rule
+//	429  the instance has no memory for the request; the same request may succeed later
 //	500  a fault of the engine
 //	503  a backend is unavailable; the same request may succeed later
 //
-// Statuses from 400 to 499 are final: the same request is refused again.
-// Clients should also expect 429 from a proxy before the engine.
+// Statuses from 400 to 499 are final, except for 408 and 429: the same request is
+// refused again. A proxy before the engine may answer 429, too.
 type Error struct {
 	Status  int    `json:"status"`  // the HTTP status
 	Message string `json:"message"` // fit to show to a person
@@ -32,6 +34,6 @@ type Error struct {
 // Error returns the status and the message.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Status, e.Message) }
 
-// Temporary reports whether the same request may succeed later: status 429, and
-// 500 and above.
-func (e *Error) Temporary() bool { return e.Status == 429 || e.Status >= 500 }
+// Temporary reports whether the same request may succeed later: status 408, 429,
+// and 500 and above.
+func (e *Error) Temporary() bool { return e.Status == 408 || e.Status == 429 || e.Status >= 500 }

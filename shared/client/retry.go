@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
-// Retry says how to repeat requests that got no answer, or status 429, or a
-// status of 500 and above. Waits double from First to Max, and each is
+// Retry says how to repeat requests that got no answer, or status 408 or 429, or
+// a status of 500 and above. Waits double from First to Max, and each is
 // shortened at random by up to half. The engine's Retry-After takes precedence.
 //
 // A request is repeated only if that does no harm. Methods that never repeat

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
@@ -47,6 +48,8 @@ func Status(err error) (int, string) {
 		return e.Status, e.Message
 	case errors.As(err, &refusal):
 		return statuses[refusal.Kind], refusal.Message
+	case errors.Is(err, admission.ErrFull):
+		return http.StatusTooManyRequests, busy
 	case transient(err):
 		return http.StatusServiceUnavailable, unavailable
 	}
@@ -55,6 +58,10 @@ func Status(err error) (int, string) {
 
 // unavailable is the answer to a fault that may be gone at the next attempt.
 const unavailable = "The service is unavailable, try again"
+
+// busy is the answer to a request for which the process has no memory at the
+// moment. It says when to try again in Retry-After.
+const busy = "The service handles as many requests as it can at the moment, send this one again later"
 
 // transient reports whether a fault may be gone at the next attempt. An error says
 // so itself by a method Transient() bool.

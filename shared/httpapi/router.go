@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"strconv"
+	"time"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
@@ -19,6 +23,9 @@ type Handler func(w http.ResponseWriter, r *http.Request) error
 type Router struct {
 	mux *http.ServeMux
 	log *slog.Logger
+	// Gate holds the bytes of requests until they are answered. It is the process's
+	// unless a test sets another.
+	Gate *admission.Gate
 	// NotFound is the message for a path that does not exist.
 	NotFound string
 	// Transient reports whether an error that Status does not know may be gone at
@@ -32,7 +39,7 @@ const UnknownPath = "Path not supported by this API: GET /docs lists its routes"
 
 // NewRouter returns a Router without routes.
 func NewRouter(log *slog.Logger) *Router {
-	return &Router{mux: http.NewServeMux(), log: log, NotFound: UnknownPath}
+	return &Router{mux: http.NewServeMux(), log: log, Gate: admission.Process(), NotFound: UnknownPath}
 }
 
 // Handle adds a route, with a pattern of http.ServeMux.
@@ -46,9 +53,17 @@ func (rt *Router) Handle(pattern string, h Handler) {
 
 // ServeHTTP routes a request, and answers in JSON if no route takes it. It is the
 // one place where the telemetry of a request begins and ends, for all functions:
-// log lines carry the request's trace, and a panic or a failure is logged.
+// log lines carry the request's trace, and a panic or a failure is logged. It is
+// also where a request enters the process's gate and leaves it.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = r.WithContext(telemetry.WithTrace(r.Context(), r.Header))
+	ctx, leave := rt.Gate.Enter(telemetry.WithTrace(r.Context(), r.Header))
+	defer leave()
+	r = r.WithContext(ctx)
+	if r.ContentLength != 0 {
+		// For a body that no handler reads: the server reads the rest of it before it
+		// sends the answer.
+		setReadDeadline(w, time.Now().Add(BodyTime))
+	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			rt.fail(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
@@ -77,12 +92,20 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 		rt.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", code), slog.Any("error", err))
 	}
-	if code == http.StatusServiceUnavailable {
+	switch code {
+	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
+	case http.StatusTooManyRequests:
+		// At random, so that the clients of one instance do not return at once.
+		w.Header().Set("Retry-After", strconv.Itoa(1+rand.IntN(maxRetryAfter)))
 	}
 	body, _ := json.Marshal(statusMessage{code, message})
 	writeBody(w, code, body)
 }
+
+// maxRetryAfter is the longest time in seconds that a refused request is asked to
+// wait before it is sent again. Clients wait as long as the answer says.
+const maxRetryAfter = 10
 
 // refuse replaces the mux's own answer, which is plain text.
 func (rt *Router) refuse(handler http.Handler, w http.ResponseWriter, r *http.Request) {
@@ -113,5 +136,6 @@ func allowOrigin(h http.Header) {
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "content-type, x-algolia-application-id, x-algolia-api-key, x-algolia-agent, "+
 		"x-algolia-usertoken, request-id, accept, content-encoding, authorization")
+	h.Set("Access-Control-Expose-Headers", "retry-after")
 	h.Set("Access-Control-Max-Age", "86400")
 }
