@@ -58,10 +58,10 @@ var layers = []struct {
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store", "affinity crowd event history schema terraform", "bigtable grpc"},
-	{"shared/enrich", "affinity bus catalog config event schema store", ""},
+	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
 	{"shared/profile", "affinity config event history store", ""},
 	{"shared/rerank", "affinity catalog config crowd fault profile ranking store strategy", ""},
-	{"shared/apply", "bus config enrich event history profile schema store", ""},
+	{"shared/apply", "admission bus config enrich event history profile schema store", ""},
 	{"shared/audit", "affinity config event history queue schema store strategy telemetry", ""},
 
 	// Jobs: work over all users of an app.
@@ -70,7 +70,7 @@ var layers = []struct {
 	{"shared/job/recompute", "config job profile store", ""},
 	{"shared/job/crowdbuild", "affinity catalog config crowd event job profile store", ""},
 	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy tune", ""},
-	{"shared/job/reenrich", "affinity bus config enrich event job profile schema store", ""},
+	{"shared/job/reenrich", "admission affinity bus config enrich event job profile schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
 
 	// What functions are made of.
@@ -80,8 +80,8 @@ var layers = []struct {
 	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
-	{"functions/ingest", "api auth backend bus bus/pubsub config enrich event function httpapi store", "http"},
-	{"functions/imports", "affinity api auth backend enrich event function httpapi imported profile queue queue/taskqueue", "http"},
+	{"functions/ingest", "admission api auth backend bus bus/pubsub config enrich event function httpapi store", "http"},
+	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported profile queue queue/taskqueue", "http"},
 	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},

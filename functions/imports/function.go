@@ -8,6 +8,7 @@ package imports
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,9 +16,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -54,23 +57,22 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	objects, err := h.Enricher.Resolve(r.Context(), app.ID, events)
-	if err != nil {
-		return fmt.Errorf("import events of %s: %w", app.ID, err)
-	}
-	outcome, err := h.Profiles.Import(r.Context(), app, enrich.LogEvents(events, objects, rules.Now.UnixMilli()))
-	if err != nil {
-		return fmt.Errorf("import events of %s: %w", app.ID, err)
+	unknown := 0
+	for rest := events; len(rest) > 0; {
+		done, err := h.some(r.Context(), app, rest, rules.Now.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("import events of %s: %w", app.ID, err)
+		}
+		rest, unknown, answer.Deleted = rest[done.events:], unknown+done.unknown, answer.Deleted+done.deleted
 	}
 	if len(events) > 0 {
 		h.noteImport(r.Context(), app.ID)
 	}
-	if n := len(enrich.Incomplete(events, objects)); n > 0 {
-		h.Metrics.UnknownObjects.Add(float64(n))
+	if unknown > 0 {
+		h.Metrics.UnknownObjects.Add(float64(unknown))
 		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "imported events name objects that the catalog does not know", slog.String("app", app.ID),
-			slog.Int("events", len(events)), slog.Int("withUnknownObjects", n))
+			slog.Int("events", len(events)), slog.Int("withUnknownObjects", unknown))
 	}
-	answer.Deleted = outcome.Deleted
 	window := affinity.Window{Now: rules.Now.UnixMilli(), RetentionDays: app.RetentionDays}
 	for i := range events {
 		if !window.Contains(events[i].Time) {
@@ -78,6 +80,26 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// part counts the events of a part of an import.
+type part struct {
+	events, deleted int
+	unknown         int // events with objects that the catalog does not know
+}
+
+// some imports the first events of a request, as many as may be in memory with the
+// filters of their objects.
+func (h handler) some(ctx context.Context, app config.App, events []event.Event, receivedAt int64) (part, error) {
+	ctx, leave := admission.Process().Enter(ctx) // each part gives back what it took
+	defer leave()
+	objects, n, err := h.Enricher.ResolveFirst(ctx, app.ID, events)
+	if err != nil {
+		return part{}, err
+	}
+	events = events[:n]
+	outcome, err := h.Profiles.Import(ctx, app, enrich.LogEvents(events, objects, receivedAt))
+	return part{n, outcome.Deleted, len(enrich.Incomplete(events, objects))}, err
 }
 
 // decode decodes each line. The answer lists the lines that are refused.

@@ -15,10 +15,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/store"
@@ -54,19 +56,36 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	if !anyStored(events) {
 		return httpapi.WriteMessage(w, http.StatusOK, "OK")
 	}
-	m := bus.Message{App: app.ID, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Resolved: true, Body: body}
-	resolving, cancel := context.WithTimeout(r.Context(), resolveTimeout)
-	defer cancel()
-	if m.Objects, err = h.Enricher.Resolve(resolving, app.ID, events); err != nil {
-		h.Log.LogAttrs(r.Context(), slog.LevelWarn, "the catalog cannot be read: process resolves the message",
-			slog.String("app", app.ID), slog.Any("error", err))
+	m := bus.Message{App: app.ID, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Body: body}
+	h.resolve(r.Context(), &m, events)
+	err = h.Bus.Publish(r.Context(), m)
+	if errors.As(err, &bus.TooLarge{}) {
 		m.Resolved, m.Objects = false, nil
+		err = h.Bus.Publish(r.Context(), m)
 	}
-	if err := h.Bus.Publish(r.Context(), m); err != nil {
+	if err != nil {
 		h.Log.LogAttrs(r.Context(), slog.LevelError, "events are not published", slog.String("app", app.ID), slog.Any("error", err))
 		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "OK")
+}
+
+// resolve gives a message the filters of its objects. If it cannot, process reads
+// them: no event is lost because the catalog is away, or because objects have more
+// filters than a message may carry.
+func (h handler) resolve(ctx context.Context, m *bus.Message, events []event.Event) {
+	resolving, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	objects, err := h.Enricher.Resolve(resolving, m.App, events)
+	switch {
+	case err == nil:
+		m.Resolved, m.Objects = true, objects
+	case errors.Is(err, enrich.ErrTooMuch), errors.Is(err, admission.ErrFull):
+		h.Log.LogAttrs(ctx, slog.LevelInfo, "process resolves the message", slog.String("app", m.App), slog.Any("error", err))
+	default:
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "the catalog cannot be read: process resolves the message",
+			slog.String("app", m.App), slog.Any("error", err))
+	}
 }
 
 // resolveTimeout limits how long a client waits for the catalog. Some clients

@@ -5,6 +5,10 @@
 // A message is acknowledged once every read counts its events, or once it is in
 // the dead-letter topic with the reason. Any other outcome is an error, and
 // Pub/Sub delivers the message again. The function keeps no data.
+//
+// A delivery takes the memory of its decoded message from the gate of the process
+// before it decodes it. If there is no room, the answer is 429, and Pub/Sub delivers
+// the message again after a wait.
 package process
 
 import (

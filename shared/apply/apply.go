@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -35,9 +36,10 @@ type Configuration interface {
 	App(ctx context.Context, appID string) (config.App, error)
 }
 
-// Catalog looks up the filters of the objects of events.
+// Catalog looks up the filters of the objects of events: of all of them, or of as
+// many of the first as may be in memory at a time. It returns their number.
 type Catalog interface {
-	Resolve(ctx context.Context, appID string, events []event.Event) (bus.Objects, error)
+	ResolveFirst(ctx context.Context, appID string, events []event.Event) (bus.Objects, int, error)
 }
 
 // Bus publishes messages again, and buries them.
@@ -67,10 +69,10 @@ type Fate string
 
 // The outcomes of a delivery. All but Retried acknowledge the message.
 const (
-	Applied  Fate = "applied"  // the events count in every read that begins now
-	Resolved Fate = "resolved" // published again with the filters of its objects
-	Retried  Fate = "retried"  // it must be delivered again
-	Dead     Fate = "dead"     // buried; Reason says why
+	Applied Fate = "applied" // the events count in every read that begins now
+	Split   Fate = "split"   // published again in parts, each of which may be in memory
+	Retried Fate = "retried" // it must be delivered again
+	Dead    Fate = "dead"    // buried; Reason says why
 )
 
 // Result is the outcome of a delivery for the message and its events.
@@ -116,7 +118,7 @@ func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 		return result, nil
 	}
 	var never permanent
-	if !errors.As(err, &never) && p.DeliveryAttempt < MaxAttempts {
+	if busy := errors.Is(err, admission.ErrFull); busy || !errors.As(err, &never) && p.DeliveryAttempt < MaxAttempts {
 		return Result{Fate: Retried}, fmt.Errorf("message %s, attempt %d: %w", p.Message.MessageID, p.DeliveryAttempt, err)
 	}
 	if err := a.bury(ctx, p, err); err != nil {
@@ -145,28 +147,9 @@ func (a *Applier) apply(ctx context.Context, data []byte) (Result, error) {
 		return Result{}, permanent{err}
 	}
 	if m.Kind == bus.Reenriched {
-		logged, err := m.Logged()
-		if err != nil {
-			return Result{}, permanent{err}
-		}
-		app, err := a.app(ctx, m.App)
-		if err != nil {
-			return Result{}, err
-		}
-		return a.reenriched(ctx, app, m, logged)
+		return a.reenriched(ctx, m)
 	}
-	events, err := m.Events()
-	if err != nil {
-		return Result{}, permanent{err}
-	}
-	app, err := a.app(ctx, m.App)
-	if err != nil {
-		return Result{}, err
-	}
-	if !m.Resolved {
-		return a.resolve(ctx, m, events)
-	}
-	return a.accepted(ctx, app, m, events)
+	return a.accepted(ctx, m)
 }
 
 func (a *Applier) app(ctx context.Context, appID string) (config.App, error) {
@@ -178,18 +161,4 @@ func (a *Applier) app(ctx context.Context, appID string) (config.App, error) {
 		return app, fmt.Errorf("read configuration of %s: %w", appID, err)
 	}
 	return app, nil
-}
-
-// resolve publishes a message again with the filters of its objects, so that
-// every later delivery writes the same rows.
-func (a *Applier) resolve(ctx context.Context, m bus.Message, events []event.Event) (Result, error) {
-	var err error
-	if m.Objects, err = a.Catalog.Resolve(ctx, m.App, events); err != nil {
-		return Result{}, err
-	}
-	m.Resolved = true
-	if err := a.Bus.Publish(ctx, m); err != nil {
-		return Result{}, err
-	}
-	return Result{Fate: Resolved}, nil
 }

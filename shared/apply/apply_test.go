@@ -51,39 +51,35 @@ func TestEventsOfDeletedUser(t *testing.T) {
 	}
 }
 
-func TestUnresolvedMessageIsPublishedAgain(t *testing.T) {
+func TestUnresolvedMessageIsResolved(t *testing.T) {
 	h := newHarness(t)
 	h.check(h.store.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: "1", Record: []byte(`{"objectID":"1","color":"Red"}`),
 		Filters: store.ObjectFilters{SettingsVersion: 1}}}))
 	m := seen(nil)
 	m.Resolved = false
-	if got := h.deliver(m); got != (apply.Result{Fate: apply.Resolved}) {
-		t.Errorf("result %+v", got)
+	want := apply.Result{Fate: apply.Applied, App: appID, ReceivedAt: received.UnixMilli(), Events: 1, WithUnknownObjects: 1}
+	if got := h.deliver(m); got != want {
+		t.Errorf("result %+v, want %+v", got, want)
 	}
-	if rows := h.rows(); len(rows) != 0 {
+	h.wantColors("Red")
+	// The catalog has changed before the second delivery.
+	h.check(h.store.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: "1", Record: []byte(`{"objectID":"1","color":"Blue"}`),
+		Filters: store.ObjectFilters{SettingsVersion: 1}}}))
+	h.Catalog = h.enricher()
+	h.deliver(m)
+	h.wantColors("Blue")
+	if rows := h.rows(); len(rows) != 1 {
 		t.Errorf("rows %+v", rows)
 	}
-	if len(h.bus.published) != 1 || !h.bus.published[0].Resolved {
-		t.Fatalf("published %+v", h.bus.published)
-	}
-	h.deliver(h.bus.published[0])
-	h.wantColors("Red")
 }
 
-func TestUnresolvedMessageWaits(t *testing.T) {
-	for name, fail := range map[string]func(*harness){
-		"for the catalog": func(h *harness) { h.Catalog = &away{} },
-		"for the bus":     func(h *harness) { h.bus.err = errAway },
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			fail(h)
-			m := seen(nil)
-			m.Resolved = false
-			if got, err := h.Deliver(t.Context(), h.push(m, 1)); got.Fate != apply.Retried || !errors.Is(err, errAway) {
-				t.Errorf("result %+v, %v", got, err)
-			}
-		})
+func TestUnresolvedMessageWaitsForTheCatalog(t *testing.T) {
+	h := newHarness(t)
+	h.Catalog = &away{}
+	m := seen(nil)
+	m.Resolved = false
+	if got, err := h.Deliver(t.Context(), h.push(m, 1)); got.Fate != apply.Retried || !errors.Is(err, errAway) {
+		t.Errorf("result %+v, %v", got, err)
 	}
 }
 

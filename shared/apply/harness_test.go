@@ -54,10 +54,16 @@ func newHarness(t *testing.T) *harness {
 	h.check(err)
 	cached := config.NewCached(h.apps, 0)
 	h.profiles = profile.New(h.store, h.apps, cached, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	enricher, err := enrich.New(h.store, cached)
-	h.check(err)
-	h.Applier = &apply.Applier{Config: cached, Catalog: enricher, Bus: h.bus, Store: h.store, Profiles: h.profiles}
+	h.Applier = &apply.Applier{Config: cached, Catalog: h.enricher(), Bus: h.bus, Store: h.store, Profiles: h.profiles}
 	return h
+}
+
+// enricher resolves objects, with an empty cache.
+func (h *harness) enricher() *enrich.Enricher {
+	h.t.Helper()
+	e, err := enrich.New(h.store, config.NewCached(h.apps, 0))
+	h.check(err)
+	return e
 }
 
 func (h *harness) check(err error) {
@@ -184,8 +190,8 @@ type away struct {
 
 func (*away) App(context.Context, string) (config.App, error) { return config.App{}, errAway }
 
-func (*away) Resolve(context.Context, string, []event.Event) (bus.Objects, error) {
-	return nil, errAway
+func (*away) ResolveFirst(context.Context, string, []event.Event) (bus.Objects, int, error) {
+	return nil, 0, errAway
 }
 
 func (a *away) Apply(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error) {

@@ -17,8 +17,39 @@ import (
 )
 
 // accepted writes the events of a request to the log, with the filters that the
-// message carries.
-func (a *Applier) accepted(ctx context.Context, app config.App, m bus.Message, events []event.Event) (Result, error) {
+// message carries. If it carries none, accepted reads them. It splits a message
+// whose filters cost too much at a time.
+//
+// Two deliveries of an unresolved message may find other filters. The last write of
+// a row replaces its filters, and its writer draws a ticket afterwards, so profiles
+// agree with the log (rule 19 of profile/PROTOCOL.md).
+func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
+	events, err := m.Events()
+	if err != nil {
+		return Result{}, permanent{err}
+	}
+	app, err := a.app(ctx, m.App)
+	if err != nil {
+		return Result{}, err
+	}
+	b := batch{n: len(events), event: func(i int) *event.Event { return &events[i] }}
+	b.part = func(from, to int) (bus.Message, error) { return m.Part(events[from:to], from), nil }
+	if !m.Resolved {
+		objects, n, err := a.Catalog.ResolveFirst(ctx, m.App, events)
+		if err != nil {
+			return Result{}, err
+		}
+		if n < len(events) {
+			return a.split(ctx, b, func(int) int { return n })
+		}
+		m.Objects = objects
+	}
+	b.objects = m.Objects
+	if all, err := b.admit(ctx); err != nil {
+		return Result{}, err
+	} else if !all {
+		return a.splitByCost(ctx, b)
+	}
 	rows := enrich.LogEvents(events, m.Objects, m.ReceivedAt)
 	incomplete := enrich.Incomplete(events, m.Objects)
 	known, err := a.unknownInLog(ctx, app, incomplete)
@@ -40,7 +71,22 @@ func (a *Applier) accepted(ctx context.Context, app config.App, m bus.Message, e
 
 // reenriched writes logged events to their rows again, with the filters of
 // objects that were unknown before.
-func (a *Applier) reenriched(ctx context.Context, app config.App, m bus.Message, logged []bus.Logged) (Result, error) {
+func (a *Applier) reenriched(ctx context.Context, m bus.Message) (Result, error) {
+	logged, err := m.Logged()
+	if err != nil {
+		return Result{}, permanent{err}
+	}
+	app, err := a.app(ctx, m.App)
+	if err != nil {
+		return Result{}, err
+	}
+	b := batch{n: len(logged), event: func(i int) *event.Event { return &logged[i].Event }, objects: m.Objects}
+	b.part = func(from, to int) (bus.Message, error) { return m.LoggedPart(logged[from:to]) }
+	if all, err := b.admit(ctx); err != nil {
+		return Result{}, err
+	} else if !all {
+		return a.splitByCost(ctx, b)
+	}
 	rows := enrich.Relogged(logged, m.Objects)
 	unknown := make(map[enrich.Place]int, len(rows))
 	for i := range rows {

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,16 +55,39 @@ func TestDeliveriesDecodeEqually(t *testing.T) {
 	}
 }
 
+func partsOf(t *testing.T, m Message, limit int) [][]byte {
+	t.Helper()
+	var all [][]byte
+	for data, err := range m.Parts(limit) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, data)
+	}
+	return all
+}
+
+// wantTooLarge checks the error of a message none of whose events fits.
+func wantTooLarge(t *testing.T, m Message) {
+	t.Helper()
+	calls := 0
+	for data, err := range m.Parts(10) {
+		if calls++; data != nil || !errors.As(err, &TooLarge{}) {
+			t.Errorf("a part of %d bytes, %v; want no part", len(data), err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d parts, want one error", calls)
+	}
+}
+
 func TestPartsKeepEventsAndObjects(t *testing.T) {
 	m := message(7)
 	whole, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := m.Parts(len(whole) / 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := partsOf(t, m, len(whole)/2)
 	var got []string
 	objects := 0
 	for _, data := range parts {
@@ -77,14 +101,46 @@ func TestPartsKeepEventsAndObjects(t *testing.T) {
 		got = append(got, ids(t, p)...)
 		objects += len(p.Objects["shop"])
 	}
-	if diff := cmp.Diff(ids(t, m), got); diff != "" || len(parts) < 3 {
+	if diff := cmp.Diff(ids(t, m), got); diff != "" || len(parts) < 2 {
 		t.Errorf("%d parts, ids (-whole +parts):\n%s", len(parts), diff)
 	}
 	if objects != 7 {
 		t.Errorf("parts name %d objects, want each event's own", objects)
 	}
-	if _, err := m.Parts(10); err == nil {
-		t.Error("a part is smaller than its only event")
+	wantTooLarge(t, m)
+}
+
+// Parts are cut where their objects fill them, and made when they are asked for.
+func TestPartsAreCutByObjects(t *testing.T) {
+	const limit = 64 << 10
+	m := Message{App: "demo", ReceivedAt: 1, Resolved: true, Objects: Objects{}}
+	var events []string
+	for i := range 60 {
+		ids := make([]string, 5)
+		for k := range ids {
+			ids[k] = fmt.Sprintf(`"o%d"`, (i*7+k*k)%40)
+		}
+		events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":[%s]}`, strings.Join(ids, ",")))
+	}
+	m.Body = []byte(`{"events":[` + strings.Join(events, ",") + `]}`)
+	for i := range 40 {
+		filters := make([]Filter, 150)
+		for f := range filters {
+			filters[f] = Filter{"<facet>", fmt.Sprint("value\n", i, f)}
+		}
+		m.Objects.Put("i", fmt.Sprint("o", i), filters)
+	}
+	parts := partsOf(t, m, limit)
+	for i, data := range parts {
+		if len(data) > limit || len(data) < limit/2 && i < len(parts)-1 {
+			t.Errorf("part %d of %d has %d bytes of %d", i+1, len(parts), len(data), limit)
+		}
+	}
+	if len(parts) < 2 {
+		t.Errorf("%d parts", len(parts))
+	}
+	for range m.Parts(limit) {
+		break // makes no second part
 	}
 }
 

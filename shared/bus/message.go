@@ -4,8 +4,9 @@
 // A message holds one request: its body as the client sent it, the time of
 // receipt, and the filters of its objects at that time. Every delivery of a message
 // therefore decodes to the same events with the same ids, times and filters, and
-// applying it twice changes nothing. A reenriched message instead holds events that
-// the log already has, with the filters that the catalog has for their objects now
+// applying it twice changes nothing. An unresolved message holds no filters: process
+// reads them at each delivery. A reenriched message instead holds events that the
+// log already has, with the filters that the catalog has for their objects now
 // (see reenriched.go). Messages are JSON, so a person can read a dead letter.
 package bus
 
@@ -48,7 +49,8 @@ const (
 	Reenriched Kind = "reenriched"
 )
 
-// Message is one accepted request, or a part of one that was too large.
+// Message is one accepted request, or a part of one that was too large (see
+// parts.go).
 type Message struct {
 	Kind       Kind   `json:"kind,omitempty"`
 	App        string `json:"app"`
@@ -60,7 +62,7 @@ type Message struct {
 	// ids of events without a time of their own.
 	Ordinal int `json:"ordinal,omitempty"`
 	// Resolved says that Objects was read from the catalog. If it is false, process
-	// reads the objects and publishes the message again before it does anything else.
+	// reads the objects: ingest could not, or they have too many filters.
 	Resolved bool    `json:"resolved"`
 	Objects  Objects `json:"objects,omitempty"`
 	// Body is {"events":[...]} as the client sent it. In a reenriched message it is
@@ -112,51 +114,6 @@ func (m Message) Events() ([]event.Event, error) {
 		return nil, fmt.Errorf("decode events of message: %w", err)
 	}
 	return events, nil
-}
-
-// Parts splits m into encoded messages of at most limit bytes. Events keep their
-// ids: each part holds the position of its first event.
-func (m Message) Parts(limit int) ([][]byte, error) {
-	data, err := m.Encode()
-	if err != nil {
-		return nil, err
-	}
-	if len(data) <= limit {
-		return [][]byte{data}, nil
-	}
-	if m.Kind == Reenriched {
-		return m.loggedParts(len(data), limit)
-	}
-	events, err := m.Events()
-	if err != nil {
-		return nil, err
-	}
-	if len(events) < 2 {
-		return nil, fmt.Errorf("one event with its filters has %d bytes, more than a message holds", len(data))
-	}
-	half := len(events) / 2
-	first, err := m.part(events[:half], 0).Parts(limit)
-	if err != nil {
-		return nil, err
-	}
-	second, err := m.part(events[half:], half).Parts(limit)
-	return append(first, second...), err
-}
-
-// part returns a message of some events of m, the first at position offset.
-func (m Message) part(events []event.Event, offset int) Message {
-	p := Message{App: m.App, ReceivedAt: m.ReceivedAt, Request: m.Request, Ordinal: m.Ordinal + offset, Resolved: m.Resolved, Objects: Objects{}}
-	raw := make([][]byte, len(events))
-	for i, e := range events {
-		raw[i] = e.Raw
-		for _, id := range e.ObjectIDs {
-			if filters, known := m.Objects[e.Index][id]; known {
-				p.Objects.Put(e.Index, id, filters)
-			}
-		}
-	}
-	p.Body = append(append([]byte(`{"events":[`), bytes.Join(raw, []byte(","))...), `]}`...)
-	return p
 }
 
 // Put sets the filters of an object.

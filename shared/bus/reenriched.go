@@ -37,7 +37,7 @@ type frame struct {
 // NewReenriched returns a message of events of the log, with the filters of their
 // objects.
 func NewReenriched(app string, at time.Time, events []Logged, objects Objects) (Message, error) {
-	m := Message{Kind: Reenriched, App: app, ReceivedAt: at.UnixMilli(), Resolved: true, Objects: Objects{}}
+	m := Message{Kind: Reenriched, App: app, ReceivedAt: at.UnixMilli(), Resolved: true}
 	var body bytes.Buffer
 	for i := range events {
 		l := &events[i]
@@ -48,11 +48,7 @@ func NewReenriched(app string, at time.Time, events []Logged, objects Objects) (
 		body.Write(append(head, '\n'))
 		body.Write(l.Event.Raw)
 		body.WriteByte('\n')
-		for _, id := range l.Event.ObjectIDs {
-			if filters, known := objects[l.Event.Index][id]; known {
-				m.Objects.Put(l.Event.Index, id, filters)
-			}
-		}
+		m.copyObjects(&l.Event, objects)
 	}
 	m.Body = body.Bytes()
 	return m, nil
@@ -93,29 +89,4 @@ func cutLogged(body []byte) (l Logged, rest []byte, err error) {
 		return l, nil, err
 	}
 	return Logged{f.User, f.Time, f.ID, f.ReceivedAt, e}, rest[f.Size+1:], nil
-}
-
-// loggedParts is Parts for a reenriched message.
-func (m Message) loggedParts(size, limit int) ([][]byte, error) {
-	events, err := m.Logged()
-	if err != nil {
-		return nil, err
-	}
-	if len(events) < 2 {
-		return nil, fmt.Errorf("one event with its filters has %d bytes, more than a message holds", size)
-	}
-	var all [][]byte
-	half := len(events) / 2
-	for _, some := range [][]Logged{events[:half], events[half:]} {
-		p, err := NewReenriched(m.App, time.UnixMilli(m.ReceivedAt), some, m.Objects)
-		if err != nil {
-			return nil, err
-		}
-		data, err := p.Parts(limit)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, data...)
-	}
-	return all, nil
 }

@@ -2,6 +2,8 @@ package enrich_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,5 +150,53 @@ func TestUnknownObjects(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An object of the largest size, for many events.
+func TestResolutionEndsAtMaxCost(t *testing.T) {
+	s, settings := storetest.New(t), config.NewMemory()
+	if err := settings.CreateApp(ctx, config.App{ID: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := enrich.New(s, config.NewCached(settings, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var filters []event.Filter
+	for i := range 1000 {
+		filters = append(filters, event.Filter{Facet: "f", Value: fmt.Sprintf("%063d", i)})
+	}
+	put(t, s, "large", `{"objectID":"large"}`, 0, filters...)
+	const cost = 1000 * (64 + 48) // of one event
+	most := enrich.MaxCost / cost
+	events := make([]event.Event, 2*most)
+	for i := range events {
+		events[i] = event.Event{Index: "i", ObjectIDs: []string{"large"}}
+	}
+	if _, err := e.Resolve(ctx, "app", events[:most+1]); !errors.Is(err, enrich.ErrTooMuch) {
+		t.Errorf("%d events: %v, want ErrTooMuch", most+1, err)
+	}
+	objects, err := e.Resolve(ctx, "app", events[:most])
+	if err != nil || len(objects["i"]["large"]) != 1000 {
+		t.Errorf("%d events: %d filters, %v", most, len(objects["i"]["large"]), err)
+	}
+	if _, n, err := e.ResolveFirst(ctx, "app", events); n < most/2 || n > most || err != nil {
+		t.Errorf("resolved the first %d events, %v; want %d to %d", n, err, most/2, most)
+	}
+	if _, n, err := e.ResolveFirst(ctx, "app", events[:most]); n != most || err != nil {
+		t.Errorf("resolved the first %d events, %v; want all %d", n, err, most)
+	}
+	at := func(i int) *event.Event { return &events[i] }
+	if n, total := enrich.Fit(len(events), at, objects); n != most || total != most*cost {
+		t.Errorf("%d events fit and cost %d, want %d and %d", n, total, most, most*cost)
+	}
+	if n, _ := enrich.Fit(0, at, objects); n != 0 {
+		t.Errorf("%d of no events fit", n)
+	}
+	// Events with equal objects share their counts.
+	rows := enrich.LogEvents(events, objects, 7)
+	if &rows[0].Counts[0] != &rows[1].Counts[0] {
+		t.Error("two events of one object have two lists of counts")
 	}
 }

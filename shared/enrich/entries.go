@@ -1,6 +1,8 @@
 package enrich
 
 import (
+	"encoding/binary"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/event"
@@ -12,13 +14,13 @@ import (
 // It leaves out instantsearch events, which Affinity accepts and does not
 // store.
 func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []store.LogEvent {
-	entries := make([]store.LogEvent, 0, len(events))
+	entries, c := make([]store.LogEvent, 0, len(events)), counter{objects: objects}
 	for i := range events {
 		e := &events[i]
 		if e.Type == event.InstantSearch {
 			continue
 		}
-		entries = append(entries, logEvent(e, e.UserToken, e.Time, e.ID(), objects, receivedAt))
+		entries = append(entries, c.logEvent(e, e.UserToken, e.Time, e.ID(), receivedAt))
 	}
 	return entries
 }
@@ -36,23 +38,58 @@ func Logged(o schema.Original, user string, ms int64, id string) (bus.Logged, er
 // Relogged returns new rows for logged events, with the current filters of
 // their objects.
 func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
-	entries := make([]store.LogEvent, len(events))
+	entries, c := make([]store.LogEvent, len(events)), counter{objects: objects}
 	for i := range events {
 		l := &events[i]
-		entries[i] = logEvent(&l.Event, l.User, l.Time, l.ID, objects, l.ReceivedAt)
+		entries[i] = c.logEvent(&l.Event, l.User, l.Time, l.ID, l.ReceivedAt)
 	}
 	return entries
 }
 
-func logEvent(e *event.Event, user string, time int64, id string,
-	objects bus.Objects, receivedAt int64) store.LogEvent {
+// counter makes the rows of events. Events that name the same objects share their
+// counts.
+type counter struct {
+	objects bus.Objects
+	shared  map[string][]affinity.Count // by index and object IDs
+	key     []byte                      // reused
+}
+
+// sharedFilters is from how many filters on the events with the same objects share
+// their counts. To find the counts of fewer filters costs more than to make them.
+const sharedFilters = 100
+
+// counts returns the counts of an event. Nobody may change them.
+func (c *counter) counts(e *event.Event) []affinity.Count {
+	known, size := c.objects[e.Index], 0
+	for _, id := range e.ObjectIDs {
+		size += len(known[id])
+	}
+	if size < sharedFilters {
+		return Counts(e, c.objects)
+	}
+	c.key = append(binary.AppendUvarint(c.key[:0], uint64(len(e.Index))), e.Index...)
+	for _, id := range e.ObjectIDs {
+		c.key = append(binary.AppendUvarint(c.key, uint64(len(id))), id...)
+	}
+	counts, ok := c.shared[string(c.key)]
+	if !ok {
+		if c.shared == nil {
+			c.shared = map[string][]affinity.Count{}
+		}
+		counts = Counts(e, c.objects)
+		c.shared[string(c.key)] = counts
+	}
+	return counts
+}
+
+func (c *counter) logEvent(e *event.Event, user string, time int64, id string, receivedAt int64) store.LogEvent {
 	original := schema.Original{
-		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, objects), Event: e.Raw,
+		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, c.objects), Event: e.Raw,
 	}
 	named := schema.ObjectsOf(e)
 	return store.LogEvent{
 		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
-		Counts: Counts(e, objects), Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
+		Counts: c.counts(e), Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
 	}
 }
 

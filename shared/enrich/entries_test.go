@@ -1,6 +1,7 @@
 package enrich_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -113,5 +114,31 @@ func TestIncomplete(t *testing.T) {
 	want := map[enrich.Place]int{enrich.PlaceOf(&entries[0]): 2}
 	if diff := cmp.Diff(want, enrich.Incomplete(events, objects)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Events share counts only if they name the same objects of the same index in the
+// same order.
+func TestSharedCounts(t *testing.T) {
+	many := func(facet string) []bus.Filter {
+		filters := make([]bus.Filter, 60)
+		for i := range filters {
+			filters[i] = bus.Filter{facet, fmt.Sprint(i)}
+		}
+		return filters
+	}
+	objects := bus.Objects{"i": {"1": many("a"), "2": many("b"), "12": many("c"), "": many("d")}, "j": {"1": many("e"), "2": many("f")}}
+	named := []event.Event{
+		{Index: "i", ObjectIDs: []string{"1", "2"}}, {Index: "i", ObjectIDs: []string{"12", ""}}, {Index: "j", ObjectIDs: []string{"1", "2"}},
+		{Index: "i", ObjectIDs: []string{"1", "2"}}, {Index: "i", ObjectIDs: []string{"", "12"}},
+	}
+	rows := enrich.LogEvents(named, objects, 7)
+	for i := range named {
+		if diff := cmp.Diff(enrich.Counts(&named[i], objects), rows[i].Counts); diff != "" {
+			t.Errorf("event %d (-want +got):\n%s", i, diff)
+		}
+	}
+	if &rows[0].Counts[0] != &rows[3].Counts[0] {
+		t.Error("events with equal objects have lists of their own")
 	}
 }

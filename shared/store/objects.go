@@ -119,23 +119,40 @@ type ObjectRef struct{ Index, ID string }
 // an unknown object.
 func (s *Store) ReadFilters(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef]ObjectFilters, error) {
 	found := make(map[ObjectRef]ObjectFilters, len(refs))
-	err := s.readObjects(ctx, app, refs, columnFilters, func(ref ObjectRef, value []byte) error {
-		f, err := decodeFilters(value)
+	err := s.ScanFilters(ctx, app, refs, func(ref ObjectRef, f ObjectFilters) error {
 		found[ref] = f
-		return err
+		return nil
 	})
 	return found, err
+}
+
+// ScanFilters reads the filters of objects in one request. It calls fn for each
+// known object, one at a time, in no particular order. An error of fn ends the
+// request.
+func (s *Store) ScanFilters(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, ObjectFilters) error) error {
+	return s.readObjects(ctx, app, refs, columnFilters, func(ref ObjectRef, value []byte) error {
+		f, err := decodeFilters(value)
+		if err != nil {
+			return err
+		}
+		return fn(ref, f)
+	})
 }
 
 // ReadRecords reads objects as the client sent them, in one request. It returns no entry
 // for an unknown object.
 func (s *Store) ReadRecords(ctx context.Context, app string, refs []ObjectRef) (map[ObjectRef][]byte, error) {
 	found := make(map[ObjectRef][]byte, len(refs))
-	err := s.readObjects(ctx, app, refs, columnRecord, func(ref ObjectRef, value []byte) error {
-		found[ref] = value
+	err := s.ScanRecords(ctx, app, refs, func(ref ObjectRef, record []byte) error {
+		found[ref] = record
 		return nil
 	})
 	return found, err
+}
+
+// ScanRecords is ScanFilters for objects as the client sent them.
+func (s *Store) ScanRecords(ctx context.Context, app string, refs []ObjectRef, fn func(ObjectRef, []byte) error) error {
+	return s.readObjects(ctx, app, refs, columnRecord, fn)
 }
 
 // ScanObjects reads objects with their filters in one request. It calls fn for

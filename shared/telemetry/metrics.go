@@ -19,7 +19,7 @@ type Metrics struct {
 	// UnknownObjects counts events that were logged while the catalog did not hold
 	// all their objects.
 	UnknownObjects prometheus.Counter
-	// Messages counts messages by outcome: applied, resolved, retried, dead.
+	// Messages counts messages by outcome: applied, split, retried, dead.
 	Messages *prometheus.CounterVec
 	// AuditUsers counts users whose profiles an audit compared with the log, and
 	// AuditDifferences the differences it found.
@@ -43,7 +43,7 @@ func NewMetrics() *Metrics {
 			Name: "affinity_events_with_unknown_objects_total", Help: "Events that were logged while the catalog did not know all of their objects.",
 		}),
 		Messages: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "affinity_messages_total", Help: "Messages by outcome: applied, resolved, retried, dead.",
+			Name: "affinity_messages_total", Help: "Messages by outcome: applied, split, retried, dead.",
 		}, []string{"outcome"}),
 		AuditUsers: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "affinity_audit_users_total", Help: "Users whose profiles were compared with the log.",

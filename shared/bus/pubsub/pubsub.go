@@ -52,15 +52,14 @@ func (b *Bus) Close() error {
 	return b.client.Close()
 }
 
-// Publish sends an accepted request to process, in one message if it fits. On nil,
-// Pub/Sub holds all of it. On an error, it may hold a part; the client's retry
-// sends all of it again, and events are idempotent.
+// Publish sends an accepted request to process, in one message if it fits. It makes
+// one part at a time. On nil, Pub/Sub holds all of it. On an error, it may hold a
+// part; the client's retry sends all of it again, and events are idempotent.
 func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
-	parts, err := m.Parts(bus.MaxMessage)
-	if err != nil {
-		return fmt.Errorf("publish events of %s: %w", m.App, err)
-	}
-	for _, data := range parts {
+	for data, err := range m.Parts(bus.MaxMessage) {
+		if err != nil {
+			return fmt.Errorf("publish events of %s: %w", m.App, err)
+		}
 		if err := b.send(ctx, b.events, data, map[string]string{bus.AttrApp: m.App}); err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (w *harness) Create(_ context.Context, t queue.Task) error {
 	return nil
 }
 
-func (w *harness) Resolve(_ context.Context, _ string, events []event.Event) (bus.Objects, error) {
+func (w *harness) ResolveFirst(_ context.Context, _ string, events []event.Event) (bus.Objects, int, error) {
 	found := bus.Objects{}
 	for _, e := range events {
 		for _, id := range e.ObjectIDs {
@@ -77,7 +77,7 @@ func (w *harness) Resolve(_ context.Context, _ string, events []event.Event) (bu
 			}
 		}
 	}
-	return found, nil
+	return found, len(events), nil
 }
 
 var errBroken = errors.New("the bus is broken")

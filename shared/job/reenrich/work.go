@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
@@ -29,7 +30,9 @@ const (
 
 // Resolver looks objects up in the current catalog.
 type Resolver interface {
-	Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error)
+	// ResolveFirst resolves as many of the events, in their order, as may be in
+	// memory with the filters of their objects. It returns their number.
+	ResolveFirst(ctx context.Context, app string, events []event.Event) (bus.Objects, int, error)
 }
 
 // Publisher sends a message to process. It splits a large one.
@@ -180,45 +183,86 @@ func (s *pass) pick(e store.Entry) error {
 
 // fault counts a row that cannot be read, and logs the first job.MaxFaults.
 func (s *pass) fault(ctx context.Context, e store.Entry, err error) {
-	if s.counts.Unreadable++; len(s.faults) >= job.MaxFaults {
+	s.counts.Unreadable++
+	s.note(ctx, e.Key(), err)
+}
+
+// note logs why a row is left out, and adds it to the faults of the shard.
+func (s *pass) note(ctx context.Context, key string, err error) {
+	if len(s.faults) >= job.MaxFaults {
 		return
 	}
-	s.faults = append(s.faults, fmt.Sprintf("%s: %v", e.Key(), err))
-	s.Log.LogAttrs(ctx, slog.LevelError, "row of the log is damaged, left out of the re-enrichment",
-		slog.String("app", s.app.ID), slog.String("reenrich", s.job.ID), slog.String("key", e.Key()), slog.Any("error", err))
+	s.faults = append(s.faults, fmt.Sprintf("%s: %v", key, err))
+	s.Log.LogAttrs(ctx, slog.LevelError, "row of the log is left out of the re-enrichment",
+		slog.String("app", s.app.ID), slog.String("reenrich", s.job.ID), slog.String("key", key), slog.Any("error", err))
 }
 
 // flush resolves the batch and publishes the events that have newly known
 // objects.
 func (s *pass) flush(ctx context.Context) error {
-	if len(s.batch) == 0 {
-		return nil
-	}
-	events := make([]event.Event, len(s.batch))
-	for i := range s.batch {
-		events[i] = s.batch[i].Event
-	}
-	objects, err := s.Catalog.Resolve(ctx, s.app.ID, events)
-	if err != nil {
-		return fmt.Errorf("reenrich %d events of %s: %w", len(events), s.app.ID, err)
-	}
-	resolved := s.batch[:0]
-	for i := range events {
-		if enrich.UnknownObjects(&events[i], objects) < s.unknown[i] {
-			resolved = append(resolved, s.batch[i])
-		}
-	}
-	if len(resolved) > 0 && s.job.Kind != DryRun {
-		m, err := bus.NewReenriched(s.app.ID, s.Now(), resolved, objects)
+	for done := 0; done < len(s.batch); {
+		n, err := s.flushFirst(ctx, done)
 		if err != nil {
-			return err
+			return fmt.Errorf("reenrich %d events of %s: %w", len(s.batch), s.app.ID, err)
 		}
-		if err := s.Bus.Publish(ctx, m); err != nil {
-			return fmt.Errorf("reenrich %d events of %s: %w", len(resolved), s.app.ID, err)
-		}
+		done += n
 	}
-	s.counts.Resolved += int64(len(resolved))
-	s.counts.StillUnknown += int64(len(events) - len(resolved))
 	s.batch, s.unknown, s.bytes = nil, s.unknown[:0], 0
 	return nil
+}
+
+// flushFirst flushes events of the batch from one on, as many as may be in memory
+// with the filters of their objects. It returns their number.
+func (s *pass) flushFirst(ctx context.Context, from int) (int, error) {
+	ctx, leave := admission.Process().Enter(ctx) // each call gives back what it took
+	defer leave()
+	events := make([]event.Event, len(s.batch)-from)
+	for i := range events {
+		events[i] = s.batch[from+i].Event
+	}
+	objects, n, err := s.Catalog.ResolveFirst(ctx, s.app.ID, events)
+	if err != nil {
+		return 0, err
+	}
+	var resolved []bus.Logged
+	for i := range n {
+		if enrich.UnknownObjects(&events[i], objects) < s.unknown[from+i] {
+			resolved = append(resolved, s.batch[from+i])
+		}
+	}
+	published := len(resolved)
+	if s.job.Kind != DryRun {
+		if published, err = s.publish(ctx, resolved, objects); err != nil {
+			return 0, err
+		}
+	}
+	s.counts.Resolved += int64(published)
+	s.counts.StillUnknown += int64(n - published)
+	return n, nil
+}
+
+// publish publishes events and returns their number. It leaves out, and reports,
+// an event that fits into no message.
+func (s *pass) publish(ctx context.Context, events []bus.Logged, objects bus.Objects) (int, error) {
+	if len(events) == 0 {
+		return 0, nil
+	}
+	m, err := bus.NewReenriched(s.app.ID, s.Now(), events, objects)
+	if err != nil {
+		return 0, err
+	}
+	err = s.Bus.Publish(ctx, m)
+	if !errors.As(err, &bus.TooLarge{}) {
+		return len(events), err
+	}
+	if len(events) == 1 {
+		s.note(ctx, fmt.Sprintf("%s,%s,%d,%s", s.app.ID, events[0].User, events[0].Time, events[0].ID), err)
+		return 0, nil
+	}
+	first, err := s.publish(ctx, events[:len(events)/2], objects)
+	if err != nil {
+		return 0, err
+	}
+	second, err := s.publish(ctx, events[len(events)/2:], objects)
+	return first + second, err
 }

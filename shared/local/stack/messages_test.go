@@ -133,12 +133,12 @@ type unreadable struct{}
 
 var errUnreadable = errors.New("the catalog cannot be read")
 
-func (unreadable) ReadFilters(context.Context, string, []store.ObjectRef) (map[store.ObjectRef]store.ObjectFilters, error) {
-	return nil, errUnreadable
+func (unreadable) ScanFilters(context.Context, string, []store.ObjectRef, func(store.ObjectRef, store.ObjectFilters) error) error {
+	return errUnreadable
 }
 
-func (unreadable) ReadRecords(context.Context, string, []store.ObjectRef) (map[store.ObjectRef][]byte, error) {
-	return nil, errUnreadable
+func (unreadable) ScanRecords(context.Context, string, []store.ObjectRef, func(store.ObjectRef, []byte) error) error {
+	return errUnreadable
 }
 
 func TestProcessRetriesThenBuries(t *testing.T) {
