@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -9,6 +10,10 @@ import (
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // sweepEvery is the number of published messages after which a sweep drops their
@@ -42,22 +47,28 @@ type PubSub struct {
 	swept   chan struct{} // closed when the sweeper has ended
 }
 
-// StartPubSub starts a server without topics on a free port of 127.0.0.1.
-func StartPubSub() (*PubSub, error) { return startPubSub(sweepEvery, time.Now) }
+// StartPubSub starts a server without topics on a free port of 127.0.0.1. opts may
+// hold interceptors, which see every request.
+func StartPubSub(opts ...grpc.ServerOption) (*PubSub, error) {
+	return startPubSub(sweepEvery, time.Now, opts...)
+}
 
-func startPubSub(sweepEvery int, now func() time.Time) (*PubSub, error) {
+func startPubSub(sweepEvery int, now func() time.Time, opts ...grpc.ServerOption) (*PubSub, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the Pub/Sub emulator: %w", err)
 	}
 	clock := &publishClock{now: now}
-	// pstest also opens its own port, which nothing uses.
-	fake := pstest.NewServerWithAddress("127.0.0.1:0", pstest.ServerReactorOption{FuncName: "Publish", Reactor: clock})
+	fake, err := portless(pstest.ServerReactorOption{FuncName: "Publish", Reactor: clock})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the Pub/Sub emulator: %w", err), listener.Close())
+	}
 	fake.SetTimeNowFunc(clock.time)
 
+	opts = append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC), grpc.WaitForHandlers(true))
 	p := &PubSub{
 		Addr:    listener.Addr().String(),
-		server:  grpc.NewServer(grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC), grpc.WaitForHandlers(true)),
+		server:  grpc.NewServer(opts...),
 		fake:    fake,
 		service: newPubSubService(fake, sweepEvery),
 		ended:   make(chan struct{}),
@@ -72,6 +83,26 @@ func startPubSub(sweepEvery int, now func() time.Time) (*PubSub, error) {
 		p.service.sweepLoop(p.ended)
 	}()
 	return p, nil
+}
+
+// portless starts pstest and closes its port, which has no interceptors: any
+// process could read all messages there.
+func portless(opts ...pstest.ServerReactorOption) (*pstest.Server, error) {
+	var server *grpc.Server
+	fake := pstest.NewServerWithCallback(0, func(s *grpc.Server) { server = s }, opts...)
+	defer server.Stop()
+	// pstest logs a line if its server is stopped before it serves. An answer to any
+	// call shows that it serves.
+	conn, err := grpc.NewClient(fake.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, errors.Join(err, fake.Close())
+	}
+	defer conn.Close()
+	err = conn.Invoke(context.Background(), "/affinity.Started/Ask", &emptypb.Empty{}, &emptypb.Empty{})
+	if status.Code(err) != codes.Unimplemented {
+		return nil, errors.Join(fmt.Errorf("call pstest: %w", err), fake.Close())
+	}
+	return fake, nil
 }
 
 // Idle returns nil when subscribers have acknowledged every message published to

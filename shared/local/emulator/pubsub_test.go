@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -228,5 +229,14 @@ func TestPubSubRefuses(t *testing.T) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// pstest serves without the interceptors of PubSub, so its own port is closed.
+func TestPubSubHasOnePort(t *testing.T) {
+	_, server, _ := testPubSub(t, sweepEvery, time.Now)
+	if conn, err := net.Dial("tcp", server.fake.Addr); err == nil {
+		conn.Close()
+		t.Errorf("pstest listens at %s beside the server at %s", server.fake.Addr, server.Addr)
 	}
 }

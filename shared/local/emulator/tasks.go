@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ type TasksConfig struct {
 	Queues []*cloudtaskspb.Queue
 	// Transport carries requests to workers. Default: HTTP over the network.
 	Transport http.RoundTripper
+	// Server are options of the gRPC server, such as Guard.
+	Server []grpc.ServerOption
 	// Log gets failed attempts and tasks that the server gives up. By default the
 	// server logs nothing.
 	Log *slog.Logger
@@ -28,7 +31,8 @@ type TasksConfig struct {
 // CreateTask, GetTask, ListTasks and DeleteTask, for HTTP tasks only. Like
 // Cloud Tasks it deduplicates names, applies rate limits and retry settings,
 // and makes the same requests. It differs in three ways. It makes no tokens, so
-// an Authorization header comes from the task. It does not throttle new queues
+// an Authorization header comes from the task, and no answer shows its value. It
+// does not throttle new queues
 // or failing workers. It keeps waits of less than a second, which Cloud Tasks
 // rounds.
 type Tasks struct {
@@ -49,7 +53,7 @@ func StartTasks(cfg TasksConfig) (*Tasks, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	t := &Tasks{
-		server: grpc.NewServer(grpc.WaitForHandlers(true)),
+		server: grpc.NewServer(append(slices.Clone(cfg.Server), grpc.WaitForHandlers(true))...),
 		service: &taskService{
 			ctx:    ctx,
 			stop:   stop,

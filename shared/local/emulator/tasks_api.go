@@ -159,10 +159,19 @@ func (s *taskService) ListTasks(
 	return resp, nil
 }
 
-// view returns a copy of a task. Only a full view has the body.
+// redacted stands for the value of an Authorization header.
+const redacted = "redacted"
+
+// view returns a copy of a task without credentials: whoever reads a task must
+// not be able to call its worker. Only a full view has the body.
 func view(t *cloudtaskspb.Task, v cloudtaskspb.Task_View) *cloudtaskspb.Task {
 	t = proto.CloneOf(t)
 	t.View = v
+	for name := range t.GetHttpRequest().GetHeaders() {
+		if strings.EqualFold(name, "Authorization") {
+			t.GetHttpRequest().Headers[name] = redacted
+		}
+	}
 	if v != cloudtaskspb.Task_FULL {
 		t.View = cloudtaskspb.Task_BASIC
 		t.GetHttpRequest().Body = nil
