@@ -97,6 +97,7 @@ var layers = []struct {
 	{"shared/local/gcloudtest", "", anything},
 	{"shared/local/race", "", ""},
 	{"shared/local/realdata", "catalog event strategy", ""},
+	{"shared/local/operator", "api client config fault httpapi schema", "http"},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},

@@ -19,14 +19,31 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
+	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/terraform"
 )
 
-// configStore holds apps and keys.
+// appStore holds apps and keys. Its methods and errors are those of config.Store.
+type appStore interface {
+	Apps(ctx context.Context) ([]string, error)
+	App(ctx context.Context, appID string) (config.App, error)
+	CreateApp(ctx context.Context, app config.App) error
+	SetRetention(ctx context.Context, appID string, days int) error
+	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
+	Keys(ctx context.Context, appID string) ([]config.Key, error)
+	PutKey(ctx context.Context, appID string, key config.Key) error
+	DeleteKey(ctx context.Context, appID, hash string) error
+}
+
+// configStore is an appStore of a deployed engine.
 type configStore struct {
 	config.Store
 	close func() error
+}
+
+func (s configStore) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error) {
+	return operator.SetEncoding(ctx, s.Store, appID, e)
 }
 
 // openFirestore connects with the operator's Google credentials, or to the emulator
@@ -50,28 +67,38 @@ func appCommand(t *tool) *cobra.Command {
 	a := &appTool{tool: t}
 	group := cli.Group(&cobra.Command{
 		Use:   "app",
-		Short: "Create apps and their keys, in Firestore with your Google credentials",
-		Long: "Create apps and their keys, in Firestore with your Google credentials (gcloud auth application-default login).\n" +
-			"The local stack does not use Firestore: it has the apps of `up --app ID:KEY`.",
+		Short: "Create apps and their keys, in Firestore with your Google credentials or on a local engine",
+		Long: "Create apps and their keys. For a deployed engine the commands write Firestore with your Google credentials (gcloud\n" +
+			"auth application-default login): give --project. For an engine of `affinity up` at --url set AFFINITY_OPERATOR to\n" +
+			"the operator's token that it printed. --project takes precedence; GOOGLE_CLOUD_PROJECT and FIRESTORE_EMULATOR_HOST\n" +
+			"count only without AFFINITY_OPERATOR and --url.",
 	})
 	flags := group.PersistentFlags()
-	flags.StringVar(&a.project, "project", "", "Google Cloud project (default: $GOOGLE_CLOUD_PROJECT)")
+	flags.StringVar(&a.project, "project", "", "Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
 	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand())
 	return group
 }
 
 // with opens the store, calls do and closes it.
-func (a *appTool) with(ctx context.Context, do func(config.Store) error) (err error) {
+func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) {
+	if a.project == "" && (os.Getenv(operator.Variable) != "" || cmd.Flags().Changed("url")) {
+		local, err := operatorClient(a.tool)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.err, "on the local engine at %s\n", a.url)
+		return do(local)
+	}
 	project := cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
 	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
 		project = "affinity-local"
 	}
 	if project == "" {
-		return cli.Usagef("apps are kept in Firestore: give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; " +
-			"the local stack has the apps of `up --app ID:KEY`")
+		return cli.Usagef("for a deployed engine give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; "+
+			"for an engine of `affinity up` set %s to the operator's token that it printed", operator.Variable)
 	}
-	store, err := a.openConfig(ctx, project, a.database)
+	store, err := a.openConfig(cmd.Context(), project, a.database)
 	if err != nil {
 		return err
 	}
@@ -93,7 +120,7 @@ func (a *appTool) createCommand() *cobra.Command {
 				return cli.Usagef("%v", err)
 			}
 			app := config.App{ID: args[0], RetentionDays: days, Log: layout}
-			return a.with(cmd.Context(), func(s config.Store) error { return a.create(cmd.Context(), s, app, acl) })
+			return a.with(cmd, func(s appStore) error { return a.create(cmd.Context(), s, app, acl) })
 		},
 	}
 	cmd.Flags().StringSliceVar(&acl, "acl", acl, "rights of the key")
@@ -102,7 +129,7 @@ func (a *appTool) createCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *appTool) create(ctx context.Context, s config.Store, app config.App, acl []string) error {
+func (a *appTool) create(ctx context.Context, s appStore, app config.App, acl []string) error {
 	id := app.ID
 	err := s.CreateApp(ctx, app)
 	if errors.Is(err, config.ErrExists) {
@@ -125,12 +152,12 @@ func (a *appTool) listCommand() *cobra.Command {
 		Example: "  affinity app list --project my-project",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(s config.Store) error { return a.list(cmd.Context(), s) })
+			return a.with(cmd, func(s appStore) error { return a.list(cmd.Context(), s) })
 		},
 	}
 }
 
-func (a *appTool) list(ctx context.Context, s config.Store) error {
+func (a *appTool) list(ctx context.Context, s appStore) error {
 	ids, err := s.Apps(ctx)
 	if err != nil {
 		return fmt.Errorf("list apps: %w", err)
@@ -167,7 +194,7 @@ func (a *appTool) retentionCommand() *cobra.Command {
 			if err := errors.Join(checkID(id), checkDays(days)); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.with(cmd.Context(), func(s config.Store) error {
+			return a.with(cmd, func(s appStore) error {
 				if err := s.SetRetention(cmd.Context(), id, days); err != nil {
 					return fmt.Errorf("set the retention of app %s: %w", id, missingApp(err))
 				}
@@ -192,11 +219,8 @@ func (a *appTool) encodingCommand() *cobra.Command {
 			if err := errors.Join(checkID(id), err); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.with(cmd.Context(), func(s config.Store) error {
-				app, err := s.UpdateLog(cmd.Context(), id, func(app *config.App) error {
-					app.Log.Encoding = encoding
-					return nil
-				})
+			return a.with(cmd, func(s appStore) error {
+				app, err := s.SetEncoding(cmd.Context(), id, encoding)
 				if err != nil {
 					return fmt.Errorf("set the encoding of app %s: %w", id, missingApp(err))
 				}

@@ -10,6 +10,8 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -52,6 +54,41 @@ func TestAppCommands(t *testing.T) {
 	if listed := app("key list shop"); strings.Contains(listed.out, hash) {
 		t.Errorf("the removed key is still listed:\n%s", listed.out)
 	}
+}
+
+// With the operator's token the commands work on an engine of this machine.
+func TestAppCommandsOnALocalEngine(t *testing.T) {
+	s := startEngine(t, stack.Options{RetentionDays: 90})
+	t.Setenv(operator.Variable, s.Operator)
+	t.Setenv("GOOGLE_CLOUD_PROJECT", "a-deployed-one") // the token decides
+	app := func(line string) ran { return affinity(t, "", strings.Fields("app --url "+s.URL+" "+line)...) }
+	opens := func(key string) bool {
+		r := affinity(t, "", "strategy", "get", "--url", s.URL, "--app", "shop", "--key", key)
+		return r.code == cli.ExitOK
+	}
+	made := app("create shop --retention-days 30 --schema narrow")
+	made.wants(t, cli.ExitOK, "on the local engine at "+s.URL, "app shop created (events count for 30 days; narrow, json)")
+	holds(t, s.Backends.Config, made, auth.All...)
+	if !opens(strings.TrimSpace(made.out)) {
+		t.Error("the engine does not accept the new app's key")
+	}
+	app("create shop").wants(t, cli.ExitFailed, "app shop exists")
+	app("retention shop 0").wants(t, cli.ExitOK, "app shop: events count forever")
+	app("retention nowhere 1").wants(t, cli.ExitFailed, "there is no such app")
+	app("encoding shop compact").wants(t, cli.ExitOK, "app shop: narrow, compact")
+	app("list").wants(t, cli.ExitOK, "demo  ", "shop  events count forever  narrow, compact  strategy version 0  created 20")
+	added := app("key add shop --acl search")
+	holds(t, s.Backends.Config, added, auth.Search)
+	hash := auth.Hash(strings.TrimSpace(added.out))
+	app("key list shop").wants(t, cli.ExitOK, hash+"  search  created 20")
+	app("key remove shop "+hash).wants(t, cli.ExitOK, "stops working within 5 seconds")
+	app("key remove shop "+hash).wants(t, cli.ExitFailed, "has no key with the hash")
+	app("key add nowhere --acl search").wants(t, cli.ExitFailed, "there is no such app")
+
+	t.Setenv(operator.Variable, "another-engines-token")
+	app("list").wants(t, cli.ExitFailed, "has another operator's token", "set AFFINITY_OPERATOR")
+	t.Setenv(operator.Variable, "")
+	app("list").wants(t, cli.ExitUsage, "set AFFINITY_OPERATOR", "for a deployed engine give --project")
 }
 
 func TestAppLayouts(t *testing.T) {

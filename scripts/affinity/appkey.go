@@ -26,7 +26,7 @@ func (a *appTool) keyCommand() *cobra.Command {
 		Example: "  affinity app key list shop --project my-project",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withApp(cmd.Context(), args[0], func(s config.Store) error { return a.listKeys(cmd.Context(), s, args[0]) })
+			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0]) })
 		},
 	}, &cobra.Command{
 		Use:     "remove ID HASH",
@@ -34,7 +34,7 @@ func (a *appTool) keyCommand() *cobra.Command {
 		Example: "  affinity app key remove shop 3f1c... --project my-project",
 		Args:    cli.Args("ID", "HASH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withApp(cmd.Context(), args[0], func(s config.Store) error { return a.removeKey(cmd.Context(), s, args[0], args[1]) })
+			return a.withApp(cmd, args[0], func(s appStore) error { return a.removeKey(cmd.Context(), s, args[0], args[1]) })
 		},
 	})
 	return group
@@ -53,7 +53,7 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 			if err := checkACL(acl); err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.withApp(cmd.Context(), args[0], func(s config.Store) error { return a.addKey(cmd.Context(), s, args[0], acl) })
+			return a.withApp(cmd, args[0], func(s appStore) error { return a.addKey(cmd.Context(), s, args[0], acl) })
 		},
 	}
 	cmd.Flags().StringSliceVar(&acl, "acl", nil, "rights of the key: "+strings.Join(auth.All, ", "))
@@ -61,19 +61,19 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 }
 
 // withApp is with for an app that must exist.
-func (a *appTool) withApp(ctx context.Context, id string, do func(config.Store) error) error {
+func (a *appTool) withApp(cmd *cobra.Command, id string, do func(appStore) error) error {
 	if err := checkID(id); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	return a.with(ctx, func(s config.Store) error {
-		if _, err := s.App(ctx, id); err != nil {
+	return a.with(cmd, func(s appStore) error {
+		if _, err := s.App(cmd.Context(), id); err != nil {
 			return fmt.Errorf("read app %s: %w", id, missingApp(err))
 		}
 		return do(s)
 	})
 }
 
-func (a *appTool) addKey(ctx context.Context, s config.Store, id string, acl []string) error {
+func (a *appTool) addKey(ctx context.Context, s appStore, id string, acl []string) error {
 	key := auth.NewKey()
 	if err := s.PutKey(ctx, id, config.Key{Hash: auth.Hash(key), ACL: acl, CreatedAt: time.Now()}); err != nil {
 		return fmt.Errorf("add a key to app %s: %w", id, err)
@@ -83,7 +83,7 @@ func (a *appTool) addKey(ctx context.Context, s config.Store, id string, acl []s
 	return err
 }
 
-func (a *appTool) listKeys(ctx context.Context, s config.Store, id string) error {
+func (a *appTool) listKeys(ctx context.Context, s appStore, id string) error {
 	keys, err := s.Keys(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
@@ -97,7 +97,7 @@ func (a *appTool) listKeys(ctx context.Context, s config.Store, id string) error
 	return nil
 }
 
-func (a *appTool) removeKey(ctx context.Context, s config.Store, id, hash string) error {
+func (a *appTool) removeKey(ctx context.Context, s appStore, id, hash string) error {
 	keys, err := s.Keys(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list the keys of app %s: %w", id, err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
 // fakeEngine is an engine behind the HTTP API. It takes events and objects, scores
@@ -24,7 +25,7 @@ type fakeEngine struct {
 
 	mu       sync.Mutex
 	maxBody  int // of an import; 0: no limit
-	local    map[string]string
+	local    *operator.Place
 	failures []func(http.ResponseWriter, *http.Request) // each replaces the answer to one POST, in this order
 
 	strategy json.RawMessage
@@ -34,6 +35,9 @@ type fakeEngine struct {
 	received int
 	imports  []int // lines of each import request
 }
+
+// fakeOperator is the token of a fakeEngine's operator.
+const fakeOperator = "the-token-of-the-operator"
 
 type fakeEvent struct {
 	EventType string   `json:"eventType"`
@@ -68,6 +72,14 @@ func newFakeEngine(t *testing.T) *fakeEngine {
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		if strings.HasPrefix(r.URL.Path, "/local") {
+			if r.Header.Get("Authorization") != "Bearer "+fakeOperator || r.Header.Get("X-Algolia-API-Key") != "" {
+				refuse(w, 401, "Not the operator")
+				return
+			}
+			mux.ServeHTTP(w, r)
+			return
+		}
 		if r.Header.Get("X-Algolia-Application-Id") != "demo" || r.Header.Get("X-Algolia-API-Key") != "demokey" {
 			refuse(w, 401, "Invalid credentials")
 			return

@@ -2,11 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -17,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/deadletter"
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/local/emulator"
 )
 
 func replayCommand(t *tool) *cobra.Command {
@@ -26,7 +24,8 @@ func replayCommand(t *tool) *cobra.Command {
 		Short: "Put dead letters back: messages of events that process could not apply",
 		Long: "Print each message of the dead-letter subscription and publish it on the events topic as it was. A message leaves\n" +
 			"the subscription only once the topic has it; events count once, however often they are put back. Without --project\n" +
-			"and PUBSUB_EMULATOR_HOST the command works on the local stack at --url.",
+			"and PUBSUB_EMULATOR_HOST the command works on the engine of `affinity up` at --url, with its operator's token in\n" +
+			"AFFINITY_OPERATOR.",
 		Example: "  affinity replay --dry-run\n  affinity replay --project my-project",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -63,41 +62,21 @@ func openDeadLetters(cmd *cobra.Command, t *tool, o deadletter.Options) (*deadle
 		o.Project = cmp.Or(os.Getenv("GOOGLE_CLOUD_PROJECT"), "affinity-local")
 		return deadletter.Open(ctx, o, t.out)
 	}
-	local, err := askLocalStack(ctx, t)
+	c, err := operatorClient(t)
 	if err != nil {
 		return nil, err
 	}
-	o.Project = local.Project
+	place, err := c.Place(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask the local stack for its dead letters: %w", err)
+	}
+	o.Project = place.Project
 	if !cmd.Flags().Changed("topic") {
-		o.Topic = cmp.Or(local.EventsTopic, o.Topic)
+		o.Topic = place.EventsTopic
 	}
 	if !cmd.Flags().Changed("dead-letter-subscription") {
-		o.Subscription = cmp.Or(local.DeadLetterSubscription, o.Subscription)
+		o.Subscription = place.DeadLetterSubscription
 	}
-	return deadletter.Open(ctx, o, t.out, option.WithEndpoint(local.PubSub), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-}
-
-// localPubSub is the answer of GET /local, a route of the local stack only.
-type localPubSub struct {
-	PubSub                 string `json:"pubsub"` // host:port
-	Project                string `json:"project"`
-	EventsTopic            string `json:"eventsTopic"`
-	DeadLetterSubscription string `json:"deadLetterSubscription"`
-}
-
-func askLocalStack(ctx context.Context, t *tool) (localPubSub, error) {
-	var local localPubSub
-	c, err := t.client()
-	if err != nil {
-		return local, err
-	}
-	answer, err := c.Do(ctx, http.MethodGet, "/local", nil)
-	if err != nil {
-		return local, fmt.Errorf("ask the local stack for its dead letters: %w (for a deployed engine give --project)", err)
-	}
-	if err := json.Unmarshal(answer, &local); err != nil || local.PubSub == "" || local.Project == "" {
-		return local, fmt.Errorf("the engine at %s does not name its Pub/Sub: give --project", c.URL())
-	}
-	return local, nil
+	return deadletter.Open(ctx, o, t.out, option.WithEndpoint(place.PubSub), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(emulator.WithToken(place.Token)), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -13,6 +14,7 @@ import (
 // Each counts once.
 func TestReplayOnAnEngine(t *testing.T) {
 	s := startEngine(t, stack.Options{RetentionDays: 90})
+	t.Setenv(operator.Variable, s.Operator)
 	strategy := file(t, "strategy.json", `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":1}],"personalizationImpact":50}`)
 	affinity(t, "", "strategy", "set", strategy, "--url", s.URL).wants(t, cli.ExitOK)

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
 const (
@@ -23,6 +24,7 @@ const (
 func newPubSub(t *testing.T, options ...pstest.ServerReactorOption) (*pstest.Server, *fakeEngine) {
 	t.Helper()
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	t.Setenv(operator.Variable, fakeOperator)
 	server := pstest.NewServer(options...)
 	t.Cleanup(func() { _ = server.Close() })
 	for _, topic := range []string{eventsTopic, deadTopic} {
@@ -35,8 +37,7 @@ func newPubSub(t *testing.T, options ...pstest.ServerReactorOption) (*pstest.Ser
 		t.Fatal(err)
 	}
 	engine := newFakeEngine(t)
-	engine.local = map[string]string{"pubsub": server.Addr, "project": "affinity-local", "eventsTopic": "events",
-		"deadLetterSubscription": "events-dead-letter"}
+	engine.local = &operator.Place{PubSub: server.Addr, Project: "affinity-local", EventsTopic: "events", DeadLetterSubscription: "events-dead-letter"}
 	return server, engine
 }
 
@@ -116,6 +117,26 @@ func TestReplayOnTheEmulator(t *testing.T) {
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
 	affinity(t, "", "replay").wants(t, cli.ExitOK, "1 dead letter put back")
 	affinity(t, "", "replay", "--project", "other").wants(t, cli.ExitFailed, "projects/other/subscriptions/events-dead-letter")
+}
+
+// The operator's token is asked for in words, and stays on this machine.
+func TestReplayNeedsTheOperator(t *testing.T) {
+	_, engine := newPubSub(t)
+	for _, c := range []struct {
+		name, token, url string
+		code             int
+		want             string
+	}{
+		{"without a token", "", engine.URL, cli.ExitUsage, "set AFFINITY_OPERATOR"},
+		{"with a short token", "guess", engine.URL, cli.ExitUsage, "AFFINITY_OPERATOR must be 16 to 200 letters"},
+		{"with another engine's token", "another-engines-token", engine.URL, cli.ExitFailed, "has another operator's token"},
+		{"at another machine", fakeOperator, "http://192.0.2.1:8080", cli.ExitUsage, "for an engine on this machine, not at 192.0.2.1:8080"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(operator.Variable, c.token)
+			affinity(t, "", "replay", "--url", c.url).wants(t, c.code, c.want)
+		})
+	}
 }
 
 func TestReplayInterrupted(t *testing.T) {

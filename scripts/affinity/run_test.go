@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -15,6 +16,7 @@ func TestExitCodes(t *testing.T) {
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "")
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	t.Setenv(operator.Variable, fakeOperator)
 	engine := newFakeEngine(t)
 	strategy := file(t, "strategy.json", `{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":10}`)
 	broken := file(t, "broken.json", `{"eventsScoring":`)
@@ -85,7 +87,7 @@ func TestExitCodes(t *testing.T) {
 		{"up without a stack", "up", 1, "has no local stack"},
 		{"demo seed", "demo --seed -1", 2, "invalid argument"},
 
-		{"app without project", "app list", 2, "up --app ID:KEY"},
+		{"app of an engine that is not local", "app list", 1, "give --project"},
 		{"app create bad id", "app create a,b --project p", 2, "1 to 64 letters"},
 		{"app create bad right", "app create a --acl root --project p", 2, "does not exist: there are search"},
 		{"app create bad retention", "app create a --retention-days -3 --project p", 2, "retention of -3 days"},
@@ -116,6 +118,15 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// Without a project, a token or an address the commands do not know which engine
+// is meant.
+func TestAppOfWhichEngine(t *testing.T) {
+	for _, name := range []string{"GOOGLE_CLOUD_PROJECT", "FIRESTORE_EMULATOR_HOST", operator.Variable} {
+		t.Setenv(name, "")
+	}
+	affinity(t, "", "app", "list").wants(t, cli.ExitUsage, "for a deployed engine give --project", "set AFFINITY_OPERATOR")
+}
+
 func TestWrongUsageNamesHelp(t *testing.T) {
 	t.Parallel()
 	r := affinity(t, "", "app", "key", "remove", "x")
@@ -137,6 +148,7 @@ func TestNoEngine(t *testing.T) {
 
 func TestNoLocalStackToAsk(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	t.Setenv(operator.Variable, fakeOperator)
 	engine := newFakeEngine(t)
 	engine.Close()
 	affinity(t, "", "replay", "--url", engine.URL).wants(t, cli.ExitFailed, "no engine answers at "+engine.URL)
@@ -201,6 +213,37 @@ func TestUp(t *testing.T) {
 	if given.Addr != "0.0.0.0:0" || given.RetentionDays != 0 || given.Now.Format("2006-01-02") != "2019-05-28" || given.Log == nil {
 		t.Errorf("started with %+v", given)
 	}
+}
+
+// up takes the operator's token from the environment, or makes one and prints it.
+func TestUpOperator(t *testing.T) {
+	up := func() (upOptions, ran) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var given upOptions
+		closed := false
+		engine := newFakeEngine(t)
+		r := affinityWith(t, ctx, "", func(tl *tool) {
+			tl.out = &untilReady{stop: stop}
+			tl.start = func(_ context.Context, o upOptions) (runningStack, error) {
+				given = o
+				return runningEngine{engine, &closed}, nil
+			}
+		}, "up")
+		return given, r
+	}
+	t.Setenv(operator.Variable, "")
+	o, r := up()
+	r.wants(t, cli.ExitOK, "export AFFINITY_OPERATOR="+o.Operator+"\n")
+	if err := operator.CheckToken(o.Operator); err != nil {
+		t.Errorf("started with the token %q: %v", o.Operator, err)
+	}
+	t.Setenv(operator.Variable, fakeOperator)
+	if o, r = up(); o.Operator != fakeOperator || r.code != cli.ExitOK || strings.Contains(r.err, fakeOperator) {
+		t.Errorf("started with the token %q and printed %q, want %q and nothing", o.Operator, r.err, fakeOperator)
+	}
+	t.Setenv(operator.Variable, "guess")
+	affinity(t, "", "up").wants(t, cli.ExitUsage, "AFFINITY_OPERATOR must be 16 to 200 letters")
 }
 
 // The default encoding depends on the schema.

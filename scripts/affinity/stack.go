@@ -6,6 +6,8 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
+const demoKey = "demokey"
+
 // runningStack is an engine in this process.
 type runningStack interface {
 	URL() string  // base URL of the public functions
@@ -18,7 +20,8 @@ func startStack(ctx context.Context, o upOptions) (runningStack, error) {
 	for i, a := range o.Apps {
 		apps[i] = stack.App(a)
 	}
-	s, err := stack.Start(ctx, stack.Options{Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Log: o.Log})
+	s, err := stack.Start(ctx, stack.Options{
+		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Operator: o.Operator, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

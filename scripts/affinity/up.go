@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -24,16 +26,16 @@ type upOptions struct {
 	Now           time.Time     // where the engine's clock starts; zero: the machine's clock
 	RetentionDays int           // of the apps; 0: no limit
 	Layout        schema.Layout // of the log of created apps
+	Operator      string        // the operator's token
+	MadeOperator  bool          // the token is not the environment's
 	Log           *slog.Logger
 }
 
 // upApp is an app with one key.
 type upApp struct{ ID, Key string }
 
-const (
-	demoKey      = "demokey"
-	maxRetention = 36_500 // days, a century
-)
+// maxRetention is a century, in days.
+const maxRetention = 36_500
 
 // upFlags are the flags of up and demo as they were given.
 type upFlags struct {
@@ -76,7 +78,8 @@ func upCommand(t *tool) *cobra.Command {
 		Long: "Start the whole engine in this process and serve until Ctrl-C. Once it is up it prints one line: `ready ` and the URL.\n" +
 			"All data is in memory and ends with the process, unless BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST or\n" +
 			"FIRESTORE_EMULATOR_HOST name official emulators that keep it. An app in the Firestore emulator keeps its schema and\n" +
-			"encoding. With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.",
+			"encoding. With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
+			"The operator's token is taken from AFFINITY_OPERATOR, or made and printed.",
 		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0\n  affinity up --schema narrow",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -137,6 +140,12 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 		}
 		o.Apps = append(o.Apps, app)
 	}
+	if o.Operator = os.Getenv(operator.Variable); o.Operator == "" {
+		o.Operator, o.MadeOperator = operator.NewToken(), true
+	}
+	if err := operator.CheckToken(o.Operator); err != nil {
+		return o, cli.Usagef("%v", err)
+	}
 	return o, checkAddr(o)
 }
 
@@ -192,6 +201,9 @@ func serve(ctx context.Context, t *tool, o upOptions, do func(context.Context, r
 			err = errors.Join(err, fmt.Errorf("stop the local stack: %w", closed))
 		}
 	}()
+	if o.MadeOperator {
+		fmt.Fprintf(t.err, "the operator's token, for `affinity app` and `affinity replay` in another terminal: export %s=%s\n", operator.Variable, o.Operator)
+	}
 	if _, err := fmt.Fprintf(t.out, "ready %s\n", stack.URL()); err != nil {
 		return fmt.Errorf("print the ready line: %w", err)
 	}

@@ -222,7 +222,7 @@ var route = regexp.MustCompile(`\b(?:rt|own)\.Handle\("([A-Z]+ /[^"]*)"`)
 // those of the document.
 func TestDescribedRoutes(t *testing.T) {
 	registered := []string{"GET /openapi.json", "GET /docs", "GET /docs/{resource}"}
-	sources := []string{"../local/stack/functions.go"}
+	sources := []string{"../local/stack/functions.go", "../local/operator/handler.go"}
 	for _, function := range []string{"catalog", "imports", "ingest", "profiles", "rank", "recomputes", "strategies"} {
 		files, err := filepath.Glob("../../functions/" + function + "/*.go")
 		if err != nil || len(files) == 0 {

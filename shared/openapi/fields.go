@@ -181,15 +181,18 @@ func (d description) typeText(schema *tree.Object) string {
 	return strings.Join(names, " or ")
 }
 
-// curl writes an example as a command.
-func curl(e *tree.Object, noKey bool) string {
+// curl writes an example of an operation as a command.
+func curl(op, e *tree.Object) string {
 	var b strings.Builder
 	b.WriteString("curl ")
 	if method := e.Text("method"); method != "GET" && (method != "POST" || !e.Has("body")) {
 		b.WriteString("-X " + method + " ")
 	}
 	fmt.Fprintf(&b, "'http://127.0.0.1:8080%s'", e.Text("path"))
-	if !noKey {
+	switch {
+	case op.True("x-operator"):
+		b.WriteString(" \\\n  -H \"Authorization: Bearer $AFFINITY_OPERATOR\"")
+	case !op.True("x-no-key"):
 		b.WriteString(" \\\n  -H 'X-Algolia-Application-Id: demo' -H 'X-Algolia-API-Key: demokey'")
 	}
 	switch text := e.Text("body"); {

@@ -226,7 +226,7 @@ func (d description) operation(op place, listed map[string]bool) *operation {
 		o.Errors = append(o.Errors, fault{fmt.Sprint(e.Value("status")), code(e.Text("message")), inline(e.Text("when"))})
 	}
 	for _, e := range op.Objects("x-examples") {
-		o.Examples = append(o.Examples, example{e.Text("title"), curl(e, op.True("x-no-key")), fmt.Sprint(e.Value("status")), e.Text("answer")})
+		o.Examples = append(o.Examples, example{e.Text("title"), curl(op.Object, e), fmt.Sprint(e.Value("status")), e.Text("answer")})
 	}
 	return o
 }

@@ -162,8 +162,8 @@ func (s *taskService) ListTasks(
 // redacted stands for the value of an Authorization header.
 const redacted = "redacted"
 
-// view returns a copy of a task without credentials: whoever reads a task must
-// not be able to call its worker. Only a full view has the body.
+// view returns a copy of a task without credentials: a reader of tasks must not
+// be able to call their worker. Only a full view has the body.
 func view(t *cloudtaskspb.Task, v cloudtaskspb.Task_View) *cloudtaskspb.Task {
 	t = proto.CloneOf(t)
 	t.View = v

@@ -89,7 +89,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A worker gets the credentials of its task. Whoever reads the task does not.
+// A worker gets the credentials of its task. A reader of the task does not.
 func TestTasksRedactAuthorization(t *testing.T) {
 	const secret = "Bearer secret"
 	got := make(chan string, 1)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/bigtable"
@@ -35,23 +36,26 @@ import (
 )
 
 // local returns the options of a client of an in-process emulator.
-func local(addr string) []option.ClientOption {
+func (s *Stack) local(addr string) []option.ClientOption {
 	return []option.ClientOption{
-		option.WithEndpoint(addr), option.WithoutAuthentication(),
+		option.WithEndpoint(addr), option.WithoutAuthentication(), option.WithGRPCDialOption(emulator.WithToken(s.place.Token)),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())), option.WithGRPCConnectionPool(1),
 	}
 }
 
+// guard returns the options of an in-process emulator.
+func (s *Stack) guard() []grpc.ServerOption { return emulator.Guard(s.place.Token) }
+
 func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, error) {
 	var opts []option.ClientOption
-	inProcess := !emulated("BIGTABLE_EMULATOR_HOST")
-	if inProcess {
-		server, err := emulator.StartBigtable(o.Bigtable...)
+	s.place.Bigtable = os.Getenv("BIGTABLE_EMULATOR_HOST")
+	if s.place.Bigtable == "" {
+		server, err := emulator.StartBigtable(slices.Concat(s.guard(), o.Bigtable)...)
 		if err != nil {
 			return nil, err
 		}
 		s.onClose(func() error { server.Close(); return nil })
-		opts = local(server.Addr)
+		s.place.Bigtable, opts = server.Addr, s.local(server.Addr)
 	}
 	admin, err := bigtable.NewAdminClient(ctx, Project, Instance, opts...)
 	if err != nil {
@@ -96,19 +100,18 @@ func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (config.Store,
 type messaging struct {
 	client *pubsub.Client
 	bus    *buspubsub.Bus
-	addr   string
 }
 
 func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
-	addr := os.Getenv("PUBSUB_EMULATOR_HOST")
 	var opts []option.ClientOption
-	if addr == "" {
-		server, err := emulator.StartPubSub()
+	s.place.PubSub = os.Getenv("PUBSUB_EMULATOR_HOST")
+	if s.place.PubSub == "" {
+		server, err := emulator.StartPubSub(s.guard()...)
 		if err != nil {
 			return messaging{}, err
 		}
 		s.onClose(func() error { server.Close(); return nil })
-		s.pubsub, addr, opts = server, server.Addr, local(server.Addr)
+		s.pubsub, s.place.PubSub, opts = server, server.Addr, s.local(server.Addr)
 	}
 	client, err := pubsub.NewClient(ctx, Project, opts...)
 	if err != nil {
@@ -126,7 +129,7 @@ func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
 		return messaging{}, err
 	}
 	s.onClose(opened.Close)
-	return messaging{client, opened, addr}, nil
+	return messaging{client, opened}, nil
 }
 
 func createTopic(ctx context.Context, client *pubsub.Client, topic, subscription string) error {
@@ -176,13 +179,13 @@ func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL strin
 		RetryConfig: &cloudtaskspb.RetryConfig{
 			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond), MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
 		},
-	}}, Log: log})
+	}}, Server: s.guard(), Log: log})
 	if err != nil {
 		return nil, err
 	}
-	s.tasks = server
+	s.tasks, s.place.Tasks = server, server.Addr
 	s.onClose(func() error { server.Close(); return nil })
-	client, err := cloudtasks.NewClient(ctx, local(server.Addr)...)
+	client, err := cloudtasks.NewClient(ctx, s.local(server.Addr)...)
 	if err != nil {
 		return nil, fmt.Errorf("open Cloud Tasks: %w", err)
 	}

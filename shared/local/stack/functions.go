@@ -27,15 +27,10 @@ const (
 
 // publicFunctions routes requests by the prefix of their path, as the load balancer
 // does.
-func publicFunctions(b *Backends, pubsubAddr string) http.Handler {
+func publicFunctions(b *Backends, operator http.Handler) http.Handler {
 	own := httpapi.NewRouter(b.Log)
 	own.Handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, api.Health{Status: http.StatusOK, Message: "OK", Version: api.Version})
-	})
-	own.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
-		return httpapi.WriteJSON(w, http.StatusOK, map[string]string{
-			"pubsub": pubsubAddr, "project": Project, "eventsTopic": EventsTopic, "deadLetterSubscription": DeadLetters,
-		})
 	})
 	return prefixes{
 		{"/1/events/import", imports.New(b.ForImports())},
@@ -54,6 +49,7 @@ func publicFunctions(b *Backends, pubsubAddr string) http.Handler {
 		{"/1/audits", recomputes.New(b.ForRecomputes())},
 		{"/openapi.json", docs.New(b.Log)},
 		{"/docs", docs.New(b.Log)},
+		{"/local", operator},
 		{"", own},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -32,13 +33,9 @@ const seenStrategy = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","
 // messaging is a client of the engine's Pub/Sub.
 func messaging(t *testing.T, s *stack.Stack) *pubsub.Client {
 	t.Helper()
-	var local struct{ Pubsub, Project string }
-	code, answer := call(t, s, "GET", "/local", "")
-	if code != http.StatusOK || json.Unmarshal([]byte(answer), &local) != nil {
-		t.Fatalf("GET /local: %d %s", code, answer)
-	}
-	client, err := pubsub.NewClient(t.Context(), local.Project, option.WithEndpoint(local.Pubsub), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	at := place(t, s)
+	client, err := pubsub.NewClient(t.Context(), at.Project, option.WithEndpoint(at.PubSub), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(emulator.WithToken(at.Token)), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 	if err != nil {
 		t.Fatal(err)
 	}

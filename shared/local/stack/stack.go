@@ -6,7 +6,10 @@
 //
 // Public functions listen on one address. Private functions listen on another,
 // on loopback, behind a random token that only the emulators know. In-process
-// emulators keep everything in memory until the process ends.
+// emulators listen on loopback too and ask for a token of their own, which only
+// the operator learns: other processes of the machine can reach these ports. They
+// keep everything in memory until the process ends. Official emulators ask for
+// no token.
 package stack
 
 import (
@@ -30,6 +33,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
 )
@@ -64,6 +68,8 @@ type Options struct {
 	// are server options of the in-process emulator.
 	AppProfile, ServingAppProfile string
 	Bigtable                      []grpc.ServerOption
+	// Operator is the operator's token, see package operator. Empty: a random one.
+	Operator string
 	// Hosts are customers' hosts, each with the app that it serves.
 	Hosts auth.Hosts
 	// ConfigTTL is how long functions cache the configuration. A recompute waits
@@ -79,8 +85,12 @@ type Options struct {
 type Stack struct {
 	// URL is the base of the public functions.
 	URL string
+	// Operator is the operator's token.
+	Operator string
 	// Backends are the backends of the functions, for tests.
 	Backends *Backends
+
+	place operator.Place
 
 	pubsub  *emulator.PubSub // nil where an official emulator runs
 	bridge  *emulator.Bridge
@@ -110,6 +120,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return err
 	}
 	token := rand.Text()
+	s.Operator = cmp.Or(o.Operator, operator.NewToken())
+	s.place = operator.Place{Project: Project, EventsTopic: EventsTopic, DeadLetterSubscription: DeadLetters, Token: rand.Text()}
 	// Listen first, so that the emulators know the address of the private functions.
 	private, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -139,7 +151,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	s.serve(public, publicFunctions(b, pubsub.addr))
+	s.serve(public, publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, b.Config)))
 	return nil
 }
 

@@ -1,0 +1,163 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// Paths of the operations on apps and keys. Each is a POST of a request.
+const (
+	appsPath      = "/local/apps/list"
+	appPath       = "/local/apps/get"
+	createPath    = "/local/apps/create"
+	retentionPath = "/local/apps/retention"
+	encodingPath  = "/local/apps/encoding"
+	keysPath      = "/local/apps/keys/list"
+	putKeyPath    = "/local/apps/keys/put"
+	deleteKeyPath = "/local/apps/keys/delete"
+)
+
+// maxRequest is the size in bytes of the largest request.
+const maxRequest = 64 << 10
+
+// request names the app and the key of an operation, with the settings that it
+// changes.
+type request struct {
+	App config.App `json:"app"`
+	Key config.Key `json:"key"`
+}
+
+// handleApps adds the operations to a router.
+func handleApps(rt *httpapi.Router, s config.Store) {
+	handle(rt, appsPath, func(ctx context.Context, _ request) (any, error) { return s.Apps(ctx) })
+	handle(rt, appPath, func(ctx context.Context, r request) (any, error) { return s.App(ctx, r.App.ID) })
+	handle(rt, createPath, func(ctx context.Context, r request) (any, error) {
+		if _, err := r.App.Prepare(); err != nil {
+			return nil, invalid(err)
+		}
+		return nil, s.CreateApp(ctx, r.App)
+	})
+	handle(rt, retentionPath, func(ctx context.Context, r request) (any, error) {
+		if err := config.CheckRetention(r.App.RetentionDays); err != nil {
+			return nil, invalid(err)
+		}
+		return nil, s.SetRetention(ctx, r.App.ID, r.App.RetentionDays)
+	})
+	handle(rt, encodingPath, func(ctx context.Context, r request) (any, error) {
+		e, err := schema.ParseEncoding(string(r.App.Log.Encoding))
+		if err != nil {
+			return nil, invalid(err)
+		}
+		return SetEncoding(ctx, s, r.App.ID, e)
+	})
+	handle(rt, keysPath, func(ctx context.Context, r request) (any, error) { return s.Keys(ctx, r.App.ID) })
+	handle(rt, putKeyPath, func(ctx context.Context, r request) (any, error) {
+		if _, err := r.Key.Prepare(); err != nil {
+			return nil, invalid(err)
+		}
+		return nil, s.PutKey(ctx, r.App.ID, r.Key)
+	})
+	handle(rt, deleteKeyPath, func(ctx context.Context, r request) (any, error) {
+		return nil, s.DeleteKey(ctx, r.App.ID, r.Key.Hash)
+	})
+}
+
+// handle adds an operation. do returns the answer.
+func handle(rt *httpapi.Router, path string, do func(context.Context, request) (any, error)) {
+	rt.Handle("POST "+path, func(w http.ResponseWriter, r *http.Request) error {
+		body, err := httpapi.ReadBody(w, r, maxRequest)
+		if err != nil {
+			return err
+		}
+		var in request
+		if err := json.Unmarshal(body, &in); err != nil {
+			return httpapi.Errorf(http.StatusBadRequest, "Bad Request: the body is not a request of the operator: %v", err)
+		}
+		answer, err := do(r.Context(), in)
+		switch {
+		case errors.Is(err, config.ErrNotFound):
+			return httpapi.Errorf(http.StatusNotFound, "%s", config.ErrNotFound)
+		case errors.Is(err, config.ErrExists):
+			return httpapi.Errorf(http.StatusConflict, "%s", config.ErrExists)
+		case err != nil:
+			return err
+		}
+		return httpapi.WriteJSON(w, http.StatusOK, answer)
+	})
+}
+
+// invalid refuses a request that breaks a rule of the store.
+func invalid(err error) error { return fault.New(fault.Invalid, "%v", err) }
+
+// SetEncoding changes the encoding of an app's new events, and returns the app
+// afterwards.
+func SetEncoding(ctx context.Context, s config.Store, appID string, e schema.Encoding) (config.App, error) {
+	return s.UpdateLog(ctx, appID, func(a *config.App) error {
+		a.Log.Encoding = e
+		return nil
+	})
+}
+
+// The methods below are those of config.Store with its errors, and SetEncoding.
+
+// Apps returns the ids of all apps, sorted.
+func (c *Client) Apps(ctx context.Context) ([]string, error) {
+	return post[[]string](ctx, c, appsPath, request{})
+}
+
+// App returns an app.
+func (c *Client) App(ctx context.Context, appID string) (config.App, error) {
+	return post[config.App](ctx, c, appPath, request{App: config.App{ID: appID}})
+}
+
+// CreateApp stores a new app.
+func (c *Client) CreateApp(ctx context.Context, app config.App) error {
+	_, err := post[any](ctx, c, createPath, request{App: app})
+	return err
+}
+
+// SetRetention changes how long an app's events count.
+func (c *Client) SetRetention(ctx context.Context, appID string, days int) error {
+	_, err := post[any](ctx, c, retentionPath, request{App: config.App{ID: appID, RetentionDays: days}})
+	return err
+}
+
+// SetEncoding changes the encoding of an app's new events.
+func (c *Client) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error) {
+	return post[config.App](ctx, c, encodingPath, request{App: config.App{ID: appID, Log: schema.Layout{Encoding: e}}})
+}
+
+// Keys returns the keys of an app, sorted by hash.
+func (c *Client) Keys(ctx context.Context, appID string) ([]config.Key, error) {
+	return post[[]config.Key](ctx, c, keysPath, request{App: config.App{ID: appID}})
+}
+
+// PutKey stores a key.
+func (c *Client) PutKey(ctx context.Context, appID string, key config.Key) error {
+	_, err := post[any](ctx, c, putKeyPath, request{App: config.App{ID: appID}, Key: key})
+	return err
+}
+
+// DeleteKey removes a key.
+func (c *Client) DeleteKey(ctx context.Context, appID, hash string) error {
+	_, err := post[any](ctx, c, deleteKeyPath, request{App: config.App{ID: appID}, Key: config.Key{Hash: hash}})
+	return err
+}
+
+// post calls an operation and returns its answer.
+func post[T any](ctx context.Context, c *Client, path string, r request) (answer T, err error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return answer, fmt.Errorf("encode a request of the operator: %w", err)
+	}
+	err = c.call(ctx, http.MethodPost, path, body, &answer)
+	return answer, err
+}

@@ -1,0 +1,40 @@
+package operator
+
+import (
+	"crypto/subtle"
+	"log/slog"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/httpapi"
+)
+
+// Handler serves the paths that begin with /local. It answers a request that
+// comes from this machine and carries the operator's token. To a request from
+// elsewhere or from a web page there is no such path.
+func Handler(log *slog.Logger, token string, place Place, apps config.Store) http.Handler {
+	rt := httpapi.NewRouter(log)
+	rt.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
+		return httpapi.WriteJSON(w, http.StatusOK, place)
+	})
+	handleApps(rt, apps)
+	want := []byte("Bearer " + token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !local(r):
+			_ = httpapi.WriteMessage(w, http.StatusNotFound, httpapi.UnknownPath)
+		case subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1:
+			_ = httpapi.WriteMessage(w, http.StatusUnauthorized, refused)
+		default:
+			rt.ServeHTTP(w, r)
+		}
+	})
+}
+
+const refused = "This path needs the operator's token, as `authorization: Bearer TOKEN`: `affinity up` prints it, or takes it from " + Variable
+
+// local reports whether a program of this machine sent the request. A browser
+// says with Origin which page did.
+func local(r *http.Request) bool {
+	return Loopback(r.RemoteAddr) && Loopback(r.Host) && len(r.Header.Values("Origin")) == 0
+}

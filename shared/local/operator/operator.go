@@ -1,0 +1,59 @@
+// Package operator is the operator's way into an engine of `affinity up`. A
+// deployed engine has none of it: there the operator has credentials of Google
+// Cloud.
+//
+// Handler serves the routes below /local, Client calls them. Both halves are
+// here because they are one build: only the command line tool is a client. The
+// package keeps no data.
+package operator
+
+import (
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Variable is the environment variable that holds the operator's token, for
+// `affinity up` and for the commands that call it.
+const Variable = "AFFINITY_OPERATOR"
+
+var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]{16,200}$`)
+
+// NewToken returns a random token.
+func NewToken() string { return rand.Text() }
+
+// CheckToken refuses a token that could be guessed or that no header can hold.
+func CheckToken(token string) error {
+	if !tokenForm.MatchString(token) {
+		return errors.New(Variable + " must be 16 to 200 letters, digits, - and _")
+	}
+	return nil
+}
+
+// Loopback reports whether a host names this machine: localhost or an address of
+// loopback, with any port or none. The port does not count, because a forwarded
+// port has another number on the client's side.
+func Loopback(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	if strings.EqualFold(strings.TrimSuffix(name, "."), "localhost") {
+		return true
+	}
+	ip := net.ParseIP(name)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Place names the services behind an engine.
+type Place struct {
+	Project                string `json:"project"`
+	Bigtable               string `json:"bigtable"` // host:port, as the next two
+	PubSub                 string `json:"pubsub"`
+	Tasks                  string `json:"tasks"`
+	EventsTopic            string `json:"eventsTopic"`
+	DeadLetterSubscription string `json:"deadLetterSubscription"`
+	// Token is what the in-process services ask for, as `authorization: Bearer
+	// TOKEN`. Official emulators ask for nothing.
+	Token string `json:"token"`
+}

@@ -1,0 +1,59 @@
+package operator_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/operator"
+)
+
+func TestLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:8080": true, "LOCALHOST:1": true, "localhost.:80": true, "127.0.0.1": true, "127.0.0.1:8080": true,
+		"127.1.2.3:1": true, "[::1]": true, "[::1]:8080": true,
+		"": false, ":8080": false, "evil.example": false, "evil.example:8080": false, "localhost.evil.example": false, "evil.localhost": false,
+		"127.0.0.1.evil.example": false, "0.0.0.0:8080": false, "[::]:8080": false, "192.168.0.1:8080": false, "127.1": false, "localhost:80:80": false,
+		"user@localhost": false, "[::1%25lo]:1": false,
+	} {
+		if got := operator.Loopback(host); got != want {
+			t.Errorf("Loopback(%q) = %t, want %t", host, got, want)
+		}
+	}
+}
+
+// A request from elsewhere or from a web page finds no path, even with the token.
+func TestHandlerServesThisMachine(t *testing.T) {
+	token := operator.NewToken()
+	h := operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{Project: "p"}, config.NewMemory())
+	for _, test := range []struct {
+		name, remote, host, origin, token string
+		want                              int
+	}{
+		{"the operator", "127.0.0.1:5000", "127.0.0.1:8080", "", token, 200},
+		{"the operator by IPv6", "[::1]:5000", "localhost:8080", "", token, 200},
+		{"the operator behind a forwarded port", "127.0.0.1:5000", "localhost:9999", "", token, 200},
+		{"another program", "127.0.0.1:5000", "localhost:8080", "", "", 401},
+		{"another token", "127.0.0.1:5000", "localhost:8080", "", operator.NewToken(), 401},
+		{"another machine", "192.0.2.1:5000", "127.0.0.1:8080", "", token, 404},
+		{"another host", "127.0.0.1:5000", "evil.example:8080", "", token, 404},
+		{"a web page", "127.0.0.1:5000", "127.0.0.1:8080", "https://evil.example", token, 404},
+		{"a web page of this machine", "127.0.0.1:5000", "127.0.0.1:8080", "http://localhost:3000", token, 404},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/local", nil)
+		r.RemoteAddr, r.Host = test.remote, test.host
+		if test.origin != "" {
+			r.Header.Set("Origin", test.origin)
+		}
+		if test.token != "" {
+			r.Header.Set("Authorization", "Bearer "+test.token)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != test.want {
+			t.Errorf("%s: %d %s, want %d", test.name, w.Code, w.Body, test.want)
+		}
+	}
+}
