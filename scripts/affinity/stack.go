@@ -6,7 +6,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-const demoKey = "demokey"
+const demoKey = stack.DemoKey
 
 // runningStack is an engine in this process.
 type runningStack interface {

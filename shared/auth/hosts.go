@@ -31,11 +31,22 @@ func (h *Hosts) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Has reports whether a host, with or without a port, is a customer's own.
+func (h Hosts) Has(host string) bool {
+	_, ok := h[hostName(host)]
+	return ok
+}
+
 // serves reports whether a host, with or without a port, serves an app.
 func (h Hosts) serves(host, app string) bool {
+	only, ok := h[hostName(host)]
+	return !ok || only == app
+}
+
+// hostName returns the name of a host, without the port, as Hosts has it.
+func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	only, ok := h[strings.ToLower(strings.TrimSuffix(host, "."))]
-	return !ok || only == app
+	return strings.ToLower(strings.TrimSuffix(host, "."))
 }

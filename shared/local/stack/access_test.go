@@ -148,8 +148,8 @@ func TestCustomerHosts(t *testing.T) {
 			{"API.acme.example:443", "demo", true},
 			{"api.acme.example.", "demo", true},
 			{"api.acme.example", "acme", false},
-			{"api.example", "demo", false},
-			{"api.acme.example.org", "demo", false},
+			{"localhost", "demo", false},
+			{"127.0.0.1:1", "demo", false},
 		} {
 			r, err := http.NewRequestWithContext(t.Context(), route.method, s.URL+route.path, strings.NewReader(route.body))
 			if err != nil {
@@ -165,7 +165,7 @@ func TestCustomerHosts(t *testing.T) {
 			if err := response.Body.Close(); err != nil {
 				t.Error(err)
 			}
-			if (response.StatusCode == http.StatusForbidden) != test.forbidden || response.StatusCode == http.StatusUnauthorized {
+			if (response.StatusCode == http.StatusForbidden) != test.forbidden || response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusMisdirectedRequest {
 				t.Errorf("%s %s at %s as %s: %d", route.method, route.path, test.host, test.app, response.StatusCode)
 			}
 		}

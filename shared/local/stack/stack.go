@@ -151,7 +151,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	s.serve(public, publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, b.Config)))
+	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, b.Config))
+	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
 

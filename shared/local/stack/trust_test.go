@@ -121,3 +121,46 @@ func TestLocalNeedsTheOperator(t *testing.T) {
 		}
 	}
 }
+
+// A page of another site changes nothing, whether its browser asks first or sends
+// the request at once, and whether or not the page's name resolves to loopback.
+func TestWebPagesOfOtherSites(t *testing.T) {
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const credentials = "?x-algolia-application-id=demo&x-algolia-api-key=demokey"
+	for _, test := range []struct {
+		name, method, host, origin string
+		want                       int
+	}{
+		{"simple request", "POST", "", "https://evil.example", 403},
+		{"preflight", "OPTIONS", "", "https://evil.example", 403},
+		{"rebound name", "POST", "evil.example", "http://evil.example", 421},
+		{"rebound name, reading", "GET", "evil.example", "", 421},
+		{"the developer's own page", "OPTIONS", "", "http://localhost:3000", 204},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), test.method, s.URL+"/1/strategies/personalization"+credentials, strings.NewReader(seenStrategy))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = test.host
+		req.Header.Set("Content-Type", "text/plain")
+		req.Header.Set("Access-Control-Request-Method", "POST")
+		if test.origin != "" {
+			req.Header.Set("Origin", test.origin)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != test.want {
+			t.Errorf("%s: %s, want %d", test.name, res.Status, test.want)
+		}
+	}
+	if app, err := s.Backends.Config.App(t.Context(), "demo"); err != nil || app.StrategyVersion != 0 {
+		t.Errorf("a page set strategy version %d (%v), want none", app.StrategyVersion, err)
+	}
+}

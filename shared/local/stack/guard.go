@@ -1,0 +1,73 @@
+package stack
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/local/operator"
+)
+
+// DemoKey is a key that everybody knows. It is accepted on loopback only.
+const DemoKey = "demokey"
+
+// guardPublic protects the public functions of an engine on a developer's
+// machine, where keys may be known to everybody.
+//
+// On loopback every program of the machine can call, and so can every web page
+// that its browser shows. A page sends the origin that it came from, or, after
+// its name was made to resolve to loopback (DNS rebinding), its own host. So the
+// guard refuses hosts and origins other than loopback and customers' hosts.
+//
+// An address that other machines reach has hosts and origins that the engine
+// cannot know. There only keys protect the engine, so the guard refuses DemoKey.
+func guardPublic(at net.Addr, customers auth.Hosts, h http.Handler) http.Handler {
+	refuse := refuseDemoKey
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		refuse = func(r *http.Request) (int, string) { return refuseForeign(r, customers) }
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status, why := refuse(r); status != 0 {
+			// Without the headers of CORS a page cannot read even the refusal.
+			_ = httpapi.WriteMessage(w, status, why)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// refuseForeign returns a status other than 0 if a request does not name this
+// machine or comes from a web page of another one.
+func refuseForeign(r *http.Request, customers auth.Hosts) (int, string) {
+	if !operator.Loopback(r.Host) && !customers.Has(r.Host) {
+		return http.StatusMisdirectedRequest, fmt.Sprintf("This engine listens on loopback and does not answer for the host %.100q: "+
+			"call it at localhost or 127.0.0.1, or start it with an --addr that other machines reach, and keys of your own", r.Host)
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		if !localOrigin(origin) {
+			return http.StatusForbidden, fmt.Sprintf("This engine listens on loopback and does not answer web pages of %.100q: "+
+				"serve the page from localhost, or start the engine with an --addr that other machines reach, and keys of your own", origin)
+		}
+	}
+	return 0, ""
+}
+
+// localOrigin reports whether a page came from this machine. The origin null is
+// that of a file, but also of a sandboxed frame in any page.
+func localOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && operator.Loopback(u.Host)
+}
+
+// refuseDemoKey returns 401 for a request with DemoKey. An emulator may hold the
+// key from an engine that ran on loopback.
+func refuseDemoKey(r *http.Request) (int, string) {
+	_, key := auth.Credentials(r.Header.Get, r.URL.Query())
+	if key != DemoKey {
+		return 0, ""
+	}
+	return http.StatusUnauthorized, "The key " + DemoKey + " is public, so only an engine on loopback accepts it"
+}
