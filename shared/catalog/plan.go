@@ -52,9 +52,9 @@ func (a Action) partial() bool {
 // It is not changed. The error is a *fault.Error if a record becomes too large.
 // Any other error means that a stored record is not a JSON object.
 func NewPlan(actions []Action, stored map[string][]byte, settings Settings) (Plan, error) {
-	m := merge{records: maps.Clone(stored), touched: map[string]bool{}}
-	if m.records == nil {
-		m.records = map[string][]byte{}
+	m := merge{records: make(map[string]state, len(stored)), touched: map[string]bool{}}
+	for id, record := range stored {
+		m.records[id] = state{record: record}
 	}
 	for i, a := range actions {
 		if err := m.add(a); err != nil {
@@ -71,27 +71,43 @@ func NewPlan(actions []Action, stored map[string][]byte, settings Settings) (Pla
 // merge is the state of an index after the actions that are merged so far.
 type merge struct {
 	clear   bool
-	records map[string][]byte // by ID; nil if the object does not exist
-	touched map[string]bool   // the IDs of the objects that change
+	records map[string]state // by ID; zero if the object does not exist
+	touched map[string]bool  // the IDs of the objects that change
 }
 
-func (m *merge) add(a Action) (err error) {
+// state is the record of an object: as JSON, or open from the first partial update
+// on, so that the updates of one object in a batch decode and encode it once.
+type state struct {
+	record []byte
+	open   *updated
+}
+
+func (s state) exists() bool { return s.record != nil || s.open != nil }
+
+func (m *merge) add(a Action) error {
 	switch {
 	case a.Kind == Clear:
-		*m = merge{clear: true, records: map[string][]byte{}, touched: map[string]bool{}}
+		*m = merge{clear: true, records: map[string]state{}, touched: map[string]bool{}}
 		return nil
 	case a.Kind == DeleteObject:
-		m.records[a.ObjectID] = nil
+		m.records[a.ObjectID] = state{}
 	case a.partial():
-		old := m.records[a.ObjectID]
-		if old == nil && a.Kind == PartialUpdateObjectNoCreate {
+		s := m.records[a.ObjectID]
+		if !s.exists() && a.Kind == PartialUpdateObjectNoCreate {
 			return nil
 		}
-		if m.records[a.ObjectID], err = Merge(old, a.Record); err != nil {
+		if s.open == nil {
+			var err error
+			if s.open, err = open(s.record); err != nil {
+				return err
+			}
+			m.records[a.ObjectID] = state{open: s.open}
+		}
+		if err := s.open.update(a.Record); err != nil {
 			return err
 		}
 	default:
-		m.records[a.ObjectID] = a.Record
+		m.records[a.ObjectID] = state{record: a.Record}
 	}
 	m.touched[a.ObjectID] = true
 	return nil
@@ -100,10 +116,17 @@ func (m *merge) add(a Action) (err error) {
 func (m *merge) plan(settings Settings) (Plan, error) {
 	p := Plan{Clear: m.clear}
 	for _, id := range slices.Sorted(maps.Keys(m.touched)) {
-		record := m.records[id]
-		if record == nil {
+		s := m.records[id]
+		if !s.exists() {
 			p.Remove = append(p.Remove, id)
 			continue
+		}
+		record := s.record
+		if s.open != nil {
+			var err error
+			if record, err = join(s.open.attributes); err != nil {
+				return Plan{}, fmt.Errorf("write object %q: %w", id, err)
+			}
 		}
 		filters, err := Filters(record, settings)
 		if err != nil {

@@ -99,10 +99,76 @@ func join(all []member) ([]byte, error) {
 		out = append(append(out, ':'), m.value...)
 	}
 	out = append(out, '}')
-	if len(out) > MaxRecord {
-		return nil, refuse(fault.TooLarge, "the record has %d bytes, at most %d are accepted", len(out), MaxRecord)
+	return out, checkSize(len(out))
+}
+
+// checkSize returns a *fault.Error if a record of this many bytes is too large.
+func checkSize(size int) error {
+	if size > MaxRecord {
+		return refuse(fault.TooLarge, "the record has %d bytes, at most %d are accepted", size, MaxRecord)
 	}
-	return out, nil
+	return nil
+}
+
+// updated is a record while partial updates change it. An update costs what it
+// sends, however large the record is.
+type updated struct {
+	attributes []member
+	at         map[string]int // index of each attribute by name
+	size       int            // bytes of the record as JSON
+}
+
+// open returns a record for updates. old is nil if there is no record yet.
+func open(old []byte) (*updated, error) {
+	u := &updated{at: map[string]int{}, size: len("{}")}
+	if old == nil {
+		return u, nil
+	}
+	all, err := members(old)
+	if err != nil {
+		return nil, fmt.Errorf("read stored record: %w", err)
+	}
+	for _, m := range all {
+		if err := u.put(m); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// update applies a partial update. The error is a *fault.Error of kind TooLarge if
+// the result is too large for a record.
+func (u *updated) update(patch []byte) error {
+	changes, err := members(patch)
+	if err != nil {
+		return fmt.Errorf("read partial update: %w", err)
+	}
+	for _, m := range changes {
+		if err := u.put(m); err != nil {
+			return err
+		}
+	}
+	return checkSize(u.size)
+}
+
+// put replaces an attribute, or appends it.
+func (u *updated) put(m member) error {
+	if i, ok := u.at[m.name]; ok {
+		u.size += len(m.value) - len(u.attributes[i].value)
+		u.attributes[i].value = m.value
+		return nil
+	}
+	name, err := jsontext.AppendQuote(nil, m.name)
+	if err != nil {
+		return fmt.Errorf("write attribute %q: %w", m.name, err)
+	}
+	if len(u.attributes) > 0 {
+		u.size += len(",")
+	}
+	u.size += len(name) + len(":") + len(m.value)
+	u.at[m.name] = len(u.attributes)
+	u.attributes = append(u.attributes, m)
+	return nil
 }
 
 // Merge applies a partial update to a record. Each attribute of the patch
@@ -112,27 +178,12 @@ func join(all []member) ([]byte, error) {
 // The error is a *fault.Error of kind TooLarge if the result is too large for a
 // record. Any other error means that old or patch is not a JSON object.
 func Merge(old, patch []byte) ([]byte, error) {
-	changes, err := members(patch)
+	u, err := open(old)
 	if err != nil {
-		return nil, fmt.Errorf("read partial update: %w", err)
+		return nil, err
 	}
-	if old == nil {
-		return join(changes)
+	if err := u.update(patch); err != nil {
+		return nil, err
 	}
-	all, err := members(old)
-	if err != nil {
-		return nil, fmt.Errorf("read stored record: %w", err)
-	}
-	at := make(map[string]int, len(all))
-	for i, m := range all {
-		at[m.name] = i
-	}
-	for _, m := range changes {
-		if i, ok := at[m.name]; ok {
-			all[i].value = m.value
-		} else {
-			all = append(all, m)
-		}
-	}
-	return join(all)
+	return join(u.attributes)
 }
