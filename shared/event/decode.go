@@ -34,13 +34,14 @@ type Rules struct {
 // DecodeBatch decodes {"events":[...]} with 1 to 1,000 events, all or none.
 // Every error is a *Refusal. It refuses the body as a whole if it is too large,
 // is not JSON, is not a batch or holds too many events; otherwise it refuses
-// the first bad event. The events' Raw shares the body's memory.
+// the first bad event. The events' Raw and strings share the body's memory: the
+// body must not be modified.
 func DecodeBatch(body []byte, r Rules) ([]Event, error) {
 	return decode(body, r, (*parser).batch)
 }
 
-// Decode decodes one event. Every error is a *Refusal. The event's Raw shares
-// raw's memory.
+// Decode decodes one event. Every error is a *Refusal. The event's Raw and strings
+// share raw's memory: raw must not be modified.
 func Decode(raw []byte, r Rules) (Event, error) {
 	events, err := decode(raw, r, func(p *parser) error { return p.event(0) })
 	if err != nil {

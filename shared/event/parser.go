@@ -3,6 +3,7 @@ package event
 import (
 	"bytes"
 	"strings"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -13,7 +14,7 @@ import (
 type parser struct {
 	dec     *jsontext.Decoder
 	body    []byte
-	text    string // a copy of body; all strings of the events are cut from it
+	text    string // the body; all strings of the events are cut from it
 	rules   Rules
 	draft   draft    // the current event
 	strings []string // backs the events' lists of objectIDs
@@ -24,6 +25,9 @@ type parser struct {
 // typicalEvent estimates an event's size in bytes, to preallocate the results.
 const typicalEvent = 150
 
+// newParser returns a parser of a body that nobody modifies from then on: the
+// decoder reads a bytes.Buffer in place without writing into it, and the strings of
+// the events share the body's memory, which a copy would double.
 func newParser(body []byte, r Rules) *parser {
 	// Names may repeat (the last one counts). An escape may be half a surrogate
 	// pair: JavaScript writes that for a string cut within a character. The
@@ -32,7 +36,7 @@ func newParser(body []byte, r Rules) *parser {
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	expected := min(len(body)/typicalEvent+1, MaxBatch)
 	return &parser{
-		dec: dec, body: body, text: string(body), rules: r,
+		dec: dec, body: body, text: unsafe.String(unsafe.SliceData(body), len(body)), rules: r,
 		strings: make([]string, 0, expected), events: make([]Event, 0, expected),
 	}
 }
@@ -151,8 +155,7 @@ func (p *parser) scalar(dst *scalar) error {
 	}
 }
 
-// source returns the text of the value just read, cut from the copy of the
-// body.
+// source returns the text of the value just read, cut from the body.
 func (p *parser) source(v jsontext.Value) string {
 	end := int(p.dec.InputOffset())
 	return p.text[end-len(v) : end]

@@ -5,6 +5,7 @@ package realdata
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -153,7 +154,8 @@ func Events(tb testing.TB, set string) func(yield func(event.Event) bool) {
 	return func(yield func(event.Event) bool) {
 		tb.Helper()
 		for line := range lines {
-			e, err := event.Decode(line, rules)
+			// The strings of an event share the memory of its line, which Lines reuses.
+			e, err := event.Decode(bytes.Clone(line), rules)
 			if err != nil {
 				tb.Fatalf("event of %s: %v: %s", set, err, line)
 			}
