@@ -80,7 +80,7 @@ var layers = []struct {
 	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
-	{"functions/ingest", "admission api auth backend bus bus/pubsub config enrich event function httpapi store", "http"},
+	{"functions/ingest", "admission api auth backend bus bus/pubsub enrich event function httpapi store", "http"},
 	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported profile queue queue/taskqueue", "http"},
 	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},

@@ -34,12 +34,12 @@ func New(b Backends) http.Handler {
 }
 
 // tenant returns the app and the index that a request names.
-func (h handler) tenant(r *http.Request, anyOf ...string) (config.App, string, error) {
-	app, err := h.Auth.Tenant(r, anyOf...)
+func (h handler) tenant(r *http.Request, anyOf ...string) (app, index string, err error) {
+	app, err = h.Auth.AppID(r, anyOf...)
 	if err != nil {
 		return app, "", err
 	}
-	index := r.PathValue("index")
+	index = r.PathValue("index")
 	if !catalog.ValidIndex(index) {
 		return app, "", httpapi.Errorf(http.StatusUnprocessableEntity, "The index name must have 1 to %d bytes", catalog.MaxIndex)
 	}
@@ -64,11 +64,11 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, acl := range neededACLs(actions) {
-		if _, err := h.Auth.Tenant(r, acl); err != nil {
+		if _, err := h.Auth.AppID(r, acl); err != nil {
 			return err
 		}
 	}
-	if err := h.apply(r.Context(), app.ID, index, actions); err != nil {
+	if err := h.apply(r.Context(), app, index, actions); err != nil {
 		return err
 	}
 	ids := make([]string, 0, len(actions))
@@ -112,7 +112,7 @@ func (h handler) settings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s, err := h.Config.IndexSettings(r.Context(), app.ID, index)
+	s, err := h.Config.IndexSettings(r.Context(), app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings: %w", err)
 	}
@@ -137,7 +137,7 @@ func (h handler) setSettings(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if given {
-		if _, err := h.CachedConfig.SetIndexSettings(r.Context(), app.ID, index, attributes); err != nil {
+		if _, err := h.CachedConfig.SetIndexSettings(r.Context(), app, index, attributes); err != nil {
 			return fmt.Errorf("set settings: %w", err)
 		}
 	}
@@ -154,7 +154,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err := checkID(ref.ID); err != nil {
 		return err
 	}
-	records, err := h.Store.ReadRecords(r.Context(), app.ID, []store.ObjectRef{ref})
+	records, err := h.Store.ReadRecords(r.Context(), app, []store.ObjectRef{ref})
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	if err := h.Store.DeleteObjects(r.Context(), app.ID, index, []string{id}); err != nil {
+	if err := h.Store.DeleteObjects(r.Context(), app, index, []string{id}); err != nil {
 		return err
 	}
 	now := h.Now()

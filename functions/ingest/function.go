@@ -19,7 +19,6 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/bus"
-	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -40,7 +39,7 @@ func New(b Backends) http.Handler {
 }
 
 func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Search)
+	app, err := h.Auth.AppID(r, auth.Search)
 	if err != nil {
 		return err
 	}
@@ -56,7 +55,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	if !anyStored(events) {
 		return httpapi.WriteMessage(w, http.StatusOK, "OK")
 	}
-	m := bus.Message{App: app.ID, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Body: body}
+	m := bus.Message{App: app, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Body: body}
 	h.resolve(r.Context(), &m, events)
 	err = h.Bus.Publish(r.Context(), m)
 	if errors.As(err, &bus.TooLarge{}) {
@@ -64,7 +63,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 		err = h.Bus.Publish(r.Context(), m)
 	}
 	if err != nil {
-		h.Log.LogAttrs(r.Context(), slog.LevelError, "events are not published", slog.String("app", app.ID), slog.Any("error", err))
+		h.Log.LogAttrs(r.Context(), slog.LevelError, "events are not published", slog.String("app", app), slog.Any("error", err))
 		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "OK")
@@ -108,7 +107,7 @@ func anyStored(events []event.Event) bool {
 const maxRecorded = 4 << 10
 
 // refuse records a refused request for its app and returns the cause.
-func (h handler) refuse(ctx context.Context, app config.App, at time.Time, cause error) error {
+func (h handler) refuse(ctx context.Context, app string, at time.Time, cause error) error {
 	status, reason := httpapi.Status(cause)
 	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || ctx.Err() != nil {
 		// A fault of the engine, a request that may be sent again, or the client has gone.
@@ -119,8 +118,8 @@ func (h handler) refuse(ctx context.Context, app config.App, at time.Time, cause
 	if errors.As(cause, &refusal) {
 		refused.Reason, refused.Event = refusal.Reason(), recorded(refusal.Event)
 	}
-	if err := h.Store.RecordRefused(ctx, app.ID, []store.Refused{refused}); err != nil {
-		h.Log.LogAttrs(ctx, slog.LevelError, "a refusal is not recorded", slog.String("app", app.ID), slog.Any("error", err))
+	if err := h.Store.RecordRefused(ctx, app, []store.Refused{refused}); err != nil {
+		h.Log.LogAttrs(ctx, slog.LevelError, "a refusal is not recorded", slog.String("app", app), slog.Any("error", err))
 	}
 	return cause
 }
@@ -136,11 +135,11 @@ func recorded(raw []byte) json.RawMessage {
 }
 
 func (h handler) refused(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	app, err := h.Auth.AppID(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
-	list, counts, err := h.Store.ReadRefused(r.Context(), app.ID)
+	list, counts, err := h.Store.ReadRefused(r.Context(), app)
 	if err != nil {
 		return err
 	}

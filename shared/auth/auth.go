@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/fault"
@@ -58,7 +57,8 @@ type Authenticator struct {
 }
 
 // New returns an Authenticator. It reads the app and the key from the cache for
-// each request, so a new or deleted key takes up to one TTL to have an effect.
+// each request, so a new or deleted key takes up to one TTL to have an effect, and
+// a deleted one up to five minutes while the store of the configuration fails.
 // hosts are the customers' own; nil if there are none.
 func New(c *config.Cached, hosts Hosts) *Authenticator {
 	return &Authenticator{c, hosts}
@@ -67,50 +67,63 @@ func New(c *config.Cached, hosts Hosts) *Authenticator {
 // Tenant returns the app of a request's key, if the key holds one of the ACLs. The
 // app id never comes from a body.
 func (a *Authenticator) Tenant(r *http.Request, anyOf ...string) (config.App, error) {
-	appID, key := Credentials(r.Header.Get, r.URL.Query())
-	app, err := a.AppAt(r.Context(), r.Host, appID, key, anyOf...)
+	appID, err := a.AppID(r, anyOf...)
 	if err != nil {
-		return config.App{}, fmt.Errorf("authenticate: %w", err)
+		return config.App{}, err
+	}
+	app, err := a.config.App(r.Context(), appID)
+	if err != nil {
+		return config.App{}, fmt.Errorf("authenticate: %w", credentials(err))
 	}
 	return app, nil
 }
 
-// AppAt is App for a request to a host. A customer's own host serves only that
-// customer's app: the key of another app gets ErrHost.
-func (a *Authenticator) AppAt(ctx context.Context, host, appID, key string, anyOf ...string) (config.App, error) {
-	app, err := a.App(ctx, appID, key, anyOf...)
-	if err == nil && !a.hosts.serves(host, app.ID) {
-		return config.App{}, ErrHost
+// AppID is Tenant for a request that needs nothing else of the app. While the
+// store of the configuration fails, it permits what it permitted up to five
+// minutes ago; Tenant returns the store's error.
+func (a *Authenticator) AppID(r *http.Request, anyOf ...string) (string, error) {
+	appID, key := Credentials(r.Header.Get, r.URL.Query())
+	if err := a.Check(r.Context(), r.Host, appID, key, anyOf...); err != nil {
+		return "", fmt.Errorf("authenticate: %w", err)
 	}
-	return app, err
+	return appID, nil
 }
 
-// App returns the app of a key, if the key holds one of the ACLs in anyOf or anyOf
-// is empty. It returns ErrCredentials or ErrForbidden if the key does not permit
-// the request. Any other error is a fault of the configuration's store.
-func (a *Authenticator) App(ctx context.Context, appID, key string, anyOf ...string) (config.App, error) {
+// Check reports whether a key of an app permits a request to a host. It returns
+// ErrCredentials if the key is not the app's, ErrForbidden if it holds none of the
+// ACLs in anyOf and anyOf is not empty, and ErrHost if the host is a customer's
+// own and serves another app. Any other error is a fault of the configuration's
+// store.
+//
+// A caller cannot tell an unknown app from a wrong key: the answers are equal, and
+// either costs one read of the store the first time, if the process has served
+// the app before, and none when it is repeated. A process that has not served
+// the app reads twice for a wrong key; app ids are no secrets, web pages hold them.
+func (a *Authenticator) Check(ctx context.Context, host, appID, key string, anyOf ...string) error {
 	if !config.ValidAppID(appID) || key == "" {
-		return config.App{}, ErrCredentials
+		return ErrCredentials
 	}
-	// Always look up both, at the same time. Then an unknown app and a wrong key look
-	// alike, and a cold cache costs the time of one read.
 	hash := Hash(key)
-	var kept config.Key
-	var keyErr error
-	var lookup sync.WaitGroup
-	lookup.Go(func() { kept, keyErr = a.config.Key(ctx, appID, hash) })
-	app, appErr := a.config.App(ctx, appID)
-	lookup.Wait()
-	if err := errors.Join(appErr, keyErr); errors.Is(err, config.ErrNotFound) {
-		return config.App{}, ErrCredentials
-	} else if err != nil {
-		return config.App{}, fmt.Errorf("look up app %q and its key: %w", appID, err)
+	kept, err := a.config.Access(ctx, appID, hash)
+	if err != nil {
+		return credentials(fmt.Errorf("look up app %q and its key: %w", appID, err))
 	}
 	if subtle.ConstantTimeCompare([]byte(hash), []byte(kept.Hash)) != 1 {
-		return config.App{}, ErrCredentials
+		return ErrCredentials
 	}
 	if len(anyOf) > 0 && !slices.ContainsFunc(kept.ACL, func(held string) bool { return slices.Contains(anyOf, held) }) {
-		return config.App{}, ErrForbidden
+		return ErrForbidden
 	}
-	return app, nil
+	if !a.hosts.serves(host, appID) {
+		return ErrHost
+	}
+	return nil
+}
+
+// credentials is the error of a lookup: ErrCredentials if it found nothing.
+func credentials(err error) error {
+	if errors.Is(err, config.ErrNotFound) {
+		return ErrCredentials
+	}
+	return err
 }

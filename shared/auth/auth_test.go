@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
@@ -62,7 +64,14 @@ func TestApp(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := auth.New(config.NewCached(newStore(t), 0), nil).App(t.Context(), tt.app, tt.key, tt.anyOf...)
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Header.Set("X-Algolia-Application-Id", tt.app)
+			r.Header.Set("X-Algolia-API-Key", tt.key)
+			a := auth.New(config.NewCached(newStore(t), 0), nil)
+			got, err := a.Tenant(r, tt.anyOf...)
+			if id, same := a.AppID(r, tt.anyOf...); id != got.ID || !errors.Is(same, tt.want) {
+				t.Errorf("the app's id alone: %q, %v; want %q", id, same, got.ID)
+			}
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
 			}
@@ -79,8 +88,8 @@ func TestApp(t *testing.T) {
 // A caller with a wrong key must not learn whether the app exists.
 func TestUnknownAppLooksLikeWrongKey(t *testing.T) {
 	a := auth.New(config.NewCached(newStore(t), 0), nil)
-	_, wrongKey := a.App(t.Context(), "shop", "x", auth.Search)
-	_, unknownApp := a.App(t.Context(), "nobody", "x", auth.Search)
+	wrongKey := a.Check(t.Context(), "", "shop", "x", auth.Search)
+	unknownApp := a.Check(t.Context(), "", "nobody", "x", auth.Search)
 	if wrongKey == nil || unknownApp == nil || wrongKey.Error() != unknownApp.Error() {
 		t.Errorf("wrong key: %v, unknown app: %v; want the same", wrongKey, unknownApp)
 	}
@@ -92,7 +101,7 @@ func TestDeletedKeyIsRejected(t *testing.T) {
 	a := auth.New(config.NewCached(store, 0), nil)
 	check := func(when string, want error) {
 		t.Helper()
-		if _, err := a.App(t.Context(), "shop", "search", auth.Settings); !errors.Is(err, want) {
+		if err := a.Check(t.Context(), "", "shop", "search", auth.Settings); !errors.Is(err, want) {
 			t.Errorf("%s: got error %v, want %v", when, err, want)
 		}
 	}
@@ -139,7 +148,7 @@ func TestAppReturnsStoreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store.Store = newStore(t)
-			_, err := auth.New(config.NewCached(store, 0), nil).App(t.Context(), "shop", "search", auth.Search)
+			err := auth.New(config.NewCached(store, 0), nil).Check(t.Context(), "", "shop", "search", auth.Search)
 			if !errors.Is(err, errBackend) || errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrForbidden) {
 				t.Errorf("got error %v, want the store's error", err)
 			}
@@ -213,5 +222,32 @@ func TestNewKey(t *testing.T) {
 	// 40,000 draws miss one of 62 letters once in 10^280.
 	if len(letters) != 62 {
 		t.Errorf("%d different letters, want all 62", len(letters))
+	}
+}
+
+// In an outage a route that needs only the app's id works with a known key, and
+// one that needs the app's settings does not.
+func TestKnownKeyInAnOutage(t *testing.T) {
+	store := &broken{Store: newStore(t)}
+	a := auth.New(config.NewCached(store, time.Nanosecond), nil)
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("X-Algolia-Application-Id", "shop")
+	r.Header.Set("X-Algolia-API-Key", "search")
+	if _, err := a.Tenant(r, auth.Search); err != nil {
+		t.Fatal(err)
+	}
+	store.app, store.key = errBackend, errBackend
+	if id, err := a.AppID(r, auth.Search); id != "shop" || err != nil {
+		t.Errorf("known key: %q, %v", id, err)
+	}
+	if _, err := a.AppID(r, auth.Admin); !errors.Is(err, auth.ErrForbidden) {
+		t.Errorf("known key without the right: %v", err)
+	}
+	if _, err := a.Tenant(r, auth.Search); !errors.Is(err, errBackend) {
+		t.Errorf("known key where settings are needed: %v", err)
+	}
+	r.Header.Set("X-Algolia-API-Key", "admin")
+	if _, err := a.AppID(r, auth.Admin); !errors.Is(err, errBackend) {
+		t.Errorf("key that was not read before: %v", err)
 	}
 }

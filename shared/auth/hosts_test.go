@@ -42,7 +42,7 @@ func TestWrongKeyAtAnyHost(t *testing.T) {
 		{"zoo.example", "shop", "none", auth.ErrForbidden},
 		{"other.example", "shop", "search", nil},
 	} {
-		if _, err := a.AppAt(t.Context(), test.host, test.app, test.key, auth.Search); !errors.Is(err, test.want) {
+		if err := a.Check(t.Context(), test.host, test.app, test.key, auth.Search); !errors.Is(err, test.want) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}

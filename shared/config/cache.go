@@ -4,45 +4,126 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// fetchTimeout ends a read that the backend does not answer. A read continues
-// when the request that began it ends, since other requests may wait for it.
-const fetchTimeout = 10 * time.Second
+const (
+	// fetchTimeout ends a read that the backend does not answer. A read continues
+	// when the request that began it ends, since other requests may wait for it.
+	fetchTimeout = 10 * time.Second
+	// maxStale is how old an answer may be that getStale returns while the backend
+	// fails.
+	maxStale = 5 * time.Minute
+	// patience is how long getStale lets a read run before it returns an old answer.
+	// It is short for an answer that an earlier read failed to replace.
+	patience      = time.Second
+	shortPatience = 100 * time.Millisecond
+	// maxStrangers is how many reads of a cache run at a time for keys that it does
+	// not know. While the backend hangs, guesses cost no more than these.
+	maxStrangers = 100
+)
 
-// cache keeps the answers of reads, up to a fixed number. It evicts the least
-// recently used one.
+// errBusy is the answer to a read of an unknown key beyond maxStrangers.
+var errBusy error = busyError{}
+
+type busyError struct{}
+
+func (busyError) Error() string { return "too many reads of the configuration at once" }
+
+// Transient says that the read may succeed later.
+func (busyError) Transient() bool { return true }
+
+// cache keeps the answers of reads. It keeps those that found something apart from
+// those that did not, so that guesses evict nothing that exists. Of each kind it
+// evicts the least recently used one.
 type cache[K comparable, V any] struct {
-	ttl     time.Duration
-	now     func() time.Time
-	mu      sync.Mutex
-	answers *simplelru.LRU[K, *answer[V]]
+	ttl    time.Duration
+	now    func() time.Time
+	mu     sync.Mutex
+	found  *simplelru.LRU[K, *answer[V]]
+	absent *simplelru.LRU[K, *answer[V]]
+	// running are the newest reads of their keys. strangers counts reads, these and
+	// older ones, of keys that are not in found.
+	running   map[K]*answer[V]
+	strangers int
 }
 
 // answer is the result of one read, which may still be running.
 type answer[V any] struct {
-	began time.Time
-	done  chan struct{} // closed when value and err are set
-	value V
-	err   error // nil or ErrNotFound, unless the read failed
+	began    time.Time
+	stranger bool          // it counts in strangers
+	done     chan struct{} // closed when value and err are set
+	value    V
+	err      error       // nil or ErrNotFound, unless the read failed
+	failing  atomic.Bool // a later read failed or hangs
 }
 
+// newCache returns a cache of at most size answers that found something, and of
+// as many that did not.
 func newCache[K comparable, V any](size int, ttl time.Duration, now func() time.Time) *cache[K, V] {
 	// NewLRU fails only if the size is not positive.
-	answers, _ := simplelru.NewLRU[K, *answer[V]](size, nil)
-	return &cache[K, V]{ttl: ttl, now: now, answers: answers}
+	found, _ := simplelru.NewLRU[K, *answer[V]](size, nil)
+	absent, _ := simplelru.NewLRU[K, *answer[V]](size, nil)
+	return &cache[K, V]{ttl: ttl, now: now, found: found, absent: absent, running: map[K]*answer[V]{}}
 }
+
+type reader[V any] func(context.Context) (V, error)
 
 // get returns the answer of a read that began less than the TTL ago, waiting for
 // it if it is still running. Otherwise it starts a new read.
-func (c *cache[K, V]) get(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
+func (c *cache[K, V]) get(ctx context.Context, key K, read reader[V]) (V, error) {
 	if c.ttl <= 0 {
 		return read(ctx)
 	}
-	a := c.answer(ctx, key, read)
+	a, _, err := c.answer(ctx, key, read)
+	if err != nil {
+		var none V
+		return none, err
+	}
+	return a.wait(ctx)
+}
+
+// getStale is get, except that it returns an answer of up to maxStale ago if the
+// new read fails, or runs for longer than patience.
+func (c *cache[K, V]) getStale(ctx context.Context, key K, read reader[V]) (V, error) {
+	if c.ttl <= 0 {
+		return read(ctx)
+	}
+	a, old, err := c.answer(ctx, key, read)
+	if err != nil {
+		var none V
+		return none, err
+	}
+	if old == nil {
+		return a.wait(ctx)
+	}
+	wait := patience
+	if old.failing.Load() {
+		wait = shortPatience
+	}
+	waiting, cancel := context.WithTimeout(ctx, max(0, wait-c.now().Sub(a.began)))
+	defer cancel()
+	if value, err := a.wait(waiting); err == nil || errors.Is(err, ErrNotFound) {
+		return value, err
+	}
+	if err := ctx.Err(); err != nil {
+		var none V
+		return none, err
+	}
+	old.failing.Store(true)
+	return old.value, nil
+}
+
+// wait returns the answer once it is there.
+func (a *answer[V]) wait(ctx context.Context) (V, error) {
+	select {
+	case <-a.done:
+		return a.value, a.err
+	default:
+	}
 	select {
 	case <-a.done:
 		return a.value, a.err
@@ -52,37 +133,79 @@ func (c *cache[K, V]) get(ctx context.Context, key K, read func(context.Context)
 	}
 }
 
-func (c *cache[K, V]) answer(ctx context.Context, key K, read func(context.Context) (V, error)) *answer[V] {
+// answer returns the answer that get describes, and the expired answer that it
+// replaces if that is younger than maxStale.
+func (c *cache[K, V]) answer(ctx context.Context, key K, read reader[V]) (a, old *answer[V], err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if a, ok := c.answers.Get(key); ok && now.Sub(a.began) < c.ttl {
-		return a
+	kept, known := c.found.Get(key)
+	if known && now.Sub(kept.began) < c.ttl {
+		return kept, nil, nil
 	}
-	a := &answer[V]{began: now, done: make(chan struct{})}
-	c.answers.Add(key, a)
+	if known && now.Sub(kept.began) < maxStale {
+		old = kept
+	}
+	if a, ok := c.absent.Get(key); ok && now.Sub(a.began) < c.ttl {
+		return a, nil, nil
+	}
+	if a, ok := c.running[key]; ok && now.Sub(a.began) < c.ttl {
+		return a, old, nil
+	}
+	if !known {
+		if c.strangers >= maxStrangers {
+			return nil, nil, errBusy
+		}
+		c.strangers++
+	}
+	a = &answer[V]{began: now, stranger: !known, done: make(chan struct{})}
+	c.running[key] = a
 	go c.fetch(context.WithoutCancel(ctx), key, a, read)
-	return a
+	return a, old, nil
 }
 
-func (c *cache[K, V]) fetch(ctx context.Context, key K, a *answer[V], read func(context.Context) (V, error)) {
+func (c *cache[K, V]) fetch(ctx context.Context, key K, a *answer[V], read reader[V]) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	a.value, a.err = read(ctx)
-	if a.err != nil && !errors.Is(a.err, ErrNotFound) {
-		// Forget it before a caller sees the error: a retry must read again.
-		c.forget(key, a)
-	}
+	c.keep(key, a) // before a caller sees an error: its retry must read again
 	close(a.done)
 }
 
-// forget drops the answer, unless a later one has replaced it.
-func (c *cache[K, V]) forget(key K, a *answer[V]) {
+// keep keeps an answer that is not an error, unless a later read or a change has
+// replaced it.
+func (c *cache[K, V]) keep(key K, a *answer[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if kept, ok := c.answers.Peek(key); ok && kept == a {
-		c.answers.Remove(key)
+	if a.stranger {
+		c.strangers--
 	}
+	if c.running[key] != a {
+		return
+	}
+	delete(c.running, key)
+	switch {
+	case a.err == nil:
+		c.found.Add(key, a)
+		c.absent.Remove(key)
+	case errors.Is(a.err, ErrNotFound):
+		c.absent.Add(key, a)
+		c.found.Remove(key)
+	}
+}
+
+// prefetch starts a read, unless an answer is there or on its way.
+func (c *cache[K, V]) prefetch(ctx context.Context, key K, read reader[V]) {
+	if c.ttl > 0 {
+		_, _, _ = c.answer(ctx, key, read)
+	}
+}
+
+// knows reports whether the last answer for the key found something.
+func (c *cache[K, V]) knows(key K) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.found.Contains(key)
 }
 
 // evict makes the next get start a new read. A read that is running may have seen
@@ -90,5 +213,7 @@ func (c *cache[K, V]) forget(key K, a *answer[V]) {
 func (c *cache[K, V]) evict(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers.Remove(key)
+	c.found.Remove(key)
+	c.absent.Remove(key)
+	delete(c.running, key)
 }

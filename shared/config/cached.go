@@ -13,9 +13,8 @@ import (
 // reads each document it uses at most once in that time.
 const TTL = 5 * time.Second
 
-// The number of answers that a Cached keeps. A strategy can take half a megabyte,
-// so few old ones are kept. Unknown apps and keys
-// are kept too: someone who guesses keys must not reach Firestore every time.
+// The number of answers that a Cached keeps, and as many answers that there is no
+// such thing. A strategy can take half a megabyte, so few old ones are kept.
 const (
 	cachedApps       = 1_000
 	cachedKeys       = 10_000
@@ -24,7 +23,11 @@ const (
 )
 
 // Cached is the configuration as it was at most one TTL ago. It reads from memory
-// what it has read from its Store within that time.
+// what it has read from its Store within that time. Only Access may answer from
+// five minutes ago, while the Store fails.
+//
+// Each guess of an app or a key costs the Store one read, evicts nothing that
+// exists, and gets an error while too many guesses wait for the Store.
 //
 // It is deliberately not a Store, since it lacks Apps, Keys and StrategyVersions: code that takes a
 // Store gets the current configuration, code that takes a *Cached gets one that
@@ -80,6 +83,27 @@ func (c *Cached) Key(ctx context.Context, appID, hash string) (Key, error) {
 	return c.keys.get(ctx, keyID{appID, hash}, func(ctx context.Context) (Key, error) {
 		return c.store.Key(ctx, appID, hash)
 	})
+}
+
+// Access returns the key with that hash if the app exists, and ErrNotFound if the
+// app or the key does not. While the Store fails or hangs, it answers for an app
+// and a key that it found within the last five minutes. No other part of an app
+// may be that old: writers and readers of the log rely on the layout of one TTL
+// ago.
+//
+// An unknown app costs one read, of the app. The read of the key follows that of
+// an app which the cache does not know, and runs beside that of one it knows.
+func (c *Cached) Access(ctx context.Context, appID, hash string) (Key, error) {
+	id := keyID{appID, hash}
+	app := func(ctx context.Context) (App, error) { return c.store.App(ctx, appID) }
+	key := func(ctx context.Context) (Key, error) { return c.store.Key(ctx, appID, hash) }
+	if c.apps.knows(appID) {
+		c.keys.prefetch(ctx, id, key)
+	}
+	if _, err := c.apps.getStale(ctx, appID, app); err != nil {
+		return Key{}, err
+	}
+	return c.keys.getStale(ctx, id, key)
 }
 
 // StrategyVersion returns the strategy of that version, or ErrNotFound.

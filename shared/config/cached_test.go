@@ -24,7 +24,8 @@ var errBackend = errors.New("backend is down")
 // watched is a store that counts its reads and can delay or fail them.
 type watched struct {
 	config.Store
-	reads   atomic.Int64
+	reads   atomic.Int64 // of apps and keys
+	keys    atomic.Int64 // of keys
 	failing atomic.Bool
 	// held, if set, receives a channel from every App read that has seen the app
 	// and not yet returned. Closing the channel lets the read return.
@@ -47,6 +48,10 @@ func (w *watched) App(ctx context.Context, appID string) (config.App, error) {
 
 func (w *watched) Key(ctx context.Context, appID, hash string) (config.Key, error) {
 	w.reads.Add(1)
+	w.keys.Add(1)
+	if w.failing.Load() {
+		return config.Key{}, errBackend
+	}
 	return w.Store.Key(ctx, appID, hash)
 }
 

@@ -4,7 +4,10 @@ import "time"
 
 var NewCachedAt = newCached
 
-const CachedKeys = cachedKeys
+const (
+	CachedKeys   = cachedKeys
+	MaxStrangers = maxStrangers
+)
 
 // AgeVersions makes the versions of an app older by d.
 func AgeVersions(s Store, appID string, d time.Duration) {

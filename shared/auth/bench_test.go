@@ -1,0 +1,72 @@
+package auth_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/httpapi"
+)
+
+// BenchmarkChecks compares a request that is only read with one that also
+// authenticates and takes its bytes from the process's gate. p50-ns is the median
+// of a request.
+func BenchmarkChecks(b *testing.B) {
+	store := config.NewMemory()
+	if err := store.CreateApp(b.Context(), config.App{ID: "shop"}); err != nil {
+		b.Fatal(err)
+	}
+	if err := store.PutKey(b.Context(), "shop", config.Key{Hash: auth.Hash("search"), ACL: []string{auth.Search}}); err != nil {
+		b.Fatal(err)
+	}
+	keys := auth.New(config.NewCached(store, config.TTL), nil)
+	const limit = 2_000_000
+	body := strings.Repeat("a", 1_000)
+	for _, test := range []struct {
+		name   string
+		handle httpapi.Handler
+	}{
+		{"read", func(_ http.ResponseWriter, r *http.Request) error {
+			_, err := io.ReadAll(io.LimitReader(r.Body, limit))
+			return err
+		}},
+		{"checked", func(w http.ResponseWriter, r *http.Request) error {
+			if _, err := keys.AppID(r, auth.Search); err != nil {
+				return err
+			}
+			_, err := httpapi.ReadBody(w, r, limit)
+			return err
+		}},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = test.handle(w, r) }))
+			if test.name == "checked" {
+				rt := httpapi.NewRouter(slog.New(slog.DiscardHandler))
+				rt.Handle("POST /", test.handle)
+				handler = rt
+			}
+			took := make([]time.Duration, 0, 1<<20)
+			for b.Loop() {
+				r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+				r.Header.Set("X-Algolia-Application-Id", "shop")
+				r.Header.Set("X-Algolia-API-Key", "search")
+				w := httptest.NewRecorder()
+				began := time.Now()
+				handler.ServeHTTP(w, r)
+				took = append(took, time.Since(began))
+				if w.Code != http.StatusOK {
+					b.Fatal(w.Code, w.Body)
+				}
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
+		})
+	}
+}
