@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -15,7 +16,11 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/local/operator"
 )
+
+// keyVariable is the environment variable for --key.
+const keyVariable = "AFFINITY_KEY"
 
 // exitLines is the exit code of an import whose bad lines were left out.
 const exitLines = 3
@@ -58,9 +63,12 @@ func rootCommand(t *tool) *cobra.Command {
 			"  affinity up                       # an engine on http://127.0.0.1:8080\n" +
 			"  affinity import --objects objects.ndjson events.ndjson.gz\n" +
 			"  affinity profile ann",
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if id, _, both := strings.Cut(t.app, ":"); both {
 				return cli.Usagef("--app %q: a running engine's app is named by its id alone: --app %s --key KEY", t.app, id)
+			}
+			if key := os.Getenv(keyVariable); key != "" && !cmd.Flags().Changed("key") {
+				t.key = key
 			}
 			return nil
 		},
@@ -74,7 +82,7 @@ func rootCommand(t *tool) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&t.url, "url", "http://127.0.0.1:8080", "address of the engine")
 	flags.StringVar(&t.app, "app", "demo", "app id")
-	flags.StringVar(&t.key, "key", "demokey", "key of the app")
+	flags.StringVar(&t.key, "key", "demokey", "key of the app; $"+keyVariable+" keeps it out of the list of processes")
 	return root
 }
 
@@ -84,6 +92,9 @@ func (t *tool) client() (*client.Client, error) {
 	c, err := client.New(client.Config{URL: t.url, App: t.app, Key: t.key, Retry: client.NoRetry})
 	if err != nil {
 		return nil, cli.Usagef("--url, --app, --key: %v", err)
+	}
+	if u, err := url.Parse(t.url); err == nil && u.Scheme == "http" && !operator.Loopback(u.Host) {
+		fmt.Fprintf(t.err, "warning: http sends the key to %s unencrypted: use https\n", cli.Printable(u.Host))
 	}
 	return c, nil
 }

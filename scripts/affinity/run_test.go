@@ -81,7 +81,8 @@ func TestExitCodes(t *testing.T) {
 		{"up app with bad id", "up --app sh*p:k", 2, "1 to 64 letters"},
 		{"up address without port", "up --addr localhost", 2, "must be host:port"},
 		{"up everywhere with demokey", "up --addr 0.0.0.0:8080", 2, "the key demokey is public"},
-		{"up on all addresses with demokey", "up --addr :8080 --app shop:secret --app x:demokey", 2, "give --app x:KEY"},
+		{"up on all addresses with demokey", "up --addr :8080 --app shop:0123456789abcdef --app x:demokey", 2, "give --app x:KEY"},
+		{"up everywhere with a short key", "up --addr 0.0.0.0:8080 --app shop:s3cret", 2, "the key of app shop can be guessed"},
 		{"up with url", "up --url http://127.0.0.1:1", 2, "use --addr"},
 		{"up with argument", "up now", 2, "unknown command"},
 		{"up without a stack", "up", 1, "has no local stack"},
@@ -195,7 +196,7 @@ func TestUp(t *testing.T) {
 			given = o
 			return runningEngine{engine, &closed}, nil
 		}
-	}, "up", "--addr", "0.0.0.0:0", "--app", "shop:key:with:colons", "--app=b_-2:k", "--now", "2019-05-28T00:00:00Z", "--retention-days", "0")
+	}, "up", "--addr", "0.0.0.0:0", "--app", "shop:key:with:colons:s3cret", "--app=b_-2:0123456789abcdef", "--now", "2019-05-28T00:00:00Z", "--retention-days", "0")
 	r.wants(t, cli.ExitOK)
 	if got, want := out.text.String(), "ready "+engine.URL+"\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
@@ -203,7 +204,7 @@ func TestUp(t *testing.T) {
 	if !closed {
 		t.Error("the stack was not closed")
 	}
-	want := []upApp{{"shop", "key:with:colons"}, {"b_-2", "k"}}
+	want := []upApp{{"shop", "key:with:colons:s3cret"}, {"b_-2", "0123456789abcdef"}}
 	if len(given.Apps) != 2 || given.Apps[0] != want[0] || given.Apps[1] != want[1] {
 		t.Errorf("apps %v, want %v", given.Apps, want)
 	}
@@ -213,6 +214,28 @@ func TestUp(t *testing.T) {
 	if given.Addr != "0.0.0.0:0" || given.RetentionDays != 0 || given.Now.Format("2006-01-02") != "2019-05-28" || given.Log == nil {
 		t.Errorf("started with %+v", given)
 	}
+}
+
+// A key from the environment is not in the list of processes. The flag takes
+// precedence.
+func TestKeyFromTheEnvironment(t *testing.T) {
+	engine := newFakeEngine(t)
+	t.Setenv(keyVariable, "wrong")
+	affinity(t, "", "strategy", "get", "--url", engine.URL).wants(t, cli.ExitFailed, "give --app and --key")
+	affinity(t, "", "strategy", "get", "--url", engine.URL, "--key", "demokey").wants(t, cli.ExitOK)
+	t.Setenv(keyVariable, "demokey")
+	r := affinity(t, "", "strategy", "get", "--url", engine.URL)
+	r.wants(t, cli.ExitOK)
+	if strings.Contains(r.err, "unencrypted") {
+		t.Errorf("a warning about this machine: %s", r.err)
+	}
+}
+
+func TestKeyWithoutTLS(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	affinityWith(t, ctx, "", func(*tool) {}, "strategy", "get", "--url", "http://192.0.2.1:9").
+		wants(t, cli.ExitFailed, "warning: http sends the key to 192.0.2.1:9 unencrypted: use https")
 }
 
 // up takes the operator's token from the environment, or makes one and prints it.

@@ -6,6 +6,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
+// demoKey is the key of the app demo.
 const demoKey = stack.DemoKey
 
 // runningStack is an engine in this process.

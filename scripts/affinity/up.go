@@ -162,7 +162,10 @@ func parseApp(text string) (upApp, error) {
 	return upApp{ID: id, Key: key}, nil
 }
 
-// checkAddr refuses to serve a publicly known key to other machines.
+// minKey is the number of characters of a key that other machines cannot guess.
+const minKey = 16
+
+// checkAddr refuses to serve a publicly known or short key to other machines.
 func checkAddr(o upOptions) error {
 	host, _, err := net.SplitHostPort(o.Addr)
 	if err != nil {
@@ -175,6 +178,10 @@ func checkAddr(o upOptions) error {
 		if app.Key == demoKey {
 			return cli.Usagef("--addr %s can be reached from other machines, and the key %s is public: give --app %s:KEY with a key of your own",
 				o.Addr, demoKey, app.ID)
+		}
+		if len(app.Key) < minKey {
+			return cli.Usagef("--addr %s can be reached from other machines, and the key of app %s can be guessed: give one of at least %d characters",
+				o.Addr, app.ID, minKey)
 		}
 	}
 	return nil

@@ -3,9 +3,10 @@
 // subscription's messages over HTTP, and Cloud Tasks. The local stack and the
 // tests need neither a network nor credentials. Each server listens on a free
 // port of 127.0.0.1. Use the service's own client library with the address,
-// insecure credentials and option.WithoutAuthentication. A server that is started
-// with Guard also asks for a token, which WithToken sends: every process of the
-// machine can reach the port. The package holds no product logic. No other package knows the quirks of bttest and pstest.
+// insecure credentials and option.WithoutAuthentication. Every process of the
+// machine can reach the port. So a server that is started with Guard asks for a
+// token, which WithToken sends. The package holds no product logic. No other
+// package knows the quirks of bttest and pstest.
 //
 // All data is in memory. Close in reverse order: a Bridge before its client, a
 // client before its server.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -65,7 +66,7 @@ func startPubSub(sweepEvery int, now func() time.Time, opts ...grpc.ServerOption
 	}
 	fake.SetTimeNowFunc(clock.time)
 
-	opts = append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC), grpc.WaitForHandlers(true))
+	opts = slices.Concat(opts, []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC), grpc.WaitForHandlers(true)})
 	p := &PubSub{
 		Addr:    listener.Addr().String(),
 		server:  grpc.NewServer(opts...),

@@ -32,9 +32,8 @@ type TasksConfig struct {
 // Cloud Tasks it deduplicates names, applies rate limits and retry settings,
 // and makes the same requests. It differs in three ways. It makes no tokens, so
 // an Authorization header comes from the task, and no answer shows its value. It
-// does not throttle new queues
-// or failing workers. It keeps waits of less than a second, which Cloud Tasks
-// rounds.
+// does not throttle new queues or failing workers. It keeps waits of less than a
+// second, which Cloud Tasks rounds.
 type Tasks struct {
 	// Addr is the host:port the server listens on, for option.WithEndpoint.
 	Addr    string
@@ -53,7 +52,7 @@ func StartTasks(cfg TasksConfig) (*Tasks, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	t := &Tasks{
-		server: grpc.NewServer(append(slices.Clone(cfg.Server), grpc.WaitForHandlers(true))...),
+		server: grpc.NewServer(slices.Concat(cfg.Server, []grpc.ServerOption{grpc.WaitForHandlers(true)})...),
 		service: &taskService{
 			ctx:    ctx,
 			stop:   stop,

@@ -32,13 +32,16 @@ func NewClient(engine, token string) (*Client, error) {
 	// The transport replaces the app and its key.
 	c, err := client.New(client.Config{
 		URL: engine, App: "operator", Key: "operator", Retry: client.NoRetry,
-		HTTPClient: &http.Client{Transport: transport{token}, Timeout: requestTimeout},
+		HTTPClient: &http.Client{Transport: transport{token}, Timeout: requestTimeout, CheckRedirect: stay},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Client{c}, nil
 }
+
+// stay follows no redirect: transport would send the token there.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // transport sends the operator's token in place of an app's credentials.
 type transport struct{ token string }

@@ -57,3 +57,20 @@ func TestHandlerServesThisMachine(t *testing.T) {
 		}
 	}
 }
+
+// The token does not follow a redirect.
+func TestClientFollowsNoRedirect(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("redirected with the header %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	c, err := operator.NewClient(server.URL, operator.NewToken())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Place(t.Context()); err == nil {
+		t.Error("a redirect was taken for an answer")
+	}
+}
