@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -136,6 +137,7 @@ func replayReenriched(t *testing.T, s *stack.Stack, seen string, now int64) {
 	if err := s.Backends.Bus.Bury(t.Context(), push, "a backend was away"); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv(operator.Variable, s.Operator)
 	affinity(t, "", "replay", "--url", s.URL).wants(t, cli.ExitOK, "a backend was away")
 	if err := s.Idle(t.Context()); err != nil {
 		t.Fatal(err)
