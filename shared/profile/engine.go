@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
@@ -45,7 +47,8 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	o := &orphans{env: v}
 	return &Engine{
 		env: v, logs: l, folder: f,
-		writer:   &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights()},
+		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(),
+			refreshed: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed},
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},
 		deletion: &deletion{env: v, orphans: o},

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 )
 
@@ -27,6 +29,11 @@ func (e *Engine) SetSessionUnknown(rows int) { e.env.limits.sessionUnknown = row
 
 // NeverFold keeps an engine from folding.
 func (e *Engine) NeverFold() { e.env.limits.foldEvents, e.env.limits.maintainEvents = 1<<30, 1<<30 }
+
+// SetMaxRefreshed sets of how many users refreshes run or wait at a time.
+func (e *Engine) SetMaxRefreshed(users int) {
+	e.writer.refreshed, e.writer.most = semaphore.NewWeighted(int64(users)), users
+}
 
 // AwaitWaiting returns once so many events wait for a user's next flight.
 func (e *Engine) AwaitWaiting(key string, events int) {

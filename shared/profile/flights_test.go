@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -129,4 +130,36 @@ func TestCancelledMessageStopsNoOther(t *testing.T) {
 		t.Errorf("the one that waited with it: %v", err)
 	}
 	s.expect(3)
+}
+
+// A refresh runs on without its request, and counts until it ends: the next message
+// waits, and leaves no ticket if its request ends before its turn.
+func TestRefreshesWithoutRequestsAreBounded(t *testing.T) {
+	s := newHarness(t, storetest.NewWithClient)
+	e := s.neverFolding()
+	e.SetMaxRefreshed(1)
+	m := s.startApply(e, s.at(1))
+	s.stepTo(m, "ReadModifyWriteRow") // its refresh runs
+	given, giveUp := context.WithCancel(context.WithValue(ctx, actorKey{}, nil))
+	done := make(chan error)
+	go func() {
+		_, err := e.Apply(given, s.app(), []store.LogEvent{bought("v", s.clock)})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("a second refresh did not wait: %v", err)
+	case <-time.After(20 * time.Millisecond): // it must not end: only a fault makes this test faster
+	}
+	giveUp()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the request to end", err)
+	}
+	if row, err := s.store.ReadUser(ctx, appID, "v"); err != nil || row.Ticket != 0 {
+		t.Errorf("ticket %d, %v; want none", row.Ticket, err)
+	}
+	s.finish(m)
+	if _, err := e.Apply(ctx, s.app(), []store.LogEvent{bought("v", s.clock)}); err != nil {
+		t.Errorf("after the refresh ended: %v", err)
+	}
 }

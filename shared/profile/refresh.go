@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
@@ -22,6 +24,10 @@ const (
 	maxScans = 4
 	// maxFlight is the time limit of a refresh.
 	maxFlight = 10 * time.Minute
+	// maxRefreshed is the number of users, over all messages of a process, whose
+	// refreshes run or wait for one that runs. A refresh outlives its request, so the
+	// number of requests does not bound it.
+	maxRefreshed = 4_000
 )
 
 // writer writes events to the log and refreshes the profiles of their users.
@@ -32,6 +38,10 @@ type writer struct {
 	computer *computer
 	folder   *folder
 	flights  *flights
+	// refreshed counts the users of refreshes. A message takes its users before it
+	// joins a flight, so every flight that it waits for runs, and ends.
+	refreshed *semaphore.Weighted
+	most      int // capacity of refreshed
 }
 
 func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
@@ -75,9 +85,17 @@ func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent
 
 // refreshShared refreshes users whose events are in the log. Each refresh is a
 // flight that other messages may share. It returns the rows at the flights'
-// tickets.
+// tickets. While too many users are being refreshed, it waits.
 func (w *writer) refreshShared(ctx context.Context, app config.App,
 	events map[string][]history.Pos) (map[string]store.User, error) {
+	weight := int64(min(len(events), w.most))
+	if err := w.refreshed.Acquire(ctx, weight); err != nil {
+		return nil, fmt.Errorf("wait for the refreshes of other messages of %s: %w", app.ID, err)
+	}
+	var runs sync.WaitGroup
+	defer func() {
+		go func() { runs.Wait(); w.refreshed.Release(weight) }()
+	}()
 	owned, all := map[string]*flight{}, map[string]*flight{}
 	// A flight continues after the end of its message's request, because other
 	// messages wait for it.
@@ -90,14 +108,14 @@ func (w *writer) refreshShared(ctx context.Context, app config.App,
 		case owner:
 			owned[token] = f
 		case leader:
-			go func() {
+			runs.Go(func() {
 				<-previous // every flight ends
 				w.flights.begin(key)
 				w.run(detached, app, map[string]*flight{token: f})
-			}()
+			})
 		}
 	}
-	go w.run(detached, app, owned)
+	runs.Go(func() { w.run(detached, app, owned) })
 	rows := make(map[string]store.User, len(all))
 	for token, f := range all {
 		select {
