@@ -6,7 +6,8 @@
 // until it is acknowledged. It may deliver it more than once, in any order, to
 // several instances at a time. Applying it again changes nothing. A message
 // that can never be applied, or that has failed MaxAttempts times, is buried:
-// it goes to the dead-letter topic with the reason.
+// it goes to the dead-letter topic with the reason. So is one whose deliveries left
+// no answer MaxUnanswered times (see deliver.go).
 //
 // The package keeps no data and uses no HTTP. Package store holds the tables of
 // rows and profiles.
@@ -16,20 +17,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
-	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
 )
-
-// MaxAttempts is how many deliveries a message gets before it is buried with
-// the reason of its last failure. With waits of up to a minute between
-// deliveries, a backend may fail for a quarter of an hour. The dead-letter
-// policy of the subscription knows no reasons, so it must allow more attempts.
-const MaxAttempts = 20
 
 // Configuration reads an app. The result may be some seconds old.
 type Configuration interface {
@@ -54,7 +49,7 @@ type Profiles interface {
 	Abandon(ctx context.Context, app config.App, events []store.LogEvent) error
 }
 
-// Applier applies messages. All of its fields must be set. It is safe for
+// Applier applies messages. All of its exported fields must be set. It is safe for
 // concurrent use.
 type Applier struct {
 	Config   Configuration
@@ -62,6 +57,8 @@ type Applier struct {
 	Bus      Bus
 	Store    *store.Store
 	Profiles Profiles
+
+	alone sync.Mutex // held by the message that may have ended a process
 }
 
 // Fate is the outcome of a delivery.
@@ -110,35 +107,6 @@ type halfway struct {
 }
 
 func (h halfway) Unwrap() error { return h.error }
-
-// Deliver applies a message. An error means that Pub/Sub must deliver it again.
-func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
-	result, err := a.apply(ctx, p.Message.Data)
-	if err == nil {
-		return result, nil
-	}
-	var never permanent
-	if busy := errors.Is(err, admission.ErrFull); busy || !errors.As(err, &never) && p.DeliveryAttempt < MaxAttempts {
-		return Result{Fate: Retried}, fmt.Errorf("message %s, attempt %d: %w", p.Message.MessageID, p.DeliveryAttempt, err)
-	}
-	if err := a.bury(ctx, p, err); err != nil {
-		return Result{}, err
-	}
-	return Result{Fate: Dead, Reason: err}, nil
-}
-
-// bury moves a message to the dead-letter topic. If its events may be in the
-// log, it first marks the profiles of their users, so that reads compute them
-// from the log.
-func (a *Applier) bury(ctx context.Context, p bus.Push, cause error) error {
-	var half halfway
-	if errors.As(cause, &half) {
-		if err := a.Profiles.Abandon(ctx, half.app, half.events); err != nil {
-			return fmt.Errorf("give up message %s: %w", p.Message.MessageID, errors.Join(cause, err))
-		}
-	}
-	return a.Bus.Bury(ctx, p, cause.Error())
-}
 
 // apply applies a message by its kind.
 func (a *Applier) apply(ctx context.Context, data []byte) (Result, error) {

@@ -13,6 +13,7 @@
 //	users    app,user,                                 one row a user
 //	           u:c ticket counter, u:m manifest, u:d tombstone, u:v strategy version of the newest profile
 //	           p:p profiles, p:s each without its affinities; cell time = ticket x 1000 microseconds
+//	         ,message,<id>                             u:a deliveries of a message that have begun and not ended
 //	histories
 //	         app,user,<ticket %016x>,<n %04x>          packed ranges of the log; the manifest names the valid ones
 //	           b:b a block, never rewritten, cell time = its latest event
