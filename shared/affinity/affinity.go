@@ -75,13 +75,21 @@ type Profile struct {
 
 	// Until (ms) is the time from which the profile is no longer valid.
 	// While max(now, Anchor) < Until, decay alone brings the profile up to
-	// date: no counted event has left the window, and no event later than
-	// Anchor has entered it. It is math.MaxInt64 if the profile never expires.
+	// date: no scoring event has left the window, whether its filters are listed or
+	// not, no event later than Anchor has entered it, and the Bounds choose the same
+	// filters. It is math.MaxInt64 if the profile never expires.
 	Until int64
 
 	HalfLives  []strategy.HalfLife // empty: the scores are plain sums
 	Affinities []Affinity          // by first score descending, then facet, then value
-	Total      int                 // affinities of the whole profile; exceeds len(Affinities) if only some were decoded
+	// Total counts the filters that an event in the window scores, listed or not:
+	// also those that the Bounds leave out or whose scores have decayed to zero,
+	// and those that were not decoded.
+	Total int
+	// LeftOut has an entry for each facet of which the Bounds leave out a value that
+	// scores above 0, sorted by facet. It has no value, and its scores are the highest of
+	// the values left out, under each half-life.
+	LeftOut []Affinity
 }
 
 // filter is the key under which Reference adds up scores.

@@ -15,11 +15,14 @@ import (
 // k is the number of half-lives, or 1 without half-lives.
 //
 //	offset  size
-//	0       1     format: 2, or 3 if a half-life is not a plain number of days
+//	0       1     format: 2, or 3 if a half-life is not a plain number of days, or 4
+//	              if the profile counts values that it does not list
 //	1       4     CRC-32C of all bytes that follow, little-endian
 //	5       var   StrategyVersion, RetentionDays, Anchor, DeletedUntil, LastEventAt, Until: signed
 //	        1     flags: bit 0 is Known, the others are 0
-//	        var   number of half-lives, then each: days, unsigned; in format 3 its text
+//	        var   number of half-lives, then each: days, unsigned; in formats 3 and 4 its text
+//	        var   in format 4 only: Total, unsigned; number of facets of which values are
+//	              left out, then each: its name, text; the highest scores left out, 8 k
 //	        var   number of facets, then the name of each: text
 //	        var   number of affinities, unsigned, then each of them, in the profile's order:
 //	              var   place of its facet in the list above, unsigned
@@ -29,11 +32,16 @@ import (
 // An affinity with one score takes 10 bytes plus its value. Affinities are in
 // the profile's order, so a reader of the best few does not decode the rest.
 // This is stored data: a new layout needs a new format byte.
+//
+// Profiles of formats 2 and 3 list everything that they count. Those of older code
+// may exceed the bounds, which then choose on reading. They do not count values
+// that had decayed to zero.
 const (
-	formatDays  = 2
-	formatTexts = 3 // a separate number, so that older code still reads the others
-	headerSize  = 5
-	flagKnown   = 1
+	formatDays    = 2
+	formatTexts   = 3 // separate numbers, so that older code still reads the others
+	formatBounded = 4
+	headerSize    = 5
+	flagKnown     = 1
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -71,10 +79,28 @@ func (p Profile) appendHeader(dst []byte) []byte {
 			dst = appendText(dst, h.String())
 		}
 	}
+	if format == formatBounded {
+		dst = p.appendLeftOut(dst)
+	}
+	return dst
+}
+
+func (p Profile) appendLeftOut(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(p.Total))
+	dst = binary.AppendUvarint(dst, uint64(len(p.LeftOut)))
+	for _, a := range p.LeftOut {
+		dst = appendText(dst, a.Facet)
+		for _, score := range a.Scores {
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
+		}
+	}
 	return dst
 }
 
 func (p Profile) format() byte {
+	if p.Total > len(p.Affinities) || len(p.LeftOut) > 0 {
+		return formatBounded
+	}
 	for _, h := range p.HalfLives {
 		if _, ok := h.WholeDays(); !ok {
 			return formatTexts
@@ -111,24 +137,27 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ParseProfile parses what AppendBinary wrote. With limit > 0 it decodes only
-// the first limit affinities; Total counts all of them. The profile shares no
-// memory with b. An error means that b is damaged or has an unknown format; the
-// caller can then compute the profile from the log.
-func ParseProfile(b []byte, limit int) (Profile, error) {
-	p, err := parseProfile(b, limit)
+// ParseProfile is Parse of the standard bounds.
+func ParseProfile(b []byte, limit int) (Profile, error) { return StandardBounds().Parse(b, limit) }
+
+// Parse parses what AppendBinary wrote. With limit > 0 it decodes only the first
+// limit affinities, and more if At needs them to choose. Total counts all of them.
+// The profile shares no memory with b. An error means that b is damaged or has an
+// unknown format; the caller can then compute the profile from the log.
+func (bounds Bounds) Parse(b []byte, limit int) (Profile, error) {
+	p, err := bounds.parse(b, limit)
 	if err != nil {
 		return Profile{}, fmt.Errorf("parse stored profile of %d bytes: %w", len(b), err)
 	}
 	return p, nil
 }
 
-func parseProfile(b []byte, limit int) (Profile, error) {
+func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 	if len(b) < headerSize {
 		return Profile{}, errors.New("too short")
 	}
-	if b[0] != formatDays && b[0] != formatTexts {
-		return Profile{}, fmt.Errorf("format %d is not known, want %d or %d", b[0], formatDays, formatTexts)
+	if b[0] < formatDays || b[0] > formatBounded {
+		return Profile{}, fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatBounded)
 	}
 	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
 		return Profile{}, errors.New("checksum does not match")
@@ -139,12 +168,47 @@ func parseProfile(b []byte, limit int) (Profile, error) {
 	for i := range facets {
 		facets[i] = string(r.text())
 	}
-	r.affinities(&p, facets, limit)
-	whole := len(p.Affinities) == p.Total
-	if r.damaged || whole && r.next < len(b) {
+	k := max(1, len(p.HalfLives))
+	listed := r.size(2 + 8*k)
+	if b[0] != formatBounded {
+		p.Total = listed
+	}
+	n := listed
+	if limit > 0 && limit < listed && !(r.chooses(bounds, b[0], listed, len(facets), k)) {
+		n = limit
+	}
+	r.affinities(&p, facets, n, k)
+	if r.damaged || n == listed && r.next < len(b) || p.Total < listed {
 		return Profile{}, errors.New("damaged, though its checksum matches")
 	}
+	if b[0] != formatBounded && n == listed && !bounds.fit(listed, len(b)) {
+		bounds.bound(&p)
+	}
 	return p, nil
+}
+
+// chooses reports whether the bounds may choose, now or after decay, among the
+// affinities that follow: it takes all of them.
+func (r *reader) chooses(b Bounds, format byte, listed, facets, k int) bool {
+	if b.fit(listed, len(r.b)) || format == formatBounded && k == 1 {
+		return false
+	}
+	if b.NameBytes > 0 && len(r.b) > b.NameBytes || b.Values > 0 && listed > b.Values {
+		return true
+	}
+	copied, values := *r, make([]int, facets)
+	for range listed {
+		place := copied.unsigned()
+		copied.text()
+		copied.take(8 * k)
+		if place >= uint64(facets) || copied.damaged {
+			return true
+		}
+		if values[place]++; values[place] > b.FacetValues {
+			return true
+		}
+	}
+	return false
 }
 
 // reader parses stored bytes. After the first value that does not fit, damaged
@@ -172,7 +236,26 @@ func (r *reader) header(format byte) Profile {
 	for i := range p.HalfLives {
 		p.HalfLives[i] = r.halfLife(format)
 	}
+	if format == formatBounded {
+		r.leftOut(&p)
+	}
 	return p
+}
+
+func (r *reader) leftOut(p *Profile) {
+	p.Total = int(r.unsigned())
+	k := max(1, len(p.HalfLives))
+	n := r.size(1 + 8*k)
+	if n > 0 {
+		p.LeftOut = make([]Affinity, n)
+	}
+	for i := range p.LeftOut {
+		a := Affinity{Facet: string(r.text()), Scores: make([]float64, k)}
+		for j := range a.Scores {
+			a.Scores[j] = r.score()
+		}
+		p.LeftOut[i] = a
+	}
 }
 
 func (r *reader) halfLife(format byte) strategy.HalfLife {
@@ -191,14 +274,8 @@ func (r *reader) halfLife(format byte) strategy.HalfLife {
 	return h
 }
 
-// affinities reads the affinities of p, at most limit of them if limit > 0.
-func (r *reader) affinities(p *Profile, facets []string, limit int) {
-	k := max(1, len(p.HalfLives))
-	p.Total = r.size(2 + 8*k)
-	n := p.Total
-	if limit > 0 {
-		n = min(n, limit)
-	}
+// affinities reads the first n affinities of p, each with k scores.
+func (r *reader) affinities(p *Profile, facets []string, n, k int) {
 	if n == 0 {
 		return
 	}

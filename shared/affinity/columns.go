@@ -72,10 +72,15 @@ func (sc *Scorer) Weigh(k int, weights, points []float64, times []int64) {
 // AddTotals adds totals to the sums of one value of a facet: for each
 // half-life, the sum of weight x count over the value's events inside the
 // window. The value is b[start:end], as the client sent it; the scorer does not
-// keep b. The caller reports the oldest of these events to Scored.
+// keep b. At least one of these events must score, if only a zero by decay. The
+// caller reports the oldest of them to Scored.
 func (sc *Scorer) AddTotals(facet int, b []byte, start, end int, totals []float64) {
 	f := int32(facet)
-	sums := sc.sums(f, sc.resolve(f, sc.lookup(f, b, start, end)))
+	slot := sc.resolve(f, sc.lookup(f, b, start, end))
+	if slot < 0 {
+		return
+	}
+	sums := sc.sums(f, slot)
 	weight := sc.c.weights[facet]
 	for i, total := range totals[:len(sums)] {
 		sums[i] += weight * total

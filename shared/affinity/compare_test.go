@@ -39,8 +39,8 @@ func differ(got, want affinity.Profile, tolerance float64) string {
 }
 
 func facts(p affinity.Profile) string {
-	return fmt.Sprintf("anchor %d, known %v, last %d, until %d, half-lives %v, version %d, retention %d",
-		p.Anchor, p.Known, p.LastEventAt, p.Until, p.HalfLives, p.StrategyVersion, p.RetentionDays)
+	return fmt.Sprintf("anchor %d, known %v, last %d, until %d, half-lives %v, version %d, retention %d, total %d",
+		p.Anchor, p.Known, p.LastEventAt, p.Until, p.HalfLives, p.StrategyVersion, p.RetentionDays, p.Total)
 }
 
 func scores(p affinity.Profile) map[string][]float64 {
@@ -84,8 +84,66 @@ func malformed(p affinity.Profile) string {
 			return fmt.Sprintf("%s:%s is listed after its place", p.Affinities[i-1].Facet, p.Affinities[i-1].Value)
 		}
 	}
-	if p.Total != len(p.Affinities) {
-		return fmt.Sprintf("total is %d of %d", p.Total, len(p.Affinities))
+	if p.Total < len(p.Affinities) {
+		return fmt.Sprintf("total is %d, and %d are listed", p.Total, len(p.Affinities))
+	}
+	return ""
+}
+
+// misjudged says in what a profile is not one of the bounds, "" if it is. all is
+// the profile without bounds.
+func misjudged(got, all affinity.Profile, b affinity.Bounds) string {
+	bounded := got
+	got.Affinities, all.Affinities = nil, slices.Clone(all.Affinities)
+	if got.Until < all.Until {
+		got.Until = all.Until // the choice may end before: see chosenUntil
+	}
+	if fault := differ(got, affinity.Profile{
+		Anchor: all.Anchor, Known: all.Known, LastEventAt: all.LastEventAt, Until: all.Until, HalfLives: all.HalfLives,
+		StrategyVersion: all.StrategyVersion, RetentionDays: all.RetentionDays, Total: all.Total,
+	}, 0); fault != "" {
+		return fault
+	}
+	l, listed, want := b.Leeway(bounded, all, all), scores(bounded), scores(all)
+	if l.Exceeds() {
+		return fmt.Sprintf("%d values are too many or too long", len(bounded.Affinities))
+	}
+	for _, a := range bounded.Affinities {
+		name := a.Facet + ":" + a.Value
+		if fault := apart(a.Scores, want[name], 1e-9); fault != "" {
+			return name + ": " + fault
+		}
+		if want[name] != nil && !l.MayList(a.Facet, a.Value) {
+			return name + " must not be listed"
+		}
+	}
+	leftOut := map[string][]float64{}
+	for _, a := range all.Affinities {
+		if listed[a.Facet+":"+a.Value] != nil {
+			continue
+		}
+		if !l.MayMiss(a.Facet, a.Value) {
+			return fmt.Sprintf("%s:%s %v is not listed", a.Facet, a.Value, a.Scores)
+		}
+		most := leftOut[a.Facet]
+		if most == nil {
+			most = make([]float64, len(a.Scores))
+			leftOut[a.Facet] = most
+		}
+		for k, s := range a.Scores {
+			most[k] = max(most[k], s)
+		}
+	}
+	for _, a := range bounded.LeftOut {
+		if fault := apart(a.Scores, leftOut[a.Facet], 1e-9); fault != "" {
+			return fmt.Sprintf("left out of %s: %s", a.Facet, fault)
+		}
+		delete(leftOut, a.Facet)
+	}
+	for facet, most := range leftOut {
+		if slices.Max(most) > vanishing {
+			return fmt.Sprintf("left out of %s: %v, and the profile does not say so", facet, most)
+		}
 	}
 	return ""
 }

@@ -21,11 +21,20 @@ type Compiled struct {
 	weights []float64        // by facet index
 	aliases []map[string]string
 	perMS   []float64 // by half-life: 1/half-life in ms; one 0 for the plain sum
+	bounds  Bounds
 }
 
-// Compile prepares a valid strategy.
+// Within returns c with other bounds.
+func (c *Compiled) Within(b Bounds) *Compiled {
+	other := *c
+	other.bounds = b
+	return &other
+}
+
+// Compile prepares a valid strategy, with the standard bounds.
 func Compile(s strategy.Strategy) *Compiled {
 	c := &Compiled{
+		bounds:    StandardBounds(),
 		halfLives: slices.Clone(s.HalfLives),
 		points:    make(map[Pair]float64, len(s.EventsScoring)),
 		indexes:   make(map[string]int32, len(s.FacetsScoring)),

@@ -8,13 +8,20 @@ import (
 
 // AppendProfile appends to dst the stored form of the profile of the events so
 // far, with this strategy version. The bytes equal those of Profile and
-// AppendBinary; AppendProfile only avoids building the Profile.
+// AppendBinary; AppendProfile only avoids building the Profile, unless it lists
+// fewer values than it counts.
 func (sc *Scorer) AppendProfile(dst []byte, version int64) []byte {
+	ranks := sc.ranks()
+	if len(ranks) < sc.values || sc.only != nil || !sc.c.bounds.fit(sc.values, sc.bytes) {
+		p := sc.Profile()
+		p.StrategyVersion = version
+		return p.AppendBinary(dst)
+	}
 	start := len(dst)
 	p := sc.Outline()
 	p.StrategyVersion = version
 	dst = p.appendHeader(dst)
-	dst = sc.appendRanks(dst, sc.ranks())
+	dst = sc.appendRanks(dst, ranks)
 	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)
 	binary.LittleEndian.PutUint32(dst[start+1:], sum)
 	return dst

@@ -7,10 +7,14 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
+// At is At of the standard bounds.
+func (p Profile) At(now int64) Profile { return StandardBounds().At(p, now) }
+
 // At returns the profile decayed to max(now, Anchor), in ms. Plain sums do not
-// change. At drops affinities that have decayed to zero under every half-life.
-// The caller checks with Until that the profile is still valid at that time.
-func (p Profile) At(now int64) Profile {
+// change. At drops affinities that have decayed to zero under every half-life, and
+// those that the bounds chose for a score that has. The caller checks with Until
+// that the profile is still valid at that time.
+func (b Bounds) At(p Profile, now int64) Profile {
 	if now <= p.Anchor {
 		return p
 	}
@@ -23,9 +27,14 @@ func (p Profile) At(now int64) Profile {
 	for i, h := range p.HalfLives {
 		factors[i] = math.Exp2(-ms / h.Millis())
 	}
-	whole := len(p.Affinities)
 	p.Affinities = decay(p.Affinities, factors)
-	p.Total -= whole - len(p.Affinities)
+	if len(p.LeftOut) > 0 { // decay gives them memory of their own
+		p.LeftOut = decay(p.LeftOut, factors)
+		slices.SortFunc(p.LeftOut, byName)
+	}
+	if len(p.HalfLives) > 1 {
+		b.boundFacets(&p)
+	}
 	return p
 }
 

@@ -60,7 +60,7 @@ func TestAt(t *testing.T) {
 			before := cmp.Diff(nil, test.profile)
 			got := test.profile.At(now + test.after)
 			want := profileOf(test.profile.HalfLives, test.want...)
-			want.Anchor = max(now, now+test.after)
+			want.Anchor, want.Total = max(now, now+test.after), test.profile.Total
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -23,9 +23,14 @@ type Scorer struct {
 	factors []float64 // 2^-(age/h) by half-life, once aged is true
 	aged    bool
 
+	values, bytes int   // filters of the user's events that score, and the bytes of their names
+	held          held  // bounds both
+	only          *only // nil: all filters
+
 	known, scored  bool
 	latest, oldest int64 // time of the latest event, and of the oldest that scores
 	upcoming       int64 // time of the first event later than the window
+	chosenUntil    int64 // until when the last profile's filters are the chosen ones
 
 	// Scratch space for building a profile.
 	order, spare   []ranked
@@ -50,7 +55,8 @@ func NewScorer(c *Compiled, w Window) *Scorer {
 		user:     1,
 		tables:   make([]table, len(c.facets)),
 		factors:  make([]float64, len(c.perMS)),
-		upcoming: math.MaxInt64,
+		upcoming: math.MaxInt64, chosenUntil: math.MaxInt64,
+		held: unlimited,
 	}
 }
 
@@ -69,16 +75,18 @@ func (sc *Scorer) Reset(w Window) {
 		kept += len(sc.tables[i].entries)
 		sc.tables[i].touched = sc.tables[i].touched[:0]
 	}
-	if sc.user++; sc.user == 0 || kept > maxKept || sc.names.size > maxKeptBytes {
+	if sc.user++; sc.user == 0 || sc.held.full || kept > maxKept || sc.names.size > maxKeptBytes {
 		sc.user = 1
 		clear(sc.tables)
 		sc.names = arena{}
 		sc.order, sc.spare = nil, nil
 	}
 	sc.window = w
+	sc.values, sc.bytes = 0, 0
+	sc.held.reset()
 	sc.time, sc.inside, sc.aged = 0, false, false
 	sc.known, sc.scored, sc.latest, sc.oldest = false, false, 0, 0
-	sc.upcoming = math.MaxInt64
+	sc.upcoming, sc.chosenUntil = math.MaxInt64, math.MaxInt64
 }
 
 // Compiled returns the compiled strategy of the scorer.
@@ -152,7 +160,11 @@ func (sc *Scorer) count(sec Section, at int32, n int) {
 		sc.beginScoring()
 	}
 	weight := sec.weight * float64(n)
-	sums := sc.sums(sec.facet, sc.resolve(sec.facet, at))
+	slot := sc.resolve(sec.facet, at)
+	if slot < 0 {
+		return
+	}
+	sums := sc.sums(sec.facet, slot)
 	for i, factor := range sc.factors {
 		sums[i] += weight * factor
 	}
@@ -180,12 +192,19 @@ func (sc *Scorer) Scored(time int64) {
 // Merge adds the events of another scorer, which must have the same Compiled
 // and the same window. It does not change o.
 func (sc *Scorer) Merge(o *Scorer) {
+	if o.Full() {
+		sc.overflow()
+	}
 	for facet := range o.tables {
 		from := &o.tables[facet]
 		for _, slot := range from.touched {
 			// Slots are values after aliasing. An alias is one step, so it does
 			// not apply again.
-			sums := sc.sums(int32(facet), sc.lookupString(int32(facet), from.entries[slot].name))
+			at := sc.lookupString(int32(facet), from.entries[slot].name)
+			if at < 0 {
+				continue
+			}
+			sums := sc.sums(int32(facet), at)
 			for i, sum := range o.sumsAt(int32(facet), slot) {
 				sums[i] += sum
 			}
@@ -200,15 +219,26 @@ func (sc *Scorer) Merge(o *Scorer) {
 	sc.upcoming = min(sc.upcoming, o.upcoming)
 }
 
-// Profile returns the profile of the events so far. More events may follow.
+// Profile returns the profile of the events so far. More events may follow. A
+// Scorer that is Full has none.
 func (sc *Scorer) Profile() Profile {
+	sc.chosenUntil = math.MaxInt64
 	p := sc.Outline()
 	p.Affinities = sc.affinities()
-	p.Total = len(p.Affinities)
+	p.Total = sc.values
+	if sc.only != nil {
+		p.Total, p.Until = sc.only.total, min(p.Until, sc.only.until)
+		p.leaveOutAll(sc.only.leftOut)
+	}
+	if !sc.c.bounds.fit(sc.values, sc.bytes) {
+		sc.c.bounds.bound(&p)
+	}
+	sc.chosenUntil = p.Until
 	return p
 }
 
-// Outline returns the profile of the events so far, without affinities.
+// Outline returns the profile of the events so far, without affinities. Its Until
+// is that of the last Profile if no event was added since.
 func (sc *Scorer) Outline() Profile {
 	return Profile{
 		RetentionDays: sc.window.RetentionDays,
@@ -229,7 +259,7 @@ func (sc *Scorer) until() int64 {
 	if sc.scored {
 		until = min(until, sc.window.leaves(sc.oldest))
 	}
-	return until
+	return min(until, sc.chosenUntil)
 }
 
 func (sc *Scorer) affinities() []Affinity {

@@ -82,6 +82,7 @@ func (w words) hash(n int) uint64 {
 	return high ^ low
 }
 
+// hash returns the hash of a value that begins with these words.
 func hash(head words, value []byte) uint64 {
 	if len(value) <= inWords {
 		return head.hash(len(value))
@@ -141,13 +142,21 @@ func (sc *Scorer) lookupString(facet int32, value string) int32 {
 	return sc.lookup(facet, sc.text, 0, len(value))
 }
 
+// refused takes the place of an entry, and of a slot, for a value that the scorer
+// does not hold.
+const refused = -2
+
 // enter adds an entry for a new value. It does not keep the memory of value.
 func (sc *Scorer) enter(facet int32, hash uint64, head words, value []byte) int32 {
+	to, aliased := sc.c.aliases[facet][string(value)]
+	if sc.held.full || sc.only != nil && !sc.only.has(facet, hash, to, aliased) {
+		return refused
+	}
 	t := &sc.tables[facet]
 	t.grow()
 	at := int32(len(t.entries))
 	slot := at
-	if _, ok := sc.c.aliases[facet][string(value)]; ok {
+	if aliased {
 		slot = unresolved
 	}
 	t.entries = append(t.entries, entry{head: head, name: sc.names.keep(value), slot: slot})
@@ -161,6 +170,9 @@ func (sc *Scorer) enter(facet int32, hash uint64, head words, value []byte) int3
 // resolve returns the slot of an entry: the entry itself or, under an alias,
 // the entry of the alias's target.
 func (sc *Scorer) resolve(facet, at int32) int32 {
+	if at == refused {
+		return refused
+	}
 	if slot := sc.tables[facet].entries[at].slot; slot != unresolved {
 		return slot
 	}
@@ -170,6 +182,9 @@ func (sc *Scorer) resolve(facet, at int32) int32 {
 // follow looks up the slot of an entry that has an alias, and remembers it.
 func (sc *Scorer) follow(facet, at int32) int32 {
 	slot := sc.lookupString(facet, sc.c.aliases[facet][sc.tables[facet].entries[at].name])
+	if slot == refused {
+		return refused
+	}
 	sc.tables[facet].entries[at].slot = slot // indexed only now: lookupString may move the entries
 	return slot
 }
@@ -183,6 +198,11 @@ func (sc *Scorer) sums(facet, slot int32) []float64 {
 		e.user = sc.user
 		t.touched = append(t.touched, slot)
 		clear(sums)
+		sc.values++
+		sc.bytes += len(sc.c.facets[facet]) + len(e.name)
+		if sc.values > sc.held.values || sc.bytes > sc.held.bytes {
+			sc.reach()
+		}
 	}
 	return sums
 }

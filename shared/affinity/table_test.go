@@ -35,7 +35,7 @@ func oneEvent(values ...string) Event {
 var oneFacet = Compile(strategy.Strategy{
 	EventsScoring: []strategy.EventScore{{EventName: "a", EventType: "view", Score: 1}},
 	FacetsScoring: []strategy.FacetScore{{FacetName: "f", Score: 1}},
-})
+}).Within(Bounds{})
 
 // TestScorerBoundsWhatItKeeps gives users values that nobody had before, many
 // or long, and then none.

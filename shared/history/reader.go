@@ -190,9 +190,32 @@ func (r *Reader) section(b []byte, facet int, sc *affinity.Scorer) bool {
 		if !ok {
 			return false
 		}
+		if r.totals[0] == 0 && !r.anyScores(b, first, n, head&1 != 0) {
+			continue
+		}
 		sc.AddTotals(facet, b, start, end, r.totals)
 	}
 	return true
+}
+
+// anyScores reports whether one of n events scores, if only a zero by decay.
+func (r *Reader) anyScores(b []byte, p, n int, mixed bool) bool {
+	ordinal := uint64(0)
+	for range n {
+		var since uint64
+		since, p = uvarint(b, p)
+		if mixed {
+			more := since&1 != 0
+			since /= 2
+			if more {
+				_, p = uvarint(b, p)
+			}
+		}
+		if ordinal += since; r.scored[ordinal] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // total sums the weights of n events whose counts are all 1, for a strategy

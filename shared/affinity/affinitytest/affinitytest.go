@@ -56,6 +56,15 @@ func DrawStrategy(t *rapid.T) strategy.Strategy {
 	return s
 }
 
+// DrawBounds draws bounds that few values reach.
+func DrawBounds(t *rapid.T) affinity.Bounds {
+	few := rapid.SampledFrom([]int{0, 1, 2, 3, 10})
+	return affinity.Bounds{
+		FacetValues: few.Draw(t, "facet values"), Values: few.Draw(t, "all values"),
+		NameBytes: rapid.SampledFrom([]int{0, 0, 1, 7, 100}).Draw(t, "name bytes"),
+	}
+}
+
 // DrawHalfLives draws at most this many different half-lives in every form that
 // the formula takes: days, and times of minutes to years.
 func DrawHalfLives(t *rapid.T, most int) []strategy.HalfLife {
