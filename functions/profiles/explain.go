@@ -79,6 +79,13 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 	served := app.ScoresAs(stored.StrategyVersion) && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until
 	if served && stored.DeletedUntil == row.DeletedUntil {
 		q.Window.Now = max(q.Window.Now, stored.Anchor)
+		if stored.Truncated() && q.Window.Now < stored.Until {
+			if stored, err = affinity.ParseProfile(row.Profile, 0); err != nil {
+				return err
+			}
+			stored = stored.At(q.Window.Now)
+			q.Profile = &stored
+		}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/purge"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -135,11 +136,16 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	results, err := h.Profiles.ReadMany(r.Context(), app, users, limit)
-	if err != nil {
+	var faulty profile.Faulty
+	if err != nil && !errors.As(err, &faulty) {
 		return fmt.Errorf("read profiles: %w", err)
 	}
 	answer := api.Profiles{Profiles: []api.Profile{}, NotFound: []string{}}
 	for _, user := range users {
+		if faulty[user] != nil {
+			answer.Faulty = append(answer.Faulty, user)
+			continue
+		}
 		result := results[user]
 		if !result.Known {
 			answer.NotFound = append(answer.NotFound, user)

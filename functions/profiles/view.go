@@ -39,6 +39,7 @@ func render(user string, r profile.Result, limit int, halfLife strategy.HalfLife
 	view := api.Profile{
 		UserToken: user, LastEventAt: api.AtMillis(r.LastEventAt), AsOf: api.AtMillis(r.Anchor),
 		StrategyVersion: r.App.StrategyVersion, ScoringVersion: scoringVersion(r.App), Source: api.SourceComputed, Total: r.Total,
+		Truncated:  r.Truncated(),
 		Affinities: make([]api.Affinity, len(list)),
 	}
 	if r.Stored {

@@ -46,7 +46,7 @@ func render(j job.Job) api.Recompute {
 		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: shards(j),
 		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
 		Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
-		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Error: j.Error,
+		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Faulty: c.Faulty, Error: j.Error,
 	}
 	if p.Scoring() != p.StrategyVersion {
 		answer.ScoringVersion = p.Scoring()
@@ -133,7 +133,13 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, render(j))
+	answer := render(j)
+	if answer.Faulty > 0 {
+		if answer.Faults, err = h.Recompute.Jobs.Faults(r.Context(), app.ID, j.ID, api.MaxFaults); err != nil {
+			return fmt.Errorf("list the faults of a recompute: %w", err)
+		}
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
 func unknown(r *http.Request) error {

@@ -3,7 +3,9 @@ package strategies
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/preview"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -66,11 +69,19 @@ func (h handler) compare(ctx context.Context, app config.App, other strategy.Str
 	before, after, p := affinity.Compile(app.Strategy), affinity.Compile(other), preview.New()
 	for chunk := range slices.Chunk(users, previewChunk) {
 		profiles, err := h.Profiles.Compute(ctx, app, chunk, before, after)
-		if err != nil {
+		var faulty profile.Faulty
+		if err != nil && !errors.As(err, &faulty) {
 			return preview.Report{}, err
+		}
+		for token, err := range faulty {
+			h.Log.LogAttrs(ctx, slog.LevelError, "a preview leaves out a faulty user",
+				slog.String("app", app.ID), slog.String("user", token), slog.Any("error", err))
 		}
 		for _, user := range chunk {
 			pair := profiles[user]
+			if len(pair) == 0 {
+				continue
+			}
 			// At one instant, so that a difference in decay is not reported as
 			// a change.
 			now := max(pair[0].Anchor, pair[1].Anchor)

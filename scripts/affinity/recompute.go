@@ -171,6 +171,12 @@ func watchRecompute(ctx context.Context, t *tool, c *client.Client, id string) e
 	}
 	text := fmt.Sprintf("recompute %s %s: %s, %s, %d of %s%s", cli.Printable(job.ID), outcome(job.State), cli.Count(job.Users, "user"),
 		cli.Count(job.Events, "event"), job.Shards.Done, cli.Count(job.Shards.Total, "shard"), render.Took(job.StartedAt, job.FinishedAt))
+	if job.Faulty > 0 {
+		text += fmt.Sprintf("\n%s could not be computed or stored:", cli.Count(job.Faulty, "user"))
+		for _, fault := range job.Faults {
+			text += "\n  " + cli.Printable(fault)
+		}
+	}
 	if job.State == api.JobDone {
 		_, err := fmt.Fprintln(t.out, text)
 		return err

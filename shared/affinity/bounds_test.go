@@ -229,7 +229,7 @@ func TestSharedMemory(t *testing.T) {
 		events[i] = affinity.Event{Time: now, Type: event.View, Name: "Product viewed",
 			Counts: []affinity.Count{{Facet: "facet1", Value: fmt.Sprint("value ", i), N: 1}}}
 	}
-	m := affinity.NewMemory(5_000, 1<<20)
+	m := affinity.NewMemory(affinity.Hold{Values: 5_000, Bytes: 1 << 20}, affinity.Hold{Values: 256, Bytes: 16 << 10})
 	fill := func(share *affinity.Share, sc *affinity.Scorer, n int) bool {
 		sc.Hold(share)
 		for _, e := range events[:n] {

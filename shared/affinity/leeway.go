@@ -50,11 +50,14 @@ func (b Bounds) Leeway(listed, low, high Profile) *Leeway {
 	l.exceeds = b.Values > 0 && values > b.Values || b.NameBytes > 0 && bytes > b.NameBytes
 	for _, a := range high.Affinities {
 		f := filter{a.Facet, a.Value}
-		if in[f] != nil {
+		if in[f] != nil || !listed.Truncated() {
 			continue
 		}
 		fits := (b.Values <= 0 || values < b.Values) && (b.NameBytes <= 0 || bytes+nameBytes(a) <= b.NameBytes)
-		if !fits && l.mayChoose(f) {
+		if fits {
+			continue // only FacetValues can be the reason
+		}
+		if l.mayChoose(f) {
 			l.ceiling = max(l.ceiling, a.Scores[0])
 		}
 		if low := l.low[f]; low != nil && l.mustChoose(f) {

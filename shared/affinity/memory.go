@@ -7,12 +7,15 @@ import (
 
 // Memory bounds what the scorers of a process hold together. A value costs some
 // 150 bytes and its name. It is safe for concurrent use.
-type Memory struct{ values, bytes atomic.Int64 } // that are left
+type Memory struct {
+	values, bytes atomic.Int64 // that are left
+	free          Hold
+}
 
-// NewMemory returns a memory of so many values and bytes of their names.
-func NewMemory(values, bytes int) *Memory {
-	m := &Memory{}
-	m.give(int64(values), int64(bytes))
+// NewMemory returns a memory for what scorers hold above free, each of them.
+func NewMemory(all, free Hold) *Memory {
+	m := &Memory{free: free}
+	m.give(int64(all.Values), int64(all.Bytes))
 	return m
 }
 
@@ -60,17 +63,18 @@ type held struct {
 
 var unlimited = held{values: math.MaxInt, bytes: math.MaxInt}
 
-// A scorer takes what it holds above freeValues and freeBytes from its share, in
-// such portions.
+// A scorer takes memory from its share in such portions.
 const (
-	freeValues, portionValues = 256, 1 << 10
-	freeBytes, portionBytes   = 16 << 10, 64 << 10
+	portionValues = 1 << 10
+	portionBytes  = 64 << 10
 )
 
 // Hold makes the scorer take the memory of users with many values from a share.
 // If the memory has not enough, the scorer becomes Full. Call it before the first
 // event of a user.
-func (sc *Scorer) Hold(s *Share) { sc.held = held{values: freeValues, bytes: freeBytes, share: s} }
+func (sc *Scorer) Hold(s *Share) {
+	sc.held = held{values: s.of.free.Values, bytes: s.of.free.Bytes, share: s}
+}
 
 // Full reports whether the user has more values than the scorer may hold. It has
 // dropped all of them, and has no profile: see InPasses.
@@ -102,8 +106,11 @@ func (sc *Scorer) overflow() {
 // reset gives back what the scorer has taken.
 func (h *held) reset() {
 	h.full = false
-	if h.share != nil && h.values > freeValues {
-		h.share.give(int64(h.values-freeValues), int64(h.bytes-freeBytes))
-		h.values, h.bytes = freeValues, freeBytes
+	if h.share == nil {
+		return
+	}
+	if free := h.share.of.free; h.values > free.Values {
+		h.share.give(int64(h.values-free.Values), int64(h.bytes-free.Bytes))
+		h.values, h.bytes = free.Values, free.Bytes
 	}
 }

@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// Hold is what InPasses holds at a time: values, and bytes of their names.
+// Hold is what scorers may hold: values, and bytes of their names.
 type Hold struct{ Values, Bytes int }
 
-// InPasses scores a user with any number of values. pass must add all events of
+// InPasses scores a user with any number of values, of which it holds so many at a
+// time. pass must add all events of
 // the user to a scorer. InPasses calls it once if the values fit. Otherwise it
 // calls it for each slice of the values, by hash, and keeps the best of all slices
 // so far, without their names. Then it calls pass once more for the values that

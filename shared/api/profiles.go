@@ -21,11 +21,14 @@ type ProfilesRequest struct {
 }
 
 // Profiles is the answer of POST /1/profiles/batch. Each user of the request is
-// in one of the two lists, in the order of the request.
+// in one of the lists, in the order of the request.
 type Profiles struct {
 	Profiles []Profile `json:"profiles"`
 	// NotFound are users without an event within the retention.
 	NotFound []string `json:"notFound"`
+	// Faulty are users whose profiles cannot be read: part of what is stored of them
+	// is damaged, or of a newer version. Absent if there are none.
+	Faulty []string `json:"faulty,omitempty"`
 }
 
 // The sources of a profile.
@@ -50,8 +53,12 @@ type Profile struct {
 	ScoringVersion int64 `json:"scoringVersion,omitempty"`
 	// Source is SourceStored or SourceComputed. Both give the same profile.
 	Source string `json:"source"`
-	// Total is how many affinities the profile has, listed or not.
+	// Total is how many values the user's events in the retention score, listed or
+	// not.
 	Total int `json:"total"`
+	// Truncated is whether the profile leaves out values that score, because the user
+	// has more than profiles hold: see the limits. Absent if not.
+	Truncated bool `json:"truncated,omitempty"`
 	// Affinities are the strongest, the highest score first.
 	Affinities []Affinity `json:"affinities"`
 }

@@ -73,6 +73,11 @@ type Recompute struct {
 	// StaleUsers counts users whose stored profile was out of date when the job
 	// last read it.
 	StaleUsers int64 `json:"staleUsers"`
+	// Faulty counts users whose profiles could not be computed or stored. The job
+	// goes on without them. Faults names the first, at most MaxFaults, with the reason;
+	// only GET /1/recomputes/{id} lists them. Both are absent if there are none.
+	Faulty int64    `json:"faulty,omitempty"`
+	Faults []string `json:"faults,omitempty"`
 	// Error says why the job failed; absent otherwise.
 	Error string `json:"error,omitempty"`
 }

@@ -57,7 +57,8 @@ type Store interface {
 	ReadBlocks(ctx context.Context, app string, names []store.BlockName, fn func(store.BlockName, []byte) error) error
 }
 
-// Engine computes profiles as reads do, and stores nothing.
+// Engine computes profiles as reads do, and stores nothing. An error that has a
+// method ByUser() map[string]error names users who are not among the profiles.
 type Engine interface {
 	Compute(ctx context.Context, app config.App, users []string,
 		strategies ...*affinity.Compiled) (map[string][]affinity.Profile, error)
@@ -113,6 +114,7 @@ func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Repo
 		Auditor: a, app: app, compiled: affinity.Compile(app.Strategy), readings: make(chan struct{}, maxReadings),
 		result: Report{Sampled: len(users), Differences: []Difference{}},
 	}
+	r.unbound = r.compiled.Within(affinity.Bounds{})
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxBatches)
 	for batch := range slices.Chunk(users, batchUsers) {
@@ -147,7 +149,8 @@ type run struct {
 	*Auditor
 	app      config.App
 	compiled *affinity.Compiled
-	readings chan struct{} // an item for each batch that is being read
+	unbound  *affinity.Compiled // the same without bounds
+	readings chan struct{}      // an item for each batch that is being read
 
 	mu     sync.Mutex
 	result Report

@@ -69,6 +69,10 @@ func TestWrongStoredProfileIsReported(t *testing.T) {
 		{"the last event", func(p *affinity.Profile) { p.LastEventAt-- },
 			[]string{"stored lastEventAt: want 2023-11-14T22:13:20.000Z, got 2023-11-14T22:13:19.999Z"}},
 		{"known", func(p *affinity.Profile) { p.Known = false }, []string{"stored known: want true, got false"}},
+		{"the total", func(p *affinity.Profile) { p.Total = 9 }, []string{"stored total: want 2, got 9"}},
+		{"truncated, but it lists all", func(p *affinity.Profile) {
+			p.LeftOut = []affinity.Affinity{{Facet: "color", Scores: []float64{1, 1}}}
+		}, []string{"stored truncated: want 2, got 2"}},
 		{"half-lives", func(p *affinity.Profile) { p.HalfLives = strategy.InDays(1, 31) },
 			[]string{"stored damaged: want [1 30], got [1 31]"}},
 		{"of a later scoring: not served", func(p *affinity.Profile) { p.StrategyVersion = 9; p.Affinities = nil }, nil},
@@ -89,6 +93,33 @@ func TestWrongStoredProfileIsReported(t *testing.T) {
 	row := b.row("u")
 	b.writeProfile(row, "u", append(slices.Clone(row.Profile), 0))
 	b.wants("u", fmt.Sprintf("u: stored damaged: want <nil>, got parse stored profile of %d bytes: checksum does not match", len(row.Profile)+1))
+}
+
+// A user with more values than a profile lists is right, unless the profile lists a
+// value that scores less than one that it leaves out.
+func TestBoundedProfile(t *testing.T) {
+	b := newBench(t)
+	most := affinity.StandardBounds().FacetValues
+	e := bought("u", b.clock, "Red", "Acme")
+	for i := range most + 2 {
+		e.Counts = append(e.Counts, affinity.Count{Facet: "color", Value: fmt.Sprintf("%04d", i), N: 1 + i/2})
+	}
+	b.apply(e)
+	b.wants("u")
+	b.spoil("u", func(p *affinity.Profile) { p.Affinities[0].Value = "0000" })
+	b.wants("u", "u: stored surplus color:0000: want <nil>, got 17535", "u: stored score color:0000 (half-life 1): want 35, got 17535",
+		"u: stored missing color:1000 (half-life 1): want 17535, got <nil>")
+}
+
+// A user with a row that does not decode is reported, and stops no other.
+func TestDamagedLogStopsNoOther(t *testing.T) {
+	b := newBench(t)
+	b.apply(bought("u", b.clock, "Red", "Acme"), bought("v", b.clock, "Red", "Acme"))
+	b.damageLog("u")
+	r := b.run("u", "v")
+	if r.Compared != 2 || r.Differing != 1 || len(r.Differences) != 1 || r.Differences[0].User != "u" || r.Differences[0].What != "damaged" {
+		t.Errorf("%+v, want u damaged", r)
+	}
 }
 
 // of returns the lines of a user.

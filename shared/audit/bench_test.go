@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -47,11 +48,14 @@ type harness struct {
 	audit *audit.Auditor
 	clock int64
 	waits int
+
+	client *bigtable.Client
 }
 
 func newBench(t *testing.T) *harness {
 	t.Helper()
-	b := &harness{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000, store: storetest.New(t)}
+	b := &harness{t: t, apps: config.NewMemory(), clock: 1_700_000_000_000}
+	b.store, b.client = storetest.NewWithClient(t)
 	if err := b.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: 90}); err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +125,16 @@ func (b *harness) spoil(user string, change func(*affinity.Profile)) {
 func (b *harness) writeProfile(row store.User, user string, value []byte) {
 	b.t.Helper()
 	b.must(b.store.WriteProfiles(ctx, appID, []store.ProfileWrite{{User: user, Row: row, Value: value, Summary: value, Version: row.Version}}))
+}
+
+// damageLog overwrites the colors of a user's event of now.
+func (b *harness) damageLog(user string) {
+	b.t.Helper()
+	e := bought(user, b.clock, "Red", "Acme")
+	key := fmt.Sprintf("%s,%s,%s,%s", appID, user, event.FormatTime(e.Time), e.ID)
+	m := bigtable.NewMutation()
+	m.Set("e", "conversion,Bought,color", bigtable.Timestamp(e.Time*1000), []byte{250})
+	b.must(b.client.Open(store.TableEvents).Apply(ctx, key, m))
 }
 
 // block returns the only block of a user.

@@ -29,6 +29,7 @@ type collector struct {
 	repeated bool  // this is not the first reading
 
 	events   int
+	damage   error // of the first row that does not decode
 	seen     marks // of this reading, if it is the first
 	all, old accumulator
 	texts    map[string]string // one copy of each
@@ -37,7 +38,10 @@ type collector struct {
 func (k *collector) add(row store.LogRow) error {
 	e, err := row.Event()
 	if err != nil {
-		return err
+		if k.damage == nil {
+			k.damage = err
+		}
+		return nil
 	}
 	k.events++
 	if !k.repeated {
@@ -107,7 +111,7 @@ func (a *accumulator) add(e affinity.Event) {
 	case len(a.events) < a.run.maxEvents:
 		a.events = append(a.events, e)
 	default:
-		a.scorer = affinity.NewScorer(a.run.compiled, a.window)
+		a.scorer = affinity.NewScorer(a.run.unbound, a.window)
 		for _, held := range a.events {
 			a.scorer.AddEvent(held)
 		}
@@ -116,9 +120,10 @@ func (a *accumulator) add(e affinity.Event) {
 	}
 }
 
+// profile returns all values, also those that the bounds of profiles leave out.
 func (a *accumulator) profile() affinity.Profile {
 	if a.scorer != nil {
 		return a.scorer.Profile()
 	}
-	return affinity.Reference(a.events, a.run.app.Strategy, a.window)
+	return affinity.Bounds{}.Reference(a.events, a.run.app.Strategy, a.window)
 }

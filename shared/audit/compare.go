@@ -21,13 +21,15 @@ const vanishing = 1e-290
 type Difference struct {
 	User string `json:"userToken"`
 	// Which names the part that differs: the "stored" profile as clients get
-	// it, the profile "computed" from blocks and log, or the "history". A fault
-	// in the history only makes the user's profile slower to compute.
+	// it, the profile "computed" from blocks and log, the "history", or the "log".
+	// A fault in the history only makes the user's profile slower to compute. A
+	// user with a fault in the log has no profile.
 	Which string `json:"which"`
 	// What says how it differs. In a profile: "score", "missing" (an affinity
 	// is not listed), "surplus" (an affinity should not be listed),
-	// "lastEventAt" or "known". In any part: "damaged". In a history: a block
-	// is "missing".
+	// "lastEventAt", "known", "total" (the number of values that events score) or
+	// "truncated" (it says that it leaves out values, and lists all, or it exceeds
+	// its bounds). In any part: "damaged". In a history: a block is "missing".
 	What     string            `json:"what"`
 	Facet    string            `json:"facet,omitempty"`
 	Value    string            `json:"value,omitempty"`
@@ -52,9 +54,9 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: want %v, got %v", d.User, what, d.Want, d.Got)
 }
 
-// compare reports where a profile is not between low and high. The profile high
-// counts all events of low and possibly more. All three are of the same
-// instant.
+// compare reports where a profile is not between low and high, which list all
+// values. The profile high counts all events of low and possibly more. All three
+// are of the same instant.
 func compare(got, low, high affinity.Profile, differ func(Difference)) {
 	if !slices.Equal(got.HalfLives, high.HalfLives) {
 		differ(Difference{What: "damaged", Want: high.HalfLives, Got: got.HalfLives})
@@ -68,17 +70,33 @@ func compare(got, low, high affinity.Profile, differ func(Difference)) {
 			What: "lastEventAt", Want: event.FormatTime(high.LastEventAt), Got: event.FormatTime(got.LastEventAt),
 		})
 	}
+	report, differs := differ, false
+	differ = func(d Difference) {
+		differs = true
+		report(d)
+	}
+	leeway := affinity.StandardBounds().Leeway(got, low, high)
+	if leeway.Exceeds() || got.Truncated() && len(got.Affinities) == len(high.Affinities) {
+		differ(Difference{What: "truncated", Want: len(high.Affinities), Got: len(got.Affinities)})
+	}
 	lows, highs := byFilter(low), byFilter(high)
 	for _, a := range got.Affinities {
 		f := filter{a.Facet, a.Value}
+		if highs[f] != nil && !leeway.MayList(a.Facet, a.Value) {
+			differ(Difference{What: "surplus", Facet: a.Facet, Value: a.Value, Got: a.Scores[0]})
+		}
 		compareScores(f, a.Scores, lows[f], highs[f], high.HalfLives, differ)
 		delete(lows, f)
 	}
 	for _, a := range low.Affinities {
 		f := filter{a.Facet, a.Value}
-		if _, unlisted := lows[f]; unlisted {
+		if _, unlisted := lows[f]; unlisted && !(got.Truncated() && leeway.MayMiss(a.Facet, a.Value)) {
 			compareScores(f, nil, a.Scores, highs[f], high.HalfLives, differ)
 		}
+	}
+	// A profile that an older version stored does not count what has decayed to zero.
+	if !differs && (got.Total < len(low.Affinities) || got.Total > high.Total) {
+		differ(Difference{What: "total", Want: high.Total, Got: got.Total})
 	}
 }
 

@@ -22,6 +22,12 @@ type finding struct {
 	marks       marks // of the events, if this was the first reading
 }
 
+// faulty is the error of an Engine that could not compute some of the users.
+type faulty interface {
+	error
+	ByUser() map[string]error
+}
+
 // reading is one reading of a user. The audit reads the user row first, then
 // lets the engine compute the profile, then reads the log. So the log has every
 // event that the row and the profile count.
@@ -54,16 +60,26 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 		return nil, err
 	}
 	computed, err := r.engine.Compute(ctx, app, users, r.compiled)
+	var some faulty
+	failed := map[string]error{}
+	if errors.As(err, &some) {
+		failed, err = some.ByUser(), nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	byUser, ranges := make(map[string]*reading, len(users)), make([]store.UserRange, len(users))
-	for i, user := range users {
+	byUser, ranges := make(map[string]*reading, len(users)), make([]store.UserRange, 0, len(users))
+	for _, user := range users {
+		if err := failed[user]; err != nil {
+			byUser[user] = &reading{finding: finding{user: user}}
+			byUser[user].differ(Difference{Which: "computed", What: "damaged", Got: err.Error()})
+			continue
+		}
 		if len(computed[user]) != 1 {
 			return nil, fmt.Errorf("no profile was computed for %s", user)
 		}
 		byUser[user] = r.begin(user, rows[user], computed[user][0], earlier)
-		ranges[i] = store.UserRange{User: user, To: history.End}
+		ranges = append(ranges, store.UserRange{User: user, To: history.End})
 	}
 	if err := r.checkHistories(ctx, byUser); err != nil {
 		return nil, err
@@ -150,6 +166,9 @@ func (rd *reading) end() {
 	if rd.log == nil {
 		return // already compared
 	}
+	if err := rd.log.damage; err != nil {
+		rd.differ(Difference{Which: "log", What: "damaged", Got: err.Error()})
+	}
 	low, high := rd.log.bounds()
 	rd.events, rd.byScorer, rd.marks = rd.log.events, rd.log.all.scorer != nil, rd.log.seen
 	rd.log = nil
@@ -173,6 +192,9 @@ func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) er
 	missing := map[store.BlockName]bool{}
 	var names []store.BlockName
 	for user, rd := range byUser {
+		if rd.log == nil {
+			continue
+		}
 		m, err := history.ParseManifest(rd.row.Manifest)
 		if errors.Is(err, history.ErrNewer) {
 			continue // this version cannot check it

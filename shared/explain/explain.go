@@ -20,6 +20,10 @@ type Question struct {
 	Strategy        strategy.Strategy
 	StrategyVersion int64 // 0: no strategy was ever set
 
+	// Profile is the profile that clients read, if it leaves out values: see
+	// affinity.Bounds. It may be absent even then.
+	Profile *affinity.Profile
+
 	// Facet and Value name a score as profiles list it. Without a facet the
 	// answer explains no score.
 	Facet, Value string

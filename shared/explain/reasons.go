@@ -2,7 +2,11 @@ package explain
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 )
 
@@ -38,7 +42,27 @@ func (x *Explanation) reasons(score *Score) []string {
 	if score != nil {
 		x.scoreReasons(say, *score)
 	}
+	if x.q.Profile != nil {
+		x.boundReasons(say, *x.q.Profile)
+	}
 	return list
+}
+
+// boundReasons are about values that the profile leaves out.
+func (x *Explanation) boundReasons(say func(bool, string, ...any), p affinity.Profile) {
+	b := affinity.StandardBounds()
+	facets := make([]string, len(p.LeftOut))
+	for i, a := range p.LeftOut {
+		facets[i] = strconv.Quote(a.Facet)
+	}
+	say(p.Truncated(), "the profile lists %d of %d values and leaves out some of %s: it holds the %d values of a facet that score most"+
+		" under a half-life, and at most %d values and %d bytes of names",
+		len(p.Affinities), p.Total, strings.Join(facets, ", "), b.FacetValues, b.Values, b.NameBytes)
+	listed := slices.ContainsFunc(p.Affinities, func(a affinity.Affinity) bool {
+		return a.Facet == x.q.Facet && a.Value == x.q.Value
+	})
+	left := slices.ContainsFunc(p.LeftOut, func(a affinity.Affinity) bool { return a.Facet == x.q.Facet })
+	say(left && !listed, "the profile does not list %q of %q: other values score more", x.q.Value, x.q.Facet)
 }
 
 // share returns how many of all events a reason is about, with the verb in the

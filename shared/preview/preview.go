@@ -56,6 +56,9 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 	p.correlations = append(p.correlations, tau)
 	changed := false
 	for _, s := range union(before.Affinities, after.Affinities) {
+		if s.before == 0 && leavesOut(before, s.facet) || s.after == 0 && leavesOut(after, s.facet) {
+			continue // nobody knows its score: see affinity.Bounds
+		}
 		v := p.values[s.filter]
 		if v == nil {
 			v = &shift{}
@@ -72,6 +75,11 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 		p.changed++
 		p.keep(Example{User: user, RankCorrelation: tau, Before: top(before), After: top(after)})
 	}
+}
+
+// leavesOut reports whether a profile does not list all values of a facet that score.
+func leavesOut(p affinity.Profile, facet string) bool {
+	return slices.ContainsFunc(p.LeftOut, func(a affinity.Affinity) bool { return a.Facet == facet })
 }
 
 // keep adds an example if it is among the most changed.

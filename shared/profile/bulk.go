@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,9 @@ type Progress struct {
 	Events  int64 // events read to compute profiles, scored or not
 	Written int64 // profiles stored
 	Folded  int64 // histories folded
+	Faulty  int64 // users whose profiles cannot be computed or stored
+	// Faults names the first of them, at most 20, with the error of each.
+	Faults []string
 }
 
 func (p *Progress) add(q Progress) {
@@ -52,6 +56,8 @@ func (p *Progress) add(q Progress) {
 	p.Events += q.Events
 	p.Written += q.Written
 	p.Folded += q.Folded
+	p.Faulty += q.Faulty
+	p.Faults = append(slices.Clip(p.Faults), q.Faults[:min(len(q.Faults), maxFaults-len(p.Faults))]...)
 }
 
 // bulk computes the profiles of many users.
@@ -134,7 +140,7 @@ type scratch struct {
 
 func (b *bulk) newRun(app config.App, o RecomputeOptions) *bulkRun {
 	run := &bulkRun{
-		bulk: b, app: app, options: o, compiled: affinity.Compile(app.Strategy), depth: 1 + runtime.GOMAXPROCS(0),
+		bulk: b, app: app, options: o, compiled: b.compile(app), depth: 1 + runtime.GOMAXPROCS(0),
 	}
 	run.scratch.New = func() any {
 		return &scratch{blocks: history.NewReader(run.compiled), scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
@@ -200,9 +206,7 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 				gr.result.Known++
 			}
 		}
-		if err := run.setRow(ctx, run.app.ID, &u.user, row); err != nil {
-			return err
-		}
+		run.setRowOf(ctx, run.app.ID, &u.user, row)
 		u.window = affinity.Window{Now: now, RetentionDays: run.app.RetentionDays, DeletedUntil: row.DeletedUntil}
 		if u.stale {
 			gr.stale++
@@ -276,13 +280,17 @@ func (run *bulkRun) listUnnamed(ctx context.Context, gr *group) (map[string][]hi
 // profiles. It reads the log first, so that a user is complete after their last
 // block.
 func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
-	s := run.scratch.Get().(*scratch)
-	defer run.scratch.Put(s)
-	o := &output{bulkRun: run, gr: gr, scratch: s}
+	s, share := run.scratch.Get().(*scratch), run.memory.Share()
+	defer func() {
+		s.scorer.Reset(affinity.Window{}) // gives back its memory, before the share is closed
+		share.Close()
+		run.scratch.Put(s)
+	}()
+	o := &output{bulkRun: run, gr: gr, scratch: s, share: share, save: run.logs.newSaver(run.app)}
 	var blockNames []store.BlockName
 	var ranges []store.UserRange
 	for _, u := range gr.users {
-		if !u.stale && !run.options.Maintain {
+		if !u.stale && !run.options.Maintain || u.fault != nil {
 			continue
 		}
 		blocks, gaps := u.parts()
@@ -295,10 +303,12 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 		}
 	}
 	if len(ranges) > 0 {
-		if err := run.logs.of(run.app).ReadFor(ctx, ranges, run.compiled, o.row()); err != nil {
+		if err := run.logs.of(run.app).ReadFor(ctx, ranges, run.compiled, o.row(ctx)); err != nil {
 			return err
 		}
-		o.close()
+		if err := o.close(ctx); err != nil {
+			return err
+		}
 	}
 	var err error
 	switch {

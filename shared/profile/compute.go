@@ -2,7 +2,9 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -34,7 +36,8 @@ type computation struct {
 	atLeast int64
 
 	scorer  *affinity.Scorer
-	newest  *newest // nil if nobody needs the session
+	pass    *affinity.Scorer // of a user who is computed alone
+	newest  *newest          // nil if nobody needs the session
 	session affinity.Session
 	events  int // read from blocks, scored or not
 	missing map[history.BlockID]bool
@@ -77,30 +80,82 @@ func (c *computation) write(app config.App, encoded []byte) store.ProfileWrite {
 // not exist.
 type rowReader func(ctx context.Context, u *user) error
 
-// compute scores users, whose rows the caller has read, from blocks and log.
-func (c *computer) compute(ctx context.Context, app config.App, compiled *affinity.Compiled,
-	all []*computation, why purpose, readRow rowReader) error {
+// work is what the computations of some users have in common.
+type work struct {
+	app      config.App
+	compiled *affinity.Compiled
+	why      purpose
+	share    *affinity.Share
+	readRow  rowReader
+}
+
+// compute scores users, whose rows the caller has read, from blocks and log. It
+// computes a user alone whose values do not fit in the memory of all. A user who
+// cannot be computed has a fault, and no profile.
+func (c *computer) compute(ctx context.Context, w work, all []*computation) error {
+	if err := c.score(ctx, w, all); err != nil {
+		return err
+	}
+	for _, u := range all {
+		if u.fault != nil || !u.scorer.Full() {
+			continue
+		}
+		if err := c.computeAlone(ctx, w, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// computeAlone computes a user with very many values, in passes over blocks and
+// log. What the last pass has read besides the scores stays in the computation.
+func (c *computer) computeAlone(ctx context.Context, w work, u *computation) error {
+	select {
+	case c.alone <- struct{}{}:
+		defer func() { <-c.alone }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.counters.Alone.Add(1)
+	defer func() { u.pass = nil }() // the next attempt, under another schema, is a first one
+	_, err := affinity.InPasses(w.compiled, u.window, c.limits.hold, func(sc *affinity.Scorer) error {
+		u.pass = sc
+		return c.score(ctx, w, []*computation{u})
+	})
+	return err
+}
+
+// score scores users from blocks and log, as far as their scorers hold them.
+func (c *computer) score(ctx context.Context, w work, all []*computation) error {
+	all = slices.DeleteFunc(slices.Clone(all), func(u *computation) bool { return u.fault != nil })
 	for range maxRestarts {
-		if err := c.readParts(ctx, app, compiled, all, why); err != nil {
+		if len(all) == 0 {
+			return nil
+		}
+		if err := c.readParts(ctx, w, all); err != nil {
 			return err
 		}
 		var rest []*computation
 		for _, u := range all {
-			if !u.restart {
+			if !u.restart || u.fault != nil {
 				continue
 			}
 			c.counters.Restarts.Add(1)
-			if err := c.prepare(ctx, app.ID, u, readRow); err != nil {
+			switch err := c.prepare(ctx, w.app.ID, u, w.readRow); {
+			case errors.Is(err, ErrManifest):
+				u.fault = err
+			case err != nil:
 				return err
+			default:
+				rest = append(rest, u)
 			}
-			rest = append(rest, u)
 		}
-		if all = rest; len(all) == 0 {
-			return nil
-		}
+		all = rest
 	}
-	return fmt.Errorf("compute %s,%s and %d others: their histories changed %d times",
-		app.ID, all[0].token, len(all)-1, maxRestarts)
+	for _, u := range all {
+		u.fault = fmt.Errorf("compute %s,%s: the history changed %d times", w.app.ID, u.token, maxRestarts)
+	}
+	return nil
 }
 
 // prepare prepares a user's next attempt. If another fold has replaced a missing
@@ -125,13 +180,11 @@ func (c *computer) prepare(ctx context.Context, appID string, u *computation, re
 // reading reads blocks and log of some users once.
 type reading struct {
 	*computer
-	app      config.App
-	compiled *affinity.Compiled
-	why      purpose
-	byUser   map[string]*computation
-	blocks   *history.Reader
-	names    []store.BlockName
-	ranges   []store.UserRange
+	work
+	byUser map[string]*computation
+	blocks *history.Reader
+	names  []store.BlockName
+	ranges []store.UserRange
 	// logScorers holds the scorers of the log by user. A user who also has blocks
 	// needs two scorers, because the engine reads blocks and log at the same time.
 	logScorers map[string]*affinity.Scorer
@@ -142,16 +195,18 @@ type reading struct {
 
 // readParts reads blocks and log at the same time. It leaves each user scored, or
 // marked to restart.
-func (c *computer) readParts(ctx context.Context, app config.App, compiled *affinity.Compiled,
-	all []*computation, why purpose) error {
+func (c *computer) readParts(ctx context.Context, w work, all []*computation) error {
 	r := &reading{
-		computer: c, app: app, compiled: compiled, why: why, blocks: history.NewReader(compiled),
+		computer: c, work: w, blocks: history.NewReader(w.compiled),
 		byUser: make(map[string]*computation, len(all)), logScorers: map[string]*affinity.Scorer{},
 	}
 	for _, u := range all {
 		r.plan(u)
 	}
 	g, gctx := errgroup.WithContext(ctx)
+	if all[0].pass != nil {
+		g.SetLimit(1) // both add to one scorer
+	}
 	if len(r.names) > 0 {
 		g.Go(func() error { return r.readBlocks(gctx) })
 	}
@@ -164,6 +219,7 @@ func (c *computer) readParts(ctx context.Context, app config.App, compiled *affi
 	for _, u := range all {
 		if ofLog := r.logScorers[u.token]; ofLog != nil && ofLog != u.scorer {
 			u.scorer.Merge(ofLog)
+			ofLog.Reset(u.window) // gives back its memory
 		}
 		u.restart = u.restart || len(u.missing) > 0
 	}
@@ -172,9 +228,15 @@ func (c *computer) readParts(ctx context.Context, app config.App, compiled *affi
 
 // plan adds a user's blocks and log ranges to the reading.
 func (r *reading) plan(u *computation) {
-	u.window.RetentionDays, u.window.DeletedUntil = r.app.RetentionDays, u.row.DeletedUntil
-	u.window.Now = max(r.now().UnixMilli(), u.atLeast)
-	u.scorer = affinity.NewScorer(r.compiled, u.window)
+	switch {
+	case u.pass != nil: // each pass has the window of the first one
+		u.scorer = u.pass
+		u.scorer.Reset(u.window)
+	default:
+		u.window.RetentionDays, u.window.DeletedUntil = r.app.RetentionDays, u.row.DeletedUntil
+		u.window.Now = max(r.now().UnixMilli(), u.atLeast)
+		u.scorer = r.newScorer(u)
+	}
 	u.unfolded, u.rows, u.events, u.restart = 0, nil, 0, false
 	u.missing, u.mergeable = map[history.BlockID]bool{}, map[history.BlockID][]byte{}
 	r.byUser[u.token] = u
@@ -192,11 +254,18 @@ func (r *reading) plan(u *computation) {
 			u.mergeable[b.ID] = nil
 		}
 	}
-	if len(blocks) > 0 && len(gaps) > 0 {
-		r.logScorers[u.token] = affinity.NewScorer(r.compiled, u.window)
+	if len(blocks) > 0 && len(gaps) > 0 && u.pass == nil {
+		r.logScorers[u.token] = r.newScorer(u)
 	} else {
 		r.logScorers[u.token] = u.scorer
 	}
+}
+
+// newScorer makes a scorer that takes part in the memory of all.
+func (r *reading) newScorer(u *computation) *affinity.Scorer {
+	sc := affinity.NewScorer(r.compiled, u.window)
+	sc.Hold(r.share)
+	return sc
 }
 
 // readBlocks scores the blocks. It restarts the user of a damaged block, who is
@@ -233,15 +302,21 @@ func (r *reading) readLog(ctx context.Context) error {
 	log := r.logs.of(r.app)
 	unfolded := make(map[string]int, len(r.byUser))
 	add := func(token string, row store.LogRow) error {
-		unfolded[token]++
 		u := r.byUser[token]
+		if u.fault != nil {
+			return nil
+		}
+		unfolded[token]++
 		if r.why == forRefresh {
 			r.keepRow(u, row, unfolded[token])
 		}
 		if u.newest != nil {
 			u.addRow(row, scorer)
 		}
-		return scorer.Score(row, r.logScorers[token])
+		if err := scorer.Score(row, r.logScorers[token]); err != nil {
+			u.fault = fmt.Errorf("compute %s,%s: %w", r.app.ID, token, err)
+		}
+		return nil
 	}
 	var err error
 	switch r.why {

@@ -32,6 +32,24 @@ type env struct {
 	log      *slog.Logger
 	limits   limits
 	counters Counters
+	// memory is what the scorers of all requests hold together. A user who does not
+	// fit is computed alone.
+	memory *affinity.Memory
+	alone  chan struct{} // an item for each user who is computed alone
+}
+
+// What computations hold together: some 150 MB above the free part of each, and
+// some 60 MB for each user who is computed alone.
+var (
+	held     = affinity.Hold{Values: 500_000, Bytes: 64 << 20}
+	heldFree = affinity.Hold{Values: 256, Bytes: 16 << 10}
+)
+
+const maxAlone = 1
+
+// compile prepares the strategy of an app for scoring within the engine's bounds.
+func (v *env) compile(app config.App) *affinity.Compiled {
+	return affinity.Compile(app.Strategy).Within(v.limits.bounds)
 }
 
 // New makes an Engine. apps reads the current configuration. The engine calls it
@@ -39,7 +57,10 @@ type env struct {
 // the cache from which the requests take their configuration.
 func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time,
 	log *slog.Logger) *Engine {
-	v := &env{store: s, now: now, log: log, limits: defaultLimits}
+	v := &env{
+		store: s, now: now, log: log, limits: defaultLimits,
+		memory: affinity.NewMemory(held, heldFree), alone: make(chan struct{}, maxAlone),
+	}
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
 	t := &tickets{env: v}
 	c := &computer{env: v, logs: l}
@@ -63,7 +84,8 @@ type Outcome struct {
 }
 
 // Apply writes events to the log and refreshes the profile of each of their
-// users. After an error the caller must apply the events again.
+// users. After an error the caller must apply the events again. If one user is
+// faulty, Apply refreshes the others and returns the error of that user.
 func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
 	return e.writer.apply(ctx, app, events)
 }
@@ -97,13 +119,16 @@ func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (
 	return e.reader.read(ctx, app, user, store.UserSession, 0)
 }
 
-// ReadMany is Read for many users. It returns the results by user token.
+// ReadMany is Read for many users. It returns the results by user token. An error of
+// type Faulty names users who are not among them; the results of all others are
+// valid.
 func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, limit int) (map[string]Result, error) {
 	return e.reader.readMany(ctx, app, users, limit)
 }
 
 // Compute computes profiles from blocks and log and stores nothing. It returns,
-// for each user, one profile for each strategy.
+// for each user, one profile for each strategy. An error of type Faulty names users
+// who are not among them; the profiles of all others are valid.
 func (e *Engine) Compute(ctx context.Context, app config.App, users []string,
 	strategies ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
 	return e.reader.compute(ctx, app, users, strategies)

@@ -12,6 +12,7 @@ import (
 // SetLimits makes an engine fold a few events at a time, into blocks of few.
 func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldAge time.Duration) {
 	e.env.limits = limits{
+		bounds: affinity.StandardBounds(), hold: defaultLimits.hold, writeBytes: defaultLimits.writeBytes,
 		foldEvents: foldEvents, maintainEvents: 1, foldAge: foldAge, maxYoung: 2, maxFold: maxFold, blockEvents: blockEvents, keepRows: keepRows,
 		sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
 	}
@@ -19,6 +20,15 @@ func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldA
 
 // SetMaxYoung sets how many young events stay unfolded.
 func (e *Engine) SetMaxYoung(events int) { e.env.limits.maxYoung = events }
+
+// SetBounds sets the bounds of profiles.
+func (e *Engine) SetBounds(b affinity.Bounds) { e.env.limits.bounds = b }
+
+// SetMemory makes computations hold so few values that they go in passes.
+func (e *Engine) SetMemory(values int) {
+	e.env.memory = affinity.NewMemory(affinity.Hold{}, affinity.Hold{Values: values, Bytes: 1 << 20})
+	e.env.limits.hold.Values = values
+}
 
 // SetSessionEvents sets how many events a session holds.
 func (e *Engine) SetSessionEvents(events int) { e.env.limits.sessionEvents = events }

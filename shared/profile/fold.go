@@ -40,12 +40,20 @@ type limits struct {
 	// sessionUnknown is the largest number of rows of a user that a reading keeps
 	// because only their originals tell whether they belong to the session.
 	sessionUnknown int
+	// bounds are those of profiles.
+	bounds affinity.Bounds
+	// hold is what the computation of one user alone holds at a time.
+	hold affinity.Hold
+	// writeBytes is the size of profiles from which a recompute or a refresh writes
+	// them.
+	writeBytes int
 }
 
 var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 2_000,
 	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
+	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20,
 }
 
 const (

@@ -23,6 +23,7 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 	g.SetLimit(maxFolds)
 	for i, u := range users {
 		switch {
+		case u.fault != nil:
 		case u.unfolded >= minEvents:
 			g.Go(func() (err error) {
 				folded[i], err = f.fold(ctx, app, u.token)

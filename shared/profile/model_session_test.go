@@ -102,7 +102,7 @@ func (w *simulation) writeAlone(ctx context.Context, app config.App, refresh boo
 func profileAlone(p affinity.Profile, app config.App, row store.User) *bigtable.Mutation {
 	p.StrategyVersion = app.StrategyVersion
 	outline := p
-	outline.Affinities = nil
+	outline.Affinities, outline.Total, outline.LeftOut = nil, 0, nil
 	m, at := bigtable.NewMutation(), bigtable.Timestamp(row.Ticket*1000)
 	m.Set("p", "p", at, p.AppendBinary(nil))
 	m.Set("p", "s", at, outline.AppendBinary(nil))

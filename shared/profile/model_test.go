@@ -46,6 +46,8 @@ type simulation struct {
 	settle  time.Duration // of folds
 	small   [4]int        // the other limits of folds
 	session int           // events of a session
+	bounds  affinity.Bounds
+	held    int // values that a computation holds at a time
 
 	migrations
 	working   []*actor
@@ -97,6 +99,12 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 		w.small[i] = rapid.IntRange(1, most).Draw(t, "limit")
 	}
 	w.session = rapid.SampledFrom([]int{1, 2, 3, affinity.MaxSessionEvents}).Draw(t, "session")
+	w.bounds = affinity.StandardBounds()
+	if rapid.Bool().Draw(t, "bounded") {
+		w.bounds.FacetValues = rapid.IntRange(1, 2).Draw(t, "facet values")
+		w.bounds.Values = rapid.SampledFrom([]int{1, 2, 10_000}).Draw(t, "values")
+	}
+	w.held = rapid.SampledFrom([]int{1, 2, 3, 1000, 1000}).Draw(t, "held")
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
 	layout := schema.Of(rapid.SampledFrom(schema.Names).Draw(t, "schema"))
 	if err := w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}); err != nil {
@@ -131,6 +139,8 @@ func (w *simulation) process() *profile.Engine {
 	e := profile.New(w.store, w.apps, config.NewCached(w.cache(), 0), func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
 	e.SetLimits(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
 	e.SetSessionEvents(w.session)
+	e.SetBounds(w.bounds)
+	e.SetMemory(w.held)
 	return e
 }
 

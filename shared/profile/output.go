@@ -2,6 +2,8 @@ package profile
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -16,27 +18,38 @@ type output struct {
 	scratch  *scratch
 	current  *bulkUser // the user whose events or blocks come now
 	restarts []*bulkUser
-	writes   []store.ProfileWrite
+	share    *affinity.Share
+	save     *saver
+	failed   []*user // faulty
 }
 
 // row returns the function that scores the next unfolded event. The events of a
 // user are successive. For a user who is not stale it only counts the events, for a
 // fold. A user whose blocks come later keeps a scorer of their own until then.
-func (o *output) row() func(string, store.LogRow) error {
+func (o *output) row(ctx context.Context) func(string, store.LogRow) error {
 	scorer := store.NewLogScorer(o.compiled)
 	return func(token string, row store.LogRow) error {
 		u := o.gr.byUser[token]
+		if u.fault != nil {
+			return nil
+		}
 		u.unfolded++
 		switch {
 		case !u.stale:
 			return nil
 		case len(u.missing) == 0 && u != o.current:
-			o.close()
+			if err := o.close(ctx); err != nil {
+				return err
+			}
 			o.open(u)
 		case u.scorer == nil:
 			u.scorer = affinity.NewScorer(o.compiled, u.window)
+			u.scorer.Hold(o.share)
 		}
-		return scorer.Score(row, u.scorer)
+		if err := scorer.Score(row, u.scorer); err != nil {
+			u.fault = fmt.Errorf("compute %s,%s: %w", o.app.ID, token, err)
+		}
+		return nil
 	}
 }
 
@@ -50,11 +63,13 @@ func (o *output) block(ctx context.Context) func(store.BlockName, []byte) error 
 			return nil
 		}
 		delete(u.missing, name.ID)
-		if u.restart {
+		if u.restart || u.fault != nil {
 			return nil
 		}
 		if u != o.current {
-			o.close()
+			if err := o.close(ctx); err != nil {
+				return err
+			}
 			o.open(u)
 		}
 		n, err := o.scratch.blocks.Score(value, u.scorer)
@@ -72,46 +87,60 @@ func (o *output) open(u *bulkUser) {
 	o.current = u
 	if u.scorer == nil {
 		o.scratch.scorer.Reset(u.window)
+		o.scratch.scorer.Hold(o.share)
 		u.scorer = o.scratch.scorer
 	}
 }
 
 // close completes the current user.
-func (o *output) close() {
+func (o *output) close(ctx context.Context) error {
 	u := o.current
 	if u == nil {
-		return
+		return nil
 	}
-	if u.restart || len(u.missing) > 0 {
+	var err error
+	if u.fault != nil {
+		o.failed = append(o.failed, &u.user)
+	} else if u.restart || len(u.missing) > 0 || u.scorer.Full() {
 		u.restart = true
 		o.restarts = append(o.restarts, u)
 	} else {
-		o.add(&u.user, u.scorer, u.events+u.unfolded)
+		err = o.add(ctx, &u.user, u.scorer, u.events+u.unfolded)
 	}
+	u.scorer.Reset(u.window) // gives back its memory
 	u.done, u.scorer, o.current = true, nil, nil
+	return err
 }
 
 // add adds a user's profile to the group. events is the number of events read for
 // it.
-func (o *output) add(u *user, scorer *affinity.Scorer, events int) {
+func (o *output) add(ctx context.Context, u *user, scorer *affinity.Scorer, events int) error {
 	o.gr.result.Events += int64(events)
 	if scorer.Outline().Known {
 		o.gr.result.Known++
 	}
 	o.scratch.buffer = scorer.AppendProfile(o.scratch.buffer[:0], o.app.ScoringVersion)
-	if !o.options.Discard {
-		o.writes = append(o.writes, profileWrite(u, scorer, o.app, slices.Clone(o.scratch.buffer)))
+	if o.options.Discard {
+		return nil
 	}
+	return o.save.add(ctx, profileWrite(u, scorer, o.app, slices.Clone(o.scratch.buffer)))
 }
 
 // finish completes the users without blocks and the users whose blocks are missing,
 // and writes all profiles.
 func (o *output) finish(ctx context.Context) error {
-	o.close()
+	if err := o.close(ctx); err != nil {
+		return err
+	}
 	for _, u := range o.gr.users {
-		if u.stale && !u.done {
+		if u.fault != nil && u.stale && !u.done {
+			o.failed, u.done = append(o.failed, &u.user), true
+		}
+		if u.fault == nil && u.stale && !u.done {
 			o.open(u)
-			o.close()
+			if err := o.close(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	if len(o.restarts) > 0 {
@@ -119,35 +148,53 @@ func (o *output) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(o.writes) == 0 {
-		return nil
-	}
-	if err := o.logs.check(ctx, o.app); err != nil {
+	if err := o.save.flush(ctx); err != nil {
 		return err
 	}
-	if err := o.store.WriteProfiles(ctx, o.app.ID, o.writes); err != nil {
-		return err
-	}
-	o.gr.result.Written += int64(len(o.writes))
-	return nil
+	o.gr.result.Written += o.save.written
+	return o.fail(ctx)
 }
 
-// restart reads again the rows of users whose blocks are missing or damaged, and
-// computes their profiles.
+// fail hides the profiles of faulty users, which nobody may serve any more, and
+// counts the users.
+func (o *output) fail(ctx context.Context) error {
+	for _, u := range o.failed {
+		o.logFault(ctx, o.app.ID, u.token, u.fault)
+		o.save.faults.add(u.token, u.fault)
+	}
+	o.gr.result.Faulty, o.gr.result.Faults = o.save.faults.count, o.save.faults.names
+	if o.options.Discard || len(o.failed) == 0 {
+		return nil
+	}
+	return o.hide(ctx, o.app.ID, o.app.ScoringVersion, o.failed...)
+}
+
+// restart reads again the rows of users whose blocks are missing or damaged, or
+// who have too many values for the memory of all, and computes their profiles.
 func (o *output) restart(ctx context.Context) error {
 	computations, reread := make([]*computation, len(o.restarts)), o.rereader(o.app.ID)
 	for i, u := range o.restarts {
 		computations[i] = &computation{user: &u.user}
-		if err := reread(ctx, &u.user); err != nil {
+		err := reread(ctx, &u.user)
+		if errors.Is(err, ErrManifest) {
+			u.fault, err = err, nil
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if err := o.computer.compute(ctx, o.app, o.compiled, computations, forScores, reread); err != nil {
+	if err := o.computer.compute(ctx, work{o.app, o.compiled, forScores, o.share, reread}, computations); err != nil {
 		return err
 	}
 	for i, c := range computations {
+		if c.fault != nil {
+			o.failed = append(o.failed, c.user)
+			continue
+		}
 		o.restarts[i].unfolded = c.unfolded // for the fold that follows
-		o.add(c.user, c.scorer, c.events+c.unfolded)
+		if err := o.add(ctx, c.user, c.scorer, c.events+c.unfolded); err != nil {
+			return err
+		}
 	}
 	return nil
 }

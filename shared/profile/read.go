@@ -3,7 +3,6 @@ package profile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -54,7 +53,10 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 			return Result{}, err
 		}
 	}
-	results, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row})
+	results, faulty, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row})
+	if err == nil {
+		err = faulty[token]
+	}
 	return results[token], err
 }
 
@@ -73,7 +75,7 @@ func (r *reader) readMany(ctx context.Context, app config.App, tokens []string, 
 			break
 		}
 	}
-	results := make(map[string]Result, len(tokens))
+	results, failed := make(map[string]Result, len(tokens)), Faulty{}
 	var stale []string
 	for _, token := range tokens {
 		result, ok, err := r.serve(ctx, &app, rows[token], limit)
@@ -93,16 +95,20 @@ func (r *reader) readMany(ctx context.Context, app config.App, tokens []string, 
 				return nil, err
 			}
 		}
-		computed, err := r.computeAndStore(ctx, app, chunk, rows)
+		computed, faulty, err := r.computeAndStore(ctx, app, chunk, rows)
 		if err != nil {
 			return nil, err
+		}
+		for token, err := range faulty {
+			r.logFault(ctx, app.ID, token, err)
+			failed[token] = err
 		}
 		for token, result := range computed {
 			result.Session = affinity.Session{} // nobody asked for it
 			results[token] = result
 		}
 	}
-	return results, nil
+	return results, failed.orNil()
 }
 
 // serve answers from a row and reports whether the row holds a valid profile. If
@@ -112,7 +118,7 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 	if !row.HasProfile || len(row.Profile) == 0 {
 		return Result{}, false, nil
 	}
-	p, err := affinity.ParseProfile(row.Profile, limit)
+	p, err := r.limits.bounds.Parse(row.Profile, limit)
 	if err != nil {
 		// The profile is only a cache of the log.
 		r.log.LogAttrs(ctx, slog.LevelError, "stored profile is damaged, computing it",
@@ -128,7 +134,11 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 	if !valid(p, *app, row.DeletedUntil, now) {
 		return Result{}, false, nil
 	}
-	return Result{Profile: p.At(now), Stored: true, App: *app}, true, nil
+	p = r.limits.bounds.At(p, now)
+	if limit > 0 && len(p.Affinities) > limit { // a choice needed all
+		p.Affinities = slices.Clone(p.Affinities[:limit])
+	}
+	return Result{Profile: p, Stored: true, App: *app}, true, nil
 }
 
 // serveSession adds the stored session to a stored profile. It reports whether the
@@ -165,23 +175,26 @@ func valid(p affinity.Profile, app config.App, deletedUntil, now int64) bool {
 // tickets of rows, which the caller has read before. It stores nothing for a user
 // without a row.
 func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []string,
-	rows map[string]store.User) (map[string]Result, error) {
-	computations, users, err := r.begin(ctx, app.ID, distinct(tokens), rows)
+	rows map[string]store.User) (map[string]Result, Faulty, error) {
+	computations, users := r.begin(ctx, app.ID, distinct(tokens), rows)
+	app, err := r.logs.newest(ctx, app, users)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if app, err = r.logs.newest(ctx, app, users); err != nil {
-		return nil, err
-	}
+	share := r.memory.Share()
+	defer share.Close()
 	app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
-		return r.computer.compute(ctx, app, affinity.Compile(app.Strategy), computations, forReading, r.rereader(app.ID))
+		return r.computer.compute(ctx, work{app, r.compile(app), forReading, share, r.rereader(app.ID)}, computations)
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	results := make(map[string]Result, len(tokens))
+	results, faulty := make(map[string]Result, len(tokens)), Faulty{}
 	var writes []store.ProfileWrite
 	for _, c := range computations {
+		if faulty.note(c.user) {
+			continue
+		}
 		p := c.profile(app)
 		results[c.token] = Result{Profile: p, App: app, Session: c.session}
 		if c.row.Ticket > 0 {
@@ -194,21 +207,19 @@ func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []s
 			slog.String("app", app.ID), slog.Any("error", err))
 	}
 	r.tickets.repair(ctx, app.ID, users)
-	return results, nil
+	return results, faulty, nil
 }
 
 // begin makes the computations of users from their rows.
 func (r *reader) begin(ctx context.Context, appID string, tokens []string,
-	rows map[string]store.User) ([]*computation, []*user, error) {
+	rows map[string]store.User) ([]*computation, []*user) {
 	computations, users := make([]*computation, len(tokens)), make([]*user, len(tokens))
 	for i, token := range tokens {
 		users[i] = &user{token: token}
 		computations[i] = &computation{user: users[i]}
-		if err := r.setRow(ctx, appID, users[i], rows[token]); err != nil {
-			return nil, nil, fmt.Errorf("compute profile of %s,%s: %w", appID, token, err)
-		}
+		r.setRowOf(ctx, appID, users[i], rows[token])
 	}
-	return computations, users, nil
+	return computations, users
 }
 
 // distinct returns each user once, sorted. A reading finds the computation of a
@@ -221,29 +232,33 @@ func distinct(tokens []string) []string {
 
 func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 	strategies []*affinity.Compiled) (map[string][]affinity.Profile, error) {
-	profiles := make(map[string][]affinity.Profile, len(tokens))
+	profiles, faulty := make(map[string][]affinity.Profile, len(tokens)), Faulty{}
 	for chunk := range slices.Chunk(distinct(tokens), scanUsers) {
 		rows, err := r.store.ReadUsers(ctx, app.ID, chunk)
 		if err != nil {
 			return nil, err
 		}
 		for _, compiled := range strategies {
-			computations, _, err := r.begin(ctx, app.ID, chunk, rows)
-			if err != nil {
-				return nil, err
-			}
+			computations, _ := r.begin(ctx, app.ID, chunk, rows)
+			share := r.memory.Share()
 			app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
-				return r.computer.compute(ctx, app, compiled, computations, forScores, r.rereader(app.ID))
+				return r.computer.compute(ctx, work{app, compiled, forScores, share, r.rereader(app.ID)}, computations)
 			})
+			for _, c := range computations {
+				if err == nil && !faulty.note(c.user) {
+					profiles[c.token] = append(profiles[c.token], c.profile(app))
+				}
+			}
+			share.Close()
 			if err != nil {
 				return nil, err
-			}
-			for _, c := range computations {
-				profiles[c.token] = append(profiles[c.token], c.profile(app))
 			}
 		}
 	}
-	return profiles, nil
+	for token := range faulty {
+		delete(profiles, token) // under another strategy the row may not have been decoded
+	}
+	return profiles, faulty.orNil()
 }
 
 func (r *reader) computeRanking(ctx context.Context, asked config.App, token string, compiled *affinity.Compiled) (Result, error) {
@@ -251,15 +266,17 @@ func (r *reader) computeRanking(ctx context.Context, asked config.App, token str
 	if err != nil {
 		return Result{}, err
 	}
-	computations, _, err := r.begin(ctx, asked.ID, []string{token}, map[string]store.User{token: row})
-	if err != nil {
-		return Result{}, err
-	}
+	computations, _ := r.begin(ctx, asked.ID, []string{token}, map[string]store.User{token: row})
+	share := r.memory.Share()
+	defer share.Close()
 	app, err := r.logs.retryOnSchemaChange(ctx, asked, func(app config.App) error {
-		return r.computer.compute(ctx, app, compiled, computations, forReading, r.rereader(app.ID))
+		return r.computer.compute(ctx, work{app, compiled, forReading, share, r.rereader(app.ID)}, computations)
 	})
 	if err != nil {
 		return Result{}, err
+	}
+	if computations[0].fault != nil {
+		return Result{}, computations[0].fault
 	}
 	// A change of the schemas leads to the active strategy again.
 	app.Strategy, app.StrategyVersion, app.ScoringVersion = asked.Strategy, asked.StrategyVersion, asked.ScoringVersion

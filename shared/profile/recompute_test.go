@@ -3,6 +3,7 @@ package profile_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestRecompute(t *testing.T) {
 	if !p.Done || p.Users != users || p.Known != users-1 || p.Written != users || p.Events != users/4*10-2 {
 		t.Errorf("%+v", p)
 	}
-	if len(steps) != 3 || steps[0].Users != 256 || steps[0].Next != "u0256" || steps[0].Done || steps[2] != p {
+	if len(steps) != 3 || steps[0].Users != 256 || steps[0].Next != "u0256" || steps[0].Done || !reflect.DeepEqual(steps[2], p) {
 		t.Errorf("%+v", steps)
 	}
 	check := func(version int64, each float64) {

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -75,12 +74,17 @@ func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent
 	if err != nil {
 		return nil, err
 	}
+	faulty := Faulty{}
 	marks, rows := make([]store.ProfileWrite, 0, len(users)), make(map[string]store.User, len(users))
 	for _, u := range users {
 		marks = append(marks, store.ProfileWrite{User: u.token, Row: u.row, Version: u.row.Version})
 		rows[u.token] = u.row
+		faulty.note(u) // a block of the newer version may cover the event
 	}
-	return rows, w.store.WriteProfiles(ctx, appID, marks)
+	if err := w.store.WriteProfiles(ctx, appID, marks); err != nil {
+		return nil, err
+	}
+	return rows, faulty.orNil()
 }
 
 // refreshShared refreshes users whose events are in the log. Each refresh is a
@@ -117,6 +121,7 @@ func (w *writer) refreshShared(ctx context.Context, app config.App,
 	}
 	runs.Go(func() { w.run(detached, app, owned) })
 	rows := make(map[string]store.User, len(all))
+	var failed error
 	for token, f := range all {
 		select {
 		case <-f.done:
@@ -124,17 +129,18 @@ func (w *writer) refreshShared(ctx context.Context, app config.App,
 			return nil, fmt.Errorf("wait for the refresh of %s,%s: %w", app.ID, token, ctx.Err())
 		}
 		if f.err != nil {
-			return nil, f.err
+			failed = f.err
 		}
 		rows[token] = f.row
 	}
-	return rows, nil
+	return rows, failed
 }
 
 var errCutShort = errors.New("the refresh ended early")
 
 // run refreshes each user and wakes every message that waits for that refresh. If a
-// refresh fails, all its messages fail, and Pub/Sub redelivers them.
+// refresh fails, all its messages fail, and Pub/Sub redelivers them. A faulty user
+// fails alone.
 func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight) {
 	if len(fs) == 0 {
 		return
@@ -148,12 +154,20 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight)
 	var users []*user
 	err := errCutShort
 	defer func() { // also after a panic: no message may wait forever
-		rows := make(map[string]store.User, len(users))
+		byToken := make(map[string]*user, len(users))
 		for _, u := range users {
-			rows[u.token] = u.row
+			byToken[u.token] = u
 		}
 		for token, f := range fs {
-			w.flights.end(app.ID+","+token, f, rows[token], err)
+			u, failed := byToken[token], err
+			if u == nil {
+				u = &user{}
+			}
+			if failed == nil && u.fault != nil {
+				w.logFault(ctx, app.ID, token, u.fault)
+				failed = u.fault
+			}
+			w.flights.end(app.ID+","+token, f, u.row, failed)
 		}
 	}()
 	if users, err = w.tickets.drawAll(ctx, app.ID, events); err == nil {
@@ -168,7 +182,7 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 	if err != nil {
 		return err
 	}
-	compiled := affinity.Compile(app.Strategy)
+	compiled := w.compile(app)
 	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app.ID, u, events[u.token]) }
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxScans)
@@ -178,17 +192,19 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 			for i, u := range chunk {
 				computations[i] = &computation{user: u, atLeast: newestTime(events[u.token])}
 			}
-			if err := w.computer.compute(ctx, app, compiled, computations, forRefresh, draw); err != nil {
+			share := w.memory.Share()
+			defer share.Close()
+			if err := w.computer.compute(ctx, work{app, compiled, forRefresh, share, draw}, computations); err != nil {
 				return err
 			}
-			writes := make([]store.ProfileWrite, len(chunk))
-			for i, c := range computations {
-				writes[i] = c.write(app, c.scorer.AppendProfile(nil, app.ScoringVersion))
+			save := w.logs.newSaver(app)
+			computations = slices.DeleteFunc(computations, func(c *computation) bool { return c.fault != nil })
+			for _, c := range computations {
+				if err := save.add(ctx, c.write(app, c.scorer.AppendProfile(nil, app.ScoringVersion))); err != nil {
+					return err
+				}
 			}
-			if err := w.logs.check(ctx, app); err != nil {
-				return err
-			}
-			if err := w.store.WriteProfiles(ctx, app.ID, writes); err != nil {
+			if err := save.flush(ctx); err != nil {
 				return err
 			}
 			w.tickets.repair(ctx, app.ID, chunk)

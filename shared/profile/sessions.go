@@ -229,8 +229,8 @@ func (r *reading) sessions(ctx context.Context, all []*computation) error {
 		events := make([]affinity.Event, len(found[i]))
 		for j, c := range found[i] {
 			var err error
-			if events[j], err = c.decode(decoder); err != nil {
-				return fmt.Errorf("compute session of %s,%s: %w", r.app.ID, u.token, err)
+			if events[j], err = c.decode(decoder); err != nil && u.fault == nil {
+				u.fault = fmt.Errorf("compute session of %s,%s: %w", r.app.ID, u.token, err)
 			}
 		}
 		u.session = affinity.NewSession(r.compiled, events)

@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -43,6 +44,9 @@ type SweepProgress struct {
 	Users  int64 // users seen, without those that Only excludes
 	Events int64 // events given to the caller
 	Logged int64 // of them, events that came from the log and not from a block
+	Faulty int64 // rows of the log, and users, that cannot be read and are left out
+	// Faults names the first of them, at most 20, with the error of each.
+	Faults []string
 }
 
 // sweeper reads the objects of users' events from blocks and log.
@@ -55,7 +59,7 @@ func (s *sweeper) sweep(ctx context.Context, app config.App, r store.Range, o Sw
 	fn func(user string, e affinity.Event) error, progress func(SweepProgress) error) (SweepProgress, error) {
 	total, window := SweepProgress{Next: r.From}, s.window(app, o.AsOf)
 	for first := true; !total.Done && (first || o.Until.IsZero() || s.now().Before(o.Until)); first = false {
-		users, next, err := s.next(ctx, app, store.Range{From: total.Next, To: r.To}, window, o.Only)
+		users, next, left, err := s.next(ctx, app, store.Range{From: total.Next, To: r.To}, window, o.Only)
 		if err != nil {
 			return total, err
 		}
@@ -81,11 +85,20 @@ func (s *sweeper) sweep(ctx context.Context, app config.App, r store.Range, o Sw
 		total.Users += int64(len(users))
 		total.Events += sw.events
 		total.Logged += sw.logged
+		total.leave(left)
+		total.leave(sw.left.all())
+		sw.logLeft(ctx)
 		if err := progress(total); err != nil {
 			return total, err
 		}
 	}
 	return total, nil
+}
+
+// leave adds what a group has left out.
+func (p *SweepProgress) leave(f faults) {
+	p.Faulty += f.count
+	p.Faults = append(slices.Clip(p.Faults), f.names[:min(len(f.names), maxFaults-len(p.Faults))]...)
 }
 
 func (s *sweeper) window(app config.App, asOf time.Time) affinity.Window {
@@ -98,7 +111,7 @@ func (s *sweeper) window(app config.App, asOf time.Time) affinity.Window {
 // next reads the rows of the next group of users. It returns the user after the
 // last one, or "" if no user follows.
 func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w affinity.Window,
-	only func(string) bool) (users []*user, next string, err error) {
+	only func(string) bool) (users []*user, next string, left faults, err error) {
 	n := 0
 	add := func(token string, row store.User) error {
 		if n++; n > sweptUsers {
@@ -109,8 +122,10 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 			return nil
 		}
 		u := &user{token: token}
-		if err := s.setRow(ctx, app.ID, u, row); err != nil {
-			return err
+		if s.setRowOf(ctx, app.ID, u, row); u.fault != nil {
+			s.logFault(ctx, app.ID, token, u.fault)
+			left.add(token, u.fault)
+			return nil
 		}
 		u.window = w
 		u.window.DeletedUntil = row.DeletedUntil
@@ -118,7 +133,7 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 		return nil
 	}
 	err = s.store.ScanUsers(ctx, app.ID, r.From, r.To, sweptUsers+1, store.UserState, add)
-	return users, next, err
+	return users, next, left, err
 }
 
 // objectsOf reads the objects of one user's events as of now.
@@ -138,6 +153,7 @@ func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c
 	if err := sw.run(ctx); err != nil {
 		return err
 	}
+	sw.logLeft(ctx)
 	return s.logs.check(ctx, app)
 }
 

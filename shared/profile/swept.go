@@ -2,7 +2,9 @@ package profile
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,11 +44,39 @@ type swept struct {
 	bytes   []int // by block
 	blocks  chan map[store.BlockName][]byte
 	batch   map[store.BlockName][]byte
-	left    int // blocks of the batch that were not asked for
+	unasked int // blocks of the batch that were not asked for
 	reader  history.ObjectReader
 	buffer  []affinity.Event
 
 	events, logged int64
+	left           leftRows
+}
+
+// leftRows are the rows that do not decode. Blocks and log are read at the same
+// time.
+type leftRows struct {
+	mu sync.Mutex
+	faults
+}
+
+func (l *leftRows) add(user string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults.add(user, err)
+}
+
+// logLeft logs the first rows that do not decode.
+func (sw *swept) logLeft(ctx context.Context) {
+	for _, name := range sw.left.all().names {
+		sw.env.log.LogAttrs(ctx, slog.LevelError, "a row of the log is left out",
+			slog.String("app", sw.app.ID), slog.String("fault", name))
+	}
+}
+
+func (l *leftRows) all() faults {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.faults
 }
 
 // part is a range of a user's log: a block, or a range that no block covers.
@@ -210,14 +240,15 @@ func (sw *swept) decode(ctx context.Context, users []string, rows []*store.LogRo
 	if err := sw.log.CompleteObjects(ctx, rows); err != nil {
 		return nil, err
 	}
-	chunk := make([]loose, len(rows))
+	chunk := make([]loose, 0, len(rows))
 	for i, row := range rows {
 		e, err := row.Event()
 		if err != nil {
-			return nil, err
+			sw.left.add(users[i], err)
+			continue
 		}
 		e.Counts = sw.countsOf(e)
-		chunk[i] = loose{users[i], row.Pos, e}
+		chunk = append(chunk, loose{users[i], row.Pos, e})
 	}
 	return chunk, nil
 }
@@ -290,15 +321,15 @@ func (sw *swept) give(u *user, l *loose) error {
 
 // block gives the events of a block, the n-th of the group.
 func (sw *swept) block(ctx context.Context, u *user, b *history.Block, n int) error {
-	if sw.left == 0 {
+	if sw.unasked == 0 {
 		select {
 		case sw.batch = <-sw.blocks:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		sw.left = sw.batchEnd(n) - n
+		sw.unasked = sw.batchEnd(n) - n
 	}
-	sw.left--
+	sw.unasked--
 	value := sw.batch[sw.names[n]]
 	ok := len(value) > 0
 	if ok {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -40,7 +41,8 @@ func version(ticket int64, c change) int64 { return ticket*int64(changes) + int6
 type tickets struct{ *env }
 
 // drawAll draws a ticket for each user at which no block covers that user's events.
-// events holds their positions by user token.
+// events holds their positions by user token. A user with a manifest of a newer
+// version has a ticket and a fault.
 func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
 	users := make([]*user, 0, len(events))
 	g, ctx := errgroup.WithContext(ctx)
@@ -48,7 +50,13 @@ func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][
 	for token, positions := range events {
 		u := &user{token: token}
 		users = append(users, u)
-		g.Go(func() error { return t.draw(ctx, appID, u, positions) })
+		g.Go(func() error {
+			err := t.draw(ctx, appID, u, positions)
+			if errors.Is(err, ErrManifest) {
+				u.fault, err = err, nil
+			}
+			return err
+		})
 	}
 	return users, g.Wait()
 }

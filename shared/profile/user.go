@@ -24,6 +24,8 @@ type user struct {
 	// engine reads the log in their place.
 	badBlocks map[history.BlockID]bool
 	window    affinity.Window
+	// fault is why the user cannot be computed. It does not concern other users.
+	fault error
 }
 
 // ErrManifest reports that a newer version of the engine has packed part of a
@@ -38,6 +40,7 @@ func (v *env) setRow(ctx context.Context, appID string, u *user, row store.User)
 	u.damaged = false
 	switch {
 	case errors.Is(err, history.ErrNewer):
+		u.row, u.manifest = row, history.Manifest{}
 		return fmt.Errorf("history of %s,%s: %w: %w", appID, u.token, ErrManifest, err)
 	case err != nil:
 		// An empty manifest names no blocks, so readers read the log until a repair.
@@ -48,6 +51,12 @@ func (v *env) setRow(ctx context.Context, appID string, u *user, row store.User)
 	}
 	u.row, u.manifest = row, m
 	return nil
+}
+
+// setRowOf is setRow of one of many users: a manifest of a newer version is the fault
+// of that user.
+func (v *env) setRowOf(ctx context.Context, appID string, u *user, row store.User) {
+	u.fault = v.setRow(ctx, appID, u, row)
 }
 
 // rereader returns a rowReader that draws no ticket.

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -12,6 +15,16 @@ import (
 // server may notice that a little earlier than the client's context.
 func TimedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
+}
+
+// RefusedRows reports rows that Bigtable will not take, however often they are written,
+// by the user of each. The other rows of the request are written.
+type RefusedRows map[string]error
+
+// Error names one of the users.
+func (r RefusedRows) Error() string {
+	user := slices.Min(slices.Collect(maps.Keys(r)))
+	return fmt.Sprintf("%d rows are refused, that of %s: %v", len(r), user, r[user])
 }
 
 // ErrLogKey means that a row of the log has a key that is not app,user,time,id.

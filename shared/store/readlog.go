@@ -120,13 +120,14 @@ func (l Log) readRows(ctx context.Context, n schema.Name, rows bigtable.RowSet, 
 	err := l.table(n, allUsers).ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		_, u, ms, id, err := parseLogKey(r.Key())
 		if err != nil {
-			failed = err
-			return false
+			u = userOf(r.Key())
 		}
 		if u != user {
 			user = strings.Clone(u)
 		}
-		failed = fn(user, logRow(r, history.Pos{Time: ms, ID: id}), r)
+		row := logRow(r, history.Pos{Time: ms, ID: id})
+		row.fault = err // Score and Event return it
+		failed = fn(user, row, r)
 		return failed == nil
 	}, bigtable.RowFilter(filter))
 	return errors.Join(err, failed)

@@ -19,6 +19,7 @@ type LogRow struct {
 	key     string
 	filters []bigtable.ReadItem
 	objects []byte // schema.Objects; nil if the row has none or it was not read
+	fault   error  // of the key: the row is none of the log
 }
 
 // Event decodes the row. Type and name come from the columns of the filters or, if
@@ -68,6 +69,9 @@ func NewLogDecoder() *LogDecoder {
 // Event decodes a row as LogRow.Event does.
 func (d *LogDecoder) Event(r LogRow) (affinity.Event, error) {
 	ev := affinity.Event{Time: r.Time}
+	if r.fault != nil {
+		return ev, r.fault
+	}
 	for i, item := range r.filters {
 		c, err := d.column(item)
 		if err == nil && i > 0 && (event.Type(c.Type) != ev.Type || c.Name != ev.Name) {
@@ -149,6 +153,9 @@ func NewLogScorer(c *affinity.Compiled) *LogScorer {
 // Score adds a row to a scorer of the same strategy. After an error part of the
 // row may have been added.
 func (ls *LogScorer) Score(r LogRow, sc *affinity.Scorer) error {
+	if r.fault != nil {
+		return r.fault
+	}
 	if !sc.Begin(r.Time) {
 		return nil
 	}

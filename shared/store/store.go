@@ -108,6 +108,9 @@ type bulk struct {
 	// retry makes bulk retry failed writes. The client does not retry rows that carry
 	// the server's time, but writing them twice is harmless.
 	retry bool
+	// refused takes the error of each row that Bigtable will not take. Without it such
+	// an error ends the write.
+	refused func(key string, err error)
 }
 
 func newBulk(ctx context.Context) *bulk { return &bulk{ctx: ctx} }
@@ -138,22 +141,43 @@ func (b *bulk) write() error {
 	case 0:
 		return nil
 	case 1:
-		if err := b.table.Apply(b.ctx, b.keys[0], b.muts[0]); err != nil {
+		if err := b.table.Apply(b.ctx, b.keys[0], b.muts[0]); err != nil && !b.refuse(0, err) {
 			return fmt.Errorf("write row: %w", err)
 		}
 	default:
 		errs, err := b.table.ApplyBulk(b.ctx, b.keys, b.muts)
+		if err != nil && b.refused != nil && status.Code(err) == codes.InvalidArgument {
+			errs, err = b.each(), nil // one row may be the reason
+		}
 		if err != nil {
 			return fmt.Errorf("write %d rows: %w", len(b.keys), err)
 		}
 		for i, err := range errs {
-			if err != nil {
+			if err != nil && !b.refuse(i, err) {
 				return fmt.Errorf("write row %q of %d: %w", b.keys[i], len(b.keys), err)
 			}
 		}
 	}
 	b.keys, b.muts, b.bytes = b.keys[:0], b.muts[:0], 0
 	return nil
+}
+
+// each writes the rows one by one. It returns their errors.
+func (b *bulk) each() []error {
+	errs := make([]error, len(b.keys))
+	for i := range b.keys {
+		errs[i] = b.table.Apply(b.ctx, b.keys[i], b.muts[i])
+	}
+	return errs
+}
+
+// refuse reports whether an error means that Bigtable will never take a row.
+func (b *bulk) refuse(i int, err error) bool {
+	if b.refused == nil || status.Code(err) != codes.InvalidArgument {
+		return false
+	}
+	b.refused(b.keys[i], err)
+	return true
 }
 
 // retryAtomic runs a row transaction, and runs it again if its answer was lost. The

@@ -206,10 +206,12 @@ type ProfileWrite struct {
 // WriteProfiles writes profiles at their tickets by plain mutations. The cell of the
 // higher ticket is the newest one, whatever the order of the writes. A profile and
 // its session are one mutation. A profile without a session writes an empty cell,
-// because otherwise the older session would stay in the row.
+// because otherwise the older session would stay in the row. An error of type RefusedRows
+// names the users whose rows Bigtable will not take; all others are written.
 func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
-	b := newBulk(ctx)
+	b, refused := newBulk(ctx), RefusedRows{}
 	b.retry = true
+	b.refused = func(key string, err error) { refused[userOf(key)] = err }
 	for _, w := range writes {
 		m, at := bigtable.NewMutation(), bigtable.Timestamp(w.Row.Ticket*microsPerTicket)
 		m.Set(familyProfile, columnProfile, at, w.Value)
@@ -225,7 +227,11 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 			return fmt.Errorf("write profiles of %s: %w", app, err)
 		}
 	}
-	if err := b.flush(); err != nil {
+	err := b.flush()
+	if err == nil && len(refused) > 0 {
+		err = refused
+	}
+	if err != nil {
 		return fmt.Errorf("write profiles of %s: %w", app, err)
 	}
 	return nil

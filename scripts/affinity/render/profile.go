@@ -34,7 +34,10 @@ func Profile(out io.Writer, p api.Profile, halfLife string, colors *Palette) err
 	default:
 		fmt.Fprintln(&text, "  no affinities: the strategy scores no event of this user (affinity strategy get)")
 	}
-	if more := p.Total - len(p.Affinities); more > 0 {
+	switch more := p.Total - len(p.Affinities); {
+	case more > 0 && p.Truncated:
+		fmt.Fprintf(&text, "  and %d more; the profile holds only those that score most\n", more)
+	case more > 0:
 		fmt.Fprintf(&text, "  and %d more (--limit %d shows all)\n", more, p.Total)
 	}
 	_, err := out.Write(text.Bytes())

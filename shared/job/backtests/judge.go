@@ -46,7 +46,7 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if len(text) > job.MaxResult {
 		return job.Progress{}, fmt.Errorf("%w: the report has %d bytes, at most %d are kept", job.ErrFailed, len(text), job.MaxResult)
 	}
-	p := job.Progress{Next: shard.To, Done: true, Counts: t.counted(), Result: string(text)}
+	p := job.Progress{Next: shard.To, Done: true, Counts: t.counted(), Faults: t.faults, Result: string(text)}
 	return p, t.progress(p)
 }
 
@@ -59,13 +59,14 @@ type task struct {
 	until    time.Time
 	progress func(job.Progress) error
 	counts   job.Counts
+	faults   []string
 }
 
 // counted returns the counts for the runner, which adds them to those of earlier
 // attempts: each attempt counts from the beginning.
 func (t *task) counted() job.Counts {
 	earlier := t.shard.Counts
-	return t.counts.Plus(job.Counts{Visited: -earlier.Visited, Users: -earlier.Users, Events: -earlier.Events, Changed: -earlier.Changed})
+	return t.counts.Plus(job.Counts{Visited: -earlier.Visited, Users: -earlier.Users, Events: -earlier.Events, Changed: -earlier.Changed, Faulty: -earlier.Faulty})
 }
 
 // errTooMany means that the app has more events than the job may read.
@@ -225,8 +226,9 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 		return nil
 	}
 	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add, func(p profile.SweepProgress) error {
-		t.counts = job.Counts{Visited: p.Users, Users: p.Users, Events: p.Events}
-		return t.progress(job.Progress{Next: p.Next, Counts: t.counted()})
+		t.counts = job.Counts{Visited: p.Users, Users: p.Users, Events: p.Events, Faulty: p.Faulty}
+		t.faults = p.Faults
+		return t.progress(job.Progress{Next: p.Next, Counts: t.counted(), Faults: p.Faults})
 	})
 	if err == nil && !end.Done {
 		advice := "the log is too large"

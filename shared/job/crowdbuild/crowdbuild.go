@@ -96,15 +96,16 @@ type Counts struct {
 	Events  int64 // events read: those that the strategy scores
 	Counted int64 // events that count for an object
 	Unknown int64 // events that name an object that the catalog lacks
+	Faulty  int64 // users and events that could not be read
 }
 
 // CountsOf names the counts of a job.
 func CountsOf(c job.Counts) Counts {
-	return Counts{Visited: c.Visited, Users: c.Users, Events: c.Events, Counted: c.Changed, Unknown: c.Left}
+	return Counts{Visited: c.Visited, Users: c.Users, Events: c.Events, Counted: c.Changed, Unknown: c.Left, Faulty: c.Faulty}
 }
 
 func (c Counts) stored() job.Counts {
-	return job.Counts{Visited: c.Visited, Users: c.Users, Events: c.Events, Changed: c.Counted, Left: c.Unknown}
+	return job.Counts{Visited: c.Visited, Users: c.Users, Events: c.Events, Changed: c.Counted, Left: c.Unknown, Faulty: c.Faulty}
 }
 
 // Source reads the events of users with the objects that they name.

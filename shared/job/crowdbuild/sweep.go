@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -45,6 +46,7 @@ type sweep struct {
 	begun  int64  // users of the group with events
 	next   string // the user before whom the run has stopped within a group
 	counts Counts
+	faults []string
 
 	named   int   // bytes of what the run holds for each object that it has met
 	ignored int64 // events of the run that name an object beyond maxNamed
@@ -78,11 +80,11 @@ func (t *task) sweep(ctx context.Context) (job.Progress, error) {
 		if done {
 			// A user whose row came later is not counted, and need not be.
 			s.counts.Visited = max(s.counts.Visited, t.shard.PlannedUsers-t.shard.Visited)
-			p := job.Progress{Next: s.from, Done: true, Counts: s.counts.stored()}
+			p := job.Progress{Next: s.from, Done: true, Counts: s.counts.stored(), Faults: s.firstFaults()}
 			return p, t.progress(p)
 		}
 		s.from = next
-		p := job.Progress{Next: next, Counts: s.counts.stored()}
+		p := job.Progress{Next: next, Counts: s.counts.stored(), Faults: s.firstFaults()}
 		if err := t.progress(p); err != nil {
 			return job.Progress{}, err
 		}
@@ -91,6 +93,9 @@ func (t *task) sweep(ctx context.Context) (job.Progress, error) {
 		}
 	}
 }
+
+// firstFaults returns the faults that a checkpoint lists.
+func (s *sweep) firstFaults() []string { return s.faults[:min(len(s.faults), job.MaxFaults)] }
 
 // run counts users until the shard, the memory or the time ends. It returns the
 // user before whom it has stopped. After an error the caller drops what the
@@ -102,11 +107,12 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 	if s.params.Sampled() {
 		options.Only = func(user string) bool { return selects(user, s.params.Share) }
 	}
-	before := s.counts
+	before, faults := s.counts, s.faults
 	s.user, s.begun, s.next = "", 0, ""
 	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add, func(p profile.SweepProgress) error {
 		s.endUser()
 		s.counts.Visited, s.begun = before.Visited+p.Users, 0
+		s.counts.Faulty, s.faults = before.Faulty+p.Faulty, slices.Concat(faults, p.Faults)
 		next, done = p.Next, p.Done
 		if s.full() && !done {
 			return errPause

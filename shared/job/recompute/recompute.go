@@ -74,15 +74,16 @@ type Counts struct {
 	Known   int64 // processed users who are known, computed or skipped
 	Events  int64 // read
 	Written int64 // profiles
+	Faulty  int64 // users whose profiles could not be computed or stored
 }
 
 // CountsOf names the counts of a recompute.
 func CountsOf(c job.Counts) Counts {
-	return Counts{Users: c.Visited, Known: c.Users, Events: c.Events, Written: c.Changed}
+	return Counts{Users: c.Visited, Known: c.Users, Events: c.Events, Written: c.Changed, Faulty: c.Faulty}
 }
 
 func (c Counts) stored() job.Counts {
-	return job.Counts{Visited: c.Users, Users: c.Known, Events: c.Events, Changed: c.Written}
+	return job.Counts{Visited: c.Users, Users: c.Known, Events: c.Events, Changed: c.Written, Faulty: c.Faulty}
 }
 
 // Engine computes and verifies the profiles of a range of users.
@@ -134,8 +135,8 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 }
 
 func progressOf(p profile.Progress) job.Progress {
-	counts := Counts{Users: p.Users, Known: p.Known, Events: p.Events, Written: p.Written}
-	return job.Progress{Next: p.Next, Done: p.Done, Counts: counts.stored()}
+	counts := Counts{Users: p.Users, Known: p.Known, Events: p.Events, Written: p.Written, Faulty: p.Faulty}
+	return job.Progress{Next: p.Next, Done: p.Done, Counts: counts.stored(), Faults: p.Faults}
 }
 
 // Verify counts the users who carry another scoring version or retention.

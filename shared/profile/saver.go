@@ -1,0 +1,59 @@
+package profile
+
+import (
+	"context"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// saver writes computed profiles, some megabytes at a time.
+type saver struct {
+	*env
+	logs    *logs
+	app     config.App
+	writes  []store.ProfileWrite
+	bytes   int
+	written int64
+	faults  faults
+}
+
+func (l *logs) newSaver(app config.App) *saver { return &saver{env: l.env, logs: l, app: app} }
+
+// add writes a profile, now or later. Its log has been read.
+func (s *saver) add(ctx context.Context, w store.ProfileWrite) error {
+	s.writes = append(s.writes, w)
+	if s.bytes += len(w.Value) + len(w.Session); s.bytes < s.limits.writeBytes {
+		return nil
+	}
+	return s.flush(ctx)
+}
+
+// flush writes the profiles that were added, unless the schemas of the log have
+// changed since they were read. A profile that Bigtable refuses becomes a marker:
+// every read computes it.
+func (s *saver) flush(ctx context.Context) error {
+	if len(s.writes) == 0 {
+		return nil
+	}
+	if err := s.logs.check(ctx, s.app); err != nil {
+		return err
+	}
+	err := s.store.WriteProfiles(ctx, s.app.ID, s.writes)
+	refused := refusedBy(err)
+	if err != nil && refused == nil {
+		return err
+	}
+	for _, w := range s.writes {
+		if err := refused[w.User]; err != nil {
+			s.logFault(ctx, s.app.ID, w.User, err)
+			s.faults.add("profile of "+w.User, err)
+			if err := s.hide(ctx, s.app.ID, s.app.ScoringVersion, &user{token: w.User, row: w.Row}); err != nil {
+				return err
+			}
+		}
+	}
+	s.written += int64(len(s.writes) - len(refused))
+	s.writes, s.bytes = nil, 0
+	return nil
+}
