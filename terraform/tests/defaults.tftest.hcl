@@ -50,8 +50,8 @@ run "plan" {
   }
 
   assert {
-    condition     = alltrue([for name, f in local.functions : sort(keys(module.function[name].environment)) == sort(f.env)])
-    error_message = "A function does not get exactly the variables that it reads."
+    condition     = alltrue([for name, f in local.functions : sort(keys(module.function[name].environment)) == sort(concat(f.env, ["GOMEMLIMIT"]))])
+    error_message = "A function does not get exactly the variables that it reads, and its memory limit."
   }
 
   assert {
@@ -209,8 +209,8 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(module.function["docs"].environment)) == toset(["GOOGLE_CLOUD_PROJECT"]) && alltrue([for granted in [local.table_grants, local.users, local.viewers, local.publishers, local.enqueuers] : alltrue([for key in keys(granted) : !startswith(key, "docs")])])
-    error_message = "docs has access to a backend, or another variable than GOOGLE_CLOUD_PROJECT."
+    condition     = toset(keys(module.function["docs"].environment)) == toset(["GOOGLE_CLOUD_PROJECT", "GOMEMLIMIT"]) && alltrue([for granted in [local.table_grants, local.users, local.viewers, local.publishers, local.enqueuers] : alltrue([for key in keys(granted) : !startswith(key, "docs")])])
+    error_message = "docs has access to a backend, or another variable than GOOGLE_CLOUD_PROJECT and its memory limit."
   }
 
   assert {

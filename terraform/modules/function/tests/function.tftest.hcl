@@ -30,8 +30,8 @@ run "private_by_default" {
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this.service_config[0].environment_variables == tomap({ BIGTABLE_PROJECT = "affinity-test", FIRESTORE_PROJECT = "affinity-test" })
-    error_message = "The function does not get exactly the variables that it reads."
+    condition     = google_cloudfunctions2_function.this.service_config[0].environment_variables == tomap({ BIGTABLE_PROJECT = "affinity-test", FIRESTORE_PROJECT = "affinity-test", GOMEMLIMIT = "460MiB" })
+    error_message = "The function does not get exactly the variables that it reads, and a limit of nine tenths of its memory."
   }
 
   assert {
@@ -47,6 +47,19 @@ run "private_by_default" {
   assert {
     condition     = google_service_account.this.account_id == "fn-ingest"
     error_message = "The function does not have its own account."
+  }
+}
+
+run "memory_limit" {
+  command = plan
+
+  variables {
+    memory = "2Gi"
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.this.service_config[0].environment_variables["GOMEMLIMIT"] == "1843MiB"
+    error_message = "The limit is not nine tenths of the memory."
   }
 }
 
