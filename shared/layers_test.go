@@ -82,7 +82,7 @@ var layers = []struct {
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub enrich event function httpapi store", "http"},
 	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported profile queue queue/taskqueue", "http"},
-	{"functions/profiles", "affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store strategy", "http"},
+	{"functions/profiles", "admission affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},

@@ -1,14 +1,19 @@
 package profiles_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/store"
@@ -89,5 +94,50 @@ func TestProfiles(t *testing.T) {
 		functiontest.Ask("deleteObject", "DELETE", "/1/usertokens/ann", "", 204, ""),
 		functiontest.Ask(r, "DELETE", "/1/profiles/ann", "", 200, `{"userToken":"ann","deletedUntil":"`),
 		functiontest.Ask(r, "GET", "/1/profiles/ann", "", 404, "No profile"),
+	)
+}
+
+// A batch reads its users in groups and answers as if it read them at once.
+func TestBatchInGroups(t *testing.T) {
+	s := functiontest.Start(t)
+	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
+		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 10}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines strings.Builder
+	for _, user := range []string{"u1", "u2", "u4", "u5"} {
+		fmt.Fprintf(&lines, `{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"timestamp":1500000000000,"filters":["color:Red"]}`+"\n", user)
+	}
+	b := s.Backends.ForProfiles()
+	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines.String()); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	read := func(h http.Handler) (users []string, answer api.Profiles) {
+		t.Helper()
+		status, body := functiontest.Call(h, "recommendation", "POST", "/1/profiles/batch", `{"userTokens":["u5","u0","u1","u2","u3","u4","u1"]}`)
+		if err := json.Unmarshal([]byte(body), &answer); status != http.StatusOK || err != nil {
+			t.Fatalf("%d %s: %v", status, body, err)
+		}
+		for _, p := range answer.Profiles {
+			users = append(users, p.UserToken)
+			if len(p.Affinities) != 1 || p.Affinities[0].Score != 30 {
+				t.Errorf("%+v, want one affinity of 30", p)
+			}
+		}
+		return users, answer
+	}
+	for _, atOnce := range []int{1, 2, 3, 100} {
+		users, answer := read(profiles.NewBounded(b, atOnce, 10_000))
+		if !slices.Equal(users, []string{"u5", "u1", "u2", "u4"}) || !slices.Equal(answer.NotFound, []string{"u0", "u3"}) {
+			t.Errorf("%d at once: profiles of %v, none of %v; want the order of the request", atOnce, users, answer.NotFound)
+		}
+	}
+	functiontest.Check(t, profiles.NewBounded(b, 2, 400),
+		functiontest.Ask("recommendation", "POST", "/1/profiles/batch", `{"userTokens":["u1"]}`, 200, "u1"),
+		functiontest.Ask("recommendation", "POST", "/1/profiles/batch", `{"userTokens":["u1","u2","u4","u5"]}`, 422,
+			"The answer has more than 400 bytes: send fewer userTokens in a request, or a lower limit"),
 	)
 }

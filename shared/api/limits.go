@@ -35,11 +35,14 @@ const MaxRefusedEvents = 100
 
 // Limits of profiles.
 const (
-	DefaultAffinities    = 100     // affinities that a profile lists unless limit says otherwise
-	MaxProfiles          = 1000    // user tokens of one POST /1/profiles/batch
-	MaxProfilesBody      = 1 << 20 // bytes of its body
-	DefaultContributions = 1000    // contributions that GET /1/explain lists unless limit says otherwise
-	MaxContributions     = 10_000  // the most that it lists: a higher limit is lowered to this
+	DefaultAffinities = 100     // affinities that a profile lists unless limit says otherwise
+	MaxProfiles       = 1000    // user tokens of one POST /1/profiles/batch
+	MaxProfilesBody   = 1 << 20 // bytes of its body
+	// MaxProfilesAnswer is the maximum size in bytes of the profiles in its answer. A
+	// larger one is refused with 422.
+	MaxProfilesAnswer    = 16 << 20
+	DefaultContributions = 1000   // contributions that GET /1/explain lists unless limit says otherwise
+	MaxContributions     = 10_000 // the most that it lists: a higher limit is lowered to this
 )
 
 // Limits of POST /1/rank.
