@@ -34,27 +34,102 @@ const (
 // It takes the bytes of the filters from the gate of the process, for the request
 // that the context belongs to.
 func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
-	var taken int
-	return e.resolve(ctx, app, events, MaxCost, &taken)
+	objects, _, err := e.resolve(ctx, app, events, budget{limit: MaxCost})
+	return objects, err
 }
 
 // ResolveFirst is Resolve for as many of the events, in their order, as it finds
 // within MaxCost: all of them if it can, and at least one. It returns their number.
 func (e *Enricher) ResolveFirst(ctx context.Context, app string, events []event.Event) (bus.Objects, int, error) {
-	var taken int
+	taken := 0
 	for n := len(events); ; n = (n + 1) / 2 {
-		limit := MaxCost
+		left := budget{limit: MaxCost, taken: taken}
 		if n <= 1 {
-			limit = 0
+			left.limit = 0
 		}
-		objects, err := e.resolve(ctx, app, events[:n], limit, &taken)
+		objects, left, err := e.resolve(ctx, app, events[:n], left)
 		if !errors.Is(err, ErrTooMuch) {
 			return objects, n, err
 		}
+		taken = left.taken // a smaller attempt takes it over
 	}
 }
 
-// resolution resolves the objects of some events once.
+// budget is what the filters of some events may still cost, and what they take from
+// the gate.
+type budget struct {
+	limit int // of cost; 0: none
+	cost  int
+	bytes int // of the filters found
+	taken int // from the gate
+}
+
+// add counts an object that some of the events name.
+func (b *budget) add(ctx context.Context, filters []bus.Filter, uses int) error {
+	one := costOf(filters)
+	if b.cost += one * uses; b.limit > 0 && b.cost > b.limit {
+		return ErrTooMuch
+	}
+	for b.bytes += one; b.bytes > freeBytes+b.taken; b.taken += takenBytes {
+		if err := admission.Take(ctx, takenBytes*copies); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolve resolves all events within a budget. It returns what is left of it.
+func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event, left budget) (bus.Objects, budget, error) {
+	// These maps stay on the stack: most requests find all of their objects cached.
+	settings, uses := map[string]catalog.Settings{}, map[store.ObjectRef]int{}
+	for i := range events {
+		for _, id := range events[i].ObjectIDs {
+			uses[store.ObjectRef{Index: events[i].Index, ID: id}]++
+		}
+	}
+	now, found := time.Now(), bus.Objects{}
+	var missing []store.ObjectRef
+	for ref, n := range uses {
+		s, known := settings[ref.Index]
+		if !known {
+			var err error
+			if s, err = e.indexSettings(ctx, app, ref.Index); err != nil {
+				return nil, left, err
+			}
+			settings[ref.Index] = s
+		}
+		hit, ok := e.cache.Get(cacheKey{app, ref})
+		if !ok || now.Sub(hit.readAt) >= cacheTTL || hit.version != s.Version {
+			missing = append(missing, ref)
+			continue
+		}
+		if err := left.add(ctx, hit.filters, n); err != nil {
+			return nil, left, err
+		}
+		found.Put(ref.Index, ref.ID, hit.filters)
+	}
+	if len(missing) == 0 {
+		return found, left, nil
+	}
+	r := resolution{e, app, now, map[string]catalog.Settings{}, make(map[store.ObjectRef]int, len(missing)), found, left}
+	for _, ref := range missing {
+		r.settings[ref.Index], r.uses[ref] = settings[ref.Index], uses[ref]
+	}
+	if err := r.read(ctx, missing); err != nil {
+		return nil, r.left, err
+	}
+	return found, r.left, nil
+}
+
+func (e *Enricher) indexSettings(ctx context.Context, app, index string) (catalog.Settings, error) {
+	s, err := e.settings.IndexSettings(ctx, app, index)
+	if err != nil && !errors.Is(err, config.ErrNotFound) {
+		return s, fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
+	}
+	return s, nil
+}
+
+// resolution reads objects that are not cached.
 type resolution struct {
 	*Enricher
 	app      string
@@ -62,60 +137,10 @@ type resolution struct {
 	settings map[string]catalog.Settings
 	uses     map[store.ObjectRef]int // the number of events that name an object
 	found    bus.Objects
-	cost     int
-	limit    int // of cost; 0: none
-	bytes    int // of the filters found
-	taken    *int
+	left     budget
 }
 
-func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event, limit int, taken *int) (bus.Objects, error) {
-	r := resolution{
-		Enricher: e, app: app, now: time.Now(), settings: map[string]catalog.Settings{}, uses: map[store.ObjectRef]int{},
-		found: bus.Objects{}, limit: limit, taken: taken,
-	}
-	for i := range events {
-		for _, id := range events[i].ObjectIDs {
-			r.uses[store.ObjectRef{Index: events[i].Index, ID: id}]++
-		}
-	}
-	var missing []store.ObjectRef
-	for ref := range r.uses {
-		settings, err := r.indexSettings(ctx, ref.Index)
-		if err != nil {
-			return nil, err
-		}
-		hit, ok := e.cache.Get(cacheKey{app, ref})
-		if !ok || r.now.Sub(hit.readAt) >= cacheTTL || hit.version != settings.Version {
-			missing = append(missing, ref)
-			continue
-		}
-		if err := r.put(ctx, ref, hit.filters); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.read(ctx, missing); err != nil {
-		return nil, err
-	}
-	return r.found, nil
-}
-
-func (r *resolution) indexSettings(ctx context.Context, index string) (catalog.Settings, error) {
-	if s, ok := r.settings[index]; ok {
-		return s, nil
-	}
-	s, err := r.Enricher.settings.IndexSettings(ctx, r.app, index)
-	if err != nil && !errors.Is(err, config.ErrNotFound) {
-		return s, fmt.Errorf("read settings of index %s/%s: %w", r.app, index, err)
-	}
-	r.settings[index] = s
-	return s, nil
-}
-
-// read resolves objects that are not cached.
 func (r *resolution) read(ctx context.Context, refs []store.ObjectRef) error {
-	if len(refs) == 0 {
-		return nil
-	}
 	var stale []store.ObjectRef
 	err := r.objects.ScanFilters(ctx, r.app, refs, func(ref store.ObjectRef, f store.ObjectFilters) error {
 		if f.SettingsVersion != r.settings[ref.Index].Version {
@@ -157,20 +182,9 @@ func (r *resolution) keep(ctx context.Context, ref store.ObjectRef, filters []ev
 		own := store.ObjectRef{Index: strings.Clone(ref.Index), ID: strings.Clone(ref.ID)}
 		r.cache.Add(cacheKey{r.app, own}, cached{list, r.settings[ref.Index].Version, r.now})
 	}
-	return r.put(ctx, ref, list)
-}
-
-// put adds an object, unless the resolution then costs too much.
-func (r *resolution) put(ctx context.Context, ref store.ObjectRef, filters []bus.Filter) error {
-	one := costOf(filters)
-	if r.cost += one * r.uses[ref]; r.limit > 0 && r.cost > r.limit {
-		return ErrTooMuch
+	if err := r.left.add(ctx, list, r.uses[ref]); err != nil {
+		return err
 	}
-	for r.bytes += one; r.bytes > freeBytes+*r.taken; *r.taken += takenBytes {
-		if err := admission.Take(ctx, takenBytes*copies); err != nil {
-			return err
-		}
-	}
-	r.found.Put(ref.Index, ref.ID, filters)
+	r.found.Put(ref.Index, ref.ID, list)
 	return nil
 }
