@@ -58,6 +58,13 @@ func TestDeclaredPolicies(t *testing.T) {
 			}
 			rapid.Check(t, func(t *rapid.T) {
 				days := rapid.OneOf(rapid.IntRange(-1, 40_000), rapid.Int()).Draw(t, "days")
+				if f.Days > 0 {
+					want := bigtable.UnionPolicy(bigtable.MaxVersionsPolicy(1), bigtable.MaxAgePolicy(time.Duration(f.Days)*24*time.Hour))
+					if got := f.Policy(days); got.String() != want.String() || ofEvents(table.Name) {
+						t.Errorf("%s:%s, %d days: %v, want %v", table.Name, f.Name, days, got, want)
+					}
+					return
+				}
 				switch got := f.Policy(days).(type) {
 				case bigtable.MaxVersionsGCPolicy:
 					want := bigtable.MaxVersionsGCPolicy(1)
@@ -101,6 +108,9 @@ func TestPolicyMatchesTerraform(t *testing.T) {
 			t.Errorf("Terraform's rules are %s, want %s", got, want)
 		}
 	}
+	if !strings.Contains(string(text), `{ mode = "union", rules = [local.rules[each.value.collect], { max_age = "${each.value.days * 24}h" }] }`) {
+		t.Error("Terraform has another policy for families with days")
+	}
 	if got := time.Duration(events.Policy(90).(bigtable.MaxAgeGCPolicy)); got != (90+1)*24*time.Hour {
 		t.Errorf("90 days are kept for %s", got)
 	}
@@ -120,6 +130,8 @@ func TestInvalidTablesAreRefused(t *testing.T) {
 		"no policy":         table("events", ""),
 		"profiles by age":   table(store.TableUsers, "age"),
 		"other table's age": table("more", "age"),
+		"days of profiles":  strings.Replace(table(store.TableUsers, "newest"), `"newest"`, `"newest", "days": 1`, 1),
+		"days below zero":   strings.Replace(table(store.TableRefused, "newest"), `"newest"`, `"newest", "days": -1`, 1),
 	} {
 		if got, err := store.DecodeTables(text); err == nil {
 			t.Errorf("%s: decoded as %+v", name, got)
@@ -147,7 +159,7 @@ func testPoliciesCollect(t *testing.T, addr string, longestRetentionDays int) {
 	for _, table := range declared(t) {
 		for _, f := range table.Families {
 			times := []bigtable.Timestamp{older, newest}
-			if ofEvents(table.Name) {
+			if ofEvents(table.Name) || f.Days > 0 {
 				times = append(times, fresh)
 			}
 			put(t, client, table.Name, f.Name, "shop,user,", times...)
@@ -169,6 +181,10 @@ func testPoliciesCollect(t *testing.T, addr string, longestRetentionDays int) {
 			want = []bigtable.Timestamp{fresh}
 		}
 		for _, f := range table.Families {
+			want := want
+			if f.Days > 0 {
+				want = []bigtable.Timestamp{fresh}
+			}
 			if diff := cmp.Diff(want, cells(t, client, table.Name, f.Name, "shop,user,")); diff != "" {
 				t.Errorf("times of the cells of %s:%s (-want +got):\n%s", table.Name, f.Name, diff)
 			}

@@ -52,13 +52,17 @@ type Table struct {
 type Family struct {
 	Name    string  `json:"name"`
 	Collect Collect `json:"collect"`
+	// Days is the age in days at which Bigtable drops the newest version too, or 0.
+	// The cells of such a family have the time of their writing.
+	Days int `json:"days"`
 }
 
 // Collect is the garbage collection of a family.
 type Collect string
 
 // Bigtable drops cells of events by age, when they are older than every app's
-// retention. All other families keep the newest version of a cell forever.
+// retention. All other families keep the newest version of a cell, forever or for
+// the family's days.
 const (
 	ByAge     Collect = "age"
 	ButNewest Collect = "newest"
@@ -76,6 +80,9 @@ const neverVersions = math.MaxInt32
 // limit, or with one that no duration can express, the policy drops nothing. It is
 // not an empty policy, because Bigtable may report an empty policy as a missing one.
 func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
+	if f.Collect == ButNewest && f.Days > 0 {
+		return bigtable.UnionPolicy(bigtable.MaxVersionsPolicy(1), bigtable.MaxAgePolicy(time.Duration(f.Days)*day))
+	}
 	if f.Collect == ButNewest {
 		return bigtable.MaxVersionsPolicy(1)
 	}
@@ -84,6 +91,10 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 	}
 	return bigtable.MaxAgePolicy(time.Duration(longestRetentionDays+1) * day)
 }
+
+// aged are the tables whose cells have the time of their writing, so that they may
+// have an age. Everywhere else a cell has the time of the data that it describes.
+var aged = map[string]bool{TableRefused: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.
@@ -111,15 +122,18 @@ func decodeTables(text string) ([]Table, error) {
 				return nil, fmt.Errorf("family %s of table %s cannot be collected by %q: want %s, or %s in a table of events",
 					f.Name, t.Name, f.Collect, ButNewest, ByAge)
 			}
+			if f.Days < 0 || f.Days > 0 && !aged[t.Name] {
+				return nil, fmt.Errorf("family %s of table %s cannot be dropped after %d days", f.Name, t.Name, f.Days)
+			}
 		}
 	}
 	return file.Tables, nil
 }
 
 // CreateTables creates the missing tables and families, for a local stack or a
-// test; Terraform creates the deployed tables. Families of events get no policy
-// here: an age follows the wall clock and would drop imported history, and any
-// other policy makes an emulator scan the log for nothing.
+// test; Terraform creates the deployed tables. No family has an age here, and
+// families of events have no policy: an age follows the wall clock and not the
+// engine's, and any other policy makes an emulator scan the log for nothing.
 func CreateTables(ctx context.Context, admin *bigtable.AdminClient) error {
 	tables, err := Tables()
 	if err != nil {
@@ -132,7 +146,7 @@ func CreateTables(ctx context.Context, admin *bigtable.AdminClient) error {
 		for _, f := range t.Families {
 			var family bigtable.Family
 			if f.Collect == ButNewest {
-				family.GCPolicy = f.Policy(0)
+				family.GCPolicy = bigtable.MaxVersionsPolicy(1)
 			}
 			err := admin.CreateColumnFamilyWithConfig(ctx, t.Name, f.Name, family)
 			if err != nil && status.Code(err) != codes.AlreadyExists {

@@ -44,12 +44,13 @@ resource "google_bigtable_table" "this" {
 
 locals {
   families = merge([for t in var.tables : {
-    for f in t.families : "${t.name}/${f.name}" => { table = t.name, family = f.name, collect = f.collect }
+    for f in t.families : "${t.name}/${f.name}" => { table = t.name, family = f.name, collect = f.collect, days = f.days }
   }]...)
 
   # The age is one day longer than the retention, because clocks differ. Without a
   # limit the rule is one that never fires, and not an empty one: if Bigtable
   # reported an empty rule as no policy, each plan would create the policy again.
+  # A family with days of its own loses superseded versions and old cells.
   # shared/store has the same rules.
   rules = {
     newest = { max_version = 1 }
@@ -64,15 +65,17 @@ locals {
 resource "google_bigtable_gc_policy" "this" {
   for_each = local.families
 
-  instance_name   = google_bigtable_instance.this.name
-  table           = google_bigtable_table.this[each.value.table].name
-  column_family   = each.value.family
-  gc_rules        = jsonencode({ rules = [local.rules[each.value.collect == "age" && var.longest_retention_days == 0 ? "never" : each.value.collect]] })
+  instance_name = google_bigtable_instance.this.name
+  table         = google_bigtable_table.this[each.value.table].name
+  column_family = each.value.family
+  gc_rules = each.value.days > 0 ? jsonencode({ mode = "union", rules = [local.rules[each.value.collect], { max_age = "${each.value.days * 24}h" }] }) : jsonencode({
+    rules = [local.rules[each.value.collect == "age" && var.longest_retention_days == 0 ? "never" : each.value.collect]]
+  })
   deletion_policy = "ABANDON"
 
   # A replicated instance refuses a longer age unless warnings are ignored: until
   # every cluster has the new age, one cluster may have dropped what another one
   # still has. That does no harm: an app gets its longer retention only after the
   # clusters have the same data (see the README of the deployment).
-  ignore_warnings = each.value.collect == "age"
+  ignore_warnings = each.value.collect == "age" || each.value.days > 0
 }

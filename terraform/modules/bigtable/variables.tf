@@ -64,16 +64,21 @@ variable "primary_cluster" {
 }
 
 variable "tables" {
-  description = "Tables of bigtable.json, with their families and what Bigtable may drop in each: events by \"age\", or every version but the \"newest\"."
+  description = "Tables of bigtable.json, with their families and what Bigtable may drop in each: events by \"age\", or every version but the \"newest\". days: the newest is dropped too at that age, in a family whose cells have the time of their writing."
   type = list(object({
     name     = string
-    families = list(object({ name = string, collect = string }))
+    families = list(object({ name = string, collect = string, days = optional(number, 0) }))
   }))
   nullable = false
 
   validation {
     condition     = alltrue(flatten([for t in var.tables : [for f in t.families : contains(["age", "newest"], f.collect)]]))
     error_message = "collect of a family must be age or newest: ${join(", ", flatten([for t in var.tables : [for f in t.families : "${t.name}/${f.name} by ${f.collect}" if !contains(["age", "newest"], f.collect)]]))}."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for t in var.tables : [for f in t.families : f.days >= 0 && floor(f.days) == f.days && (f.days == 0 || f.collect == "newest")]]))
+    error_message = "days of a family must be a whole number, and only a family that is collected by newest may have them."
   }
 }
 

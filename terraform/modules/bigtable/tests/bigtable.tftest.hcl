@@ -8,6 +8,7 @@ variables {
   tables = [
     { name = "events", families = [{ name = "e", collect = "age" }, { name = "m", collect = "age" }] },
     { name = "users", families = [{ name = "u", collect = "newest" }, { name = "p", collect = "newest" }] },
+    { name = "refused", families = [{ name = "r", collect = "newest", days = 31 }] },
   ]
 }
 
@@ -34,7 +35,7 @@ run "garbage_collection" {
   command = plan
 
   assert {
-    condition     = toset(keys(google_bigtable_gc_policy.this)) == toset(["events/e", "events/m", "users/u", "users/p"])
+    condition     = toset(keys(google_bigtable_gc_policy.this)) == toset(["events/e", "events/m", "users/u", "users/p", "refused/r"])
     error_message = "Not every family has a policy: ${join(", ", keys(google_bigtable_gc_policy.this))}"
   }
 
@@ -51,9 +52,14 @@ run "garbage_collection" {
     error_message = "Bigtable drops more of users' rows than superseded versions."
   }
 
+  assert {
+    condition     = jsondecode(google_bigtable_gc_policy.this["refused/r"].gc_rules) == { mode = "union", rules = [{ max_version = 1 }, { max_age = "744h" }] }
+    error_message = "Refused events are dropped by another policy: ${google_bigtable_gc_policy.this["refused/r"].gc_rules}"
+  }
+
   # A replicated instance must accept a longer age, but no other change that it warns of.
   assert {
-    condition     = { for f, p in google_bigtable_gc_policy.this : f => p.ignore_warnings } == { "events/e" = true, "events/m" = true, "users/u" = false, "users/p" = false }
+    condition     = { for f, p in google_bigtable_gc_policy.this : f => p.ignore_warnings } == { "events/e" = true, "events/m" = true, "users/u" = false, "users/p" = false, "refused/r" = true }
     error_message = "Only the policies with an age should ignore warnings."
   }
 }
@@ -220,6 +226,16 @@ run "unknown_collection" {
 
   variables {
     tables = [{ name = "events", families = [{ name = "e", collect = "never" }] }]
+  }
+
+  expect_failures = [var.tables]
+}
+
+run "days_of_events" {
+  command = plan
+
+  variables {
+    tables = [{ name = "events", families = [{ name = "e", collect = "age", days = 31 }] }]
   }
 
   expect_failures = [var.tables]
