@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,17 +20,12 @@ import (
 // Google's emulators, kills it while it works and starts it again. Every accepted
 // event must count once.
 func TestKilledOnTheOfficialEmulators(t *testing.T) {
-	environment := append(os.Environ(),
+	environment := append(os.Environ(), asTool+"=1",
 		"BIGTABLE_EMULATOR_HOST="+gcloudtest.Bigtable(t),
 		"PUBSUB_EMULATOR_HOST="+gcloudtest.PubSub(t),
 		"FIRESTORE_EMULATOR_HOST="+gcloudtest.Firestore(t))
-	binary := filepath.Join(t.TempDir(), "affinity")
-	// Built as this was, so that its dependencies are compiled already.
-	if out, err := exec.Command("go", "build", fmt.Sprint("-race=", race.On), "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	engine := startProcess(t, binary, environment)
-	list := exec.Command(binary, "app", "list")
+	engine := startProcess(t, environment)
+	list := exec.Command(os.Args[0], "app", "list")
 	list.Env = environment
 	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), "demo") {
 		t.Fatalf("app list beside up, on one emulator: %v\n%s", err, out)
@@ -71,7 +65,7 @@ func TestKilledOnTheOfficialEmulators(t *testing.T) {
 		<-half
 		engine.kill(t)
 		sending.Wait()
-		engine = startProcess(t, binary, environment)
+		engine = startProcess(t, environment)
 		for _, e := range refused {
 			if err := sendSeen(t.Context(), engine.stack(), e); err != nil {
 				t.Fatal(err)
@@ -97,6 +91,17 @@ func sendSeen(ctx context.Context, s *stack.Stack, e realEvent) error {
 	return err
 }
 
+// asTool is the variable that makes a process of this test binary the tool itself,
+// so that a test that needs the tool in a process of its own links no other binary.
+const asTool = "AFFINITY_TEST_AS_TOOL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asTool) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
 // process is an engine in a process of its own.
 type process struct {
 	cmd *exec.Cmd
@@ -105,9 +110,9 @@ type process struct {
 
 func (p *process) stack() *stack.Stack { return &stack.Stack{URL: p.url} }
 
-func startProcess(t *testing.T, binary string, environment []string) *process {
+func startProcess(t *testing.T, environment []string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, "up", "--addr", "127.0.0.1:0")}
+	p := &process{cmd: exec.Command(os.Args[0], "up", "--addr", "127.0.0.1:0")}
 	p.cmd.Env, p.cmd.Stderr = environment, os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

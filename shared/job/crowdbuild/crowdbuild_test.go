@@ -74,7 +74,7 @@ func TestBuildInManyTasks(t *testing.T) {
 // anything else.
 func TestFaultAtEveryRequest(t *testing.T) {
 	// The builds of a cause try every step-th request, from a first one.
-	step := race.Or(9, 27)
+	step := race.Or(27, 54)
 	for i, c := range []struct {
 		name  string
 		cause func(context.Context) jobtest.Fault

@@ -54,6 +54,7 @@ func TestBridge(t *testing.T) {
 	}
 	for server, start := range servers {
 		t.Run(server, func(t *testing.T) {
+			t.Parallel()
 			addr := start(t)
 			for name, test := range cases {
 				t.Run(name, func(t *testing.T) {
