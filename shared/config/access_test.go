@@ -195,3 +195,26 @@ func TestHangingStore(t *testing.T) {
 		access(t, "known key afterwards", s, "shop", 1, nil)
 	})
 }
+
+// Only guesses are limited: a process that has just started may read many apps and
+// indexes at once.
+func TestReadsOfKnownThingsAreNotLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &hanging{Store: config.NewMemory()}
+		inner.hangs.Store(true)
+		s := config.NewCachedAt(inner, config.TTL, time.Now)
+		const apps = 2 * config.MaxStrangers
+		var reads sync.WaitGroup
+		for i := range apps {
+			reads.Go(func() {
+				_, err := s.App(t.Context(), fmt.Sprint("app", i))
+				wantError(t, "an app while the store hangs", err, context.DeadlineExceeded)
+			})
+		}
+		synctest.Wait()
+		if running := inner.running.Load(); running != apps {
+			t.Errorf("%d reads run, want %d", running, apps)
+		}
+		reads.Wait()
+	})
+}

@@ -21,8 +21,10 @@ const (
 	// It is short for an answer that an earlier read failed to replace.
 	patience      = time.Second
 	shortPatience = 100 * time.Millisecond
-	// maxStrangers is how many reads of a cache run at a time for keys that it does
-	// not know. While the backend hangs, guesses cost no more than these.
+	// maxStrangers is how many reads of getStale and prefetch run at a time for keys
+	// that the cache does not know: anybody can guess those. While the backend hangs,
+	// guesses cost no more than these. The keys of get are known to exist, or belong
+	// to a client whose key is good.
 	maxStrangers = 100
 )
 
@@ -46,7 +48,7 @@ type cache[K comparable, V any] struct {
 	found  *simplelru.LRU[K, *answer[V]]
 	absent *simplelru.LRU[K, *answer[V]]
 	// running are the newest reads of their keys. strangers counts reads, these and
-	// older ones, of keys that are not in found.
+	// older ones, of guessed keys that are not in found.
 	running   map[K]*answer[V]
 	strangers int
 }
@@ -78,7 +80,7 @@ func (c *cache[K, V]) get(ctx context.Context, key K, read reader[V]) (V, error)
 	if c.ttl <= 0 {
 		return read(ctx)
 	}
-	a, _, err := c.answer(ctx, key, read)
+	a, _, err := c.answer(ctx, key, read, false)
 	if err != nil {
 		var none V
 		return none, err
@@ -92,7 +94,7 @@ func (c *cache[K, V]) getStale(ctx context.Context, key K, read reader[V]) (V, e
 	if c.ttl <= 0 {
 		return read(ctx)
 	}
-	a, old, err := c.answer(ctx, key, read)
+	a, old, err := c.answer(ctx, key, read, true)
 	if err != nil {
 		var none V
 		return none, err
@@ -134,8 +136,9 @@ func (a *answer[V]) wait(ctx context.Context) (V, error) {
 }
 
 // answer returns the answer that get describes, and the expired answer that it
-// replaces if that is younger than maxStale.
-func (c *cache[K, V]) answer(ctx context.Context, key K, read reader[V]) (a, old *answer[V], err error) {
+// replaces if that is younger than maxStale. guessed says that anybody may have made
+// up the key.
+func (c *cache[K, V]) answer(ctx context.Context, key K, read reader[V], guessed bool) (a, old *answer[V], err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -152,13 +155,14 @@ func (c *cache[K, V]) answer(ctx context.Context, key K, read reader[V]) (a, old
 	if a, ok := c.running[key]; ok && now.Sub(a.began) < c.ttl {
 		return a, old, nil
 	}
-	if !known {
-		if c.strangers >= maxStrangers {
-			return nil, nil, errBusy
-		}
+	stranger := guessed && !known
+	if stranger && c.strangers >= maxStrangers {
+		return nil, nil, errBusy
+	}
+	if stranger {
 		c.strangers++
 	}
-	a = &answer[V]{began: now, stranger: !known, done: make(chan struct{})}
+	a = &answer[V]{began: now, stranger: stranger, done: make(chan struct{})}
 	c.running[key] = a
 	go c.fetch(context.WithoutCancel(ctx), key, a, read)
 	return a, old, nil
@@ -197,7 +201,7 @@ func (c *cache[K, V]) keep(key K, a *answer[V]) {
 // prefetch starts a read, unless an answer is there or on its way.
 func (c *cache[K, V]) prefetch(ctx context.Context, key K, read reader[V]) {
 	if c.ttl > 0 {
-		_, _, _ = c.answer(ctx, key, read)
+		_, _, _ = c.answer(ctx, key, read, true)
 	}
 }
 
