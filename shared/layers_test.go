@@ -59,7 +59,7 @@ var layers = []struct {
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store", "affinity crowd event history schema terraform", "bigtable grpc"},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
-	{"shared/profile", "affinity config event history store", ""},
+	{"shared/profile", "admission affinity config event history store", ""},
 	{"shared/rerank", "affinity catalog config crowd fault profile ranking store strategy", ""},
 	{"shared/apply", "admission bus config enrich event history profile schema store", ""},
 	{"shared/audit", "affinity config event history queue schema store strategy telemetry", ""},

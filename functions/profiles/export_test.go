@@ -1,5 +1,4 @@
 package profiles
 
-// NewBounded is New with other limits of a batch: the users that it reads at a
-// time, and the bytes of its profiles.
+// NewBounded is New with another limit of the bytes of a batch's profiles.
 var NewBounded = newBounded

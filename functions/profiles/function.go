@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -25,14 +24,14 @@ import (
 
 type handler struct {
 	Backends
-	usersAtOnce, maxAnswer int // of a batch
+	maxAnswer int // bytes of the profiles of a batch
 }
 
 // New returns the function over its backends.
-func New(b Backends) http.Handler { return newBounded(b, usersAtOnce, api.MaxProfilesAnswer) }
+func New(b Backends) http.Handler { return newBounded(b, api.MaxProfilesAnswer) }
 
-func newBounded(b Backends, usersAtOnce, maxAnswer int) http.Handler {
-	h := handler{b, usersAtOnce, maxAnswer}
+func newBounded(b Backends, maxAnswer int) http.Handler {
+	h := handler{b, maxAnswer}
 	rt := b.Router()
 	rt.Handle("GET /1/profiles/{userToken}", h.get)
 	rt.Handle("POST /1/profiles/batch", h.batch)
@@ -142,61 +141,46 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := profiles{Profiles: []json.RawMessage{}, NotFound: []string{}}
-	size := 0
-	if err := admission.Take(r.Context(), cellWeight*int64(min(len(users), h.usersAtOnce))); err != nil {
+	read, size := make(map[string]json.RawMessage, len(users)), 0
+	err = h.Profiles.ReadEach(r.Context(), app, users, limit, func(user string, result profile.Result) error {
+		if !result.Known {
+			return nil
+		}
+		view, err := render(user, result, limit, strategy.HalfLife{})
+		if err != nil {
+			return err
+		}
+		encoded, err := json.Marshal(view)
+		if err != nil {
+			return fmt.Errorf("encode a profile: %w", err)
+		}
+		if size += len(encoded); size > h.maxAnswer {
+			return httpapi.Errorf(http.StatusUnprocessableEntity,
+				"The answer has more than %d bytes: send fewer userTokens in a request, or a lower limit", h.maxAnswer)
+		}
+		read[user] = encoded
+		return admission.Take(r.Context(), answerWeight*int64(len(encoded)))
+	})
+	var faulty profile.Faulty
+	if err != nil && !errors.As(err, &faulty) {
 		return fmt.Errorf("read profiles: %w", err)
 	}
-	for group := range slices.Chunk(users, h.usersAtOnce) {
-		before := size
-		results, err := h.Profiles.ReadMany(r.Context(), app, group, limit)
-		var faulty profile.Faulty
-		if err != nil && !errors.As(err, &faulty) {
-			return fmt.Errorf("read profiles: %w", err)
-		}
-		for _, user := range group {
-			if faulty[user] != nil {
-				answer.Faulty = append(answer.Faulty, user)
-				continue
-			}
-			result := results[user]
-			if !result.Known {
-				answer.NotFound = append(answer.NotFound, user)
-				continue
-			}
-			view, err := render(user, result, limit, strategy.HalfLife{})
-			if err != nil {
-				return err
-			}
-			encoded, err := json.Marshal(view)
-			if err != nil {
-				return fmt.Errorf("encode a profile: %w", err)
-			}
-			if size += len(encoded); size > h.maxAnswer {
-				return httpapi.Errorf(http.StatusUnprocessableEntity,
-					"The answer has more than %d bytes: send fewer userTokens in a request, or a lower limit", h.maxAnswer)
-			}
+	answer := profiles{Profiles: make([]json.RawMessage, 0, len(read)), NotFound: []string{}}
+	for _, user := range users {
+		if encoded, known := read[user]; known {
 			answer.Profiles = append(answer.Profiles, encoded)
-		}
-		if err := admission.Take(r.Context(), answerWeight*int64(size-before)); err != nil {
-			return fmt.Errorf("read profiles: %w", err)
+		} else if faulty[user] != nil {
+			answer.Faulty = append(answer.Faulty, user)
+		} else {
+			answer.NotFound = append(answer.NotFound, user)
 		}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-const (
-	// usersAtOnce is how many users a batch reads at a time. It encodes them before
-	// it reads the next, so that it does not hold the rows of all.
-	usersAtOnce = 100
-	// cellWeight is how many bytes a batch takes from the process's gate for each
-	// user that it reads at a time: what a stored profile of some hundred
-	// affinities takes as a row and decoded.
-	cellWeight = 64 << 10
-	// answerWeight is how many bytes it takes for each byte of the answer: the
-	// encoded profiles and the answer made of them.
-	answerWeight = 3
-)
+// answerWeight is how many bytes a batch takes from the process's gate for each byte
+// of its answer: the encoded profiles and the answer made of them.
+const answerWeight = 3
 
 // profiles is api.Profiles with its profiles encoded.
 type profiles struct {

@@ -97,8 +97,8 @@ func TestProfiles(t *testing.T) {
 	)
 }
 
-// A batch reads its users in groups and answers as if it read them at once.
-func TestBatchInGroups(t *testing.T) {
+// A batch answers in the order of the request, and its answer is bounded.
+func TestBatch(t *testing.T) {
 	s := functiontest.Start(t)
 	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
@@ -129,15 +129,47 @@ func TestBatchInGroups(t *testing.T) {
 		}
 		return users, answer
 	}
-	for _, atOnce := range []int{1, 2, 3, 100} {
-		users, answer := read(profiles.NewBounded(b, atOnce, 10_000))
-		if !slices.Equal(users, []string{"u5", "u1", "u2", "u4"}) || !slices.Equal(answer.NotFound, []string{"u0", "u3"}) {
-			t.Errorf("%d at once: profiles of %v, none of %v; want the order of the request", atOnce, users, answer.NotFound)
-		}
+	users, answer := read(profiles.NewBounded(b, 10_000))
+	if !slices.Equal(users, []string{"u5", "u1", "u2", "u4"}) || !slices.Equal(answer.NotFound, []string{"u0", "u3"}) {
+		t.Errorf("profiles of %v, none of %v; want the order of the request", users, answer.NotFound)
 	}
-	functiontest.Check(t, profiles.NewBounded(b, 2, 400),
+	functiontest.Check(t, profiles.NewBounded(b, 400),
 		functiontest.Ask("recommendation", "POST", "/1/profiles/batch", `{"userTokens":["u1"]}`, 200, "u1"),
 		functiontest.Ask("recommendation", "POST", "/1/profiles/batch", `{"userTokens":["u1","u2","u4","u5"]}`, 422,
 			"The answer has more than 400 bytes: send fewer userTokens in a request, or a lower limit"),
 	)
+}
+
+// A batch lists a faulty user, and answers the others, in whichever group of reads the
+// user is.
+func TestFaultyUserOfABatch(t *testing.T) {
+	s := functiontest.Start(t)
+	b := s.Backends.ForProfiles()
+	const users = 230 // three groups
+	var lines, tokens, known strings.Builder
+	for i := range users {
+		fmt.Fprintf(&lines, `{"eventType":"view","eventName":"Seen","index":"i","userToken":"u%03d","timestamp":1500000000000,"filters":["color:Red"]}`+"\n", i)
+		fmt.Fprintf(&tokens, `"u%03d",`, i)
+	}
+	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines.String()); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	for _, user := range []string{"u150", "u229"} {
+		newer := []byte{250, 1, 2} // a manifest of a newer version
+		if swapped, err := b.Store.SwapManifest(t.Context(), functiontest.App, user, 0, newer); err != nil || !swapped {
+			t.Fatalf("%v, %v", swapped, err)
+		}
+	}
+	status, body := functiontest.Call(profiles.New(b), "recommendation", "POST", "/1/profiles/batch", `{"userTokens":[`+tokens.String()+`"nobody"]}`)
+	var answer api.Profiles
+	if err := json.Unmarshal([]byte(body), &answer); status != http.StatusOK || err != nil {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	for _, p := range answer.Profiles {
+		known.WriteString(p.UserToken)
+	}
+	if !slices.Equal(answer.Faulty, []string{"u150", "u229"}) || !slices.Equal(answer.NotFound, []string{"nobody"}) ||
+		len(answer.Profiles) != users-2 || strings.Contains(known.String(), "u150") {
+		t.Errorf("faulty %v, none of %v, %d profiles", answer.Faulty, answer.NotFound, len(answer.Profiles))
+	}
 }

@@ -40,8 +40,20 @@ func NewGate(capacity int64) *Gate {
 // gate for this request; leave gives all of them back. Afterwards Take with that
 // context takes nothing, so that work which outlives its request holds nothing.
 func (g *Gate) Enter(ctx context.Context) (entered context.Context, leave func()) {
-	h := &hold{gate: g}
-	return context.WithValue(ctx, holdKey{}, h), h.leave
+	r := &request{gate: g}
+	return context.WithValue(ctx, partKey{}, &part{request: r}), r.leave
+}
+
+// Part begins a part of the request that the context belongs to: end gives back what
+// the part has taken with the returned context. Without a request in the context,
+// it returns that context.
+func Part(ctx context.Context) (in context.Context, end func()) {
+	outer, ok := ctx.Value(partKey{}).(*part)
+	if !ok {
+		return ctx, func() {}
+	}
+	p := &part{request: outer.request}
+	return context.WithValue(ctx, partKey{}, p), p.end
 }
 
 // Take holds n more bytes for the request that the context belongs to. It returns
@@ -50,47 +62,55 @@ func (g *Gate) Enter(ctx context.Context) (entered context.Context, leave func()
 // whole capacity is counted as the whole capacity: it runs alone. Without a
 // request in the context, Take returns nil at once.
 func Take(ctx context.Context, n int64) error {
-	h, ok := ctx.Value(holdKey{}).(*hold)
+	p, ok := ctx.Value(partKey{}).(*part)
 	if !ok {
 		return nil
 	}
-	return h.take(ctx, n)
+	return p.take(ctx, n)
 }
 
-type holdKey struct{}
+type partKey struct{}
 
-// hold is what one request holds.
-type hold struct {
+// request is what one request holds.
+type request struct {
 	gate   *Gate
 	mu     sync.Mutex
-	held   int64         // bytes
+	held   int64         // bytes, of all parts
 	waited time.Duration // in all calls so far
 	left   bool
 }
 
-func (h *hold) take(ctx context.Context, n int64) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n = min(n, h.gate.capacity-h.held)
-	if n <= 0 || h.left {
+// part is what a part of a request holds, or what the request holds in no part.
+type part struct {
+	*request
+	own   int64 // bytes; of held
+	ended bool
+}
+
+func (p *part) take(ctx context.Context, n int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = min(n, p.gate.capacity-p.held)
+	if n <= 0 || p.left || p.ended {
 		return nil
 	}
-	if !h.gate.bytes.TryAcquire(n) {
-		if err := h.await(ctx, n); err != nil {
+	if !p.gate.bytes.TryAcquire(n) {
+		if err := p.await(ctx, n); err != nil {
 			return err
 		}
 	}
-	h.held += n
+	p.held += n
+	p.own += n
 	return nil
 }
 
 // await waits until n bytes are free, for what is left of the request's second.
-func (h *hold) await(ctx context.Context, n int64) error {
+func (r *request) await(ctx context.Context, n int64) error {
 	began := time.Now()
-	waiting, cancel := context.WithTimeout(ctx, maxWait-h.waited)
+	waiting, cancel := context.WithTimeout(ctx, maxWait-r.waited)
 	defer cancel()
-	err := h.gate.bytes.Acquire(waiting, n)
-	h.waited += time.Since(began)
+	err := r.gate.bytes.Acquire(waiting, n)
+	r.waited += time.Since(began)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("wait for memory: %w", ctx.Err())
 	} else if err != nil {
@@ -99,9 +119,19 @@ func (h *hold) await(ctx context.Context, n int64) error {
 	return nil
 }
 
-func (h *hold) leave() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.gate.bytes.Release(h.held)
-	h.held, h.left = 0, true
+func (p *part) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.left {
+		p.gate.bytes.Release(p.own)
+		p.held -= p.own
+	}
+	p.own, p.ended = 0, true
+}
+
+func (r *request) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gate.bytes.Release(r.held)
+	r.held, r.left = 0, true
 }

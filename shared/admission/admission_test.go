@@ -141,6 +141,34 @@ func TestWaitEndsWithTheClient(t *testing.T) {
 	})
 }
 
+// A part gives back what it took, and nothing that its request took before or
+// beside it.
+func TestPartGivesBack(t *testing.T) {
+	g := admission.NewGate(100)
+	ctx, leave := enter(t, g)
+	take(t, "before the part", ctx, 10, nil)
+	in, end := admission.Part(ctx)
+	take(t, "in the part", in, 60, nil)
+	take(t, "beside the part", ctx, 5, nil)
+	end()
+	end()
+	take(t, "in the ended part", in, 100, nil)
+	next, leaveNext := enter(t, g)
+	defer leaveNext()
+	take(t, "another request", next, 85, nil)
+	in, end = admission.Part(ctx)
+	canceled, cancel := context.WithCancel(in)
+	cancel()
+	take(t, "more than is left", canceled, 1, context.Canceled)
+	leave()
+	end()
+	take(t, "after the part's request", next, 15, nil)
+
+	outside, end := admission.Part(t.Context())
+	take(t, "no request", outside, 1<<40, nil)
+	end()
+}
+
 // Requests that take at random never hold more than the capacity together, and
 // give everything back.
 func TestCapacityHolds(t *testing.T) {

@@ -119,11 +119,13 @@ func (e *Engine) ReadRanking(ctx context.Context, app config.App, user string) (
 	return e.reader.read(ctx, app, user, store.UserSession, 0)
 }
 
-// ReadMany is Read for many users. It returns the results by user token. An error of
-// type Faulty names users who are not among them; the results of all others are
-// valid.
-func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, limit int) (map[string]Result, error) {
-	return e.reader.readMany(ctx, app, users, limit)
+// ReadEach is Read for many users. It reads some at a time, calls fn for each result,
+// one at a time in no particular order, and does not keep the result. An error of fn
+// ends the reads. An error of type Faulty names users for whom it did not call fn; all
+// others are read.
+func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, limit int,
+	fn func(user string, result Result) error) error {
+	return e.reader.readEach(ctx, app, users, limit, fn)
 }
 
 // Compute computes profiles from blocks and log and stores nothing. It returns,

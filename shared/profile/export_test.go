@@ -1,22 +1,34 @@
 package profile
 
 import (
+	"context"
 	"runtime"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
 )
 
 // SetLimits makes an engine fold a few events at a time, into blocks of few.
 func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldAge time.Duration) {
 	e.env.limits = limits{
-		bounds: affinity.StandardBounds(), hold: defaultLimits.hold, writeBytes: defaultLimits.writeBytes,
+		bounds: affinity.StandardBounds(), hold: defaultLimits.hold, writeBytes: defaultLimits.writeBytes, groupBytes: defaultLimits.groupBytes,
 		foldEvents: foldEvents, maintainEvents: 1, foldAge: foldAge, maxYoung: 2, maxFold: maxFold, blockEvents: blockEvents, keepRows: keepRows,
 		sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
 	}
 }
+
+// ReadMany is ReadEach, with the results by user token.
+func (e *Engine) ReadMany(ctx context.Context, app config.App, users []string, limit int) (map[string]Result, error) {
+	results := map[string]Result{}
+	err := e.ReadEach(ctx, app, users, limit, func(user string, r Result) error { results[user] = r; return nil })
+	return results, err
+}
+
+// SetGroupBytes sets the bytes of rows that a read of many users holds at a time.
+func (e *Engine) SetGroupBytes(bytes int) { e.env.limits.groupBytes = bytes }
 
 // SetMaxYoung sets how many young events stay unfolded.
 func (e *Engine) SetMaxYoung(events int) { e.env.limits.maxYoung = events }

@@ -47,13 +47,15 @@ type limits struct {
 	// writeBytes is the size of profiles from which a recompute or a refresh writes
 	// them.
 	writeBytes int
+	// groupBytes is the size of the profiles that a read of many users holds at a time.
+	groupBytes int
 }
 
 var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 2_000,
 	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
-	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20,
+	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20,
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
@@ -37,6 +38,9 @@ type reader struct {
 func (r *reader) read(ctx context.Context, app config.App, token string, parts store.UserParts,
 	limit int) (Result, error) {
 	row, err := r.store.ReadServing(ctx, app.ID, token, parts)
+	if err == nil {
+		err = r.admit(ctx, row, limit)
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -53,62 +57,15 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 			return Result{}, err
 		}
 	}
-	results, faulty, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row})
+	faulty, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row},
+		func(_ string, computed Result) error {
+			result = computed
+			return admission.Take(ctx, affinityBytes*int64(len(computed.Affinities)))
+		})
 	if err == nil {
 		err = faulty[token]
 	}
-	return results[token], err
-}
-
-func (r *reader) readMany(ctx context.Context, app config.App, tokens []string, limit int) (map[string]Result, error) {
-	rows, err := r.store.ReadManyServing(ctx, app.ID, tokens)
-	if err != nil {
-		return nil, err
-	}
-	// Any row may show that the cached configuration is out of date. One answer uses
-	// one strategy for all users.
-	for _, row := range rows {
-		if row.Version > app.StrategyVersion {
-			if app, err = r.logs.readFresh(ctx, app.ID); err != nil {
-				return nil, err
-			}
-			break
-		}
-	}
-	results, failed := make(map[string]Result, len(tokens)), Faulty{}
-	var stale []string
-	for _, token := range tokens {
-		result, ok, err := r.serve(ctx, &app, rows[token], limit)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			results[token] = result
-		} else {
-			stale = append(stale, token)
-		}
-	}
-	for chunk := range slices.Chunk(stale, scanUsers) {
-		if !r.store.ServingIsAuthoritative() {
-			// A read that leads to a write must see the cluster that is written.
-			if rows, err = r.store.ReadUsers(ctx, app.ID, chunk); err != nil {
-				return nil, err
-			}
-		}
-		computed, faulty, err := r.computeAndStore(ctx, app, chunk, rows)
-		if err != nil {
-			return nil, err
-		}
-		for token, err := range faulty {
-			r.logFault(ctx, app.ID, token, err)
-			failed[token] = err
-		}
-		for token, result := range computed {
-			result.Session = affinity.Session{} // nobody asked for it
-			results[token] = result
-		}
-	}
-	return results, failed.orNil()
+	return result, err
 }
 
 // serve answers from a row and reports whether the row holds a valid profile. If
@@ -172,14 +129,14 @@ func valid(p affinity.Profile, app config.App, deletedUntil, now int64) bool {
 }
 
 // computeAndStore computes profiles from blocks and log and stores them at the
-// tickets of rows, which the caller has read before. It stores nothing for a user
-// without a row.
-func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []string,
-	rows map[string]store.User) (map[string]Result, Faulty, error) {
+// tickets of rows, which the caller has read before. It passes each to fn, and stores
+// nothing for a user without a row.
+func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []string, rows map[string]store.User,
+	fn func(token string, result Result) error) (Faulty, error) {
 	computations, users := r.begin(ctx, app.ID, distinct(tokens), rows)
 	app, err := r.logs.newest(ctx, app, users)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	share := r.memory.Share()
 	defer share.Close()
@@ -187,27 +144,77 @@ func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []s
 		return r.computer.compute(ctx, work{app, r.compile(app), forReading, share, r.rereader(app.ID)}, computations)
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	results, faulty := make(map[string]Result, len(tokens)), Faulty{}
-	var writes []store.ProfileWrite
+	faulty, save := Faulty{}, r.saveComputed(ctx, app.ID)
 	for _, c := range computations {
 		if faulty.note(c.user) {
 			continue
 		}
-		p := c.profile(app)
-		results[c.token] = Result{Profile: p, App: app, Session: c.session}
-		if c.row.Ticket > 0 {
-			writes = append(writes, c.write(app, p.AppendBinary(nil)))
+		if err = r.pass(ctx, app, c, save, fn); err != nil {
+			break
 		}
 	}
-	if err := r.store.WriteProfiles(ctx, app.ID, writes); err != nil {
-		// The answer is right even if the write failed.
-		r.log.LogAttrs(ctx, slog.LevelWarn, "computed profiles are not stored",
-			slog.String("app", app.ID), slog.Any("error", err))
-	}
+	save.flush()
 	r.tickets.repair(ctx, app.ID, users)
-	return results, faulty, nil
+	return faulty, err
+}
+
+// pass passes a computed profile to fn and saves it.
+func (r *reader) pass(ctx context.Context, app config.App, c *computation, save *computedSaver,
+	fn func(token string, result Result) error) error {
+	one, end := admission.Part(ctx)
+	defer end()
+	p := c.profile(app)
+	if err := admission.Take(one, affinityBytes*int64(len(p.Affinities))); err != nil {
+		return err
+	}
+	if c.row.Ticket > 0 {
+		if err := save.add(c.write(app, p.AppendBinary(nil))); err != nil {
+			return err
+		}
+	}
+	return fn(c.token, Result{Profile: p, App: app, Session: c.session})
+}
+
+// computedSaver writes computed profiles, some megabytes at a time. The answer is
+// right even if a write fails.
+type computedSaver struct {
+	*env
+	ctx    context.Context // of the request
+	appID  string
+	writes []store.ProfileWrite
+	bytes  int
+	part   context.Context // holds the memory of writes
+	end    func()
+}
+
+func (v *env) saveComputed(ctx context.Context, appID string) *computedSaver {
+	s := &computedSaver{env: v, ctx: ctx, appID: appID}
+	s.part, s.end = admission.Part(ctx)
+	return s
+}
+
+func (s *computedSaver) add(w store.ProfileWrite) error {
+	if err := admission.Take(s.part, int64(len(w.Value))); err != nil {
+		return err
+	}
+	s.writes = append(s.writes, w)
+	if s.bytes += len(w.Value); s.bytes >= s.limits.writeBytes {
+		s.flush()
+		s.part, s.end = admission.Part(s.ctx)
+	}
+	return nil
+}
+
+// flush writes what was added.
+func (s *computedSaver) flush() {
+	if err := s.store.WriteProfiles(s.ctx, s.appID, s.writes); err != nil {
+		s.log.LogAttrs(s.ctx, slog.LevelWarn, "computed profiles are not stored",
+			slog.String("app", s.appID), slog.Any("error", err))
+	}
+	s.writes, s.bytes = nil, 0
+	s.end()
 }
 
 // begin makes the computations of users from their rows.
@@ -234,7 +241,7 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 	strategies []*affinity.Compiled) (map[string][]affinity.Profile, error) {
 	profiles, faulty := make(map[string][]affinity.Profile, len(tokens)), Faulty{}
 	for chunk := range slices.Chunk(distinct(tokens), scanUsers) {
-		rows, err := r.store.ReadUsers(ctx, app.ID, chunk)
+		rows, err := r.store.ReadUserStates(ctx, app.ID, chunk)
 		if err != nil {
 			return nil, err
 		}

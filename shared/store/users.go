@@ -120,27 +120,48 @@ func readUser(ctx context.Context, table *bigtable.Table, app, user string, part
 // ReadUsers reads many user rows in one request. It returns no entry for a user
 // without a row.
 func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[string]User, error) {
-	return readUsers(ctx, s.tables.of(app, allUsers).users, app, users)
+	return s.readUsers(ctx, app, users, UserProfile)
 }
 
-// ReadManyServing is ReadServing for many users.
-func (s *Store) ReadManyServing(ctx context.Context, app string, users []string) (map[string]User, error) {
-	return readUsers(ctx, s.tables.of(app, allUsers).serving, app, users)
+// ReadUserStates is ReadUsers without profiles: what a computation needs.
+func (s *Store) ReadUserStates(ctx context.Context, app string, users []string) (map[string]User, error) {
+	return s.readUsers(ctx, app, users, UserState)
 }
 
-func readUsers(ctx context.Context, table *bigtable.Table, app string, users []string) (map[string]User, error) {
-	found, byKey := make(map[string]User, len(users)), make(map[string]string, len(users))
+func (s *Store) readUsers(ctx context.Context, app string, users []string, parts UserParts) (map[string]User, error) {
+	found := make(map[string]User, len(users))
+	err := scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, parts, func(user string, row User) error {
+		found[user] = row
+		return nil
+	})
+	return found, err
+}
+
+// ScanServing is ReadServing of the profiles of many users in one request. It calls
+// fn for each user who has a row, one at a time, in no particular order. An error of
+// fn ends the request.
+func (s *Store) ScanServing(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
+	return scanUsers(ctx, s.tables.of(app, allUsers).serving, app, users, UserProfile, fn)
+}
+
+func scanUsers(ctx context.Context, table *bigtable.Table, app string, users []string, parts UserParts,
+	fn func(user string, row User) error) error {
+	byKey := make(map[string]string, len(users))
 	for _, keys := range keyChunks(users, func(u string) string { return userKey(app, u) }, byKey) {
 		var failed error
 		err := table.ReadRows(ctx, keys, func(r bigtable.Row) bool {
-			found[byKey[r.Key()]], failed = parseUser(r)
-			return failed == nil
-		}, userFilters[UserProfile])
+			row, err := parseUser(r)
+			if err == nil {
+				err = fn(byKey[r.Key()], row)
+			}
+			failed = err
+			return err == nil
+		}, userFilters[parts])
 		if err := errors.Join(err, failed); err != nil {
-			return nil, fmt.Errorf("read %d users of %s: %w", len(users), app, err)
+			return fmt.Errorf("read %d users of %s: %w", len(users), app, err)
 		}
 	}
-	return found, nil
+	return nil
 }
 
 func parseUser(row bigtable.Row) (User, error) {
