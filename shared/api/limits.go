@@ -20,6 +20,12 @@ const (
 	MaxEventFilter   = 2048 // bytes of one filter, after percent-decoding
 	MaxEventValue    = 16   // characters of a value that is sent as a string
 	MaxEventObjectID = 512  // bytes of an objectID or an index name in an event
+
+	// MaxEventCounted and MaxEventCountedBytes are how many filters of its objects an
+	// event counts, and how long their names are together. Objects that do not fit do
+	// not count: package event has the rule.
+	MaxEventCounted      = event.MaxCounted
+	MaxEventCountedBytes = event.MaxCountedBytes
 )
 
 // Limits of one request to POST /1/events/import. A larger request is refused

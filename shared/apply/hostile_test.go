@@ -41,6 +41,13 @@ func (*rich) ScanRecords(context.Context, string, []store.ObjectRef, func(store.
 	return errors.New("no object is stale")
 }
 
+// countedOf is how many filters an event of 20 such objects counts.
+func countedOf(filters int) int {
+	one := filtersOf("1", 1)[0]
+	bytes := len(one.Facet) + len(one.Value)
+	return min(20, event.MaxCounted/filters, event.MaxCountedBytes/(bytes*filters)) * filters
+}
+
 func filtersOf(id string, n int) []event.Filter {
 	filters := make([]event.Filter, n)
 	for i := range filters {
@@ -78,8 +85,8 @@ func (w *written) Apply(_ context.Context, _ config.App, rows []store.LogEvent) 
 
 func (*written) Abandon(context.Context, config.App, []store.LogEvent) error { return nil }
 
-// hostile is the body of n events that each name 20 of 1,000 objects.
-func hostile(n int) []byte {
+// hostile is the body of n events that each name 20 of so many objects.
+func hostile(n, objects int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var body strings.Builder
 	body.WriteString(`{"events":[`)
@@ -89,7 +96,7 @@ func hostile(n int) []byte {
 		}
 		fmt.Fprintf(&body, `{"eventType":"view","eventName":"Seen","index":"shoes","userToken":"u%d","timestamp":%d,"objectIDs":["`,
 			i%7, received.UnixMilli()-int64(i))
-		for k, id := range random.Perm(1000)[:20] {
+		for k, id := range random.Perm(objects)[:20] {
 			if k > 0 {
 				body.WriteString(`","`)
 			}
@@ -121,7 +128,7 @@ func TestHostileRequestIsBounded(t *testing.T) {
 			enricher, err := enrich.New(catalog, config.NewCached(h.apps, 0))
 			h.check(err)
 			h.Catalog, h.Profiles = enricher, engine
-			m := bus.Message{App: appID, ReceivedAt: received.UnixMilli(), Request: 7, Body: hostile(n)}
+			m := bus.Message{App: appID, ReceivedAt: received.UnixMilli(), Request: 7, Body: hostile(n, 1000)}
 			events, err := m.Events()
 			h.check(err)
 			if _, err := enricher.Resolve(t.Context(), appID, events); !errors.Is(err, enrich.ErrTooMuch) {
@@ -142,8 +149,8 @@ func TestHostileRequestIsBounded(t *testing.T) {
 				t.Errorf("%d events are written, want %d", len(engine.events), n)
 			}
 			for at, counted := range engine.events {
-				if counted != 20*filters {
-					t.Fatalf("event %+v has %d filters, want %d once", at, counted, 20*filters)
+				if want := countedOf(filters); counted != want {
+					t.Fatalf("event %+v has %d filters, want %d once", at, counted, want)
 				}
 			}
 			t.Logf("%d bytes in %d messages of %d bytes; at most %d bytes of counts at a time; ingest read %d bytes",
@@ -173,8 +180,8 @@ func (h *harness) deliverAll(first bus.Message) (bytes, messages int) {
 // A message of an older version, and a re-enrichment, may carry filters that cost
 // more than process holds. Its parts carry the same filters.
 func TestCostlyFiltersAreSplit(t *testing.T) {
-	const n = 6
-	accepted := bus.Message{App: appID, ReceivedAt: received.UnixMilli(), Request: 7, Resolved: true, Body: hostile(n)}
+	const n = 100
+	accepted := bus.Message{App: appID, ReceivedAt: received.UnixMilli(), Request: 7, Resolved: true, Body: hostile(n, 20)}
 	events, err := accepted.Events()
 	if err != nil {
 		t.Fatal(err)
@@ -206,8 +213,8 @@ func TestCostlyFiltersAreSplit(t *testing.T) {
 				t.Errorf("%d messages, %d events, at most %d bytes of counts", parts, len(engine.events), engine.most)
 			}
 			for at, counted := range engine.events {
-				if counted != 20*1000 {
-					t.Errorf("event %+v has %d filters, want %d once", at, counted, 20*1000)
+				if want := countedOf(1000); counted != want {
+					t.Errorf("event %+v has %d filters, want %d once", at, counted, want)
 				}
 			}
 		})

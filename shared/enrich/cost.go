@@ -2,15 +2,16 @@ package enrich
 
 import (
 	"errors"
+	"iter"
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// MaxCost bounds what the filters of the objects of several events cost together,
-// in bytes. A batch of a thousand events with five objects of twenty filters each
-// costs less. One event costs at most 2.3 MB, because it names at most 20 objects,
-// and an object has at most 1,000 filters and 64 KiB of text.
+// MaxCost bounds, in bytes, what the filters of the objects that several events name
+// cost, and what the filters that these events count cost. A batch of a thousand
+// events with five objects of twenty filters each costs less. One event names objects
+// that cost at most 2.3 MB, and counts at most 160 kB of them.
 const MaxCost = 8 << 20
 
 // filterCost is what one filter of one object of one event costs, in bytes, besides
@@ -22,21 +23,58 @@ const filterCost = 48
 // MaxCost. Fewer events at a time can be resolved.
 var ErrTooMuch = errors.New("the objects of the events have more filters than one message may carry")
 
-// costOf is what the filters of one object cost for each event that names it.
-func costOf(filters []bus.Filter) int {
-	cost := filterCost * len(filters)
+func textOf(filters []bus.Filter) int {
+	text := 0
 	for i := range filters {
-		cost += len(filters[i][0]) + len(filters[i][1])
+		text += len(filters[i][0]) + len(filters[i][1])
 	}
-	return cost
+	return text
 }
 
-// Cost is what the filters of an event's objects cost, in bytes. It copies
-// nothing.
+// costOf is what the filters of one object cost for each event that counts them.
+func costOf(filters []bus.Filter) int { return filterCost*len(filters) + textOf(filters) }
+
+// counted yields the filters of each object that an event counts: see
+// event.MaxCounted.
+func counted(e *event.Event, objects bus.Objects) iter.Seq[[]bus.Filter] {
+	known := objects[e.Index]
+	return func(yield func([]bus.Filter) bool) {
+		n, text := 0, 0
+		for i, id := range e.ObjectIDs {
+			filters := known[id]
+			bytes := 0
+			if len(e.ObjectIDs) > 1 {
+				bytes = textOf(filters)
+			}
+			if i > 0 && len(filters) > 0 && (n+len(filters) > event.MaxCounted || text+bytes > event.MaxCountedBytes) {
+				continue
+			}
+			n, text = n+len(filters), text+bytes
+			if !yield(filters) {
+				return
+			}
+		}
+	}
+}
+
+// leftOut counts the objects that an event names and, because of the bounds, does not
+// count.
+func leftOut(e *event.Event, objects bus.Objects) int {
+	if len(e.ObjectIDs) < 2 {
+		return 0
+	}
+	n := len(e.ObjectIDs)
+	for range counted(e, objects) {
+		n--
+	}
+	return n
+}
+
+// Cost is what the filters that an event counts cost, in bytes. It copies nothing.
 func Cost(e *event.Event, objects bus.Objects) int {
-	known, cost := objects[e.Index], 0
-	for _, id := range e.ObjectIDs {
-		cost += costOf(known[id])
+	cost := 0
+	for filters := range counted(e, objects) {
+		cost += costOf(filters)
 	}
 	return cost
 }

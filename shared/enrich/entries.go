@@ -61,7 +61,7 @@ const sharedFilters = 100
 // counts returns the counts of an event. Nobody may change them.
 func (c *counter) counts(e *event.Event) []affinity.Count {
 	known, size := c.objects[e.Index], 0
-	for _, id := range e.ObjectIDs {
+	for _, id := range e.ObjectIDs { // also those that do not count: they cost time
 		size += len(known[id])
 	}
 	if size < sharedFilters {
@@ -84,7 +84,7 @@ func (c *counter) counts(e *event.Event) []affinity.Count {
 
 func (c *counter) logEvent(e *event.Event, user string, time int64, id string, receivedAt int64) store.LogEvent {
 	original := schema.Original{
-		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, c.objects), Event: e.Raw,
+		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, c.objects), LeftOutObjects: leftOut(e, c.objects), Event: e.Raw,
 	}
 	named := schema.ObjectsOf(e)
 	return store.LogEvent{
@@ -128,8 +128,9 @@ func UnknownObjects(e *event.Event, objects bus.Objects) int {
 	return n
 }
 
-// Counts returns the raw filters of an event, each with how many of its objects
-// have it. A filter that the event itself gives counts 1.
+// Counts returns the raw filters of an event, each with how many of the objects that
+// the event counts have it (see event.MaxCounted). A filter that the event itself gives
+// counts 1.
 func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	if len(e.ObjectIDs) == 0 {
 		counts := make([]affinity.Count, len(e.Filters))
@@ -138,17 +139,16 @@ func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 		}
 		return counts
 	}
-	known := objects[e.Index]
 	if len(e.ObjectIDs) == 1 {
-		return countsOf(known[e.ObjectIDs[0]])
+		return countsOf(objects[e.Index][e.ObjectIDs[0]])
 	}
 	size := 0
-	for _, id := range e.ObjectIDs {
-		size += len(known[id])
+	for filters := range counted(e, objects) {
+		size += len(filters)
 	}
 	counts, at := make([]affinity.Count, 0, size), make(map[bus.Filter]int, size)
-	for _, id := range e.ObjectIDs {
-		for _, f := range known[id] {
+	for filters := range counted(e, objects) {
+		for _, f := range filters {
 			i, seen := at[f]
 			if !seen {
 				i = len(counts)

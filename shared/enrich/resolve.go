@@ -28,13 +28,16 @@ const (
 )
 
 // Resolve returns the filters of every known object that the events name. It
-// reads all objects that are not cached in one request. If their filters cost more
-// than MaxCost, it stops reading and returns ErrTooMuch.
+// reads all objects that are not cached in one request. If they, or the filters that
+// the events count, cost more than MaxCost, it returns ErrTooMuch.
 //
 // It takes the bytes of the filters from the gate of the process, for the request
 // that the context belongs to.
 func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
-	objects, _, err := e.resolve(ctx, app, events, budget{limit: MaxCost})
+	objects, left, err := e.resolve(ctx, app, events, budget{limit: MaxCost})
+	if err == nil && left.fit(events, objects) < len(events) {
+		return nil, ErrTooMuch
+	}
 	return objects, err
 }
 
@@ -49,33 +52,43 @@ func (e *Enricher) ResolveFirst(ctx context.Context, app string, events []event.
 		}
 		objects, left, err := e.resolve(ctx, app, events[:n], left)
 		if !errors.Is(err, ErrTooMuch) {
-			return objects, n, err
+			return objects, left.fit(events[:n], objects), err
 		}
 		taken = left.taken // a smaller attempt takes it over
 	}
 }
 
-// budget is what the filters of some events may still cost, and what they take from
+// budget is what the objects of some events may still cost, and what they take from
 // the gate.
 type budget struct {
-	limit int // of cost; 0: none
-	cost  int
-	bytes int // of the filters found
+	limit int // of bytes; 0: none
+	bytes int // of the objects found
+	cost  int // of them in all events, without the bounds of an event
 	taken int // from the gate
 }
 
 // add counts an object that some of the events name.
 func (b *budget) add(ctx context.Context, filters []bus.Filter, uses int) error {
 	one := costOf(filters)
-	if b.cost += one * uses; b.limit > 0 && b.cost > b.limit {
+	b.cost += one * uses
+	if b.bytes += one; b.limit > 0 && b.bytes > b.limit {
 		return ErrTooMuch
 	}
-	for b.bytes += one; b.bytes > freeBytes+b.taken; b.taken += takenBytes {
+	for ; b.bytes > freeBytes+b.taken; b.taken += takenBytes {
 		if err := admission.Take(ctx, takenBytes*copies); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fit returns how many of the events, in their order, cost at most MaxCost together.
+func (b *budget) fit(events []event.Event, objects bus.Objects) int {
+	if b.cost <= MaxCost { // as of nearly all requests
+		return len(events)
+	}
+	n, _ := Fit(len(events), func(i int) *event.Event { return &events[i] }, objects)
+	return n
 }
 
 // resolve resolves all events within a budget. It returns what is left of it.

@@ -78,6 +78,8 @@ type seen struct {
 	unscored    int   // events with no other facets
 	indexes     tally // of unknown objects
 	unknown     int   // all unknown objects
+	crowded     int   // events with objects that do not count beside the others
+	leftOut     int   // these objects
 	unreadable  int   // events whose original cannot be read
 	latestOld   int64 // of the events outside the window
 	firstAhead  int64
@@ -134,6 +136,10 @@ func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
 		x.events.WithUnknownObjects++
 		x.seen.unknown += o.UnknownObjects
 		x.seen.indexes.add(o.Index)
+	}
+	if o.LeftOutObjects > 0 {
+		x.seen.crowded++
+		x.seen.leftOut += o.LeftOutObjects
 	}
 	pair := affinity.Pair{Type: string(e.Type), Name: e.Name}
 	if pair.Type == "" && readable { // only the original has the type and name

@@ -27,7 +27,7 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
 //
 // The input of explain is an event a line, the oldest first: its age (-1h is an
 // hour ahead), type, name, filters as facet:value or facet:value*count, and
-// unknown=N of its objects.
+// unknown=N or leftOut=N of its objects.
 func TestScenarios(t *testing.T) {
 	var s strategy.Strategy
 	version := 0
@@ -118,6 +118,10 @@ func parseEvent(t *testing.T, line string) (affinity.Event, []byte) {
 	for _, w := range words[3:] {
 		if n, ok := strings.CutPrefix(w, "unknown="); ok {
 			extra = `,"unknownObjects":` + n
+			continue
+		}
+		if n, ok := strings.CutPrefix(w, "leftOut="); ok {
+			extra = `,"leftOutObjects":` + n
 			continue
 		}
 		facet, rest, _ := strings.Cut(w, ":")

@@ -68,11 +68,14 @@ func (x *Explanation) boundReasons(say func(bool, string, ...any), p affinity.Pr
 // share returns how many of all events a reason is about, with the verb in the
 // right number.
 func (x *Explanation) share(n int, one, more string) string {
-	verb := more
+	return fmt.Sprintf("%d of %s %s", n, counted(x.events.Accepted, "event", "events"), plural(n, one, more))
+}
+
+func plural(n int, one, more string) string {
 	if n == 1 {
-		verb = one
+		return one
 	}
-	return fmt.Sprintf("%d of %s %s", n, counted(x.events.Accepted, "event", "events"), verb)
+	return more
 }
 
 // strategyReasons are about events and facets that the strategy does not score.
@@ -92,6 +95,9 @@ func (x *Explanation) catalogReasons(say func(bool, string, ...any)) {
 		x.share(without, "has", "have"))
 	say(unknown > 0, "%s %s that the catalog did not know when the event came, by index: %s",
 		x.share(unknown, "names", "name"), counted(x.seen.unknown, "object", "objects"), &x.seen.indexes)
+	say(x.seen.crowded > 0, "%s %s that %s not count beside the others: an event counts at most %d filters of its objects, with %d bytes of names",
+		x.share(x.seen.crowded, "names", "name"), counted(x.seen.leftOut, "object", "objects"), plural(x.seen.leftOut, "does", "do"),
+		event.MaxCounted, event.MaxCountedBytes)
 	say(x.seen.unreadable > 0, "the original of %s can no longer be read", counted(x.seen.unreadable, "event", "events"))
 }
 

@@ -20,7 +20,11 @@ type Original struct {
 	Index      string `json:"index"`      // of an event that does not name one
 	// UnknownObjects is how many of the event's objects the catalog did not
 	// know. The value has the member only if the number is above 0.
-	UnknownObjects int             `json:"unknownObjects"`
+	UnknownObjects int `json:"unknownObjects"`
+	// LeftOutObjects is how many of the event's objects do not count, because all
+	// of them have too many filters: see package enrich. It is written like
+	// UnknownObjects. Releases that do not know it ignore it.
+	LeftOutObjects int             `json:"leftOutObjects"`
 	Event          json.RawMessage `json:"event"` // as the app sent it
 }
 
@@ -31,6 +35,9 @@ func (o Original) Append(dst []byte) []byte {
 	dst = append(append(dst, `,"index":`...), index...)
 	if o.UnknownObjects > 0 {
 		dst = strconv.AppendInt(append(dst, `,"unknownObjects":`...), int64(o.UnknownObjects), 10)
+	}
+	if o.LeftOutObjects > 0 {
+		dst = strconv.AppendInt(append(dst, `,"leftOutObjects":`...), int64(o.LeftOutObjects), 10)
 	}
 	dst = append(dst, `,"event":`...)
 	return append(append(dst, o.Event...), '}')

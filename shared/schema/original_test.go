@@ -20,6 +20,9 @@ func TestOriginalValue(t *testing.T) {
 		`{"receivedAt":7,"index":"a\"b\u003c","unknownObjects":2,"event":{ "more" : "é<&" }}`: {
 			ReceivedAt: 7, Index: `a"b<`, UnknownObjects: 2, Event: []byte(`{ "more" : "é<&" }`),
 		},
+		`{"receivedAt":7,"index":"i","unknownObjects":1,"leftOutObjects":3,"event":{}}`: {
+			ReceivedAt: 7, Index: "i", UnknownObjects: 1, LeftOutObjects: 3, Event: []byte(`{}`),
+		},
 	} {
 		got := o.Append(nil)
 		if string(got) != want {
