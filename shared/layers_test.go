@@ -44,7 +44,8 @@ var layers = []struct {
 	// Edges: each leads to one service outside of the process.
 	{"shared/admission", "", ""},
 	{"shared/telemetry", "", "http"},
-	{"shared/auth", "config fault", "http"},
+	{"shared/limit", "", ""},
+	{"shared/auth", "config fault limit", "http"},
 	{"shared/httpapi", "admission fault telemetry", "http"},
 	{"shared/client", "api", "http"},
 	{"shared/config/configdb", "catalog config schema strategy", "firestore grpc"},
@@ -133,15 +134,15 @@ const all = "admission affinity backend catalog config config/configdb crowd eve
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
 var links = map[string]string{
-	"ingest":     all + " api auth bus bus/pubsub enrich",
-	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue",
-	"profiles":   all + " api auth explain profile purge queue queue/taskqueue",
-	"rank":       all + " api auth profile ranking rerank",
-	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
-	"catalog":    all + " api auth",
+	"ingest":     all + " api auth bus bus/pubsub enrich limit",
+	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue limit",
+	"profiles":   all + " api auth explain profile purge queue queue/taskqueue limit",
+	"rank":       all + " api auth profile ranking rerank limit",
+	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue limit",
+	"catalog":    all + " api auth limit",
 	"docs":       "admission fault function httpapi openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune limit",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
 }
 

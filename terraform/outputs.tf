@@ -53,10 +53,10 @@ output "next_steps" {
       "Create the DNS records that `terraform output dns_records` lists; Google then issues the certificates within an hour.",
     ],
     [
-      "Create an app and its first key:",
+      "Create an app and its first two keys, search and admin:",
       "  go run ./scripts/affinity app create ${local.first_app} --project ${var.project_id} --database ${module.firestore.database}",
-      "Then send an event:",
-      "  curl -i https://${local.first_host}/1/events -H 'X-Algolia-Application-Id: ${local.first_app}' -H 'X-Algolia-API-Key: KEY' -d '{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Product Viewed\",\"index\":\"products\",\"userToken\":\"user-1\",\"filters\":[\"color:Red\"]}]}'",
+      "Then send an event, with the key search:",
+      "  curl -i https://${local.first_host}/1/events -H 'X-Algolia-Application-Id: ${local.first_app}' -H 'X-Algolia-API-Key: SEARCH_KEY' -d '{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Product Viewed\",\"index\":\"products\",\"userToken\":\"user-1\",\"filters\":[\"color:Red\"]}]}'",
     ],
     length(var.customers) == 0 ? [] : [
       "A customer's host accepts only the keys of its app. With another app's key the answer must be 403; any other answer means that the functions do not see the host:",

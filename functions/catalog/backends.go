@@ -15,7 +15,7 @@ func init() { function.Register("Catalog", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Auth auth.Environment
 }
 
 // Backends are the services that the function uses.
@@ -29,5 +29,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts)}), nil
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth)}), nil
 }

@@ -35,15 +35,21 @@ func New(b Backends) http.Handler {
 
 // tenant returns the app and the index that a request names.
 func (h handler) tenant(r *http.Request, anyOf ...string) (app, index string, err error) {
-	app, err = h.Auth.AppID(r, anyOf...)
+	g, index, err := h.grant(r, anyOf...)
+	return g.App, index, err
+}
+
+// grant returns what the key permits, and the index that a request names.
+func (h handler) grant(r *http.Request, anyOf ...string) (auth.Grant, string, error) {
+	g, err := h.Auth.Grant(r, anyOf...)
 	if err != nil {
-		return app, "", err
+		return g, "", err
 	}
-	index = r.PathValue("index")
+	index := r.PathValue("index")
 	if !catalog.ValidIndex(index) {
-		return app, "", httpapi.Errorf(http.StatusUnprocessableEntity, "The index name must have 1 to %d bytes", catalog.MaxIndex)
+		return g, "", httpapi.Errorf(http.StatusUnprocessableEntity, "The index name must have 1 to %d bytes", catalog.MaxIndex)
 	}
-	return app, index, nil
+	return g, index, g.Index(index)
 }
 
 // taskID is the ID of a task for clients that wait for it. A write is finished
@@ -51,7 +57,7 @@ func (h handler) tenant(r *http.Request, anyOf ...string) (app, index string, er
 func taskID(now time.Time) int64 { return now.UnixMilli() }
 
 func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
-	app, index, err := h.tenant(r, auth.AddObject, auth.DeleteObject)
+	grant, index, err := h.grant(r, auth.AddObject, auth.DeleteObject)
 	if err != nil {
 		return err
 	}
@@ -64,11 +70,11 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, acl := range neededACLs(actions) {
-		if _, err := h.Auth.AppID(r, acl); err != nil {
+		if err := grant.Require(acl); err != nil {
 			return err
 		}
 	}
-	if err := h.apply(r.Context(), app, index, actions); err != nil {
+	if err := h.apply(r.Context(), grant.App, index, actions); err != nil {
 		return err
 	}
 	ids := make([]string, 0, len(actions))

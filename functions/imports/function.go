@@ -44,7 +44,7 @@ func New(b Backends) http.Handler {
 const importTime = time.Minute
 
 func (h handler) run(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
+	app, grant, err := h.Auth.TenantGrant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	rules := event.Rules{Now: h.Now(), Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
-	events, answer, err := decode(body, rules)
+	events, answer, err := decode(body, rules, grant)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (h handler) some(ctx context.Context, app config.App, events []event.Event,
 }
 
 // decode decodes each line. The answer lists the lines that are refused.
-func decode(body []byte, rules event.Rules) ([]event.Event, api.ImportAnswer, error) {
+func decode(body []byte, rules event.Rules, grant auth.Grant) ([]event.Event, api.ImportAnswer, error) {
 	answer := api.ImportAnswer{Refused: []api.RefusedLine{}}
 	var events []event.Event
 	for line := 1; len(body) > 0; line++ {
@@ -117,6 +117,9 @@ func decode(body []byte, rules event.Rules) ([]event.Event, api.ImportAnswer, er
 		}
 		rules.Ordinal = line - 1
 		e, err := event.Decode(raw, rules)
+		if err == nil && e.Type != event.InstantSearch {
+			err = grant.Index(e.Index)
+		}
 		if err != nil {
 			answer.Refused = append(answer.Refused, api.RefusedLine{Line: line, Message: message(err)})
 			continue

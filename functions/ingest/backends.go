@@ -18,8 +18,8 @@ func init() { function.Register("Ingest", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
-	Bus   pubsub.Config
+	Auth auth.Environment
+	Bus  pubsub.Config
 }
 
 // Backends are the services that the function uses.
@@ -43,5 +43,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Bus: messages, Enricher: enricher}), nil
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth), Bus: messages, Enricher: enricher}), nil
 }

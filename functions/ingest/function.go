@@ -39,10 +39,11 @@ func New(b Backends) http.Handler {
 }
 
 func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.AppID(r, auth.Search)
+	grant, err := h.Auth.Grant(r, auth.Search)
 	if err != nil {
 		return err
 	}
+	app := grant.App
 	received := h.Now()
 	body, err := httpapi.ReadBody(w, r, api.MaxEventsBody)
 	if err != nil {
@@ -50,6 +51,9 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	}
 	events, err := event.DecodeBatch(body, event.Rules{Now: received, MaxAge: api.MaxEventAge})
 	if err != nil {
+		return h.refuse(r.Context(), app, received, err)
+	}
+	if err := permitted(grant, events); err != nil {
 		return h.refuse(r.Context(), app, received, err)
 	}
 	if !anyStored(events) {
@@ -67,6 +71,19 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
 	}
 	return httpapi.WriteMessage(w, http.StatusOK, "OK")
+}
+
+// permitted returns an error if the key is not for all events of a request.
+func permitted(grant auth.Grant, events []event.Event) error {
+	for i := range events {
+		if events[i].Type == event.InstantSearch {
+			continue // it may have no index, and is not kept
+		}
+		if err := grant.Index(events[i].Index); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resolve gives a message the filters of its objects. If it cannot, process reads

@@ -19,7 +19,7 @@ func init() { function.Register("Profiles", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Auth  auth.Environment
 	Queue taskqueue.Config
 }
 
@@ -40,7 +40,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Hosts), Queue: tasks, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth), Queue: tasks, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
 }
 
 // Validate checks the settings of the queue.

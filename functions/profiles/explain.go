@@ -7,7 +7,6 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/explain"
 	"github.com/affinityengine/affinity/shared/history"
@@ -20,7 +19,7 @@ import (
 // the answer from all log events of the user, without blocks and the stored
 // profile.
 func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := h.user(r, auth.Recommendation)
+	app, user, err := h.user(r)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 }
 
 func (h handler) get(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := h.user(r, auth.Recommendation)
+	app, user, err := h.user(r)
 	if err != nil {
 		return err
 	}
@@ -73,9 +73,15 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, view)
 }
 
-// user returns the app and the user that a request names.
-func (h handler) user(r *http.Request, anyOf ...string) (config.App, string, error) {
-	app, err := h.Auth.Tenant(r, anyOf...)
+// reader returns the app of a key that may read profiles. A profile is about no
+// index, so a key may be restricted to some.
+func (h handler) reader(r *http.Request) (config.App, auth.Grant, error) {
+	return h.Auth.TenantGrant(r, auth.Recommendation, auth.ProfilesRead)
+}
+
+// user returns the app and the user whose profile a request reads.
+func (h handler) user(r *http.Request) (config.App, string, error) {
+	app, _, err := h.reader(r)
 	if err != nil {
 		return app, "", err
 	}
@@ -129,7 +135,7 @@ func halfLife(r *http.Request) (strategy.HalfLife, error) {
 }
 
 func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	app, _, err := h.reader(r)
 	if err != nil {
 		return err
 	}
@@ -219,7 +225,7 @@ func decodeBatch(body []byte) ([]string, int, error) {
 }
 
 func (h handler) personalization(w http.ResponseWriter, r *http.Request) error {
-	app, user, err := h.user(r, auth.Recommendation)
+	app, user, err := h.user(r)
 	if err != nil {
 		return err
 	}
@@ -255,7 +261,11 @@ func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
 // It enqueues a task of worker that removes these events from the log. The
 // client may repeat the request after an error.
 func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, error) {
-	app, user, err := h.user(r, acl...)
+	app, err := h.Auth.Tenant(r, acl...)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	user, err := userToken(r)
 	if err != nil {
 		return "", time.Time{}, err
 	}

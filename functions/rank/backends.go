@@ -17,7 +17,7 @@ func init() { function.Register("Rank", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Auth auth.Environment
 }
 
 // Backends are the services that the function uses.
@@ -34,7 +34,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	return New(Backends{
-		Base: base, Auth: auth.New(base.CachedConfig, s.Hosts),
+		Base: base, Auth: auth.New(base.CachedConfig, s.Auth),
 		Orderer: rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log),
 	}), nil
 }

@@ -28,7 +28,7 @@ func New(b Backends) http.Handler {
 
 func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	began := time.Now()
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	app, grant, err := h.Auth.TenantGrant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -44,6 +44,9 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer in.release()
+	if err := grant.Index(in.Request.Index); err != nil {
+		return err
+	}
 	answer, err := h.Orderer.Order(r.Context(), app, in.Request)
 	if err != nil {
 		return fmt.Errorf("rank: %w", err)

@@ -21,7 +21,7 @@ func init() { function.Register("Recomputes", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Hosts auth.Hosts `env:"CUSTOMER_HOSTS"`
+	Auth  auth.Environment
 	Queue taskqueue.Config
 	Jobs  job.Settings
 }
@@ -50,7 +50,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, tasks.Close(), base.Close())
 	}
-	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Hosts), Profiles: profiles}), nil
+	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Auth), Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of jobs.

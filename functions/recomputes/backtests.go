@@ -31,7 +31,7 @@ func (h handler) registerBacktests(rt *httpapi.Router) {
 
 // startBacktest starts a backtest of the app's log.
 func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
+	app, grant, err := h.Auth.TenantGrant(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -49,6 +49,9 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
 	}
 	q, err := h.backtestOf(r, app, request)
 	if err != nil {
+		return err
+	}
+	if err := grant.Index(q.Index); err != nil {
 		return err
 	}
 	j, err := h.Backtests.Start(r.Context(), app.ID, q)

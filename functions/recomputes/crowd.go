@@ -37,7 +37,7 @@ func renderCrowd(j job.Job) api.CrowdBuild {
 
 // startCrowd starts a build of the statistics of an index, or of all of them.
 func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	app, grant, err := h.Auth.TenantGrant(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -59,6 +59,9 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 		if index = *request.Index; index == "" {
 			return httpapi.Errorf(http.StatusUnprocessableEntity, "index must not be empty: leave it out to build the statistics of all indexes")
 		}
+	}
+	if err := grant.Index(index); err != nil {
+		return err
 	}
 	j, err := h.Crowd.StartManual(r.Context(), app.ID, index)
 	switch {

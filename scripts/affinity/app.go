@@ -107,29 +107,29 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 }
 
 func (a *appTool) createCommand() *cobra.Command {
-	acl, days, log := auth.All, 90, layoutFlags{}
+	days, log := 90, layoutFlags{}
 	cmd := &cobra.Command{
-		Use:     "create ID",
-		Short:   "Create an app and its first key",
-		Long:    "Create an app and its first key. The key is printed once and stored as a hash only.",
+		Use:   "create ID",
+		Short: "Create an app and its first two keys",
+		Long: "Create an app with two keys: search, which can send events and nothing else and may stand in web pages, and admin, with\n" +
+			"every right. Each is printed once, after its name, and stored as a hash only.",
 		Example: "  affinity app create shop --project my-project --retention-days 90 --schema narrow",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			layout, err := log.layout()
-			if err := errors.Join(checkID(args[0]), checkACL(acl), checkDays(days), err); err != nil {
+			if err := errors.Join(checkID(args[0]), checkDays(days), err); err != nil {
 				return cli.Usagef("%v", err)
 			}
 			app := config.App{ID: args[0], RetentionDays: days, Log: layout}
-			return a.with(cmd, func(s appStore) error { return a.create(cmd.Context(), s, app, acl) })
+			return a.with(cmd, func(s appStore) error { return a.create(cmd.Context(), s, app) })
 		},
 	}
-	cmd.Flags().StringSliceVar(&acl, "acl", acl, "rights of the key")
 	cmd.Flags().IntVar(&days, "retention-days", days, "how many days an event counts, 0 for no limit")
 	log.add(cmd)
 	return cmd
 }
 
-func (a *appTool) create(ctx context.Context, s appStore, app config.App, acl []string) error {
+func (a *appTool) create(ctx context.Context, s appStore, app config.App) error {
 	id := app.ID
 	err := s.CreateApp(ctx, app)
 	if errors.Is(err, config.ErrExists) {
@@ -139,8 +139,16 @@ func (a *appTool) create(ctx context.Context, s appStore, app config.App, acl []
 		return fmt.Errorf("create app %s: %w", id, err)
 	}
 	fmt.Fprintf(a.err, "app %s created (%s; %s)\n", id, retention(app.RetentionDays), layout(app.Log))
-	if err := a.addKey(ctx, s, id, acl); err != nil {
-		return fmt.Errorf("app %s is created but has no key yet, run `affinity app key add %s --acl ...`: %w", id, id, err)
+	fmt.Fprintln(a.err, "its keys; they are printed only once:")
+	for _, key := range []config.Key{{Name: "search", ACL: []string{auth.Search}}, {Name: "admin", ACL: auth.All}} {
+		text, err := addKey(ctx, s, id, key)
+		if err != nil {
+			return fmt.Errorf("app %s is created, but has no key %s yet, run `affinity app key add %s --name %s --acl %s`: %w",
+				id, key.Name, id, key.Name, strings.Join(key.ACL, ","), err)
+		}
+		if _, err := fmt.Fprintf(a.out, "%-6s %s\n", key.Name, text); err != nil {
+			return err
+		}
 	}
 	return nil
 }

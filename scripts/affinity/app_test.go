@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
@@ -31,11 +33,11 @@ func TestAppCommands(t *testing.T) {
 
 	app("list").wants(t, cli.ExitOK, "there are no apps")
 	made := app("create shop --retention-days 30")
-	made.wants(t, cli.ExitOK, "events count for 30 days; wide, compact", "it is printed only once")
+	made.wants(t, cli.ExitOK, "events count for 30 days; wide, compact", "they are printed only once")
 	if project != "p" || database != "affinity" {
 		t.Errorf("opened database %q of project %q", database, project)
 	}
-	holds(t, store, made, auth.All...)
+	holdsFirst(t, store, made)
 	app("create shop").wants(t, cli.ExitFailed, "app shop exists")
 	app("list --database other").wants(t, cli.ExitOK, "shop  events count for 30 days  wide, compact  strategy version 0")
 	if database != "other" {
@@ -48,11 +50,69 @@ func TestAppCommands(t *testing.T) {
 	added := app("key add shop --acl search,recommendation")
 	holds(t, store, added, auth.Search, auth.Recommendation)
 	hash := auth.Hash(strings.TrimSpace(added.out))
-	app("key list shop").wants(t, cli.ExitOK, hash+"  search,recommendation", auth.Hash(strings.TrimSpace(made.out)))
+	app("key list shop").wants(t, cli.ExitOK, hash+"  search,recommendation", "search  "+auth.Hash(firstKeys(made)["search"]))
 	app("key remove shop "+hash).wants(t, cli.ExitOK, "stops working within 5 seconds")
 	app("key remove shop "+hash).wants(t, cli.ExitFailed, "has no key with the hash")
+	app("key remove shop --name admin").wants(t, cli.ExitOK, "stops working within 5 seconds")
+	app("key remove shop --name admin").wants(t, cli.ExitFailed, "has no key admin")
 	if listed := app("key list shop"); strings.Contains(listed.out, hash) {
 		t.Errorf("the removed key is still listed:\n%s", listed.out)
+	}
+}
+
+func TestKeyAttributes(t *testing.T) {
+	t.Parallel()
+	store := config.NewMemory()
+	app := func(line string) ran {
+		t.Helper()
+		return affinityWith(t, t.Context(), "", func(tl *tool) {
+			tl.openConfig = func(context.Context, string, string) (configStore, error) {
+				return configStore{Store: store, close: func() error { return nil }}, nil
+			}
+		}, strings.Fields("app --project p "+line)...)
+	}
+	keys := func(name string) (found []config.Key) {
+		t.Helper()
+		found, err := keysNamed(t.Context(), configStore{Store: store}, "shop", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	app("create shop")
+	added := app("key add shop --name web --acl search --indexes products,news_* --referers https://*.shop.example/* --per-address 60 --valid-for 720h --description pages")
+	holds(t, store, added, auth.Search)
+	app("key list shop").wants(t, cli.ExitOK, "web  "+auth.Hash(strings.TrimSpace(added.out))+"  search  created 20", "  ends 20",
+		"  indexes products,news_*  referers https://*.shop.example/*  60 requests a minute from an address  \"pages\"\n")
+	app("key add shop --name web --acl search").wants(t, cli.ExitFailed, "affinity app key rotate shop web")
+
+	rotated := app("key rotate shop web --overlap 1h")
+	holds(t, store, rotated, auth.Search)
+	rotated.wants(t, cli.ExitOK, "it is printed only once", "the old key "+auth.Hash(strings.TrimSpace(added.out))+" ends at 20")
+	got := keys("web")
+	if len(got) != 2 {
+		t.Fatalf("keys %+v, want the new and the old one", got)
+	}
+	if life := got[0].ValidUntil.Sub(got[0].CreatedAt); life != 720*time.Hour {
+		t.Errorf("the new key is valid for %v, want as long as the old one was", life)
+	}
+	if left := got[1].ValidUntil.Sub(got[0].CreatedAt); left != time.Hour {
+		t.Errorf("the old key stays valid for %v, want the overlap", left)
+	}
+	old := got[1]
+	got[0].Hash, got[0].CreatedAt, got[0].ValidUntil = old.Hash, old.CreatedAt, old.ValidUntil
+	if diff := cmp.Diff(old, got[0]); diff != "" {
+		t.Errorf("the new key differs (-old +new):\n%s", diff)
+	}
+	app("key remove shop --name web").wants(t, cli.ExitFailed, "has 2 keys web, remove one by its hash", old.Hash)
+	app("key rotate shop web --overlap 0s").wants(t, cli.ExitOK)
+	if got := keys("web"); len(got) != 3 || got[1].ValidUntil.After(time.Now()) || got[2].ValidUntil.After(time.Now()) {
+		t.Errorf("keys %+v, want one that is valid", got)
+	}
+	app("key rotate shop app").wants(t, cli.ExitFailed, "has no valid key app")
+	app("key rotate shop admin").wants(t, cli.ExitOK)
+	if got := keys("admin"); len(got) != 2 || !got[0].ValidUntil.IsZero() || got[1].ValidUntil.Before(time.Now().Add(overlap-time.Hour)) {
+		t.Errorf("keys %+v, want one without an end and one that ends tomorrow", got)
 	}
 }
 
@@ -68,9 +128,9 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	}
 	made := app("create shop --retention-days 30 --schema narrow")
 	made.wants(t, cli.ExitOK, "on the local engine at "+s.URL, "app shop created (events count for 30 days; narrow, json)")
-	holds(t, s.Backends.Config, made, auth.All...)
-	if !opens(strings.TrimSpace(made.out)) {
-		t.Error("the engine does not accept the new app's key")
+	holdsFirst(t, s.Backends.Config, made)
+	if !opens(firstKeys(made)["admin"]) || opens(firstKeys(made)["search"]) {
+		t.Error("the engine does not accept the new app's admin key, or lets its search key read the strategy")
 	}
 	app("create shop").wants(t, cli.ExitFailed, "app shop exists")
 	app("retention shop 0").wants(t, cli.ExitOK, "app shop: events count forever")
@@ -117,6 +177,32 @@ func TestAppLayouts(t *testing.T) {
 	app("list").wants(t, cli.ExitOK, "legible  events count for 90 days  narrow, json  ", "small  events count for 90 days  narrow (writes narrow and wide), compact  ")
 	if got, err := store.App(t.Context(), "small"); err != nil || got.Migration != move {
 		t.Errorf("a new encoding changed the migration to %+v (%v), want %+v", got.Migration, err, move)
+	}
+}
+
+// firstKeys returns the keys of a new app by their names.
+func firstKeys(r ran) map[string]string {
+	keys := map[string]string{}
+	for line := range strings.Lines(r.out) {
+		if fields := strings.Fields(line); len(fields) == 2 {
+			keys[fields[0]] = fields[1]
+		}
+	}
+	return keys
+}
+
+// holdsFirst checks that a command printed the two keys of a new app and nothing
+// else, and that the store has their hashes.
+func holdsFirst(t *testing.T, store config.Store, r ran) {
+	t.Helper()
+	if !regexp.MustCompile(`^search [A-Za-z0-9]{32,}\nadmin  [A-Za-z0-9]{32,}\n$`).MatchString(r.out) {
+		t.Errorf("stdout is %q, want two keys", r.out)
+	}
+	for name, acl := range map[string][]string{"search": {auth.Search}, "admin": auth.All} {
+		key, err := store.Key(t.Context(), "shop", auth.Hash(firstKeys(r)[name]))
+		if err != nil || key.Name != name || strings.Join(key.ACL, ",") != strings.Join(acl, ",") {
+			t.Errorf("the store holds %+v for the key %s (%v), want the rights %v", key, name, err, acl)
+		}
 	}
 }
 

@@ -18,45 +18,89 @@ import (
 func (a *appTool) keyCommand() *cobra.Command {
 	group := cli.Group(&cobra.Command{
 		Use:   "key",
-		Short: "Add, list and remove the keys of an app",
+		Short: "Add, list, rotate and remove the keys of an app",
 	})
 	group.AddCommand(a.addKeyCommand(), &cobra.Command{
 		Use:     "list ID",
-		Short:   "List the keys of an app by their hashes",
+		Short:   "List the keys of an app with their names, rights and restrictions",
 		Example: "  affinity app key list shop --project my-project",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0]) })
 		},
-	}, &cobra.Command{
-		Use:     "remove ID HASH",
-		Short:   "Revoke a key; it stops working within 5 seconds",
-		Example: "  affinity app key remove shop 3f1c... --project my-project",
-		Args:    cli.Args("ID", "HASH"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.removeKey(cmd.Context(), s, args[0], args[1]) })
-		},
-	})
+	}, a.rotateKeyCommand(), a.removeKeyCommand())
 	return group
 }
 
+// keyFlags are the attributes of a new key as they were given.
+type keyFlags struct {
+	name, description, validUntil string
+	acl, indexes, referers        []string
+	validFor                      time.Duration
+	perAddress                    int
+}
+
+func (f *keyFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.acl, "acl", nil, "rights of the key: "+strings.Join(auth.All, ", "))
+	flags.StringVar(&f.name, "name", "", "name of the key, by which it is rotated and removed")
+	flags.StringVar(&f.description, "description", "", "text for people")
+	flags.DurationVar(&f.validFor, "valid-for", 0, "how long the key is valid, such as 720h (default: without an end)")
+	flags.StringVar(&f.validUntil, "valid-until", "", "when the key ends, RFC 3339")
+	flags.StringSliceVar(&f.indexes, "indexes", nil, "indexes that the key is for; * stands for any characters (default: all)")
+	flags.StringSliceVar(&f.referers, "referers", nil, "pages that the key is for, such as https://*.shop.example/* (default: all, and servers)")
+	flags.IntVar(&f.perAddress, "per-address", 0, "requests a minute that one address may send, 0 for no limit")
+}
+
+// key returns a key with the attributes, without its hash.
+func (f *keyFlags) key(now time.Time) (config.Key, error) {
+	if err := checkACL(f.acl); err != nil {
+		return config.Key{}, err
+	}
+	key := config.Key{
+		ACL: f.acl, CreatedAt: now, Name: f.name, Description: f.description, Indexes: f.indexes, Referers: f.referers, AddressRate: f.perAddress,
+	}
+	switch {
+	case f.validFor != 0 && f.validUntil != "":
+		return key, errors.New("--valid-for and --valid-until both say when the key ends: give one of them")
+	case f.validFor < 0:
+		return key, fmt.Errorf("--valid-for %v: must be positive", f.validFor)
+	case f.validFor > 0:
+		key.ValidUntil = now.Add(f.validFor)
+	case f.validUntil != "":
+		until, err := time.Parse(time.RFC3339, f.validUntil)
+		if err != nil {
+			return key, fmt.Errorf("--valid-until %q is not a time like 2026-11-21T12:00:00Z", f.validUntil)
+		}
+		if key.ValidUntil = until; key.Ended(now) {
+			return key, fmt.Errorf("--valid-until %s has passed", f.validUntil)
+		}
+	}
+	checked := key
+	checked.Hash = auth.Hash("")
+	_, err := checked.Prepare()
+	return key, err
+}
+
 func (a *appTool) addKeyCommand() *cobra.Command {
-	var acl []string
+	f := &keyFlags{}
 	cmd := &cobra.Command{
 		Use:   "add ID --acl RIGHTS",
 		Short: "Add a key to an app",
 		Long: "Add a key to an app. The key is printed once and stored as a hash only. A key for web pages gets the right search\n" +
 			"alone: it can send events and nothing else.",
-		Example: "  affinity app key add shop --acl search --project my-project",
-		Args:    cli.Args("ID"),
+		Example: "  affinity app key add shop --name web --acl search --referers 'https://*.shop.example/*' --project my-project\n" +
+			"  affinity app key add shop --name loader --acl addObject,settings --indexes 'products*' --valid-for 720h --project my-project",
+		Args: cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkACL(acl); err != nil {
+			key, err := f.key(time.Now())
+			if err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.addKey(cmd.Context(), s, args[0], acl) })
+			return a.withApp(cmd, args[0], func(s appStore) error { return a.addNamed(cmd.Context(), s, args[0], key) })
 		},
 	}
-	cmd.Flags().StringSliceVar(&acl, "acl", nil, "rights of the key: "+strings.Join(auth.All, ", "))
+	f.add(cmd)
 	return cmd
 }
 
@@ -73,14 +117,45 @@ func (a *appTool) withApp(cmd *cobra.Command, id string, do func(appStore) error
 	})
 }
 
-func (a *appTool) addKey(ctx context.Context, s appStore, id string, acl []string) error {
-	key := auth.NewKey()
-	if err := s.PutKey(ctx, id, config.Key{Hash: auth.Hash(key), ACL: acl, CreatedAt: time.Now()}); err != nil {
-		return fmt.Errorf("add a key to app %s: %w", id, err)
+// addNamed adds a key whose name no other key has.
+func (a *appTool) addNamed(ctx context.Context, s appStore, id string, key config.Key) error {
+	if key.Name != "" {
+		same, err := keysNamed(ctx, s, id, key.Name)
+		if err != nil {
+			return err
+		}
+		if len(same) > 0 {
+			return fmt.Errorf("app %s has a key %s: to replace it run `affinity app key rotate %s %s`", id, key.Name, id, key.Name)
+		}
 	}
-	fmt.Fprintf(a.err, "a new key of app %s with the rights %s; it is printed only once:\n", id, strings.Join(acl, ","))
-	_, err := fmt.Fprintln(a.out, key)
+	text, err := addKey(ctx, s, id, key)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.err, "a new key of app %s with the rights %s; it is printed only once:\n", id, strings.Join(key.ACL, ","))
+	_, err = fmt.Fprintln(a.out, text)
 	return err
+}
+
+// addKey gives an app a new key with the attributes, and returns its text.
+func addKey(ctx context.Context, s appStore, id string, key config.Key) (string, error) {
+	text := auth.NewKey()
+	key.Hash = auth.Hash(text)
+	if err := s.PutKey(ctx, id, key); err != nil {
+		return "", fmt.Errorf("add a key to app %s: %w", id, err)
+	}
+	return text, nil
+}
+
+// keysNamed returns the keys of an app with that name, newest first.
+func keysNamed(ctx context.Context, s appStore, id, name string) ([]config.Key, error) {
+	keys, err := s.Keys(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("list the keys of app %s: %w", id, err)
+	}
+	keys = slices.DeleteFunc(keys, func(k config.Key) bool { return k.Name != name })
+	slices.SortStableFunc(keys, func(a, b config.Key) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return keys, nil
 }
 
 func (a *appTool) listKeys(ctx context.Context, s appStore, id string) error {
@@ -88,13 +163,85 @@ func (a *appTool) listKeys(ctx context.Context, s appStore, id string) error {
 	if err != nil {
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
 	}
+	slices.SortStableFunc(keys, func(a, b config.Key) int { return strings.Compare(a.Name, b.Name) })
 	for _, key := range keys {
-		fmt.Fprintf(a.out, "%s  %s  created %s\n", key.Hash, strings.Join(key.ACL, ","), key.CreatedAt.UTC().Format(time.RFC3339))
+		fmt.Fprintln(a.out, describeKey(key, time.Now()))
 	}
 	if len(keys) == 0 {
 		fmt.Fprintf(a.err, "app %s has no keys: add one with `affinity app key add %s --acl ...`\n", id, id)
 	}
 	return nil
+}
+
+// describeKey is the line of a key in a list.
+func describeKey(key config.Key, now time.Time) string {
+	name := key.Name
+	if name == "" {
+		name = "(no name)"
+	}
+	parts := []string{name, key.Hash, strings.Join(key.ACL, ","), "created " + key.CreatedAt.UTC().Format(time.RFC3339)}
+	if !key.ValidUntil.IsZero() {
+		ends := "ends "
+		if key.Ended(now) {
+			ends = "ended "
+		}
+		parts = append(parts, ends+key.ValidUntil.UTC().Format(time.RFC3339))
+	}
+	if len(key.Indexes) > 0 {
+		parts = append(parts, "indexes "+strings.Join(key.Indexes, ","))
+	}
+	if len(key.Referers) > 0 {
+		parts = append(parts, "referers "+strings.Join(key.Referers, ","))
+	}
+	if key.AddressRate > 0 {
+		parts = append(parts, fmt.Sprintf("%d requests a minute from an address", key.AddressRate))
+	}
+	if key.Description != "" {
+		parts = append(parts, fmt.Sprintf("%q", key.Description))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (a *appTool) removeKeyCommand() *cobra.Command {
+	name := ""
+	cmd := &cobra.Command{
+		Use:     "remove ID HASH | remove ID --name NAME",
+		Short:   "Revoke a key; it stops working within 5 seconds",
+		Example: "  affinity app key remove shop --name web --project my-project\n  affinity app key remove shop 3f1c... --project my-project",
+		Args:    cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return cli.Usagef("ID is missing: affinity app key %s", cmd.Use)
+			case (len(args) == 2) == (name != ""):
+				return cli.Usagef("give either the HASH of the key or its --name: affinity app key list %s shows both", args[0])
+			case name != "":
+				return a.withApp(cmd, args[0], func(s appStore) error { return a.removeNamed(cmd.Context(), s, args[0], name) })
+			}
+			return a.withApp(cmd, args[0], func(s appStore) error { return a.removeKey(cmd.Context(), s, args[0], args[1]) })
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the key")
+	return cmd
+}
+
+// removeNamed revokes the one key with that name.
+func (a *appTool) removeNamed(ctx context.Context, s appStore, id, name string) error {
+	keys, err := keysNamed(ctx, s, id, name)
+	if err != nil {
+		return err
+	}
+	switch len(keys) {
+	case 0:
+		return fmt.Errorf("app %s has no key %s (affinity app key list %s shows all)", id, cli.Printable(name), id)
+	case 1:
+		return a.removeKey(ctx, s, id, keys[0].Hash)
+	}
+	lines := make([]string, len(keys))
+	for i, k := range keys {
+		lines[i] = describeKey(k, time.Now())
+	}
+	return fmt.Errorf("app %s has %d keys %s, remove one by its hash:\n%s", id, len(keys), name, strings.Join(lines, "\n"))
 }
 
 func (a *appTool) removeKey(ctx context.Context, s appStore, id, hash string) error {

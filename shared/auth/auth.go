@@ -1,9 +1,9 @@
 // Package auth authenticates requests: it finds the app and the key of a request,
-// and checks the key against the app's stored hashes and their ACL.
+// and checks the key against the app's stored hashes and what each permits.
 //
 // It is separate so that every public function authenticates in the same way, and
 // so that the app id in row keys comes only from here, never from a body. This
-// package names the ACLs; a function says which one each route needs. The hashes
+// package names the rights; a function says which one each route needs. The keys
 // are part of the configuration, see package config.
 package auth
 
@@ -13,10 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 // The permissions that a key's ACL can hold. The first five are Algolia's names.
@@ -32,92 +33,155 @@ const (
 	DeleteObject = "deleteObject"
 	// Settings reads and sets the settings of an index.
 	Settings = "settings"
+	// ProfilesRead reads and explains profiles.
+	ProfilesRead = "profilesRead"
 	// Admin imports events and starts jobs over all users.
 	Admin = "admin"
 )
 
 // All names every ACL. It must not be modified.
-var All = []string{Search, Recommendation, AddObject, DeleteObject, Settings, Admin}
+var All = []string{Search, Recommendation, AddObject, DeleteObject, Settings, ProfilesRead, Admin}
 
 var (
-	// ErrCredentials says that the app and the key do not belong together. It does
-	// not say which of the two is wrong.
+	// ErrCredentials says that the app and the key do not belong together, or that
+	// the key has ended. It does not say which of the two is wrong.
 	ErrCredentials error = fault.New(fault.Unauthenticated, "Invalid credentials")
 	// ErrForbidden says that the key is the app's but lacks the ACL.
 	ErrForbidden error = fault.New(fault.Forbidden, "Method not allowed with this API key")
+	// ErrIndex says that the key is for other indexes.
+	ErrIndex error = fault.New(fault.Forbidden, "Index not allowed with this API key")
+	// ErrAnyIndex says that the key is for some indexes, and the route for all.
+	ErrAnyIndex error = fault.New(fault.Forbidden, "This API key is restricted to indexes, and the request is not about one index")
+	// ErrReferer says that the key is for other pages.
+	ErrReferer error = fault.New(fault.Forbidden, "Referer not allowed with this API key")
 	// ErrHost says that the key is valid, but the customer's host serves another
 	// app.
 	ErrHost error = fault.New(fault.Forbidden, "This host serves another app than the key's")
+	// ErrAddressRate says that an address sends more than the key permits.
+	ErrAddressRate error = fault.New(fault.TooMany, "Too many requests from this address with this API key")
 )
 
 // Authenticator checks credentials. It is safe for concurrent use.
 type Authenticator struct {
-	config *config.Cached
-	hosts  Hosts
+	config    *config.Cached
+	env       Environment
+	addresses *limit.Addresses
+}
+
+// Environment is what a deployment says of the requests that reach it.
+type Environment struct {
+	// Hosts are the customers' own; nil if there are none.
+	Hosts Hosts `env:"CUSTOMER_HOSTS"`
+	// Forwarded is how many addresses the load balancer appends to X-Forwarded-For,
+	// the client's first. 0: no load balancer stands before the function.
+	Forwarded int `env:"FORWARDED_ADDRESSES"`
 }
 
 // New returns an Authenticator. It reads the app and the key from the cache for
 // each request, so a new or deleted key takes up to one TTL to have an effect, and
 // a deleted one up to five minutes while the store of the configuration fails.
-// hosts are the customers' own; nil if there are none.
-func New(c *config.Cached, hosts Hosts) *Authenticator {
-	return &Authenticator{c, hosts}
+func New(c *config.Cached, env Environment) *Authenticator {
+	return &Authenticator{c, env, limit.NewAddresses()}
 }
 
 // Tenant returns the app of a request's key, if the key holds one of the ACLs. The
-// app id never comes from a body.
+// app id never comes from a body. It refuses a key that is restricted to a part of
+// the app: a route that can be about that part asks for the Grant.
 func (a *Authenticator) Tenant(r *http.Request, anyOf ...string) (config.App, error) {
 	appID, err := a.AppID(r, anyOf...)
 	if err != nil {
 		return config.App{}, err
 	}
-	app, err := a.config.App(r.Context(), appID)
-	if err != nil {
-		return config.App{}, fmt.Errorf("authenticate: %w", credentials(err))
-	}
-	return app, nil
+	return a.app(r.Context(), appID)
 }
 
 // AppID is Tenant for a request that needs nothing else of the app. While the
 // store of the configuration fails, it permits what it permitted up to five
 // minutes ago; Tenant returns the store's error.
 func (a *Authenticator) AppID(r *http.Request, anyOf ...string) (string, error) {
-	appID, key := Credentials(r.Header.Get, r.URL.Query())
-	if err := a.Check(r.Context(), r.Host, appID, key, anyOf...); err != nil {
-		return "", fmt.Errorf("authenticate: %w", err)
+	g, err := a.Grant(r, anyOf...)
+	if err == nil {
+		err = g.whole()
 	}
-	return appID, nil
+	if err != nil {
+		return "", err
+	}
+	return g.App, nil
 }
 
-// Check reports whether a key of an app permits a request to a host. It returns
-// ErrCredentials if the key is not the app's, ErrForbidden if it holds none of the
-// ACLs in anyOf and anyOf is not empty, and ErrHost if the host is a customer's
-// own and serves another app. Any other error is a fault of the configuration's
-// store.
+// Grant returns what the key of a request permits, if it holds one of the ACLs.
+// The caller asks the Grant for each index that the request names.
+func (a *Authenticator) Grant(r *http.Request, anyOf ...string) (Grant, error) {
+	g, err := a.Check(r.Context(), NewRequest(r), anyOf...)
+	if err != nil {
+		return Grant{}, fmt.Errorf("authenticate: %w", err)
+	}
+	return g, nil
+}
+
+// TenantGrant is Grant and the app.
+func (a *Authenticator) TenantGrant(r *http.Request, anyOf ...string) (config.App, Grant, error) {
+	g, err := a.Grant(r, anyOf...)
+	if err != nil {
+		return config.App{}, Grant{}, err
+	}
+	app, err := a.app(r.Context(), g.App)
+	return app, g, err
+}
+
+func (a *Authenticator) app(ctx context.Context, appID string) (config.App, error) {
+	app, err := a.config.App(ctx, appID)
+	if err != nil {
+		return config.App{}, fmt.Errorf("authenticate: %w", credentials(err))
+	}
+	return app, nil
+}
+
+// Check returns what the key of a request permits. It returns ErrCredentials if
+// the key is not the app's or has ended, ErrForbidden if it holds none of the ACLs
+// in anyOf and anyOf is not empty, ErrReferer if it is for other pages, ErrHost if
+// the host is a customer's own and serves another app, and ErrAddressRate. Any
+// other error is a fault of the configuration's store.
 //
 // A caller cannot tell an unknown app from a wrong key: the answers are equal, and
 // either costs one read of the store the first time, if the process has served
 // the app before, and none when it is repeated. A process that has not served
 // the app reads twice for a wrong key; app ids are no secrets, web pages hold them.
-func (a *Authenticator) Check(ctx context.Context, host, appID, key string, anyOf ...string) error {
-	if !config.ValidAppID(appID) || key == "" {
-		return ErrCredentials
+func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (Grant, error) {
+	if !config.ValidAppID(r.App) || r.Key == "" {
+		return Grant{}, ErrCredentials
 	}
-	hash := Hash(key)
-	kept, err := a.config.Access(ctx, appID, hash)
+	hash := Hash(r.Key)
+	key, err := a.config.Access(ctx, r.App, hash)
 	if err != nil {
-		return credentials(fmt.Errorf("look up app %q and its key: %w", appID, err))
+		return Grant{}, credentials(fmt.Errorf("look up app %q and its key: %w", r.App, err))
 	}
-	if subtle.ConstantTimeCompare([]byte(hash), []byte(kept.Hash)) != 1 {
-		return ErrCredentials
+	now := time.Now()
+	if subtle.ConstantTimeCompare([]byte(hash), []byte(key.Hash)) != 1 || key.Ended(now) {
+		return Grant{}, ErrCredentials
 	}
-	if len(anyOf) > 0 && !slices.ContainsFunc(kept.ACL, func(held string) bool { return slices.Contains(anyOf, held) }) {
-		return ErrForbidden
+	return a.permit(r, now, key, anyOf)
+}
+
+// permit returns what a request's key permits, if it permits the request.
+func (a *Authenticator) permit(r Request, now time.Time, key config.Key, anyOf []string) (Grant, error) {
+	g := Grant{App: r.App, Key: nameOf(key), acl: key.ACL}
+	if len(key.Indexes) > 0 {
+		g.indexes = [][]string{key.Indexes}
 	}
-	if !a.hosts.serves(host, appID) {
-		return ErrHost
+	if err := g.Require(anyOf...); err != nil {
+		return Grant{}, err
 	}
-	return nil
+	if !refererAllowed(key.Referers, r.Referer) {
+		return Grant{}, ErrReferer
+	}
+	if !a.env.Hosts.serves(r.Host, r.App) {
+		return Grant{}, ErrHost
+	}
+	if key.AddressRate > 0 && !a.addresses.Allow(r.App+","+key.Hash, r.address(a.env.Forwarded), key.AddressRate, now) {
+		return Grant{}, ErrAddressRate
+	}
+	return g, nil
 }
 
 // credentials is the error of a lookup: ErrCredentials if it found nothing.

@@ -67,7 +67,7 @@ func TestApp(t *testing.T) {
 			r := httptest.NewRequest("GET", "/", nil)
 			r.Header.Set("X-Algolia-Application-Id", tt.app)
 			r.Header.Set("X-Algolia-API-Key", tt.key)
-			a := auth.New(config.NewCached(newStore(t), 0), nil)
+			a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{})
 			got, err := a.Tenant(r, tt.anyOf...)
 			if id, same := a.AppID(r, tt.anyOf...); id != got.ID || !errors.Is(same, tt.want) {
 				t.Errorf("the app's id alone: %q, %v; want %q", id, same, got.ID)
@@ -87,9 +87,9 @@ func TestApp(t *testing.T) {
 
 // A caller with a wrong key must not learn whether the app exists.
 func TestUnknownAppLooksLikeWrongKey(t *testing.T) {
-	a := auth.New(config.NewCached(newStore(t), 0), nil)
-	wrongKey := a.Check(t.Context(), "", "shop", "x", auth.Search)
-	unknownApp := a.Check(t.Context(), "", "nobody", "x", auth.Search)
+	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{})
+	_, wrongKey := a.Check(t.Context(), auth.Request{App: "shop", Key: "x"}, auth.Search)
+	_, unknownApp := a.Check(t.Context(), auth.Request{App: "nobody", Key: "x"}, auth.Search)
 	if wrongKey == nil || unknownApp == nil || wrongKey.Error() != unknownApp.Error() {
 		t.Errorf("wrong key: %v, unknown app: %v; want the same", wrongKey, unknownApp)
 	}
@@ -98,10 +98,10 @@ func TestUnknownAppLooksLikeWrongKey(t *testing.T) {
 // A key is valid until it is deleted.
 func TestDeletedKeyIsRejected(t *testing.T) {
 	store := newStore(t)
-	a := auth.New(config.NewCached(store, 0), nil)
+	a := auth.New(config.NewCached(store, 0), auth.Environment{})
 	check := func(when string, want error) {
 		t.Helper()
-		if err := a.Check(t.Context(), "", "shop", "search", auth.Settings); !errors.Is(err, want) {
+		if _, err := a.Check(t.Context(), auth.Request{App: "shop", Key: "search"}, auth.Settings); !errors.Is(err, want) {
 			t.Errorf("%s: got error %v, want %v", when, err, want)
 		}
 	}
@@ -148,7 +148,8 @@ func TestAppReturnsStoreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store.Store = newStore(t)
-			err := auth.New(config.NewCached(store, 0), nil).Check(t.Context(), "", "shop", "search", auth.Search)
+			a := auth.New(config.NewCached(store, 0), auth.Environment{})
+			_, err := a.Check(t.Context(), auth.Request{App: "shop", Key: "search"}, auth.Search)
 			if !errors.Is(err, errBackend) || errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrForbidden) {
 				t.Errorf("got error %v, want the store's error", err)
 			}
@@ -229,7 +230,7 @@ func TestNewKey(t *testing.T) {
 // one that needs the app's settings does not.
 func TestKnownKeyInAnOutage(t *testing.T) {
 	store := &broken{Store: newStore(t)}
-	a := auth.New(config.NewCached(store, time.Nanosecond), nil)
+	a := auth.New(config.NewCached(store, time.Nanosecond), auth.Environment{})
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Algolia-Application-Id", "shop")
 	r.Header.Set("X-Algolia-API-Key", "search")

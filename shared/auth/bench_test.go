@@ -26,7 +26,7 @@ func BenchmarkChecks(b *testing.B) {
 	if err := store.PutKey(b.Context(), "shop", config.Key{Hash: auth.Hash("search"), ACL: []string{auth.Search}}); err != nil {
 		b.Fatal(err)
 	}
-	keys := auth.New(config.NewCached(store, config.TTL), nil)
+	keys := auth.New(config.NewCached(store, config.TTL), auth.Environment{})
 	const limit = 2_000_000
 	body := strings.Repeat("a", 1_000)
 	for _, test := range []struct {

@@ -31,7 +31,7 @@ func TestHostsFromEnvironment(t *testing.T) {
 
 // A caller with a wrong key must not learn whose host it is.
 func TestWrongKeyAtAnyHost(t *testing.T) {
-	a := auth.New(config.NewCached(newStore(t), 0), auth.Hosts{"zoo.example": "zoo"})
+	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{Hosts: auth.Hosts{"zoo.example": "zoo"}})
 	for _, test := range []struct {
 		host, app, key string
 		want           error
@@ -42,7 +42,7 @@ func TestWrongKeyAtAnyHost(t *testing.T) {
 		{"zoo.example", "shop", "none", auth.ErrForbidden},
 		{"other.example", "shop", "search", nil},
 	} {
-		if err := a.Check(t.Context(), test.host, test.app, test.key, auth.Search); !errors.Is(err, test.want) {
+		if _, err := a.Check(t.Context(), auth.Request{Host: test.host, App: test.app, Key: test.key}, auth.Search); !errors.Is(err, test.want) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}

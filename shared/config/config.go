@@ -73,16 +73,6 @@ const (
 // MaxVersions is how many versions StrategyVersions lists.
 const MaxVersions = 1_000
 
-// Key gives access to an app: the hash of a secret, and what the secret permits.
-type Key struct {
-	// Hash is the SHA-256 of the key in lower-case hex. The key itself is not
-	// stored.
-	Hash string
-	// ACL names what the key permits; see package auth.
-	ACL       []string
-	CreatedAt time.Time // to the microsecond
-}
-
 // Store reads and changes the current configuration. It is safe for concurrent
 // use. Its arguments and results are shared and must not be modified. An error
 // other than ErrNotFound and ErrExists is a fault of the backend, or reports a
@@ -143,10 +133,7 @@ type Store interface {
 	SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (version int64, err error)
 }
 
-var (
-	appIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	hashForm  = regexp.MustCompile(`^[0-9a-f]{64}$`)
-)
+var appIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // ValidAppID reports whether s has the form of an app id: 1 to 64 of
 // [A-Za-z0-9_-]. A row key holds such an id without escaping.

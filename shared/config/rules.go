@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -97,15 +96,6 @@ func (m Migration) prepare() Migration {
 		m.StartedAt = Stamp(m.StartedAt)
 	}
 	return m
-}
-
-// Prepare checks a key and returns it as a Store writes it. Hash must be a hash:
-// anything else might be a key that the caller forgot to hash.
-func (k Key) Prepare() (Key, error) {
-	if !hashForm.MatchString(k.Hash) {
-		return Key{}, errors.New("the hash of the key is not a SHA-256 in lower-case hex")
-	}
-	return Key{Hash: k.Hash, ACL: slices.Clone(k.ACL), CreatedAt: Stamp(k.CreatedAt)}, nil
 }
 
 // NextSettings returns the settings that follow old, and reports whether they

@@ -19,15 +19,18 @@ const (
 	Unauthenticated
 	// Forbidden: the key does not permit the request.
 	Forbidden
+	// TooMany: more requests than a limit permits. It is the one kind that is not
+	// final: the same request may be accepted later.
+	TooMany
 )
 
-var names = [...]string{"unknown", "malformed", "invalid", "too large", "unauthenticated", "forbidden"}
+var names = [...]string{"unknown", "malformed", "invalid", "too large", "unauthenticated", "forbidden", "too many"}
 
 // String returns the kind in words.
 func (k Kind) String() string { return names[k] }
 
-// Error is a refusal of what a client sent. It is final: sending the same again
-// is refused again.
+// Error is a refusal of what a client sent. It is final, unless Kind says
+// otherwise: sending the same again is refused again.
 type Error struct {
 	Kind Kind
 	// Message is for the client.

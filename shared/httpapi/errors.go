@@ -35,6 +35,7 @@ var statuses = map[fault.Kind]int{
 	fault.TooLarge:        http.StatusRequestEntityTooLarge,
 	fault.Unauthenticated: http.StatusUnauthorized,
 	fault.Forbidden:       http.StatusForbidden,
+	fault.TooMany:         http.StatusTooManyRequests,
 }
 
 // Status returns the status and the message with which an error is answered. The

@@ -7,11 +7,12 @@
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt,
 //	                                 strategyMore {version, scoringVersion, ranking},
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
-//	apps/{app}/keys/{hash}           hash, acl, createdAt
+//	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version
 //
-// A key is stored only as its hex SHA-256. A strategy is stored as one JSON
+// A key is stored only as its hex SHA-256. A key without an attribute lacks the
+// field. Functions that are older than an attribute do not enforce it. A strategy is stored as one JSON
 // string: as a map, each of its aliases would be indexed, and names that are not
 // field paths would need escaping. strategyVersion is 0 and strategy is empty
 // until a strategy is set. Versions count from 1, and none is used twice.

@@ -53,6 +53,14 @@ type (
 		Hash      string    `firestore:"hash"`
 		ACL       []string  `firestore:"acl"`
 		CreatedAt time.Time `firestore:"createdAt"`
+		// The fields below are absent in a document without these attributes, and
+		// unknown to older functions.
+		Name        string    `firestore:"name,omitempty"`
+		Description string    `firestore:"description,omitempty"`
+		ValidUntil  time.Time `firestore:"validUntil,omitempty"`
+		Indexes     []string  `firestore:"indexes,omitempty"`
+		Referers    []string  `firestore:"referers,omitempty"`
+		AddressRate int       `firestore:"addressRate,omitempty"`
 	}
 	moreDocument struct {
 		Version        int64  `firestore:"version"`
@@ -123,7 +131,7 @@ func (d strategyDocument) kept() config.Version {
 }
 
 func (d keyDocument) key() config.Key {
-	d.CreatedAt = d.CreatedAt.UTC()
+	d.CreatedAt, d.ValidUntil = d.CreatedAt.UTC(), d.ValidUntil.UTC()
 	return config.Key(d)
 }
 

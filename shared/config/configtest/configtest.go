@@ -142,7 +142,10 @@ func testKeys(t *testing.T, s config.Store) {
 	read(t, "no keys", keys, err, nil)
 
 	created := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
-	a := config.Key{Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created}
+	a := config.Key{
+		Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created, Name: "web", Description: "the shop's pages", ValidUntil: created.Add(time.Hour),
+		Indexes: []string{"products", "news_*"}, Referers: []string{"https://*.shop.example/*"}, AddressRate: 60,
+	}
 	b := config.Key{Hash: hash("b"), CreatedAt: created}
 	for _, key := range []config.Key{b, a} {
 		// A read before it exists must not hide it afterwards.
@@ -157,7 +160,7 @@ func testKeys(t *testing.T, s config.Store) {
 	keys, err = s.Keys(t.Context(), "shop")
 	read(t, "keys", keys, err, []config.Key{a, b})
 
-	a.ACL = []string{"admin", "search"}
+	a = config.Key{Hash: a.Hash, ACL: []string{"admin", "search"}, CreatedAt: created}
 	if err := s.PutKey(t.Context(), "shop", a); err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +202,15 @@ func testKeysRefused(t *testing.T, s config.Store) {
 		}
 		_, err := s.Key(t.Context(), "shop", bad)
 		wantError(t, fmt.Sprintf("key %q", bad), err, config.ErrNotFound)
+	}
+	for _, bad := range []config.Key{
+		{Name: "a b"}, {Name: strings.Repeat("a", 51)}, {Description: strings.Repeat("a", 501)}, {AddressRate: -1}, {AddressRate: 1_000_001},
+		{Indexes: []string{""}}, {Indexes: make([]string, 101)}, {Referers: []string{" a"}}, {Referers: []string{"\xff"}},
+	} {
+		bad.Hash = hash("a")
+		if err := s.PutKey(t.Context(), "shop", bad); err == nil {
+			t.Errorf("put key %+v: it was accepted", bad)
+		}
 	}
 	keys, err := s.Keys(t.Context(), "shop")
 	read(t, "keys", keys, err, nil)

@@ -38,7 +38,7 @@ type Backends struct {
 
 func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
 	b := &Backends{
-		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, o.Hosts), Bus: messages, Queue: tasks,
+		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, auth.Environment{Hosts: o.Hosts}), Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 	}
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)

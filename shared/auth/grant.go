@@ -1,0 +1,76 @@
+package auth
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/config"
+)
+
+// Grant is what the key of a request permits.
+type Grant struct {
+	// App is the id of the key's app.
+	App string
+	// Key is what people call the key: its name, or the start of its hash.
+	Key string
+
+	acl     []string
+	indexes [][]string // lists of patterns; an index must match one of each
+}
+
+// nameOf returns what people call a key.
+func nameOf(k config.Key) string {
+	if k.Name == "" {
+		return k.Hash[:min(len(k.Hash), 12)]
+	}
+	return k.Name
+}
+
+// Require returns ErrForbidden if the key holds none of the ACLs. It needs no ACL
+// if none is named.
+func (g Grant) Require(anyOf ...string) error {
+	if len(anyOf) > 0 && !slices.ContainsFunc(g.acl, func(held string) bool { return slices.Contains(anyOf, held) }) {
+		return ErrForbidden
+	}
+	return nil
+}
+
+// Index returns ErrIndex if the key is for other indexes. No index stands for all
+// of them.
+func (g Grant) Index(name string) error {
+	if name == "" && len(g.indexes) > 0 {
+		return ErrAnyIndex
+	}
+	for _, patterns := range g.indexes {
+		if !slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) }) {
+			return ErrIndex
+		}
+	}
+	return nil
+}
+
+// whole returns an error if the key is for a part of the app.
+func (g Grant) whole() error { return g.Index("") }
+
+// matches reports whether a text matches a pattern, in which each * stands for
+// any characters.
+func matches(pattern, text string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == text
+	}
+	text, ok := strings.CutPrefix(text, first)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	last := len(parts) - 1
+	for _, part := range parts[:last] {
+		_, after, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return strings.HasSuffix(text, parts[last])
+}

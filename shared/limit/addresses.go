@@ -1,0 +1,61 @@
+package limit
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"golang.org/x/time/rate"
+)
+
+// maxAddresses is how many addresses an Addresses keeps. Beyond it the least
+// recently seen one starts again with a full bucket.
+const maxAddresses = 20_000
+
+// Addresses limits what each address sends, by a token bucket for each name and
+// address. The buckets are those of this process: a client whose requests reach
+// several instances has one in each. It is safe for concurrent use.
+type Addresses struct {
+	mu      sync.Mutex
+	buckets *simplelru.LRU[bucketID, *rate.Limiter]
+}
+
+type bucketID struct {
+	name    string
+	address netip.Addr
+}
+
+// NewAddresses returns full buckets.
+func NewAddresses() *Addresses {
+	// NewLRU fails only if the size is not positive.
+	buckets, _ := simplelru.NewLRU[bucketID, *rate.Limiter](maxAddresses, nil)
+	return &Addresses{buckets: buckets}
+}
+
+// Allow takes a token from the bucket of an address, and reports whether there
+// was one. The bucket gets perMinute tokens a minute, and holds those of ten
+// seconds, at least one. A name stands for one rate; a new rate replaces it.
+func (a *Addresses) Allow(name string, address netip.Addr, perMinute int, now time.Time) bool {
+	id := bucketID{name, network(address)}
+	every, burst := rate.Limit(float64(perMinute)/60), max(1, perMinute/6)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	bucket, ok := a.buckets.Get(id)
+	if !ok || bucket.Limit() != every {
+		bucket = rate.NewLimiter(every, burst)
+		a.buckets.Add(id, bucket)
+	}
+	return bucket.AllowN(now, 1)
+}
+
+// network returns what one client has: an IPv4 address, or the /64 of an IPv6
+// address, of which a client may use every address.
+func network(address netip.Addr) netip.Addr {
+	address = address.Unmap().WithZone("")
+	if address.Is4() || !address.IsValid() {
+		return address
+	}
+	prefix, _ := address.Prefix(64) // fits every IPv6 address
+	return prefix.Addr()
+}

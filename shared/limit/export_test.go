@@ -1,0 +1,3 @@
+package limit
+
+const MaxAddresses = maxAddresses
