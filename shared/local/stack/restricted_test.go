@@ -1,0 +1,74 @@
+package stack_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// seenIn is an event of index i.
+const seenIn = `{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}`
+
+// aboutAnIndex are the requests that are about index i. Requests that read
+// profiles are about none.
+var aboutAnIndex = []struct{ method, path, body string }{
+	{"POST", "/1/events", `{"events":[` + seenIn + `]}`},
+	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`},
+	{"POST", "/1/crowd", `{"index":"i"}`},
+	{"POST", "/1/backtests", `{"index":"i","strategies":[` + seenStrategy + `]}`},
+	{"POST", "/1/indexes/i/batch", addOne},
+	{"POST", "/1/indexes/i/batch", removeOne},
+	{"GET", "/1/indexes/i/1", ""},
+	{"DELETE", "/1/indexes/i/1", ""},
+	{"GET", "/1/indexes/i/settings", ""},
+	{"PUT", "/1/indexes/i/settings", `{"attributesForFaceting":[]}`},
+	{"GET", "/1/indexes/i/task/1", ""},
+}
+
+// A key that is for some indexes works in these, reads profiles, and opens no
+// route that is about the whole app.
+func TestKeysOfIndexes(t *testing.T) {
+	s := start(t, stack.Options{})
+	for name, index := range map[string]string{"this": "i*", "other": "other"} {
+		key := config.Key{Hash: auth.Hash(name), ACL: auth.All, Indexes: []string{index}}
+		if err := s.Backends.Config.PutKey(t.Context(), "demo", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(key, method, path, body string, want error) {
+		t.Helper()
+		code, answer := callAs(t, s, "demo", key, method, path, body)
+		if refused := want != nil && strings.Contains(answer, want.Error()); (code == http.StatusForbidden) != (want != nil) || refused != (want != nil) {
+			t.Errorf("%s %s %s with the key %s: %d %s, want %v", method, path, body, key, code, answer, want)
+		}
+	}
+	named := map[string]bool{}
+	for _, route := range aboutAnIndex {
+		named[route.method+" "+route.path] = true
+		check("this", route.method, route.path, route.body, nil)
+		check("other", route.method, route.path, route.body, auth.ErrIndex)
+	}
+	// One event of another index refuses the request.
+	check("this", "POST", "/1/events", `{"events":[`+seenIn+`,`+strings.Replace(seenIn, `"i"`, `"other"`, 1)+`]}`, auth.ErrIndex)
+	for _, route := range routes {
+		readsProfiles := strings.Contains(route.path, "/u") && route.method == "GET" || route.path == "/1/profiles/batch"
+		switch {
+		case named[route.method+" "+route.path], route.path == "/1/events/import":
+		case readsProfiles:
+			check("this", route.method, route.path, route.body, nil)
+			check("other", route.method, route.path, route.body, nil)
+		default:
+			check("this", route.method, route.path, route.body, auth.ErrAnyIndex)
+		}
+	}
+	check("this", "POST", "/1/crowd", "", auth.ErrAnyIndex)
+	// An import refuses lines, not the request.
+	code, answer := callAs(t, s, "demo", "this", "POST", "/1/events/import", seenIn+"\n"+strings.Replace(seenIn, `"i"`, `"other"`, 1))
+	if code != http.StatusOK || !strings.Contains(answer, `"accepted":1`) || !strings.Contains(answer, `{"line":2,"message":"`+auth.ErrIndex.Error()) {
+		t.Errorf("import: %d %s", code, answer)
+	}
+}
