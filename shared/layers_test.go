@@ -59,6 +59,7 @@ var layers = []struct {
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store", "affinity crowd event history schema terraform", "bigtable grpc"},
+	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
 	{"shared/profile", "admission affinity config event history store", ""},
 	{"shared/rerank", "affinity catalog config crowd fault profile ranking store strategy", ""},
@@ -81,7 +82,7 @@ var layers = []struct {
 	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
-	{"functions/ingest", "admission api auth backend bus bus/pubsub enrich event function httpapi store", "http"},
+	{"functions/ingest", "admission api auth backend bus bus/pubsub enrich event function httpapi refused store", "http"},
 	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported profile queue queue/taskqueue", "http"},
 	{"functions/profiles", "admission affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
@@ -134,7 +135,7 @@ const all = "admission affinity backend catalog config config/configdb crowd eve
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
 var links = map[string]string{
-	"ingest":     all + " api auth bus bus/pubsub enrich limit",
+	"ingest":     all + " api auth bus bus/pubsub enrich limit refused",
 	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue limit",
 	"profiles":   all + " api auth explain profile purge queue queue/taskqueue limit",
 	"rank":       all + " api auth profile ranking rerank limit",

@@ -13,7 +13,7 @@ locals {
     # docs reaches no backend, so its app profile is never used.
     docs    = { app_profile = "processing", reads = [], writes = [], firestore = "none", publishes = false, buries = false }
     process = { app_profile = "processing", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories"], firestore = "viewer", publishes = true, buries = true }
-    worker  = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "crowd"], firestore = "user", publishes = true, buries = false }
+    worker  = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "crowd", "refused"], firestore = "user", publishes = true, buries = false }
   }
 
   members = { for key in keys(local.deployed) : key => module.function[key].service_account_member }

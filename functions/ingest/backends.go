@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/refused"
 )
 
 func init() { function.Register("Ingest", open) }
@@ -28,6 +29,7 @@ type Backends struct {
 	Auth     *auth.Authenticator
 	Bus      *pubsub.Bus
 	Enricher *enrich.Enricher
+	Refused  *refused.Recorder
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -43,5 +45,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth), Bus: messages, Enricher: enricher}), nil
+	refusals := refused.New(base.Store, base.Now, log)
+	function.AtExit(refusals.Flush)
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth), Bus: messages, Enricher: enricher, Refused: refusals}), nil
 }

@@ -3,13 +3,15 @@
 // It authenticates and validates a request, looks up the filters of its
 // objects, and publishes one message with the time of receipt. Function process
 // writes the events to the log. Refused requests are counted and kept in the
-// table refused, because a browser's sendBeacon does not read the answer.
+// table refused, because a browser's sendBeacon does not read the answer. They
+// are written together, after their answers.
 package ingest
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -135,9 +137,7 @@ func (h handler) refuse(ctx context.Context, app string, at time.Time, cause err
 	if errors.As(cause, &refusal) {
 		refused.Reason, refused.Event = refusal.Reason(), recorded(refusal.Event)
 	}
-	if err := h.Store.RecordRefused(ctx, app, []store.Refused{refused}); err != nil {
-		h.Log.LogAttrs(ctx, slog.LevelError, "a refusal is not recorded", slog.String("app", app), slog.Any("error", err))
-	}
+	h.Refused.Record(app, refused)
 	return cause
 }
 
@@ -156,7 +156,12 @@ func (h handler) refused(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, counts, err := h.Store.ReadRefused(r.Context(), app)
+	// A developer who sends a bad event and asks at once finds it, if it was refused
+	// in this process.
+	if err := h.Refused.Flush(r.Context()); err != nil {
+		return fmt.Errorf("read refused events: %w", err)
+	}
+	list, counts, err := h.Store.ReadRefused(r.Context(), app, h.Now())
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func TestIngest(t *testing.T) {
 		functiontest.Ask("search", "POST", "/1/events", `{"events":[{}]}`, 422, "EventName is required"),
 		functiontest.Ask("search", "POST", "/1/events", strings.Repeat(" ", api.MaxEventsBody+1), 413, "Request Entity Too Large"),
 		functiontest.Ask("search", "GET", "/1/events/refused", "", 403, ""),
-		functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, `"event":{},"sequence":3`),
+		functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, `"reason":"EventName is required","event":{},"sequence":`),
 		functiontest.Ask("search", "POST", "/1/events", events, 200, `{"status":200,"message":"OK"}`),
 		functiontest.Ask("search", "POST", "/1/events", `{"events":[{"eventType":"instantsearch","eventName":"x","userToken":"bob"}]}`, 200, "OK"),
 	)

@@ -60,6 +60,20 @@ func (h handler) purge(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("purge user: %w", err)
 	}
-	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "user purged", slog.String("app", request.App), slog.Int("events", n))
-	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"purged": n})
+	refused, err := h.Store.ForgetRefused(r.Context(), request.App, request.User)
+	if err != nil {
+		return fmt.Errorf("purge user: %w", err)
+	}
+	if !request.Last {
+		request.Last = true
+		task, err := purge.Task(request)
+		if err != nil {
+			return err
+		}
+		if err := h.Queue.Create(r.Context(), task); err != nil {
+			return fmt.Errorf("enqueue the last purge of a user: %w", err)
+		}
+	}
+	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "user purged", slog.String("app", request.App), slog.Int("events", n), slog.Int("refused", refused))
+	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"purged": n, "refused": refused})
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/purge"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/refused"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 func TestWorker(t *testing.T) {
@@ -18,7 +21,7 @@ func TestWorker(t *testing.T) {
 		functiontest.Ask("", "GET", "/purge", "", 405, "Method Not Allowed"),
 		functiontest.Ask("", "POST", "/other", "", 404, "Path not supported"),
 		functiontest.Ask("", "GET", "/metrics", "", 200, "affinity_"),
-		functiontest.Ask("", "POST", "/purge", `{"app":"shop","userToken":"ann","deletedUntil":1}`, 200, `{"purged":0}`),
+		functiontest.Ask("", "POST", "/purge", `{"app":"shop","userToken":"ann","deletedUntil":1}`, 200, `{"purged":0,"refused":0}`),
 		functiontest.Ask("", "POST", "/audit", `{"app":"shop","sample":10}`, 200, `"sampled":0`),
 		// Tasks that can never run are answered 200, so that they are not
 		// retried.
@@ -50,6 +53,42 @@ func (q *tasks) Create(_ context.Context, t queue.Task) error {
 		q.created = append(q.created, t)
 	}
 	return nil
+}
+
+// A deletion also removes what was refused of its user, and looks again when no
+// process can hold an older refusal.
+func TestPurgeRemovesRefusedEvents(t *testing.T) {
+	s, q := functiontest.Start(t), &tasks{}
+	b := s.Backends.ForWorker()
+	b.Queue = q
+	h := worker.New(b)
+	refuse := func() {
+		t.Helper()
+		s.Backends.Refused.Record(functiontest.App, store.Refused{At: time.Now(), Reason: "r", Event: []byte(`{"userToken":"ann"}`)})
+		if err := s.Backends.Refused.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	purgeRefused := func(body string) {
+		t.Helper()
+		refuse()
+		if status, answer := functiontest.Call(h, "", "POST", purge.Path, body); status != 200 || answer != `{"purged":0,"refused":1}` {
+			t.Fatal(status, answer)
+		}
+		if list, counts, err := s.Backends.Store.ReadRefused(t.Context(), functiontest.App, time.Now()); err != nil || len(list) != 0 || counts["r"] == 0 {
+			t.Errorf("%v, %v, %v: want counts alone", list, counts, err)
+		}
+	}
+	first := `{"app":"shop","userToken":"ann","deletedUntil":1}`
+	purgeRefused(first)
+	purgeRefused(first) // a retry
+	if len(q.created) != 1 || q.created[0].Delay <= refused.MaxHeld {
+		t.Fatalf("%+v, want one task after more than %s", q.created, refused.MaxHeld)
+	}
+	purgeRefused(string(q.created[0].Body))
+	if len(q.created) != 1 {
+		t.Errorf("%d tasks, want none after the last", len(q.created))
+	}
 }
 
 // A build follows an import also if the task that looks again runs before its

@@ -21,7 +21,8 @@ func TestLimitsOfTheEngine(t *testing.T) {
 		"MaxAuditSample":   {api.MaxAuditSample, audit.MaxSample},
 		"MaxAuditReport":   {api.MaxAuditReport, audit.MaxDifferences},
 		"MaxFaults":        {api.MaxFaults, job.MaxFaults},
-		"MaxRefusedEvents": {api.MaxRefusedEvents, store.RingSize},
+		"MaxRefusedEvents": {api.MaxRefusedEvents, store.MaxRefused},
+		"MaxRefusedDays":   {api.MaxRefusedDays, store.RefusedDays},
 	} {
 		if limit.api != limit.engine {
 			t.Errorf("%s is %d, the engine's limit is %d", name, limit.api, limit.engine)

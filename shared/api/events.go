@@ -113,10 +113,11 @@ type RefusedLine struct {
 
 // RefusedEvents is the answer of GET /1/events/refused.
 type RefusedEvents struct {
-	// Refused are the latest refused requests, the newest first, at most
-	// MaxRefusedEvents.
+	// Refused are the latest refused requests of each reason in the last
+	// MaxRefusedDays days, the newest first, at most MaxRefusedEvents.
 	Refused []RefusedEvent `json:"refused"`
-	// Counts are how many requests of the app were ever refused, by reason.
+	// Counts are how many requests of the app were refused in these days, by
+	// reason.
 	Counts map[string]int64 `json:"counts"`
 }
 
@@ -129,6 +130,6 @@ type RefusedEvent struct {
 	// Event is the first bad event: as it was sent, or the first 4 KiB of it as
 	// a string. Absent if the body as a whole was refused.
 	Event json.RawMessage `json:"event,omitempty"`
-	// Sequence numbers the refusals of the app from 1.
+	// Sequence orders refusals: a later one has a higher number.
 	Sequence int64 `json:"sequence"`
 }

@@ -35,9 +35,11 @@ const (
 	MaxImportBody  = 8 << 20 // bytes, before and after unpacking
 )
 
-// MaxRefusedEvents is how many refused events GET /1/events/refused lists: the
-// latest.
-const MaxRefusedEvents = 100
+// Limits of GET /1/events/refused.
+const (
+	MaxRefusedEvents = 100 // listed
+	MaxRefusedDays   = 30  // age of what is listed and counted
+)
 
 // Limits of profiles.
 const (

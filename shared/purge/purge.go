@@ -1,13 +1,15 @@
-// Package purge is the task that removes a deleted user's events from the log.
-// The function profiles enqueues it and the worker runs it. The user counts as
-// deleted before the task is enqueued; the task only frees storage. The package
-// keeps no data.
+// Package purge is the task that removes a deleted user's events from the log and
+// from the refused events of the app. The function profiles enqueues it and the
+// worker runs it. The user counts as deleted before the task is enqueued. A second
+// task follows an hour later, because refused events may wait in the memory of a
+// process. The package keeps no data.
 package purge
 
 import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -23,15 +25,27 @@ type Request struct {
 	App          string `json:"app"`
 	User         string `json:"userToken"`
 	DeletedUntil int64  `json:"deletedUntil"` // ms
+	// Last is true in the second of the two tasks of a deletion.
+	Last bool `json:"last,omitempty"`
 }
 
-// Task returns the task of a request. Equal requests give the same task.
+// Again is the time between the two tasks of a deletion. It is longer than package
+// refused keeps an event in memory, so the last task finds those that were written
+// after the first one.
+const Again = 70 * time.Minute
+
+// Task returns the task of a request. Equal requests give the same task. The last
+// task of a deletion waits for the time Again.
 func Task(r Request) (queue.Task, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return queue.Task{}, fmt.Errorf("encode purge: %w", err)
 	}
-	return queue.Task{Name: queue.TaskName("purge", r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10)), Path: Path, Body: body}, nil
+	of, delay := "purge", time.Duration(0)
+	if r.Last {
+		of, delay = "purge-last", Again
+	}
+	return queue.Task{Name: queue.TaskName(of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10)), Path: Path, Body: body, Delay: delay}, nil
 }
 
 // Decode reads the body of a task. After an error the task can never run.

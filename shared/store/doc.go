@@ -19,8 +19,8 @@
 //	           b:b a block, never rewritten, cell time = its latest event
 //	objects  app,index,objectID                        the catalog
 //	           o:record the object as sent, o:filters its filters and the settings version they were made under
-//	refused  app,                                      refused events of an app
-//	           c:<reason> counters, r:00..r:99 a ring of the last hundred
+//	refused  app,<n>                                   refused events of an app, spread over four rows
+//	           c:<day>,<reason> and c:#,<reason> counters, r:<slot>,<reason> a ring for each reason
 //	crowd    app,                                      n:i time of the app's last import
 //	         app,index,                                n:n names of the index's generations of crowd statistics
 //	         app,index,<generation>,c|f,<n>            g:g decayed counts of objects, document frequencies
@@ -33,5 +33,5 @@
 //
 // terraform/bigtable.json declares the tables, their families and the garbage
 // collection of each family. Terraform reads the same file. Bigtable drops events
-// by age, and of everything else only superseded cells.
+// and refused events by age, and of everything else only superseded cells.
 package store

@@ -5,59 +5,98 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/bigtable"
 )
 
-// RingSize is the number of an app's refused events that the store keeps.
-const RingSize = 100
-
-const columnSequence = "#" // no reason starts with it
+// Limits of what the store keeps of refused events.
+const (
+	// RefusedDays is the age in days up to which refused events are listed and
+	// counted. Bigtable drops them a day later, because clocks differ.
+	RefusedDays = 30
+	// MaxRefused is how many refused events ReadRefused returns.
+	MaxRefused = 100
+	// RefusedOfReason is how many refused events of one reason a row keeps. The last
+	// ones of a reason are always among them, whatever is refused for other reasons.
+	RefusedOfReason = 10
+	// refusedRows is the number of rows over which the refusals of an app are spread,
+	// so that many processes that record them write no row too often.
+	refusedRows = 4
+)
 
 // Refused is a refused event, or a refused request whose events do not parse.
 type Refused struct {
 	At     time.Time       `json:"at"`
 	Reason string          `json:"reason"`
 	Event  json.RawMessage `json:"event,omitempty"`
-	// Sequence is the number of the refusal among those of the app, from 1.
+	// Sequence orders refusals: a later one has a higher number.
 	Sequence int64 `json:"sequence"`
 }
 
-// RecordRefused counts refusals of an app by reason and keeps the last RingSize. It
-// keeps them as a ring in one row: a counter selects the next slot to overwrite, so
-// that the row stays small without garbage collection.
-func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused) error {
-	if len(refused) == 0 {
+// Refusals are refusals of an app that are recorded together.
+type Refusals struct {
+	// Counts is the number of refusals by reason.
+	Counts map[string]int64
+	// Events are the newest ones. Of a reason, the store keeps RefusedOfReason.
+	Events []Refused
+}
+
+// Columns of a row of refusals: counters of a reason by day, a counter of its events,
+// which selects the next slot of its ring to overwrite, and the slots of the ring.
+// The rows of earlier releases have counters named by the reason, and one ring of all
+// reasons in columns 00 to 99. No process writes them any more, so Bigtable drops
+// their last cell 31 days after an upgrade.
+const (
+	dayLayout  = "2006-01-02"
+	ringColumn = "#"
+)
+
+func refusedKey(app string, row int) string { return fmt.Sprintf("%s,%d", app, row) }
+
+// RecordRefused adds refusals of an app to those of a day, in one of the app's rows.
+// Counts that are recorded again after an error may count twice.
+func (s *Store) RecordRefused(ctx context.Context, app string, at time.Time, r Refusals) error {
+	if len(r.Counts) == 0 {
 		return nil
 	}
-	counts := map[string]int64{}
-	for _, r := range refused {
-		counts[r.Reason]++
+	key, table := refusedKey(app, rand.IntN(refusedRows)), s.tables.of(app, allUsers).refused
+	events := map[string][]Refused{}
+	for _, e := range r.Events {
+		events[e.Reason] = append(events[e.Reason], e)
 	}
 	rmw := bigtable.NewReadModifyWrite()
-	rmw.Increment(familyCounts, columnSequence, int64(len(refused)))
-	for reason, n := range counts {
-		rmw.Increment(familyCounts, reason, n)
+	for reason, n := range r.Counts {
+		rmw.Increment(familyCounts, at.UTC().Format(dayLayout)+","+reason, n)
 	}
-	row, err := s.tables.of(app, allUsers).refused.ApplyReadModifyWrite(ctx, app+",", rmw)
+	for reason, list := range events {
+		rmw.Increment(familyCounts, ringColumn+","+reason, int64(len(list)))
+	}
+	row, err := table.ApplyReadModifyWrite(ctx, key, rmw)
 	if err != nil {
 		return fmt.Errorf("count refused events of %s: %w", app, err)
 	}
-	last := refusedCounts(row)[columnSequence]
-	m := bigtable.NewMutation()
-	for i, r := range refused[max(0, len(refused)-RingSize):] {
-		r.Sequence = last - int64(min(len(refused), RingSize)-1-i)
-		value, err := json.Marshal(r)
-		if err != nil {
-			return fmt.Errorf("encode refused event: %w", err)
-		}
-		slot := fmt.Sprintf("%02d", r.Sequence%RingSize)
-		m.DeleteCellsInColumn(familyRing, slot)
-		m.Set(familyRing, slot, bigtable.Now(), value)
+	if len(events) == 0 {
+		return nil
 	}
-	if err := s.tables.of(app, allUsers).refused.Apply(ctx, app+",", m); err != nil {
+	counts, m := refusedCounts(row), bigtable.NewMutation()
+	for reason, list := range events {
+		next := counts[ringColumn+","+reason]
+		for i, e := range list[max(0, len(list)-RefusedOfReason):] {
+			value, err := json.Marshal(e)
+			if err != nil {
+				return fmt.Errorf("encode refused event: %w", err)
+			}
+			slot := fmt.Sprintf("%02d,%s", (next+int64(i))%RefusedOfReason, reason)
+			m.DeleteCellsInColumn(familyRing, slot)
+			m.Set(familyRing, slot, bigtable.Now(), value)
+		}
+	}
+	if err := table.Apply(ctx, key, m); err != nil {
 		return fmt.Errorf("record refused events of %s: %w", app, err)
 	}
 	return nil
@@ -65,25 +104,112 @@ func (s *Store) RecordRefused(ctx context.Context, app string, refused []Refused
 
 var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))
 
-// ReadRefused returns the last refused events of an app, newest first, and the
-// number of all refusals by reason.
-func (s *Store) ReadRefused(ctx context.Context, app string) ([]Refused, map[string]int64, error) {
-	row, err := s.tables.of(app, allUsers).refused.ReadRow(ctx, app+",", newestCells)
-	if err != nil {
+// ReadRefused returns refused events of an app, the newest first, and the number of
+// all refusals by reason, of the last RefusedDays days. It returns at most MaxRefused
+// events, and of each reason as many as of the others, as long as it has them.
+func (s *Store) ReadRefused(ctx context.Context, app string, now time.Time) ([]Refused, map[string]int64, error) {
+	oldest := now.AddDate(0, 0, -RefusedDays)
+	ring, counts := map[string][]Refused{}, map[string]int64{}
+	var failed error
+	err := s.readRefused(ctx, app, func(row bigtable.Row) bool {
+		for column, n := range refusedCounts(row) {
+			if day, reason, dated := strings.Cut(column, ","); row.Key() == app+"," {
+				if column != ringColumn {
+					counts[column] += n
+				}
+			} else if dated && day >= oldest.UTC().Format(dayLayout) && day != ringColumn {
+				counts[reason] += n
+			}
+		}
+		for _, item := range row[familyRing] {
+			var r Refused
+			if failed = json.Unmarshal(item.Value, &r); failed != nil {
+				failed = fmt.Errorf("refused event %s: %w", item.Column, failed)
+				return false
+			}
+			if r.At.After(oldest) {
+				ring[r.Reason] = append(ring[r.Reason], r)
+			}
+		}
+		return true
+	})
+	if err = firstError(failed, err); err != nil {
 		return nil, nil, fmt.Errorf("read refused events of %s: %w", app, err)
 	}
-	list := make([]Refused, 0, len(row[familyRing]))
-	for _, item := range row[familyRing] {
-		var r Refused
-		if err := json.Unmarshal(item.Value, &r); err != nil {
-			return nil, nil, fmt.Errorf("refused event %s of %s: %w", item.Column, app, err)
-		}
-		list = append(list, r)
+	return newestOfEach(ring), counts, nil
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
 	}
-	slices.SortFunc(list, func(a, b Refused) int { return int(b.Sequence - a.Sequence) })
-	counts := refusedCounts(row)
-	delete(counts, columnSequence)
-	return list, counts, nil
+	return b
+}
+
+func (s *Store) readRefused(ctx context.Context, app string, do func(bigtable.Row) bool) error {
+	return s.tables.of(app, allUsers).refused.ReadRows(ctx, bigtable.PrefixRange(app+","), do, newestCells)
+}
+
+// newestOfEach returns MaxRefused events, the newest first: the newest of each
+// reason, then the second of each, and so on.
+func newestOfEach(ring map[string][]Refused) []Refused {
+	list := []Refused{}
+	newest := func(a, b Refused) int {
+		if order := b.At.Compare(a.At); order != 0 {
+			return order
+		}
+		return int(b.Sequence - a.Sequence)
+	}
+	for _, of := range ring {
+		slices.SortFunc(of, newest)
+	}
+	for i := 0; len(list) < MaxRefused; i++ {
+		before := len(list)
+		for _, reason := range slices.Sorted(maps.Keys(ring)) {
+			if i < len(ring[reason]) && len(list) < MaxRefused {
+				list = append(list, ring[reason][i])
+			}
+		}
+		if len(list) == before {
+			break
+		}
+	}
+	slices.SortFunc(list, newest)
+	return list
+}
+
+// ForgetRefused removes the refused events of a user of an app, and those that are
+// kept in part and name the user. It returns how many. The counts stay: they say
+// nothing about users.
+func (s *Store) ForgetRefused(ctx context.Context, app, user string) (int, error) {
+	type cells struct {
+		key string
+		*bigtable.Mutation
+	}
+	var found []cells
+	n := 0
+	err := s.readRefused(ctx, app, func(row bigtable.Row) bool {
+		m := bigtable.NewMutation()
+		before := n
+		for _, item := range row[familyRing] {
+			if ofUser(item.Value, user) {
+				// Not the whole column: another event may have replaced this one.
+				m.DeleteTimestampRange(familyRing, item.Column[len(familyRing)+1:], item.Timestamp, item.Timestamp+1000)
+				n++
+			}
+		}
+		if n > before {
+			found = append(found, cells{row.Key(), m})
+		}
+		return true
+	})
+	for i := 0; i < len(found) && err == nil; i++ {
+		err = s.tables.of(app, allUsers).refused.Apply(ctx, found[i].key, found[i].Mutation)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("remove refused events of a user of %s: %w", app, err)
+	}
+	return n, nil
 }
 
 func refusedCounts(row bigtable.Row) map[string]int64 {

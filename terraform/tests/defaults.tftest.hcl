@@ -179,6 +179,7 @@ run "least_privilege" {
       "worker/users"             = "user"
       "worker/histories"         = "user"
       "worker/crowd"             = "user"
+      "worker/refused"           = "user"
     }
     error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
   }

@@ -1,6 +1,9 @@
 package stack
 
 import (
+	"context"
+	"time"
+
 	"github.com/affinityengine/affinity/functions/catalog"
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/ingest"
@@ -19,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/refused"
 	"github.com/affinityengine/affinity/shared/rerank"
 )
 
@@ -34,12 +38,14 @@ type Backends struct {
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
 	Orderer  *rerank.Orderer
+	Refused  *refused.Recorder
 }
 
 func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
 	b := &Backends{
 		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, auth.Environment{Hosts: o.Hosts}), Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
+		Refused:  refused.New(base.Store, base.Now, base.Log),
 	}
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
@@ -53,9 +59,16 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 	return b, err
 }
 
+// flush writes what functions keep in memory, as they do when their process ends.
+func (b *Backends) flush() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return b.Refused.Flush(ctx)
+}
+
 // ForIngest returns the backends of ingest.
 func (b *Backends) ForIngest() ingest.Backends {
-	return ingest.Backends{Base: b.Base, Auth: b.Auth, Bus: b.Bus, Enricher: b.Enricher}
+	return ingest.Backends{Base: b.Base, Auth: b.Auth, Bus: b.Bus, Enricher: b.Enricher, Refused: b.Refused}
 }
 
 // ForImports returns the backends of imports.

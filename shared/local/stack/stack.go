@@ -178,6 +178,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if s.Backends, err = newBackends(base, o, pubsub.bus, tasks, jobStore); err != nil {
 		return messaging{}, err
 	}
+	s.onClose(s.Backends.flush)
 	return pubsub, createApps(ctx, configuration, o)
 }
 
