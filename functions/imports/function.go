@@ -35,7 +35,7 @@ type handler struct {
 func New(b Backends) http.Handler {
 	rt := b.Router()
 	h := handler{b, &slots{last: map[string]int64{}}}
-	rt.Handle("POST /1/events/import", h.run)
+	rt.HandleOwn("POST /1/events/import", h.run, "index")
 	return rt
 }
 

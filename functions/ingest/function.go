@@ -36,7 +36,7 @@ func New(b Backends) http.Handler {
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
 	rt.Handle("POST /1/events", h.accept)
-	rt.Handle("GET /1/events/refused", h.refused)
+	rt.HandleOwn("GET /1/events/refused", h.refused)
 	return rt
 }
 

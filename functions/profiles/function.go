@@ -33,18 +33,21 @@ func New(b Backends) http.Handler { return newBounded(b, api.MaxProfilesAnswer) 
 func newBounded(b Backends, maxAnswer int) http.Handler {
 	h := handler{b, maxAnswer}
 	rt := b.Router()
-	rt.Handle("GET /1/profiles/{userToken}", h.get)
-	rt.Handle("POST /1/profiles/batch", h.batch)
+	rt.HandleOwn("GET /1/profiles/{userToken}", h.get, "limit", "halfLife", "consistency")
+	rt.HandleOwn("POST /1/profiles/batch", h.batch)
 	rt.Handle("GET /1/profiles/personalization/{userToken}", h.personalization)
 	rt.Handle("DELETE /1/profiles/{userToken}", h.deleteProfile)
 	rt.Handle("DELETE /1/usertokens/{userToken}", h.deleteUserToken)
-	rt.Handle("GET /1/explain/{userToken}", h.explain)
+	rt.HandleOwn("GET /1/explain/{userToken}", h.explain, "facet", "value", "limit")
 	return rt
 }
 
 func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	app, user, err := h.user(r)
 	if err != nil {
+		return err
+	}
+	if err := setConsistency(&app, r); err != nil {
 		return err
 	}
 	limit, err := positive(r, "limit", api.DefaultAffinities)
@@ -120,6 +123,25 @@ func positive(r *http.Request, name string, absent int) (int, error) {
 	return n, nil
 }
 
+// setConsistency makes the query parameter consistency that of the reads of this
+// request. Without one the app's default stays.
+func setConsistency(app *config.App, r *http.Request) error {
+	values, given := r.URL.Query()["consistency"]
+	if !given {
+		return nil
+	}
+	return overrideConsistency(app, values[0])
+}
+
+func overrideConsistency(app *config.App, name string) error {
+	c, err := config.ParseConsistency(name)
+	if err != nil {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "%v", err)
+	}
+	app.Consistency = c
+	return nil
+}
+
 // halfLife returns the query parameter of that name, or the zero value if the
 // request has none.
 func halfLife(r *http.Request) (strategy.HalfLife, error) {
@@ -143,10 +165,16 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	users, limit, err := decodeBatch(body)
+	asked, err := decodeBatch(body)
 	if err != nil {
 		return err
 	}
+	if asked.consistency != nil {
+		if err := overrideConsistency(&app, *asked.consistency); err != nil {
+			return err
+		}
+	}
+	users, limit := asked.users, asked.limit
 	read, size := make(map[string]json.RawMessage, len(users)), 0
 	err = h.Profiles.ReadEach(r.Context(), app, users, limit, func(user string, result profile.Result) error {
 		if !result.Known {
@@ -195,38 +223,12 @@ type profiles struct {
 	Faulty   []string          `json:"faulty,omitempty"`
 }
 
-// decodeBatch reads {"userTokens":[...],"limit":N}, and drops repeated tokens.
-func decodeBatch(body []byte) ([]string, int, error) {
-	var in api.ProfilesRequest
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, 0, httpapi.Errorf(http.StatusBadRequest, `Bad Request: want {"userTokens":["..."],"limit":N}`)
-	}
-	if len(in.UserTokens) == 0 || len(in.UserTokens) > api.MaxProfiles {
-		return nil, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens must hold 1 to %d tokens", api.MaxProfiles)
-	}
-	limit := api.DefaultAffinities
-	if in.Limit != nil {
-		limit = *in.Limit
-	}
-	if limit < 1 {
-		return nil, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "limit must be a positive integer")
-	}
-	users, seen := make([]string, 0, len(in.UserTokens)), make(map[string]bool, len(in.UserTokens))
-	for _, user := range in.UserTokens {
-		if !event.ValidUserToken(user) {
-			return nil, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "userTokens holds a malformed token: %q", user)
-		}
-		if !seen[user] {
-			seen[user] = true
-			users = append(users, user)
-		}
-	}
-	return users, limit, nil
-}
-
 func (h handler) personalization(w http.ResponseWriter, r *http.Request) error {
 	app, user, err := h.user(r)
 	if err != nil {
+		return err
+	}
+	if err := setConsistency(&app, r); err != nil {
 		return err
 	}
 	result, err := h.Profiles.Read(r.Context(), app, user, 0)

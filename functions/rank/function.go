@@ -22,7 +22,7 @@ type handler struct{ Backends }
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
-	rt.Handle("POST /1/rank", h.rank)
+	rt.HandleOwn("POST /1/rank", h.rank)
 	return rt
 }
 
@@ -30,9 +30,6 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	began := time.Now()
 	app, grant, err := h.Auth.TenantGrant(r, auth.Recommendation)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.RefuseOptions(r, "the options of POST /1/rank are keys of its body"); err != nil {
 		return err
 	}
 	body, err := httpapi.ReadBody(w, r, api.MaxRankBody)

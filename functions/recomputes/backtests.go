@@ -23,19 +23,16 @@ import (
 
 // registerBacktests registers the routes of backtests.
 func (h handler) registerBacktests(rt *httpapi.Router) {
-	rt.Handle("POST /1/backtests", h.startBacktest)
-	rt.Handle("GET /1/backtests", h.listBacktests)
-	rt.Handle("GET /1/backtests/{id}", h.getBacktest)
-	rt.Handle("POST /1/backtests/{id}/cancel", h.cancelBacktest)
+	rt.HandleOwn("POST /1/backtests", h.startBacktest)
+	rt.HandleOwn("GET /1/backtests", h.listBacktests)
+	rt.HandleOwn("GET /1/backtests/{id}", h.getBacktest)
+	rt.HandleOwn("POST /1/backtests/{id}/cancel", h.cancelBacktest)
 }
 
 // startBacktest starts a backtest of the app's log.
 func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
 	app, grant, err := h.Auth.TenantGrant(r, auth.Admin)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.RefuseOptions(r, "the options of POST /1/backtests are keys of its body"); err != nil {
 		return err
 	}
 	body, err := httpapi.ReadBody(w, r, api.MaxBacktestBody)
@@ -149,9 +146,6 @@ func (h handler) getBacktest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := httpapi.RefuseOptions(r, ""); err != nil {
-		return err
-	}
 	j, err := h.Backtests.Find(r.Context(), app.ID, r.PathValue("id"))
 	if errors.Is(err, job.ErrNotFound) {
 		return unknownBacktest(r)
@@ -174,9 +168,6 @@ func unknownBacktest(r *http.Request) error {
 func (h handler) listBacktests(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Admin)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.RefuseOptions(r, ""); err != nil {
 		return err
 	}
 	jobs, err := h.Backtests.List(r.Context(), app.ID, api.MaxJobsListed)

@@ -21,9 +21,9 @@ import (
 
 // registerCrowd registers the routes of crowd statistics.
 func (h handler) registerCrowd(rt *httpapi.Router) {
-	rt.Handle("POST /1/crowd", h.startCrowd)
-	rt.Handle("GET /1/crowd", h.crowd)
-	rt.Handle("POST /1/crowd/{id}/cancel", h.cancelCrowd)
+	rt.HandleOwn("POST /1/crowd", h.startCrowd)
+	rt.HandleOwn("GET /1/crowd", h.crowd)
+	rt.HandleOwn("POST /1/crowd/{id}/cancel", h.cancelCrowd)
 }
 
 func renderCrowd(j job.Job) api.CrowdBuild {
@@ -39,9 +39,6 @@ func renderCrowd(j job.Job) api.CrowdBuild {
 func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 	app, grant, err := h.Auth.TenantGrant(r, auth.Recommendation)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.RefuseOptions(r, "POST /1/crowd takes no options"); err != nil {
 		return err
 	}
 	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)
@@ -94,9 +91,6 @@ func (h handler) cancelCrowd(w http.ResponseWriter, r *http.Request) error {
 func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.RefuseOptions(r, "GET /1/crowd takes no options"); err != nil {
 		return err
 	}
 	builds, err := h.Crowd.List(r.Context(), app.ID, api.MaxCrowdBuilds)

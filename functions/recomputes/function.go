@@ -27,12 +27,12 @@ type handler struct{ Backends }
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
-	rt.Handle("POST /1/recomputes", h.start)
-	rt.Handle("GET /1/recomputes", h.list)
-	rt.Handle("GET /1/recomputes/{id}", h.get)
-	rt.Handle("POST /1/recomputes/{id}/cancel", h.cancel)
-	rt.Handle("DELETE /1/recomputes/{id}", h.cancel)
-	rt.Handle("POST /1/audits", h.audit)
+	rt.HandleOwn("POST /1/recomputes", h.start)
+	rt.HandleOwn("GET /1/recomputes", h.list)
+	rt.HandleOwn("GET /1/recomputes/{id}", h.get)
+	rt.HandleOwn("POST /1/recomputes/{id}/cancel", h.cancel)
+	rt.HandleOwn("DELETE /1/recomputes/{id}", h.cancel)
+	rt.HandleOwn("POST /1/audits", h.audit)
 	h.registerReenrich(rt)
 	h.registerCrowd(rt)
 	h.registerBacktests(rt)

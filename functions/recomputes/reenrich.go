@@ -14,10 +14,10 @@ import (
 
 // registerReenrich registers the routes of re-enrichments.
 func (h handler) registerReenrich(rt *httpapi.Router) {
-	rt.Handle("POST /1/reenrich", h.startReenrich)
-	rt.Handle("GET /1/reenrich", h.listReenrich)
-	rt.Handle("GET /1/reenrich/{id}", h.getReenrich)
-	rt.Handle("POST /1/reenrich/{id}/cancel", h.cancelReenrich)
+	rt.HandleOwn("POST /1/reenrich", h.startReenrich)
+	rt.HandleOwn("GET /1/reenrich", h.listReenrich)
+	rt.HandleOwn("GET /1/reenrich/{id}", h.getReenrich)
+	rt.HandleOwn("POST /1/reenrich/{id}/cancel", h.cancelReenrich)
 }
 
 func renderReenrich(j job.Job) api.Reenrichment {

@@ -18,13 +18,13 @@ import (
 // registerSchema registers the routes that migrate the log of the app to
 // another schema. Each answers with the state of the migration.
 func (h handler) registerSchema(rt *httpapi.Router) {
-	rt.Handle("GET /1/schema", h.getSchema)
-	rt.Handle("POST /1/schema/start", schemaStep(h, decodeTo, h.Migrations.Start))
-	rt.Handle("POST /1/schema/backfill", schemaStep(h, decodeRate, h.Migrations.Backfill))
-	rt.Handle("POST /1/schema/verify", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Verify)))
-	rt.Handle("POST /1/schema/cutover", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Cutover)))
-	rt.Handle("POST /1/schema/rollback", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Rollback)))
-	rt.Handle("POST /1/schema/drop", schemaStep(h, decodeDrop, h.Migrations.Drop))
+	rt.HandleOwn("GET /1/schema", h.getSchema)
+	rt.HandleOwn("POST /1/schema/start", schemaStep(h, decodeTo, h.Migrations.Start))
+	rt.HandleOwn("POST /1/schema/backfill", schemaStep(h, decodeRate, h.Migrations.Backfill))
+	rt.HandleOwn("POST /1/schema/verify", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Verify)))
+	rt.HandleOwn("POST /1/schema/cutover", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Cutover)))
+	rt.HandleOwn("POST /1/schema/rollback", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Rollback)))
+	rt.HandleOwn("POST /1/schema/drop", schemaStep(h, decodeDrop, h.Migrations.Drop))
 }
 
 func renderSchema(s migration.Status) api.Schema {

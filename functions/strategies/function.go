@@ -26,9 +26,9 @@ func New(b Backends) http.Handler {
 	rt := b.Router()
 	rt.Handle("GET /1/strategies/personalization", h.get)
 	rt.Handle("POST /1/strategies/personalization", h.set)
-	rt.Handle("POST /1/strategies/personalization/preview", h.preview)
-	rt.Handle("GET /1/strategies/personalization/versions", h.versions)
-	rt.Handle("POST /1/strategies/personalization/restore", h.restore)
+	rt.HandleOwn("POST /1/strategies/personalization/preview", h.preview)
+	rt.HandleOwn("GET /1/strategies/personalization/versions", h.versions)
+	rt.HandleOwn("POST /1/strategies/personalization/restore", h.restore)
 	return rt
 }
 

@@ -22,9 +22,6 @@ func (h handler) versions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := httpapi.RefuseOptions(r, ""); err != nil {
-		return err
-	}
 	list, err := h.Config.StrategyVersions(r.Context(), app.ID)
 	if err != nil {
 		return fmt.Errorf("list strategies: %w", err)
@@ -41,9 +38,6 @@ func (h handler) versions(w http.ResponseWriter, r *http.Request) error {
 func (h handler) restore(w http.ResponseWriter, r *http.Request) error {
 	app, err := h.Auth.Tenant(r, auth.Recommendation)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.RefuseOptions(r, ""); err != nil {
 		return err
 	}
 	body, err := httpapi.ReadBody(w, r, api.MaxAdminBody)

@@ -30,6 +30,7 @@ type appStore interface {
 	App(ctx context.Context, appID string) (config.App, error)
 	CreateApp(ctx context.Context, app config.App) error
 	SetRetention(ctx context.Context, appID string, days int) error
+	SetConsistency(ctx context.Context, appID string, c config.Consistency) error
 	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
 	Keys(ctx context.Context, appID string) ([]config.Key, error)
 	PutKey(ctx context.Context, appID string, key config.Key) error
@@ -76,7 +77,7 @@ func appCommand(t *tool) *cobra.Command {
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand())
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand())
 	return group
 }
 
@@ -207,6 +208,32 @@ func (a *appTool) retentionCommand() *cobra.Command {
 					return fmt.Errorf("set the retention of app %s: %w", id, missingApp(err))
 				}
 				fmt.Fprintf(a.out, "app %s: %s\n", id, retention(days))
+				return nil
+			})
+		},
+	}
+}
+
+func (a *appTool) consistencyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "consistency ID CONSISTENCY",
+		Short: "Set how reads of an app's profiles see replicas: eventual or strong",
+		Long: "Set how reads of an app's profiles see the clusters of the deployment, unless a request says otherwise. eventual reads\n" +
+			"the nearest cluster, which may lag behind by seconds: a profile may be shown after its user was deleted. strong reads\n" +
+			"the cluster that events and deletions are written to. With one cluster both are the same.",
+		Example: "  affinity app consistency shop strong --project my-project",
+		Args:    cli.Args("ID", "CONSISTENCY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := args[0]
+			c, err := config.ParseConsistency(args[1])
+			if err := errors.Join(checkID(id), err); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			return a.with(cmd, func(s appStore) error {
+				if err := s.SetConsistency(cmd.Context(), id, c); err != nil {
+					return fmt.Errorf("set the consistency of app %s: %w", id, missingApp(err))
+				}
+				fmt.Fprintf(a.out, "app %s: reads are %s\n", id, c)
 				return nil
 			})
 		},

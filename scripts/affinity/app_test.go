@@ -134,6 +134,9 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	}
 	app("create shop").wants(t, cli.ExitFailed, "app shop exists")
 	app("retention shop 0").wants(t, cli.ExitOK, "app shop: events count forever")
+	app("consistency shop strong").wants(t, cli.ExitOK, "app shop: reads are strong")
+	app("consistency shop stale").wants(t, cli.ExitUsage, `consistency must be eventual or strong, got "stale"`)
+	app("consistency nowhere strong").wants(t, cli.ExitFailed, "there is no such app")
 	app("retention nowhere 1").wants(t, cli.ExitFailed, "there is no such app")
 	app("encoding shop compact").wants(t, cli.ExitOK, "app shop: narrow, compact")
 	app("list").wants(t, cli.ExitOK, "demo  ", "shop  events count forever  narrow, compact  strategy version 0  created 20")

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -27,6 +28,11 @@ func profileCommand(t *tool) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Limit < 1 {
 				return cli.Usagef("--limit %d: must be 1 or more", q.Limit)
+			}
+			if cmd.Flags().Changed("consistency") {
+				if _, err := config.ParseConsistency(q.Consistency); err != nil {
+					return cli.Usagef("--%v", err)
+				}
 			}
 			if cmd.Flags().Changed("half-life") {
 				if _, err := strategy.ParseHalfLife(q.HalfLife); err != nil {
@@ -46,6 +52,7 @@ func profileCommand(t *tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&q.Limit, "limit", 20, "how many affinities to show")
 	flags.StringVar(&q.HalfLife, "half-life", "", "score by this half-life of the strategy, such as 30 or 12h (default: its first)")
+	flags.StringVar(&q.Consistency, "consistency", "", "eventual, or strong to read the cluster that is written (default: the app's)")
 	flags.BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }

@@ -8,6 +8,8 @@ type ProfileQuery struct {
 	// HalfLife orders and scores by this half-life, one of the strategy's as
 	// the strategy writes it: "30", "12h". "" is the strategy's first.
 	HalfLife string
+	// Consistency is "eventual" or "strong". "" is the app's default.
+	Consistency string
 }
 
 // ProfilesRequest is the body of POST /1/profiles/batch.
@@ -18,6 +20,8 @@ type ProfilesRequest struct {
 	// Limit is how many affinities to list of each user, 1 or more; absent:
 	// DefaultAffinities.
 	Limit *int `json:"limit,omitempty"`
+	// Consistency is "eventual" or "strong"; absent: the app's default.
+	Consistency *string `json:"consistency,omitempty"`
 }
 
 // Profiles is the answer of POST /1/profiles/batch. Each user of the request is

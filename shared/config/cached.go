@@ -135,6 +135,12 @@ func (c *Cached) SetRetention(ctx context.Context, appID string, days int) error
 	return c.store.SetRetention(ctx, appID, days)
 }
 
+// SetConsistency is SetConsistency of the Store.
+func (c *Cached) SetConsistency(ctx context.Context, appID string, to Consistency) error {
+	defer c.apps.evict(appID)
+	return c.store.SetConsistency(ctx, appID, to)
+}
+
 // UpdateLog is UpdateLog of the Store.
 func (c *Cached) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
 	defer c.apps.evict(appID)

@@ -43,6 +43,9 @@ type App struct {
 	// see strategy.Strategy.SameScoring. It is at most StrategyVersion. Stored
 	// profiles and recomputes go by it.
 	ScoringVersion int64
+	// Consistency is how reads of the app's profiles see replicas, unless a request
+	// says otherwise. Empty means Eventual.
+	Consistency Consistency
 	// Log is the layout of the app's events in Bigtable. It is always valid.
 	Log schema.Layout
 	// Migration is the last migration of the log to the other schema; zero if there
@@ -55,6 +58,18 @@ type App struct {
 	// until two TTLs after it.
 	ChangedAt time.Time
 }
+
+// Consistency is how a read of a profile sees the replicas of a deployment with
+// several clusters. With one cluster both are the same.
+type Consistency string
+
+const (
+	// Eventual reads the nearest cluster. Its copy of a user may miss what process
+	// or a deletion wrote a moment ago.
+	Eventual Consistency = "eventual"
+	// Strong reads the cluster that process and deletions write.
+	Strong Consistency = "strong"
+)
 
 // Version names a strategy that an app has or had.
 type Version struct {
@@ -89,6 +104,9 @@ type Store interface {
 	// SetRetention changes how long an app's events count. It returns ErrNotFound
 	// if the app does not exist.
 	SetRetention(ctx context.Context, appID string, days int) error
+	// SetConsistency changes how reads of an app's profiles see replicas. It returns
+	// ErrNotFound if the app does not exist.
+	SetConsistency(ctx context.Context, appID string, c Consistency) error
 	// UpdateLog applies change to the Log and the Migration of an app as a
 	// compare-and-set, and returns the app afterwards. After a conflict it calls
 	// change again with the current app. change must be idempotent: after a lost

@@ -104,6 +104,16 @@ func (m *memory) SetRetention(ctx context.Context, appID string, days int) error
 	})
 }
 
+func (m *memory) SetConsistency(ctx context.Context, appID string, c Consistency) error {
+	if _, err := ParseConsistency(string(c)); err != nil {
+		return err
+	}
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		a.Consistency = c
+		return nil
+	})
+}
+
 func (m *memory) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
 	var app App
 	err := m.with(ctx, appID, func(a *memoryApp) error {

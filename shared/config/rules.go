@@ -30,6 +30,15 @@ func (a App) Prepare() (App, error) {
 	return App{ID: a.ID, RetentionDays: a.RetentionDays, Log: cloneLayout(a.Log), CreatedAt: Stamp(a.CreatedAt), ChangedAt: Stamp(time.Time{})}, nil
 }
 
+// ParseConsistency returns the consistency of that name.
+func ParseConsistency(name string) (Consistency, error) {
+	switch c := Consistency(name); c {
+	case Eventual, Strong:
+		return c, nil
+	}
+	return "", fmt.Errorf("consistency must be %s or %s, got %.100q", Eventual, Strong, name)
+}
+
 // WithStrategy returns the app with s as its active strategy, and reports
 // whether that changes the app.
 func (a App) WithStrategy(s strategy.Strategy) (App, bool) {

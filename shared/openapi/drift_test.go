@@ -216,7 +216,7 @@ func bodyLimit(t *testing.T, doc decoded, id string) int {
 	return 0
 }
 
-var route = regexp.MustCompile(`\b(?:rt|own)\.Handle\("([A-Z]+ /[^"]*)"`)
+var route = regexp.MustCompile(`\b(?:rt|own)\.Handle(?:Own)?\("([A-Z]+ /[^"]*)"`)
 
 // TestDescribedRoutes compares the routes that the public functions register with
 // those of the document.

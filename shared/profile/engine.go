@@ -107,7 +107,9 @@ func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.Log
 // Read returns a user's profile as of now. If the stored profile is not valid, Read
 // computes one from blocks and log and stores it. Known is false for a user
 // without an event in the window. limit bounds the number of decoded affinities; 0
-// means all. Total counts all affinities.
+// means all. Total counts all affinities. With config.Strong as the consistency of
+// app, Read, ReadRanking and ReadMany read the cluster that is written; otherwise
+// they may answer from a replica.
 func (e *Engine) Read(ctx context.Context, app config.App, user string, limit int) (Result, error) {
 	return e.reader.read(ctx, app, user, store.UserProfile, limit)
 }

@@ -37,7 +37,11 @@ type reader struct {
 // has the session.
 func (r *reader) read(ctx context.Context, app config.App, token string, parts store.UserParts,
 	limit int) (Result, error) {
-	row, err := r.store.ReadServing(ctx, app.ID, token, parts)
+	read, written := r.store.ReadServing, r.store.ServingIsAuthoritative()
+	if app.Consistency == config.Strong {
+		read, written = r.store.ReadPrimary, true
+	}
+	row, err := read(ctx, app.ID, token, parts)
 	if err == nil {
 		err = r.admit(ctx, row, limit)
 	}
@@ -51,7 +55,7 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 	if ok || err != nil {
 		return result, err
 	}
-	if !r.store.ServingIsAuthoritative() {
+	if !written {
 		// A read that leads to a write must see the cluster that is written.
 		if row, err = r.store.ReadUser(ctx, app.ID, token); err != nil {
 			return Result{}, err

@@ -73,8 +73,12 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 	ctx, end := admission.Part(ctx)
 	defer end()
 	group, rest := tokens[:min(len(tokens), groupUsers)], tokens[min(len(tokens), groupUsers):]
+	scan, written := r.store.ScanServing, r.store.ServingIsAuthoritative()
+	if app.Consistency == config.Strong {
+		scan, written = r.store.ScanPrimary, true
+	}
 	rows, bytes := make(map[string]store.User, len(group)), 0
-	err := r.store.ScanServing(ctx, app.ID, group, func(token string, row store.User) error {
+	err := scan(ctx, app.ID, group, func(token string, row store.User) error {
 		rows[token] = row
 		bytes += len(row.Profile)
 		if err := admission.Take(ctx, rowBytes(row)); err != nil {
@@ -96,9 +100,11 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 	// one strategy for all users.
 	for _, row := range rows {
 		if row.Version > app.StrategyVersion {
+			asked := app.Consistency // the next group is read like this one
 			if app, err = r.logs.readFresh(ctx, app.ID); err != nil {
 				return app, nil, err
 			}
+			app.Consistency = asked
 			break
 		}
 	}
@@ -110,7 +116,7 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 		row.Profile, row.Session = nil, nil // computations do not need them
 		rows[token] = row
 	}
-	if !r.store.ServingIsAuthoritative() {
+	if !written {
 		// A read that leads to a write must see the cluster that is written.
 		if rows, err = r.store.ReadUserStates(ctx, app.ID, stale); err != nil {
 			return app, nil, err

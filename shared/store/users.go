@@ -99,6 +99,11 @@ func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
 	return readUser(ctx, s.tables.of(app, user).users, app, user, UserProfile)
 }
 
+// ReadPrimary reads parts of a user row from the cluster that is written.
+func (s *Store) ReadPrimary(ctx context.Context, app, user string, parts UserParts) (User, error) {
+	return readUser(ctx, s.tables.of(app, user).users, app, user, parts)
+}
+
 // ReadServing reads parts of a user row only to answer a request. The row may come
 // from a replica, so the caller must not compute or write a profile from it.
 func (s *Store) ReadServing(ctx context.Context, app, user string, parts UserParts) (User, error) {
@@ -142,6 +147,11 @@ func (s *Store) readUsers(ctx context.Context, app string, users []string, parts
 // fn ends the request.
 func (s *Store) ScanServing(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
 	return scanUsers(ctx, s.tables.of(app, allUsers).serving, app, users, UserProfile, fn)
+}
+
+// ScanPrimary is ScanServing from the cluster that is written.
+func (s *Store) ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
+	return scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserProfile, fn)
 }
 
 func scanUsers(ctx context.Context, table *bigtable.Table, app string, users []string, parts UserParts,

@@ -166,6 +166,16 @@ func (s *store) SetRetention(ctx context.Context, appID string, days int) error 
 	return nil
 }
 
+func (s *store) SetConsistency(ctx context.Context, appID string, c config.Consistency) error {
+	if _, err := config.ParseConsistency(string(c)); err != nil {
+		return err
+	}
+	if _, err := s.appRef(appID).Update(ctx, []firestore.Update{{Path: "consistency", Value: string(c)}}); err != nil {
+		return fmt.Errorf("set consistency of app %q: %w", appID, named(err, codes.NotFound, config.ErrNotFound))
+	}
+	return nil
+}
+
 func (s *store) UpdateLog(ctx context.Context, appID string, change func(*config.App) error) (config.App, error) {
 	var app config.App
 	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}

@@ -18,10 +18,12 @@ import (
 // The documents; the package comment says where each lies.
 type (
 	appDocument struct {
-		ID              string `firestore:"id"`
-		RetentionDays   int    `firestore:"retentionDays"`
-		Strategy        string `firestore:"strategy"`
-		StrategyVersion int64  `firestore:"strategyVersion"`
+		ID            string `firestore:"id"`
+		RetentionDays int    `firestore:"retentionDays"`
+		// Consistency is empty in a document in which nobody set it.
+		Consistency     config.Consistency `firestore:"consistency,omitempty"`
+		Strategy        string             `firestore:"strategy"`
+		StrategyVersion int64              `firestore:"strategyVersion"`
 		// More is nil in a document that an older function wrote.
 		More      *moreDocument `firestore:"strategyMore,omitempty"`
 		CreatedAt time.Time     `firestore:"createdAt"`
@@ -83,7 +85,7 @@ type (
 )
 
 func (d appDocument) app() (config.App, error) {
-	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion,
+	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
 		Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.Log != nil {
 		a.Log = schema.Layout(*d.Log)

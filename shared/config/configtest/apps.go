@@ -87,6 +87,26 @@ func testRetention(t *testing.T, s config.Store) {
 	}
 }
 
+func testConsistency(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	before, err := s.App(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []config.Consistency{config.Strong, config.Eventual} {
+		if err := s.SetConsistency(t.Context(), "shop", c); err != nil {
+			t.Fatal(err)
+		}
+		want := before
+		want.Consistency = c
+		got, err := s.App(t.Context(), "shop")
+		read(t, "app", got, err, want)
+	}
+	if err := s.SetConsistency(t.Context(), "shop", "stale"); err == nil {
+		t.Error("an unknown consistency was accepted")
+	}
+}
+
 // A change of an app sets ChangedAt; a call that changes nothing does not.
 func testChangedAt(t *testing.T, s config.Store) {
 	var changed time.Time

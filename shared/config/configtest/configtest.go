@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"Apps", testApps},
 		{"AppsRefused", testAppsRefused},
 		{"Retention", testRetention},
+		{"Consistency", testConsistency},
 		{"ChangedAt", testChangedAt},
 		{"LogOfNewApps", testLogOfNewApps},
 		{"UpdateLog", testUpdateLog},
@@ -314,8 +315,9 @@ func testIndexNames(t *testing.T, s config.Store) {
 func testUnknown(t *testing.T, s config.Store) {
 	ctx := t.Context()
 	calls := map[string]func() error{
-		"App":          func() error { _, err := s.App(ctx, "shop"); return err },
-		"SetRetention": func() error { return s.SetRetention(ctx, "shop", 1) },
+		"App":            func() error { _, err := s.App(ctx, "shop"); return err },
+		"SetRetention":   func() error { return s.SetRetention(ctx, "shop", 1) },
+		"SetConsistency": func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
 		"UpdateLog": func() error {
 			_, err := s.UpdateLog(ctx, "shop", func(*config.App) error { return nil })
 			return err

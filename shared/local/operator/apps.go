@@ -15,14 +15,15 @@ import (
 
 // Paths of the operations on apps and keys. Each is a POST of a request.
 const (
-	appsPath      = "/local/apps/list"
-	appPath       = "/local/apps/get"
-	createPath    = "/local/apps/create"
-	retentionPath = "/local/apps/retention"
-	encodingPath  = "/local/apps/encoding"
-	keysPath      = "/local/apps/keys/list"
-	putKeyPath    = "/local/apps/keys/put"
-	deleteKeyPath = "/local/apps/keys/delete"
+	appsPath        = "/local/apps/list"
+	appPath         = "/local/apps/get"
+	createPath      = "/local/apps/create"
+	retentionPath   = "/local/apps/retention"
+	consistencyPath = "/local/apps/consistency"
+	encodingPath    = "/local/apps/encoding"
+	keysPath        = "/local/apps/keys/list"
+	putKeyPath      = "/local/apps/keys/put"
+	deleteKeyPath   = "/local/apps/keys/delete"
 )
 
 // maxRequest is the size in bytes of the largest request.
@@ -50,6 +51,12 @@ func handleApps(rt *httpapi.Router, s config.Store) {
 			return nil, invalid(err)
 		}
 		return nil, s.SetRetention(ctx, r.App.ID, r.App.RetentionDays)
+	})
+	handle(rt, consistencyPath, func(ctx context.Context, r request) (any, error) {
+		if _, err := config.ParseConsistency(string(r.App.Consistency)); err != nil {
+			return nil, invalid(err)
+		}
+		return nil, s.SetConsistency(ctx, r.App.ID, r.App.Consistency)
 	})
 	handle(rt, encodingPath, func(ctx context.Context, r request) (any, error) {
 		e, err := schema.ParseEncoding(string(r.App.Log.Encoding))
@@ -127,6 +134,12 @@ func (c *Client) CreateApp(ctx context.Context, app config.App) error {
 // SetRetention changes how long an app's events count.
 func (c *Client) SetRetention(ctx context.Context, appID string, days int) error {
 	_, err := post[any](ctx, c, retentionPath, request{App: config.App{ID: appID, RetentionDays: days}})
+	return err
+}
+
+// SetConsistency changes how reads of an app's profiles see replicas.
+func (c *Client) SetConsistency(ctx context.Context, appID string, to config.Consistency) error {
+	_, err := post[any](ctx, c, consistencyPath, request{App: config.App{ID: appID, Consistency: to}})
 	return err
 }
 

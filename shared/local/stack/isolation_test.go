@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/functions/worker"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -116,6 +117,16 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 	event := func(user string) string {
 		return `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"` + user + `","objectIDs":["1"]}]}`
 	}
+	consistency := func(c config.Consistency, then func()) func() {
+		return func() {
+			t.Helper()
+			if err := s.Backends.Config.SetConsistency(t.Context(), "demo", c); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(2 * time.Millisecond) // what a function has cached is older than ConfigTTL now
+			then()
+		}
+	}
 	const row = "ReadRows users"
 	for _, path := range []struct {
 		name    string
@@ -128,6 +139,12 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 		{"stored read", ask("GET", "/1/profiles/u", ""), []string{row}, ""},
 		{"stored reads of many", ask("POST", "/1/profiles/batch", `{"userTokens":["u"]}`), []string{row}, ""},
 		{"Algolia's form", ask("GET", "/1/profiles/personalization/u", ""), []string{row}, ""},
+		{"strong read", ask("GET", "/1/profiles/u?consistency=strong", ""), nil, row},
+		{"strong reads of many", ask("POST", "/1/profiles/batch", `{"userTokens":["u"],"consistency":"strong"}`), nil, row},
+		{"strong, in Algolia's form", ask("GET", "/1/profiles/personalization/u?consistency=strong", ""), nil, row},
+		{"strong by default", consistency(config.Strong, ask("GET", "/1/profiles/u", "")), nil, row},
+		{"eventual, although strong is the default", ask("GET", "/1/profiles/u?consistency=eventual", ""), []string{row}, ""},
+		{"eventual by default again", consistency(config.Eventual, ask("GET", "/1/profiles/u", "")), []string{row}, ""},
 		{"import", ask("POST", "/1/events/import", `{"eventType":"view","eventName":"Seen","index":"i","userToken":"v","objectIDs":["1"]}`), nil, "MutateRow events"},
 		{"computing read", ask("GET", "/1/profiles/v", ""), []string{row}, "MutateRow users"},
 		{"explain", ask("GET", "/1/explain/u", ""), nil, "ReadRows events"},
