@@ -90,7 +90,7 @@ var layers = []struct {
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
 	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store strategy tune", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
-	{"functions/process", "apply backend bus bus/pubsub enrich function httpapi profile", "http"},
+	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may

@@ -57,14 +57,11 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	unknown := 0
-	for rest := events; len(rest) > 0; {
-		done, err := h.some(r.Context(), app, rest, rules.Now.UnixMilli())
-		if err != nil {
-			return fmt.Errorf("import events of %s: %w", app.ID, err)
-		}
-		rest, unknown, answer.Deleted = rest[done.events:], unknown+done.unknown, answer.Deleted+done.deleted
+	unknown, deleted, err := h.importAll(r.Context(), app, events, rules.Now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
+	answer.Deleted = deleted
 	if len(events) > 0 {
 		h.noteImport(r.Context(), app.ID)
 	}
@@ -82,24 +79,33 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
-// part counts the events of a part of an import.
-type part struct {
-	events, deleted int
-	unknown         int // events with objects that the catalog does not know
-}
-
-// some imports the first events of a request, as many as may be in memory with the
-// filters of their objects.
-func (h handler) some(ctx context.Context, app config.App, events []event.Event, receivedAt int64) (part, error) {
-	ctx, leave := admission.Process().Enter(ctx) // each part gives back what it took
+// importAll imports the events of a request in parts, each of as many events as may be
+// in memory with the filters of their objects. It counts the events with objects that
+// the catalog does not know, and those of deleted users.
+//
+// Before it writes the first of several parts, it takes the memory of the largest. A
+// later part takes none, so an import that is partly written never ends because the
+// process is full: sent again, its events without a timestamp would count twice.
+func (h handler) importAll(ctx context.Context, app config.App, events []event.Event, receivedAt int64) (unknown, deleted int, err error) {
+	ctx, leave := admission.Process().Enter(ctx)
 	defer leave()
-	objects, n, err := h.Enricher.ResolveFirst(ctx, app.ID, events)
-	if err != nil {
-		return part{}, err
+	for len(events) > 0 {
+		objects, n, err := h.Enricher.ResolveFirst(ctx, app.ID, events)
+		if err == nil && n < len(events) {
+			err = admission.Take(ctx, enrich.MaxTaken)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		ctx = admission.Exempt(ctx)
+		part := events[:n]
+		outcome, err := h.Profiles.Import(ctx, app, enrich.LogEvents(part, objects, receivedAt))
+		if err != nil {
+			return 0, 0, err
+		}
+		unknown, deleted, events = unknown+len(enrich.Incomplete(part, objects)), deleted+outcome.Deleted, events[n:]
 	}
-	events = events[:n]
-	outcome, err := h.Profiles.Import(ctx, app, enrich.LogEvents(events, objects, receivedAt))
-	return part{n, outcome.Deleted, len(enrich.Incomplete(events, objects))}, err
+	return unknown, deleted, nil
 }
 
 // decode decodes each line. The answer lists the lines that are refused.

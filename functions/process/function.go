@@ -7,8 +7,9 @@
 // Pub/Sub delivers the message again. The function keeps no data.
 //
 // A delivery takes the memory of its decoded message from the gate of the process
-// before it decodes it. If there is no room, the answer is 429, and Pub/Sub delivers
-// the message again after a wait.
+// before it reads it. It waits there for a while: a 429 would make Pub/Sub deliver the
+// message again, to be read again, and a large message would find no room among small
+// ones.
 package process
 
 import (
@@ -17,6 +18,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/apply"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -31,13 +33,31 @@ type handler struct {
 func New(b Backends) http.Handler {
 	h := handler{b, &apply.Applier{Config: b.CachedConfig, Catalog: b.Enricher, Bus: b.Bus, Store: b.Store, Profiles: b.Profiles}}
 	rt := b.PrivateRouter()
+	rt.Wait = maxWait
 	rt.Handle("POST /", h.push)
 	return rt
 }
 
+// maxWait is how long a delivery waits for memory. Pub/Sub waits ten times as long
+// for the answer.
+const maxWait = 45 * time.Second
+
+// readPush reads the body of a delivery. Pub/Sub is trusted to send as much as it
+// announces, so the delivery takes all of its memory at once. If it took memory as
+// the body arrives, deliveries that are half read could wait for each other.
+func readPush(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > 0 {
+		if err := admission.Take(r.Context(), httpapi.BodyWeight*min(r.ContentLength, bus.MaxPush)); err != nil {
+			return nil, err
+		}
+		r = r.WithContext(admission.Exempt(r.Context()))
+	}
+	return httpapi.ReadBodyWithin(w, r, bus.MaxPush, maxWait+httpapi.BodyTime)
+}
+
 // push handles a delivery of Pub/Sub. 204 acknowledges the message.
 func (h handler) push(w http.ResponseWriter, r *http.Request) error {
-	body, err := httpapi.ReadBody(w, r, bus.MaxPush)
+	body, err := readPush(w, r)
 	if err != nil {
 		return err
 	}

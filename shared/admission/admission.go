@@ -3,9 +3,13 @@
 //
 // A process has one gate, with a capacity in bytes. A request takes bytes from
 // the gate before it allocates them, and holds them until it is answered. If the
-// gate is full, the request waits for others to end, at most a second in all, and
-// then ends with ErrFull. So the memory that requests hold does not grow with
-// their number. The package keeps no data.
+// gate is full, the request waits for others to end, a second unless its function
+// has more time, and then ends with ErrFull. So the memory that requests hold does
+// not grow with their number. The package keeps no data.
+//
+// A request that holds bytes goes before those that hold none: it will give back
+// what they wait for. The first bytes of a request leave a quarter of the gate to
+// those that have begun.
 package admission
 
 import (
@@ -14,33 +18,27 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
-// ErrFull says that the gate had no room for a request for a second. The request
-// may succeed later.
+// ErrFull says that the gate had no room for a request for as long as it may wait.
+// The request may succeed later.
 var ErrFull = errors.New("this instance holds as many bytes of requests as it may")
 
 // maxWait is how long one request waits for room, over all its calls of Take.
 const maxWait = time.Second
 
-// Gate holds the bytes that requests share. It is safe for concurrent use.
-type Gate struct {
-	bytes    *semaphore.Weighted
-	capacity int64
-}
-
-// NewGate returns a gate with a capacity in bytes.
-func NewGate(capacity int64) *Gate {
-	return &Gate{semaphore.NewWeighted(capacity), capacity}
-}
-
 // Enter begins a request. Take with the returned context takes bytes from the
 // gate for this request; leave gives all of them back. Afterwards Take with that
 // context takes nothing, so that work which outlives its request holds nothing.
 func (g *Gate) Enter(ctx context.Context) (entered context.Context, leave func()) {
-	r := &request{gate: g}
+	return g.EnterFor(ctx, maxWait)
+}
+
+// EnterFor is Enter for a request that may wait for its first bytes for another time
+// than a second. For more bytes it waits a second, because others wait for those
+// that it holds.
+func (g *Gate) EnterFor(ctx context.Context, wait time.Duration) (entered context.Context, leave func()) {
+	r := &request{gate: g, firstWait: wait, wait: maxWait}
 	return context.WithValue(ctx, partKey{}, &part{request: r}), r.leave
 }
 
@@ -48,22 +46,28 @@ func (g *Gate) Enter(ctx context.Context) (entered context.Context, leave func()
 // the part has taken with the returned context. Without a request in the context,
 // it returns that context.
 func Part(ctx context.Context) (in context.Context, end func()) {
-	outer, ok := ctx.Value(partKey{}).(*part)
-	if !ok {
+	outer := partOf(ctx)
+	if outer == nil {
 		return ctx, func() {}
 	}
 	p := &part{request: outer.request}
 	return context.WithValue(ctx, partKey{}, p), p.end
 }
 
+// Exempt returns a context with which Take takes nothing, for work whose memory is
+// free although the gate may be full.
+func Exempt(ctx context.Context) context.Context {
+	return context.WithValue(ctx, partKey{}, (*part)(nil))
+}
+
 // Take holds n more bytes for the request that the context belongs to. It returns
-// ErrFull if they are not free within the second for which a request may wait,
+// ErrFull if they are not free within the time for which the request may wait,
 // and the context's error if that ends first. A request that needs more than the
 // whole capacity is counted as the whole capacity: it runs alone. Without a
 // request in the context, Take returns nil at once.
 func Take(ctx context.Context, n int64) error {
-	p, ok := ctx.Value(partKey{}).(*part)
-	if !ok {
+	p := partOf(ctx)
+	if p == nil {
 		return nil
 	}
 	return p.take(ctx, n)
@@ -71,13 +75,20 @@ func Take(ctx context.Context, n int64) error {
 
 type partKey struct{}
 
+// partOf returns the part that a context belongs to, or nil.
+func partOf(ctx context.Context) *part {
+	p, _ := ctx.Value(partKey{}).(*part)
+	return p
+}
+
 // request is what one request holds.
 type request struct {
-	gate   *Gate
-	mu     sync.Mutex
-	held   int64         // bytes, of all parts
-	waited time.Duration // in all calls so far
-	left   bool
+	gate *Gate
+	mu   sync.Mutex
+	held int64 // bytes, of all parts
+	left bool
+	// What remains of the time to wait, before the request holds bytes and then.
+	firstWait, wait time.Duration
 }
 
 // part is what a part of a request holds, or what the request holds in no part.
@@ -94,8 +105,12 @@ func (p *part) take(ctx context.Context, n int64) error {
 	if n <= 0 || p.left || p.ended {
 		return nil
 	}
-	if !p.gate.bytes.TryAcquire(n) {
-		if err := p.await(ctx, n); err != nil {
+	first, wait := p.held == 0, &p.wait
+	if first {
+		wait = &p.firstWait
+	}
+	if !p.gate.try(n, first) {
+		if err := p.await(ctx, n, first, wait); err != nil {
 			return err
 		}
 	}
@@ -104,13 +119,13 @@ func (p *part) take(ctx context.Context, n int64) error {
 	return nil
 }
 
-// await waits until n bytes are free, for what is left of the request's second.
-func (r *request) await(ctx context.Context, n int64) error {
+// await waits until n bytes are free, for what remains of the time to wait.
+func (r *request) await(ctx context.Context, n int64, first bool, wait *time.Duration) error {
 	began := time.Now()
-	waiting, cancel := context.WithTimeout(ctx, maxWait-r.waited)
+	waiting, cancel := context.WithTimeout(ctx, *wait)
 	defer cancel()
-	err := r.gate.bytes.Acquire(waiting, n)
-	r.waited += time.Since(began)
+	err := r.gate.acquire(waiting, n, first)
+	*wait -= time.Since(began)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("wait for memory: %w", ctx.Err())
 	} else if err != nil {
@@ -123,7 +138,7 @@ func (p *part) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.left {
-		p.gate.bytes.Release(p.own)
+		p.gate.release(p.own)
 		p.held -= p.own
 	}
 	p.own, p.ended = 0, true
@@ -132,6 +147,6 @@ func (p *part) end() {
 func (r *request) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gate.bytes.Release(r.held)
+	r.gate.release(r.held)
 	r.held, r.left = 0, true
 }

@@ -80,7 +80,7 @@ func TestHalfReadRequestsEnd(t *testing.T) {
 			both.Go(func() {
 				ctx, leave := g.Enter(t.Context())
 				defer leave()
-				if err := admission.Take(ctx, 50); err != nil {
+				if err := admission.Take(ctx, 30); err != nil {
 					t.Errorf("half: %v", err)
 				}
 				time.Sleep(time.Millisecond) // the other holds its half, too
@@ -155,7 +155,8 @@ func TestPartGivesBack(t *testing.T) {
 	take(t, "in the ended part", in, 100, nil)
 	next, leaveNext := enter(t, g)
 	defer leaveNext()
-	take(t, "another request", next, 85, nil)
+	take(t, "another request", next, 60, nil)
+	take(t, "another request, more", next, 25, nil)
 	in, end = admission.Part(ctx)
 	canceled, cancel := context.WithCancel(in)
 	cancel()
@@ -206,6 +207,72 @@ func TestCapacityHolds(t *testing.T) {
 		take(t, "afterwards", ctx, capacity, nil)
 		if time.Since(began) != 0 {
 			t.Error("the gate is not empty after all requests ended")
+		}
+	})
+}
+
+// What a request that has begun needs is granted before what others wait for, which
+// may be the bytes that it holds.
+func TestBegunRequestsGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(100)
+		begun, leaveBegun := enter(t, g)
+		take(t, "begun", begun, 70, nil)
+		large, leaveLarge := g.EnterFor(t.Context(), time.Minute)
+		defer leaveLarge()
+		var both sync.WaitGroup
+		both.Go(func() { take(t, "large", large, 90, nil) })
+		synctest.Wait()
+		began := time.Now()
+		take(t, "begun, more", begun, 25, nil)
+		if time.Since(began) != 0 {
+			t.Error("a request that has begun waits behind one that has not")
+		}
+		small, leaveSmall := g.EnterFor(t.Context(), time.Minute)
+		both.Go(func() {
+			take(t, "small", small, 1, nil) // behind the large one, which would never find room otherwise
+			leaveSmall()
+		})
+		synctest.Wait()
+		time.AfterFunc(30*time.Second, leaveBegun)
+		time.AfterFunc(31*time.Second, leaveLarge)
+		both.Wait()
+		if waited := time.Since(began); waited != 31*time.Second {
+			t.Errorf("the small request waited %v, want until the large one left", waited)
+		}
+	})
+}
+
+// The first bytes of requests leave a quarter of the gate to those that have begun.
+func TestFirstBytesLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(100)
+		first, leave := enter(t, g)
+		take(t, "first", first, 75, nil)
+		second, leaveSecond := g.EnterFor(t.Context(), 0)
+		defer leaveSecond()
+		take(t, "second", second, 1, admission.ErrFull)
+		take(t, "first, more", first, 25, nil)
+		take(t, "exempt", admission.Exempt(second), 1, nil)
+		leave()
+		take(t, "second, alone", second, 100, nil)
+	})
+}
+
+// A request waits for more bytes for a second, however long it may wait for its first.
+func TestBegunRequestWaitsASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.NewGate(100)
+		first, leave := enter(t, g)
+		defer leave()
+		take(t, "first", first, 60, nil)
+		second, leaveSecond := g.EnterFor(t.Context(), time.Minute)
+		defer leaveSecond()
+		take(t, "second", second, 10, nil)
+		began := time.Now()
+		take(t, "second, more", second, 40, admission.ErrFull)
+		if waited := time.Since(began); waited != time.Second {
+			t.Errorf("waited %v, want a second", waited)
 		}
 	})
 }

@@ -25,6 +25,9 @@ const (
 	// resolves: the filter, the row that it decodes, and the message or the row of
 	// the log that it encodes and sends.
 	copies = 4
+	// MaxTaken is what Resolve and ResolveFirst take from the gate at most, unless one
+	// event alone costs more than MaxCost.
+	MaxTaken = MaxCost * copies
 )
 
 // Resolve returns the filters of every known object that the events name. It

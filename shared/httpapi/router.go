@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,9 @@ type Router struct {
 	// Gate holds the bytes of requests until they are answered. It is the process's
 	// unless a test sets another.
 	Gate *admission.Gate
+	// Wait is how long a request waits for its first bytes of the gate. 0: a second,
+	// because a client waits for the answer.
+	Wait time.Duration
 	// NotFound is the message for a path that does not exist.
 	NotFound string
 	// Transient reports whether an error that Status does not know may be gone at
@@ -56,7 +60,7 @@ func (rt *Router) Handle(pattern string, h Handler) {
 // log lines carry the request's trace, and a panic or a failure is logged. It is
 // also where a request enters the process's gate and leaves it.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, leave := rt.Gate.Enter(telemetry.WithTrace(r.Context(), r.Header))
+	ctx, leave := rt.Gate.EnterFor(telemetry.WithTrace(r.Context(), r.Header), cmp.Or(rt.Wait, time.Second))
 	defer leave()
 	r = r.WithContext(ctx)
 	if r.ContentLength != 0 {
