@@ -7,7 +7,7 @@
 // several instances at a time. Applying it again changes nothing. A message
 // that can never be applied, or that has failed MaxAttempts times, is buried:
 // it goes to the dead-letter topic with the reason. So is one whose deliveries left
-// no answer MaxUnanswered times (see deliver.go).
+// no answer MaxUnanswered times (see deliver.go and bury.go).
 //
 // The package keeps no data and uses no HTTP. Package store holds the tables of
 // rows and profiles.
@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
@@ -58,7 +57,7 @@ type Applier struct {
 	Store    *store.Store
 	Profiles Profiles
 
-	alone sync.Mutex // held by the message that may have ended a process
+	turns turns
 }
 
 // Fate is the outcome of a delivery.

@@ -73,6 +73,33 @@ func TestUnresolvedMessageIsResolved(t *testing.T) {
 	}
 }
 
+// A delivery of an unresolved message writes its row and dies. Then the catalog loses
+// an object, so the next delivery leaves the row. Reads count it all the same.
+func TestRowOfEarlierDeliveryCounts(t *testing.T) {
+	h := newHarness(t)
+	for id, color := range map[string]string{"1": "Red", "2": "Blue"} {
+		h.check(h.store.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: id, Record: []byte(`{"objectID":"` + id + `","color":"` + color + `"}`),
+			Filters: store.ObjectFilters{SettingsVersion: 1}}}))
+	}
+	h.deliver(green)
+	h.wantColors("Green") // stored now
+	m := seen(nil)
+	m.Resolved = false
+	h.Profiles = &halted{h.profiles, h.store}
+	if got, err := h.Deliver(t.Context(), h.push(m, 1)); got.Fate != apply.Retried {
+		t.Fatalf("result %+v, %v", got, err)
+	}
+	h.wantColors("Green")
+	h.check(h.store.DeleteObjects(t.Context(), appID, "shoes", []string{"2"}))
+	h.Profiles, h.Catalog = h.profiles, h.enricher()
+	got, err := h.Deliver(t.Context(), h.push(m, 2))
+	h.check(err)
+	if got.Fate != apply.Applied || got.Superseded != 1 || got.Events != 0 {
+		t.Errorf("result %+v, want one superseded row", got)
+	}
+	h.wantColors("Blue", "Green", "Red")
+}
+
 func TestUnresolvedMessageWaitsForTheCatalog(t *testing.T) {
 	h := newHarness(t)
 	h.Catalog = &away{}
@@ -122,7 +149,7 @@ func TestFailuresAreRetriedThenBuried(t *testing.T) {
 	if len(h.bus.reasons) != 0 {
 		t.Errorf("buried for %q", h.bus.reasons)
 	}
-	got, err = h.Deliver(t.Context(), h.push(seen(one), apply.MaxAttempts))
+	got, err = h.Deliver(t.Context(), h.last(seen(one)))
 	if got.Fate != apply.Dead || !errors.Is(got.Reason, errAway) || err != nil || len(h.bus.reasons) != 1 {
 		t.Errorf("result %+v, %v, buried for %q", got, err, h.bus.reasons)
 	}
@@ -140,7 +167,7 @@ func TestBuriedEventsMayBeInTheLog(t *testing.T) {
 			h.deliver(seen(none))
 			engine := &away{Profiles: h.profiles, applied: true}
 			h.Profiles = engine
-			got, err := h.Deliver(t.Context(), h.push(m(h), apply.MaxAttempts))
+			got, err := h.Deliver(t.Context(), h.last(m(h)))
 			h.check(err)
 			if got.Fate != apply.Dead || len(engine.abandoned) != 1 || engine.abandoned[0].User != user {
 				t.Errorf("result %+v, abandoned %+v", got, engine.abandoned)
@@ -149,10 +176,34 @@ func TestBuriedEventsMayBeInTheLog(t *testing.T) {
 	}
 }
 
+// All users of a message are marked although one of them is faulty, so it is buried.
+func TestFaultyUserHoldsUpNoBurial(t *testing.T) {
+	h := newHarness(t)
+	h.Profiles = &away{Profiles: h.profiles, err: profile.Faulty{user: profile.ErrManifest}}
+	got, err := h.Deliver(t.Context(), h.last(seen(both)))
+	if got.Fate != apply.Dead || err != nil || len(h.bus.reasons) != 1 || !errors.Is(got.Reason, profile.ErrManifest) {
+		t.Errorf("result %+v, %v, buried for %q", got, err, h.bus.reasons)
+	}
+}
+
+// An earlier delivery wrote the log, the last ones did not come as far.
+func TestLastFailureBeforeTheLogMarksUsers(t *testing.T) {
+	h := newHarness(t)
+	engine := &away{Profiles: h.profiles}
+	h.Profiles, h.Catalog = engine, &away{}
+	m := seen(nil)
+	m.Resolved = false
+	got, err := h.Deliver(t.Context(), h.last(m))
+	h.check(err)
+	if got.Fate != apply.Dead || len(engine.abandoned) != 1 || engine.abandoned[0].User != user {
+		t.Errorf("result %+v, abandoned %+v", got, engine.abandoned)
+	}
+}
+
 func TestMessageIsNotBuriedHalfway(t *testing.T) {
 	h := newHarness(t)
 	h.Profiles = &away{Profiles: h.profiles, err: errors.New("cannot mark")}
-	got, err := h.Deliver(t.Context(), h.push(seen(both), apply.MaxAttempts))
+	got, err := h.Deliver(t.Context(), h.last(seen(both)))
 	if got != (apply.Result{}) || !errors.Is(err, errAway) || !strings.Contains(err.Error(), "cannot mark") {
 		t.Errorf("result %+v, %v", got, err)
 	}

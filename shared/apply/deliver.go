@@ -2,154 +2,161 @@ package apply
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/bus"
-	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 const (
-	// MaxAttempts is how many deliveries a message gets before it is buried with
-	// the reason of its last failure. With waits of up to a minute between
-	// deliveries, a backend may fail for a quarter of an hour. The dead-letter
-	// policy of the subscription knows no reasons, so it must allow more attempts.
+	// MaxAttempts is how many deliveries of a message may fail before it is buried
+	// with the reason of the last failure. With waits of up to a minute between
+	// deliveries, a backend may fail for a quarter of an hour. A delivery that found
+	// no room in the process does not count.
 	MaxAttempts = 20
 	// MaxUnanswered is how many marked deliveries of a message may leave no answer
 	// before it is buried: each may have ended the process, and with it the
 	// deliveries of other messages.
 	MaxUnanswered = 3
+	// lastAttempt buries a message, whatever its deliveries found. Soon afterwards
+	// Pub/Sub would do that itself: the dead-letter policy of the subscription knows
+	// no reasons, and marks no profiles.
+	lastAttempt = 95
 	// markedBytes is the size of a message whose first delivery is marked, too.
 	markedBytes = 256 << 10
 	// endTimeout limits the write of a mark after the work has ended.
-	endTimeout = 5 * time.Second
+	endTimeout = 10 * time.Second
 )
 
-// marked reports whether the begin and the end of a delivery are written. They are
-// two requests and a read, so the first delivery of a small message goes without.
+// delivery is one delivery of a message.
+type delivery struct {
+	bus.Push
+	name   string // of its mark; empty if it has none
+	before store.Deliveries
+}
+
+// marked reports whether the beginning and the end of a delivery are written. They
+// are two requests and a read.
+//
+// The first delivery of a small message goes without. What a message costs is
+// bounded, so hardly one ends its process, and marks would make every message
+// dearer (BenchmarkDeliver). Without the mark, a small message that does end its
+// process does so four times before it is buried, instead of three times.
 func marked(p bus.Push) bool {
-	return p.DeliveryAttempt > 1 || len(p.Message.Data) >= markedBytes
+	return p.DeliveryAttempt != 1 || len(p.Message.Data) >= markedBytes
+}
+
+// attempts returns how many deliveries have failed if this one does.
+func (d *delivery) attempts() int {
+	n := d.before.Failed + 1
+	if d.DeliveryAttempt > 1 && len(d.Message.Data) < markedBytes {
+		n++ // the first, which has no mark
+	}
+	return n
 }
 
 // Deliver applies a message. An error means that Pub/Sub must deliver it again.
 //
 // A message whose earlier delivery left no answer may have ended the process. It is
-// applied alone among such messages, and marked once its turn has come. So a message
-// that ends the process again leaves no second mark on those that died with it.
-func (a *Applier) Deliver(ctx context.Context, p bus.Push) (result Result, err error) {
+// applied alone in the process, and marked once its turn has come. So it takes no
+// other message along if it ends the process again, and a message that died with it
+// gets no second mark.
+func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
+	d := &delivery{Push: p}
 	if !marked(p) {
-		result, err = a.apply(ctx, p.Message.Data)
-		return a.settle(ctx, p, result, err)
-	}
-	id := p.Message.MessageID
-	open, err := a.Store.OpenDeliveries(ctx, id)
-	if err != nil {
-		return a.settle(ctx, p, Result{}, err)
-	}
-	if open > 0 {
-		a.alone.Lock()
-		defer a.alone.Unlock()
-		// Another delivery of the message may have ended, or died, in the meantime.
-		if open, err = a.Store.OpenDeliveries(ctx, id); err != nil {
-			return a.settle(ctx, p, Result{}, err)
+		leave, err := a.turns.beside(ctx)
+		if err != nil {
+			return a.settle(ctx, d, Result{}, err)
 		}
+		defer leave()
+		result, err := a.apply(ctx, p.Message.Data)
+		return a.settle(ctx, d, result, err)
 	}
-	if err := a.Store.BeginDelivery(ctx, id); err != nil {
-		return a.settle(ctx, p, Result{}, err)
+	ctx, leave, err := a.turn(ctx, d)
+	if err != nil {
+		return a.settle(ctx, d, Result{}, err)
 	}
-	// Also after a panic, which is answered.
-	defer func() { err = errors.Join(err, a.end(ctx, id, result.Fate)) }()
-	if open >= MaxUnanswered {
-		return a.giveUp(ctx, p, open)
+	defer leave()
+	return a.deliverMarked(ctx, d)
+}
+
+// turn reads the marks of a message and waits for its turn. It always returns a
+// context.
+func (a *Applier) turn(ctx context.Context, d *delivery) (context.Context, func(), error) {
+	var err error
+	if d.before, err = a.Store.Deliveries(ctx, d.Message.MessageID); err != nil {
+		return ctx, nil, err
 	}
-	result, err = a.apply(ctx, p.Message.Data)
-	return a.settle(ctx, p, result, err)
+	if d.before.Open == 0 {
+		leave, err := a.turns.beside(ctx)
+		return ctx, leave, err
+	}
+	turn, leave, err := a.turns.alone(ctx)
+	if err != nil {
+		return ctx, nil, err
+	}
+	// Another delivery of the message may have ended, or died, in the meantime.
+	if d.before, err = a.Store.Deliveries(turn, d.Message.MessageID); err != nil {
+		leave()
+		return ctx, nil, err
+	}
+	return turn, leave, nil
+}
+
+// deliverMarked applies a message between the marks of its delivery.
+func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result, err error) {
+	d.name = rand.Text()
+	// Also after a panic, which is answered, and if the answer to the mark of the
+	// beginning was lost.
+	defer func() {
+		if endErr := a.end(ctx, d, result.Fate, err); endErr != nil {
+			result, err = Result{Fate: Retried}, errors.Join(err, endErr)
+		}
+	}()
+	if err := a.Store.BeginDelivery(ctx, d.Message.MessageID, d.name); err != nil {
+		return a.settle(ctx, d, Result{}, err)
+	}
+	if d.before.Open >= MaxUnanswered {
+		return a.giveUp(ctx, d)
+	}
+	result, err = a.apply(ctx, d.Message.Data)
+	return a.settle(ctx, d, result, err)
 }
 
 // end writes that a delivery has ended with an answer.
-func (a *Applier) end(ctx context.Context, message string, fate Fate) error {
+func (a *Applier) end(ctx context.Context, d *delivery, fate Fate, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	if fate == "" || fate == Retried {
-		return a.Store.EndDelivery(ctx, message)
+		return a.Store.EndDelivery(ctx, d.Message.MessageID, d.name, !errors.Is(err, admission.ErrFull))
 	}
-	return a.Store.ForgetDeliveries(ctx, message)
+	return a.Store.ForgetDeliveries(ctx, d.Message.MessageID)
 }
 
 // settle decides what an error means for the message.
-func (a *Applier) settle(ctx context.Context, p bus.Push, result Result, err error) (Result, error) {
+func (a *Applier) settle(ctx context.Context, d *delivery, result Result, err error) (Result, error) {
 	if err == nil {
 		return result, nil
 	}
-	// A full instance says nothing about the message.
-	busy := errors.Is(err, admission.ErrFull)
 	var never permanent
-	if busy || !errors.As(err, &never) && p.DeliveryAttempt < MaxAttempts {
-		return Result{Fate: Retried}, fmt.Errorf("message %s, attempt %d: %w", p.Message.MessageID, p.DeliveryAttempt, err)
+	switch {
+	case errors.As(err, &never):
+		return a.bury(ctx, d, err)
+	case d.DeliveryAttempt >= lastAttempt:
+	case errors.Is(err, admission.ErrFull), d.attempts() < MaxAttempts:
+		return Result{Fate: Retried}, fmt.Errorf("message %s, attempt %d: %w", d.Message.MessageID, d.DeliveryAttempt, err)
 	}
-	if err := a.bury(ctx, p, err); err != nil {
-		return Result{}, err
-	}
-	return Result{Fate: Dead, Reason: err}, nil
-}
-
-// giveUp buries a message whose deliveries left no answer. Its events may be in the
-// log. To mark the profiles of their users, giveUp decodes the message. If that ends
-// the process as well, the next delivery buries the message without it; reads then
-// count its events from the next refresh of their users on.
-func (a *Applier) giveUp(ctx context.Context, p bus.Push, open int64) (Result, error) {
-	var cause error = fmt.Errorf("%d deliveries left no answer: the process may have ended because of this message", open)
-	if open == MaxUnanswered {
-		var err error
-		if cause, err = a.places(ctx, p.Message.Data, cause); err != nil {
-			return a.settle(ctx, p, Result{}, err)
-		}
-	}
-	if err := a.bury(ctx, p, cause); err != nil {
-		return Result{}, err
-	}
-	return Result{Fate: Dead, Reason: cause}, nil
-}
-
-// places adds the places of a message's events to the reason why it is buried. A
-// message that can never be applied has not been in the log.
-func (a *Applier) places(ctx context.Context, data []byte, cause error) (error, error) {
-	m, err := bus.DecodeMessage(data)
-	if err != nil {
-		return cause, nil
-	}
-	app, err := a.app(ctx, m.App)
-	var never permanent
-	if errors.As(err, &never) {
-		return cause, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if m.Kind == bus.Reenriched {
-		logged, err := m.Logged()
-		if err != nil {
-			return cause, nil
-		}
-		return halfway{cause, app, enrich.Relogged(logged, nil)}, nil
-	}
-	events, err := m.Events()
-	if err != nil {
-		return cause, nil
-	}
-	return halfway{cause, app, enrich.LogEvents(events, nil, m.ReceivedAt)}, nil
-}
-
-// bury moves a message to the dead-letter topic. If its events may be in the
-// log, it first marks the profiles of their users, so that reads compute them
-// from the log.
-func (a *Applier) bury(ctx context.Context, p bus.Push, cause error) error {
 	var half halfway
-	if errors.As(cause, &half) {
-		if err := a.Profiles.Abandon(ctx, half.app, half.events); err != nil {
-			return fmt.Errorf("give up message %s: %w", p.Message.MessageID, errors.Join(cause, err))
+	if !errors.As(err, &half) {
+		// An earlier delivery may have written the log. If the app cannot be read, the
+		// message is buried all the same.
+		if placed, placeErr := a.places(ctx, d.Message.Data, err); placeErr == nil {
+			err = placed
 		}
 	}
-	return a.Bus.Bury(ctx, p, cause.Error())
+	return a.bury(ctx, d, err)
 }

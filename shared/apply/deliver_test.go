@@ -3,9 +3,17 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	bigtablepb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/apply"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
@@ -51,10 +59,10 @@ func (h *harness) kill(p bus.Push) {
 }
 
 // wantOpen checks how many deliveries of the message 42 have no end.
-func (h *harness) wantOpen(want int64, when string) {
+func (h *harness) wantOpen(want int, when string) {
 	h.t.Helper()
-	if open, err := h.store.OpenDeliveries(h.t.Context(), "42"); err != nil || open != want {
-		h.t.Errorf("%s: %d deliveries are open, %v; want %d", when, open, err, want)
+	if d, err := h.store.Deliveries(h.t.Context(), "42"); err != nil || d.Open != want {
+		h.t.Errorf("%s: %d deliveries are open, %v; want %d", when, d.Open, err, want)
 	}
 }
 
@@ -72,7 +80,7 @@ func TestMessageThatKillsIsBuried(t *testing.T) {
 			h := newHarness(t)
 			attempt := 0
 			for ; attempt < test.unmarked+apply.MaxUnanswered; attempt++ {
-				h.wantOpen(int64(max(0, attempt-test.unmarked)), "before a delivery")
+				h.wantOpen(max(0, attempt-test.unmarked), "before a delivery")
 				h.kill(h.push(test.message, attempt+1))
 			}
 			engine := &away{Profiles: h.profiles}
@@ -93,8 +101,8 @@ func TestMessageThatKillsIsBuried(t *testing.T) {
 // buries it as it is.
 func TestMessageThatKillsTheBurialIsBuried(t *testing.T) {
 	h := newHarness(t)
-	for range apply.MaxUnanswered + 1 {
-		h.check(h.store.BeginDelivery(t.Context(), "42"))
+	for i := range apply.MaxUnanswered + 1 {
+		h.check(h.store.BeginDelivery(t.Context(), "42", fmt.Sprint(i)))
 	}
 	h.Config = &away{} // places would fail
 	got, err := h.Deliver(t.Context(), h.push(seen(both), 6))
@@ -130,6 +138,118 @@ func TestAnsweredErrorsAreNotDeaths(t *testing.T) {
 	got, err := h.Deliver(t.Context(), h.push(seen(both), apply.MaxAttempts))
 	if got.Fate != apply.Dead || err != nil || len(h.bus.reasons) != 1 {
 		t.Errorf("result %+v, %v, buried for %q", got, err, h.bus.reasons)
+	}
+}
+
+// A delivery whose mark was written and whose answer was lost is answered, so it
+// leaves no mark, even if its request has ended.
+func TestLostMarkIsNotADeath(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	lose := true
+	h := newHarness(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if m, ok := req.(*bigtablepb.MutateRowRequest); ok && lose && strings.HasPrefix(string(m.RowKey), ",message,") {
+			lose = false
+			cancel()
+			return status.Error(codes.DeadlineExceeded, "answer lost by the test")
+		}
+		return err
+	}))
+	got, err := h.Deliver(ctx, h.push(seen(both), 2))
+	if got.Fate != apply.Retried || err == nil || lose {
+		t.Errorf("result %+v, %v; want an error: the mark's answer was lost", got, err)
+	}
+	h.wantOpen(0, "after a lost answer")
+}
+
+// Deliveries that found the process full use up no attempt. Before Pub/Sub would give
+// the message up without a reason, it is buried.
+func TestFullProcessUsesUpNoAttempt(t *testing.T) {
+	h := newHarness(t)
+	h.Profiles = &away{Profiles: h.profiles, full: true}
+	deliver := func(attempt int, want apply.Fate, cause error) {
+		t.Helper()
+		got, err := h.Deliver(t.Context(), h.push(seen(both), attempt))
+		if got.Fate != want || !errors.Is(errors.Join(err, got.Reason), cause) {
+			t.Fatalf("attempt %d: result %+v, %v; want %s because of %v", attempt, got, err, want, cause)
+		}
+	}
+	for attempt := 1; attempt <= apply.MaxAttempts+5; attempt++ {
+		deliver(attempt, apply.Retried, admission.ErrFull)
+	}
+	h.Profiles = &away{Profiles: h.profiles}
+	deliver(apply.MaxAttempts+6, apply.Retried, errAway)
+	h.Profiles = &away{Profiles: h.profiles, full: true}
+	deliver(95, apply.Dead, admission.ErrFull)
+}
+
+// A message that may have ended a process runs alone: until it has ended, no other
+// begins, and leaves a mark if the process ends. It waits for those that run, and
+// longer than its request lasts for none.
+func TestSuspectRunsAlone(t *testing.T) {
+	h := newHarness(t)
+	other := func(attempt int) bus.Push {
+		p := h.push(seen(both), attempt)
+		p.Message.MessageID = "43"
+		return p
+	}
+	short := func(p bus.Push, process *apply.Applier, when string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if got, err := process.Deliver(ctx, p); got.Fate != apply.Retried || !store.TimedOut(err) {
+			t.Errorf("%s, message %s: result %+v, %v; want it to wait", when, p.Message.MessageID, got, err)
+		}
+	}
+	h.kill(h.push(seen(both), 2))
+	process := h.process(h.profiles)
+	h.Applier = process
+	ended := h.stop(process, other(1))
+	short(h.push(seen(both), 3), process, "beside one that runs")
+	h.wantOpen(1, "it had no turn")
+	ended()
+	ended = h.stop(process, h.push(seen(both), 3))
+	h.wantOpen(2, "it runs alone")
+	short(other(1), process, "beside a suspect")
+	short(other(2), process, "beside a suspect")
+	if d, err := h.store.Deliveries(t.Context(), "43"); d.Open != 0 || err != nil {
+		t.Errorf("a message that waits has %d marks, %v", d.Open, err)
+	}
+	ended()
+	if got, err := h.Deliver(t.Context(), other(3)); got.Fate != apply.Applied || err != nil {
+		t.Errorf("after the suspect: result %+v, %v", got, err)
+	}
+}
+
+// stop delivers a message to a process that stops while it applies it, until the
+// returned function is called.
+func (h *harness) stop(process *apply.Applier, p bus.Push) (proceed func()) {
+	h.t.Helper()
+	engine := process.Profiles
+	d := &deadly{Profiles: engine, began: make(chan struct{}), test: make(chan struct{})}
+	process.Profiles = d
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = process.Deliver(context.Background(), p)
+	}()
+	<-d.began
+	process.Profiles = engine
+	return func() { close(d.test); <-ended }
+}
+
+// What a small, ordinary message costs with and without marks of its first delivery.
+func BenchmarkDeliver(b *testing.B) {
+	for name, attempt := range map[string]int{"unmarked": 1, "marked": 2} {
+		b.Run(name, func(b *testing.B) {
+			h := newHarness(b)
+			p := h.push(seen(both), attempt)
+			for b.Loop() {
+				if _, err := h.Deliver(b.Context(), p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -3,11 +3,15 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/apply"
 	"github.com/affinityengine/affinity/shared/bus"
@@ -35,7 +39,7 @@ var (
 // harness is an Applier over an in-process Bigtable, with an app whose strategy
 // gives a view of an object 1 point for each color. Its bus records.
 type harness struct {
-	t        *testing.T
+	t        testing.TB
 	apps     config.Store
 	store    *store.Store
 	profiles *profile.Engine
@@ -43,9 +47,9 @@ type harness struct {
 	*apply.Applier
 }
 
-func newHarness(t *testing.T) *harness {
+func newHarness(t testing.TB, dial ...grpc.DialOption) *harness {
 	t.Helper()
-	h := &harness{t: t, apps: config.NewMemory(), store: storetest.New(t), bus: &recorder{}}
+	h := &harness{t: t, apps: config.NewMemory(), store: storetest.New(t, dial...), bus: &recorder{}}
 	h.check(h.apps.CreateApp(t.Context(), config.App{ID: appID, RetentionDays: 90}))
 	_, _, err := h.apps.SetStrategy(t.Context(), appID, strategy.Strategy{
 		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 1}},
@@ -80,6 +84,12 @@ func seen(objects bus.Objects) bus.Message {
 		App: appID, ReceivedAt: received.UnixMilli(), Request: 7, Resolved: true, Objects: objects,
 		Body: []byte(`{"events":[{"eventType":"view","eventName":"Seen","index":"shoes","userToken":"` + user + `","objectIDs":["1","2"]}]}`),
 	}
+}
+
+// green is a message of another event of user.
+var green = bus.Message{
+	App: appID, ReceivedAt: received.UnixMilli(), Request: 8, Resolved: true,
+	Body: []byte(`{"events":[{"eventType":"view","eventName":"Seen","index":"shoes","userToken":"` + user + `","filters":["color:Green"]}]}`),
 }
 
 // objects are objects of the index shoes with one color each.
@@ -117,6 +127,15 @@ func (h *harness) push(m bus.Message, attempt int) bus.Push {
 	p := bus.Push{DeliveryAttempt: attempt}
 	p.Message.Data, p.Message.MessageID = data, "42"
 	return p
+}
+
+// last is a message as Pub/Sub delivers it after all other attempts have failed.
+func (h *harness) last(m bus.Message) bus.Push {
+	h.t.Helper()
+	for i := 2; i < apply.MaxAttempts; i++ { // the first has no mark
+		h.check(h.store.EndDelivery(h.t.Context(), "42", fmt.Sprint(i), true))
+	}
+	return h.push(m, apply.MaxAttempts)
 }
 
 // deliver delivers a message for the first time, and fails the test on an
@@ -184,6 +203,7 @@ var errAway = errors.New("away")
 type away struct {
 	apply.Profiles
 	applied   bool // Apply fails after it has written
+	full      bool // Apply finds no memory
 	abandoned []store.LogEvent
 	err       error // of Abandon
 }
@@ -195,11 +215,24 @@ func (*away) ResolveFirst(context.Context, string, []event.Event) (bus.Objects, 
 }
 
 func (a *away) Apply(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error) {
+	if a.full {
+		return profile.Outcome{}, admission.ErrFull
+	}
 	if a.applied {
 		_, err := a.Profiles.Apply(ctx, app, events)
 		return profile.Outcome{}, errors.Join(err, errAway)
 	}
 	return profile.Outcome{}, errAway
+}
+
+// halted is an engine that ends after it has written the log.
+type halted struct {
+	apply.Profiles
+	store *store.Store
+}
+
+func (e *halted) Apply(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error) {
+	return profile.Outcome{}, errors.Join(e.store.Log(app.ID, app.Log).Append(ctx, events), errAway)
 }
 
 func (a *away) Abandon(_ context.Context, _ config.App, events []store.LogEvent) error {

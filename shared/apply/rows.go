@@ -62,11 +62,30 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 		unknown, ok := known[at]
 		return ok && unknown < incomplete[at]
 	}
-	kept := slices.DeleteFunc(slices.Clone(rows), func(e store.LogEvent) bool { return superseded(enrich.PlaceOf(&e)) })
+	var kept, left []store.LogEvent
+	for i := range rows {
+		if superseded(enrich.PlaceOf(&rows[i])) {
+			left = append(left, rows[i])
+		} else {
+			kept = append(kept, rows[i])
+		}
+	}
 	maps.DeleteFunc(incomplete, func(at enrich.Place, _ int) bool { return superseded(at) })
+	if !m.Resolved && len(left) > 0 {
+		// An earlier delivery of this message may have written these rows, before the
+		// catalog lost an object, and then ended without a refresh. A message that
+		// carries its filters writes equal rows at each delivery, so another message
+		// wrote those that supersede it, and refreshes their users.
+		if err := a.Profiles.Abandon(ctx, app, left); err != nil {
+			return Result{}, halfway{err, app, rows}
+		}
+	}
 	result, err := a.write(ctx, app, m, kept)
-	result.Superseded, result.WithUnknownObjects = len(rows)-len(kept), len(incomplete)
-	return result, err
+	if err != nil {
+		return Result{}, err
+	}
+	result.Superseded, result.WithUnknownObjects = len(left), len(incomplete)
+	return result, nil
 }
 
 // reenriched writes logged events to their rows again, with the filters of

@@ -98,7 +98,9 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 }
 
 // Abandon leaves a marker for each user of the events. Call it before giving up a
-// message for which Apply failed: any part of the message may be in the log.
+// message for which Apply failed: any part of the message may be in the log. An error
+// of type Faulty names users who have their marker, and a manifest of a newer version:
+// its blocks may cover an event that they do not hold. All others have theirs.
 func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
 	_, err := e.writer.mark(ctx, app.ID, events)
 	return err

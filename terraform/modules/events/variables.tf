@@ -52,7 +52,7 @@ variable "ack_deadline_seconds" {
 }
 
 variable "max_delivery_attempts" {
-  description = "Number of attempts after which Pub/Sub itself gives a message up. process gives up after 20 and records the reason, so Pub/Sub gives up only if process cannot."
+  description = "Number of attempts after which Pub/Sub itself gives a message up. process gives up after 20 failures, or at attempt 95, and records the reason, so Pub/Sub gives up only if process cannot."
   type        = number
   default     = 100
   nullable    = false
