@@ -1,7 +1,8 @@
 // Package function registers a function with the Functions Framework. A function
 // reads its settings from the environment and opens its backends at its first
 // request, not when its process starts. A function with wrong settings therefore
-// starts, and answers 503 with everything that is wrong until it is corrected.
+// starts, answers 503, and logs everything that is wrong until it is corrected. The
+// answer names none of it: anybody can read it.
 package function
 
 import (
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
@@ -48,6 +50,7 @@ type lazy[Settings any] struct {
 
 	mu      sync.Mutex
 	handler http.Handler
+	logged  time.Time // when the last fault was logged
 }
 
 func newLazy[Settings any](log *slog.Logger, open Open[Settings]) *lazy[Settings] {
@@ -57,9 +60,24 @@ func newLazy[Settings any](log *slog.Logger, open Open[Settings]) *lazy[Settings
 func (l *lazy[Settings]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, err := l.opened()
 	if err != nil {
-		h = unconfigured(l.log, err)
+		l.report(r.Context(), err)
+		h = unconfigured()
 	}
 	h.ServeHTTP(w, r)
+}
+
+// reportEvery is the shortest time between two lines about what keeps a function
+// closed: strangers must not fill the log with requests.
+const reportEvery = time.Minute
+
+func (l *lazy[Settings]) report(ctx context.Context, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.logged) < reportEvery {
+		return
+	}
+	l.logged = time.Now()
+	l.log.LogAttrs(ctx, slog.LevelError, "the function is not configured", slog.Any("error", err))
 }
 
 func (l *lazy[Settings]) opened() (http.Handler, error) {
@@ -81,11 +99,11 @@ func (l *lazy[Settings]) opened() (http.Handler, error) {
 	return l.handler, err
 }
 
-// unconfigured answers every request with what keeps the function from opening.
-func unconfigured(log *slog.Logger, reason error) http.Handler {
-	rt := httpapi.NewRouter(log)
+// unconfigured answers every request of a function that does not open.
+func unconfigured() http.Handler {
+	rt := httpapi.NewRouter(slog.New(slog.DiscardHandler)) // the reason is logged
 	rt.Handle("/", func(http.ResponseWriter, *http.Request) error {
-		return httpapi.Errorf(http.StatusServiceUnavailable, "The function is not configured: %v", reason)
+		return httpapi.Errorf(http.StatusServiceUnavailable, "The function is not configured: its log says what is wrong")
 	})
 	return rt
 }

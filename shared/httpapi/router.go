@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
@@ -22,8 +23,9 @@ type Handler func(w http.ResponseWriter, r *http.Request) error
 // including those to an unknown path, a wrong method, a failure and a panic. It
 // matches paths as they were escaped, so that a token may hold a slash.
 type Router struct {
-	mux *http.ServeMux
-	log *slog.Logger
+	mux    *http.ServeMux
+	log    *slog.Logger
+	denied *denials
 	// Gate holds the bytes of requests until they are answered. It is the process's
 	// unless a test sets another.
 	Gate *admission.Gate
@@ -43,7 +45,7 @@ const UnknownPath = "Path not supported by this API: GET /docs lists its routes"
 
 // NewRouter returns a Router without routes.
 func NewRouter(log *slog.Logger) *Router {
-	return &Router{mux: http.NewServeMux(), log: log, Gate: admission.Process(), NotFound: UnknownPath}
+	return &Router{mux: http.NewServeMux(), log: log, denied: newDenials(log), Gate: admission.Process(), NotFound: UnknownPath}
 }
 
 // Handle adds a route, with a pattern of http.ServeMux.
@@ -74,6 +76,7 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	allowOrigin(w.Header())
+	forbidStoring(w.Header())
 	if r.Method == http.MethodOptions {
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -93,10 +96,13 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 		code, message = http.StatusServiceUnavailable, unavailable
 	}
 	if code >= http.StatusInternalServerError && r.Context().Err() == nil { // else the client is gone
+		// The route and not the path, which may hold a user token.
 		rt.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
-			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", code), slog.Any("error", err))
+			slog.String("method", r.Method), slog.String("path", route(r)), slog.Int("status", code), slog.Any("error", err))
 	}
 	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		rt.denied.count(r, code, message)
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusTooManyRequests:
@@ -132,6 +138,22 @@ type answer struct {
 func (a *answer) Header() http.Header         { return a.header }
 func (a *answer) WriteHeader(code int)        { a.status = code }
 func (a *answer) Write(b []byte) (int, error) { return len(b), nil }
+
+// route is the pattern that matched a request, without its method.
+func route(r *http.Request) string {
+	if _, path, ok := strings.Cut(r.Pattern, " "); ok {
+		return path
+	}
+	return r.Pattern
+}
+
+// forbidStoring keeps answers out of caches: a cache before the engine knows only the
+// URL and serves what one key may read to everybody. A handler whose answer is public
+// replaces the header.
+func forbidStoring(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
 
 // allowOrigin lets web pages of any origin call the API and read its answers. Keys
 // authenticate a caller, not cookies.

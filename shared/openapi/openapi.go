@@ -55,7 +55,6 @@ var all = sync.OnceValues(func() (map[string]served, error) {
 // Serve is the httpapi.Handler of every path of the description: GET and HEAD of
 // /openapi.json, /docs and /docs/{resource}.
 func Serve(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	answers, err := all()
 	if err != nil {
 		return fmt.Errorf("render the description: %w", err)

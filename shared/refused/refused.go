@@ -174,6 +174,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 		g.Go(func() error {
 			if err := r.store.RecordRefused(ctx, app, r.now(), list); err != nil {
 				r.putBack(app, list)
+				r.log.LogAttrs(ctx, slog.LevelWarn, "refusals are not written yet", slog.String("app", app), slog.Any("error", err))
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
@@ -182,11 +183,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 		})
 	}
 	_ = g.Wait()
-	err := errors.Join(errs...)
-	if err != nil {
-		r.log.LogAttrs(ctx, slog.LevelWarn, "refusals are not written yet", slog.Int("apps", len(errs)), slog.Any("error", errs[0]))
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 // take returns what waits, by app. Events that have waited too long are left out.

@@ -133,6 +133,15 @@ run "apply" {
   }
 }
 
+run "urls_are_not_logged" {
+  command = plan
+
+  assert {
+    condition     = strcontains(google_logging_project_exclusion.urls.filter, "x-algolia-api-key")
+    error_message = "Request logs with keys are kept: ${google_logging_project_exclusion.urls.filter}"
+  }
+}
+
 # The access of each function, as README.md lists it. A grant that is missing here fails
 # the test too.
 run "least_privilege" {

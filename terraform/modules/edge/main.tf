@@ -54,6 +54,10 @@ resource "google_compute_backend_service" "this" {
   protocol              = "HTTPS"
   security_policy       = google_compute_security_policy.this.id
 
+  # Browsers never call the host without TLS after one answer. The engine's other
+  # headers of this kind come from its functions.
+  custom_response_headers = ["Strict-Transport-Security: max-age=31536000"]
+
   backend {
     group = google_compute_region_network_endpoint_group.this[each.key].id
   }

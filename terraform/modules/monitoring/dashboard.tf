@@ -24,10 +24,14 @@ locals {
       lines = [{ filter = "${local.run_request} AND ${local.of["ingest"]} AND metric.labels.response_code_class=\"4xx\"", align = "ALIGN_RATE", reduce = "REDUCE_SUM", by = ["metric.label.response_code"] }]
     },
     {
+      title = "Requests with wrong credentials a second, by app"
+      lines = [{ query = "sum by (app) (rate(${local.promql["requests_denied"]}_sum{monitored_resource=\"cloud_run_revision\"}[$${__interval}]))" }]
+    },
+    {
       title = "Valid events turned away, refusals not recorded"
       lines = [
         { filter = local.counted["events_unpublished"], align = "ALIGN_DELTA", reduce = "REDUCE_SUM", by = [], legend = "not published" },
-        { filter = local.counted["refusals_unrecorded"], align = "ALIGN_DELTA", reduce = "REDUCE_SUM", by = [], legend = "refusal not recorded" },
+        { filter = local.counted["refusals_unrecorded"], align = "ALIGN_DELTA", reduce = "REDUCE_SUM", by = [], legend = "refusals not written" },
       ]
     },
     {

@@ -102,6 +102,7 @@ variable "thresholds" {
     dead_letters: messages that wait for a replay.
     error_ratio: share of a public function's answers that are 5xx, in five minutes.
     failures_per_minute: 5xx answers of a private function a minute, for ten minutes. Its callers retry, so a few are normal.
+    denied_per_minute: requests with wrong credentials for one app, at one instance of a function.
     renotify_seconds: minimum time between two mails about failed jobs, or about differences that audits found.
   EOT
   type = object({
@@ -110,6 +111,7 @@ variable "thresholds" {
     dead_letters           = optional(number, 0)
     error_ratio            = optional(number, 0.01)
     failures_per_minute    = optional(number, 10)
+    denied_per_minute      = optional(number, 600)
     renotify_seconds       = optional(number, 3600)
   })
   default  = {}

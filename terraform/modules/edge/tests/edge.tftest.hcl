@@ -146,9 +146,10 @@ run "endpoint_groups" {
 
   assert {
     condition = alltrue([for b in google_compute_backend_service.this :
-      b.load_balancing_scheme == "EXTERNAL_MANAGED" && one(b.log_config).enable && one(b.log_config).sample_rate == 0.1 && length(b.backend) == 1
+      b.load_balancing_scheme == "EXTERNAL_MANAGED" && one(b.log_config).enable && one(b.log_config).sample_rate == 0.1 && length(b.backend) == 1 &&
+      toset(b.custom_response_headers) == toset(["Strict-Transport-Security: max-age=31536000"])
     ])
-    error_message = "A backend does not have exactly one group, the managed load balancer, and logs."
+    error_message = "A backend does not have exactly one group, the managed load balancer, logs, and HSTS."
   }
 
   assert {

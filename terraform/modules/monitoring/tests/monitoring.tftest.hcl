@@ -155,6 +155,7 @@ run "alert_conditions" {
   assert {
     condition = (
       one(one(google_monitoring_alert_policy.matched["nightly"].conditions).condition_matched_log).filter == "resource.type=\"cloud_scheduler_job\" AND resource.labels.job_id=~\"^affinity-nightly\" AND severity>=ERROR" &&
+      one(one(google_monitoring_alert_policy.matched["denied"].conditions).condition_matched_log).filter == "${google_logging_metric.this["requests_denied"].filter} AND jsonPayload.requests>=600" &&
       one(one(google_monitoring_alert_policy.matched["task_dropped"].conditions).condition_matched_log).filter == google_logging_metric.this["tasks_dropped"].filter &&
       endswith(google_logging_metric.this["tasks_dropped"].filter, "jsonPayload.message=(\"task dropped\")")
     )
@@ -215,13 +216,13 @@ run "dashboard" {
   command = plan
 
   assert {
-    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == 16
-    error_message = "The dashboard does not have 16 charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
+    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == 17
+    error_message = "The dashboard does not have 17 charts: ${jsonencode([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : t.widget.title])}"
   }
 
   # Each tile has a position of its own.
   assert {
-    condition     = length(distinct([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : "${try(t.xPos, 0)} ${try(t.yPos, 0)}"])) == 16
+    condition     = length(distinct([for t in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : "${try(t.xPos, 0)} ${try(t.yPos, 0)}"])) == 17
     error_message = "Two tiles have the same position."
   }
 

@@ -1,0 +1,49 @@
+package terraform_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/openapi"
+)
+
+// TestURLsWithTokensAreNotLogged compares the exclusion of request logs with the
+// routes of the API: no URL with a user token or a key is stored, and all others are.
+func TestURLsWithTokensAreNotLogged(t *testing.T) {
+	text, err := os.ReadFile("logs.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`requestUrl=~\\"(.+)\\""`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("logs.tf has its filter in another form")
+	}
+	excluded := regexp.MustCompile(string(m[1]))
+	var document struct{ Paths map[string]any }
+	if err := json.Unmarshal(openapi.Document(), &document); err != nil {
+		t.Fatal(err)
+	}
+	tokens := 0
+	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
+		token := strings.Contains(path, "{userToken}")
+		if url := "https://api.example.com" + strings.ReplaceAll(path, "{userToken}", "user-1"); excluded.MatchString(url) != token && path != "/1/profiles/batch" {
+			t.Errorf("the URL of %s is logged: %v", path, token)
+		}
+		if token {
+			tokens++
+		}
+	}
+	if tokens < 4 {
+		t.Errorf("%d routes have a user token", tokens)
+	}
+	for _, query := range []string{"?x-algolia-application-id=a&x-algolia-api-key=k", "?X-Algolia-API-Key=k", "?usertoken=u", "?limit=1&userToken=u"} {
+		if !excluded.MatchString("https://api.example.com/1/events" + query) {
+			t.Errorf("a URL with %s is logged", query)
+		}
+	}
+}
