@@ -59,7 +59,7 @@ output "next_steps" {
       "  curl -i https://${local.first_host}/1/events -H 'X-Algolia-Application-Id: ${local.first_app}' -H 'X-Algolia-API-Key: SEARCH_KEY' -d '{\"events\":[{\"eventType\":\"view\",\"eventName\":\"Product Viewed\",\"index\":\"products\",\"userToken\":\"user-1\",\"filters\":[\"color:Red\"]}]}'",
     ],
     length(var.customers) == 0 ? [] : [
-      "A customer's host accepts only the keys of its app. With another app's key the answer must be 403; any other answer means that the functions do not see the host:",
+      "A customer's host accepts only the keys of its app. With another app's key the answer must be 403; any other answer means that the functions do not know the customer:",
       "  curl -i https://${values(var.customers)[0].host}/1/events -H 'X-Algolia-Application-Id: OTHER_APP' -H 'X-Algolia-API-Key: OTHER_KEY' -d '{\"events\":[]}'",
     ],
     [""],

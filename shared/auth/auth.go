@@ -54,9 +54,10 @@ var (
 	ErrAnyIndex error = fault.New(fault.Forbidden, "This API key is restricted to indexes, and the request is not about one index")
 	// ErrReferer says that the key is for other pages.
 	ErrReferer error = fault.New(fault.Forbidden, "Referer not allowed with this API key")
-	// ErrHost says that the key is valid, but the customer's host serves another
-	// app.
-	ErrHost error = fault.New(fault.Forbidden, "This host serves another app than the key's")
+	// ErrHost says that the key is valid, but the host does not serve its app.
+	ErrHost error = fault.New(fault.Forbidden, "This host does not serve the key's app")
+	// ErrNoCustomer says that nobody can tell which host the request came to.
+	ErrNoCustomer error = fault.New(fault.Forbidden, "The load balancer did not name the customer of this host")
 	// ErrAddressRate says that an address sends more than the key permits.
 	ErrAddressRate error = fault.New(fault.TooMany, "Too many requests from this address with this API key")
 )
@@ -140,7 +141,7 @@ func (a *Authenticator) app(ctx context.Context, appID string) (config.App, erro
 // Check returns what the key of a request permits. It returns ErrCredentials if
 // the key is not the app's or has ended, ErrForbidden if it holds none of the ACLs
 // in anyOf and anyOf is not empty, ErrReferer if it is for other pages, ErrHost if
-// the host is a customer's own and serves another app, and ErrAddressRate. Any
+// the host does not serve the app, ErrNoCustomer, and ErrAddressRate. Any
 // other error is a fault of the configuration's store.
 //
 // A caller cannot tell an unknown app from a wrong key: the answers are equal, and
@@ -175,8 +176,8 @@ func (a *Authenticator) permit(r Request, now time.Time, key config.Key, anyOf [
 	if !refererAllowed(key.Referers, r.Referer) {
 		return Grant{}, ErrReferer
 	}
-	if !a.env.Hosts.serves(r.Host, r.App) {
-		return Grant{}, ErrHost
+	if err := a.env.Hosts.check(r.Customer, r.App); err != nil {
+		return Grant{}, err
 	}
 	if key.AddressRate > 0 && !a.addresses.Allow(r.App+","+key.Hash, r.address(a.env.Forwarded), key.AddressRate, now) {
 		return Grant{}, ErrAddressRate

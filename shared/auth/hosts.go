@@ -9,9 +9,19 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// Hosts maps each customer's own host to the one app that it serves. Every other
-// host serves all apps.
+// Hosts maps each customer's own host to the app that it serves. A host binds both
+// ways: it serves no other app, and no other host serves that app. Otherwise a
+// client could avoid the rate limit and the instances of a customer's host.
 type Hosts map[string]string
+
+// CustomerHeader says by which host a request came: the app whose own host it is,
+// or AnyCustomer. The load balancer sets it, whatever a client sends. The Host
+// header would say it too, but a proxy on the way may replace that one.
+const CustomerHeader = "X-Affinity-Customer"
+
+// AnyCustomer is the CustomerHeader of a host that serves all apps without a host
+// of their own.
+const AnyCustomer = "-"
 
 // UnmarshalText decodes the form that the deployment sets: a JSON object of host
 // and app id.
@@ -37,10 +47,37 @@ func (h Hosts) Has(host string) bool {
 	return ok
 }
 
-// serves reports whether a host, with or without a port, serves an app.
-func (h Hosts) serves(host, app string) bool {
-	only, ok := h[hostName(host)]
-	return !ok || only == app
+// Of returns the CustomerHeader of a host, with or without a port.
+func (h Hosts) Of(host string) string {
+	if app, ok := h[hostName(host)]; ok {
+		return app
+	}
+	return AnyCustomer
+}
+
+// check returns nil if a request with that CustomerHeader may be about the app.
+// Without the header nothing may: then the request avoided the load balancer, or the
+// load balancer is older than this engine.
+func (h Hosts) check(customer, app string) error {
+	switch {
+	case len(h) == 0 || customer == app:
+		return nil
+	case customer == "":
+		return ErrNoCustomer
+	case customer != AnyCustomer || h.own(app):
+		return ErrHost
+	}
+	return nil
+}
+
+// own reports whether an app has a host of its own.
+func (h Hosts) own(app string) bool {
+	for _, a := range h { // a few hundred at most: the load balancer has a limit of hosts
+		if a == app {
+			return true
+		}
+	}
+	return false
 }
 
 // hostName returns the name of a host, without the port, as Hosts has it.

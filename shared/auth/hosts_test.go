@@ -33,16 +33,22 @@ func TestHostsFromEnvironment(t *testing.T) {
 func TestWrongKeyAtAnyHost(t *testing.T) {
 	a := auth.New(config.NewCached(newStore(t), 0), auth.Environment{Hosts: auth.Hosts{"zoo.example": "zoo"}})
 	for _, test := range []struct {
-		host, app, key string
-		want           error
+		customer, app, key string
+		want               error
 	}{
-		{"zoo.example", "zoo", "zoo", nil},
-		{"zoo.example", "shop", "search", auth.ErrHost},
-		{"zoo.example", "shop", "wrong", auth.ErrCredentials},
-		{"zoo.example", "shop", "none", auth.ErrForbidden},
-		{"other.example", "shop", "search", nil},
+		{"zoo", "zoo", "zoo", nil},
+		{"zoo", "shop", "search", auth.ErrHost},
+		{"zoo", "shop", "wrong", auth.ErrCredentials},
+		{"zoo", "shop", "none", auth.ErrForbidden},
+		{"-", "shop", "search", nil},
+		{"-", "zoo", "zoo", auth.ErrHost},
+		{"-", "zoo", "wrong", auth.ErrCredentials},
+		{"", "shop", "search", auth.ErrNoCustomer},
+		{"", "zoo", "zoo", auth.ErrNoCustomer},
+		{"", "zoo", "wrong", auth.ErrCredentials},
+		{"elsewhere", "shop", "search", auth.ErrHost},
 	} {
-		if _, err := a.Check(t.Context(), auth.Request{Host: test.host, App: test.app, Key: test.key}, auth.Search); !errors.Is(err, test.want) {
+		if _, err := a.Check(t.Context(), auth.Request{Customer: test.customer, App: test.app, Key: test.key}, auth.Search); !errors.Is(err, test.want) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}

@@ -10,8 +10,9 @@ import (
 
 // Request is what a check reads of a request.
 type Request struct {
-	// Host is the host that the request is for, with or without a port.
-	Host string
+	// Customer is the request's CustomerHeader. It counts only where customers have
+	// hosts of their own.
+	Customer string
 	// App and Key are the credentials.
 	App, Key string
 	// Referer is the page that sends the request, or its origin. Empty: unknown.
@@ -29,7 +30,7 @@ func NewRequest(r *http.Request) Request {
 	if referer == "" {
 		referer = r.Header.Get("Origin")
 	}
-	return Request{Host: r.Host, App: app, Key: key, Referer: referer, ForwardedFor: r.Header.Values("X-Forwarded-For"), Remote: r.RemoteAddr}
+	return Request{Customer: r.Header.Get(CustomerHeader), App: app, Key: key, Referer: referer, ForwardedFor: r.Header.Values("X-Forwarded-For"), Remote: r.RemoteAddr}
 }
 
 // address returns the client's address; the zero value if it is unknown. A client

@@ -133,7 +133,8 @@ func TestDescribedRights(t *testing.T) {
 	}
 }
 
-// A customer's host serves only their app. Any other host serves every app.
+// A customer's host serves only their app, and no other host serves it, whatever a
+// client says.
 func TestCustomerHosts(t *testing.T) {
 	s := start(t, stack.Options{
 		Apps:  []stack.App{{ID: "demo", Key: "demokey"}, {ID: "acme", Key: "acmekey"}},
@@ -150,12 +151,14 @@ func TestCustomerHosts(t *testing.T) {
 			{"api.acme.example", "acme", false},
 			{"localhost", "demo", false},
 			{"127.0.0.1:1", "demo", false},
+			{"localhost", "acme", true},
 		} {
 			r, err := http.NewRequestWithContext(t.Context(), route.method, s.URL+route.path, strings.NewReader(route.body))
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Host = test.host
+			r.Header.Set(auth.CustomerHeader, test.app)
 			r.Header.Set("X-Algolia-Application-Id", test.app)
 			r.Header.Set("X-Algolia-API-Key", test.app+"key")
 			response, err := http.DefaultClient.Do(r)

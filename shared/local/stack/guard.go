@@ -35,6 +35,8 @@ func guardPublic(at net.Addr, customers auth.Hosts, h http.Handler) http.Handler
 			_ = httpapi.WriteMessage(w, status, why)
 			return
 		}
+		// As the load balancer of a deployment does.
+		r.Header.Set(auth.CustomerHeader, customers.Of(r.Host))
 		h.ServeHTTP(w, r)
 	})
 }

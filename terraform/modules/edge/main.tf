@@ -9,8 +9,8 @@ locals {
 
   # The path matchers, each with its host and its own functions.
   matchers = merge(
-    { for host in var.default_host[*] : "default" => { host = host, own = [] } },
-    { for name, c in var.customers : "customer-${name}" => { host = c.host, own = keys(c.services) } },
+    { for host in var.default_host[*] : "default" => { host = host, own = [], customer = "-" } },
+    { for name, c in var.customers : "customer-${name}" => { host = c.host, own = keys(c.services), customer = c.app_id } },
   )
 
   # Keyed by host, not by customer: a changed host gets a second certificate, because
@@ -92,6 +92,15 @@ resource "google_compute_url_map" "this" {
     content {
       name            = matcher.key
       default_service = google_compute_backend_service.this[contains(matcher.value.own, var.fallback_function) ? "${matcher.key}-${var.fallback_function}" : "fn-${var.fallback_function}"].id
+
+      # The functions go by this header, whatever a client or a proxy put into Host.
+      header_action {
+        request_headers_to_add {
+          header_name  = "X-Affinity-Customer"
+          header_value = matcher.value.customer
+          replace      = true
+        }
+      }
 
       dynamic "path_rule" {
         for_each = var.routes

@@ -55,6 +55,15 @@ run "hosts" {
     condition     = toset([for m in google_compute_url_map.this.path_matcher : m.name]) == toset(["default", "customer-acme", "customer-globex"])
     error_message = "The path matchers are not those of the hosts: ${jsonencode([for m in google_compute_url_map.this.path_matcher : m.name])}"
   }
+
+  assert {
+    condition = { for m in google_compute_url_map.this.path_matcher : m.name => [for h in one(m.header_action).request_headers_to_add : "${h.header_name}=${h.header_value}:${h.replace}"] } == {
+      "default"         = ["X-Affinity-Customer=-:true"]
+      "customer-acme"   = ["X-Affinity-Customer=ACME:true"]
+      "customer-globex" = ["X-Affinity-Customer=GLOBEX:true"]
+    }
+    error_message = "The path matchers do not name their customers: ${jsonencode([for m in google_compute_url_map.this.path_matcher : m.header_action])}"
+  }
 }
 
 run "tls" {
