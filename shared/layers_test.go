@@ -26,6 +26,7 @@ var layers = []struct {
 	{"terraform", "", ""}, // names and schemas that the deployment and the code share
 	{"shared/fault", "", ""},
 	{"shared/event", "fault", ""},
+	{"shared/usage", "", ""},
 	{"shared/strategy", "event fault", ""},
 	{"shared/catalog", "event fault", ""},
 	{"shared/crowd", "event", ""},
@@ -58,7 +59,7 @@ var layers = []struct {
 	{"shared/imported", "config queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
-	{"shared/store", "affinity crowd event history schema terraform", "bigtable grpc"},
+	{"shared/store", "affinity crowd event history schema terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
 	{"shared/profile", "admission affinity config event history store", ""},
@@ -77,7 +78,7 @@ var layers = []struct {
 
 	// What functions are made of.
 	{"shared/function", "httpapi telemetry", "http"},
-	{"shared/backend", "config config/configdb httpapi store telemetry", "firestore grpc http"},
+	{"shared/backend", "config config/configdb function httpapi store telemetry usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
 	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
@@ -88,7 +89,7 @@ var layers = []struct {
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store strategy tune", "http"},
+	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
@@ -99,7 +100,7 @@ var layers = []struct {
 	{"shared/local/gcloudtest", "", anything},
 	{"shared/local/race", "", ""},
 	{"shared/local/realdata", "catalog event strategy", ""},
-	{"shared/local/operator", "api client config fault httpapi schema", "http"},
+	{"shared/local/operator", "api client config fault httpapi schema usage", "http"},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},
@@ -125,12 +126,12 @@ var libraries = map[string]string{
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
-	"shared/fault", "shared/event", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
+	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
 	"shared/explain", "shared/preview", "shared/ranking", "shared/backtest", "shared/tune", "shared/api", "shared/config", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission affinity backend catalog config config/configdb crowd event fault function history httpapi schema store strategy telemetry"
+const all = "admission affinity backend catalog config config/configdb crowd event fault function history httpapi schema store strategy telemetry usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

@@ -29,5 +29,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth)}), nil
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)}), nil
 }

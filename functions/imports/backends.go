@@ -50,7 +50,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	return New(Backends{
-		Base: base, Auth: auth.New(base.CachedConfig, s.Auth), Queue: tasks, Enricher: enricher,
+		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Enricher: enricher,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 	}), nil
 }

@@ -70,6 +70,13 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 		h.Log.LogAttrs(r.Context(), slog.LevelInfo, "imported events name objects that the catalog does not know", slog.String("app", app.ID),
 			slog.Int("events", len(events)), slog.Int("withUnknownObjects", unknown))
 	}
+	h.Usage.Events(app.ID, answer.Accepted, func(i int) string {
+		if i < len(events) {
+			return events[i].UserToken
+		}
+		return "" // of type instantsearch
+	})
+	h.Usage.Refused(app.ID, len(answer.Refused))
 	window := affinity.Window{Now: rules.Now.UnixMilli(), RetentionDays: app.RetentionDays}
 	for i := range events {
 		if !window.Contains(events[i].Time) {

@@ -47,5 +47,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	refusals := refused.New(base.Store, base.Now, log)
 	function.AtExit(refusals.Flush)
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth), Bus: messages, Enricher: enricher, Refused: refusals}), nil
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Bus: messages, Enricher: enricher, Refused: refusals}), nil
 }

@@ -59,6 +59,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 		return h.refuse(r.Context(), app, received, err)
 	}
 	if !anyStored(events) {
+		h.count(app, events)
 		return httpapi.WriteMessage(w, http.StatusOK, "OK")
 	}
 	m := bus.Message{App: app, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Body: body}
@@ -72,6 +73,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 		h.Log.LogAttrs(r.Context(), slog.LevelError, "events are not published", slog.String("app", app), slog.Any("error", err))
 		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
 	}
+	h.count(app, events)
 	return httpapi.WriteMessage(w, http.StatusOK, "OK")
 }
 
@@ -86,6 +88,11 @@ func permitted(grant auth.Grant, events []event.Event) error {
 		}
 	}
 	return nil
+}
+
+// count counts accepted events.
+func (h handler) count(app string, events []event.Event) {
+	h.Usage.Events(app, len(events), func(i int) string { return events[i].UserToken })
 }
 
 // resolve gives a message the filters of its objects. If it cannot, process reads
@@ -132,6 +139,7 @@ func (h handler) refuse(ctx context.Context, app string, at time.Time, cause err
 		// A fault of the engine, a request that may be sent again, or the client has gone.
 		return cause
 	}
+	h.Usage.Refused(app, 1)
 	refused := store.Refused{At: at, Reason: reason}
 	var refusal *event.Refusal
 	if errors.As(cause, &refusal) {

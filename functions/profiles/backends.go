@@ -40,7 +40,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth), Queue: tasks, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
 }
 
 // Validate checks the settings of the queue.

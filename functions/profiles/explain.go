@@ -32,6 +32,7 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q.Limit = min(q.Limit, api.MaxContributions)
+	h.Usage.Reads(app.ID, 1)
 	if err := h.window(r.Context(), app, user, &q); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}

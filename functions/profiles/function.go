@@ -58,6 +58,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	h.Usage.Reads(app.ID, 1)
 	decode := limit
 	if !halfLife.IsZero() {
 		decode = 0 // all: another half-life sorts affinities differently
@@ -175,6 +176,7 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	users, limit := asked.users, asked.limit
+	h.Usage.Reads(app.ID, len(users))
 	read, size := make(map[string]json.RawMessage, len(users)), 0
 	err = h.Profiles.ReadEach(r.Context(), app, users, limit, func(user string, result profile.Result) error {
 		if !result.Known {
@@ -231,6 +233,7 @@ func (h handler) personalization(w http.ResponseWriter, r *http.Request) error {
 	if err := setConsistency(&app, r); err != nil {
 		return err
 	}
+	h.Usage.Reads(app.ID, 1)
 	result, err := h.Profiles.Read(r.Context(), app, user, 0)
 	if err != nil {
 		return fmt.Errorf("read profile: %w", err)

@@ -34,7 +34,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	return New(Backends{
-		Base: base, Auth: auth.New(base.CachedConfig, s.Auth),
+		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key),
 		Orderer: rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log),
 	}), nil
 }

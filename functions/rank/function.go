@@ -44,6 +44,7 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	if err := grant.Index(in.Request.Index); err != nil {
 		return err
 	}
+	h.Usage.Reads(app.ID, 1)
 	answer, err := h.Orderer.Order(r.Context(), app, in.Request)
 	if err != nil {
 		return fmt.Errorf("rank: %w", err)

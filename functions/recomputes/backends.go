@@ -50,7 +50,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, tasks.Close(), base.Close())
 	}
-	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Auth), Profiles: profiles}), nil
+	return New(Backends{Base: base, Jobs: all, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of jobs.

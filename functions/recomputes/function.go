@@ -1,7 +1,7 @@
 // Package recomputes is the public function for the operator of an app. It
 // starts, lists and cancels recomputes of the profiles and re-enrichments of
 // the log, builds crowd statistics, migrates the log to another schema, and
-// compares profiles with the log.
+// compares profiles with the log. It also answers with what an app used.
 //
 // Jobs are stored in Firestore, and function worker runs them. An audit runs
 // within its request.
@@ -33,6 +33,7 @@ func New(b Backends) http.Handler {
 	rt.HandleOwn("POST /1/recomputes/{id}/cancel", h.cancel)
 	rt.HandleOwn("DELETE /1/recomputes/{id}", h.cancel)
 	rt.HandleOwn("POST /1/audits", h.audit)
+	rt.HandleOwn("GET /1/usage", h.usage, "from", "to")
 	h.registerReenrich(rt)
 	h.registerCrowd(rt)
 	h.registerBacktests(rt)

@@ -46,7 +46,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	runner := jobrunner.Open(base, tasks, s.Jobs, recompute.Collection)
 	return New(Backends{
-		Base: base, Auth: auth.New(base.CachedConfig, s.Auth), Profiles: profiles, Recompute: recompute.New(runner, profiles),
+		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Profiles: profiles, Recompute: recompute.New(runner, profiles),
 	}), nil
 }
 

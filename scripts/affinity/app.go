@@ -77,7 +77,7 @@ func appCommand(t *tool) *cobra.Command {
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand())
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand())
 	return group
 }
 
@@ -91,10 +91,7 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 		fmt.Fprintf(a.err, "on the local engine at %s\n", a.url)
 		return do(local)
 	}
-	project := cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
-	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
-		project = "affinity-local"
-	}
+	project := a.projectID()
 	if project == "" {
 		return cli.Usagef("for a deployed engine give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; "+
 			"for an engine of `affinity up` set %s to the operator's token that it printed", operator.Variable)
@@ -105,6 +102,15 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 	}
 	defer func() { err = errors.Join(err, store.close()) }()
 	return do(store)
+}
+
+// projectID returns the project of a deployed engine, "" if none is named.
+func (a *appTool) projectID() string {
+	project := cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
+	if project == "" && os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
+		return "affinity-local"
+	}
+	return project
 }
 
 func (a *appTool) createCommand() *cobra.Command {

@@ -37,10 +37,12 @@ const (
 	ProfilesRead = "profilesRead"
 	// Admin imports events and starts jobs over all users.
 	Admin = "admin"
+	// Usage reads what the app used by day.
+	Usage = "usage"
 )
 
 // All names every ACL. It must not be modified.
-var All = []string{Search, Recommendation, AddObject, DeleteObject, Settings, ProfilesRead, Admin}
+var All = []string{Search, Recommendation, AddObject, DeleteObject, Settings, ProfilesRead, Admin, Usage}
 
 var (
 	// ErrCredentials says that the app and the key do not belong together, or that
@@ -67,6 +69,7 @@ type Authenticator struct {
 	config    *config.Cached
 	env       Environment
 	addresses *limit.Addresses
+	note      func(appID, hash string) // of an accepted key; nil: none
 }
 
 // Environment is what a deployment says of the requests that reach it.
@@ -82,7 +85,14 @@ type Environment struct {
 // each request, so a new or deleted key takes up to one TTL to have an effect, and
 // a deleted one up to five minutes while the store of the configuration fails.
 func New(c *config.Cached, env Environment) *Authenticator {
-	return &Authenticator{c, env, limit.NewAddresses()}
+	return &Authenticator{config: c, env: env, addresses: limit.NewAddresses()}
+}
+
+// Note makes the Authenticator call f with the app and the key's hash of every
+// accepted request. It must be called before any other method.
+func (a *Authenticator) Note(f func(appID, hash string)) *Authenticator {
+	a.note = f
+	return a
 }
 
 // Tenant returns the app of a request's key, if the key holds one of the ACLs. The
@@ -181,6 +191,9 @@ func (a *Authenticator) permit(r Request, now time.Time, key config.Key, anyOf [
 	}
 	if key.AddressRate > 0 && !a.addresses.Allow(r.App+","+key.Hash, r.address(a.env.Forwarded), key.AddressRate, now) {
 		return Grant{}, ErrAddressRate
+	}
+	if a.note != nil {
+		a.note(r.App, key.Hash)
 	}
 	return g, nil
 }

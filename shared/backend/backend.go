@@ -17,9 +17,11 @@ import (
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
+	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
+	"github.com/affinityengine/affinity/shared/usage"
 )
 
 // Settings are the variables that every function on the data reads.
@@ -43,6 +45,8 @@ type Base struct {
 	// Config is the current configuration. CachedConfig may be up to one TTL old.
 	Config       config.Store
 	CachedConfig *config.Cached
+	// Usage counts what apps use.
+	Usage *usage.Counter
 	// Propagation is how long a change of the configuration takes to reach every
 	// function: a request may use what it read from a cache for as long as that
 	// was cached.
@@ -55,7 +59,7 @@ type Base struct {
 // New returns a Base over a configuration that is cached for ttl.
 func New(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store, ttl time.Duration) Base {
 	return Base{
-		Log: log, Metrics: telemetry.NewMetrics(), Now: now, Store: s,
+		Log: log, Metrics: telemetry.NewMetrics(), Now: now, Store: s, Usage: usage.NewCounter(s, now, log),
 		Config: c, CachedConfig: config.NewCached(c, ttl), Propagation: 2 * ttl,
 	}
 }
@@ -73,6 +77,8 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	opened.LogTo(log)
 	b := New(log, time.Now, opened, configdb.New(client, log), config.TTL)
 	b.Firestore = client
+	b.CountUsage()
+	function.AtExit(func(context.Context) error { b.Usage.Close(); return nil })
 	return b, nil
 }
 
@@ -109,7 +115,14 @@ func transient(err error) bool {
 	return false
 }
 
+// CountUsage makes the store count, and starts to store the counts.
+func (b Base) CountUsage() {
+	b.Store.CountIn(b.Usage)
+	b.Usage.Start()
+}
+
 // Close closes the clients that Open opened.
 func (b Base) Close() error {
+	b.Usage.Close()
 	return errors.Join(b.Store.Close(), b.Firestore.Close())
 }

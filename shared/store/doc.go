@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are seven tables. Every key begins with the app id and a comma:
+// There are eight tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -26,6 +26,9 @@
 //	         app,index,<generation>,c|f,<n>            g:g decayed counts of objects, document frequencies
 //	         app,index,<generation>,o,objectID         g:g an object's pairs
 //	         app,index,<generation>,h|r,...            g:... what a job has counted until it has merged it
+//	usage    app,2026-11-22,<shard %02d>               c:<name> counters of the day, b:<process> number of its batches in them,
+//	           h:<process> users with the most events (see shared/usage)
+//	         app,keys                                  k:<hash> last day on which a key was used, cell time = that day
 //
 // A user token never contains a comma, so the keys of one user are exactly those
 // that begin with "app,user,". The comma is part of the prefix because '+' sorts
@@ -33,5 +36,5 @@
 //
 // terraform/bigtable.json declares the tables, their families and the garbage
 // collection of each family. Terraform reads the same file. Bigtable drops events
-// and refused events by age, and of everything else only superseded cells.
+// refused events and usage by age, and of everything else only superseded cells.
 package store

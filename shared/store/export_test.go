@@ -14,4 +14,5 @@ var Families = map[string][]string{
 	TableObjects:      {familyObject},
 	TableRefused:      {familyCounts, familyRing},
 	TableCrowd:        {familyPointer, familyGeneration},
+	TableUsage:        {familyCounts, familyBatches, familyHot, familyKeys},
 }

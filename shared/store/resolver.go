@@ -26,6 +26,7 @@ type tableSet struct {
 	objects *bigtable.Table
 	refused *bigtable.Table
 	crowd   *bigtable.Table
+	usage   *bigtable.Table
 }
 
 func openTables(client, serving *bigtable.Client) tables {
@@ -39,5 +40,6 @@ func openTables(client, serving *bigtable.Client) tables {
 		objects: client.Open(TableObjects),
 		refused: client.Open(TableRefused),
 		crowd:   client.Open(TableCrowd),
+		usage:   client.Open(TableUsage),
 	}}
 }

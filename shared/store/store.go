@@ -37,6 +37,7 @@ type Store struct {
 	tables          tables
 	separateServing bool
 	filterColumns   int
+	meter           *meter
 	log             *slog.Logger // nil: none
 	noTableLogged   sync.Once
 }
@@ -63,11 +64,13 @@ const (
 // so that Open fails if the instance is unreachable. On an emulator the first call
 // fails.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store, error) {
+	m := &meter{}
+	opts = append(m.options(), opts...)
 	client, err := newClient(ctx, cfg, cfg.Profile, opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, serving: client, filterColumns: cfg.FilterColumns}
+	s := &Store{client: client, serving: client, filterColumns: cfg.FilterColumns, meter: m}
 	if cfg.ServingProfile != "" && cfg.ServingProfile != cfg.Profile {
 		s.separateServing = true
 		if s.serving, err = newClient(ctx, cfg, cfg.ServingProfile, opts); err != nil {
@@ -80,9 +83,10 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store,
 
 func newClient(ctx context.Context, cfg Config, profile string, opts []option.ClientOption) (*bigtable.Client, error) {
 	// For its own metrics the client would look for a metadata server at every start.
-	// The engine has other metrics.
+	// The engine has other metrics. Requests in sessions pass by the interceptors that
+	// count rows.
 	c, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance,
-		bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
+		bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open Bigtable instance %s/%s: %w", cfg.Project, cfg.Instance, err)
 	}

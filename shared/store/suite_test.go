@@ -91,6 +91,10 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"ImportNotes", testImportNotes},
 		{"CatalogIndexes", testCatalogIndexes},
 		{"ScanObjects", testScanObjects},
+		{"Usage", testUsage},
+		{"HotUsers", testHotUsers},
+		{"KeyDays", testKeyDays},
+		{"Meter", testMeter},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}

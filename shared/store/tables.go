@@ -25,6 +25,7 @@ const (
 	TableObjects      = "objects"
 	TableRefused      = "refused"
 	TableCrowd        = "crowd"
+	TableUsage        = "usage"
 )
 
 // Column families. They are single letters because every cell of an answer carries
@@ -40,6 +41,11 @@ const (
 	// The families of crowd statistics: names of generations, and what they hold.
 	familyPointer    = "n"
 	familyGeneration = "g"
+	// The families of usage, beside familyCounts: numbers of batches, hot users, last
+	// days of keys.
+	familyBatches = "b"
+	familyHot     = "h"
+	familyKeys    = "k"
 )
 
 // Table is one table with its families.
@@ -94,7 +100,7 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
-var aged = map[string]bool{TableRefused: true}
+var aged = map[string]bool{TableRefused: true, TableUsage: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.

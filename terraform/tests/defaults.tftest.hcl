@@ -151,37 +151,45 @@ run "least_privilege" {
     condition = { for key, g in local.table_grants : key => trimprefix(g.role, "roles/bigtable.") } == {
       "ingest/objects"           = "reader"
       "ingest/refused"           = "user"
+      "ingest/usage"             = "user"
       "imports/objects"          = "reader"
       "imports/events"           = "user"
       "imports/events_narrow"    = "user"
       "imports/users"            = "user"
       "imports/crowd"            = "user"
+      "imports/usage"            = "user"
       "profiles/events"          = "reader"
       "profiles/events_narrow"   = "reader"
       "profiles/histories"       = "reader"
       "profiles/users"           = "user"
+      "profiles/usage"           = "user"
       "rank/objects"             = "reader"
       "rank/crowd"               = "reader"
       "rank/events"              = "reader"
       "rank/events_narrow"       = "reader"
       "rank/histories"           = "reader"
       "rank/users"               = "user"
+      "rank/usage"               = "user"
       "strategies/events"        = "reader"
       "strategies/events_narrow" = "reader"
       "strategies/histories"     = "reader"
       "strategies/users"         = "reader"
+      "strategies/usage"         = "user"
       "catalog/objects"          = "user"
+      "catalog/usage"            = "user"
       "recomputes/objects"       = "reader"
       "recomputes/crowd"         = "reader"
       "recomputes/events"        = "reader"
       "recomputes/events_narrow" = "reader"
       "recomputes/histories"     = "reader"
       "recomputes/users"         = "reader"
+      "recomputes/usage"         = "user"
       "process/objects"          = "reader"
       "process/events"           = "user"
       "process/events_narrow"    = "user"
       "process/users"            = "user"
       "process/histories"        = "user"
+      "process/usage"            = "user"
       "worker/objects"           = "reader"
       "worker/events"            = "user"
       "worker/events_narrow"     = "user"
@@ -189,6 +197,7 @@ run "least_privilege" {
       "worker/histories"         = "user"
       "worker/crowd"             = "user"
       "worker/refused"           = "user"
+      "worker/usage"             = "user"
     }
     error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
   }
@@ -209,13 +218,13 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset([for key, g in local.table_grants : key if startswith(key, "ingest/")]) == toset(["ingest/objects", "ingest/refused"]) && local.table_grants["ingest/objects"].role == "roles/bigtable.reader"
-    error_message = "ingest may do more than read the catalog and write refused requests."
+    condition     = toset([for key, g in local.table_grants : key if startswith(key, "ingest/")]) == toset(["ingest/objects", "ingest/refused", "ingest/usage"]) && local.table_grants["ingest/objects"].role == "roles/bigtable.reader"
+    error_message = "ingest may do more than read the catalog, and write refused requests and usage."
   }
 
   assert {
-    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects"])
-    error_message = "catalog may access more than the catalog."
+    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/usage"])
+    error_message = "catalog may access more than the catalog and usage."
   }
 
   assert {

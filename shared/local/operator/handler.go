@@ -4,20 +4,23 @@ import (
 	"crypto/subtle"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/usage"
 )
 
 // Handler serves the paths that begin with /local. It answers a request that
 // comes from this machine and carries the operator's token. To a request from
-// elsewhere or from a web page there is no such path.
-func Handler(log *slog.Logger, token string, place Place, apps config.Store) http.Handler {
+// elsewhere or from a web page there is no such path. now is the engine's clock.
+func Handler(log *slog.Logger, token string, place Place, apps config.Store, reader usage.Reader, now func() time.Time) http.Handler {
 	rt := httpapi.NewRouter(log)
 	rt.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, place)
 	})
 	handleApps(rt, apps)
+	handleUsage(rt, apps, reader, now)
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

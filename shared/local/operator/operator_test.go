@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
@@ -27,7 +28,7 @@ func TestLoopback(t *testing.T) {
 // A request from elsewhere or from a web page finds no path, even with the token.
 func TestHandlerServesThisMachine(t *testing.T) {
 	token := operator.NewToken()
-	h := operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{Project: "p"}, config.NewMemory())
+	h := operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{Project: "p"}, config.NewMemory(), nil, time.Now)
 	for _, test := range []struct {
 		name, remote, host, origin, token string
 		want                              int

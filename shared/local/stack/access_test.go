@@ -42,6 +42,7 @@ var routes = []struct {
 	{"POST", "/1/strategies/personalization/restore", `{"version":1}`, []string{auth.Recommendation}},
 	{"GET", "/1/explain/u", "", []string{auth.Recommendation, auth.ProfilesRead}},
 	{"POST", "/1/audits", "", []string{auth.Admin}},
+	{"GET", "/1/usage", "", []string{auth.Usage}},
 	{"POST", "/1/recomputes", "", []string{auth.Admin}},
 	{"GET", "/1/recomputes", "", []string{auth.Admin}},
 	{"GET", "/1/recomputes/strategy-1", "", []string{auth.Admin}},

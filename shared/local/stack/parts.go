@@ -43,7 +43,7 @@ type Backends struct {
 
 func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
 	b := &Backends{
-		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, auth.Environment{Hosts: o.Hosts}), Bus: messages, Queue: tasks,
+		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key), Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Store, base.Now, base.Log),
 	}

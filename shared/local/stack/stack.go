@@ -151,7 +151,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, b.Config))
+	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, b.Config, b.Store, b.Now))
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
@@ -175,6 +175,8 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 		return messaging{}, err
 	}
 	base := backend.New(o.Log, clock(o.Now), opened, configuration, cmp.Or(o.ConfigTTL, config.TTL))
+	base.CountUsage()
+	s.onClose(func() error { base.Usage.Close(); return nil })
 	if s.Backends, err = newBackends(base, o, pubsub.bus, tasks, jobStore); err != nil {
 		return messaging{}, err
 	}

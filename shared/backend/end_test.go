@@ -1,0 +1,87 @@
+package backend_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+	"github.com/affinityengine/affinity/shared/usage"
+)
+
+const counting = "AFFINITY_TEST_COUNTING"
+
+var place = store.Config{Project: "p", Instance: "i", FilterColumns: 6}
+
+// TestMain is also the process that TestSIGTERMFlushesUsage ends.
+func TestMain(m *testing.M) {
+	if os.Getenv(counting) == "" {
+		os.Exit(m.Run())
+	}
+	b, err := backend.Open(context.Background(), slog.Default(), backend.Settings{
+		Store: place, Firestore: backend.FirestoreSettings{Project: "p", Database: "d"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	b.Usage.Reads("shop", 7)
+	os.Stdout.WriteString("counted\n")
+	time.Sleep(time.Minute)
+}
+
+func TestSIGTERMFlushesUsage(t *testing.T) {
+	t.Setenv("BIGTABLE_EMULATOR_HOST", storetest.Start(t))
+	t.Setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:1")
+	admin, err := bigtable.NewAdminClient(t.Context(), place.Project, place.Instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(store.CreateTables(t.Context(), admin), admin.Close()); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := exec.Command(self)
+	process.Env, process.Stderr = append(os.Environ(), counting+"=1"), os.Stderr
+	out, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "counted\n" {
+		t.Fatalf("the process printed %q, %v", line, err)
+	}
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Wait(); err != nil {
+		t.Errorf("the process ended with %v", err)
+	}
+	s, err := store.Open(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	today := usage.DayOf(time.Now())
+	days, err := s.Usage(t.Context(), "shop", today-1, today)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := days[today].Reads + days[today-1].Reads; got != 7 {
+		t.Errorf("%d reads are stored, want 7", got)
+	}
+}

@@ -1,0 +1,58 @@
+package operator_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/usage"
+)
+
+// used is what an app has used on the last two days before the 22nd of November.
+type used struct{}
+
+var today = usage.DayOf(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
+
+func (used) Usage(_ context.Context, _ string, from, to usage.Day) (map[usage.Day]usage.Counts, error) {
+	days := map[usage.Day]usage.Counts{}
+	for day := max(from, today-1); day <= to; day++ {
+		days[day] = usage.Counts{Events: 10, Bytes: 7}
+	}
+	return days, nil
+}
+
+func (used) HotUsers(context.Context, string, usage.Day, usage.Day) ([]usage.User, error) {
+	return []usage.User{{Token: "ann", Events: 4}, {Token: "bob", Events: 3}}, nil
+}
+
+func TestTop(t *testing.T) {
+	store := config.NewMemory()
+	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	token := operator.NewToken()
+	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, used{}, today.Time))
+	defer server.Close()
+	c, err := operator.NewClient(server.URL, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for days, events := range map[int]int64{1: 10, 2: 20, 400: 20} {
+		top, err := c.Top(t.Context(), days)
+		want := []usage.AppUse{{App: "shop", Counts: usage.Counts{Events: events, Bytes: events * 7 / 10}, Hottest: &usage.User{Token: "ann", Events: 4}}}
+		if diff := cmp.Diff(want, top); err != nil || diff != "" {
+			t.Errorf("%d days: %v (-want +got):\n%s", days, err, diff)
+		}
+	}
+	for _, days := range []int{0, -1, 401} {
+		if top, err := c.Top(t.Context(), days); err == nil {
+			t.Errorf("%d days are answered with %v", days, top)
+		}
+	}
+}

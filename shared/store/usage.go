@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/usage"
+)
+
+// ErrNoUsageTable means that the deployment has no table for usage yet. The
+// operator must apply the Terraform configuration of this version.
+var ErrNoUsageTable = errors.New("the Bigtable table usage does not exist: apply the Terraform configuration of this version")
+
+func usageError(err error) error {
+	if status.Code(err) == codes.NotFound {
+		return fmt.Errorf("%w: %w", ErrNoUsageTable, err)
+	}
+	return err
+}
+
+// usageKey is the key of one shard of an app's day. Keys of a day begin with a
+// digit, so the row of the app's keys sorts behind all days.
+func usageKey(app string, day usage.Day, shard int) string {
+	return fmt.Sprintf("%s,%s,%02d", app, day, shard)
+}
+
+func usageKeysKey(app string) string { return app + ",keys" }
+
+// usageColumns are the columns of counts.
+var usageColumns = map[string]func(*usage.Counts) *int64{
+	"events":  func(c *usage.Counts) *int64 { return &c.Events },
+	"refused": func(c *usage.Counts) *int64 { return &c.Refused },
+	"reads":   func(c *usage.Counts) *int64 { return &c.Reads },
+	"rows":    func(c *usage.Counts) *int64 { return &c.Rows },
+	"bytes":   func(c *usage.Counts) *int64 { return &c.Bytes },
+}
+
+// AddUsage adds a batch to its row, and its process's number of batches in the same
+// transaction. A repeated batch is added only if that number does not include it.
+func (s *Store) AddUsage(ctx context.Context, b usage.Batch) error {
+	table, key := s.tables.of(b.App, allUsers).usage, usageKey(b.App, b.Day, b.Shard)
+	if b.Repeated {
+		row, err := table.ReadRow(ctx, key, bigtable.RowFilter(bigtable.ChainFilters(
+			bigtable.ColumnRangeFilter(familyBatches, b.Process, b.Process+"\x00"), bigtable.LatestNFilter(1))))
+		if err != nil {
+			return fmt.Errorf("read usage of %s: %w", b.App, usageError(err))
+		}
+		if items := row[familyBatches]; len(items) > 0 && number(items[0].Value) >= b.Number {
+			return nil
+		}
+	}
+	rmw := bigtable.NewReadModifyWrite()
+	rmw.Increment(familyBatches, b.Process, 1)
+	for column, of := range usageColumns {
+		if n := *of(&b.Counts); n != 0 {
+			rmw.Increment(familyCounts, column, n)
+		}
+	}
+	if _, err := table.ApplyReadModifyWrite(ctx, key, rmw); err != nil {
+		return fmt.Errorf("add usage of %s: %w", b.App, usageError(err))
+	}
+	return nil
+}
+
+// PutHotUsers replaces the hot users of a process in a day.
+func (s *Store) PutHotUsers(ctx context.Context, app string, day usage.Day, shard int, process string, users []usage.User) error {
+	value, err := json.Marshal(users)
+	if err != nil {
+		return fmt.Errorf("encode hot users of %s: %w", app, err)
+	}
+	m := bigtable.NewMutation()
+	m.Set(familyHot, process, bigtable.Now(), value)
+	if err := s.tables.of(app, allUsers).usage.Apply(ctx, usageKey(app, day, shard), m); err != nil {
+		return fmt.Errorf("store hot users of %s: %w", app, usageError(err))
+	}
+	return nil
+}
+
+// PutKeyDays stores days on which keys were used. The day is the time of the cell,
+// so the latest day stays, in whatever order processes write.
+func (s *Store) PutKeyDays(ctx context.Context, app string, days map[string]usage.Day) error {
+	m := bigtable.NewMutation()
+	for hash, day := range days {
+		m.Set(familyKeys, hash, bigtable.Time(day.Time()), []byte(day.String()))
+	}
+	if err := s.tables.of(app, allUsers).usage.Apply(ctx, usageKeysKey(app), m); err != nil {
+		return fmt.Errorf("store the last use of keys of %s: %w", app, usageError(err))
+	}
+	return nil
+}
+
+// LastUsed returns the last day on which each key of an app was used, by the key's
+// hash. A key that was not used within usage.Keep days is missing.
+func (s *Store) LastUsed(ctx context.Context, app string) (map[string]usage.Day, error) {
+	row, err := s.tables.of(app, allUsers).usage.ReadRow(ctx, usageKeysKey(app),
+		bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyKeys), bigtable.LatestNFilter(1))))
+	if err != nil {
+		return nil, fmt.Errorf("read the last use of keys of %s: %w", app, usageError(err))
+	}
+	days := make(map[string]usage.Day)
+	for _, item := range row[familyKeys] {
+		hash := strings.TrimPrefix(item.Column, familyKeys+":")
+		if days[hash], err = usage.ParseDay(string(item.Value)); err != nil {
+			return nil, fmt.Errorf("last use of key %s of %s: %w", hash, app, err)
+		}
+	}
+	return days, nil
+}
+
+// Usage returns an app's counts by day.
+func (s *Store) Usage(ctx context.Context, app string, from, to usage.Day) (map[usage.Day]usage.Counts, error) {
+	days := make(map[usage.Day]usage.Counts)
+	err := s.scanUsage(ctx, app, from, to, familyCounts, func(day usage.Day, column string, value []byte) error {
+		if of := usageColumns[column]; of != nil { // else of a newer version
+			counts := days[day]
+			*of(&counts) += number(value)
+			days[day] = counts
+		}
+		return nil
+	})
+	return days, err
+}
+
+// HotUsers returns the users of an app with the most events.
+func (s *Store) HotUsers(ctx context.Context, app string, from, to usage.Day) ([]usage.User, error) {
+	var all []usage.User
+	err := s.scanUsage(ctx, app, from, to, familyHot, func(_ usage.Day, _ string, value []byte) error {
+		var users []usage.User
+		err := json.Unmarshal(value, &users)
+		all = append(all, users...)
+		return err
+	})
+	return usage.Merge(all), err
+}
+
+// scanUsage calls fn with the newest cell of each column of a family.
+func (s *Store) scanUsage(ctx context.Context, app string, from, to usage.Day, family string,
+	fn func(day usage.Day, column string, value []byte) error) error {
+	var failed error
+	rows := bigtable.NewRange(fmt.Sprintf("%s,%s,", app, from), fmt.Sprintf("%s,%s,", app, to+1))
+	err := s.tables.of(app, allUsers).usage.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+		_, rest, _ := strings.Cut(r.Key(), ",")
+		text, _, _ := strings.Cut(rest, ",")
+		day, err := usage.ParseDay(text)
+		for _, item := range r[family] {
+			if err == nil {
+				err = fn(day, strings.TrimPrefix(item.Column, family+":"), item.Value)
+			}
+		}
+		if err != nil {
+			failed = fmt.Errorf("row %q: %w", r.Key(), err)
+		}
+		return failed == nil
+	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(family), bigtable.LatestNFilter(1))))
+	if err := errors.Join(usageError(err), failed); err != nil {
+		return fmt.Errorf("read usage of %s: %w", app, err)
+	}
+	return nil
+}
+
+// number decodes a counter of Bigtable, 0 if it is none.
+func number(value []byte) int64 {
+	if len(value) != 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(value))
+}

@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/usage"
+)
+
+const usageDay usage.Day = 20_000
+
+func usageOf(t *testing.T, s fixture, from, to usage.Day) map[usage.Day]usage.Counts {
+	t.Helper()
+	days, err := s.Usage(context.Background(), app, from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return days
+}
+
+func testUsage(t *testing.T, s fixture) {
+	ctx := context.Background()
+	add := func(b usage.Batch) {
+		t.Helper()
+		if err := s.AddUsage(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := usage.Batch{App: app, Day: usageDay, Process: "p", Number: 1, Counts: usage.Counts{Events: 1, Refused: 2, Reads: 3, Rows: 4, Bytes: 1 << 40}}
+	second := usage.Batch{App: app, Day: usageDay, Process: "p", Number: 2, Counts: usage.Counts{Events: 10}}
+	add(first)
+	for _, b := range []usage.Batch{first, second, second} {
+		b.Repeated = true // the second batch was not written by its first attempt
+		add(b)
+	}
+	add(usage.Batch{App: app, Day: usageDay, Shard: 15, Process: "q", Number: 1, Counts: usage.Counts{Events: 100}})
+	add(usage.Batch{App: app, Day: usageDay + 2, Process: "p", Number: 1, Counts: usage.Counts{Reads: 5}})
+	add(usage.Batch{App: app + "2", Day: usageDay, Process: "p", Number: 1, Counts: usage.Counts{Events: 1000}})
+
+	all := map[usage.Day]usage.Counts{
+		usageDay:     {Events: 111, Refused: 2, Reads: 3, Rows: 4, Bytes: 1 << 40},
+		usageDay + 2: {Reads: 5},
+	}
+	if diff := cmp.Diff(all, usageOf(t, s, usageDay, usageDay+2)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	delete(all, usageDay+2)
+	if diff := cmp.Diff(all, usageOf(t, s, usageDay-5, usageDay+1)); diff != "" {
+		t.Errorf("two days later is included (-want +got):\n%s", diff)
+	}
+}
+
+func testHotUsers(t *testing.T, s fixture) {
+	ctx := context.Background()
+	put := func(day usage.Day, shard int, process string, users ...usage.User) {
+		t.Helper()
+		if err := s.PutHotUsers(ctx, app, day, shard, process, users); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(usageDay, 0, "p", usage.User{Token: "ann", Events: 1})
+	put(usageDay, 0, "p", usage.User{Token: "ann", Events: 5}) // replaces
+	put(usageDay, 0, "q", usage.User{Token: "bob", Events: 6})
+	put(usageDay, 3, "r", usage.User{Token: "ann", Events: 2})
+	put(usageDay+1, 3, "r", usage.User{Token: "cid", Events: 9})
+	users, err := s.HotUsers(ctx, app, usageDay, usageDay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]usage.User{{Token: "ann", Events: 7}, {Token: "bob", Events: 6}}, users); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func testKeyDays(t *testing.T, s fixture) {
+	ctx := context.Background()
+	for _, days := range []map[string]usage.Day{
+		{"a": usageDay, "b": usageDay}, {"a": usageDay + 1}, {"a": usageDay - 1}, // of a slower process
+	} {
+		if err := s.PutKeyDays(ctx, app, days); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.LastUsed(ctx, app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (map[string]usage.Day{"a": usageDay + 1, "b": usageDay}); !maps.Equal(got, want) {
+		t.Errorf("last used %v, want %v", got, want)
+	}
+	if days := usageOf(t, s, usageDay, usageDay); len(days) != 0 {
+		t.Errorf("keys are counted as usage: %v", days)
+	}
+}
+
+// A store counts the rows that it writes and reads under the app of their keys,
+// and not what it does with the table of usage.
+func testMeter(t *testing.T, s fixture) {
+	ctx := context.Background()
+	s.layout = schema.Default()
+	now := time.Now()
+	counter := usage.NewCounter(s.Store, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	flush := func() usage.Counts {
+		t.Helper()
+		if err := counter.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return usageOf(t, s, usage.DayOf(now), usage.DayOf(now))[usage.DayOf(now)]
+	}
+	if _, err := s.TakeTicket(ctx, app, "u"); err != nil {
+		t.Fatal(err)
+	}
+	s.CountIn(counter)
+	if err := s.log().Append(ctx, []store.LogEvent{click("u", 1000, affinity.Count{Facet: "a", Value: "b", N: 1}), click("u", 2000)}); err != nil {
+		t.Fatal(err)
+	}
+	wrote := flush()
+	if wrote.Rows != 2 || wrote.Bytes < 2*30 || wrote.Bytes > 500 {
+		t.Errorf("two written rows count as %+v", wrote)
+	}
+	if _, err := s.TakeTicket(ctx, app, "u"); err != nil { // a transaction: one row
+		t.Fatal(err)
+	}
+	if err := s.log().Scan(ctx, s.layout.Read, store.Range{}, 0, func(store.Entry) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	read := flush()
+	if read.Rows != 5 || read.Bytes <= wrote.Bytes {
+		t.Errorf("two written rows, a transaction and two read rows count as %+v", read)
+	}
+	if again := flush(); again != read {
+		t.Errorf("usage counts itself: %+v after %+v", again, read)
+	}
+}
+
+func TestMissingUsageTable(t *testing.T) {
+	s := openWithout(t, store.TableUsage)
+	ctx := context.Background()
+	_, err := s.Usage(ctx, app, usageDay, usageDay)
+	if !errors.Is(err, store.ErrNoUsageTable) {
+		t.Errorf("read: %v", err)
+	}
+	if err := s.AddUsage(ctx, usage.Batch{App: app, Counts: usage.Counts{Events: 1}}); !errors.Is(err, store.ErrNoUsageTable) {
+		t.Errorf("write: %v", err)
+	}
+}
