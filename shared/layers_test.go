@@ -39,20 +39,20 @@ var layers = []struct {
 	{"shared/api", "catalog event strategy", ""},
 	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
 	{"shared/tune", "api backtest event fault strategy", ""},
-	{"shared/config", "catalog schema strategy", ""},
+	{"shared/limit", "", ""},
+	{"shared/config", "catalog limit schema strategy", ""},
 	{"shared/bus", "event", ""},
 
 	// Edges: each leads to one service outside of the process.
 	{"shared/admission", "", ""},
 	{"shared/telemetry", "", "http"},
-	{"shared/limit", "", ""},
 	{"shared/auth", "config fault limit", "http"},
-	{"shared/httpapi", "admission fault telemetry", "http"},
+	{"shared/httpapi", "admission fault limit telemetry", "http"},
 	{"shared/client", "api", "http"},
-	{"shared/config/configdb", "catalog config schema strategy", "firestore grpc"},
+	{"shared/config/configdb", "catalog config limit schema strategy", "firestore grpc"},
 	{"shared/openapi/internal/tree", "", ""},
 	{"shared/openapi", "httpapi openapi/internal/tree", "http"},
-	{"shared/bus/pubsub", "bus", "pubsub"},
+	{"shared/bus/pubsub", "bus", "pubsub grpc"},
 	{"shared/queue", "", ""},
 	{"shared/queue/taskqueue", "queue", "tasks grpc"},
 	{"shared/purge", "config event queue", ""},
@@ -78,18 +78,18 @@ var layers = []struct {
 
 	// What functions are made of.
 	{"shared/function", "httpapi telemetry", "http"},
-	{"shared/backend", "config config/configdb function httpapi store telemetry usage", "firestore grpc http"},
+	{"shared/backend", "config config/configdb function httpapi limit store telemetry usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
 	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
-	{"functions/ingest", "admission api auth backend bus bus/pubsub enrich event function httpapi refused store", "http"},
-	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported profile queue queue/taskqueue", "http"},
-	{"functions/profiles", "admission affinity api auth backend config event explain function history httpapi profile purge queue queue/taskqueue store strategy", "http"},
+	{"functions/ingest", "admission api auth backend bus bus/pubsub enrich event function httpapi limit refused store", "http"},
+	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported limit profile queue queue/taskqueue", "http"},
+	{"functions/profiles", "admission affinity api auth backend config event explain function history httpapi limit profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
-	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute preview profile queue queue/taskqueue strategy", "http"},
+	{"functions/strategies", "affinity api auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "api auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile queue queue/taskqueue schema store strategy tune usage", "http"},
+	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
@@ -100,14 +100,14 @@ var layers = []struct {
 	{"shared/local/gcloudtest", "", anything},
 	{"shared/local/race", "", ""},
 	{"shared/local/realdata", "catalog event strategy", ""},
-	{"shared/local/operator", "api client config fault httpapi schema usage", "http"},
+	{"shared/local/operator", "api client config fault httpapi limit schema usage", "http"},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},
 	{"shared/openapi/spec", "openapi/internal/tree", anything},
 	{"shared/affinity/affinitytest", "affinity event strategy", ""},
 	{"shared/store/storetest", "local/emulator store", anything},
-	{"shared/config/configtest", "catalog config event schema strategy", "grpc"},
+	{"shared/config/configtest", "catalog config event limit schema strategy", "grpc"},
 	{"shared/job/jobtest", "config event job queue strategy", ""},
 }
 
@@ -127,24 +127,24 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
-	"shared/explain", "shared/preview", "shared/ranking", "shared/backtest", "shared/tune", "shared/api", "shared/config", "shared/bus",
+	"shared/explain", "shared/preview", "shared/ranking", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission affinity backend catalog config config/configdb crowd event fault function history httpapi schema store strategy telemetry usage"
+const all = "admission affinity backend catalog config config/configdb crowd event fault function history httpapi limit schema store strategy telemetry usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
 var links = map[string]string{
-	"ingest":     all + " api auth bus bus/pubsub enrich limit refused",
-	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue limit",
-	"profiles":   all + " api auth explain profile purge queue queue/taskqueue limit",
-	"rank":       all + " api auth profile ranking rerank limit",
-	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue limit",
-	"catalog":    all + " api auth limit",
-	"docs":       "admission fault function httpapi openapi openapi/internal/tree telemetry",
+	"ingest":     all + " api auth bus bus/pubsub enrich refused",
+	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue",
+	"profiles":   all + " api auth explain profile purge queue queue/taskqueue",
+	"rank":       all + " api auth profile ranking rerank",
+	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
+	"catalog":    all + " api auth",
+	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune limit",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
 }
 

@@ -3,16 +3,16 @@ locals {
   # granted. Whether a function may enqueue tasks follows from its variables.
   # README.md has the same as a table.
   access = {
-    ingest     = { app_profile = "processing", reads = ["objects"], writes = ["refused", "usage"], firestore = "viewer", publishes = true, buries = false }
-    imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "crowd", "usage"], firestore = "viewer", publishes = false, buries = false }
-    profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories"], writes = ["users", "usage"], firestore = "viewer", publishes = false, buries = false }
-    rank       = { app_profile = "processing", reads = ["objects", "crowd", "events", "events_narrow", "histories"], writes = ["users", "usage"], firestore = "viewer", publishes = false, buries = false }
-    strategies = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = ["usage"], firestore = "user", publishes = false, buries = false }
-    catalog    = { app_profile = "processing", reads = [], writes = ["objects", "usage"], firestore = "user", publishes = false, buries = false }
-    recomputes = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "users", "crowd"], writes = ["usage"], firestore = "user", publishes = false, buries = false }
+    ingest     = { app_profile = "processing", reads = ["objects"], writes = ["refused", "usage", "rates"], firestore = "viewer", publishes = true, buries = false }
+    imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "crowd", "usage", "rates"], firestore = "viewer", publishes = false, buries = false }
+    profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories"], writes = ["users", "usage", "rates"], firestore = "viewer", publishes = false, buries = false }
+    rank       = { app_profile = "processing", reads = ["objects", "crowd", "events", "events_narrow", "histories"], writes = ["users", "usage", "rates"], firestore = "viewer", publishes = false, buries = false }
+    strategies = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = ["usage", "rates"], firestore = "user", publishes = false, buries = false }
+    catalog    = { app_profile = "processing", reads = [], writes = ["objects", "usage", "rates"], firestore = "user", publishes = false, buries = false }
+    recomputes = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "users", "crowd"], writes = ["usage", "rates"], firestore = "user", publishes = false, buries = false }
     # docs reaches no backend, so its app profile is never used.
     docs    = { app_profile = "processing", reads = [], writes = [], firestore = "none", publishes = false, buries = false }
-    process = { app_profile = "processing", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "usage"], firestore = "viewer", publishes = true, buries = true }
+    process = { app_profile = "processing", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "usage", "rates"], firestore = "viewer", publishes = true, buries = true }
     worker  = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "crowd", "refused", "usage"], firestore = "user", publishes = true, buries = false }
   }
 

@@ -46,7 +46,9 @@ module "events" {
   project_number       = data.google_project.this.number
   events               = local.deployment.topics.events
   dead_letters         = local.deployment.topics.deadLetters
+  slow_events          = local.deployment.topics.slowEvents
   process_uri          = module.function["process"].uri
+  process_slow_uri     = module.function["process-slow"].uri
   paused               = var.paused
   ack_deadline_seconds = min(600, local.size["process"].timeout_seconds + 30)
   replay_days          = var.replay_days

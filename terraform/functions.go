@@ -18,7 +18,9 @@ type Deployment struct {
 
 // Topics are the Pub/Sub topics.
 type Topics struct {
-	Events      Topic `json:"events"`
+	Events Topic `json:"events"`
+	// SlowEvents has the events of apps that are over their limit.
+	SlowEvents  Topic `json:"slowEvents"`
 	DeadLetters Topic `json:"deadLetters"`
 }
 
@@ -89,7 +91,8 @@ func decodeDeployment(text string) (Deployment, error) {
 func (d Deployment) validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	for _, id := range []string{d.Topics.Events.Name, d.Topics.Events.Subscription, d.Topics.DeadLetters.Name, d.Topics.DeadLetters.Subscription, d.Queue} {
+	for _, id := range []string{d.Topics.Events.Name, d.Topics.Events.Subscription, d.Topics.SlowEvents.Name, d.Topics.SlowEvents.Subscription,
+		d.Topics.DeadLetters.Name, d.Topics.DeadLetters.Subscription, d.Queue} {
 		if !resourceID.MatchString(id) {
 			fault("%q is not an id of a topic, subscription or queue", id)
 		}

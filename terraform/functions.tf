@@ -2,9 +2,11 @@ locals {
   deployment = jsondecode(file("${path.module}/functions.json"))
   functions  = { for f in local.deployment.functions : f.name => f }
 
-  # All deployed functions: those of functions.json, and the dedicated customers' own.
+  # All deployed functions: those of functions.json, the second process for the events of
+  # apps that are over their limit, and the dedicated customers' own.
   deployed = merge(
     { for name in keys(local.functions) : name => { of = name, customer = null } },
+    { process-slow = { of = "process", customer = null } },
     merge([for customer, c in var.customers : {
       for name in ["ingest", "profiles"] : "${name}-${customer}" => { of = name, customer = customer }
     } if c.dedicated]...),
@@ -16,8 +18,8 @@ locals {
   # numbers of instances override both.
   size = { for key, d in local.deployed : key => merge(
     { min_instances = 0 },
-    local.sizes[d.of],
-    { for k, v in try(var.functions[d.of], {}) : k => v if v != null },
+    try(local.sizes[key], local.sizes[d.of]),
+    { for k, v in try(var.functions[d.customer == null ? key : d.of], {}) : k => v if v != null },
     d.customer == null ? {} : {
       min_instances = coalesce(var.customers[d.customer].min_instances, 0)
       max_instances = coalesce(var.customers[d.customer].max_instances, 10)
@@ -42,6 +44,7 @@ locals {
     FIRESTORE_DATABASE           = module.firestore.database
     PUBSUB_PROJECT               = var.project_id
     PUBSUB_EVENTS_TOPIC          = local.deployment.topics.events.name
+    PUBSUB_SLOW_TOPIC            = local.deployment.topics.slowEvents.name
     PUBSUB_DEAD_LETTER_TOPIC     = local.deployment.topics.deadLetters.name
     TASKS_QUEUE                  = module.tasks.queue
     TASKS_SERVICE_ACCOUNT        = module.tasks.tasks_email
@@ -64,7 +67,7 @@ module "function" {
   for_each = local.deployed
 
   name        = each.key
-  description = each.value.customer == null ? "Affinity: ${each.value.of}" : "Affinity: ${each.value.of} of the customer ${each.value.customer}"
+  description = each.value.customer == null ? "Affinity: ${each.key}" : "Affinity: ${each.value.of} of the customer ${each.value.customer}"
   region      = var.region
   entry_point = local.functions[each.value.of].entryPoint
 

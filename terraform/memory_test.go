@@ -26,10 +26,10 @@ const (
 var largestBody = map[string]int64{
 	"ingest": api.MaxEventsBody, "profiles": api.MaxProfilesBody, "catalog": api.MaxCatalogBody, "rank": api.MaxRankBody, "docs": 0,
 	"imports": api.MaxImportBody, "strategies": api.MaxPreviewBody, "recomputes": api.MaxBacktestBody,
-	"process": bus.MaxPush, "worker": 100 << 10,
+	"process": bus.MaxPush, "process-slow": bus.MaxPush, "worker": 100 << 10,
 }
 
-var sizeRow = regexp.MustCompile(`(?m)^\s+([a-z]+)\s*= \{ cpu = "[0-9]+", memory = "([0-9]+)(Mi|Gi)", concurrency = ([0-9]+),`)
+var sizeRow = regexp.MustCompile(`(?m)^\s+([a-z-]+)\s*= \{ cpu = "[0-9]+", memory = "([0-9]+)(Mi|Gi)", concurrency = ([0-9]+),`)
 
 // As many requests as an instance serves at a time, each the worst that is
 // permitted, fit its memory: what they hold after admission, and what each takes

@@ -157,8 +157,8 @@ variable "functions" {
   nullable = false
 
   validation {
-    condition     = length(setsubtract(keys(var.functions), keys(local.functions))) == 0
-    error_message = "These functions do not exist: ${join(", ", setsubtract(keys(var.functions), keys(local.functions)))}. Functions: ${join(", ", keys(local.functions))}."
+    condition     = length(setsubtract(keys(var.functions), keys(local.sizes))) == 0
+    error_message = "These functions do not exist: ${join(", ", setsubtract(keys(var.functions), keys(local.sizes)))}. Functions: ${join(", ", keys(local.sizes))}."
   }
 
   validation {

@@ -24,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 type handler struct {
@@ -35,6 +36,7 @@ type handler struct {
 func New(b Backends) http.Handler {
 	rt := b.Router()
 	h := handler{b, &slots{last: map[string]int64{}}}
+	rt.Count(limit.Imports, "POST /1/events/import")
 	rt.HandleOwn("POST /1/events/import", h.run, "index")
 	return rt
 }
@@ -55,6 +57,9 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	rules := event.Rules{Now: h.Now(), Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
 	events, answer, err := decode(body, rules, grant)
 	if err != nil {
+		return err
+	}
+	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)-1); err != nil {
 		return err
 	}
 	unknown, deleted, err := h.importAll(r.Context(), app, events, rules.Now.UnixMilli())

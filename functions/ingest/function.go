@@ -24,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -35,6 +36,7 @@ func New(b Backends) http.Handler {
 	rt := b.Router()
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
+	rt.Count(limit.Nothing, "POST /1/events") // accept counts events
 	rt.Handle("POST /1/events", h.accept)
 	rt.HandleOwn("GET /1/events/refused", h.refused)
 	return rt
@@ -47,6 +49,13 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	}
 	app := grant.App
 	received := h.Now()
+	limits, err := h.CachedConfig.Limits(r.Context(), app)
+	if err != nil {
+		return err
+	}
+	if err := h.Limits.MayEvents(app, limits); err != nil {
+		return err
+	}
 	body, err := httpapi.ReadBody(w, r, api.MaxEventsBody)
 	if err != nil {
 		return h.refuse(r.Context(), app, received, err)
@@ -58,11 +67,20 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 	if err := permitted(grant, events); err != nil {
 		return h.refuse(r.Context(), app, received, err)
 	}
+	left, slow, err := h.Limits.Events(app, limits, len(events), received)
+	if err != nil {
+		return err
+	}
+	httpapi.WriteLimit(w.Header(), left)
+	m := bus.Message{App: app, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Body: body}
+	if slow {
+		m.Lane = bus.SlowLane
+	}
+	m, events = h.dropSurplus(limits, m, events)
 	if !anyStored(events) {
 		h.count(app, events)
 		return httpapi.WriteMessage(w, http.StatusOK, "OK")
 	}
-	m := bus.Message{App: app, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Body: body}
 	h.resolve(r.Context(), &m, events)
 	err = h.Bus.Publish(r.Context(), m)
 	if errors.As(err, &bus.TooLarge{}) {

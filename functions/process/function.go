@@ -89,6 +89,9 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events reenriched", slog.String("app", result.App), slog.Int("events", result.Events),
 			slog.Int("deleted", result.Deleted), slog.Int("superseded", result.Superseded))
 	default:
+		if result.Lane == bus.SlowLane {
+			h.Limits.Applied(result.App, time.UnixMilli(result.ReceivedAt))
+		}
 		h.count("applied", result)
 		h.Metrics.UnknownObjects.Add(float64(result.WithUnknownObjects))
 		lag := h.Now().Sub(time.UnixMilli(result.ReceivedAt))
@@ -96,7 +99,7 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 			h.Metrics.Lag.Observe(lag.Seconds())
 		}
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App), slog.Int("events", result.Events),
-			slog.Int("deleted", result.Deleted), slog.Int("withUnknownObjects", result.WithUnknownObjects), slog.Int64("lagMs", lag.Milliseconds()))
+			slog.Int("deleted", result.Deleted), slog.Int("withUnknownObjects", result.WithUnknownObjects), slog.String("lane", string(result.Lane)), slog.Int64("lagMs", lag.Milliseconds()))
 	}
 }
 

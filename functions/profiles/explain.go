@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/explain"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -33,6 +34,11 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	}
 	q.Limit = min(q.Limit, api.MaxContributions)
 	h.Usage.Reads(app.ID, 1)
+	leave, err := h.Limits.Enter(app.ID, limit.Explain)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := h.window(r.Context(), app, user, &q); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/purge"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -175,14 +176,17 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	users, limit := asked.users, asked.limit
+	users, most := asked.users, asked.limit
+	if err := h.Charge(r.Context(), app.ID, limit.Reads, len(users)-1); err != nil {
+		return err
+	}
 	h.Usage.Reads(app.ID, len(users))
 	read, size := make(map[string]json.RawMessage, len(users)), 0
-	err = h.Profiles.ReadEach(r.Context(), app, users, limit, func(user string, result profile.Result) error {
+	err = h.Profiles.ReadEach(r.Context(), app, users, most, func(user string, result profile.Result) error {
 		if !result.Known {
 			return nil
 		}
-		view, err := render(user, result, limit, strategy.HalfLife{})
+		view, err := render(user, result, most, strategy.HalfLife{})
 		if err != nil {
 			return err
 		}

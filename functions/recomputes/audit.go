@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 // auditTime is the time after which an audit answers with the users it has
@@ -31,6 +32,11 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, err := h.Limits.Enter(app.ID, limit.Audit)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	// The cached app may be older than the strategy of the stored profiles.
 	if app, err = h.Config.App(r.Context(), app.ID); err != nil {
 		return fmt.Errorf("audit: %w", err)

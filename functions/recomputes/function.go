@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/recompute"
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 type handler struct{ Backends }
@@ -27,6 +28,8 @@ type handler struct{ Backends }
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
+	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd",
+		"POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
 	rt.HandleOwn("POST /1/recomputes", h.start)
 	rt.HandleOwn("GET /1/recomputes", h.list)
 	rt.HandleOwn("GET /1/recomputes/{id}", h.get)

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -25,6 +26,7 @@ func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
 	rt.Handle("GET /1/strategies/personalization", h.get)
+	rt.Count(limit.Strategies, "POST /1/strategies/personalization", "POST /1/strategies/personalization/restore")
 	rt.Handle("POST /1/strategies/personalization", h.set)
 	rt.HandleOwn("POST /1/strategies/personalization/preview", h.preview)
 	rt.HandleOwn("GET /1/strategies/personalization/versions", h.versions)

@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/preview"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -45,6 +46,11 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, err := h.Limits.Enter(app.ID, limit.Preview)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ctx := r.Context()
 	// Not from the cache: the comparison is with the strategy that is set now.
 	if app, err = h.Config.App(ctx, app.ID); err != nil {

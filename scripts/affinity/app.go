@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/terraform"
@@ -31,6 +32,8 @@ type appStore interface {
 	CreateApp(ctx context.Context, app config.App) error
 	SetRetention(ctx context.Context, appID string, days int) error
 	SetConsistency(ctx context.Context, appID string, c config.Consistency) error
+	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
+	DefaultLimits(ctx context.Context) (limit.Numbers, error)
 	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
 	Keys(ctx context.Context, appID string) ([]config.Key, error)
 	PutKey(ctx context.Context, appID string, key config.Key) error
@@ -46,6 +49,9 @@ type configStore struct {
 func (s configStore) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error) {
 	return operator.SetEncoding(ctx, s.Store, appID, e)
 }
+
+// DefaultLimits returns the limits that a deployed engine has for every app.
+func (configStore) DefaultLimits(context.Context) (limit.Numbers, error) { return limit.Defaults, nil }
 
 // openFirestore connects with the operator's Google credentials, or to the emulator
 // that FIRESTORE_EMULATOR_HOST names.
@@ -77,7 +83,7 @@ func appCommand(t *tool) *cobra.Command {
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand())
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand())
 	return group
 }
 

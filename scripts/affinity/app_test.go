@@ -47,6 +47,12 @@ func TestAppCommands(t *testing.T) {
 	app("retention shop 0").wants(t, cli.ExitOK, "app shop: events count forever")
 	app("list").wants(t, cli.ExitOK, "shop  events count forever")
 
+	app("limits shop").wants(t, cli.ExitOK, "events per second                            5000  default", "beyond: the slow lane", "audits at a time                                1  fixed")
+	app("limits shop --events-per-second 300 --jobs-per-hour 7").wants(t, cli.ExitOK, "events per second                             300           beyond")
+	app("limits shop --jobs-per-hour 0").wants(t, cli.ExitOK, " 300  ", "jobs started per hour                         100  default")
+	app("limits shop --jobs-per-hour -1").wants(t, cli.ExitUsage, "jobsPerHour of -1")
+	app("limits nowhere --jobs-per-hour 1").wants(t, cli.ExitFailed, "there is no such app")
+
 	added := app("key add shop --acl search,recommendation")
 	holds(t, store, added, auth.Search, auth.Recommendation)
 	hash := auth.Hash(strings.TrimSpace(added.out))
@@ -138,6 +144,8 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	app("consistency shop stale").wants(t, cli.ExitUsage, `consistency must be eventual or strong, got "stale"`)
 	app("consistency nowhere strong").wants(t, cli.ExitFailed, "there is no such app")
 	app("retention nowhere 1").wants(t, cli.ExitFailed, "there is no such app")
+	app("limits shop --reads-per-second 9").wants(t, cli.ExitOK, "reads and other requests per second             9")
+	app("limits nowhere").wants(t, cli.ExitFailed, "there is no such app")
 	app("encoding shop compact").wants(t, cli.ExitOK, "app shop: narrow, compact")
 	app("list").wants(t, cli.ExitOK, "demo  ", "shop  events count forever  narrow, compact  strategy version 0  created 20")
 	added := app("key add shop --acl search")

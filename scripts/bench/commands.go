@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -130,6 +131,23 @@ var commands = []command{{
 		o := &measure.Read{}
 		flags.IntVar(&o.Events, "events", 500, "events of each user read")
 		flags.IntVar(&o.Reads, "reads", 5000, "number of reads")
+		return of(o), &o.Common
+	},
+}, {
+	name:  "noisy",
+	short: "Measure what an app that sends too much takes from another",
+	long: "Start a local engine with two apps. One sends more events than its limit. The other sends few, and each is timed\n" +
+		"from when it was due until a profile shows it, without and with the noise. All run in this process.",
+	example: "  affinity bench noisy\n" +
+		"  affinity bench noisy --events-per-second 300",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Noisy{}
+		flags.IntVar(&o.EventsPerSecond, "events-per-second", 0, "limit of the app that sends too much, 0 for the engine's default")
+		flags.Float64Var(&o.Rate, "rate", 4600, "events per second that it sends")
+		flags.IntVar(&o.Batch, "batch", 46, "events of each of its requests")
+		flags.DurationVar(&o.Duration, "for", 10*time.Second, "how long it sends")
+		flags.DurationVar(&o.Idle, "idle", 10*time.Second, "how long the other app is timed before")
+		flags.Float64Var(&o.Probes, "probes", 20, "events of the other app per second")
 		return of(o), &o.Common
 	},
 }, {

@@ -99,3 +99,14 @@ for (const [name, aa] of [['node', node], ['browser', browserInsights]]) {
 // A user is deleted.
 say('deleteUserProfile', Object.keys(await personalization.deleteUserProfile({ userToken: 'js' })));
 say('deleteUserToken', await insights.deleteUserToken({ userToken: 'js' }) ?? null);
+
+// An app that may send two events per second. algoliasearch waits as long as
+// retry-after says and sends again; search-insights gives up.
+const tight = algoliasearch('tight', 'tightkey', { hosts }).initInsights({ options: { hosts } });
+const view = (userToken) => ({ eventType: 'view', eventName: 'Product Viewed', index: 'products', userToken, filters: ['color:Red'] });
+const full = () => tight.pushEvents({ events: Array.from({ length: 4 }, () => view('tight')) });
+say('pushEvents to the limit', await full());
+const tightBrowser = (await import('./node_modules/search-insights/dist/search-insights-browser.mjs?tight')).default;
+tightBrowser('init', { appId: 'tight', apiKey: 'tightkey', host: url, userToken: 'tight' });
+say('search-insights above the limit', await tightBrowser('viewedFilters', { eventName: 'Product Viewed', index: 'products', filters: ['color:Red'] }));
+say('pushEvents above the limit', await tight.pushEvents({ events: [view('tight')] }));

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,15 +17,21 @@ import (
 	"github.com/algolia/algoliasearch-client-go/v3/algolia/search"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the JavaScript clients print to testdata")
 
 func start(t *testing.T) *stack.Stack {
 	t.Helper()
-	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: 90})
+	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}, {ID: "tight", Key: "tightkey"}}, RetentionDays: 90})
 	if err != nil {
+		t.Fatal(err)
+	}
+	// Two events per second, one of them by the slow lane.
+	if err := s.Backends.CachedConfig.SetLimits(t.Context(), "tight", limit.Numbers{EventsPerSecond: 1}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -136,5 +143,53 @@ func TestGoClient(t *testing.T) {
 	profile, err := s.Backends.Profiles.Read(t.Context(), app, "go", 0)
 	if err != nil || len(profile.Affinities) != 1 || profile.Affinities[0].Scores[0] != 50 {
 		t.Errorf("%+v, %v; want color:Red with 50", profile, err)
+	}
+}
+
+// Over its limit, an app's events take the slow lane and then are refused. Go's client
+// returns a 429 as an error and does not try again. Every event that was accepted
+// is in a profile, also those of a beacon, whose sender sees no answer.
+func TestGoClientAtTheLimit(t *testing.T) {
+	s := start(t)
+	scores := strategy.Strategy{EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: "view", Score: 1}},
+		FacetsScoring: []strategy.FacetScore{{FacetName: "color", Score: 1}}}
+	if _, _, err := s.Backends.CachedConfig.SetStrategy(t.Context(), "tight", scores); err != nil {
+		t.Fatal(err)
+	}
+	client := insights.NewClientWithConfig(insights.Configuration{AppID: "tight", APIKey: "tightkey", Hosts: []string{s.URL[len("http://"):]}, Requester: plainHTTP{}})
+	accepted := 0
+	for {
+		_, err := client.SendEvent(insights.Event{EventType: "view", EventName: "Seen", Index: "products", UserToken: "go", Filters: []string{"color:Red"}})
+		if err != nil {
+			if !strings.Contains(err.Error(), "429") || !strings.Contains(err.Error(), "The app's limit is 1 events per second") {
+				t.Fatalf("after %d events: %v", accepted, err)
+			}
+			break
+		}
+		accepted++
+	}
+	for range 3 { // a beacon: the page goes away, and the answer is for nobody
+		answer, err := http.Post(s.URL+"/1/events?X-Algolia-Application-Id=tight&X-Algolia-API-Key=tightkey", "text/plain;charset=UTF-8",
+			strings.NewReader(`{"events":[{"eventType":"view","eventName":"Seen","index":"products","userToken":"go","filters":["color:Red"]}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode == http.StatusOK {
+			accepted++
+		}
+		if err := answer.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	app, err := s.Backends.Config.App(t.Context(), "tight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := s.Backends.Profiles.Read(t.Context(), app, "go", 0)
+	if err != nil || len(profile.Affinities) != 1 || profile.Affinities[0].Scores[0] != float64(accepted) {
+		t.Errorf("%+v, %v; want color:Red with %d", profile, err, accepted)
 	}
 }

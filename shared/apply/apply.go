@@ -82,6 +82,7 @@ type Result struct {
 	App        string
 	Kind       bus.Kind
 	ReceivedAt int64 // ms: when the message's request was received
+	Lane       bus.Lane
 	// Events counts the events that are in the log and count. Deleted counts
 	// events whose user was deleted after they happened. Superseded counts
 	// events that were not written because their row in the log knows more of

@@ -132,7 +132,7 @@ func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows
 		return Result{}, halfway{err, app, rows}
 	}
 	return Result{
-		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Events: outcome.Applied, Deleted: outcome.Deleted,
+		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Lane: m.Lane, Events: outcome.Applied, Deleted: outcome.Deleted,
 	}, nil
 }
 

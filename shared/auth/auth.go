@@ -62,6 +62,8 @@ var (
 	ErrNoCustomer error = fault.New(fault.Forbidden, "The load balancer did not name the customer of this host")
 	// ErrAddressRate says that an address sends more than the key permits.
 	ErrAddressRate error = fault.New(fault.TooMany, "Too many requests from this address with this API key")
+	// ErrGuesses says that an address has failed to authenticate too often.
+	ErrGuesses error = fault.New(fault.TooMany, "Too many requests with invalid credentials from this address")
 )
 
 // Authenticator checks credentials. It is safe for concurrent use.
@@ -123,11 +125,36 @@ func (a *Authenticator) AppID(r *http.Request, anyOf ...string) (string, error) 
 // Grant returns what the key of a request permits, if it holds one of the ACLs.
 // The caller asks the Grant for each index that the request names.
 func (a *Authenticator) Grant(r *http.Request, anyOf ...string) (Grant, error) {
-	g, err := a.Check(r.Context(), NewRequest(r), anyOf...)
+	request := NewRequest(r)
+	g, err := a.guarded(r.Context(), request, anyOf)
+	if err == nil {
+		err = limit.Authenticated(r.Context(), g.App, func() (limit.Numbers, error) { return a.config.Limits(r.Context(), g.App) })
+	}
 	if err != nil {
 		return Grant{}, fmt.Errorf("authenticate: %w", err)
 	}
 	return g, nil
+}
+
+// failuresPerMinute is how often an address may fail to authenticate, in ten seconds
+// a sixth of it. Then it is refused without a lookup, unless this process knows its
+// key: clients of many customers may share an address.
+const failuresPerMinute = 3_000
+
+// failures names the buckets of failures. No app id is empty, so it names no key.
+const failures = ","
+
+// guarded is Check for a client that may not guess for ever.
+func (a *Authenticator) guarded(ctx context.Context, r Request, anyOf []string) (Grant, error) {
+	now, address := time.Now(), r.address(a.env.Forwarded)
+	if address.IsValid() && a.addresses.Empty(failures, address, now) && !a.config.Holds(r.App, Hash(r.Key)) {
+		return Grant{}, ErrGuesses
+	}
+	g, err := a.Check(ctx, r, anyOf...)
+	if errors.Is(err, ErrCredentials) {
+		a.addresses.Allow(failures, address, failuresPerMinute, now)
+	}
+	return g, err
 }
 
 // TenantGrant is Grant and the app.

@@ -13,42 +13,48 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 // BenchmarkChecks compares a request that is only read with one that also
-// authenticates and takes its bytes from the process's gate. p50-ns is the median
-// of a request.
+// authenticates and takes its bytes from the process's gate, and with one that
+// counts against the app's limit besides. p50-ns is the median of a request.
 func BenchmarkChecks(b *testing.B) {
 	store := config.NewMemory()
-	if err := store.CreateApp(b.Context(), config.App{ID: "shop"}); err != nil {
+	if err := store.CreateApp(b.Context(), config.App{ID: "shop", Limits: limit.Numbers{ReadsPerSecond: limit.Max}}); err != nil {
 		b.Fatal(err)
 	}
 	if err := store.PutKey(b.Context(), "shop", config.Key{Hash: auth.Hash("search"), ACL: []string{auth.Search}}); err != nil {
 		b.Fatal(err)
 	}
 	keys := auth.New(config.NewCached(store, config.TTL), auth.Environment{})
-	const limit = 2_000_000
+	const most = 2_000_000
 	body := strings.Repeat("a", 1_000)
+	checked := func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := keys.AppID(r, auth.Search); err != nil {
+			return err
+		}
+		_, err := httpapi.ReadBody(w, r, most)
+		return err
+	}
 	for _, test := range []struct {
 		name   string
 		handle httpapi.Handler
 	}{
 		{"read", func(_ http.ResponseWriter, r *http.Request) error {
-			_, err := io.ReadAll(io.LimitReader(r.Body, limit))
+			_, err := io.ReadAll(io.LimitReader(r.Body, most))
 			return err
 		}},
-		{"checked", func(w http.ResponseWriter, r *http.Request) error {
-			if _, err := keys.AppID(r, auth.Search); err != nil {
-				return err
-			}
-			_, err := httpapi.ReadBody(w, r, limit)
-			return err
-		}},
+		{"checked", checked},
+		{"limited", checked},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = test.handle(w, r) }))
-			if test.name == "checked" {
+			if test.name != "read" {
 				rt := httpapi.NewRouter(slog.New(slog.DiscardHandler))
+				if test.name == "limited" {
+					rt.Limits = limit.New(time.Now, limit.Numbers{}, nil, nil)
+				}
 				rt.Handle("POST /", test.handle)
 				handler = rt
 			}

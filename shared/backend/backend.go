@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
 	"github.com/affinityengine/affinity/shared/usage"
@@ -51,6 +52,8 @@ type Base struct {
 	// function: a request may use what it read from a cache for as long as that
 	// was cached.
 	Propagation time.Duration
+	// Limits counts what apps ask of this process.
+	Limits *limit.Limiter
 	// Firestore is the client of the configuration's database. It is nil in a local
 	// stack that keeps the configuration in memory.
 	Firestore *firestore.Client
@@ -61,7 +64,7 @@ func New(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store,
 	return Base{
 		Log: log, Metrics: telemetry.NewMetrics(), Now: now, Store: s, Usage: usage.NewCounter(s, now, log),
 		Config: c, CachedConfig: config.NewCached(c, ttl), Propagation: 2 * ttl,
-	}
+	}.WithLimits(limit.Defaults)
 }
 
 // Open opens Bigtable and Firestore.
@@ -82,11 +85,24 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	return b, nil
 }
 
+// WithLimits returns a Base whose apps have other limits where they have none of
+// their own.
+func (b Base) WithLimits(defaults limit.Numbers) Base {
+	var board limit.Board
+	if b.Store != nil {
+		board = b.Store
+	}
+	b.Limits = limit.New(b.Now, defaults, board, func(app string, err error) {
+		b.Log.Warn("limits are not shared with other instances", slog.String("app", app), slog.Any("error", err))
+	})
+	return b
+}
+
 // Router returns a Router that answers 503 where a backend's fault may be gone at
 // the next attempt.
 func (b Base) Router() *httpapi.Router {
 	rt := httpapi.NewRouter(b.Log)
-	rt.Transient = transient
+	rt.Transient, rt.Limits = transient, b.Limits
 	return rt
 }
 

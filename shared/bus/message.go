@@ -29,6 +29,8 @@ const MaxMessage = 9 << 20
 const (
 	EventsTopic            = "events"
 	EventsSubscription     = "events-process"
+	SlowTopic              = "events-slow"
+	SlowSubscription       = "events-slow-process"
 	DeadLetterTopic        = "events-dead-letter"
 	DeadLetterSubscription = "events-dead-letter"
 )
@@ -36,6 +38,7 @@ const (
 // Attributes of a message.
 const (
 	AttrApp    = "app"    // the app id, for an operator who looks at a queue
+	AttrLane   = "lane"   // SlowLane, or missing
 	AttrReason = "reason" // of a dead letter: why it could not be applied
 )
 
@@ -49,12 +52,25 @@ const (
 	Reenriched Kind = "reenriched"
 )
 
+// Lane is the way of a message to process.
+type Lane string
+
+// The lanes. The messages of an app that is over its limit take the slow one, so
+// that those of other apps overtake them.
+const (
+	FastLane Lane = ""
+	SlowLane Lane = "slow"
+)
+
 // Message is one accepted request, or a part of one that was too large (see
 // parts.go).
 type Message struct {
-	Kind       Kind   `json:"kind,omitempty"`
-	App        string `json:"app"`
-	ReceivedAt int64  `json:"receivedAt"` // ms; of a reenriched message when it was made
+	Kind Kind   `json:"kind,omitempty"`
+	App  string `json:"app"`
+	// Lane is where the message was published. Its parts take the same one. A version
+	// that does not know it publishes them in the fast lane.
+	Lane       Lane  `json:"lane,omitempty"`
+	ReceivedAt int64 `json:"receivedAt"` // ms; of a reenriched message when it was made
 	// Request is a random number. It is part of the ids of events without a time of
 	// their own, and distinguishes requests of the same millisecond.
 	Request uint64 `json:"request"`

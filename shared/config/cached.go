@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -23,8 +24,8 @@ const (
 )
 
 // Cached is the configuration as it was at most one TTL ago. It reads from memory
-// what it has read from its Store within that time. Only Access may answer from
-// five minutes ago, while the Store fails.
+// what it has read from its Store within that time. Only Access and Limits may answer
+// from five minutes ago, while the Store fails.
 //
 // Each guess of an app or a key costs the Store one read, evicts nothing that
 // exists, and gets an error while too many guesses wait for the Store.
@@ -106,6 +107,16 @@ func (c *Cached) Access(ctx context.Context, appID, hash string) (Key, error) {
 	return c.keys.getStale(ctx, id, key)
 }
 
+// Limits returns what an app may ask for. While the Store fails or hangs, it answers
+// what it found within the last five minutes, as Access does.
+func (c *Cached) Limits(ctx context.Context, appID string) (limit.Numbers, error) {
+	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.store.App(ctx, appID) })
+	return app.Limits, err
+}
+
+// Holds reports whether the last read of that key found one. It reads nothing.
+func (c *Cached) Holds(appID, hash string) bool { return c.keys.knows(keyID{appID, hash}) }
+
 // StrategyVersion returns the strategy of that version, or ErrNotFound.
 func (c *Cached) StrategyVersion(ctx context.Context, appID string, version int64) (strategy.Strategy, error) {
 	return c.strategies.get(ctx, strategyID{appID, version}, func(ctx context.Context) (strategy.Strategy, error) {
@@ -139,6 +150,12 @@ func (c *Cached) SetRetention(ctx context.Context, appID string, days int) error
 func (c *Cached) SetConsistency(ctx context.Context, appID string, to Consistency) error {
 	defer c.apps.evict(appID)
 	return c.store.SetConsistency(ctx, appID, to)
+}
+
+// SetLimits is SetLimits of the Store.
+func (c *Cached) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
+	defer c.apps.evict(appID)
+	return c.store.SetLimits(ctx, appID, n)
 }
 
 // UpdateLog is UpdateLog of the Store.

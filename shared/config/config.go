@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -46,6 +47,8 @@ type App struct {
 	// Consistency is how reads of the app's profiles see replicas, unless a request
 	// says otherwise. Empty means Eventual.
 	Consistency Consistency
+	// Limits are what the app may ask for. A zero is the deployment's default.
+	Limits limit.Numbers
 	// Log is the layout of the app's events in Bigtable. It is always valid.
 	Log schema.Layout
 	// Migration is the last migration of the log to the other schema; zero if there
@@ -107,6 +110,9 @@ type Store interface {
 	// SetConsistency changes how reads of an app's profiles see replicas. It returns
 	// ErrNotFound if the app does not exist.
 	SetConsistency(ctx context.Context, appID string, c Consistency) error
+	// SetLimits changes what an app may ask for. It does not set ChangedAt. It
+	// returns ErrNotFound if the app does not exist.
+	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
 	// UpdateLog applies change to the Log and the Migration of an app as a
 	// compare-and-set, and returns the app afterwards. After a conflict it calls
 	// change again with the current app. change must be idempotent: after a lost

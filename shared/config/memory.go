@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -110,6 +111,16 @@ func (m *memory) SetConsistency(ctx context.Context, appID string, c Consistency
 	}
 	return m.with(ctx, appID, func(a *memoryApp) error {
 		a.Consistency = c
+		return nil
+	})
+}
+
+func (m *memory) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
+	if err := n.Check(); err != nil {
+		return err
+	}
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		a.Limits = n
 		return nil
 	})
 }

@@ -27,7 +27,10 @@ func (a App) Prepare() (App, error) {
 	if err := CheckLog(a.Log); err != nil {
 		return App{}, fmt.Errorf("app %q: %w", a.ID, err)
 	}
-	return App{ID: a.ID, RetentionDays: a.RetentionDays, Log: cloneLayout(a.Log), CreatedAt: Stamp(a.CreatedAt), ChangedAt: Stamp(time.Time{})}, nil
+	if err := a.Limits.Check(); err != nil {
+		return App{}, fmt.Errorf("app %q: %w", a.ID, err)
+	}
+	return App{ID: a.ID, RetentionDays: a.RetentionDays, Limits: a.Limits, Log: cloneLayout(a.Log), CreatedAt: Stamp(a.CreatedAt), ChangedAt: Stamp(time.Time{})}, nil
 }
 
 // ParseConsistency returns the consistency of that name.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 // Error is an answer to the client: a status and a message that may be shown.
@@ -49,6 +50,8 @@ func Status(err error) (int, string) {
 		return e.Status, e.Message
 	case errors.As(err, &refusal):
 		return statuses[refusal.Kind], refusal.Message
+	case errors.As(err, new(*limit.Refused)):
+		return http.StatusTooManyRequests, limited(err).Error()
 	case errors.Is(err, admission.ErrFull):
 		return http.StatusTooManyRequests, busy
 	case transient(err):

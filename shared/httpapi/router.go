@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
 
@@ -26,12 +25,15 @@ type Router struct {
 	mux    *http.ServeMux
 	log    *slog.Logger
 	denied *denials
+	kinds  map[string]limit.Kind // by pattern, if they are not reads
 	// Gate holds the bytes of requests until they are answered. It is the process's
 	// unless a test sets another.
 	Gate *admission.Gate
 	// Wait is how long a request waits for its first bytes of the gate. 0: a second,
 	// because a client waits for the answer.
 	Wait time.Duration
+	// Limits counts what apps ask for. It may be nil.
+	Limits *limit.Limiter
 	// NotFound is the message for a path that does not exist.
 	NotFound string
 	// Transient reports whether an error that Status does not know may be gone at
@@ -45,16 +47,32 @@ const UnknownPath = "Path not supported by this API: GET /docs lists its routes"
 
 // NewRouter returns a Router without routes.
 func NewRouter(log *slog.Logger) *Router {
-	return &Router{mux: http.NewServeMux(), log: log, denied: newDenials(log), Gate: admission.Process(), NotFound: UnknownPath}
+	return &Router{mux: http.NewServeMux(), log: log, denied: newDenials(log), kinds: map[string]limit.Kind{}, Gate: admission.Process(), NotFound: UnknownPath}
 }
 
-// Handle adds a route, with a pattern of http.ServeMux.
+// Handle adds a route, with a pattern of http.ServeMux. Its requests count as reads,
+// see Count.
 func (rt *Router) Handle(pattern string, h Handler) {
 	rt.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if rt.Limits != nil {
+			kind, given := rt.kinds[pattern]
+			if !given {
+				kind = limit.Reads
+			}
+			r = r.WithContext(rt.Limits.Begin(r.Context(), kind, func(s limit.State) { WriteLimit(w.Header(), s) }))
+		}
 		if err := h(w, r); err != nil {
 			rt.fail(w, r, err)
 		}
 	})
+}
+
+// Count says as what the requests of routes count against the limits of the app that
+// they authenticate as.
+func (rt *Router) Count(k limit.Kind, patterns ...string) {
+	for _, pattern := range patterns {
+		rt.kinds[pattern] = k
+	}
 }
 
 // ServeHTTP routes a request, and answers in JSON if no route takes it. It is the
@@ -106,16 +124,11 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusTooManyRequests:
-		// At random, so that the clients of one instance do not return at once.
-		w.Header().Set("Retry-After", strconv.Itoa(1+rand.IntN(maxRetryAfter)))
+		writeRetry(w.Header(), err)
 	}
 	body, _ := json.Marshal(statusMessage{code, message})
 	writeBody(w, code, body)
 }
-
-// maxRetryAfter is the longest time in seconds that a refused request is asked to
-// wait before it is sent again. Clients wait as long as the answer says.
-const maxRetryAfter = 10
 
 // refuse replaces the mux's own answer, which is plain text.
 func (rt *Router) refuse(handler http.Handler, w http.ResponseWriter, r *http.Request) {
@@ -162,6 +175,6 @@ func allowOrigin(h http.Header) {
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "content-type, x-algolia-application-id, x-algolia-api-key, x-algolia-agent, "+
 		"x-algolia-usertoken, request-id, accept, content-encoding, authorization")
-	h.Set("Access-Control-Expose-Headers", "retry-after")
+	h.Set("Access-Control-Expose-Headers", "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset")
 	h.Set("Access-Control-Max-Age", "86400")
 }

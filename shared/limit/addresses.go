@@ -49,6 +49,14 @@ func (a *Addresses) Allow(name string, address netip.Addr, perMinute int, now ti
 	return bucket.AllowN(now, 1)
 }
 
+// Empty reports whether the bucket of an address holds no token. It takes none.
+func (a *Addresses) Empty(name string, address netip.Addr, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	bucket, ok := a.buckets.Peek(bucketID{name, network(address)})
+	return ok && bucket.TokensAt(now) < 1
+}
+
 // network returns what one client has: an IPv4 address, or the /64 of an IPv6
 // address, of which a client may use every address.
 func network(address netip.Addr) netip.Addr {

@@ -32,6 +32,9 @@ func TestAddresses(t *testing.T) {
 	check("one IPv6 network", accepted("web", "2001:db8::1", 60, 50)+accepted("web", "2001:db8::2", 60, 50), 10)
 	check("another IPv6 network", accepted("web", "2001:db8:0:1::1", 60, 1), 1)
 	check("less than one in ten seconds", accepted("slow", "192.0.2.1", 1, 5), 1)
+	if empty := a.Empty("web", netip.MustParseAddr("192.0.2.1"), now); !empty || a.Empty("web", netip.MustParseAddr("192.0.2.3"), now) {
+		t.Errorf("the bucket is empty: %t, and so is one that nobody used", empty)
+	}
 	now = now.Add(3 * time.Second)
 	check("three seconds later", accepted("web", "192.0.2.1", 60, 50), 3)
 	check("under a higher rate", accepted("web", "192.0.2.1", 600, 500), 100)

@@ -29,6 +29,7 @@
 //	usage    app,2026-11-22,<shard %02d>               c:<name> counters of the day, b:<process> number of its batches in them,
 //	           h:<process> users with the most events (see shared/usage)
 //	         app,keys                                  k:<hash> last day on which a key was used, cell time = that day
+//	rates    app,                                      s:<process> what a process said of the app's limits (see shared/limit)
 //
 // A user token never contains a comma, so the keys of one user are exactly those
 // that begin with "app,user,". The comma is part of the prefix because '+' sorts

@@ -15,4 +15,5 @@ var Families = map[string][]string{
 	TableRefused:      {familyCounts, familyRing},
 	TableCrowd:        {familyPointer, familyGeneration},
 	TableUsage:        {familyCounts, familyBatches, familyHot, familyKeys},
+	TableRates:        {familySaid},
 }

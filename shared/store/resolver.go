@@ -27,6 +27,7 @@ type tableSet struct {
 	refused *bigtable.Table
 	crowd   *bigtable.Table
 	usage   *bigtable.Table
+	rates   *bigtable.Table
 }
 
 func openTables(client, serving *bigtable.Client) tables {
@@ -41,5 +42,6 @@ func openTables(client, serving *bigtable.Client) tables {
 		refused: client.Open(TableRefused),
 		crowd:   client.Open(TableCrowd),
 		usage:   client.Open(TableUsage),
+		rates:   client.Open(TableRates),
 	}}
 }

@@ -26,6 +26,7 @@ const (
 	TableRefused      = "refused"
 	TableCrowd        = "crowd"
 	TableUsage        = "usage"
+	TableRates        = "rates"
 )
 
 // Column families. They are single letters because every cell of an answer carries
@@ -46,6 +47,7 @@ const (
 	familyBatches = "b"
 	familyHot     = "h"
 	familyKeys    = "k"
+	familySaid    = "s"
 )
 
 // Table is one table with its families.
@@ -100,7 +102,7 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
-var aged = map[string]bool{TableRefused: true, TableUsage: true}
+var aged = map[string]bool{TableRefused: true, TableUsage: true, TableRates: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.

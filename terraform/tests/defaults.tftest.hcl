@@ -40,12 +40,12 @@ run "plan" {
   command = plan
 
   assert {
-    condition     = toset(keys(module.function)) == toset([for f in jsondecode(file("functions.json")).functions : f.name])
-    error_message = "The deployed functions are not those of functions.json: ${join(", ", keys(module.function))}"
+    condition     = toset(keys(module.function)) == toset(concat([for f in jsondecode(file("functions.json")).functions : f.name], ["process-slow"]))
+    error_message = "The deployed functions are not those of functions.json and process-slow: ${join(", ", keys(module.function))}"
   }
 
   assert {
-    condition     = toset(keys(local.sizes)) == toset(keys(local.functions)) && toset(keys(local.access)) == toset(keys(local.functions))
+    condition     = toset(keys(local.sizes)) == toset(concat(keys(local.functions), ["process-slow"])) && toset(keys(local.access)) == toset(keys(local.functions))
     error_message = "sizes.tf or access.tf has other functions than functions.json."
   }
 
@@ -103,7 +103,7 @@ run "apply" {
   }
 
   assert {
-    condition     = module.function["process"].invokers == tolist(["serviceAccount:push-events@affinity-test.iam.gserviceaccount.com"])
+    condition     = alltrue([for name in ["process", "process-slow"] : module.function[name].invokers == tolist(["serviceAccount:push-events@affinity-test.iam.gserviceaccount.com"])])
     error_message = "The only caller of process is not Pub/Sub: ${join(", ", module.function["process"].invokers)}"
   }
 
@@ -152,17 +152,20 @@ run "least_privilege" {
       "ingest/objects"           = "reader"
       "ingest/refused"           = "user"
       "ingest/usage"             = "user"
+      "ingest/rates"               = "user"
       "imports/objects"          = "reader"
       "imports/events"           = "user"
       "imports/events_narrow"    = "user"
       "imports/users"            = "user"
       "imports/crowd"            = "user"
       "imports/usage"            = "user"
+      "imports/rates"              = "user"
       "profiles/events"          = "reader"
       "profiles/events_narrow"   = "reader"
       "profiles/histories"       = "reader"
       "profiles/users"           = "user"
       "profiles/usage"           = "user"
+      "profiles/rates"             = "user"
       "rank/objects"             = "reader"
       "rank/crowd"               = "reader"
       "rank/events"              = "reader"
@@ -170,13 +173,16 @@ run "least_privilege" {
       "rank/histories"           = "reader"
       "rank/users"               = "user"
       "rank/usage"               = "user"
+      "rank/rates"                 = "user"
       "strategies/events"        = "reader"
       "strategies/events_narrow" = "reader"
       "strategies/histories"     = "reader"
       "strategies/users"         = "reader"
       "strategies/usage"         = "user"
+      "strategies/rates"           = "user"
       "catalog/objects"          = "user"
       "catalog/usage"            = "user"
+      "catalog/rates"              = "user"
       "recomputes/objects"       = "reader"
       "recomputes/crowd"         = "reader"
       "recomputes/events"        = "reader"
@@ -184,12 +190,14 @@ run "least_privilege" {
       "recomputes/histories"     = "reader"
       "recomputes/users"         = "reader"
       "recomputes/usage"         = "user"
+      "recomputes/rates"           = "user"
       "process/objects"          = "reader"
       "process/events"           = "user"
       "process/events_narrow"    = "user"
       "process/users"            = "user"
       "process/histories"        = "user"
       "process/usage"            = "user"
+      "process/rates"              = "user"
       "worker/objects"           = "reader"
       "worker/events"            = "user"
       "worker/events_narrow"     = "user"
@@ -198,6 +206,12 @@ run "least_privilege" {
       "worker/crowd"             = "user"
       "worker/refused"           = "user"
       "worker/usage"             = "user"
+      "process-slow/objects"       = "reader"
+      "process-slow/events"        = "user"
+      "process-slow/events_narrow" = "user"
+      "process-slow/users"         = "user"
+      "process-slow/histories"     = "user"
+      "process-slow/rates"         = "user"
     }
     error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
   }
@@ -208,23 +222,23 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset([for key, g in local.table_grants : key if g.table == "histories" && g.role == "roles/bigtable.user"]) == toset(["process/histories", "worker/histories"])
+    condition     = toset([for key, g in local.table_grants : key if g.table == "histories" && g.role == "roles/bigtable.user"]) == toset(["process/histories", "process-slow/histories", "worker/histories"])
     error_message = "The functions that may fold are not process and worker."
   }
 
   assert {
-    condition     = toset([for key, g in local.table_grants : key if startswith(g.table, "events") && g.role == "roles/bigtable.user"]) == toset(flatten([for f in ["imports", "process", "worker"] : ["${f}/events", "${f}/events_narrow"]]))
+    condition     = toset([for key, g in local.table_grants : key if startswith(g.table, "events") && g.role == "roles/bigtable.user"]) == toset(flatten([for f in ["imports", "process", "process-slow", "worker"] : ["${f}/events", "${f}/events_narrow"]]))
     error_message = "The functions that may write the log are not imports, process and worker."
   }
 
   assert {
-    condition     = toset([for key, g in local.table_grants : key if startswith(key, "ingest/")]) == toset(["ingest/objects", "ingest/refused", "ingest/usage"]) && local.table_grants["ingest/objects"].role == "roles/bigtable.reader"
-    error_message = "ingest may do more than read the catalog, and write refused requests and usage."
+    condition     = toset([for key, g in local.table_grants : key if startswith(key, "ingest/")]) == toset(["ingest/objects", "ingest/refused", "ingest/usage", "ingest/rates"]) && local.table_grants["ingest/objects"].role == "roles/bigtable.reader"
+    error_message = "ingest may do more than read the catalog, and write refused requests and usage and rates."
   }
 
   assert {
-    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/usage"])
-    error_message = "catalog may access more than the catalog and usage."
+    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/usage", "catalog/rates"])
+    error_message = "catalog may access more than the catalog and usage and rates."
   }
 
   assert {
@@ -238,7 +252,7 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.publishers)) == toset(["ingest", "process", "worker"]) && keys(local.buriers) == ["process"]
+    condition     = toset(keys(local.publishers)) == toset(["ingest", "process", "process-slow", "worker"]) && keys(local.buriers) == ["process", "process-slow"]
     error_message = "The functions that may publish events are not ingest, process and worker, or process is not the only one for dead letters."
   }
 

@@ -98,7 +98,7 @@ run "paused" {
 
 run "resumed" {
   assert {
-    condition     = module.events.push_endpoint == "${module.function["process"].uri}/" && length(module.tasks.waiting) == 0 && module.function["imports"].invokers == tolist(["allUsers"])
+    condition     = module.events.push_endpoint == "${module.function["process"].uri}/" && module.events.slow_push_endpoint == "${module.function["process-slow"].uri}/" && length(module.tasks.waiting) == 0 && module.function["imports"].invokers == tolist(["allUsers"])
     error_message = "Something is still paused: ${jsonencode(module.tasks.waiting)}"
   }
 

@@ -11,6 +11,8 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 	"google.golang.org/api/option"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/bus"
 )
@@ -20,6 +22,8 @@ type Config struct {
 	Project string `env:"PUBSUB_PROJECT,required"`
 	// Events is the topic of accepted events.
 	Events string `env:"PUBSUB_EVENTS_TOPIC" envDefault:"events"`
+	// Slow is the topic of the events of apps that are over their limit.
+	Slow string `env:"PUBSUB_SLOW_TOPIC" envDefault:"events-slow"`
 	// DeadLetters is the topic for messages that cannot be applied.
 	DeadLetters string `env:"PUBSUB_DEAD_LETTER_TOPIC" envDefault:"events-dead-letter"`
 }
@@ -28,6 +32,7 @@ type Config struct {
 type Bus struct {
 	client      *pubsub.Client
 	events      *pubsub.Publisher
+	slow        *pubsub.Publisher
 	deadLetters *pubsub.Publisher
 }
 
@@ -37,8 +42,8 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, e
 	if err != nil {
 		return nil, fmt.Errorf("open Pub/Sub of %s: %w", cfg.Project, err)
 	}
-	b := &Bus{client: client, events: client.Publisher(cfg.Events), deadLetters: client.Publisher(cfg.DeadLetters)}
-	for _, p := range []*pubsub.Publisher{b.events, b.deadLetters} {
+	b := &Bus{client: client, events: client.Publisher(cfg.Events), slow: client.Publisher(cfg.Slow), deadLetters: client.Publisher(cfg.DeadLetters)}
+	for _, p := range []*pubsub.Publisher{b.events, b.slow, b.deadLetters} {
 		// A request waits for its publish, so a batch must not wait for more messages.
 		p.PublishSettings.DelayThreshold = time.Millisecond
 	}
@@ -48,11 +53,13 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, e
 // Close sends the messages that are not yet sent, and closes the client.
 func (b *Bus) Close() error {
 	b.events.Stop()
+	b.slow.Stop()
 	b.deadLetters.Stop()
 	return b.client.Close()
 }
 
-// Publish sends an accepted request to process, in one message if it fits. It makes
+// Publish sends an accepted request to process, in one message if it fits, by the
+// message's lane. It makes
 // one part at a time. On nil, Pub/Sub holds all of it. On an error, it may hold a
 // part; the client's retry sends all of it again, and events are idempotent.
 func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
@@ -60,7 +67,16 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
 		if err != nil {
 			return fmt.Errorf("publish events of %s: %w", m.App, err)
 		}
-		if err := b.send(ctx, b.events, data, map[string]string{bus.AttrApp: m.App}); err != nil {
+		to, attrs := b.events, map[string]string{bus.AttrApp: m.App}
+		if m.Lane == bus.SlowLane {
+			to, attrs[bus.AttrLane] = b.slow, string(m.Lane)
+		}
+		err = b.send(ctx, to, data, attrs)
+		if to == b.slow && status.Code(err) == codes.NotFound {
+			// A deployment makes the topic beside the functions, which may be first.
+			err = b.send(ctx, b.events, data, attrs)
+		}
+		if err != nil {
 			return err
 		}
 	}

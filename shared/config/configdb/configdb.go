@@ -6,6 +6,7 @@
 //
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt,
 //	                                 strategyMore {version, scoringVersion, ranking},
+//	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour, userEventsPerDay},
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
 //	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking
@@ -48,6 +49,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 // maxAttempts is how often a change is tried while it conflicts with others. The
@@ -147,7 +149,7 @@ func (s *store) CreateApp(ctx context.Context, app config.App) error {
 		return fmt.Errorf("create app: %w", err)
 	}
 	layout := logDocument(app.Log)
-	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Log: &layout}
+	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Limits: newLimitsDocument(app.Limits), Log: &layout}
 	if _, err := s.appRef(app.ID).Create(ctx, d); err != nil {
 		return fmt.Errorf("create app %q: %w", app.ID, named(err, codes.AlreadyExists, config.ErrExists))
 	}
@@ -174,6 +176,29 @@ func (s *store) SetConsistency(ctx context.Context, appID string, c config.Consi
 		return fmt.Errorf("set consistency of app %q: %w", appID, named(err, codes.NotFound, config.ErrNotFound))
 	}
 	return nil
+}
+
+func (s *store) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
+	if err := n.Check(); err != nil {
+		return err
+	}
+	var stored any = firestore.Delete
+	if d := newLimitsDocument(n); d != nil {
+		stored = d
+	}
+	if _, err := s.appRef(appID).Update(ctx, []firestore.Update{{Path: "limits", Value: stored}}); err != nil {
+		return fmt.Errorf("set limits of app %q: %w", appID, named(err, codes.NotFound, config.ErrNotFound))
+	}
+	return nil
+}
+
+// newLimitsDocument returns nil if all limits are the defaults.
+func newLimitsDocument(n limit.Numbers) *limitsDocument {
+	if n == (limit.Numbers{}) {
+		return nil
+	}
+	d := limitsDocument(n)
+	return &d
 }
 
 func (s *store) UpdateLog(ctx context.Context, appID string, change func(*config.App) error) (config.App, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -28,10 +29,21 @@ type (
 		More      *moreDocument `firestore:"strategyMore,omitempty"`
 		CreatedAt time.Time     `firestore:"createdAt"`
 		ChangedAt time.Time     `firestore:"changedAt"`
+		// Limits is nil in a document of an app that has only defaults, and in one that
+		// an older function wrote.
+		Limits *limitsDocument `firestore:"limits,omitempty"`
 		// Log is nil in a document that is older than the narrow schema. Migration
 		// is nil if the log was never migrated.
 		Log       *logDocument       `firestore:"log,omitempty"`
 		Migration *migrationDocument `firestore:"move,omitempty"`
+	}
+	limitsDocument struct {
+		EventsPerSecond   int `firestore:"eventsPerSecond,omitempty"`
+		ImportsPerSecond  int `firestore:"importsPerSecond,omitempty"`
+		ReadsPerSecond    int `firestore:"readsPerSecond,omitempty"`
+		JobsPerHour       int `firestore:"jobsPerHour,omitempty"`
+		StrategiesPerHour int `firestore:"strategiesPerHour,omitempty"`
+		UserEventsPerDay  int `firestore:"userEventsPerDay,omitempty"`
 	}
 	logDocument struct {
 		Write    []schema.Name   `firestore:"write"`
@@ -87,6 +99,9 @@ type (
 func (d appDocument) app() (config.App, error) {
 	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
 		Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+	if d.Limits != nil {
+		a.Limits = limit.Numbers(*d.Limits)
+	}
 	if d.Log != nil {
 		a.Log = schema.Layout(*d.Log)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -105,6 +106,34 @@ func testConsistency(t *testing.T, s config.Store) {
 	if err := s.SetConsistency(t.Context(), "shop", "stale"); err == nil {
 		t.Error("an unknown consistency was accepted")
 	}
+}
+
+// Limits are kept beside all other changes, and change nothing else.
+func testLimits(t *testing.T, s config.Store) {
+	first := limit.Numbers{EventsPerSecond: 300, UserEventsPerDay: 7}
+	if err := s.CreateApp(t.Context(), config.App{ID: "shop", Limits: first}); err != nil {
+		t.Fatal(err)
+	}
+	setStrategy(t, s, "shop", scores(1), 1, true)
+	want, err := s.App(t.Context(), "shop")
+	if err != nil || want.Limits != first {
+		t.Fatalf("limits %+v, error %v; want %+v", want.Limits, err, first)
+	}
+	all := limit.Numbers{EventsPerSecond: 1, ImportsPerSecond: 2, ReadsPerSecond: 3, JobsPerHour: 4, StrategiesPerHour: 5, UserEventsPerDay: limit.Max}
+	for _, n := range []limit.Numbers{all, {}, first} {
+		if err := s.SetLimits(t.Context(), "shop", n); err != nil {
+			t.Fatal(err)
+		}
+		want.Limits = n
+		got, err := s.App(t.Context(), "shop")
+		read(t, "app", got, err, want)
+	}
+	if err := s.SetLimits(t.Context(), "shop", limit.Numbers{JobsPerHour: -1}); err == nil {
+		t.Error("a negative limit was accepted")
+	}
+	wantError(t, "limits of no app", s.SetLimits(t.Context(), "nowhere", first), config.ErrNotFound)
+	got, err := s.App(t.Context(), "shop")
+	read(t, "app after refusals", got, err, want)
 }
 
 // A change of an app sets ChangedAt; a call that changes nothing does not.

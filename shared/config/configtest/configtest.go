@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"AppsRefused", testAppsRefused},
 		{"Retention", testRetention},
 		{"Consistency", testConsistency},
+		{"Limits", testLimits},
 		{"ChangedAt", testChangedAt},
 		{"LogOfNewApps", testLogOfNewApps},
 		{"UpdateLog", testUpdateLog},

@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -20,6 +21,8 @@ const (
 	createPath      = "/local/apps/create"
 	retentionPath   = "/local/apps/retention"
 	consistencyPath = "/local/apps/consistency"
+	limitsPath      = "/local/apps/limits"
+	defaultsPath    = "/local/apps/limits/defaults"
 	encodingPath    = "/local/apps/encoding"
 	keysPath        = "/local/apps/keys/list"
 	putKeyPath      = "/local/apps/keys/put"
@@ -37,7 +40,8 @@ type request struct {
 }
 
 // handleApps adds the operations to a router.
-func handleApps(rt *httpapi.Router, s config.Store) {
+func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers) {
+	handle(rt, defaultsPath, func(context.Context, request) (any, error) { return defaults, nil })
 	handle(rt, appsPath, func(ctx context.Context, _ request) (any, error) { return s.Apps(ctx) })
 	handle(rt, appPath, func(ctx context.Context, r request) (any, error) { return s.App(ctx, r.App.ID) })
 	handle(rt, createPath, func(ctx context.Context, r request) (any, error) {
@@ -57,6 +61,12 @@ func handleApps(rt *httpapi.Router, s config.Store) {
 			return nil, invalid(err)
 		}
 		return nil, s.SetConsistency(ctx, r.App.ID, r.App.Consistency)
+	})
+	handle(rt, limitsPath, func(ctx context.Context, r request) (any, error) {
+		if err := r.App.Limits.Check(); err != nil {
+			return nil, invalid(err)
+		}
+		return nil, s.SetLimits(ctx, r.App.ID, r.App.Limits)
 	})
 	handle(rt, encodingPath, func(ctx context.Context, r request) (any, error) {
 		e, err := schema.ParseEncoding(string(r.App.Log.Encoding))
@@ -141,6 +151,17 @@ func (c *Client) SetRetention(ctx context.Context, appID string, days int) error
 func (c *Client) SetConsistency(ctx context.Context, appID string, to config.Consistency) error {
 	_, err := post[any](ctx, c, consistencyPath, request{App: config.App{ID: appID, Consistency: to}})
 	return err
+}
+
+// SetLimits changes what an app may ask for.
+func (c *Client) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
+	_, err := post[any](ctx, c, limitsPath, request{App: config.App{ID: appID, Limits: n}})
+	return err
+}
+
+// DefaultLimits returns the limits of an app that has no others.
+func (c *Client) DefaultLimits(ctx context.Context) (limit.Numbers, error) {
+	return post[limit.Numbers](ctx, c, defaultsPath, request{})
 }
 
 // SetEncoding changes the encoding of an app's new events.

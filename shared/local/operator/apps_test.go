@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/schema"
 )
@@ -43,6 +44,9 @@ func TestClientIsTheStore(t *testing.T) {
 	if err := c.SetRetention(ctx, "shop", 7); err != nil {
 		t.Error(err)
 	}
+	if err := c.SetLimits(ctx, "shop", limit.Numbers{EventsPerSecond: 300}); err != nil {
+		t.Error(err)
+	}
 	if a, err := c.SetEncoding(ctx, "shop", schema.JSON); err != nil || a.Log.Encoding != schema.JSON {
 		t.Errorf("the encoding is %s (%v), want json", a.Log.Encoding, err)
 	}
@@ -53,7 +57,7 @@ func TestClientIsTheStore(t *testing.T) {
 	got, err := c.App(ctx, "shop")
 	want, storeErr := store.App(ctx, "shop")
 	got.Strategy = want.Strategy // empty lists and missing ones are the same
-	if diff := cmp.Diff(want, got); diff != "" || err != nil || storeErr != nil || want.RetentionDays != 7 {
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || storeErr != nil || want.RetentionDays != 7 || want.Limits.EventsPerSecond != 300 {
 		t.Errorf("the app (-store +client): %v %v\n%s", err, storeErr, diff)
 	}
 	if ids, err := c.Apps(ctx); err != nil || !cmp.Equal(ids, []string{"shop"}) {
@@ -70,6 +74,7 @@ func TestClientIsTheStore(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"retention":  c.SetRetention(ctx, "nowhere", 1),
+		"limits":     c.SetLimits(ctx, "nowhere", limit.Numbers{}),
 		"put key":    c.PutKey(ctx, "nowhere", key),
 		"delete key": c.DeleteKey(ctx, "shop", key.Hash),
 	} {
@@ -89,6 +94,7 @@ func TestAppsRefuse(t *testing.T) {
 	}{
 		"app id":    {c.CreateApp(t.Context(), config.App{ID: "a,b"}), "want 1 to 64 letters"},
 		"retention": {c.SetRetention(t.Context(), "shop", -1), "retention of -1 days"},
+		"limits":    {c.SetLimits(t.Context(), "shop", limit.Numbers{ReadsPerSecond: -1}), "readsPerSecond of -1"},
 		"key":       {c.PutKey(t.Context(), "shop", config.Key{Hash: "not hashed"}), "not a SHA-256"},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {

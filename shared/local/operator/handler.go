@@ -19,7 +19,7 @@ func Handler(log *slog.Logger, token string, place Place, apps config.Store, rea
 	rt.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, place)
 	})
-	handleApps(rt, apps)
+	handleApps(rt, apps, place.Limits)
 	handleUsage(rt, apps, reader, now)
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

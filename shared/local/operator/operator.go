@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 // Variable is the environment variable that holds the operator's token, for
@@ -56,4 +58,6 @@ type Place struct {
 	// Token is what the in-process services ask for, as `authorization: Bearer
 	// TOKEN`. Official emulators ask for nothing.
 	Token string `json:"token"`
+	// Limits are those of an app that has no others.
+	Limits limit.Numbers `json:"-"`
 }

@@ -118,12 +118,12 @@ func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
 		return messaging{}, fmt.Errorf("open Pub/Sub: %w", err)
 	}
 	s.onClose(client.Close)
-	for topic, subscription := range map[string]string{EventsTopic: EventsSubscription, DeadLetterTopic: DeadLetters} {
+	for topic, subscription := range map[string]string{EventsTopic: EventsSubscription, SlowTopic: SlowSubscription, DeadLetterTopic: DeadLetters} {
 		if err := createTopic(ctx, client, topic, subscription); err != nil {
 			return messaging{}, err
 		}
 	}
-	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, DeadLetters: DeadLetterTopic}
+	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: SlowTopic, DeadLetters: DeadLetterTopic}
 	opened, err := buspubsub.Open(ctx, cfg, opts...)
 	if err != nil {
 		return messaging{}, err
@@ -152,19 +152,27 @@ func subscriptionName(subscription string) string {
 	return "projects/" + Project + "/subscriptions/" + subscription
 }
 
-func (s *Stack) startBridge(ctx context.Context, m messaging, endpoint string, header http.Header, log *slog.Logger) error {
+// A message waits mostly for the emulators, and messages that are pushed at once
+// share refreshes. Those of the slow lane get few cores, so that others overtake
+// them.
+const (
+	pushesAtOnce     = 80
+	slowPushesAtOnce = 1
+)
+
+func (s *Stack) startBridge(ctx context.Context, m messaging, subscription string, concurrency int, endpoint string, header http.Header, log *slog.Logger) error {
 	// The end of ctx must not stop it: messages that were pulled are delivered before
 	// Close returns.
 	bridge, err := emulator.StartBridge(context.WithoutCancel(ctx), m.client, emulator.BridgeConfig{
-		Subscription: subscriptionName(EventsSubscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(DeadLetterTopic),
+		Subscription: subscriptionName(subscription), Endpoint: endpoint, Header: header, DeadLetterTopic: topicName(DeadLetterTopic),
 		// More than process allows, because process buries a message with the reason and
 		// the bridge without.
-		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: 80, Unary: s.pubsub == nil, Log: log,
+		MaxAttempts: 30, MinBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second, Concurrency: concurrency, Unary: s.pubsub == nil, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	s.bridge = bridge
+	s.bridges[subscription] = bridge
 	s.onClose(func() error { bridge.Close(); return nil })
 	return nil
 }

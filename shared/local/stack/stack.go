@@ -32,6 +32,7 @@ import (
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -44,6 +45,8 @@ const (
 	Instance           = "local"
 	EventsTopic        = bus.EventsTopic
 	EventsSubscription = bus.EventsSubscription
+	SlowTopic          = bus.SlowTopic
+	SlowSubscription   = bus.SlowSubscription
 	DeadLetterTopic    = bus.DeadLetterTopic
 	DeadLetters        = bus.DeadLetterSubscription
 	tasksQueue         = "projects/" + Project + "/locations/local/queues/" + queue.ID
@@ -72,6 +75,8 @@ type Options struct {
 	Operator string
 	// Hosts are customers' hosts, each with the app that it serves.
 	Hosts auth.Hosts
+	// Limits replace Defaults where they are not zero.
+	Limits limit.Numbers
 	// ConfigTTL is how long functions cache the configuration. A recompute waits
 	// twice as long before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
@@ -92,8 +97,8 @@ type Stack struct {
 
 	place operator.Place
 
-	pubsub  *emulator.PubSub // nil where an official emulator runs
-	bridge  *emulator.Bridge
+	pubsub  *emulator.PubSub            // nil where an official emulator runs
+	bridges map[string]*emulator.Bridge // by subscription
 	tasks   *emulator.Tasks
 	closers []func() error // in the order of creation; closed in reverse
 }
@@ -121,7 +126,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	token := rand.Text()
 	s.Operator = cmp.Or(o.Operator, operator.NewToken())
-	s.place = operator.Place{Project: Project, EventsTopic: EventsTopic, DeadLetterSubscription: DeadLetters, Token: rand.Text()}
+	s.place = operator.Place{Project: Project, EventsTopic: EventsTopic, DeadLetterSubscription: DeadLetters, Token: rand.Text(), Limits: o.limits()}
 	// Listen first, so that the emulators know the address of the private functions.
 	private, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -136,8 +141,11 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	b := s.Backends
 	s.serve(private, guard(token, privateFunctions(b)))
-	if err := s.startBridge(ctx, pubsub, privateURL+processPath, authorization, o.Log); err != nil {
-		return err
+	s.bridges = map[string]*emulator.Bridge{}
+	for subscription, concurrency := range map[string]int{EventsSubscription: pushesAtOnce, SlowSubscription: slowPushesAtOnce} {
+		if err := s.startBridge(ctx, pubsub, subscription, concurrency, privateURL+processPath, authorization, o.Log); err != nil {
+			return err
+		}
 	}
 	if emulated("FIRESTORE_EMULATOR_HOST") {
 		// The jobs of an earlier process still exist, but not their tasks.
@@ -174,7 +182,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	base := backend.New(o.Log, clock(o.Now), opened, configuration, cmp.Or(o.ConfigTTL, config.TTL))
+	base := backend.New(o.Log, clock(o.Now), opened, configuration, cmp.Or(o.ConfigTTL, config.TTL)).WithLimits(o.limits())
 	base.CountUsage()
 	s.onClose(func() error { base.Usage.Close(); return nil })
 	if s.Backends, err = newBackends(base, o, pubsub.bus, tasks, jobStore); err != nil {
@@ -188,12 +196,14 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 // that is due is done. The official Pub/Sub emulator does not report its
 // backlog, so only the events that it has delivered are known.
 func (s *Stack) Idle(ctx context.Context) error {
-	messages := s.bridge.Idle
-	if s.pubsub != nil {
-		messages = func(ctx context.Context) error { return s.pubsub.Idle(ctx, subscriptionName(EventsSubscription)) }
-	}
-	if err := messages(ctx); err != nil {
-		return fmt.Errorf("wait for messages: %w", err)
+	for _, subscription := range []string{EventsSubscription, SlowSubscription} { // a message stays in its lane
+		messages := s.bridges[subscription].Idle
+		if s.pubsub != nil {
+			messages = func(ctx context.Context) error { return s.pubsub.Idle(ctx, subscriptionName(subscription)) }
+		}
+		if err := messages(ctx); err != nil {
+			return fmt.Errorf("wait for messages of %s: %w", subscription, err)
+		}
 	}
 	if err := s.tasks.Idle(ctx); err != nil {
 		return fmt.Errorf("wait for tasks: %w", err)

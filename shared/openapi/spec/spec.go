@@ -56,6 +56,7 @@ func Build(examples []Example) ([]byte, error) {
 			}
 			operations[id] = op
 			addErrors(op, common)
+			addLimits(op)
 		}
 	}
 	for _, e := range examples {
@@ -244,6 +245,30 @@ func addErrors(op, common *tree.Object) {
 		schema.Set("$ref", "#/components/schemas/Message")
 		response.Ensure("content").Ensure("application/json").Set("schema", schema)
 		responses.Set(code, response)
+	}
+}
+
+// addLimits adds the headers that say what is left of the app's limit. Refused
+// requests have them where the app was known.
+func addLimits(op *tree.Object) {
+	if op.True("x-no-key") {
+		return
+	}
+	responses := op.At("responses")
+	for _, code := range responses.Keys() {
+		names := []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+		switch {
+		case code == strconv.Itoa(http.StatusTooManyRequests):
+			names = append(names, "Retry-After")
+		case !strings.HasPrefix(code, "2"):
+			continue
+		}
+		headers := responses.At(code).Ensure("headers")
+		for _, name := range names {
+			ref := &tree.Object{}
+			ref.Set("$ref", "#/components/headers/"+name)
+			headers.Set(name, ref)
+		}
 	}
 }
 

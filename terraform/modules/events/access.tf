@@ -6,6 +6,14 @@ resource "google_pubsub_topic_iam_member" "publisher" {
   member = each.value
 }
 
+resource "google_pubsub_topic_iam_member" "slow_publisher" {
+  for_each = var.publishers
+
+  topic  = google_pubsub_topic.slow.name
+  role   = "roles/pubsub.publisher"
+  member = each.value
+}
+
 resource "google_pubsub_topic_iam_member" "burier" {
   for_each = var.buriers
 
@@ -30,6 +38,12 @@ resource "google_pubsub_topic_iam_member" "agent" {
 
 resource "google_pubsub_subscription_iam_member" "agent" {
   subscription = google_pubsub_subscription.events.name
+  role         = "roles/pubsub.subscriber"
+  member       = local.agent
+}
+
+resource "google_pubsub_subscription_iam_member" "slow_agent" {
+  subscription = google_pubsub_subscription.slow.name
   role         = "roles/pubsub.subscriber"
   member       = local.agent
 }

@@ -5,6 +5,14 @@ resource "google_pubsub_topic" "events" {
   message_retention_duration = var.replay_days == 0 ? null : "${var.replay_days * 86400}s"
 }
 
+# The events of apps that are over their limit. They must not wait before those of
+# other apps, so they have a queue and a consumer of their own.
+resource "google_pubsub_topic" "slow" {
+  name = var.slow_events.name
+
+  message_retention_duration = var.replay_days == 0 ? null : "${var.replay_days * 86400}s"
+}
+
 resource "google_pubsub_topic" "dead_letters" {
   name = var.dead_letters.name
 }
@@ -29,6 +37,39 @@ resource "google_pubsub_subscription" "events" {
   # Without push_config, Pub/Sub waits for a pull. No client pulls, so messages wait.
   dynamic "push_config" {
     for_each = var.paused ? [] : [var.process_uri]
+    content {
+      push_endpoint = "${push_config.value}/"
+
+      oidc_token {
+        service_account_email = google_service_account.push.email
+        audience              = push_config.value
+      }
+    }
+  }
+
+  retry_policy {
+    minimum_backoff = "1s"
+    maximum_backoff = "60s"
+  }
+
+  dead_letter_policy {
+    dead_letter_topic     = google_pubsub_topic.dead_letters.id
+    max_delivery_attempts = var.max_delivery_attempts
+  }
+}
+
+resource "google_pubsub_subscription" "slow" {
+  name                 = var.slow_events.subscription
+  topic                = google_pubsub_topic.slow.id
+  ack_deadline_seconds = var.ack_deadline_seconds
+
+  message_retention_duration = "604800s"
+  expiration_policy {
+    ttl = ""
+  }
+
+  dynamic "push_config" {
+    for_each = var.paused ? [] : [var.process_slow_uri]
     content {
       push_endpoint = "${push_config.value}/"
 

@@ -4,18 +4,23 @@ output "push_member" {
 }
 
 output "topics" {
-  description = "IDs of the topics: events and dead_letters."
-  value       = { events = google_pubsub_topic.events.name, dead_letters = google_pubsub_topic.dead_letters.name }
+  description = "IDs of the topics: events, slow and dead_letters."
+  value       = { events = google_pubsub_topic.events.name, slow = google_pubsub_topic.slow.name, dead_letters = google_pubsub_topic.dead_letters.name }
 }
 
 output "subscriptions" {
-  description = "IDs of the subscriptions: events and dead_letters."
-  value       = { events = google_pubsub_subscription.events.name, dead_letters = google_pubsub_subscription.dead_letters.name }
+  description = "IDs of the subscriptions: events, slow and dead_letters."
+  value       = { events = google_pubsub_subscription.events.name, slow = google_pubsub_subscription.slow.name, dead_letters = google_pubsub_subscription.dead_letters.name }
 }
 
 output "push_endpoint" {
   description = "URL that Pub/Sub pushes events to; null while paused."
   value       = tostring(one(google_pubsub_subscription.events.push_config[*].push_endpoint))
+}
+
+output "slow_push_endpoint" {
+  description = "URL that Pub/Sub pushes slow events to; null while paused."
+  value       = tostring(one(google_pubsub_subscription.slow.push_config[*].push_endpoint))
 }
 
 output "ack_deadline_seconds" {

@@ -15,19 +15,36 @@ variable "events" {
   nullable    = false
 }
 
+variable "slow_events" {
+  description = "Topic of the events of apps that are over their limit, and the subscription that pushes them to the second process."
+  type        = object({ name = string, subscription = string })
+  nullable    = false
+
+  validation {
+    condition     = var.slow_events.name != var.events.name && var.slow_events.subscription != var.events.subscription
+    error_message = "slow_events must name another topic and another subscription than events, or they would wait in one queue."
+  }
+}
+
 variable "dead_letters" {
   description = "Topic of messages that could not be applied, and the subscription that keeps them until they are replayed."
   type        = object({ name = string, subscription = string })
   nullable    = false
 
   validation {
-    condition     = var.dead_letters.name != var.events.name && var.dead_letters.subscription != var.events.subscription
-    error_message = "dead_letters must name another topic and another subscription than events, or Pub/Sub would push dead letters to process again and again."
+    condition     = !contains([var.events.name, var.slow_events.name], var.dead_letters.name) && !contains([var.events.subscription, var.slow_events.subscription], var.dead_letters.subscription)
+    error_message = "dead_letters must name another topic and another subscription than events and slow_events, or Pub/Sub would push dead letters to process again and again."
   }
 }
 
 variable "process_uri" {
   description = "run.app URL of the function process, which Pub/Sub pushes events to."
+  type        = string
+  nullable    = false
+}
+
+variable "process_slow_uri" {
+  description = "run.app URL of the second process, which Pub/Sub pushes slow events to."
   type        = string
   nullable    = false
 }
@@ -76,7 +93,7 @@ variable "replay_days" {
 }
 
 variable "publishers" {
-  description = "Members that may publish to the topic of events, by any label."
+  description = "Members that may publish to the topics of events, by any label."
   type        = map(string)
   default     = {}
   nullable    = false

@@ -12,7 +12,10 @@ variables {
   project_number = "123456789012"
   events         = { name = "events", subscription = "events-process" }
   dead_letters   = { name = "events-dead-letter", subscription = "events-dead-letter" }
+  slow_events    = { name = "events-slow", subscription = "events-slow-process" }
   process_uri    = "https://process-abc-ew.a.run.app"
+
+  process_slow_uri = "https://process-slow-abc-ew.a.run.app"
 }
 
 run "push" {
@@ -53,11 +56,30 @@ run "push" {
   }
 }
 
+# The slow lane is a queue and a consumer of its own, with the same care.
+run "slow" {
+  assert {
+    condition     = google_pubsub_subscription.slow.push_config[0].push_endpoint == "https://process-slow-abc-ew.a.run.app/" && google_pubsub_subscription.slow.push_config[0].oidc_token[0].audience == "https://process-slow-abc-ew.a.run.app"
+    error_message = "Pub/Sub pushes slow events to another URL: ${google_pubsub_subscription.slow.push_config[0].push_endpoint}"
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.slow.topic == google_pubsub_topic.slow.id && google_pubsub_topic.slow.name == "events-slow"
+    error_message = "The subscription of the slow lane is not of its topic."
+  }
+
+  assert {
+    condition = jsonencode([google_pubsub_subscription.slow.retry_policy, google_pubsub_subscription.slow.dead_letter_policy, google_pubsub_subscription.slow.expiration_policy, google_pubsub_subscription.slow.message_retention_duration]) == jsonencode([
+    google_pubsub_subscription.events.retry_policy, google_pubsub_subscription.events.dead_letter_policy, google_pubsub_subscription.events.expiration_policy, google_pubsub_subscription.events.message_retention_duration])
+    error_message = "The slow lane keeps or retries messages in another way."
+  }
+}
+
 run "dead_letter_access" {
   command = plan
 
   assert {
-    condition     = google_pubsub_topic_iam_member.agent.topic == "events-dead-letter" && google_pubsub_subscription_iam_member.agent.subscription == "events-process" && google_pubsub_topic_iam_member.agent.member == "serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"
+    condition     = google_pubsub_topic_iam_member.agent.topic == "events-dead-letter" && google_pubsub_subscription_iam_member.agent.subscription == "events-process" && google_pubsub_subscription_iam_member.slow_agent.subscription == "events-slow-process" && google_pubsub_topic_iam_member.agent.member == "serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"
     error_message = "Pub/Sub's account cannot forward a message to the dead letters."
   }
 }
@@ -71,7 +93,7 @@ run "publishers" {
   }
 
   assert {
-    condition     = keys(google_pubsub_topic_iam_member.publisher) == ["ingest"] && google_pubsub_topic_iam_member.publisher["ingest"].topic == "events" && google_pubsub_topic_iam_member.burier["process"].topic == "events-dead-letter"
+    condition     = keys(google_pubsub_topic_iam_member.publisher) == ["ingest"] && google_pubsub_topic_iam_member.publisher["ingest"].topic == "events" && google_pubsub_topic_iam_member.slow_publisher["ingest"].topic == "events-slow" && google_pubsub_topic_iam_member.burier["process"].topic == "events-dead-letter"
     error_message = "A member may publish to the wrong topic."
   }
 }
@@ -85,7 +107,7 @@ run "paused" {
   }
 
   assert {
-    condition     = length(google_pubsub_subscription.events.push_config) == 0 && google_pubsub_subscription.events.message_retention_duration == "604800s"
+    condition     = length(google_pubsub_subscription.events.push_config) == 0 && length(google_pubsub_subscription.slow.push_config) == 0 && google_pubsub_subscription.events.message_retention_duration == "604800s"
     error_message = "A paused subscription does not keep messages for seven days."
   }
 

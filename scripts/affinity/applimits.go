@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/limit"
+)
+
+// appLimit is one limit on the command line.
+type appLimit struct {
+	flag, name, beyond string
+	of                 func(*limit.Numbers) *int
+}
+
+var appLimits = []appLimit{
+	{"events-per-second", "events per second", "the slow lane; 429 beyond twice as many", func(n *limit.Numbers) *int { return &n.EventsPerSecond }},
+	{"imports-per-second", "imported events per second", "429", func(n *limit.Numbers) *int { return &n.ImportsPerSecond }},
+	{"reads-per-second", "reads and other requests per second", "429", func(n *limit.Numbers) *int { return &n.ReadsPerSecond }},
+	{"jobs-per-hour", "jobs started per hour", "429", func(n *limit.Numbers) *int { return &n.JobsPerHour }},
+	{"strategies-per-hour", "strategies set per hour", "429", func(n *limit.Numbers) *int { return &n.StrategiesPerHour }},
+	{"user-events-per-day", "events of a user per day", "accepted and not applied", func(n *limit.Numbers) *int { return &n.UserEventsPerDay }},
+}
+
+func (a *appTool) limitsCommand() *cobra.Command {
+	given := make([]int, len(appLimits))
+	cmd := &cobra.Command{
+		Use:   "limits ID",
+		Short: "Show or set how much an app may send and ask for",
+		Long: "Show or set how much an app may send and ask for. Options that are not given keep their numbers. A change takes effect\n" +
+			"within five seconds. All instances of a function together permit the limit.",
+		Example: "  affinity app limits shop --project my-project\n" +
+			"  affinity app limits shop --events-per-second 5000 --reads-per-second 1000 --project my-project",
+		Args: cli.Args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkID(args[0]); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			set := func(n *limit.Numbers) (changed bool) {
+				for i, one := range appLimits {
+					if cmd.Flags().Changed(one.flag) {
+						*one.of(n), changed = given[i], true
+					}
+				}
+				return changed
+			}
+			var checked limit.Numbers
+			set(&checked)
+			if err := checked.Check(); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			return a.with(cmd, func(s appStore) error { return a.limits(cmd.Context(), s, args[0], set) })
+		},
+	}
+	for i, one := range appLimits {
+		cmd.Flags().IntVar(&given[i], one.flag, 0, one.name+", 0 for the default")
+	}
+	return cmd
+}
+
+// limits changes the limits of an app, and prints them.
+func (a *appTool) limits(ctx context.Context, s appStore, id string, set func(*limit.Numbers) bool) error {
+	app, err := s.App(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read app %s: %w", id, missingApp(err))
+	}
+	if set(&app.Limits) {
+		if err := s.SetLimits(ctx, id, app.Limits); err != nil {
+			return fmt.Errorf("set the limits of app %s: %w", id, missingApp(err))
+		}
+	}
+	defaults, err := s.DefaultLimits(ctx)
+	if err != nil {
+		return fmt.Errorf("read the defaults of the engine: %w", err)
+	}
+	own, all := app.Limits, app.Limits.Or(defaults)
+	for _, one := range appLimits {
+		note := ""
+		if *one.of(&own) == 0 {
+			note = "default"
+		}
+		fmt.Fprintf(a.out, "%-36s %12d  %-8s beyond: %s\n", one.name, *one.of(&all), note, one.beyond)
+	}
+	for _, slot := range slices.Sorted(slices.Values([]limit.Slot{limit.Explain, limit.Preview, limit.Audit})) {
+		fmt.Fprintf(a.out, "%-36s %12d  %-8s beyond: 429\n", slot+" at a time", limit.AtOnce(slot), "fixed")
+	}
+	return nil
+}
