@@ -4,56 +4,160 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
+const (
+	// groupBytes is the size of the stored records that a batch of partial updates
+	// merges at a time.
+	groupBytes = 4 << 20
+	// recordWeight is how many bytes a batch takes from the process's gate for each
+	// byte of a stored record: the row, its attributes while updates change them, and
+	// the object that is written.
+	recordWeight = 12
+)
+
+// batch is the actions of a request on an index.
+type batch struct {
+	handler
+	app, index string
+	actions    []catalog.Action
+	settings   catalog.Settings
+	cleared    bool // the index, if an action clears it
+}
+
 // apply applies a batch to an index. If two batches change one object at the
 // same time, the later write replaces the whole object.
+//
+// A batch that is refused changes nothing. If the stored records are too many to be
+// in memory at a time, apply checks all of them first, group by group, and then
+// reads them again to merge and write them.
 func (h handler) apply(ctx context.Context, app, index string, actions []catalog.Action) error {
 	settings, err := h.Config.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
-	stored, err := h.records(ctx, app, index, catalog.BuildsOn(actions))
+	b := &batch{handler: h, app: app, index: index, actions: actions, settings: settings}
+	ids := catalog.BuildsOn(actions)
+	slices.Sort(ids)
+	whole, err := b.applyAtOnce(ctx, ids)
+	if err != nil || whole {
+		return err
+	}
+	others := func(id string) bool { _, found := slices.BinarySearch(ids, id); return !found }
+	if _, err = catalog.NewPlanOf(actions, others, nil, settings); err != nil {
+		return err
+	}
+	if err := b.inGroups(ctx, ids, func(context.Context, catalog.Plan) error { return nil }); err != nil {
+		return err
+	}
+	if err := b.inGroups(ctx, ids, b.write); err != nil {
+		return err
+	}
+	plan, err := catalog.NewPlanOf(actions, others, nil, settings)
 	if err != nil {
 		return err
 	}
-	plan, err := catalog.NewPlan(actions, stored, settings)
-	if err != nil {
-		return err
+	return b.write(ctx, plan)
+}
+
+// applyAtOnce applies the whole batch, if the stored records that it builds on may be
+// in memory at a time.
+func (b *batch) applyAtOnce(ctx context.Context, ids []string) (bool, error) {
+	ctx, end := admission.Part(ctx)
+	defer end()
+	stored, unread, err := b.read(ctx, ids)
+	if err != nil || len(unread) > 0 {
+		return false, err
 	}
-	if plan.Clear {
-		if err := h.Store.ClearIndex(ctx, app, index); err != nil {
+	plan, err := catalog.NewPlan(b.actions, stored, b.settings)
+	if err != nil {
+		return false, err
+	}
+	return true, b.write(ctx, plan)
+}
+
+// inGroups plans the partial updates of some objects at a time.
+func (b *batch) inGroups(ctx context.Context, ids []string, do func(context.Context, catalog.Plan) error) error {
+	for len(ids) > 0 {
+		var err error
+		if ids, err = b.group(ctx, ids, do); err != nil {
 			return err
 		}
 	}
-	put := make([]store.Object, len(plan.Put))
-	for i, o := range plan.Put {
-		put[i] = store.Object{ID: o.ID, Record: o.Record, Filters: store.ObjectFilters{SettingsVersion: settings.Version, Filters: o.Filters}}
-	}
-	if err := h.Store.PutObjects(ctx, app, index, put); err != nil {
-		return err
-	}
-	return h.Store.DeleteObjects(ctx, app, index, plan.Remove)
+	return nil
 }
 
-// records returns the records of some objects by ID, without those that do not
-// exist.
-func (h handler) records(ctx context.Context, app, index string, ids []string) (map[string][]byte, error) {
-	refs := make([]store.ObjectRef, len(ids))
-	for i, id := range ids {
-		refs[i] = store.ObjectRef{Index: index, ID: id}
-	}
-	found, err := h.Store.ReadRecords(ctx, app, refs)
+// group plans the partial updates of the first objects, and returns the other ones.
+func (b *batch) group(ctx context.Context, ids []string, do func(context.Context, catalog.Plan) error) ([]string, error) {
+	ctx, end := admission.Part(ctx)
+	defer end()
+	stored, unread, err := b.read(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	records := make(map[string][]byte, len(found))
-	for ref, record := range found {
-		records[ref.ID] = record
+	of := func(id string) bool {
+		_, named := slices.BinarySearch(ids, id)
+		_, left := slices.BinarySearch(unread, id)
+		return named && !left
 	}
-	return records, nil
+	plan, err := catalog.NewPlanOf(b.actions, of, stored, b.settings)
+	if err == nil {
+		err = do(ctx, plan)
+	}
+	return unread, err
+}
+
+// write executes a plan.
+func (b *batch) write(ctx context.Context, plan catalog.Plan) error {
+	if plan.Clear && !b.cleared {
+		if err := b.Store.ClearIndex(ctx, b.app, b.index); err != nil {
+			return err
+		}
+		b.cleared = true
+	}
+	put := make([]store.Object, len(plan.Put))
+	for i, o := range plan.Put {
+		put[i] = store.Object{ID: o.ID, Record: o.Record, Filters: store.ObjectFilters{SettingsVersion: b.settings.Version, Filters: o.Filters}}
+	}
+	if err := b.Store.PutObjects(ctx, b.app, b.index, put); err != nil {
+		return err
+	}
+	return b.Store.DeleteObjects(ctx, b.app, b.index, plan.Remove)
+}
+
+// errEnough ends a read of records at groupBytes.
+var errEnough = errors.New("the records of a group are read")
+
+// read returns stored records by ID, as many as may be in memory at a time, and the
+// IDs that it has not read. ids are sorted, and so are those. A record that does not
+// exist is read once all others are.
+func (b *batch) read(ctx context.Context, ids []string) (records map[string][]byte, unread []string, err error) {
+	refs := make([]store.ObjectRef, len(ids))
+	for i, id := range ids {
+		refs[i] = store.ObjectRef{Index: b.index, ID: id}
+	}
+	bytes := 0
+	records = make(map[string][]byte, len(ids))
+	err = b.Store.ScanRecords(ctx, b.app, refs, func(ref store.ObjectRef, record []byte) error {
+		records[ref.ID] = record
+		if bytes += len(record); bytes >= b.groupBytes && len(records) < len(ids) {
+			return errEnough
+		}
+		return admission.Take(ctx, recordWeight*int64(len(record)))
+	})
+	if errors.Is(err, errEnough) {
+		for _, id := range ids {
+			if _, read := records[id]; !read {
+				unread = append(unread, id)
+			}
+		}
+		return records, unread, nil
+	}
+	return records, nil, err
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/catalog"
@@ -18,11 +19,16 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-type handler struct{ Backends }
+type handler struct {
+	Backends
+	groupBytes int // of the records that a batch merges at a time
+}
 
 // New returns the function over its backends.
-func New(b Backends) http.Handler {
-	h := handler{b}
+func New(b Backends) http.Handler { return newGrouped(b, groupBytes) }
+
+func newGrouped(b Backends, groupBytes int) http.Handler {
+	h := handler{b, groupBytes}
 	rt := b.Router()
 	rt.Handle("POST /1/indexes/{index}/batch", h.batch)
 	rt.Handle("GET /1/indexes/{index}/task/{task}", h.task)
@@ -65,6 +71,13 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if len(body) >= heavyBatch {
+		end, err := admission.Turn(r.Context(), turnWait)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	actions, err := catalog.DecodeBatch(body)
 	if err != nil {
 		return err
@@ -85,6 +98,14 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now())})
 }
+
+const (
+	// heavyBatch is the size of a batch that takes a turn: one of a few hundred partial
+	// updates reads some hundred records.
+	heavyBatch = 16 << 10
+	// turnWait limits how long it waits for others to be applied.
+	turnWait = 5 * time.Second
+)
 
 // neededACLs returns the rights that a key needs for the actions of a batch.
 func neededACLs(actions []catalog.Action) []string {

@@ -1,6 +1,9 @@
 package catalog_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -41,4 +44,55 @@ func TestCatalog(t *testing.T) {
 		functiontest.Ask("addObject", "GET", "/1/indexes/shoes/1", "", 404, "ObjectID does not exist"),
 		functiontest.Ask("deleteObject", "POST", batch, `{"requests":[{"action":"clear"}]}`, 200, `{"objectIDs":[],"taskID":`),
 	)
+}
+
+// A batch whose partial updates build on more records than may be in memory changes
+// what it would change at once, and nothing if it is refused.
+func TestPartialUpdatesInGroups(t *testing.T) {
+	s := functiontest.Start(t)
+	const objects = 30
+	atOnce, grouped := catalog.New(s.Backends.ForCatalog()), catalog.NewGrouped(s.Backends.ForCatalog(), 400)
+	send := func(h http.Handler, index string, actions []string, want int, message string) {
+		t.Helper()
+		body := `{"requests":[` + strings.Join(actions, ",") + `]}`
+		status, answer := functiontest.Call(h, "all", "POST", "/1/indexes/"+index+"/batch", body)
+		if status != want || !strings.Contains(answer, message) {
+			t.Fatalf("%s: %d %s, want %d %s", index, status, answer, want, message)
+		}
+	}
+	same := func() {
+		t.Helper()
+		for i := range objects {
+			path := func(index string) string { return fmt.Sprintf("/1/indexes/%s/%d", index, i) }
+			_, want := functiontest.Call(atOnce, "all", "GET", path("whole"), "")
+			if _, got := functiontest.Call(atOnce, "all", "GET", path("parts"), ""); got != want {
+				t.Fatalf("object %d in groups: %s\nat once: %s", i, got, want)
+			}
+		}
+	}
+	rnd := rand.New(rand.NewPCG(7, 7))
+	for range 6 {
+		var actions []string
+		for range 80 {
+			if rnd.IntN(100) == 0 {
+				actions = append(actions, `{"action":"clear"}`)
+				continue
+			}
+			kind := []string{"addObject", "partialUpdateObject", "partialUpdateObject", "partialUpdateObject", "partialUpdateObjectNoCreate", "deleteObject"}[rnd.IntN(6)]
+			actions = append(actions, fmt.Sprintf(`{"action":%q,"body":{"objectID":"%d","a%d":%q}}`,
+				kind, rnd.IntN(objects), rnd.IntN(4), strings.Repeat("x", rnd.IntN(120))))
+		}
+		send(atOnce, "whole", actions, 200, "taskID")
+		send(grouped, "parts", actions, 200, "taskID")
+		same()
+	}
+	var refused []string
+	for i := range objects {
+		refused = append(refused, fmt.Sprintf(`{"action":"partialUpdateObject","body":{"objectID":"%d","new":"%d"}}`, i, i))
+	}
+	half := strings.Repeat("y", api.MaxRecord/2)
+	refused = append(refused, `{"action":"partialUpdateObject","body":{"objectID":"9","b1":"`+half+`"}}`, `{"action":"addObject","body":{"objectID":"new"}}`,
+		`{"action":"partialUpdateObject","body":{"objectID":"9","b2":"`+half+`"}}`)
+	send(grouped, "parts", refused, 413, "requests[32]: the record has")
+	same()
 }

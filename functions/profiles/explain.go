@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/config"
@@ -42,12 +43,18 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	if err := h.window(r.Context(), app, user, &q); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
-	x := explain.New(q)
+	x, held := explain.New(q), 0
+	if err := admission.Take(r.Context(), explainBytes); err != nil {
+		return fmt.Errorf("explain profile: %w", err)
+	}
 	err = h.Store.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
 		func(_ string, row store.LogRow, original []byte) error {
 			e, err := row.Event()
 			if err == nil {
 				x.Add(e, original)
+			}
+			for ; err == nil && x.Held() > held; held += heldStep {
+				err = admission.Take(r.Context(), heldWeight*heldStep)
 			}
 			return err
 		})
@@ -60,11 +67,24 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, renderExplanation(user, q, x.Answer()))
 }
 
+const (
+	// explainBytes is what an explanation takes from the process's gate: the row of the
+	// log that it reads, and the names that it counts.
+	explainBytes = 1 << 20
+	// heldWeight is how many bytes it takes for each byte of the contributions that it
+	// keeps, heldStep at a time: them, and the answer made of them.
+	heldWeight = 4
+	heldStep   = 64 << 10
+)
+
 // window sets the strategy and the instant of an explanation to those that a
 // read of the profile has now. A stored profile of a machine whose clock is
 // ahead is read as of its own time.
 func (h handler) window(ctx context.Context, app config.App, user string, q *explain.Question) error {
 	row, err := h.Store.ReadUser(ctx, app.ID, user)
+	if err == nil {
+		err = h.Profiles.Admit(ctx, row)
+	}
 	if err != nil {
 		return err
 	}

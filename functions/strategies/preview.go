@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
@@ -28,8 +29,13 @@ import (
 const (
 	// maxSampledKeys is how many users a sample is chosen from at most.
 	maxSampledKeys = 50_000
-	// previewChunk is how many users are computed at a time.
-	previewChunk = 100
+	// previewChunk is how many users are computed at a time. Each has two profiles of
+	// up to 10,000 values.
+	previewChunk = 20
+	// affinityBytes is what an affinity of a profile holds while it is compared, and
+	// valueBytes what a value holds until the preview ends.
+	affinityBytes = 512
+	valueBytes    = 256
 )
 
 // preview reports what a strategy would change, and changes nothing.
@@ -74,27 +80,52 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 func (h handler) compare(ctx context.Context, app config.App, other strategy.Strategy, users []string) (preview.Report, error) {
 	before, after, p := affinity.Compile(app.Strategy), affinity.Compile(other), preview.New()
 	for chunk := range slices.Chunk(users, previewChunk) {
-		profiles, err := h.Profiles.Compute(ctx, app, chunk, before, after)
-		var faulty profile.Faulty
-		if err != nil && !errors.As(err, &faulty) {
+		values := p.Values()
+		if err := h.compareSome(ctx, app, p, before, after, chunk); err != nil {
 			return preview.Report{}, err
 		}
-		for token, err := range faulty {
-			h.Log.LogAttrs(ctx, slog.LevelError, "a preview leaves out a faulty user",
-				slog.String("app", app.ID), slog.String("user", token), slog.Any("error", err))
+		if p.Values() > preview.MaxValues {
+			return preview.Report{}, httpapi.Errorf(http.StatusUnprocessableEntity,
+				"The profiles have more than %d different values: preview fewer users", preview.MaxValues)
 		}
-		for _, user := range chunk {
-			pair := profiles[user]
-			if len(pair) == 0 {
-				continue
-			}
+		if err := admission.Take(ctx, valueBytes*int64(p.Values()-values)); err != nil {
+			return preview.Report{}, err
+		}
+	}
+	return p.Report(), nil
+}
+
+// compareSome adds some users to a preview.
+func (h handler) compareSome(ctx context.Context, app config.App, p *preview.Preview, before, after *affinity.Compiled, users []string) error {
+	part, end := admission.Part(ctx) // of the profiles
+	defer end()
+	profiles, err := h.Profiles.Compute(ctx, app, users, before, after)
+	var faulty profile.Faulty
+	if err != nil && !errors.As(err, &faulty) {
+		return err
+	}
+	for token, err := range faulty {
+		h.Log.LogAttrs(ctx, slog.LevelError, "a preview leaves out a faulty user",
+			slog.String("app", app.ID), slog.String("user", token), slog.Any("error", err))
+	}
+	held := 0
+	for _, pair := range profiles {
+		for _, computed := range pair {
+			held += affinityBytes * len(computed.Affinities)
+		}
+	}
+	if err := admission.Take(part, int64(held)); err != nil {
+		return err
+	}
+	for _, user := range users {
+		if pair := profiles[user]; len(pair) > 0 {
 			// At one instant, so that a difference in decay is not reported as
 			// a change.
 			now := max(pair[0].Anchor, pair[1].Anchor)
 			p.Add(user, pair[0].At(now), pair[1].At(now))
 		}
 	}
-	return p.Report(), nil
+	return nil
 }
 
 // previewRequest is a decoded request for a preview.

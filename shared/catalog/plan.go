@@ -52,11 +52,21 @@ func (a Action) partial() bool {
 // It is not changed. The error is a *fault.Error if a record becomes too large.
 // Any other error means that a stored record is not a JSON object.
 func NewPlan(actions []Action, stored map[string][]byte, settings Settings) (Plan, error) {
+	return NewPlanOf(actions, func(string) bool { return true }, stored, settings)
+}
+
+// NewPlanOf is NewPlan of some of the objects, by ID. The plans of all objects,
+// executed one after the other, change what the plan of the batch changes, if the
+// index is cleared once.
+func NewPlanOf(actions []Action, of func(id string) bool, stored map[string][]byte, settings Settings) (Plan, error) {
 	m := merge{records: make(map[string]state, len(stored)), touched: map[string]bool{}}
 	for id, record := range stored {
 		m.records[id] = state{record: record}
 	}
 	for i, a := range actions {
+		if a.Kind != Clear && !of(a.ObjectID) {
+			continue
+		}
 		if err := m.add(a); err != nil {
 			var refusal *fault.Error
 			if errors.As(err, &refusal) {

@@ -168,6 +168,9 @@ func (x *Explanation) addInWindow(e affinity.Event, original []byte) {
 	}
 }
 
+// Held returns how many bytes of contributions the explanation keeps.
+func (x *Explanation) Held() int { return x.parts.bytes }
+
 // scores reports whether a filter of an event scores, and counts the facets
 // that do not.
 func (x *Explanation) scores(e affinity.Event) bool {

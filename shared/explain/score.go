@@ -46,6 +46,10 @@ func (c Contribution) Weight() int { return c.EventScore * c.FacetScore }
 // does not retain it, to bound the memory.
 const largeOriginal = 4 << 10
 
+// maxKept bounds the texts of the contributions that parts keeps, in bytes. It adds up
+// older ones even if they are within the limit.
+const maxKept = 16 << 20
+
 // parts collects contributions: the latest one by one, the sum of the earlier
 // ones.
 type parts struct {
@@ -56,8 +60,10 @@ type parts struct {
 	limit        int
 
 	before Contribution
-	latest []part
-	next   int // the index in latest of the oldest, once latest is full
+	latest []part // a ring, once it has limit elements
+	next   int    // the index in latest of the oldest
+	kept   int    // how many elements from there on are kept
+	bytes  int    // of them
 }
 
 // part is a contribution with the original that completes it.
@@ -116,10 +122,19 @@ func (p *parts) keep(c part) {
 	for i, v := range c.Values {
 		c.Values[i] = strings.Clone(v)
 	}
-	if len(p.latest) < p.limit {
-		p.latest = append(p.latest, c)
-		return
+	p.bytes += c.size()
+	for p.kept == p.limit || p.kept > 0 && p.bytes > maxKept {
+		p.sumOldest()
 	}
+	if p.kept++; len(p.latest) < p.limit {
+		p.latest = append(p.latest, c)
+	} else {
+		p.latest[(p.next+p.kept-1)%p.limit] = c
+	}
+}
+
+// sumOldest moves the oldest contribution into the sum.
+func (p *parts) sumOldest() {
 	oldest := &p.latest[p.next]
 	if p.before.Events == 0 {
 		p.before.Time, p.before.Scores = oldest.Time, make([]float64, len(oldest.Scores))
@@ -127,8 +142,20 @@ func (p *parts) keep(c part) {
 	p.before.Events++
 	p.before.Until = oldest.Time
 	add(p.before.Scores, oldest.Scores)
-	*oldest = c
-	p.next = (p.next + 1) % p.limit
+	p.bytes -= oldest.size()
+	*oldest = part{}
+	p.next, p.kept = (p.next+1)%p.limit, p.kept-1
+}
+
+// size is what a contribution keeps in memory: its texts, and itself.
+func (c *part) size() int {
+	size := 300 + len(c.original) + len(c.QueryID) + 8*len(c.Scores)
+	for _, texts := range [][]string{c.ObjectIDs, c.Values} {
+		for _, text := range texts {
+			size += 16 + len(text)
+		}
+	}
+	return size
 }
 
 // complete sets the fields that only the original has.
@@ -154,8 +181,8 @@ func (p *parts) score() Score {
 		before.Scores = slices.Clone(before.Scores)
 		s.Contributions = append(s.Contributions, before)
 	}
-	for i := range p.latest {
-		c := p.latest[(p.next+i)%len(p.latest)]
+	for i := range p.kept {
+		c := p.latest[(p.next+i)%p.limit]
 		if c.original != nil {
 			c.complete()
 		}

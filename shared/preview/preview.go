@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 )
@@ -44,6 +45,13 @@ type shift struct {
 // New returns a preview without users.
 func New() *Preview { return &Preview{values: map[filter]*shift{}} }
 
+// MaxValues bounds the values of all users that a preview compares. A preview of more
+// would not fit into memory: the caller chooses fewer users.
+const MaxValues = 500_000
+
+// Values returns how many different values the profiles so far have.
+func (p *Preview) Values() int { return len(p.values) }
+
 // Add compares a user's complete profiles, both as of one instant. A user who
 // is not known counts as sampled only: they have no profile under any strategy.
 func (p *Preview) Add(user string, before, after affinity.Profile) {
@@ -62,7 +70,8 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 		v := p.values[s.filter]
 		if v == nil {
 			v = &shift{}
-			p.values[s.filter] = v
+			// The profile's memory must not stay.
+			p.values[filter{strings.Clone(s.facet), strings.Clone(s.value)}] = v
 		}
 		v.before += s.before
 		v.after += s.after

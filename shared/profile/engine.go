@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
@@ -38,14 +39,28 @@ type env struct {
 	alone  chan struct{} // an item for each user who is computed alone
 }
 
-// What computations hold together: some 150 MB above the free part of each, and
-// some 60 MB for each user who is computed alone.
-var (
-	held     = affinity.Hold{Values: 500_000, Bytes: 64 << 20}
-	heldFree = affinity.Hold{Values: 256, Bytes: 16 << 10}
+// What computations hold together in a process with a soft limit of memory in bytes: a
+// sixth of it above the free part of each, at most 160 MB, and some 60 MB for each user
+// who is computed alone.
+const (
+	heldShare  = 6
+	heldMost   = 160_000_000
+	valueBytes = 150 // of a value in a scorer, besides its name
+	aloneBytes = 60 << 20
+	maxAlone   = 1
 )
 
-const maxAlone = 1
+var heldFree = affinity.Hold{Values: 256, Bytes: 16 << 10}
+
+// Computing returns how many bytes the computations of profiles hold at most in a
+// process with a soft limit of memory.
+func Computing(limit int64) int64 { return min(limit/heldShare, heldMost) + maxAlone*aloneBytes }
+
+// heldWithin is half values and half names.
+func heldWithin(limit int64) affinity.Hold {
+	half := int(min(limit/heldShare, heldMost) / 2)
+	return affinity.Hold{Values: half / valueBytes, Bytes: half}
+}
 
 // compile prepares the strategy of an app for scoring within the engine's bounds.
 func (v *env) compile(app config.App) *affinity.Compiled {
@@ -59,7 +74,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	log *slog.Logger) *Engine {
 	v := &env{
 		store: s, now: now, log: log, limits: defaultLimits,
-		memory: affinity.NewMemory(held, heldFree), alone: make(chan struct{}, maxAlone),
+		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), alone: make(chan struct{}, maxAlone),
 	}
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
 	t := &tickets{env: v}
@@ -131,6 +146,11 @@ func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, l
 	fn func(user string, result Result) error) error {
 	return e.reader.readEach(ctx, app, users, limit, fn)
 }
+
+// Admit takes the memory of a row and of its whole profile, decoded, from the gate of
+// the process, for the request that the context belongs to. Reads of the Engine do so
+// themselves.
+func (e *Engine) Admit(ctx context.Context, row store.User) error { return e.reader.admit(ctx, row, 0) }
 
 // Compute computes profiles from blocks and log and stores nothing. It returns,
 // for each user, one profile for each strategy. An error of type Faulty names users

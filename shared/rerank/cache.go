@@ -65,6 +65,16 @@ func newCache[K comparable, V any](ttl time.Duration, maxBytes int, now func() t
 // are older than the TTL, in one call of read. A key that another call reads at
 // the moment is not read twice.
 func (c *cache[K, V]) get(ctx context.Context, w wanted[K, V]) error {
+	own, err := c.attempt(ctx, w)
+	if err != nil && !own && ctx.Err() == nil {
+		_, err = c.attempt(ctx, w)
+	}
+	return err
+}
+
+// attempt is get, except that it may return the error of another call's read. It
+// reports whether the error is its own.
+func (c *cache[K, V]) attempt(ctx context.Context, w wanted[K, V]) (own bool, err error) {
 	entries := make([]*entry[K, V], w.n)
 	missing, due := c.lookUp(&w, entries)
 	if len(missing) > 0 {
@@ -76,10 +86,10 @@ func (c *cache[K, V]) get(ctx context.Context, w wanted[K, V]) error {
 			select {
 			case <-e.done:
 			case <-ctx.Done():
-				return ctx.Err()
+				return true, ctx.Err()
 			}
 			if e.err != nil {
-				return e.err
+				return len(missing) > 0 && missing[0].batch == e.batch, e.err
 			}
 			last = e.batch
 		}
@@ -88,7 +98,7 @@ func (c *cache[K, V]) get(ctx context.Context, w wanted[K, V]) error {
 	if due && c.refreshing.CompareAndSwap(false, true) {
 		go c.refresh(context.WithoutCancel(ctx), entries, w.read)
 	}
-	return nil
+	return true, nil
 }
 
 // lookUp sets the entry of each key. It makes entries for the keys that are

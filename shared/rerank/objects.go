@@ -10,8 +10,10 @@ import (
 	"time"
 	"unique"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/ranking"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -21,7 +23,21 @@ const (
 	objectTTL = 5 * time.Second
 	// objectBytes bounds the objects in memory.
 	objectBytes = 64 << 20
+	// candidateBytes bounds the objects of one request, whose candidates stay in
+	// memory until they are ranked, and explainedBytes those of a request that asks for
+	// the features: each filter may become a part of one. 5,000 candidates of sixty
+	// filters take 10 MB.
+	candidateBytes = 32 << 20
+	explainedBytes = 8 << 20
+	// explainWeight is how many bytes an explained request takes for each byte of its
+	// objects: the parts of features, and their text in the answer.
+	explainWeight = 8
 )
+
+// tooRich refuses candidates whose objects take more than limit bytes.
+func tooRich(limit int) error {
+	return fault.New(fault.Invalid, "the filters of the candidates take more than %d bytes: send fewer candidates", limit)
+}
 
 // seed hashes keys. Hashes stay in the process.
 var seed = maphash.MakeSeed()
@@ -94,6 +110,21 @@ func (o *objects) fill(ctx context.Context, app, index, date string, candidates 
 	return nil
 }
 
+// admitExplained takes the memory of the answer of an explained request from the gate of the
+// process. It refuses candidates with too many filters.
+func admitExplained(ctx context.Context, candidates []ranking.Candidate) error {
+	bytes := 0
+	for i := range candidates {
+		if o := candidates[i].Object; o != nil {
+			bytes += o.Size()
+		}
+	}
+	if bytes > explainedBytes {
+		return tooRich(explainedBytes)
+	}
+	return admission.Take(ctx, explainWeight*int64(bytes))
+}
+
 // held returns those of some objects that the catalog holds. An object may occur
 // twice.
 func (o *objects) held(ctx context.Context, app, index string, ids []string) (map[string]bool, error) {
@@ -116,27 +147,35 @@ func (o *objects) held(ctx context.Context, app, index string, ids []string) (ma
 	return held, nil
 }
 
-// read reads objects of one source.
+// read reads objects of one source. It takes their memory from the gate of the
+// process, for the request that the context belongs to.
 func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []objectKey, into []object) error {
-	from, at := keys[0].from.Value(), make(map[store.ObjectRef]int, len(keys))
+	from, at, bytes := keys[0].from.Value(), make(map[store.ObjectRef]int, len(keys)), 0
 	refs := make([]store.ObjectRef, len(keys))
 	for i, k := range keys {
 		refs[i] = store.ObjectRef{Index: from.index, ID: k.id}
 		at[refs[i]] = i
 	}
+	keep := func(i int, o object) error {
+		into[i] = o
+		if bytes += objectSize(keys[i], o); bytes > candidateBytes {
+			return tooRich(candidateBytes)
+		}
+		return admission.Take(ctx, int64(objectSize(keys[i], o)))
+	}
 	if from.date == "" {
-		stored, err := o.store.ReadFilters(ctx, from.app, refs)
+		var stale []store.ObjectRef
+		err := o.store.ScanFilters(ctx, from.app, refs, func(ref store.ObjectRef, f store.ObjectFilters) error {
+			if f.SettingsVersion != settings.Version {
+				stale = append(stale, ref)
+				return nil
+			}
+			return keep(at[ref], object{filters: ranking.Compile(f.Filters)})
+		})
 		if err != nil {
 			return err
 		}
-		refs = refs[:0]
-		for ref, f := range stored {
-			if f.SettingsVersion == settings.Version {
-				into[at[ref]].filters = ranking.Compile(f.Filters)
-			} else {
-				refs = append(refs, ref)
-			}
-		}
+		refs = stale
 	}
 	if len(refs) == 0 {
 		return nil
@@ -155,7 +194,6 @@ func (o *objects) read(ctx context.Context, settings catalog.Settings, keys []ob
 		if from.date != "" {
 			found.published, found.dated = catalog.Date(x.Record, from.date)
 		}
-		into[at[ref]] = found
-		return nil
+		return keep(at[ref], found)
 	})
 }

@@ -93,7 +93,7 @@ func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() 
 // events, a candidate that the catalog does not hold and an index without
 // statistics are no errors: the scores then have fewer features. The error is a
 // *fault.Error if the request names a half-life or a version that does not
-// exist. Order changes the candidates of the request.
+// exist, or if its candidates have too many filters. Order changes the candidates of the request.
 func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer, error) {
 	app, err := o.under(ctx, app, r.Version)
 	if err != nil {
@@ -111,6 +111,11 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 	for i := range r.Candidates {
 		c := &r.Candidates[i]
 		c.Count, c.Seen = in.counts[i], in.seen[c.ObjectID]
+	}
+	if r.Explain {
+		if err := admitExplained(ctx, r.Candidates); err != nil {
+			return Answer{}, err
+		}
 	}
 	result := o.prepare(app).ranker.Rank(&ranking.Query{
 		Now: max(in.user.Anchor, o.now().UnixMilli()), Affinities: in.user.Affinities, HalfLife: halfLife, Session: in.user.Session,
