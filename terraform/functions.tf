@@ -36,6 +36,7 @@ locals {
   environment = {
     GOOGLE_CLOUD_PROJECT         = var.project_id
     CUSTOMER_HOSTS               = jsonencode({ for c in values(var.customers) : c.host => c.app_id })
+    DELETION_SLACK               = var.deletion_slack
     FORWARDED_ADDRESSES          = "2" # the load balancer appends the client's address and its own
     BIGTABLE_PROJECT             = var.project_id
     BIGTABLE_INSTANCE            = module.bigtable.instance

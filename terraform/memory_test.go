@@ -45,7 +45,6 @@ var caches = map[string]int64{
 // computing are the functions that compute profiles.
 var computing = map[string]bool{"profiles": true, "rank": true, "strategies": true, "recomputes": true, "process": true, "process-slow": true, "worker": true}
 
-var sizeRow = regexp.MustCompile(`(?m)^\s+([a-z]+)\s*= \{ cpu = "[0-9]+", memory = "([0-9]+)(Mi|Gi)", concurrency = ([0-9]+),`)
 var sizeRow = regexp.MustCompile(`(?m)^\s+([a-z-]+)\s*= \{ cpu = "[0-9]+", memory = "([0-9]+)(Mi|Gi)", concurrency = ([0-9]+),`)
 
 // As many requests as an instance serves at a time, each the worst that is

@@ -250,3 +250,13 @@ variable "monthly_budget" {
     error_message = "monthly_budget ${var.monthly_budget} must be a whole number, 1 or more."
   }
 }
+
+variable "deletion_slack" {
+  type        = string
+  default     = "3s"
+  description = "How far the clocks of the machines that receive events may be ahead of the clock of the one that deletes a user: a deletion also covers events that are received within this time after it. From 1ms to 5m."
+  validation {
+    condition     = can(regex("^[0-9]+(ms|s|m)$", var.deletion_slack))
+    error_message = "deletion_slack must be a whole number with ms, s or m, such as 3s."
+  }
+}

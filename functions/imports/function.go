@@ -54,7 +54,7 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rules := event.Rules{Now: h.Now(), Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
+	rules := event.Rules{Now: h.Now(), Ahead: event.MaxAhead, Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
 	events, answer, err := decode(body, rules, grant)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 		}
 		defer end()
 	}
-	events, err := event.DecodeBatch(body, event.Rules{Now: received, MaxAge: api.MaxEventAge})
+	events, err := event.DecodeBatch(body, event.Rules{Now: received, Ahead: event.MaxAhead, MaxAge: api.MaxEventAge})
 	if err != nil {
 		return h.refuse(r.Context(), app, received, err)
 	}
@@ -79,7 +79,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	httpapi.WriteLimit(w.Header(), left)
-	m := bus.Message{App: app, ReceivedAt: received.UnixMilli(), Request: rand.Uint64(), Body: body}
+	m := bus.Message{App: app, ReceivedAt: received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(), Request: rand.Uint64(), Body: body}
 	if slow {
 		m.Lane = bus.SlowLane
 	}

@@ -3,8 +3,10 @@ package profiles
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
@@ -21,6 +23,10 @@ type Settings struct {
 	backend.Settings
 	Auth  auth.Environment
 	Queue taskqueue.Config
+	// DeletionSlack is how far the clocks of the machines that receive events may be ahead
+	// of the clock of the one that deletes a user: a deletion also covers what is received
+	// within this time after it.
+	DeletionSlack time.Duration `env:"DELETION_SLACK" envDefault:"3s"`
 }
 
 // Backends are the services that the function uses.
@@ -40,8 +46,16 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)}), nil
+	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	profiles.SetSlack(s.DeletionSlack)
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Profiles: profiles}), nil
 }
 
-// Validate checks the settings of the queue.
-func (s Settings) Validate() error { return s.Queue.Validate() }
+// Validate checks the settings of the queue and of deletions.
+func (s Settings) Validate() error {
+	err := s.Queue.Validate()
+	if s.DeletionSlack < profile.MinSlack || s.DeletionSlack > profile.MaxSlack {
+		err = errors.Join(err, fmt.Errorf("DELETION_SLACK is %v, want %v to %v", s.DeletionSlack, profile.MinSlack, profile.MaxSlack))
+	}
+	return err
+}

@@ -51,7 +51,7 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 		func(_ string, row store.LogRow, original []byte) error {
 			e, err := row.Event()
 			if err == nil {
-				x.Add(e, original)
+				x.Add(e, row.ReceivedAt(original), original)
 			}
 			for ; err == nil && x.Held() > held; held += heldStep {
 				err = admission.Take(r.Context(), heldWeight*heldStep)
@@ -94,7 +94,12 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 		}
 	}
 	q.Strategy, q.StrategyVersion = app.Strategy, app.StrategyVersion
-	q.Window = affinity.Window{Now: h.Now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
+	q.Window = affinity.Window{
+		RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil, ReceivedUntil: row.ReceivedUntil,
+	}
+	if q.Window.Now, err = h.asOf(ctx, app, user, row.Tombstone()); err != nil {
+		return err
+	}
 	if len(row.Profile) == 0 {
 		return nil
 	}
@@ -103,7 +108,7 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 		return nil // a damaged profile is not served
 	}
 	served := app.ScoresAs(stored.StrategyVersion) && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until
-	if served && stored.DeletedUntil == row.DeletedUntil {
+	if served && stored.Tombstone() == row.Tombstone() {
 		q.Window.Now = max(q.Window.Now, stored.Anchor)
 		if stored.Truncated() && q.Window.Now < stored.Until {
 			if stored, err = affinity.ParseProfile(row.Profile, 0); err != nil {
@@ -116,13 +121,27 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 	return nil
 }
 
+// asOf returns the time (ms) of an explanation: now or, if one is later, the newest event
+// of the user that is not deleted.
+func (h handler) asOf(ctx context.Context, app config.App, user string, t affinity.Tombstone) (int64, error) {
+	now := h.Now().UnixMilli()
+	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.End}}
+	err := h.Store.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
+		if !t.Covers(row.Time, row.ReceivedAt(original)) {
+			now = max(now, row.Time)
+		}
+		return nil
+	})
+	return now, err
+}
+
 func renderExplanation(user string, q explain.Question, a explain.Answer) api.Explanation {
 	x := api.Explanation{
 		UserToken: user, AsOf: api.AtMillis(q.Window.Now), Known: a.Known, StrategyVersion: q.StrategyVersion,
 		RetentionDays: q.Window.RetentionDays, Events: api.ExplainedEvents(a.Events), Reasons: a.Reasons,
 	}
 	if q.Window.DeletedUntil != 0 {
-		until := api.AtMillis(q.Window.DeletedUntil)
+		until := api.AtMillis(q.Window.ReceivedUntil) // as the deletion answered
 		x.DeletedUntil = &until
 	}
 	if a.Events.Accepted > 0 {

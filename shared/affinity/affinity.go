@@ -56,6 +56,9 @@ type Affinity struct {
 	Scores       []float64
 }
 
+// Tombstone returns the tombstone under which the profile was computed.
+func (p Profile) Tombstone() Tombstone { return Tombstone{p.DeletedUntil, p.ReceivedUntil} }
+
 // Profile holds the affinities of one user as of Anchor. Profiles are
 // immutable, so copies may share their slices.
 type Profile struct {
@@ -68,6 +71,8 @@ type Profile struct {
 	// DeletedUntil is the tombstone of that window, in ms. After another
 	// deletion the profile is no longer valid.
 	DeletedUntil int64
+	// ReceivedUntil is the receipt up to which the tombstone covers events, in ms.
+	ReceivedUntil int64
 
 	Anchor      int64 // ms: the T of the formula
 	LastEventAt int64 // ms: the latest event in the window, scored or not; 0 unless Known

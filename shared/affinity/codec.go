@@ -16,12 +16,14 @@ import (
 //
 //	offset  size
 //	0       1     format: 2, or 3 if a half-life is not a plain number of days, or 4
-//	              if the profile counts values that it does not list
+//	              if the profile counts values that it does not list, or 5 if its
+//	              ReceivedUntil is not its DeletedUntil
 //	1       4     CRC-32C of all bytes that follow, little-endian
 //	5       var   StrategyVersion, RetentionDays, Anchor, DeletedUntil, LastEventAt, Until: signed
+//	        var   in format 5 only: ReceivedUntil, signed
 //	        1     flags: bit 0 is Known, the others are 0
-//	        var   number of half-lives, then each: days, unsigned; in formats 3 and 4 its text
-//	        var   in format 4 only: Total, unsigned; number of facets of which values are
+//	        var   number of half-lives, then each: days, unsigned; from format 3 on its text
+//	        var   from format 4 on: Total, unsigned; number of facets of which values are
 //	              left out, then each: its name, text; the highest scores left out, 8 k
 //	        var   number of facets, then the name of each: text
 //	        var   number of affinities, unsigned, then each of them, in the profile's order:
@@ -40,6 +42,7 @@ const (
 	formatDays    = 2
 	formatTexts   = 3 // separate numbers, so that older code still reads the others
 	formatBounded = 4
+	formatDeleted = 5
 	headerSize    = 5
 	flagKnown     = 1
 )
@@ -61,9 +64,13 @@ func (p Profile) appendHeader(dst []byte) []byte {
 	format := p.format()
 	dst = append(dst, format, 0, 0, 0, 0)
 	numbers := [...]int64{
-		p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until,
+		p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until, p.ReceivedUntil,
 	}
-	for _, n := range numbers {
+	last := len(numbers) - 1
+	if format == formatDeleted {
+		last++
+	}
+	for _, n := range numbers[:last] {
 		dst = binary.AppendVarint(dst, n)
 	}
 	var flags byte
@@ -79,7 +86,7 @@ func (p Profile) appendHeader(dst []byte) []byte {
 			dst = appendText(dst, h.String())
 		}
 	}
-	if format == formatBounded {
+	if bounded(format) {
 		dst = p.appendLeftOut(dst)
 	}
 	return dst
@@ -97,7 +104,13 @@ func (p Profile) appendLeftOut(dst []byte) []byte {
 	return dst
 }
 
+// bounded reports whether profiles of a format list the values that they leave out.
+func bounded(format byte) bool { return format >= formatBounded }
+
 func (p Profile) format() byte {
+	if p.ReceivedUntil != p.DeletedUntil {
+		return formatDeleted
+	}
 	if p.Total > len(p.Affinities) || len(p.LeftOut) > 0 {
 		return formatBounded
 	}
@@ -156,8 +169,8 @@ func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 	if len(b) < headerSize {
 		return Profile{}, errors.New("too short")
 	}
-	if b[0] < formatDays || b[0] > formatBounded {
-		return Profile{}, fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatBounded)
+	if b[0] < formatDays || b[0] > formatDeleted {
+		return Profile{}, fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatDeleted)
 	}
 	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
 		return Profile{}, errors.New("checksum does not match")
@@ -170,7 +183,7 @@ func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 	}
 	k := max(1, len(p.HalfLives))
 	listed := r.size(2 + 8*k)
-	if b[0] != formatBounded {
+	if !bounded(b[0]) {
 		p.Total = listed
 	}
 	n := listed
@@ -181,7 +194,7 @@ func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 	if r.damaged || n == listed && r.next < len(b) || p.Total < listed {
 		return Profile{}, errors.New("damaged, though its checksum matches")
 	}
-	if b[0] != formatBounded && n == listed && !bounds.fit(listed, len(b)) {
+	if !bounded(b[0]) && n == listed && !bounds.fit(listed, len(b)) {
 		bounds.bound(&p)
 	}
 	return p, nil
@@ -190,7 +203,7 @@ func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 // chooses reports whether the bounds may choose, now or after decay, among the
 // affinities that follow: it takes all of them.
 func (r *reader) chooses(b Bounds, format byte, listed, facets, k int) bool {
-	if b.fit(listed, len(r.b)) || format == formatBounded && k == 1 {
+	if b.fit(listed, len(r.b)) || bounded(format) && k == 1 {
 		return false
 	}
 	if b.NameBytes > 0 && len(r.b) > b.NameBytes || b.Values > 0 && listed > b.Values {
@@ -228,6 +241,9 @@ func (r *reader) header(format byte) Profile {
 		LastEventAt:     r.signed(),
 		Until:           r.signed(),
 	}
+	if p.ReceivedUntil = p.DeletedUntil; format == formatDeleted {
+		p.ReceivedUntil = r.signed()
+	}
 	flags := r.take(1)
 	p.Known = len(flags) == 1 && flags[0]&flagKnown != 0
 	if n := r.size(1); n > 0 {
@@ -236,7 +252,7 @@ func (r *reader) header(format byte) Profile {
 	for i := range p.HalfLives {
 		p.HalfLives[i] = r.halfLife(format)
 	}
-	if format == formatBounded {
+	if bounded(format) {
 		r.leftOut(&p)
 	}
 	return p

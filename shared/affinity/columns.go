@@ -50,7 +50,8 @@ func (sc *Scorer) BeginRun(times []int64) (lo, hi int) {
 		sc.noteEvent(times[hi-1])
 	}
 	if hi < len(times) {
-		sc.upcoming = min(sc.upcoming, w.enters(times[hi]))
+		sc.noteOutside(times[hi])
+		sc.noteOutside(times[len(times)-1])
 	}
 	return lo, hi
 }

@@ -20,6 +20,9 @@ func (sc *Scorer) AppendProfile(dst []byte, version int64) []byte {
 	start := len(dst)
 	p := sc.Outline()
 	p.StrategyVersion = version
+	if p.ReceivedUntil != p.DeletedUntil {
+		p.Total = sc.values // the header holds it
+	}
 	dst = p.appendHeader(dst)
 	dst = sc.appendRanks(dst, ranks)
 	sum := crc32.Checksum(dst[start+headerSize:], castagnoli)

@@ -30,6 +30,7 @@ type Scorer struct {
 	known, scored  bool
 	latest, oldest int64 // time of the latest event, and of the oldest that scores
 	upcoming       int64 // time of the first event later than the window
+	ahead          int64 // time of the last event later than the window, 0 = none
 	chosenUntil    int64 // until when the last profile's filters are the chosen ones
 
 	// Scratch space for building a profile.
@@ -86,7 +87,7 @@ func (sc *Scorer) Reset(w Window) {
 	sc.held.reset()
 	sc.time, sc.inside, sc.aged = 0, false, false
 	sc.known, sc.scored, sc.latest, sc.oldest = false, false, 0, 0
-	sc.upcoming, sc.chosenUntil = math.MaxInt64, math.MaxInt64
+	sc.upcoming, sc.chosenUntil, sc.ahead = math.MaxInt64, math.MaxInt64, 0
 }
 
 // Compiled returns the compiled strategy of the scorer.
@@ -100,12 +101,23 @@ func (sc *Scorer) Begin(time int64) bool {
 	sc.time, sc.aged = time, false
 	sc.inside = sc.window.Contains(time)
 	if !sc.inside {
-		sc.upcoming = min(sc.upcoming, sc.window.enters(time))
+		sc.noteOutside(time)
 		return false
 	}
 	sc.noteEvent(time)
 	return true
 }
+
+// noteOutside records an event outside the window.
+func (sc *Scorer) noteOutside(time int64) {
+	if enters := sc.window.enters(time); enters < math.MaxInt64 {
+		sc.upcoming, sc.ahead = min(sc.upcoming, enters), max(sc.ahead, enters)
+	}
+}
+
+// Ahead returns the time (ms) of the newest event later than the window, or 0 if
+// there is none.
+func (sc *Scorer) Ahead() int64 { return sc.ahead }
 
 // noteEvent records an event inside the window.
 func (sc *Scorer) noteEvent(time int64) {
@@ -216,7 +228,7 @@ func (sc *Scorer) Merge(o *Scorer) {
 	if o.scored {
 		sc.Scored(o.oldest)
 	}
-	sc.upcoming = min(sc.upcoming, o.upcoming)
+	sc.upcoming, sc.ahead = min(sc.upcoming, o.upcoming), max(sc.ahead, o.ahead)
 }
 
 // Profile returns the profile of the events so far. More events may follow. A
@@ -244,6 +256,7 @@ func (sc *Scorer) Outline() Profile {
 		RetentionDays: sc.window.RetentionDays,
 		Anchor:        sc.window.Now,
 		DeletedUntil:  sc.window.DeletedUntil,
+		ReceivedUntil: max(sc.window.ReceivedUntil, sc.window.DeletedUntil),
 		LastEventAt:   sc.latest,
 		Known:         sc.known,
 		Until:         sc.until(),

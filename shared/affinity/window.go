@@ -1,6 +1,11 @@
 package affinity
 
-import "math"
+import (
+	"math"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
 
 const day = 24 * 60 * 60 * 1000 // ms
 
@@ -10,7 +15,38 @@ type Window struct {
 	Now           int64 // ms: the T of the formula
 	RetentionDays int   // 0 = no limit
 	DeletedUntil  int64 // ms: events up to and including it are deleted; 0 = none
+	// ReceivedUntil (ms): later events are deleted, too, if they were received by then.
+	// A window does not know receipts: the reader of events leaves these out.
+	ReceivedUntil int64
 }
+
+// Tombstone returns what is deleted.
+func (w Window) Tombstone() Tombstone { return Tombstone{w.DeletedUntil, w.ReceivedUntil} }
+
+// Tombstone is what the deletions of a user cover. Both numbers only rise, and are
+// raised together. They are never more than event.MaxAhead apart.
+type Tombstone struct {
+	DeletedUntil  int64 // ms: events of these times are deleted; 0 = none
+	ReceivedUntil int64 // ms: so are events received by then; at least DeletedUntil
+}
+
+// Covers reports whether an event with a time and a receipt (ms) is deleted.
+func (t Tombstone) Covers(time, receipt int64) bool {
+	return t.DeletedUntil != 0 && (time <= t.DeletedUntil || receipt <= t.ReceivedUntil)
+}
+
+// Alive returns the first time (ms) whose events are not deleted, whatever their
+// receipts: an event is at most event.MaxAhead ahead of its receipt. It returns 0 for
+// no deletion. Between DeletedUntil and it lies the band of events that only their
+// receipts decide.
+func (t Tombstone) Alive() int64 {
+	if t.DeletedUntil == 0 {
+		return 0
+	}
+	return max(t.DeletedUntil, min(t.ReceivedUntil, math.MaxInt64-2*maxAhead)+maxAhead) + 1
+}
+
+const maxAhead = int64(event.MaxAhead / time.Millisecond)
 
 // Contains reports whether an event at time t (ms) counts.
 func (w Window) Contains(t int64) bool {

@@ -38,8 +38,8 @@ type Event struct {
 	// It is kept and does not move the event to another profile.
 	AuthenticatedUserToken string `json:"authenticatedUserToken,omitempty"`
 	// Timestamp is when the event happened, in milliseconds since the Unix
-	// epoch. Without one, or with one in the future, the event gets the time of
-	// receipt. POST /1/events refuses an event that is more than MaxEventAge
+	// epoch. Without one, or with one more than 5 minutes after receipt, the event
+	// gets the time of receipt. POST /1/events refuses an event that is more than MaxEventAge
 	// old; imports take any age. An event with a timestamp counts once, however
 	// often it is sent.
 	Timestamp int64 `json:"timestamp,omitempty"`
@@ -92,8 +92,8 @@ type EventsRequest struct {
 type ImportAnswer struct {
 	// Accepted counts the lines that were taken.
 	Accepted int `json:"accepted"`
-	// Received counts accepted events without a timestamp, or with one in the
-	// future. They get the time of the import: sent again, they count again.
+	// Received counts accepted events without a timestamp, or with one more than 5
+	// minutes in the future. They get the time of the import: sent again, they count again.
 	Received int `json:"received"`
 	// Deleted counts accepted events that no profile counts, because their user
 	// was deleted after they happened.

@@ -24,7 +24,8 @@ type Explanation struct {
 	StrategyVersion int64 `json:"strategyVersion"`
 	// RetentionDays is how long an event counts; 0 is without limit.
 	RetentionDays int `json:"retentionDays"`
-	// DeletedUntil is the time up to which no event counts; absent if the user
+	// DeletedUntil is the time up to which no event counts, as the deletion answered;
+	// absent if the user
 	// was not deleted.
 	DeletedUntil *Time `json:"deletedUntil,omitempty"`
 	// Events counts the events in the log by why they count or do not.

@@ -96,6 +96,8 @@ type PersonalizationProfile struct {
 // /1/usertokens/{userToken} does the same and answers 204 without a body.
 type DeletedUser struct {
 	UserToken string `json:"userToken"`
-	// DeletedUntil is the time up to which no event of the user counts.
+	// DeletedUntil is the time up to which no event of the user counts: by its time, or
+	// by when it was received. It is a few seconds after the request, because clocks
+	// differ.
 	DeletedUntil Time `json:"deletedUntil"`
 }

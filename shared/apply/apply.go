@@ -109,8 +109,8 @@ type halfway struct {
 func (h halfway) Unwrap() error { return h.error }
 
 // apply applies a message by its kind.
-func (a *Applier) apply(ctx context.Context, data []byte) (Result, error) {
-	m, err := bus.DecodeMessage(data)
+func (a *Applier) apply(ctx context.Context, p bus.Push) (Result, error) {
+	m, err := p.Decode()
 	if err != nil {
 		return Result{}, permanent{err}
 	}

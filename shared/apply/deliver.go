@@ -73,7 +73,7 @@ func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 			return a.settle(ctx, d, Result{}, err)
 		}
 		defer leave()
-		result, err := a.apply(ctx, p.Message.Data)
+		result, err := a.apply(ctx, p)
 		return a.settle(ctx, d, result, err)
 	}
 	ctx, leave, err := a.turn(ctx, d)
@@ -123,7 +123,7 @@ func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result
 	if d.before.Open >= MaxUnanswered {
 		return a.giveUp(ctx, d)
 	}
-	result, err = a.apply(ctx, d.Message.Data)
+	result, err = a.apply(ctx, d.Push)
 	return a.settle(ctx, d, result, err)
 }
 

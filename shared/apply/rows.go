@@ -50,7 +50,7 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	} else if !all {
 		return a.splitByCost(ctx, b)
 	}
-	rows := enrich.LogEvents(events, m.Objects, m.ReceivedAt)
+	rows := enrich.LogEvents(events, m.Objects, m.Receipt())
 	incomplete := enrich.Incomplete(events, m.Objects)
 	known, err := a.unknownInLog(ctx, app, incomplete)
 	if err != nil {

@@ -54,6 +54,7 @@ type Store interface {
 	ReadUsers(ctx context.Context, app string, users []string) (map[string]store.User, error)
 	ReadLog(ctx context.Context, app string, l schema.Layout, ranges []store.UserRange,
 		fn func(user string, row store.LogRow) error) error
+	CompleteReceipts(ctx context.Context, app string, l schema.Layout, rows ...*store.LogRow) error
 	ReadBlocks(ctx context.Context, app string, names []store.BlockName, fn func(store.BlockName, []byte) error) error
 }
 

@@ -154,7 +154,7 @@ func TestAuditAfterRanking(t *testing.T) {
 func TestServedProfiles(t *testing.T) {
 	b := newBench(t)
 	b.apply(bought("gone", b.clock-hour, "Red", "Acme"), bought("ahead", b.clock-hour, "Red", "Acme"))
-	b.must(b.store.AdvanceTombstone(ctx, appID, "gone", b.clock))
+	b.must(b.store.AdvanceTombstone(ctx, appID, "gone", affinity.Tombstone{DeletedUntil: b.clock}))
 	b.clock -= hour / 2
 	r := b.run("gone", "ahead")
 	if r.Stored != 1 || r.Differing != 0 || b.waits != 0 {

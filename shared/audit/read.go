@@ -114,7 +114,7 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 		decayed := p.At(at)
 		rd.stored = &decayed
 	}
-	w := affinity.Window{Now: at, RetentionDays: r.app.RetentionDays, DeletedUntil: row.DeletedUntil}
+	w := affinity.Window{Now: at, RetentionDays: r.app.RetentionDays, DeletedUntil: row.DeletedUntil, ReceivedUntil: row.ReceivedUntil}
 	first, repeated := earlier[user]
 	rd.log = &collector{
 		run: r, window: w, first: first, repeated: repeated,
@@ -136,7 +136,7 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	}
 	switch {
 	case !r.app.ScoresAs(p.StrategyVersion), p.RetentionDays != r.app.RetentionDays,
-		p.DeletedUntil != row.DeletedUntil,
+		p.Tombstone() != row.Tombstone(),
 		p.Until != math.MaxInt64 && max(now, p.Anchor) >= p.Until:
 		return nil, nil
 	}
@@ -157,8 +157,25 @@ func (r *run) readLog(ctx context.Context, l schema.Layout, ranges []store.UserR
 				return fmt.Errorf("read the log of %s, who is not in the batch", user)
 			}
 		}
+		deleted, err := r.deleted(ctx, l, current.row.Tombstone(), &row)
+		if deleted || err != nil {
+			return err
+		}
 		return current.log.add(row)
 	})
+}
+
+// deleted reports whether the receipt of an event says that it is deleted. What its time
+// says is a matter of the window.
+func (r *run) deleted(ctx context.Context, l schema.Layout, t affinity.Tombstone, row *store.LogRow) (bool, error) {
+	if row.Time <= t.DeletedUntil || row.Time >= t.Alive() {
+		return false, nil
+	}
+	if err := r.store.CompleteReceipts(ctx, r.app.ID, l, row); err != nil {
+		return false, err
+	}
+	receipt, _ := row.Receipt()
+	return t.Covers(row.Time, receipt), nil
 }
 
 // end compares a user whose log has been read.

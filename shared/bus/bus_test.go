@@ -202,6 +202,60 @@ func TestDecodePush(t *testing.T) {
 	}
 }
 
+// The receipt is the earlier one of two clocks, and goes along when events are published
+// again.
+func TestReceipt(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	m := message(3)
+	m.ReceivedAt = at.UnixMilli()
+	push := func(published time.Time, attributes map[string]string, m Message) Push {
+		data, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p Push
+		p.Message.Data, p.Message.PublishTime, p.Message.Attributes = data, published, attributes
+		return p
+	}
+	for name, c := range map[string]struct {
+		push Push
+		want time.Duration
+	}{
+		"published later":          {push(at.Add(time.Second), nil, m), 0},
+		"ingest is ahead":          {push(at.Add(-time.Second), nil, m), -time.Second},
+		"no publish time":          {push(time.Time{}, nil, m), 0},
+		"the clock of another day": {push(at.Add(-time.Hour), nil, m), 0},
+		"replayed":                 {push(at.Add(time.Hour), map[string]string{AttrPublished: fmt.Sprint(at.Add(-time.Second).UnixMilli())}, m), -time.Second},
+	} {
+		got, err := c.push.Decode()
+		if err != nil || got.Receipt() != at.Add(c.want).UnixMilli() {
+			t.Errorf("%s: %v, %v; want %v", name, time.UnixMilli(got.Receipt()), err, at.Add(c.want))
+		}
+		events, err := got.Events()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := push(at.Add(time.Minute), nil, got.Part(events[1:], 1)).Decode()
+		if err != nil || again.Receipt() != got.Receipt() || again.Ahead != got.Ahead {
+			t.Errorf("%s, published again: %v, %v", name, time.UnixMilli(again.Receipt()), err)
+		}
+	}
+}
+
+// Messages of ingest keep times up to 5 minutes ahead, those of an older one none.
+func TestEventsAhead(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for ahead, want := range map[time.Duration]bool{0: true, event.MaxAhead: false} {
+		m := Message{App: "a", ReceivedAt: at.UnixMilli(), Ahead: ahead.Milliseconds()}
+		m.Body = fmt.Appendf(nil, `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"],"timestamp":%d}]}`,
+			at.Add(event.MaxAhead).UnixMilli())
+		events, err := m.Events()
+		if err != nil || events[0].Received != want {
+			t.Errorf("%v ahead: %+v, %v; want the time of receipt: %v", ahead, events, err, want)
+		}
+	}
+}
+
 func FuzzDecodeMessage(f *testing.F) {
 	data, err := message(2).Encode()
 	if err != nil {

@@ -40,6 +40,9 @@ const (
 	AttrApp    = "app"    // the app id, for an operator who looks at a queue
 	AttrLane   = "lane"   // SlowLane, or missing
 	AttrReason = "reason" // of a dead letter: why it could not be applied
+	// AttrPublished is when Pub/Sub first took a message that was published again
+	// unchanged (ms): a dead letter, and its replay.
+	AttrPublished = "publishedAt"
 )
 
 // Kind is what a message holds.
@@ -71,6 +74,12 @@ type Message struct {
 	// that does not know it publishes them in the fast lane.
 	Lane       Lane  `json:"lane,omitempty"`
 	ReceivedAt int64 `json:"receivedAt"` // ms; of a reenriched message when it was made
+	// Ahead is how long (ms) after ReceivedAt the timestamps of events may lie.
+	// Messages of older versions do not say it: they give later ones ReceivedAt.
+	Ahead int64 `json:"ahead,omitempty"`
+	// PublishedAt is when Pub/Sub first took the events (ms). Only a message whose
+	// events were published again holds it; Push.Decode sets it in all others.
+	PublishedAt int64 `json:"publishedAt,omitempty"`
 	// Request is a random number. It is part of the ids of events without a time of
 	// their own, and distinguishes requests of the same millisecond.
 	Request uint64 `json:"request"`
@@ -125,11 +134,28 @@ func DecodeMessage(data []byte) (Message, error) {
 // Events decodes the events of an accepted message. Ingest validated them at
 // receipt, so their age is not checked again.
 func (m Message) Events() ([]event.Event, error) {
-	events, err := event.DecodeBatch(m.Body, event.Rules{Now: time.UnixMilli(m.ReceivedAt), Request: m.Request, Ordinal: m.Ordinal, AnySize: true})
+	events, err := event.DecodeBatch(m.Body, event.Rules{
+		Now: time.UnixMilli(m.ReceivedAt), Ahead: time.Duration(m.Ahead) * time.Millisecond,
+		Request: m.Request, Ordinal: m.Ordinal, AnySize: true,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("decode events of message: %w", err)
 	}
 	return events, nil
+}
+
+// maxClock is how far a publish may lie before ReceivedAt. If it lies further before,
+// Pub/Sub has another idea of time, as the clock of a test does not reach it.
+const maxClock = 5 * time.Minute
+
+// Receipt returns when the events of the message were received (ms): by the clock of
+// ingest or of Pub/Sub, whichever says the earlier time. A deletion compares this time
+// with its own clock, and two clocks that are ahead are less likely than one.
+func (m Message) Receipt() int64 {
+	if p := m.PublishedAt; p != 0 && p >= m.ReceivedAt-maxClock.Milliseconds() {
+		return min(m.ReceivedAt, p)
+	}
+	return m.ReceivedAt
 }
 
 // Put sets the filters of an object.

@@ -140,7 +140,10 @@ func encodedSize(v any) int {
 // Part returns a message of consecutive events of an accepted message. first is
 // the position of the first of them in m.
 func (m Message) Part(events []event.Event, first int) Message {
-	p := Message{App: m.App, Lane: m.Lane, ReceivedAt: m.ReceivedAt, Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved}
+	p := Message{
+		App: m.App, Lane: m.Lane, ReceivedAt: m.ReceivedAt, Ahead: m.Ahead, PublishedAt: m.PublishedAt,
+		Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved,
+	}
 	raw := make([][]byte, len(events))
 	for i := range events {
 		raw[i] = events[i].Raw

@@ -3,6 +3,7 @@ package bus
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -18,6 +19,26 @@ type Push struct {
 	// DeliveryAttempt counts from 1; 0 where the subscription has no dead-letter
 	// policy.
 	DeliveryAttempt int `json:"deliveryAttempt"`
+}
+
+// Decode decodes the message, as DecodeMessage does, with the time of its publish.
+func (p Push) Decode() (Message, error) {
+	m, err := DecodeMessage(p.Message.Data)
+	if err == nil && m.PublishedAt == 0 {
+		m.PublishedAt = p.Published()
+	}
+	return m, err
+}
+
+// Published returns when Pub/Sub first took the message (ms), or 0 if nobody knows.
+func (p Push) Published() int64 {
+	if first, err := strconv.ParseInt(p.Message.Attributes[AttrPublished], 10, 64); err == nil && first > 0 {
+		return first
+	}
+	if p.Message.PublishTime.IsZero() {
+		return 0
+	}
+	return max(p.Message.PublishTime.UnixMilli(), 0)
 }
 
 // MaxPush is the largest envelope: a message in base64, and its attributes.

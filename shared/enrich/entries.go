@@ -10,7 +10,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// LogEvents returns the log rows of events, with the filters of their objects.
+// LogEvents returns the log rows of events received at a time (ms), with the filters
+// of their objects.
 // It leaves out instantsearch events, which Affinity accepts and does not
 // store.
 func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []store.LogEvent {
@@ -89,7 +90,7 @@ func (c *counter) logEvent(e *event.Event, user string, time int64, id string, r
 	named := schema.ObjectsOf(e)
 	return store.LogEvent{
 		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
-		Counts: c.counts(e), Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
+		Counts: c.counts(e), Receipt: receivedAt, Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
 	}
 }
 

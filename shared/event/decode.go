@@ -12,9 +12,11 @@ import (
 
 // Rules are the inputs of validation besides the event itself.
 type Rules struct {
-	// Now is the time of receipt. Events without a timestamp, or with a later
-	// one, get it as their time. It must be set.
+	// Now is the time of receipt. Events without a timestamp, or with one later than
+	// Now + Ahead, get it as their time. It must be set.
 	Now time.Time
+	// Ahead is how long after Now a timestamp may lie.
+	Ahead time.Duration
 	// MaxAge is how long before Now a timestamp may lie; 0 means no limit.
 	MaxAge time.Duration
 	// Index is the index of events that do not name one. If it is empty, events

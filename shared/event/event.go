@@ -20,6 +20,9 @@ const (
 	MaxBody = 2_000_000
 	// MaxEventAge is how long before receipt a client's timestamp may lie.
 	MaxEventAge = 30 * 24 * time.Hour
+	// MaxAhead is how long after receipt a client's timestamp may lie. A device whose
+	// clock is that much ahead sends the same event again when it retries.
+	MaxAhead = 5 * time.Minute
 
 	maxTargets  = 20   // objectIDs, or filters, of one event
 	maxID       = 512  // bytes of an objectID or an index name
@@ -75,7 +78,7 @@ type Event struct {
 	QueryID                string // empty if the client sent none
 
 	// Time is the client's timestamp in milliseconds since the epoch. It is the
-	// time of receipt if the client sent no timestamp or a later one.
+	// time of receipt if the client sent no timestamp or one too far ahead of it.
 	Time int64
 	// Received reports that Time is the time of receipt.
 	Received bool

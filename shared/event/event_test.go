@@ -3,6 +3,7 @@ package event_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -117,4 +118,27 @@ func asRefusal(t *testing.T, err error) *event.Refusal {
 		t.Fatalf("error is %v, want a Refusal", err)
 	}
 	return refusal
+}
+
+// A timestamp up to MaxAhead after receipt is kept, so that a retry is the same event. A
+// later one becomes the time of receipt.
+func TestTimestampsAhead(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	decode := func(at time.Time, received time.Time) event.Event {
+		t.Helper()
+		raw := fmt.Appendf(nil, `{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","objectIDs":["1"],"timestamp":%d}`, at.UnixMilli())
+		e, err := event.Decode(raw, event.Rules{Now: received, Ahead: event.MaxAhead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	ahead := now.Add(event.MaxAhead)
+	first, retry := decode(ahead, now), decode(ahead, now.Add(time.Second))
+	if first.Received || first.Time != ahead.UnixMilli() || first.ID() != retry.ID() {
+		t.Errorf("%+v, %+v: want one event of its own time", first, retry)
+	}
+	if e := decode(ahead.Add(time.Millisecond), now); !e.Received || e.Time != now.UnixMilli() {
+		t.Errorf("%+v, want the time of receipt", e)
+	}
 }

@@ -189,7 +189,7 @@ func checkTimestamp(d *draft, r *Rules) string {
 	switch {
 	case !ok || sent < 0:
 		return msgTimestampForm
-	case sent > now:
+	case sent > now+r.Ahead.Milliseconds():
 		d.Time, d.Received = now, true
 	case r.MaxAge > 0 && sent < now-r.MaxAge.Milliseconds():
 		return msgTooOld

@@ -104,9 +104,9 @@ func New(q Question) *Explanation {
 	return x
 }
 
-// Add adds the next event, and its original. It retains the originals of the
+// Add adds the next event, with its receipt (ms) and its original. It retains the originals of the
 // latest contributions only.
-func (x *Explanation) Add(e affinity.Event, original []byte) {
+func (x *Explanation) Add(e affinity.Event, receipt int64, original []byte) {
 	if x.events.Accepted == 0 {
 		x.first = e.Time
 	}
@@ -114,7 +114,7 @@ func (x *Explanation) Add(e affinity.Event, original []byte) {
 	x.last = e.Time
 	w := x.q.Window
 	switch {
-	case w.DeletedUntil != 0 && e.Time <= w.DeletedUntil:
+	case w.Tombstone().Covers(e.Time, receipt):
 		x.events.Deleted++
 	case e.Time > w.Now:
 		if x.events.Ahead++; x.events.Ahead == 1 {

@@ -62,7 +62,7 @@ func explainScenario(t *testing.T, d *datadriven.TestData, s strategy.Strategy, 
 	x := explain.New(q)
 	for line := range strings.Lines(d.Input) {
 		e, original := parseEvent(t, strings.TrimSpace(line))
-		x.Add(e, original)
+		x.Add(e, e.Time, original)
 	}
 	a := x.Answer()
 	checkSum(t, a.Events)
@@ -164,14 +164,14 @@ func checkSum(t interface {
 // A damaged original is reported, and counts as far as it can be read.
 func TestDamagedOriginals(t *testing.T) {
 	x := explain.New(explain.Question{Window: affinity.Window{Now: now}, StrategyVersion: 1})
-	x.Add(affinity.Event{Time: now}, []byte("{"))
-	x.Add(affinity.Event{Time: now}, []byte("{}"))
+	x.Add(affinity.Event{Time: now}, now, []byte("{"))
+	x.Add(affinity.Event{Time: now}, now, []byte("{}"))
 	a := x.Answer()
 	checkSum(t, a.Events)
 	if !a.Known || !slices.Contains(a.Reasons, "the original of 2 events can no longer be read") {
 		t.Errorf("%+v", a)
 	}
-	x.Add(affinity.Event{Time: now}, []byte(`{"index":"i","unknownObjects":2,"event":{"eventType":"view"}}`)) // no receivedAt
+	x.Add(affinity.Event{Time: now}, now, []byte(`{"index":"i","unknownObjects":2,"event":{"eventType":"view"}}`)) // no receivedAt
 	a = x.Answer()
 	checkSum(t, a.Events)
 	if a.Events.WithUnknownObjects != 1 || !slices.Contains(a.Reasons, "the original of 3 events can no longer be read") {
@@ -183,7 +183,7 @@ func TestDamagedOriginals(t *testing.T) {
 func TestManyNamesUseBoundedMemory(t *testing.T) {
 	x := explain.New(explain.Question{Window: affinity.Window{Now: now}, StrategyVersion: 1})
 	for i := range 10_100 {
-		x.Add(affinity.Event{Time: now, Type: event.View, Name: fmt.Sprint("n", i), Counts: []affinity.Count{{Facet: "f", Value: "v", N: 1}}}, []byte("{}"))
+		x.Add(affinity.Event{Time: now, Type: event.View, Name: fmt.Sprint("n", i), Counts: []affinity.Count{{Facet: "f", Value: "v", N: 1}}}, now, []byte("{}"))
 	}
 	reasons := strings.Join(x.Answer().Reasons, "\n")
 	if !strings.Contains(reasons, `view "n0" (1), view "n1" (1)`) || !strings.Contains(reasons, "and more than 9995 others") {

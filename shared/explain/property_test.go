@@ -66,7 +66,7 @@ func asLogged(x *explain.Explanation, e affinity.Event, unknown int) {
 	if len(e.Counts) == 0 {
 		e.Type, e.Name = "", ""
 	}
-	x.Add(e, []byte(original))
+	x.Add(e, e.Time, []byte(original))
 }
 
 // For any events the counts add up, the contributions add up to the score, bit

@@ -21,7 +21,7 @@ func (x *Explanation) reasons(score *Score) []string {
 	}
 	e, w := x.events, x.q.Window
 	say(e.Accepted == 0, "no event of this user is in the log: none was ever accepted, or all have been removed")
-	say(w.DeletedUntil != 0, "the user was deleted: events up to %s do not count", event.FormatTime(w.DeletedUntil))
+	say(w.DeletedUntil != 0, "the user was deleted: events received up to %s do not count", event.FormatTime(max(w.ReceivedUntil, w.DeletedUntil)))
 	switch s := x.q.Strategy; {
 	case x.q.StrategyVersion == 0:
 		say(true, "no strategy is set: nothing scores until one is")

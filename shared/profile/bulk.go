@@ -207,7 +207,7 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 			}
 		}
 		run.setRowOf(ctx, run.app.ID, &u.user, row)
-		u.window = affinity.Window{Now: now, RetentionDays: run.app.RetentionDays, DeletedUntil: row.DeletedUntil}
+		u.setWindow(now, run.app)
 		if u.stale {
 			gr.stale++
 		}
@@ -226,7 +226,7 @@ func (run *bulkRun) stored(row store.User, now int64) (known, ok bool) {
 		return false, false
 	}
 	p, err := affinity.ParseProfile(row.Summary, 0)
-	return p.Known, err == nil && valid(p, run.app, row.DeletedUntil, now)
+	return p.Known, err == nil && valid(p, run.app, row, now)
 }
 
 func (run *bulkRun) start(ctx context.Context, gr *group) {
@@ -292,6 +292,10 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 	for _, u := range gr.users {
 		if !u.stale && !run.options.Maintain || u.fault != nil {
 			continue
+		}
+		if _, banded := u.band(); banded && u.stale {
+			o.restarts, u.done = append(o.restarts, u), true
+			continue // it is read with receipts
 		}
 		blocks, gaps := u.parts()
 		for _, g := range gaps {

@@ -31,9 +31,11 @@ type computer struct {
 // computation computes the profile of one user.
 type computation struct {
 	*user
-	// atLeast is the earliest time (ms) of the profile. Another machine may have
-	// stamped the receipt of an event, and this machine's clock may be behind.
-	atLeast int64
+	// own is the time (ms) of the newest event that the refresh is for, and ahead that
+	// of the newest event that a reading found later than its window. A profile is as of
+	// the newest event that it counts: other machines receive events, their clocks may
+	// be ahead, and so may those of users.
+	own, ahead int64
 
 	scorer  *affinity.Scorer
 	pass    *affinity.Scorer // of a user who is computed alone
@@ -43,9 +45,11 @@ type computation struct {
 	missing map[history.BlockID]bool
 	restart bool
 
-	// unfolded is the number of events outside the blocks. rows holds these events,
-	// in order, for a fold. It is nil if they are too many.
+	// unfolded is the number of events outside the blocks, without those in the band of
+	// the tombstone, which banded counts: no fold takes them. rows holds the unfolded
+	// events, in order, for a fold. It is nil if they are too many.
 	unfolded int
+	banded   int
 	rows     []store.LogRow
 	// mergeable holds the contents of blocks that a fold may merge with the events
 	// after them.
@@ -185,6 +189,7 @@ type reading struct {
 	blocks *history.Reader
 	names  []store.BlockName
 	ranges []store.UserRange
+	bands  []store.UserRange // of tombstones: the log with receipts
 	// logScorers holds the scorers of the log by user. A user who also has blocks
 	// needs two scorers, because the engine reads blocks and log at the same time.
 	logScorers map[string]*affinity.Scorer
@@ -210,7 +215,7 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 	if len(r.names) > 0 {
 		g.Go(func() error { return r.readBlocks(gctx) })
 	}
-	if len(r.ranges) > 0 {
+	if len(r.ranges)+len(r.bands) > 0 {
 		g.Go(func() error { return r.readLog(gctx) })
 	}
 	if err := g.Wait(); err != nil {
@@ -221,9 +226,21 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 			u.scorer.Merge(ofLog)
 			ofLog.Reset(u.window) // gives back its memory
 		}
-		u.restart = u.restart || len(u.missing) > 0
+		u.restart = u.restart || len(u.missing) > 0 || u.findAhead()
 	}
 	return r.sessions(ctx, all)
+}
+
+// findAhead reports whether the reading found events later than its window, and no
+// reading before it did. The next one is then as of the newest of these. What that finds
+// ahead of itself came into the log after the first began, so nobody waits for it:
+// its writer draws a later ticket.
+func (u *computation) findAhead() bool {
+	if u.pass != nil || u.ahead != 0 || u.fault != nil {
+		return false
+	}
+	u.ahead = u.scorer.Ahead()
+	return u.ahead != 0
 }
 
 // plan adds a user's blocks and log ranges to the reading.
@@ -233,11 +250,14 @@ func (r *reading) plan(u *computation) {
 		u.scorer = u.pass
 		u.scorer.Reset(u.window)
 	default:
-		u.window.RetentionDays, u.window.DeletedUntil = r.app.RetentionDays, u.row.DeletedUntil
-		u.window.Now = max(r.now().UnixMilli(), u.atLeast)
+		at := max(r.now().UnixMilli(), u.ahead)
+		if u.own >= u.row.Tombstone().Alive() { // else it may be deleted
+			at = max(at, u.own)
+		}
+		u.setWindow(at, r.app)
 		u.scorer = r.newScorer(u)
 	}
-	u.unfolded, u.rows, u.events, u.restart = 0, nil, 0, false
+	u.unfolded, u.banded, u.rows, u.events, u.restart = 0, 0, nil, 0, false
 	u.missing, u.mergeable = map[history.BlockID]bool{}, map[history.BlockID][]byte{}
 	r.byUser[u.token] = u
 	blocks, gaps := u.parts()
@@ -247,6 +267,10 @@ func (r *reading) plan(u *computation) {
 	for _, g := range gaps {
 		r.ranges = append(r.ranges, store.UserRange{User: u.token, From: g.From, To: g.To})
 	}
+	band, banded := u.band()
+	if banded {
+		r.bands = append(r.bands, band)
+	}
 	for _, b := range blocks {
 		u.missing[b.ID] = true
 		r.names = append(r.names, store.BlockName{User: u.token, ID: b.ID})
@@ -254,7 +278,7 @@ func (r *reading) plan(u *computation) {
 			u.mergeable[b.ID] = nil
 		}
 	}
-	if len(blocks) > 0 && len(gaps) > 0 && u.pass == nil {
+	if len(blocks) > 0 && (len(gaps) > 0 || banded) && u.pass == nil {
 		r.logScorers[u.token] = r.newScorer(u)
 	} else {
 		r.logScorers[u.token] = u.scorer
@@ -300,6 +324,15 @@ func (r *reading) readBlocks(ctx context.Context) error {
 func (r *reading) readLog(ctx context.Context) error {
 	scorer := store.NewLogScorer(r.compiled)
 	log := r.logs.of(r.app)
+	err := r.readBands(ctx, func(token string, row store.LogRow) {
+		if u := r.byUser[token]; u.fault == nil {
+			u.banded++
+			r.score(u, row, scorer)
+		}
+	})
+	if err != nil {
+		return err
+	}
 	unfolded := make(map[string]int, len(r.byUser))
 	add := func(token string, row store.LogRow) error {
 		u := r.byUser[token]
@@ -310,15 +343,9 @@ func (r *reading) readLog(ctx context.Context) error {
 		if r.why == forRefresh {
 			r.keepRow(u, row, unfolded[token])
 		}
-		if u.newest != nil {
-			u.addRow(row, scorer)
-		}
-		if err := scorer.Score(row, r.logScorers[token]); err != nil {
-			u.fault = fmt.Errorf("compute %s,%s: %w", r.app.ID, token, err)
-		}
+		r.score(u, row, scorer)
 		return nil
 	}
-	var err error
 	switch r.why {
 	case forScores:
 		err = log.ReadFor(ctx, r.ranges, r.compiled, add)
@@ -331,6 +358,16 @@ func (r *reading) readLog(ctx context.Context) error {
 		r.byUser[token].unfolded = n
 	}
 	return err
+}
+
+// score adds a row of the log to a user.
+func (r *reading) score(u *computation, row store.LogRow, scorer *store.LogScorer) {
+	if u.newest != nil {
+		u.addRow(row, scorer)
+	}
+	if err := scorer.Score(row, r.logScorers[u.token]); err != nil {
+		u.fault = fmt.Errorf("compute %s,%s: %w", r.app.ID, u.token, err)
+	}
 }
 
 // keepRow keeps the n-th row of a user's log for a fold. Above the limits it drops

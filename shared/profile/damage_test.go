@@ -126,7 +126,7 @@ func TestRefreshMeetsUnfinishedDeletion(t *testing.T) {
 		_, err := s.neverFolding().Delete(ctx, appID, "u")
 		return err
 	})
-	s.step(d, 1) // the tombstone
+	s.step(d, 2) // read and write the tombstone
 	s.kill(d)
 	s.finish(m)
 	s.clock += 3000

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
 )
 
@@ -14,8 +15,10 @@ type deletion struct {
 }
 
 func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, error) {
-	until := d.now().Truncate(time.Millisecond)
-	if err := d.store.AdvanceTombstone(ctx, appID, token, until.UnixMilli()); err != nil {
+	now := d.now().Truncate(time.Millisecond)
+	received := now.Add(d.slack)
+	t := affinity.Tombstone{DeletedUntil: now.UnixMilli(), ReceivedUntil: received.UnixMilli()}
+	if err := d.store.AdvanceTombstone(ctx, appID, token, t); err != nil {
 		return time.Time{}, err
 	}
 	row, err := d.store.TakeTicket(ctx, appID, token)
@@ -28,7 +31,7 @@ func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, 
 	if err := d.store.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
 		return time.Time{}, err
 	}
-	return until, nil
+	return received, nil
 }
 
 func (d *deletion) purge(ctx context.Context, appID, token string, until time.Time) (int, error) {
@@ -43,8 +46,10 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if err != nil {
 		return 0, err
 	}
-	covered := min(until.UnixMilli(), row.DeletedUntil)
-	if covered <= 0 {
+	covered := row.Tombstone()
+	covered.DeletedUntil = min(covered.DeletedUntil, until.UnixMilli())
+	covered.ReceivedUntil = min(covered.ReceivedUntil, until.UnixMilli())
+	if covered.DeletedUntil <= 0 {
 		return 0, nil
 	}
 	if err := d.store.DropSessions(ctx, appID, token, row.Ticket); err != nil {

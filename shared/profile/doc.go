@@ -25,6 +25,8 @@
 //     profile at the ticket of that row, never above a refresh that began later.
 //  6. A deletion advances the tombstone, draws a ticket, and leaves a marker at
 //     that ticket. An empty profile would hide newer events.
+//     It covers what was received until then, too. In the band after the tombstone,
+//     where receipts decide, readers take the log.
 //  7. A session comes from the reading of its profile, and one mutation writes
 //     both. Readers take it only beside that very profile.
 //  8. A process may repeat every step at any time: after a crash, after a lost

@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -32,6 +33,7 @@ type env struct {
 	now      func() time.Time
 	log      *slog.Logger
 	limits   limits
+	slack    time.Duration
 	counters Counters
 	// memory is what the scorers of all requests hold together. A user who does not
 	// fit is computed alone.
@@ -62,6 +64,21 @@ func heldWithin(limit int64) affinity.Hold {
 	return affinity.Hold{Values: half / valueBytes, Bytes: half}
 }
 
+// MinSlack and MaxSlack bound the slack of deletions: how much later than its own clock
+// a deletion covers receipts. The clocks of the machines that stamp receipts may be
+// ahead of the clock of the one that deletes, by less than the slack, without an event
+// from before the deletion surviving it. A user who returns counts when it is over.
+// MinSlack serves where all have one clock. Rows of the log tell receipts up to MaxSlack
+// apart.
+const (
+	MinSlack = time.Millisecond
+	MaxSlack = event.MaxAhead
+)
+
+// SetSlack sets the slack of the engine's deletions, which is MinSlack otherwise. Call it
+// before the engine is used.
+func (e *Engine) SetSlack(slack time.Duration) { e.env.slack = min(max(slack, MinSlack), MaxSlack) }
+
 // compile prepares the strategy of an app for scoring within the engine's bounds.
 func (v *env) compile(app config.App) *affinity.Compiled {
 	return affinity.Compile(app.Strategy).Within(v.limits.bounds)
@@ -73,7 +90,7 @@ func (v *env) compile(app config.App) *affinity.Compiled {
 func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time,
 	log *slog.Logger) *Engine {
 	v := &env{
-		store: s, now: now, log: log, limits: defaultLimits,
+		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack,
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), alone: make(chan struct{}, maxAlone),
 	}
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
@@ -209,7 +226,8 @@ func (e *Engine) SweepObjects(ctx context.Context, app config.App, r store.Range
 	return e.sweeper.sweep(ctx, app, r, o, fn, progress)
 }
 
-// ObjectsOf is SweepObjects of one user as of now. c limits the events to kinds that
+// ObjectsOf is SweepObjects of one user as of event.MaxAhead after now, so that events of
+// clocks that are ahead are among them. c limits the events to kinds that
 // it scores above 0; nil: all kinds. After an error the caller must drop what fn
 // received.
 func (e *Engine) ObjectsOf(ctx context.Context, app config.App, user string, c *affinity.Compiled,
@@ -225,16 +243,16 @@ func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range) (int
 }
 
 // Delete deletes a user. From its return on, no read counts an event received
-// before the call. Events received later start a new profile. It returns the
-// tombstone's time; Purge removes the events up to it.
+// before the call, by clocks that differ by less than the slack. It returns the time of
+// receipt up to which events are deleted, which is the slack after now; events received
+// later start a new profile. Purge removes the deleted ones.
 func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, error) {
 	return e.deletion.delete(ctx, appID, user)
 }
 
-// Purge removes a user's orphan blocks and old sessions, and the events up to a time
-// from the log.
-// It removes no event newer than the user's tombstone. It returns the number of
-// events.
+// Purge removes a user's orphan blocks and old sessions, and the events that a deletion
+// covers, whose time of receipt Delete returned, from the log. It removes no event that
+// the user's tombstone does not cover. It returns the number of events.
 func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {
 	return e.deletion.purge(ctx, appID, user, until)
 }

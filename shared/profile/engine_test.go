@@ -216,7 +216,7 @@ func TestDeletion(t *testing.T) {
 	if r := b.read("u"); r.Known {
 		t.Errorf("resurrected: %+v", r)
 	}
-	b.clock++
+	b.clock = until + 1
 	b.apply(bought("u", b.clock))
 	if r := b.read("u"); red(r) != 30 {
 		t.Errorf("a new event begins a new profile: %+v", r)
@@ -234,7 +234,7 @@ func TestTombstoneAloneDeletes(t *testing.T) {
 	b := newFixture(t, 90, plain)
 	b.apply(bought("u", b.clock))
 	// The process dies after the first of a deletion's three writes.
-	if err := b.store.AdvanceTombstone(ctx, appID, "u", b.clock); err != nil {
+	if err := b.store.AdvanceTombstone(ctx, appID, "u", affinity.Tombstone{DeletedUntil: b.clock}); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.read("u"); r.Known {
@@ -297,19 +297,25 @@ func TestAbandonInvalidatesProfile(t *testing.T) {
 	}
 }
 
-func TestFutureEventCountsAtItsTime(t *testing.T) {
+// An event that the log holds counts at once, also if its clock is ahead: the profile is
+// as of that event, and what has left the window by then does not count.
+func TestProfileIsAsOfNewestEvent(t *testing.T) {
 	b := newFixture(t, 90, plain)
-	b.apply(bought("u", b.clock))
+	b.apply(bought("u", b.clock-90*day+3), bought("u", b.clock))
+	if r := b.read("u"); red(r) != 60 {
+		t.Fatalf("%+v, want two events", r)
+	}
 	if err := b.store.Log(appID, schema.Default()).Append(ctx, []store.LogEvent{bought("u", b.clock+5)}); err != nil {
 		t.Fatal(err)
 	}
 	b.apply(bought("u", b.clock-1))
-	if r := b.read("u"); red(r) != 60 {
-		t.Errorf("%+v, want the two events of the past", r)
-	}
-	b.clock += 5
-	if r := b.read("u"); red(r) != 90 || r.Stored {
-		t.Errorf("%+v, want the third to be counted at its time", r)
+	for range 2 { // as the refresh stored it, and as a recompute does
+		if r := b.read("u"); red(r) != 90 || !r.Stored || r.Anchor != b.clock+5 {
+			t.Errorf("%+v, want the three newest events as of the newest", r)
+		}
+		if _, err := b.eng.Recompute(ctx, b.app(), store.Range{}, profile.RecomputeOptions{}, func(profile.Progress) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

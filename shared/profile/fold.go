@@ -233,11 +233,9 @@ func (f *folder) foldOnce(ctx context.Context, app config.App, token string,
 	if ok, err := f.mayAnnounce(ctx, app.ID, u, patience); !ok || err != nil {
 		return packedNone, err
 	}
-	u.window = affinity.Window{
-		Now: f.now().UnixMilli(), RetentionDays: app.RetentionDays, DeletedUntil: u.row.DeletedUntil,
-	}
+	u.setWindow(f.now().UnixMilli(), app)
 	base := u.trimmed()
-	gaps := base.Gaps(u.windowStart())
+	gaps := base.Gaps(u.foldStart())
 	until := history.Pos{Time: u.window.Now - f.limits.foldAge.Milliseconds()}
 	if len(gaps) == 0 || gaps[0].From.Compare(until) >= 0 {
 		return packedNone, nil

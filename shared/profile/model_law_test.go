@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // exact checks that a read, and a computation that ignores the stored profile,
@@ -19,7 +20,7 @@ func (w *simulation) exact(when string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	events, err := readLog(w.store, app, "u")
+	events, err := readLive(w.store, app, "u", row.Tombstone())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -27,6 +28,11 @@ func (w *simulation) exact(when string) {
 	sets, err := w.engine.Compute(ctx, app, []string{"u"}, affinity.Compile(app.Strategy).Within(w.bounds))
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Time > got.Anchor {
+			w.t.Fatalf("%s: as of %d, before an event of %d", when, got.Anchor, e.Time)
+		}
 	}
 	window := affinity.Window{Now: got.Anchor, RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
 	want := affinity.Bounds{}.Reference(events, app.Strategy, window)
@@ -78,9 +84,12 @@ func (w *simulation) checkNoOrphans() {
 func (w *simulation) check(when string) {
 	app := w.app()
 	got := w.peek(app)
-	known := func(n int) bool { return w.acked[n] && w.events[n].Time > w.maxDelete }
-	possible := func(n int) bool {
-		return w.events[n].Time > w.deletedBy && (w.acked[n] || w.isPending(n))
+	known := func(n int) bool { return w.alive(n, w.maxDelete, true) }
+	possible := func(n int) bool { return w.alive(n, w.deletedBy, false) }
+	for n := range w.events {
+		if known(n) && w.events[n].Time > got.Anchor {
+			w.t.Fatalf("%s: as of %d, before the acknowledged event %d", when, got.Anchor, n)
+		}
 	}
 	least, most := w.reference(app, got.Anchor, known, false), w.reference(app, got.Anchor, possible, true)
 	l := w.bounds.Leeway(got.Profile, least, most)
@@ -109,8 +118,43 @@ func (w *simulation) peek(app config.App) profile.Result {
 	return got
 }
 
-func (w *simulation) isPending(n int) bool {
-	return slices.ContainsFunc(w.pending, func(m message) bool { return slices.Contains(m.events, n) })
+// alive reports whether a delivery of an event, acknowledged or not, has a receipt that
+// a tombstone does not cover.
+func (w *simulation) alive(n int, t affinity.Tombstone, acked bool) bool {
+	return slices.ContainsFunc(w.receipts[n], func(r receipt) bool {
+		return (r.acked || !acked) && !t.Covers(w.events[n].Time, r.at)
+	})
+}
+
+// checkCovered checks that a deletion which begins now covers all earlier receipts.
+func (w *simulation) checkCovered(t affinity.Tombstone, n int) {
+	for _, r := range w.receipts[n] {
+		if !t.Covers(w.events[n].Time, r.at) {
+			w.t.Fatalf("%+v does not cover event %d, received at %d before the deletion began", t, n, r.at)
+		}
+	}
+}
+
+func raised(t, by affinity.Tombstone) affinity.Tombstone {
+	return affinity.Tombstone{
+		DeletedUntil: max(t.DeletedUntil, by.DeletedUntil), ReceivedUntil: max(t.ReceivedUntil, by.ReceivedUntil),
+	}
+}
+
+// readLive reads the events of a log that a tombstone does not cover.
+func readLive(s *store.Store, app config.App, user string, t affinity.Tombstone) ([]affinity.Event, error) {
+	var events []affinity.Event
+	ranges := []store.UserRange{{User: user, To: history.End}}
+	err := s.Log(app.ID, app.Log).ReadOriginals(ctx, ranges, func(_ string, r store.LogRow, original []byte) error {
+		if t.Covers(r.Time, r.ReceivedAt(original)) {
+			return nil
+		}
+		e, err := r.Event()
+		e.Counts = slices.Clone(e.Counts)
+		events = append(events, e)
+		return err
+	})
+	return events, err
 }
 
 // reference returns the sum over some events. With both, an event with two

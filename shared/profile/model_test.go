@@ -55,15 +55,24 @@ type simulation struct {
 	pending   []message        // not acknowledged
 	acked     map[int]bool
 	resolved  map[int]map[string]bool // by event, the values it may have been logged with
-	deletedBy int64                   // the newest deletion that was answered
-	maxDelete int64                   // the newest deletion that was begun
+	slack     time.Duration
+	deletedBy affinity.Tombstone // of the deletions that were answered
+	maxDelete affinity.Tombstone // of the deletions that were begun
+	receipts  map[int][]receipt  // by event
+}
+
+// receipt is one of an event, of a message that was sent.
+type receipt struct {
+	at    int64
+	acked bool
 }
 
 // message holds events, by index, with the resolution of one state of the
 // catalog. All deliveries of a message are equal.
 type message struct {
-	events  []int
-	catalog int
+	events   []int
+	catalog  int
+	received int64
 }
 
 func TestModel(t *testing.T) {
@@ -92,8 +101,9 @@ func TestModel(t *testing.T) {
 }
 
 func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID string) *simulation {
-	w := &simulation{t: t, store: s, client: client, apps: config.NewMemory(), appID: appID, acked: map[int]bool{}, resolved: map[int]map[string]bool{}}
+	w := &simulation{t: t, store: s, client: client, apps: config.NewMemory(), appID: appID, acked: map[int]bool{}, resolved: map[int]map[string]bool{}, receipts: map[int][]receipt{}}
 	w.clock.Store(1_700_000_000_000)
+	w.slack = rapid.SampledFrom([]time.Duration{time.Millisecond, 2 * time.Second, time.Minute}).Draw(t, "slack")
 	w.settle = rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(t, "settle")
 	for i, most := range []int{4, 4, 3, 6} { // fold, most, block, keep
 		w.small[i] = rapid.IntRange(1, most).Draw(t, "limit")
@@ -112,12 +122,15 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	}
 	w.newMigrations()
 	w.setStrategy()
-	w.engine = w.process()
+	w.engine = w.processAt(0)
 	for i := range 8 {
 		// Equal times, too: two events of a millisecond differ in their id.
 		e := logEvent("u", w.clock.Load()-int64(rapid.IntRange(0, 30).Draw(t, "hours ago"))*hour, "Bought", event.Conversion)
 		if i%4 == 3 { // which one of two strategies scores
 			e.Type, e.Name = event.View, "Viewed"
+		}
+		if i < 3 { // of a clock that is ahead, or will be
+			e.Time = w.clock.Load() + rapid.Int64Range(-2, 10).Draw(t, "minutes ahead")*minute
 		}
 		e.ID, e.Index, e.ObjectIDs = fmt.Sprintf("id%09d", i), "products", []string{fmt.Sprint("object", i)}
 		w.events = append(w.events, e)
@@ -134,9 +147,22 @@ func value(n, catalog int) string {
 	return fmt.Sprintf("c%d.%d", n%3, catalog)
 }
 
-// process returns the engine of a new process. Processes share only the store.
-func (w *simulation) process() *profile.Engine {
-	e := profile.New(w.store, w.apps, config.NewCached(w.cache(), 0), func() time.Time { return time.UnixMilli(w.clock.Load()) }, slog.New(slog.DiscardHandler))
+const minute = 60 * second
+
+// skew is how far the clock of a machine is off.
+func (w *simulation) skew() int64 {
+	most := min(w.slack.Milliseconds()/2, 30*second)
+	return rapid.Int64Range(-most, most).Draw(w.t, "skew")
+}
+
+// process returns the engine of a new process. Processes share only the store: the
+// clock of each is its own.
+func (w *simulation) process() *profile.Engine { return w.processAt(w.skew()) }
+
+func (w *simulation) processAt(skew int64) *profile.Engine {
+	clock := func() time.Time { return time.UnixMilli(w.clock.Load() + skew) }
+	e := profile.New(w.store, w.apps, config.NewCached(w.cache(), 0), clock, slog.New(slog.DiscardHandler))
+	e.SetSlack(w.slack)
 	e.SetLimits(w.small[0], w.small[1], w.small[2], w.small[3], w.settle)
 	e.SetSessionEvents(w.session)
 	e.SetBounds(w.bounds)
@@ -163,7 +189,7 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kind := rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "earlier", "fold", "round", "delete", "purge", "strategy", "time", "damage", "migration", "migration", "task", "task", "task"}).Draw(w.t, "step")
+		"read", "rank", "earlier", "fold", "round", "delete", "purge", "strategy", "time", "minutes", "damage", "migration", "migration", "task", "task", "task"}).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
 	switch kind {
 	case "advance":
@@ -173,8 +199,9 @@ func (w *simulation) step() {
 		}
 	case "message", "import":
 		w.deliver(message{
-			events:  rapid.SliceOfNDistinct(rapid.IntRange(0, len(w.events)-1), 1, 3, rapid.ID[int]).Draw(w.t, "events"),
-			catalog: rapid.IntRange(0, 1).Draw(w.t, "catalog"),
+			events:   rapid.SliceOfNDistinct(rapid.IntRange(0, len(w.events)-1), 1, 3, rapid.ID[int]).Draw(w.t, "events"),
+			catalog:  rapid.IntRange(0, 1).Draw(w.t, "catalog"),
+			received: w.clock.Load() + w.skew(),
 		}, kind == "import")
 	case "redeliver":
 		if len(w.pending) > 0 {
@@ -203,23 +230,31 @@ func (w *simulation) step() {
 		w.start("round", func(ctx context.Context) error { return w.round(ctx, app, o) })
 	case "delete":
 		w.clock.Add(1)
-		w.maxDelete = w.clock.Load()
+		skew := w.skew()
+		now := w.clock.Load() + skew // the process reads it before its first request
+		begun := affinity.Tombstone{DeletedUntil: now, ReceivedUntil: now + w.slack.Milliseconds()}
+		w.maxDelete = raised(w.maxDelete, begun)
+		for n := range w.receipts {
+			w.checkCovered(begun, n)
+		}
 		w.start("delete", func(ctx context.Context) error {
-			until, err := w.process().Delete(ctx, w.appID, "u")
+			_, err := w.processAt(skew).Delete(ctx, w.appID, "u")
 			if err == nil {
-				w.deletedBy = max(w.deletedBy, until.UnixMilli())
+				w.deletedBy = raised(w.deletedBy, begun)
 			}
 			return err
 		})
 	case "purge":
 		w.start("purge", func(ctx context.Context) error {
-			_, err := w.process().Purge(ctx, w.appID, "u", time.UnixMilli(w.deletedBy))
+			_, err := w.process().Purge(ctx, w.appID, "u", time.UnixMilli(w.deletedBy.ReceivedUntil))
 			return err
 		})
 	case "strategy":
 		w.setStrategy()
 	case "time":
 		w.clock.Add(rapid.Int64Range(1, 12*hour).Draw(w.t, "passes"))
+	case "minutes":
+		w.clock.Add(rapid.Int64Range(1, 3*minute).Draw(w.t, "passes"))
 	case "damage":
 		w.damage()
 	case "migration":
@@ -264,14 +299,22 @@ func (w *simulation) blocks() []history.BlockID {
 
 // deliver starts a process on a message.
 func (w *simulation) deliver(m message, bulk bool) {
+	// Ingest gives an event that is further ahead another time.
+	m.events = slices.DeleteFunc(m.events, func(n int) bool { return w.events[n].Time > m.received+event.MaxAhead.Milliseconds() })
 	events := make([]store.LogEvent, len(m.events))
 	for i, n := range m.events {
-		events[i] = w.events[n]
+		events[i] = received(w.events[n], m.received)
+		if !slices.Contains(w.receipts[n], receipt{at: m.received}) {
+			w.receipts[n] = append(w.receipts[n], receipt{at: m.received})
+		}
 		events[i].Counts = []affinity.Count{{Facet: "color", Value: value(n, m.catalog), N: 1 + n%2}}
 		if w.resolved[n] == nil {
 			w.resolved[n] = map[string]bool{}
 		}
 		w.resolved[n][value(n, m.catalog)] = true
+	}
+	if len(events) == 0 {
+		return
 	}
 	app := w.app() // which may be out of date when it is used
 	do := w.process().Apply
@@ -291,8 +334,14 @@ func (w *simulation) deliver(m message, bulk bool) {
 func (w *simulation) ack(m message) {
 	for _, n := range m.events {
 		w.acked[n] = true
+		for i := range w.receipts[n] {
+			r := &w.receipts[n][i]
+			r.acked = r.acked || r.at == m.received
+		}
 	}
-	w.pending = slices.DeleteFunc(w.pending, func(p message) bool { return p.catalog == m.catalog && slices.Equal(p.events, m.events) })
+	w.pending = slices.DeleteFunc(w.pending, func(p message) bool {
+		return p.catalog == m.catalog && p.received == m.received && slices.Equal(p.events, m.events)
+	})
 }
 
 func (w *simulation) start(name string, do func(context.Context) error) {

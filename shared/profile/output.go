@@ -101,7 +101,7 @@ func (o *output) close(ctx context.Context) error {
 	var err error
 	if u.fault != nil {
 		o.failed = append(o.failed, &u.user)
-	} else if u.restart || len(u.missing) > 0 || u.scorer.Full() {
+	} else if u.restart || len(u.missing) > 0 || u.scorer.Full() || u.scorer.Ahead() != 0 {
 		u.restart = true
 		o.restarts = append(o.restarts, u)
 	} else {
@@ -169,12 +169,16 @@ func (o *output) fail(ctx context.Context) error {
 	return o.hide(ctx, o.app.ID, o.app.ScoringVersion, o.failed...)
 }
 
-// restart reads again the rows of users whose blocks are missing or damaged, or
-// who have too many values for the memory of all, and computes their profiles.
+// restart reads again the rows of users whose blocks are missing or damaged, who have
+// too many values for the memory of all, or events later than now, and computes their
+// profiles, and those of users with a band.
 func (o *output) restart(ctx context.Context) error {
 	computations, reread := make([]*computation, len(o.restarts)), o.rereader(o.app.ID)
 	for i, u := range o.restarts {
 		computations[i] = &computation{user: &u.user}
+		if !u.restart {
+			continue // nothing was read since the row
+		}
 		err := reread(ctx, &u.user)
 		if errors.Is(err, ErrManifest) {
 			u.fault, err = err, nil
@@ -192,7 +196,7 @@ func (o *output) restart(ctx context.Context) error {
 			continue
 		}
 		o.restarts[i].unfolded = c.unfolded // for the fold that follows
-		if err := o.add(ctx, c.user, c.scorer, c.events+c.unfolded); err != nil {
+		if err := o.add(ctx, c.user, c.scorer, c.events+c.unfolded+c.banded); err != nil {
 			return err
 		}
 	}

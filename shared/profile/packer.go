@@ -120,7 +120,7 @@ func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
 		}
 	}
 	p.entered = true
-	for _, g := range p.base.Gaps(p.user.windowStart()) {
+	for _, g := range p.base.Gaps(p.user.foldStart()) {
 		if at.Compare(g.To) < 0 {
 			p.gap = g
 			break

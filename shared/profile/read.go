@@ -92,7 +92,7 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 		}
 	}
 	now := r.now().UnixMilli()
-	if !valid(p, *app, row.DeletedUntil, now) {
+	if !valid(p, *app, row, now) {
 		return Result{}, false, nil
 	}
 	p = r.limits.bounds.At(p, now)
@@ -119,6 +119,7 @@ func (r *reader) serveSession(ctx context.Context, result *Result, row store.Use
 	}
 	result.Session = s.Within(affinity.Window{
 		Now: result.Anchor, RetentionDays: result.RetentionDays, DeletedUntil: result.DeletedUntil,
+		ReceivedUntil: result.ReceivedUntil,
 	})
 	return true
 }
@@ -126,9 +127,9 @@ func (r *reader) serveSession(ctx context.Context, result *Result, row store.Use
 // valid reports whether a reader may serve a stored profile now: it has the scores of
 // the active strategy, the app's retention and the user's tombstone, and no event has left or
 // entered the window since.
-func valid(p affinity.Profile, app config.App, deletedUntil, now int64) bool {
+func valid(p affinity.Profile, app config.App, row store.User, now int64) bool {
 	return app.ScoresAs(p.StrategyVersion) && p.RetentionDays == app.RetentionDays &&
-		p.DeletedUntil == deletedUntil &&
+		p.Tombstone() == row.Tombstone() &&
 		(p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -190,7 +191,7 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 		g.Go(func() error {
 			computations := make([]*computation, len(chunk))
 			for i, u := range chunk {
-				computations[i] = &computation{user: u, atLeast: newestTime(events[u.token])}
+				computations[i] = &computation{user: u, own: newestTime(events[u.token])}
 			}
 			share := w.memory.Share()
 			defer share.Close()
@@ -223,18 +224,20 @@ func newestTime(events []history.Pos) int64 {
 	return newest
 }
 
-// dropDeleted removes events from the log that are not newer than their user's
-// tombstone: they were received before the deletion and written after it. No
-// profile counted them in between.
+// dropDeleted removes events from the log that the tombstones of their users cover:
+// they were received before the deletion and written after it. No profile counted
+// them in between. An event stays if another delivery of it, received later, has
+// written its row.
 func (w *writer) dropDeleted(ctx context.Context, app config.App, events []store.LogEvent,
 	rows map[string]store.User) (Outcome, error) {
+	of := func(user string) affinity.Tombstone { return rows[user].Tombstone() }
 	var deleted []store.LogEvent
 	for i := range events {
-		if d := rows[events[i].User].DeletedUntil; d != 0 && events[i].Time <= d {
+		if of(events[i].User).Covers(events[i].Time, events[i].ReceivedAt()) {
 			deleted = append(deleted, events[i])
 		}
 	}
-	if err := w.logs.of(app).Delete(ctx, deleted); err != nil {
+	if err := w.logs.of(app).DeleteCovered(ctx, deleted, of); err != nil {
 		return Outcome{}, err
 	}
 	return Outcome{Applied: len(events) - len(deleted), Deleted: len(deleted)}, nil

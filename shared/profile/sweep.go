@@ -8,6 +8,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -127,8 +128,7 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 			left.add(token, u.fault)
 			return nil
 		}
-		u.window = w
-		u.window.DeletedUntil = row.DeletedUntil
+		u.setWindow(w.Now, app)
 		users = append(users, u)
 		return nil
 	}
@@ -147,8 +147,7 @@ func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c
 	if err := s.setRow(ctx, app.ID, u, row); err != nil {
 		return err
 	}
-	u.window = s.window(app, time.Time{})
-	u.window.DeletedUntil = row.DeletedUntil
+	u.setWindow(s.now().Add(event.MaxAhead).UnixMilli(), app) // events ahead count
 	sw := s.read(app, []*user{u}, c, func(_ string, e affinity.Event) error { return fn(e) })
 	if err := sw.run(ctx); err != nil {
 		return err
@@ -160,8 +159,11 @@ func (s *sweeper) objectsOf(ctx context.Context, app config.App, token string, c
 func (s *sweeper) read(app config.App, users []*user, c *affinity.Compiled,
 	fn func(user string, e affinity.Event) error) *swept {
 	sw := &swept{
-		sweeper: s, app: app, log: s.logs.of(app), users: users, compiled: c, fn: fn,
+		sweeper: s, app: app, log: s.logs.of(app), users: users, byUser: make(map[string]*user, len(users)), compiled: c, fn: fn,
 		rows: make(chan []loose, 2), blocks: make(chan map[store.BlockName][]byte, 1),
+	}
+	for _, u := range users {
+		sw.byUser[u.token] = u
 	}
 	sw.reader.Strategy = c
 	return sw

@@ -192,19 +192,19 @@ type named struct {
 func (w *sweepWorld) want(window affinity.Window, st *affinity.Compiled, counts bool) []named {
 	w.t.Helper()
 	var all []named
-	stones := map[string]int64{}
+	stones := map[string]affinity.Tombstone{}
 	for _, user := range w.users {
 		row, err := w.store.ReadUser(ctx, appID, user)
 		w.check(err)
-		stones[user] = row.DeletedUntil
+		stones[user] = row.Tombstone()
 	}
 	l := w.app().Log
 	err := w.store.Log(appID, l).Scan(ctx, l.Read, store.Range{}, 0, func(e store.Entry) error {
 		original, err := schema.ParseOriginal(e.Original)
 		w.check(err)
 		o, err := original.Objects()
-		window.DeletedUntil = stones[e.User]
-		if window.Contains(e.Time) && (st == nil || st.KindScore(o.Type, o.Name) > 0) {
+		deleted := stones[e.User].Covers(e.Time, e.Written().ReceivedAt())
+		if window.Contains(e.Time) && !deleted && (st == nil || st.KindScore(o.Type, o.Name) > 0) {
 			n := named{e.User, affinity.Event{Time: e.Time, Type: o.Type, Name: o.Name, Index: o.Index, ObjectIDs: o.ObjectIDs}}
 			if counts && len(o.ObjectIDs) == 0 {
 				stored, err := e.Event()
@@ -253,7 +253,7 @@ func (w *sweepWorld) compare(asOf time.Time, st *affinity.Compiled, counts bool)
 		ofUser = append(ofUser, named{user, e})
 		return nil
 	}))
-	window.Now = w.clock
+	window.Now = time.UnixMilli(w.clock).Add(event.MaxAhead).UnixMilli()
 	want := slices.DeleteFunc(w.want(window, st, false), func(n named) bool { return n.User != user })
 	if diff := cmp.Diff(want, ofUser, cmpopts.EquateEmpty()); diff != "" {
 		w.t.Fatalf("of %s (-want +got):\n%s", user, diff)

@@ -33,6 +33,7 @@ type swept struct {
 	app      config.App
 	log      store.Log
 	users    []*user
+	byUser   map[string]*user
 	whole    *store.Range // that holds the users and no others; nil: there may be others
 	compiled *affinity.Compiled
 	fn       func(user string, e affinity.Event) error
@@ -130,6 +131,9 @@ func (sw *swept) run(ctx context.Context) error {
 // partsOf returns the parts of a user's log that hold the window, in order.
 func partsOf(u *user) []part {
 	blocks, gaps := u.parts()
+	if band, ok := u.band(); ok {
+		gaps = append(gaps, history.Range{From: band.From, To: band.To})
+	}
 	parts, end := make([]part, 0, len(blocks)+len(gaps)), history.End
 	if u.window.Now < history.End.Time {
 		end = history.Pos{Time: u.window.Now + 1}
@@ -240,8 +244,20 @@ func (sw *swept) decode(ctx context.Context, users []string, rows []*store.LogRo
 	if err := sw.log.CompleteObjects(ctx, rows); err != nil {
 		return nil, err
 	}
+	inBand := make([]*store.LogRow, 0, len(rows))
+	for i, row := range rows {
+		if t := sw.byUser[users[i]].row.Tombstone(); t.DeletedUntil < row.Time && row.Time < t.Alive() {
+			inBand = append(inBand, row)
+		}
+	}
+	if err := sw.log.CompleteReceipts(ctx, inBand); err != nil {
+		return nil, err
+	}
 	chunk := make([]loose, 0, len(rows))
 	for i, row := range rows {
+		if receipt, ok := row.Receipt(); ok && sw.byUser[users[i]].row.Tombstone().Covers(row.Time, receipt) {
+			continue
+		}
 		e, err := row.Event()
 		if err != nil {
 			sw.left.add(users[i], err)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -74,7 +76,7 @@ func (t *tickets) draw(ctx context.Context, appID string, u *user, events []hist
 		if err := t.setRow(ctx, appID, u, row); err != nil {
 			return err
 		}
-		next, late := uncover(u.manifest, row.DeletedUntil, events)
+		next, late := uncover(u.manifest, row.Tombstone(), events)
 		if !late {
 			return nil
 		}
@@ -87,19 +89,13 @@ func (t *tickets) draw(ctx context.Context, appID string, u *user, events []hist
 	return fmt.Errorf("uncover the history of %s,%s: folds covered it again %d times", appID, u.token, maxUncovers)
 }
 
-// uncover returns the manifest without the ranges that hold one of the events or
-// that reach back behind the tombstone. It reports whether it removed a range.
-func uncover(m history.Manifest, deletedUntil int64, events []history.Pos) (history.Manifest, bool) {
+// uncover returns the manifest without leftovers and without the ranges that hold one
+// of the events. It reports whether it removed a range.
+func uncover(m history.Manifest, t affinity.Tombstone, events []history.Pos) (history.Manifest, bool) {
 	late := func(r history.Range) bool {
-		if deletedUntil != 0 && r.From.Time <= deletedUntil {
-			return true // a range from before the deletion
-		}
-		for _, p := range events {
-			if (deletedUntil == 0 || p.Time > deletedUntil) && r.From.Compare(p) <= 0 && p.Compare(r.To) < 0 {
-				return true
-			}
-		}
-		return false
+		return leftover(t, r) || slices.ContainsFunc(events, func(p history.Pos) bool {
+			return r.From.Compare(p) <= 0 && p.Compare(r.To) < 0
+		})
 	}
 	next := m.Without(func(b history.Block) bool { return late(b.Range) })
 	changed := len(next.Blocks) < len(m.Blocks)

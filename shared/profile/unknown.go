@@ -68,6 +68,20 @@ func (r *reading) completeOlder(ctx context.Context, u *computation, before hist
 	if err := readGaps(preceding(r.ranges, u.token, before)); err != nil {
 		return err
 	}
+	older := *r
+	if older.bands = preceding(r.bands, u.token, before); len(older.bands) > 0 {
+		var err error
+		if failed := older.readBands(ctx, func(token string, row store.LogRow) {
+			if err == nil {
+				err = add(token, row)
+			}
+		}); failed != nil {
+			err = failed
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if err := read(preceding(u.newest.parts, u.token, before)); err != nil {
 		return err
 	}

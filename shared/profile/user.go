@@ -84,24 +84,51 @@ func (v *env) addBadBlock(ctx context.Context, appID string, u *user, id history
 // windowStart is the position in the user's log at which the window begins.
 func (u *user) windowStart() history.Pos { return history.Pos{Time: max(u.window.From(), 0)} }
 
-// usable is the manifest without bad blocks.
+// foldStart is the position from which folds take events, and blocks are used. A block
+// does not know receipts, so events that only their receipts decide stay in the log.
+func (u *user) foldStart() history.Pos {
+	return history.Pos{Time: max(u.windowStart().Time, u.row.Tombstone().Alive())}
+}
+
+// band returns the part of the window in which receipts decide which events are
+// deleted. It returns false if there is none.
+func (u *user) band() (store.UserRange, bool) {
+	from, to := u.windowStart(), u.foldStart()
+	return store.UserRange{User: u.token, From: from, To: to}, from.Compare(to) < 0
+}
+
+// leftover reports whether a range of a block, or of an announcement, is from before a
+// deletion, or reaches into its band. A deletion may have died before it emptied the
+// manifest.
+func leftover(t affinity.Tombstone, r history.Range) bool { return r.From.Time < t.Alive() }
+
+// setWindow sets the window as of now (ms).
+func (u *user) setWindow(now int64, app config.App) {
+	u.window = affinity.Window{
+		Now: now, RetentionDays: app.RetentionDays, DeletedUntil: u.row.DeletedUntil, ReceivedUntil: u.row.ReceivedUntil,
+	}
+}
+
+// usable is the manifest without bad blocks and leftovers.
 func (u *user) usable() history.Manifest {
-	if len(u.badBlocks) == 0 {
+	t := u.row.Tombstone()
+	if len(u.badBlocks) == 0 && t.DeletedUntil == 0 {
 		return u.manifest
 	}
-	return u.manifest.Without(func(b history.Block) bool { return u.badBlocks[b.ID] })
+	return u.manifest.Without(func(b history.Block) bool { return u.badBlocks[b.ID] || leftover(t, b.Range) })
 }
 
 // trimmed is the usable manifest without spent blocks.
 func (u *user) trimmed() history.Manifest { return u.usable().Without(u.spent) }
 
-// spent reports whether all events of a block have left the window, or the block
-// reaches back behind the tombstone.
+// spent reports whether all events of a block have left the window, or the block is a
+// leftover.
 func (u *user) spent(b history.Block) bool {
-	return b.Newest < u.windowStart().Time || u.row.DeletedUntil != 0 && b.From.Time <= u.row.DeletedUntil
+	return b.Newest < u.windowStart().Time || leftover(u.row.Tombstone(), b.Range)
 }
 
-// parts returns the blocks and the ranges of the log that hold the window.
+// parts returns the blocks and the ranges of the log that hold the window, without the
+// band of the tombstone.
 //
 // If manifest.Complete equals the row's ticket, the log is not read after the
 // first block: any later event belongs to a write that has not drawn its ticket
@@ -113,7 +140,7 @@ func (u *user) parts() (blocks []history.Block, gaps []history.Range) {
 			blocks = append(blocks, b)
 		}
 	}
-	gaps = m.Gaps(from)
+	gaps = m.Gaps(u.foldStart())
 	if m.Complete != 0 && m.Complete == u.row.Ticket && len(m.Blocks) > 0 {
 		gaps = slices.DeleteFunc(gaps, func(g history.Range) bool { return g.From.Compare(m.Blocks[0].From) >= 0 })
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -141,7 +142,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 			return s.ForgetUser(context.Background(), app, "u", n, manifest(n))
 		},
 		"tombstones": func(s *store.Store, _ store.User, n int64) error {
-			return s.AdvanceTombstone(context.Background(), app, "u", n)
+			return s.AdvanceTombstone(context.Background(), app, "u", affinity.Tombstone{DeletedUntil: n})
 		},
 		"swaps": func(s *store.Store, _ store.User, n int64) error {
 			_, err := s.SwapManifest(context.Background(), app, "u", n-2, manifest(n-1))
@@ -151,7 +152,7 @@ func TestWritersDoNotDisturbReaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, client := storetest.NewWithClient(t)
 			ctx, b := context.Background(), fixture{Store: s, client: client, collects: true}
-			if err := s.AdvanceTombstone(ctx, app, "u", 1); err != nil {
+			if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 1}); err != nil {
 				t.Fatal(err)
 			}
 			ticket(t, b, "u")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
@@ -39,6 +40,9 @@ type LogEvent struct {
 	// an event by filters. The ID covers them, so all writes of a row agree on them.
 	Index     string
 	ObjectIDs []string
+	// Receipt is when the event was received (ms). 0 means that nobody knows; then it is
+	// that of the original.
+	Receipt int64
 	// Original is the event as the client sent it, for explanations, exports and
 	// re-enrichment.
 	Original []byte
@@ -160,7 +164,7 @@ func (w *logWriter) put(e *LogEvent, cellTime int64, old replaced) error {
 	}
 	objects := schema.Objects{Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs}.Append(nil)
 	m.Set(familyOriginal, columnOriginal, ts, e.Original)
-	m.Set(familyOriginal, columnObjects, ts, objects)
+	m.Set(familyOriginal, columnObjects, objectsTime(e, cellTime), objects)
 	size := len(e.Original) + len(objects)
 	w.cells = w.encoder.Append(w.cells[:0], e.Type, e.Name, e.Counts)
 	for _, c := range w.cells {
@@ -168,6 +172,14 @@ func (w *logWriter) put(e *LogEvent, cellTime int64, old replaced) error {
 		size += len(c.Qualifier) + len(c.Value)
 	}
 	return w.add(w.log.table(w.schema, e.User), logKey(w.log.app, e.User, e.Time, e.ID), m, size)
+}
+
+// objectsTime returns the timestamp of the cell of the objects: the receipt.
+func objectsTime(e *LogEvent, cellTime int64) bigtable.Timestamp {
+	if e.Receipt > 0 {
+		cellTime = receiptCell(e.Time, e.Receipt)
+	}
+	return bigtable.Timestamp(cellTime * 1000)
 }
 
 // Delete deletes events from both schemas. It reads only their user, time and ID.
@@ -212,21 +224,51 @@ func deletion() *bigtable.Mutation {
 	return m
 }
 
-// PurgeLog deletes a user's events up to and including a time (ms) from both
-// schemas, whether the app uses them or not. Its memory holds one request. It
-// returns the larger of the two schemas' numbers of events.
-func (s *Store) PurgeLog(ctx context.Context, app, user string, until int64) (int, error) {
+// PurgeLog deletes a user's events that a tombstone covers from both schemas, whether
+// the app uses them or not. Its memory holds one request, and the keys of the events
+// that only their receipts decide. It returns the larger of the two schemas' numbers
+// of events.
+func (s *Store) PurgeLog(ctx context.Context, app, user string, t affinity.Tombstone) (int, error) {
 	prefix := userKey(app, user)
-	end := string(appendLogTime([]byte(prefix), until+1))
+	end := string(appendLogTime([]byte(prefix), t.DeletedUntil+1))
 	deleted := 0
 	for _, n := range schema.Names {
-		count, err := s.Log(app, schema.Layout{}).deleteRange(ctx, n, user, prefix, end)
+		l := s.Log(app, schema.Layout{Read: n})
+		count, err := l.deleteRange(ctx, n, user, prefix, end)
+		if err == nil {
+			var received int
+			received, err = l.purgeReceived(ctx, user, t)
+			count += received
+		}
 		deleted = max(deleted, count)
 		if err = ignoreMissingTable(err); err != nil {
 			return deleted, fmt.Errorf("purge log of %s, %s: %w", app, n, err)
 		}
 	}
 	return deleted, nil
+}
+
+// purgeReceived deletes the events after a tombstone that were received by then.
+func (l Log) purgeReceived(ctx context.Context, user string, t affinity.Tombstone) (int, error) {
+	band := []UserRange{{User: user, From: history.Pos{Time: t.DeletedUntil + 1}, To: history.Pos{Time: t.Alive()}}}
+	var rows []*LogRow
+	err := l.ReadObjects(ctx, band, func(_ string, row LogRow) error {
+		rows = append(rows, &row)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := l.CompleteReceipts(ctx, rows); err != nil {
+		return 0, err
+	}
+	var covered []LogEvent
+	for _, row := range rows {
+		if row.fault == nil && t.Covers(row.Time, row.receipt) {
+			covered = append(covered, LogEvent{User: user, Time: row.Time, ID: row.ID})
+		}
+	}
+	return len(covered), l.DropReceived(ctx, l.layout.Read, covered, t.ReceivedUntil)
 }
 
 // deleteRange deletes the rows of a user from one key up to another.

@@ -10,6 +10,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -55,7 +56,7 @@ func testOlderVersions(t *testing.T, s fixture) {
 
 	s.cell(t, "deleted", "d", second, counter(50))
 	s.cell(t, "deleted", "d", first, counter(200))
-	if err := s.AdvanceTombstone(ctx, app, "deleted", 100); err != nil {
+	if err := s.AdvanceTombstone(ctx, app, "deleted", affinity.Tombstone{DeletedUntil: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if row := read(t, s, "deleted"); row.DeletedUntil != 100 {
@@ -75,7 +76,7 @@ func testLaterClock(t *testing.T, s fixture) {
 	if done, err := s.SwapManifest(ctx, app, "u", 5, manifest(6)); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)
 	}
-	if err := s.AdvanceTombstone(ctx, app, "u", 100); err != nil {
+	if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if row := read(t, s, "u"); !bytes.Equal(row.Manifest, manifest(6)) || row.DeletedUntil != 100 {

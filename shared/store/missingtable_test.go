@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
@@ -26,7 +27,7 @@ func TestMissingNarrowTable(t *testing.T) {
 	if err := b.log().Delete(ctx, []store.LogEvent{click("u", 1000)}); err != nil {
 		t.Error(err)
 	}
-	if n, err := s.PurgeLog(ctx, app, "u", 2000); n != 1 || err != nil {
+	if n, err := s.PurgeLog(ctx, app, "u", affinity.Tombstone{DeletedUntil: 2000}); n != 1 || err != nil {
 		t.Errorf("purged %d, %v; want one", n, err)
 	}
 	if got := entries(t, b.log(), schema.Wide); len(got) != 1 {

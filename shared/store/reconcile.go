@@ -78,7 +78,7 @@ func (l Log) diverged(ctx context.Context, written, last map[string]*LogEvent) (
 			continue // the row is damaged: its readers report it
 		}
 		current := *written[key] // the ID covers type and name, so these are the same
-		current.Counts, current.Original = ev.Counts, e.Original
+		current.Counts, current.Original, current.Receipt = ev.Counts, e.Original, e.receipt
 		if expected == nil || !expected.Same(&current) {
 			diverged[key] = &current
 		}
@@ -87,9 +87,9 @@ func (l Log) diverged(ctx context.Context, written, last map[string]*LogEvent) (
 }
 
 // Same reports whether two rows hold the same event: type, name, filters in any
-// order, objects, and original.
+// order, objects, receipt as far as a row tells it, and original.
 func (e *LogEvent) Same(o *LogEvent) bool {
-	return e.Type == o.Type && e.Name == o.Name && bytes.Equal(e.Original, o.Original) &&
+	return objectsTime(e, 0) == objectsTime(o, 0) && e.Type == o.Type && e.Name == o.Name && bytes.Equal(e.Original, o.Original) &&
 		e.Index == o.Index && slices.Equal(e.ObjectIDs, o.ObjectIDs) &&
 		(slices.Equal(e.Counts, o.Counts) || slices.Equal(sorted(e.Counts), sorted(o.Counts)))
 }

@@ -19,6 +19,7 @@ type LogRow struct {
 	key     string
 	filters []bigtable.ReadItem
 	objects []byte // schema.Objects; nil if the row has none or it was not read
+	receipt int64  // ms; 0 if the row has none or it was not read
 	fault   error  // of the key: the row is none of the log
 }
 
@@ -231,8 +232,11 @@ func logRow(r bigtable.Row, at history.Pos) LogRow {
 	row := LogRow{Pos: at, key: r.Key()}
 	newest := bigtable.Timestamp(-1)
 	cells, same := 0, true
-	for _, items := range r {
+	for family, items := range r {
 		for i := range items {
+			if family == familyOriginal && isObjects(items[i]) {
+				continue // its timestamp is the receipt
+			}
 			same = same && (cells == 0 || items[i].Timestamp == newest)
 			newest = max(newest, items[i].Timestamp)
 			cells++
@@ -241,7 +245,7 @@ func logRow(r bigtable.Row, at history.Pos) LogRow {
 	for family, items := range r {
 		switch {
 		case family == familyOriginal:
-			row.objects = newestOf(items, columnObjects)
+			row.objects, row.receipt = newestOf(items, columnObjects), receiptOf(items, at.Time)
 		case same && row.filters == nil:
 			row.filters = items
 		default:

@@ -37,16 +37,21 @@ func (e Entry) After() string {
 // Key returns the key of the entry's row.
 func (e Entry) Key() string { return e.key }
 
+// Written returns the event of the row, without its content.
+func (e Entry) Written() *LogEvent {
+	return &LogEvent{User: e.User, Time: e.Time, ID: e.ID, Receipt: e.receipt, Original: e.Original}
+}
+
 // Compare compares the positions of two entries in an app's log, in any schema.
 func (e Entry) Compare(o Entry) int { return strings.Compare(e.key, o.key) }
 
 // sinceFilter passes the cells of events at or after a time (ms). A copy is a
-// millisecond older than its event.
+// millisecond older than its event, and the cell of a receipt up to receiptSpan.
 func sinceFilter(since int64) bigtable.Filter {
-	if since <= 1 {
+	if since <= receiptSpan {
 		return bigtable.PassAllFilter()
 	}
-	return bigtable.TimestampRangeFilter(time.UnixMilli(since-1), time.Time{})
+	return bigtable.TimestampRangeFilter(time.UnixMilli(since-receiptSpan), time.Time{})
 }
 
 // Scan streams, in order, the complete rows of one schema in a range, for events at

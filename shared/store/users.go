@@ -8,6 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
 )
 
@@ -16,6 +17,7 @@ const (
 	columnCounter   = "c"
 	columnManifest  = "m"
 	columnDeleted   = "d"
+	columnExcluded  = "x"
 	columnVersion   = "v"
 	columnProfile   = "p"
 	columnSummary   = "s"
@@ -34,6 +36,9 @@ type User struct {
 	// DeletedUntil is the tombstone (ms): events up to it do not count. 0 means that
 	// the user was never deleted.
 	DeletedUntil int64
+	// ReceivedUntil (ms): later events do not count either, if they were received by
+	// then.
+	ReceivedUntil int64
 	// Version is the strategy version of the profile that was written last.
 	Version int64
 	// Profile is the newest profile cell; empty means a marker. Summary is the same
@@ -47,6 +52,11 @@ type User struct {
 	Session []byte
 }
 
+// Tombstone returns what the user's deletions cover.
+func (u User) Tombstone() affinity.Tombstone {
+	return affinity.Tombstone{DeletedUntil: u.DeletedUntil, ReceivedUntil: u.ReceivedUntil}
+}
+
 // TakeTicket draws the user's next ticket and returns manifest, tombstone and
 // version of the same instant: an append of nothing to a cell reads the cell
 // within the row's transaction. The caller then reads blocks and log, and writes
@@ -58,6 +68,7 @@ func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) 
 		rmw.Increment(familyState, columnCounter, 1)
 		rmw.AppendValue(familyState, columnManifest, nil)
 		rmw.AppendValue(familyState, columnDeleted, nil)
+		rmw.AppendValue(familyState, columnExcluded, nil)
 		rmw.AppendValue(familyState, columnVersion, nil)
 		row, err = s.tables.of(app, user).users.ApplyReadModifyWrite(ctx, userKey(app, user), rmw)
 		return err
@@ -183,7 +194,7 @@ func parseUser(row bigtable.Row) (User, error) {
 		case 8:
 			return int64(binary.BigEndian.Uint64(item.Value)), nil
 		}
-		return 0, fmt.Errorf("user row %q column %q: %d bytes, want 8", row.Key(), item.Column, len(item.Value))
+		return 0, fmt.Errorf("column %q: %d bytes, want 8", item.Column, len(item.Value))
 	}
 	var err error
 	for _, item := range row[familyState] {
@@ -194,13 +205,17 @@ func parseUser(row bigtable.Row) (User, error) {
 			u.Manifest = item.Value
 		case columnDeleted:
 			u.DeletedUntil, err = number(item)
+		case columnExcluded:
+			u.ReceivedUntil, err = parseExcluded(item.Value)
 		case columnVersion:
 			u.Version, err = number(item)
 		}
 		if err != nil {
-			return User{}, err
+			return User{}, fmt.Errorf("user row %q: %w", row.Key(), err)
 		}
 	}
+	// An older version advances the tombstone of times alone.
+	u.ReceivedUntil = max(u.ReceivedUntil, u.DeletedUntil)
 	var profile, session bigtable.ReadItem
 	for _, item := range row[familyProfile] {
 		switch item.Column[len(familyProfile)+1:] {
@@ -269,22 +284,6 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 }
 
 func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
-
-// AdvanceTombstone marks a user's events up to a time (ms) as deleted, unless the
-// tombstone is already later. Drawing a ticket rewrites the tombstone cell (an
-// empty append), which refreshes its timestamp. So AdvanceTombstone compares the
-// cell's value, not its timestamp.
-func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, until int64) error {
-	covered := latest(columnDeleted, bigEndian(until), nil)
-	advance := replace(columnDeleted, bigEndian(until))
-	err := retryAtomic(ctx, func() error {
-		return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), bigtable.NewCondMutation(covered, nil, advance))
-	})
-	if err != nil {
-		return fmt.Errorf("advance tombstone of %s,%s: %w", app, user, err)
-	}
-	return nil
-}
 
 // ForgetUser drops the data derived from deleted events, at a ticket drawn after the
 // tombstone. It replaces the manifest, deletes every older profile and session and
@@ -371,7 +370,7 @@ func (s *Store) swap(ctx context.Context, app, user string, cond *bigtable.Mutat
 		return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), cond, bigtable.GetCondMutationResult(&matched))
 	})
 	if err != nil {
-		return false, fmt.Errorf("change manifest of %s,%s: %w", app, user, err)
+		return false, fmt.Errorf("change the row of %s,%s: %w", app, user, err)
 	}
 	return matched != inverse, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
@@ -85,7 +86,7 @@ func testTombstones(t *testing.T, s fixture) {
 	ctx := context.Background()
 	raise := func(until int64) {
 		t.Helper()
-		if err := s.AdvanceTombstone(ctx, app, "u", until); err != nil {
+		if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: until}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +181,7 @@ func testSessions(t *testing.T, s fixture) {
 func TestSupersededCellsAreDropped(t *testing.T) {
 	plain, client := storetest.NewWithClient(t)
 	s, ctx := fixture{Store: plain, client: client, collects: true}, context.Background()
-	if err := s.AdvanceTombstone(ctx, app, "u", 77); err != nil {
+	if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 77}); err != nil {
 		t.Fatal(err)
 	}
 	var row store.User

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/affinity"
 )
 
 // UserOrder compares users as the keys of their rows do.
@@ -56,17 +58,19 @@ func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowR
 }
 
 // ScanTombstones calls fn for each deleted user from one user to another, both
-// included, with the time (ms) up to which their events are deleted.
-func (s *Store) ScanTombstones(ctx context.Context, app, from, to string, fn func(user string, until int64) error) error {
+// included, with their tombstone.
+func (s *Store) ScanTombstones(ctx context.Context, app, from, to string,
+	fn func(user string, t affinity.Tombstone) error) error {
 	var failed error
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
-	newestTombstone := bigtable.ChainFilters(
-		bigtable.ColumnRangeFilter(familyState, columnDeleted, columnDeleted+"\x00"), bigtable.LatestNFilter(1))
+	newestTombstone := bigtable.ChainFilters(interleave([]bigtable.Filter{
+		column(familyState, columnDeleted), column(familyState, columnExcluded),
+	}), bigtable.LatestNFilter(1))
 	users := s.tables.of(app, allUsers).users
 	err := users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		var row User
 		if row, failed = parseUser(r); failed == nil && row.DeletedUntil != 0 {
-			failed = fn(userOf(r.Key()), row.DeletedUntil)
+			failed = fn(userOf(r.Key()), row.Tombstone())
 		}
 		return failed == nil
 	}, bigtable.RowFilter(newestTombstone))

@@ -88,6 +88,7 @@ func DrawWindow(t *rapid.T) affinity.Window {
 	}
 	if rapid.Bool().Draw(t, "deleted") {
 		w.DeletedUntil = DrawTime(t, w)
+		w.ReceivedUntil = w.DeletedUntil + rapid.Int64Range(0, 2).Draw(t, "slack")
 	}
 	return w
 }

@@ -91,6 +91,9 @@ func (b *Bus) Bury(ctx context.Context, p bus.Push, reason string) error {
 		attrs[k] = v
 	}
 	attrs[bus.AttrReason] = truncate(reason, 1000)
+	if published := p.Published(); published > 0 {
+		attrs[bus.AttrPublished] = fmt.Sprint(published)
+	}
 	attrs["messageId"] = p.Message.MessageID
 	attrs["deliveryAttempt"] = fmt.Sprint(p.DeliveryAttempt)
 	return b.send(ctx, b.deadLetters, p.Message.Data, attrs)

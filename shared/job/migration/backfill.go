@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -134,7 +135,6 @@ func (p *pass) readBatches(ctx context.Context, limiter *rate.Limiter, ordered c
 func (p *pass) copy(ctx context.Context, b *batch) error {
 	d := newDecoder()
 	events := make([]store.LogEvent, 0, len(b.entries))
-	keys := make([]string, 0, len(b.entries))
 	for i := range b.entries {
 		ev, err := d.event(b.entries[i])
 		if err != nil {
@@ -142,7 +142,7 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 			b.faults = addFault(b.faults, "does not decode: %v", err)
 			continue
 		}
-		events, keys = append(events, ev), append(keys, b.entries[i].Key())
+		events = append(events, ev)
 	}
 	b.counts.Rows = int64(len(b.entries))
 	if len(events) == 0 {
@@ -158,30 +158,35 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	var deleted []string
-	for i := range events {
-		if stones.cover(&events[i]) {
-			deleted = append(deleted, keys[i])
-		}
-	}
+	deleted := stones.covered(events)
 	b.counts.Copied = int64(len(events) - len(deleted))
-	return p.log.DeleteEntries(ctx, p.to, deleted)
+	return p.log.DropCovered(ctx, p.to, deleted, stones.of)
 }
 
-// tombstones holds the tombstones of users, in ms.
-type tombstones map[string]int64
+// tombstones holds the tombstones of users.
+type tombstones map[string]affinity.Tombstone
+
+func (t tombstones) of(user string) affinity.Tombstone { return t[user] }
 
 // cover reports whether an event is deleted.
-func (t tombstones) cover(e *store.LogEvent) bool {
-	until := t[e.User]
-	return until != 0 && e.Time <= until
+func (t tombstones) cover(e *store.LogEvent) bool { return t[e.User].Covers(e.Time, e.ReceivedAt()) }
+
+// covered returns the deleted events.
+func (t tombstones) covered(events []store.LogEvent) []store.LogEvent {
+	var deleted []store.LogEvent
+	for i := range events {
+		if t.cover(&events[i]) {
+			deleted = append(deleted, events[i])
+		}
+	}
+	return deleted
 }
 
 // tombstones reads the tombstones of the users from first to last.
 func (p *pass) tombstones(ctx context.Context, first, last string) (tombstones, error) {
 	all := tombstones{}
-	err := p.store.ScanTombstones(ctx, p.app.ID, first, last, func(user string, until int64) error {
-		all[user] = until
+	err := p.store.ScanTombstones(ctx, p.app.ID, first, last, func(user string, t affinity.Tombstone) error {
+		all[user] = t
 		return nil
 	})
 	return all, err

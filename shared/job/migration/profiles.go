@@ -60,7 +60,9 @@ func (v *verification) compareProfile(ctx context.Context, c *affinity.Compiled,
 		return "", err
 	}
 	window := affinity.Window{
-		Now: v.now().Add(-lag).UnixMilli(), RetentionDays: v.app.RetentionDays, DeletedUntil: row.DeletedUntil,
+		Now: v.now().Add(-lag).UnixMilli(), RetentionDays: v.app.RetentionDays,
+		// The rows between are compared one by one, with their receipts.
+		DeletedUntil: max(row.Tombstone().Alive()-1, 0),
 	}
 	scores := map[schema.Name]affinity.Profile{}
 	for _, n := range []schema.Name{v.from, v.to} {

@@ -26,6 +26,7 @@ func (d *decoder) event(e store.Entry) (store.LogEvent, error) {
 	row := store.LogEvent{
 		User: e.User, Time: e.Time, ID: e.ID, Type: ev.Type, Name: ev.Name, Counts: ev.Counts, Original: e.Original,
 	}
+	row.Receipt, _ = e.Receipt() // without one, the copy has none either
 	objects, damage := e.Objects()
 	row.Index, row.ObjectIDs = objects.Index, objects.ObjectIDs
 	if row.Type == "" {

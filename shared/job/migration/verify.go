@@ -254,25 +254,25 @@ func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, deleted := map[string]string{}, []string(nil)
+	found, deleted := map[string]string{}, []store.LogEvent(nil)
 	for _, key := range v.suspects {
 		a, inFrom := rows[v.from][key]
 		b, inTo := rows[v.to][key]
 		switch {
 		case inFrom && inTo:
 			found[key] = v.diff(&a, &b)
-		case inFrom && !stones.cover(&store.LogEvent{User: a.User, Time: a.Time}):
+		case inFrom && !stones.cover(a.Written()):
 			found[key] = fmt.Sprintf("only in %s", v.from)
 			if _, err := v.decoder.event(a); err != nil {
 				found[key] = fmt.Sprintf("only in %s, where it does not decode: %v", v.from, err)
 			}
-		case inTo && stones.cover(&store.LogEvent{User: b.User, Time: b.Time}):
-			deleted = append(deleted, key)
+		case inTo && stones.cover(b.Written()):
+			deleted = append(deleted, *b.Written())
 		case inTo:
 			found[key] = fmt.Sprintf("only in %s", v.to)
 		}
 	}
-	return found, v.log.DeleteEntries(ctx, v.to, deleted)
+	return found, v.log.DropCovered(ctx, v.to, deleted, stones.of)
 }
 
 // maxRepairs bounds the attempts to repair a row that writers keep changing.

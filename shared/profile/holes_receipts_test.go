@@ -1,0 +1,272 @@
+package profile_test
+
+import (
+	"context"
+	"encoding/binary"
+	"strconv"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+const second = int64(1000)
+
+// received is an event with its receipt.
+func received(e store.LogEvent, at int64) store.LogEvent {
+	e.Receipt = at
+	return e
+}
+
+// ahead is an event received now, of a clock that is so much ahead.
+func (s *harness) ahead(by int64) store.LogEvent { return received(bought("u", s.clock+by), s.clock) }
+
+func (s *harness) startDelete(e *profile.Engine) *actor {
+	return s.start("delete", func(ctx context.Context) error {
+		_, err := e.Delete(ctx, appID, "u")
+		return err
+	})
+}
+
+func (s *harness) purge(until int64) {
+	s.t.Helper()
+	if _, err := s.eng.Purge(ctx, appID, "u", time.UnixMilli(until)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// A deletion covers an event that it finds ahead of it, received before.
+func TestDeletionCoversEventsAhead(t *testing.T) { onEveryBigtable(t, testDeletionCoversEventsAhead) }
+
+func testDeletionCoversEventsAhead(t *testing.T, open opener) {
+	for requests := range 4 {
+		s := newHarness(t, open)
+		m := s.startApply(s.neverFolding(), s.ahead(2*second), s.ahead(event.MaxAhead.Milliseconds()))
+		s.step(m, requests)
+		s.delete("u")
+		s.expect(0)
+		s.finish(m)
+		s.expect(0)
+		s.clock += day
+		s.expect(0)
+	}
+}
+
+// An event received after a deletion counts at once, also if its time is in the band.
+func TestDeletionCoversNoLaterReceipt(t *testing.T) {
+	onEveryBigtable(t, testDeletionCoversNoLaterReceipt)
+}
+
+func testDeletionCoversNoLaterReceipt(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	s.apply(s.ahead(2 * second))
+	s.clock = s.delete("u") + 1
+	s.apply(s.ahead(0))
+	s.expect(1)
+	s.apply(s.ahead(4 * second))
+	s.expect(2)
+	s.purge(s.clock)
+	s.expect(2)
+	s.round(profile.RecomputeOptions{})
+	s.expect(2)
+}
+
+// Two deliveries of an event meet a deletion between their receipts. The one received
+// before it must not drop the row of the other, in whatever order both come.
+func TestEarlierReceiptDropsNoLaterOne(t *testing.T) {
+	onEveryBigtable(t, testEarlierReceiptDropsNoLaterOne)
+}
+
+func testEarlierReceiptDropsNoLaterOne(t *testing.T, open opener) {
+	for requests := range 5 {
+		s := newHarness(t, open)
+		early := s.ahead(10 * second)
+		m := s.startApply(s.neverFolding(), early)
+		if requests > 0 {
+			s.step(m, 1) // it is in the log
+		}
+		until := s.delete("u")
+		s.purge(until)
+		s.clock = until + 1
+		s.apply(received(early, s.clock))
+		s.expect(1)
+		for range requests {
+			if m.before != "" {
+				s.step(m, 1)
+				s.expect(1)
+			}
+		}
+		s.finish(m)
+		s.expect(1)
+		s.apply(early) // once more
+		s.purge(until)
+		s.expect(1)
+	}
+}
+
+// A fold leaves the band in the log: its blocks know no receipts.
+func TestFoldLeavesTheBand(t *testing.T) { onEveryBigtable(t, testFoldLeavesTheBand) }
+
+func testFoldLeavesTheBand(t *testing.T, open opener) {
+	for name, fold := range map[string]func(*harness){
+		"announced":      func(s *harness) { s.fold() },
+		"with a refresh": func(s *harness) { s.finish(s.startApply(s.folding(1), s.at(-1))) },
+	} {
+		s := newHarness(t, open)
+		m := s.startApply(s.neverFolding(), s.ahead(2*second))
+		s.step(m, 1)
+		s.kill(m) // nobody drops its row
+		until := s.delete("u")
+		s.clock = until + 1
+		s.apply(s.ahead(3*second), received(bought("u", s.clock+hour), s.clock+hour))
+		s.clock += 2 * hour
+		s.expect(2)
+		fold(s)
+		s.expect(2)
+		blocks := s.manifest().Blocks
+		if len(blocks) == 0 {
+			t.Errorf("%s: nothing was folded", name)
+		}
+		for _, b := range blocks {
+			if b.From.Time <= until+event.MaxAhead.Milliseconds() {
+				t.Errorf("%s: block %+v reaches into the band", name, b)
+			}
+		}
+	}
+}
+
+// A deletion dies after its tombstone. A block of an older fold that begins in the band
+// stays in the manifest, and is not used.
+func TestLeftoverBlockIsNotUsed(t *testing.T) { onEveryBigtable(t, testLeftoverBlockIsNotUsed) }
+
+func testLeftoverBlockIsNotUsed(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	e := s.engine()
+	e.SetLimits(1, 100, 1, 100, 0) // a block for each event but the newest
+	events := []store.LogEvent{s.ahead(second), s.ahead(2 * second), s.ahead(180 * second)}
+	if _, err := e.Apply(ctx, s.app(), events); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.manifest().Blocks); n != 2 {
+		t.Fatalf("%d blocks, want 2", n)
+	}
+	s.expect(3)
+	d := s.startDelete(s.neverFolding())
+	s.step(d, 2) // read and write the tombstone
+	s.kill(d)
+	s.expect(0)
+	s.round(profile.RecomputeOptions{})
+	s.expect(0)
+	s.clock += 2
+	s.apply(received(events[1], s.clock))
+	s.expect(1)
+	if n := len(s.manifest().Blocks); n != 0 {
+		t.Errorf("%d blocks are left, want none", n)
+	}
+}
+
+// The machine that receives is ahead of the one that deletes, by less than the slack.
+func TestSlackCoversSkew(t *testing.T) { onEveryBigtable(t, testSlackCoversSkew) }
+
+func testSlackCoversSkew(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	skewed := received(bought("u", s.clock+second/2), s.clock+second/2)
+	m := s.startApply(s.neverFolding(), skewed)
+	s.step(m, 1)
+	e := s.neverFolding()
+	e.SetSlack(time.Second)
+	until, err := e.Delete(ctx, appID, "u")
+	if err != nil || until.UnixMilli() != s.clock+second {
+		t.Fatalf("deleted until %v, %v; want a second after now", until, err)
+	}
+	s.expect(0)
+	s.finish(m)
+	s.expect(0)
+	s.clock = until.UnixMilli() + 1
+	s.apply(s.ahead(0))
+	s.expect(1)
+}
+
+// A refresh whose own event is older does not hide an acknowledged event that is ahead,
+// nor does a process whose clock is behind.
+func TestRefreshHidesNoEventAhead(t *testing.T) { onEveryBigtable(t, testRefreshHidesNoEventAhead) }
+
+func testRefreshHidesNoEventAhead(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	s.apply(s.ahead(4 * second))
+	s.expect(1)
+	for n := 2; n < 5; n++ {
+		s.clock -= second // of the next process
+		s.eng = s.engine()
+		s.apply(s.ahead(0))
+		s.expect(n)
+		s.round(profile.RecomputeOptions{})
+		s.expect(n)
+	}
+}
+
+// Rows, tombstones and profiles of an older version, which knows no receipts: a missing
+// receipt is that of the original, and the tombstone of receipts that of times.
+func TestOlderVersionKnowsNoReceipts(t *testing.T) {
+	onEveryBigtable(t, testOlderVersionKnowsNoReceipts)
+}
+
+func testOlderVersionKnowsNoReceipts(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	rows := []store.LogEvent{bought("u", s.clock+second), bought("u", s.clock+2*second), bought("u", s.clock+3*second)}
+	rows[0].Original = original(s.clock)     // covered
+	rows[1].Original = original(s.clock + 1) // received later
+	s.apply(rows...)                         // the last one only has its time
+	s.expect(3)
+	s.setTombstone(s.clock)
+	s.expect(2)
+	stored := s.read("u")
+	s.setTombstone(s.clock + second/2) // an older version deletes once more
+	if r := s.read("u"); r.Stored && r.DeletedUntil == stored.DeletedUntil {
+		t.Error("the profile of the older tombstone is served")
+	}
+	s.expect(1) // the second was received by then
+	// A newer version deletes: the older one advances its tombstone alone.
+	s.delete("u")
+	s.setTombstone(s.clock + 2*second + 1)
+	s.expect(1)
+	s.setTombstone(s.clock + 3*second)
+	s.expect(0)
+}
+
+// setTombstone sets the tombstone as an older version does.
+func (s *harness) setTombstone(until int64) {
+	s.t.Helper()
+	m := bigtable.NewMutation()
+	m.DeleteCellsInColumn("u", "d")
+	m.Set("u", "d", bigtable.ServerTime, binary.BigEndian.AppendUint64(nil, uint64(until)))
+	if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", m); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func original(receivedAt int64) []byte {
+	return []byte(`{"receivedAt":` + strconv.FormatInt(receivedAt, 10) + `,"index":"i","event":{"eventType":"view"}}`)
+}
+
+// What a deletion covers is what the audit of time says, also when the clock of the
+// deletion is behind an earlier one.
+func TestTombstoneOnlyRises(t *testing.T) {
+	s := newHarness(t, storetest.NewWithClient)
+	lax := s.engine()
+	lax.SetSlack(time.Minute)
+	if _, err := lax.Delete(ctx, appID, "u"); err != nil {
+		t.Fatal(err)
+	}
+	s.clock += second
+	s.delete("u") // with less slack
+	row, err := s.store.ReadUser(ctx, appID, "u")
+	if err != nil || row.DeletedUntil != s.clock || row.ReceivedUntil != s.clock-second+60*second {
+		t.Errorf("%+v, %v; want each number to be the greater one", row.Tombstone(), err)
+	}
+}

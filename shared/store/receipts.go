@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"cloud.google.com/go/bigtable"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// The receipt of an event is the timestamp of the cell m:o of its row. All writers of a
+// row write the same value there, so the newest cell holds the greatest receipt, in
+// whatever order they write, and no write takes it back: an append replaces the filters
+// alone.
+//
+// Which events a deletion covers only depends on their receipts from maxAhead before
+// to maxAhead after their times, so others are cut to that span. The span is moved to
+// end two milliseconds before the event. There it is older than every other cell of the
+// row, copies included: an older version finds filters by the newest cells of a row. And
+// the cell is collected by age with its row. Such a version writes m:o at the event's
+// time, or a millisecond earlier: that is no receipt.
+const (
+	maxAhead     = int64(event.MaxAhead / 1e6) // ms
+	receiptShift = maxAhead + 2
+	// receiptSpan is how much older than its event the cell of a receipt may be.
+	receiptSpan = 2*maxAhead + 2
+)
+
+// receiptCell returns the timestamp of the cell m:o (ms).
+func receiptCell(time, receipt int64) int64 {
+	receipt = max(min(receipt, time+maxAhead), time-maxAhead)
+	return max(receipt-receiptShift, 0)
+}
+
+// receiptOf returns the receipt that cells m:o of a row hold; 0 if they hold none.
+func receiptOf(items []bigtable.ReadItem, time int64) int64 {
+	newest := int64(-1)
+	for _, item := range items {
+		if ms := int64(item.Timestamp) / 1000; ms <= time-2 && ms > newest && isObjects(item) {
+			newest = ms
+		}
+	}
+	if newest < 0 {
+		return 0
+	}
+	return newest + receiptShift
+}
+
+func isObjects(item bigtable.ReadItem) bool {
+	return item.Column == familyOriginal+":"+columnObjects
+}
+
+// Receipt returns when the event was received (ms), cut to 5 minutes around its time.
+// It returns false if the row was read without objects, or if an older version wrote
+// it: CompleteReceipts reads the original.
+func (r LogRow) Receipt() (int64, bool) { return r.receipt, r.receipt != 0 }
+
+// ReceivedAt returns when the event of a row with this original was received (ms).
+func (r LogRow) ReceivedAt(original []byte) int64 {
+	return (&LogEvent{Time: r.Time, Receipt: r.receipt, Original: original}).ReceivedAt()
+}
+
+// CompleteReceipts gives receipts to rows that lack them: those of their originals or,
+// if these cannot be read, the times of the events. Afterwards every row has a receipt.
+func (l Log) CompleteReceipts(ctx context.Context, rows []*LogRow) error {
+	missing := map[string]*LogRow{}
+	var keys []string
+	for _, row := range rows {
+		if row.receipt == 0 {
+			row.receipt = max(row.Time, 1)
+			missing[row.key] = row
+			keys = append(keys, row.key)
+		}
+	}
+	return l.entries(ctx, l.layout.Read, keys, column(familyOriginal, columnOriginal), func(e Entry) error {
+		if row := missing[e.Key()]; row != nil {
+			row.receipt = e.Written().ReceivedAt()
+		}
+		return nil
+	})
+}
+
+// CompleteReceipts gives receipts to rows of an app's log in a layout.
+func (s *Store) CompleteReceipts(ctx context.Context, app string, l schema.Layout, rows ...*LogRow) error {
+	return s.Log(app, l).CompleteReceipts(ctx, rows)
+}
+
+// ReceivedAt returns when the event was received (ms): its receipt, else that in the
+// original, else the time of the event.
+func (e *LogEvent) ReceivedAt() int64 {
+	if e.Receipt > 0 {
+		return max(e.Receipt, e.Time-maxAhead)
+	}
+	o, err := schema.ParseOriginal(e.Original)
+	if err != nil {
+		return max(e.Time, 1)
+	}
+	return max(o.ReceivedAt, e.Time-maxAhead, 1)
+}
+
+// maxDrops is the number of rows that DropReceived deletes at a time.
+const maxDrops = 32
+
+// DropReceived deletes events, received until a time (ms), from one schema. It leaves a
+// row to which a later receipt has come: another delivery has written the same event.
+func (l Log) DropReceived(ctx context.Context, n schema.Name, events []LogEvent, until int64) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxDrops)
+	for _, e := range events {
+		from, to := receiptCell(e.Time, until)+1, e.Time-1
+		if from >= to {
+			continue // no cell says that a receipt is later
+		}
+		later := bigtable.ChainFilters(column(familyOriginal, columnObjects),
+			bigtable.TimestampRangeFilterMicros(bigtable.Timestamp(from*1000), bigtable.Timestamp(to*1000)))
+		key := logKey(l.app, e.User, e.Time, e.ID)
+		g.Go(func() error {
+			return retryAtomic(ctx, func() error {
+				return l.table(n, e.User).Apply(ctx, key, bigtable.NewCondMutation(later, nil, deletion()))
+			})
+		})
+	}
+	if err := ignoreMissingTable(g.Wait()); err != nil {
+		return fmt.Errorf("delete from log of %s, %s: %w", l.app, n, err)
+	}
+	return nil
+}
+
+// DeleteCovered deletes events that the tombstones of their users cover from both
+// schemas.
+func (l Log) DeleteCovered(ctx context.Context, events []LogEvent, of func(user string) affinity.Tombstone) error {
+	for _, n := range schema.Names {
+		if err := l.DropCovered(ctx, n, events, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropCovered is DeleteCovered for one schema.
+func (l Log) DropCovered(ctx context.Context, n schema.Name, events []LogEvent, of func(user string) affinity.Tombstone) error {
+	var old []string
+	byReceipt := map[string][]LogEvent{}
+	for _, e := range events {
+		if e.Time <= of(e.User).DeletedUntil {
+			old = append(old, logKey(l.app, e.User, e.Time, e.ID)) // no receipt brings it back
+		} else {
+			byReceipt[e.User] = append(byReceipt[e.User], e)
+		}
+	}
+	if err := ignoreMissingTable(l.deleteRows(ctx, n, old)); err != nil {
+		return err
+	}
+	for user, events := range byReceipt {
+		if err := l.DropReceived(ctx, n, events, of(user).ReceivedUntil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
