@@ -61,13 +61,6 @@ func (h handler) push(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(body) >= admission.Heavy {
-		end, err := admission.Turn(r.Context(), turnWait)
-		if err != nil {
-			return err
-		}
-		defer end()
-	}
 	delivery, err := bus.DecodePush(body)
 	if err != nil {
 		return httpapi.Errorf(http.StatusBadRequest, "Bad Request: %v", err)
@@ -80,9 +73,6 @@ func (h handler) push(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
-
-// turnWait limits how long a large message waits for others to be applied.
-const turnWait = 30 * time.Second
 
 // report logs and counts the outcome of a message.
 func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Result) {
