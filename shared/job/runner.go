@@ -39,6 +39,11 @@ type Settings struct {
 	// Attempts is how often a shard task may fail before its shard fails, and a
 	// plan task before its job fails. The queue must allow more attempts.
 	Attempts int `env:"RECOMPUTE_ATTEMPTS" envDefault:"8"`
+	// Lanes is how many shards of a recompute have tasks at a time, so that purges
+	// and the jobs of other apps need not wait for all shards of a large app. It
+	// should be at most half of the tasks that the queue runs at a time. 0: all
+	// shards have tasks.
+	Lanes int `env:"RECOMPUTE_LANES" envDefault:"8"`
 }
 
 // The bounds of a budget: a task must reach its first users, and must have some
@@ -59,6 +64,9 @@ func (s Settings) Validate() error {
 	}
 	if s.Attempts < 1 {
 		faults = append(faults, fmt.Errorf("RECOMPUTE_ATTEMPTS %d: want 1 or more", s.Attempts))
+	}
+	if s.Lanes < 0 {
+		faults = append(faults, fmt.Errorf("RECOMPUTE_LANES %d: want 0 or more", s.Lanes))
 	}
 	return errors.Join(faults...)
 }

@@ -102,6 +102,21 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
+// A task that arrives after a recompute of many shards waits for its lanes only.
+func TestRecomputeRunsInLanes(t *testing.T) {
+	settings := roomy
+	settings.Lanes = 2
+	w := started(t, 26, settings) // 9 shards
+	if _, err := w.Deliver(t.Context(), w.Tasks[0]); err != nil {
+		t.Fatal(err)
+	}
+	if queued := w.Waiting(); len(queued) != 2 {
+		t.Errorf("%d tasks wait, want those of 2 shards", len(queued))
+	}
+	w.Drain() // fails if a shard beyond these has a task
+	w.WantDone("strategy-1")
+}
+
 // Only the first pass maintains histories, and only the first pass computes
 // users with current profiles.
 func TestPassOptions(t *testing.T) {

@@ -177,11 +177,14 @@ func (s *Stack) startBridge(ctx context.Context, m messaging, subscription strin
 	return nil
 }
 
+// tasksAtOnce is how many tasks run at a time.
+const tasksAtOnce = 4
+
 func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL string, header http.Header) (queue.Queue, error) {
 	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{
 		Name: tasksQueue,
 		// A shard of a recompute may use several cores, so a few occupy a machine.
-		RateLimits: &cloudtaskspb.RateLimits{MaxConcurrentDispatches: 4},
+		RateLimits: &cloudtaskspb.RateLimits{MaxConcurrentDispatches: tasksAtOnce},
 		// More attempts than the worker allows itself. The waits are short, because no
 		// overloaded service needs to recover.
 		RetryConfig: &cloudtaskspb.RetryConfig{
