@@ -49,6 +49,7 @@ var layers = []struct {
 	{"shared/auth", "config fault limit", "http"},
 	{"shared/httpapi", "admission fault limit telemetry", "http"},
 	{"shared/client", "api", "http"},
+	{"shared/config/kmscipher", "config", "kms http"},
 	{"shared/config/configdb", "catalog config limit schema strategy", "firestore grpc"},
 	{"shared/openapi/internal/tree", "", ""},
 	{"shared/openapi", "httpapi openapi/internal/tree", "http"},
@@ -83,10 +84,10 @@ var layers = []struct {
 	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
-	{"functions/ingest", "admission api auth backend bus bus/pubsub enrich event function httpapi limit refused store", "http"},
+	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
 	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported limit profile queue queue/taskqueue", "http"},
-	{"functions/profiles", "admission affinity api auth backend config event explain function history httpapi limit profile purge queue queue/taskqueue store strategy", "http"},
-	{"functions/rank", "admission api auth backend catalog event fault function httpapi profile ranking rerank strategy", "http"},
+	{"functions/profiles", "admission affinity api auth backend config event explain config/kmscipher function history httpapi limit profile purge queue queue/taskqueue store strategy", "http"},
+	{"functions/rank", "admission api auth backend catalog event fault config/kmscipher function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "admission affinity api auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue strategy", "http"},
 	{"functions/catalog", "admission api auth backend catalog config function httpapi store", "http"},
 	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
@@ -99,6 +100,7 @@ var layers = []struct {
 	{"shared/local/emulator", "", anything},
 	{"shared/local/gcloudtest", "", anything},
 	{"shared/local/race", "", ""},
+	{"shared/local/seal", "config", ""},
 	{"shared/local/realdata", "catalog event strategy", ""},
 	{"shared/local/operator", "api client config fault httpapi limit schema usage", "http"},
 	{"shared/local/stack", anything, anything},
@@ -122,6 +124,7 @@ var libraries = map[string]string{
 	"tasks":     "cloud.google.com/go/cloudtasks",
 	"grpc":      "google.golang.org/grpc",
 	"http":      "net/http",
+	"kms":       "google.golang.org/api/cloudkms",
 }
 
 // domain are the packages whose dependencies, too, stay within the process.
@@ -136,10 +139,10 @@ const all = "admission affinity backend catalog config config/configdb crowd eve
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
 var links = map[string]string{
-	"ingest":     all + " api auth bus bus/pubsub enrich refused",
+	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
 	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue",
-	"profiles":   all + " api auth explain profile purge queue queue/taskqueue",
-	"rank":       all + " api auth profile ranking rerank",
+	"profiles":   all + " api auth explain profile purge queue queue/taskqueue limit config/kmscipher",
+	"rank":       all + " api auth profile ranking rerank limit config/kmscipher",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",

@@ -38,6 +38,7 @@ locals {
     CUSTOMER_HOSTS               = jsonencode({ for c in values(var.customers) : c.host => c.app_id })
     DELETION_SLACK               = var.deletion_slack
     FORWARDED_ADDRESSES          = "2" # the load balancer appends the client's address and its own
+    PARENTS_KMS_KEY              = one(google_kms_crypto_key.parents[*].id) == null ? "" : one(google_kms_crypto_key.parents[*].id)
     BIGTABLE_PROJECT             = var.project_id
     BIGTABLE_INSTANCE            = module.bigtable.instance
     BIGTABLE_SERVING_APP_PROFILE = module.bigtable.app_profiles.serving

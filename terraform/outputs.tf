@@ -33,6 +33,11 @@ output "bigtable" {
   value       = { instance = module.bigtable.instance, primary_cluster = module.bigtable.primary_cluster }
 }
 
+output "parents_kms_key" {
+  description = "Key of Cloud KMS that encrypts parents of secured keys, for --kms-key; null without secured_keys."
+  value       = one(google_kms_crypto_key.parents[*].id)
+}
+
 output "schedules" {
   description = "When the nightly rounds start."
   value       = module.tasks.schedules

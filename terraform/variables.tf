@@ -215,6 +215,20 @@ variable "nightly" {
   }
 }
 
+variable "secured_keys" {
+  description = "Whether keys may be parents of secured keys. It creates a key ring and a key of Cloud KMS in the region, which Google bills and never deletes; a destroyed key makes every parent useless."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "parents_admins" {
+  description = "Who may create parents of secured keys, such as [\"user:ann@example.com\"]: they may encrypt with the key of Cloud KMS, not decrypt."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
 variable "paused" {
   description = "Whether writes of profiles stop: pushes, tasks, schedules and imports wait, while the engine accepts events and serves stored profiles. For a failover or a restore."
   type        = bool

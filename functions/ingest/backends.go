@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
+	"github.com/affinityengine/affinity/shared/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/refused"
@@ -19,8 +20,9 @@ func init() { function.Register("Ingest", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Auth auth.Environment
-	Bus  pubsub.Config
+	Auth    auth.Environment
+	Parents kmscipher.Config
+	Bus     pubsub.Config
 }
 
 // Backends are the services that the function uses.
@@ -37,6 +39,10 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
+	parents, err := kmscipher.WithParents(ctx, base.CachedConfig, s.Parents)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
 	enricher, err := enrich.New(base.Store, base.CachedConfig)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
@@ -47,5 +53,5 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	refusals := refused.New(base.Store, base.Now, log)
 	function.AtExit(refusals.Flush)
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Bus: messages, Enricher: enricher, Refused: refusals}), nil
+	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Bus: messages, Enricher: enricher, Refused: refusals}), nil
 }

@@ -43,7 +43,7 @@ func New(b Backends) http.Handler {
 }
 
 func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
-	grant, err := h.Auth.Grant(r, auth.Search)
+	grant, err := h.Auth.UserGrant(r, auth.Search)
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,9 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 // permitted returns an error if the key is not for all events of a request.
 func permitted(grant auth.Grant, events []event.Event) error {
 	for i := range events {
+		if err := grant.User(events[i].UserToken); err != nil {
+			return err
+		}
 		if events[i].Type == event.InstantSearch {
 			continue // it may have no index, and is not kept
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -21,8 +22,9 @@ func init() { function.Register("Profiles", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Auth  auth.Environment
-	Queue taskqueue.Config
+	Auth    auth.Environment
+	Parents kmscipher.Config
+	Queue   taskqueue.Config
 	// DeletionSlack is how far the clocks of the machines that receive events may be ahead
 	// of the clock of the one that deletes a user: a deletion also covers what is received
 	// within this time after it.
@@ -42,13 +44,17 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
+	parents, err := kmscipher.WithParents(ctx, base.CachedConfig, s.Parents)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
 	tasks, err := taskqueue.Open(ctx, s.Queue)
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetSlack(s.DeletionSlack)
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Profiles: profiles}), nil
+	return New(Backends{Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Queue: tasks, Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of deletions.

@@ -81,17 +81,20 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 // reader returns the app of a key that may read profiles. A profile is about no
 // index, so a key may be restricted to some.
 func (h handler) reader(r *http.Request) (config.App, auth.Grant, error) {
-	return h.Auth.TenantGrant(r, auth.Recommendation, auth.ProfilesRead)
+	return h.Auth.TenantUserGrant(r, auth.Recommendation, auth.ProfilesRead)
 }
 
 // user returns the app and the user whose profile a request reads.
 func (h handler) user(r *http.Request) (config.App, string, error) {
-	app, _, err := h.reader(r)
+	app, grant, err := h.reader(r)
 	if err != nil {
 		return app, "", err
 	}
 	user, err := userToken(r)
-	return app, user, err
+	if err != nil {
+		return app, "", err
+	}
+	return app, user, grant.User(user)
 }
 
 // userToken returns the token of the request's path, and checks it before it
@@ -159,7 +162,7 @@ func halfLife(r *http.Request) (strategy.HalfLife, error) {
 }
 
 func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
-	app, _, err := h.reader(r)
+	app, grant, err := h.reader(r)
 	if err != nil {
 		return err
 	}
@@ -204,6 +207,11 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	var faulty profile.Faulty
 	if err != nil && !errors.As(err, &faulty) {
 		return fmt.Errorf("read profiles: %w", err)
+	}
+	for _, user := range users {
+		if err := grant.User(user); err != nil {
+			return err
+		}
 	}
 	answer := profiles{Profiles: make([]json.RawMessage, 0, len(read)), NotFound: []string{}}
 	for _, user := range users {

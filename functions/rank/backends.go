@@ -2,11 +2,13 @@ package rank
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rerank"
@@ -17,7 +19,8 @@ func init() { function.Register("Rank", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Auth auth.Environment
+	Auth    auth.Environment
+	Parents kmscipher.Config
 }
 
 // Backends are the services that the function uses.
@@ -32,9 +35,13 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
+	parents, err := kmscipher.WithParents(ctx, base.CachedConfig, s.Parents)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	return New(Backends{
-		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key),
+		Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key),
 		Orderer: rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log),
 	}), nil
 }

@@ -6,6 +6,7 @@ package rank
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -28,7 +29,7 @@ func New(b Backends) http.Handler {
 
 func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	began := time.Now()
-	app, grant, err := h.Auth.TenantGrant(r, auth.Recommendation)
+	app, grant, err := h.Auth.TenantUserGrant(r, auth.Recommendation, auth.OwnUser)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer in.release()
-	if err := grant.Index(in.Request.Index); err != nil {
+	if err := errors.Join(grant.User(in.Request.User), grant.Index(in.Request.Index)); err != nil {
 		return err
 	}
 	h.Usage.Reads(app.ID, 1)

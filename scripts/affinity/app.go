@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
+	"github.com/affinityengine/affinity/shared/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -37,6 +38,7 @@ type appStore interface {
 	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
 	Keys(ctx context.Context, appID string) ([]config.Key, error)
 	PutKey(ctx context.Context, appID string, key config.Key) error
+	AddParent(ctx context.Context, appID string, key config.Key, text string) error
 	DeleteKey(ctx context.Context, appID, hash string) error
 }
 
@@ -44,6 +46,16 @@ type appStore interface {
 type configStore struct {
 	config.Store
 	close func() error
+	// cipher opens the Cipher of parents.
+	cipher func(ctx context.Context) (config.Cipher, error)
+}
+
+func (s configStore) AddParent(ctx context.Context, appID string, key config.Key, text string) error {
+	c, err := s.cipher(ctx)
+	if err != nil {
+		return err
+	}
+	return config.AddParent(ctx, s.Store, c, appID, key, text)
 }
 
 func (s configStore) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error) {
@@ -64,10 +76,20 @@ func openFirestore(ctx context.Context, project, database string) (configStore, 
 	return configStore{Store: configdb.New(client, slog.Default()), close: client.Close}, nil
 }
 
+// openKMS returns the Cipher of a Cloud KMS key, with the operator's Google
+// credentials.
+func openKMS(ctx context.Context, key string) (config.Cipher, error) {
+	if key == "" {
+		return nil, cli.Usagef("--kms-key is required for a parent on a deployed engine: `terraform output -raw parents_kms_key` prints it")
+	}
+	return kmscipher.Open(ctx, kmscipher.Config{Key: key})
+}
+
 // appTool is what the commands of `affinity app` share.
 type appTool struct {
 	*tool
 	project, database string
+	kmsKey            string // of parents
 }
 
 func appCommand(t *tool) *cobra.Command {
@@ -107,6 +129,7 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.close()) }()
+	store.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
 	return do(store)
 }
 
@@ -154,7 +177,7 @@ func (a *appTool) create(ctx context.Context, s appStore, app config.App) error 
 	fmt.Fprintf(a.err, "app %s created (%s; %s)\n", id, retention(app.RetentionDays), layout(app.Log))
 	fmt.Fprintln(a.err, "its keys; they are printed only once:")
 	for _, key := range []config.Key{{Name: "search", ACL: []string{auth.Search}}, {Name: "admin", ACL: auth.All}} {
-		text, err := addKey(ctx, s, id, key)
+		text, err := addKey(ctx, s, id, key, false)
 		if err != nil {
 			return fmt.Errorf("app %s is created, but has no key %s yet, run `affinity app key add %s --name %s --acl %s`: %w",
 				id, key.Name, id, key.Name, strings.Join(key.ACL, ","), err)

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
 )
@@ -68,10 +69,16 @@ func TestAppCommands(t *testing.T) {
 
 func TestKeyAttributes(t *testing.T) {
 	t.Parallel()
-	store := config.NewMemory()
+	store, sealer := config.NewMemory(), seal.New()
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *tool) {
+			tl.openCipher = func(ctx context.Context, kmsKey string) (config.Cipher, error) {
+				if kmsKey == "" {
+					return openKMS(ctx, kmsKey)
+				}
+				return sealer, nil
+			}
 			tl.openConfig = func(context.Context, string, string) (configStore, error) {
 				return configStore{Store: store, close: func() error { return nil }}, nil
 			}
@@ -115,6 +122,22 @@ func TestKeyAttributes(t *testing.T) {
 	if got := keys("web"); len(got) != 3 || got[1].ValidUntil.After(time.Now()) || got[2].ValidUntil.After(time.Now()) {
 		t.Errorf("keys %+v, want one that is valid", got)
 	}
+	app("key add shop --acl search --parent").wants(t, cli.ExitUsage, "--kms-key is required")
+	app("key add shop --acl search,admin --parent").wants(t, cli.ExitUsage, "cannot have the right admin")
+	parent := app("key add shop --name server --acl search --parent --kms-key k")
+	holds(t, store, parent, auth.Search)
+	parent.wants(t, cli.ExitOK, "never put it into a web page")
+	app("key list shop").wants(t, cli.ExitOK, "  search  created 20", "  parent\n")
+	app("key rotate shop server --kms-key k").wants(t, cli.ExitOK, "never put it into a web page")
+	for _, k := range keys("server") {
+		if len(k.Parent) == 0 || k.Hash == auth.Hash(strings.TrimSpace(parent.out)) && k.ValidUntil.IsZero() {
+			t.Errorf("rotated parent %+v, want two parents, one with an end", k)
+		}
+	}
+	for range config.MaxParents - 2 {
+		app("key add shop --acl search --parent --kms-key k").wants(t, cli.ExitOK)
+	}
+	app("key add shop --acl search --parent --kms-key k").wants(t, cli.ExitFailed, "5 parents, as many as it may")
 	app("key rotate shop app").wants(t, cli.ExitFailed, "has no valid key app")
 	app("key rotate shop admin").wants(t, cli.ExitOK)
 	if got := keys("admin"); len(got) != 2 || !got[0].ValidUntil.IsZero() || got[1].ValidUntil.Before(time.Now().Add(overlap-time.Hour)) {

@@ -29,6 +29,7 @@ func (a *appTool) keyCommand() *cobra.Command {
 			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0]) })
 		},
 	}, a.rotateKeyCommand(), a.removeKeyCommand())
+	group.PersistentFlags().StringVar(&a.kmsKey, "kms-key", "", "Cloud KMS key of parents, on a deployed engine: terraform output -raw parents_kms_key")
 	return group
 }
 
@@ -38,6 +39,7 @@ type keyFlags struct {
 	acl, indexes, referers        []string
 	validFor                      time.Duration
 	perAddress                    int
+	parent                        bool
 }
 
 func (f *keyFlags) add(cmd *cobra.Command) {
@@ -49,6 +51,7 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.validUntil, "valid-until", "", "when the key ends, RFC 3339")
 	flags.StringSliceVar(&f.indexes, "indexes", nil, "indexes that the key is for; * stands for any characters (default: all)")
 	flags.StringSliceVar(&f.referers, "referers", nil, "pages that the key is for, such as https://*.shop.example/* (default: all, and servers)")
+	flags.BoolVar(&f.parent, "parent", false, "make the key a parent of secured keys")
 	flags.IntVar(&f.perAddress, "per-address", 0, "requests a minute that one address may send, 0 for no limit")
 }
 
@@ -56,6 +59,10 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 func (f *keyFlags) key(now time.Time) (config.Key, error) {
 	if err := checkACL(f.acl); err != nil {
 		return config.Key{}, err
+	}
+	if i := slices.IndexFunc(f.acl, func(right string) bool { return !slices.Contains(auth.ParentRights, right) }); f.parent && i >= 0 {
+		return config.Key{}, fmt.Errorf("--parent: a parent cannot have the right %s, only %s: no other route takes secured keys",
+			f.acl[i], strings.Join(auth.ParentRights, ", "))
 	}
 	key := config.Key{
 		ACL: f.acl, CreatedAt: now, Name: f.name, Description: f.description, Indexes: f.indexes, Referers: f.referers, AddressRate: f.perAddress,
@@ -88,16 +95,20 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 		Use:   "add ID --acl RIGHTS",
 		Short: "Add a key to an app",
 		Long: "Add a key to an app. The key is printed once and stored as a hash only. A key for web pages gets the right search\n" +
-			"alone: it can send events and nothing else.",
+			"alone: it can send events and nothing else.\n\n" +
+			"With --parent your server can make secured keys of the key, each for one user, for a time or for some indexes: see\n" +
+			"\"Secured keys\" in functions/README.md. The text of a parent is stored too, encrypted by Cloud KMS. Never put a parent\n" +
+			"into a web page: with its text anybody can make a key of every user.",
 		Example: "  affinity app key add shop --name web --acl search --referers 'https://*.shop.example/*' --project my-project\n" +
-			"  affinity app key add shop --name loader --acl addObject,settings --indexes 'products*' --valid-for 720h --project my-project",
+			"  affinity app key add shop --name loader --acl addObject,settings --indexes 'products*' --valid-for 720h --project my-project\n" +
+			"  affinity app key add shop --name server --acl search --parent --project my-project --kms-key projects/...",
 		Args: cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := f.key(time.Now())
 			if err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.addNamed(cmd.Context(), s, args[0], key) })
+			return a.withApp(cmd, args[0], func(s appStore) error { return a.addNamed(cmd.Context(), s, args[0], key, f.parent) })
 		},
 	}
 	f.add(cmd)
@@ -118,7 +129,7 @@ func (a *appTool) withApp(cmd *cobra.Command, id string, do func(appStore) error
 }
 
 // addNamed adds a key whose name no other key has.
-func (a *appTool) addNamed(ctx context.Context, s appStore, id string, key config.Key) error {
+func (a *appTool) addNamed(ctx context.Context, s appStore, id string, key config.Key, parent bool) error {
 	if key.Name != "" {
 		same, err := keysNamed(ctx, s, id, key.Name)
 		if err != nil {
@@ -128,20 +139,29 @@ func (a *appTool) addNamed(ctx context.Context, s appStore, id string, key confi
 			return fmt.Errorf("app %s has a key %s: to replace it run `affinity app key rotate %s %s`", id, key.Name, id, key.Name)
 		}
 	}
-	text, err := addKey(ctx, s, id, key)
+	text, err := addKey(ctx, s, id, key, parent)
 	if err != nil {
 		return err
+	}
+	if parent {
+		fmt.Fprintln(a.err, neverInAPage)
 	}
 	fmt.Fprintf(a.err, "a new key of app %s with the rights %s; it is printed only once:\n", id, strings.Join(key.ACL, ","))
 	_, err = fmt.Fprintln(a.out, text)
 	return err
 }
 
+const neverInAPage = "this key is a parent of secured keys: keep it on your server and never put it into a web page"
+
 // addKey gives an app a new key with the attributes, and returns its text.
-func addKey(ctx context.Context, s appStore, id string, key config.Key) (string, error) {
+func addKey(ctx context.Context, s appStore, id string, key config.Key, parent bool) (string, error) {
 	text := auth.NewKey()
-	key.Hash = auth.Hash(text)
-	if err := s.PutKey(ctx, id, key); err != nil {
+	key.Hash, key.Parent = auth.Hash(text), nil
+	put := s.PutKey
+	if parent {
+		put = func(ctx context.Context, id string, key config.Key) error { return s.AddParent(ctx, id, key, text) }
+	}
+	if err := put(ctx, id, key); err != nil {
 		return "", fmt.Errorf("add a key to app %s: %w", id, err)
 	}
 	return text, nil
@@ -186,6 +206,9 @@ func describeKey(key config.Key, now time.Time) string {
 			ends = "ended "
 		}
 		parts = append(parts, ends+key.ValidUntil.UTC().Format(time.RFC3339))
+	}
+	if len(key.Parent) > 0 {
+		parts = append(parts, "parent")
 	}
 	if len(key.Indexes) > 0 {
 		parts = append(parts, "indexes "+strings.Join(key.Indexes, ","))

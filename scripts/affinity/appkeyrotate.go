@@ -23,7 +23,7 @@ func (a *appTool) rotateKeyCommand() *cobra.Command {
 		Short: "Add a key in place of the one with that name, which ends later",
 		Long: "Add a key with the name, the rights and the restrictions of another one, and print it once. The old key ends after\n" +
 			"--overlap, in which you put the new key in its place. An old key that was to end earlier still does, and the new key\n" +
-			"is valid for as long as the old one was made for.",
+			"is valid for as long as the old one was made for. Secured keys of an old parent end with it.",
 		Example: "  affinity app key rotate shop web --project my-project\n  affinity app key rotate shop web --overlap 0s --project my-project",
 		Args:    cli.Args("ID", "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,9 +54,13 @@ func (a *appTool) rotateKey(ctx context.Context, s appStore, id, name string, re
 	if !key.ValidUntil.IsZero() {
 		key.ValidUntil = now.Add(valid[0].ValidUntil.Sub(valid[0].CreatedAt))
 	}
-	text, err := addKey(ctx, s, id, key)
+	parent := len(key.Parent) > 0
+	text, err := addKey(ctx, s, id, key, parent)
 	if err != nil {
 		return err
+	}
+	if parent {
+		fmt.Fprintln(a.err, neverInAPage)
 	}
 	fmt.Fprintf(a.err, "a new key %s of app %s; it is printed only once:\n", name, id)
 	if _, err := fmt.Fprintln(a.out, text); err != nil {

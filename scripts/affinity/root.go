@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
@@ -35,6 +36,7 @@ type tool struct {
 
 	start      func(context.Context, upOptions) (runningStack, error)
 	openConfig func(ctx context.Context, project, database string) (configStore, error)
+	openCipher func(ctx context.Context, kmsKey string) (config.Cipher, error)
 	retry      client.Retry  // of commands that wait for the engine
 	watchEvery time.Duration // how often a job is asked for
 }
@@ -44,7 +46,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	t := &tool{
 		in: stdin, out: stdout, err: stderr,
 		start:      startStack,
-		openConfig: openFirestore,
+		openConfig: openFirestore, openCipher: openKMS,
 		retry:      client.Retry{Total: 2 * time.Minute},
 		watchEvery: 500 * time.Millisecond,
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
@@ -85,7 +86,8 @@ type Environment struct {
 
 // New returns an Authenticator. It reads the app and the key from the cache for
 // each request, so a new or deleted key takes up to one TTL to have an effect, and
-// a deleted one up to five minutes while the store of the configuration fails.
+// a deleted one up to five minutes while the store of the configuration fails. It
+// accepts secured keys if the cache reads parents.
 func New(c *config.Cached, env Environment) *Authenticator {
 	return &Authenticator{config: c, env: env, addresses: limit.NewAddresses()}
 }
@@ -114,7 +116,7 @@ func (a *Authenticator) Tenant(r *http.Request, anyOf ...string) (config.App, er
 func (a *Authenticator) AppID(r *http.Request, anyOf ...string) (string, error) {
 	g, err := a.Grant(r, anyOf...)
 	if err == nil {
-		err = g.whole()
+		err = g.Index("")
 	}
 	if err != nil {
 		return "", err
@@ -123,10 +125,23 @@ func (a *Authenticator) AppID(r *http.Request, anyOf ...string) (string, error) 
 }
 
 // Grant returns what the key of a request permits, if it holds one of the ACLs.
-// The caller asks the Grant for each index that the request names.
+// The caller asks the Grant for each index that the request names. A key that is
+// restricted to a user is refused.
 func (a *Authenticator) Grant(r *http.Request, anyOf ...string) (Grant, error) {
-	request := NewRequest(r)
-	g, err := a.guarded(r.Context(), request, anyOf)
+	g, err := a.UserGrant(r, anyOf...)
+	if err == nil {
+		err = g.User("")
+	}
+	if err != nil {
+		return Grant{}, err
+	}
+	return g, nil
+}
+
+// UserGrant is Grant for a route that is about users. The caller also asks the
+// Grant for each user that the request names.
+func (a *Authenticator) UserGrant(r *http.Request, anyOf ...string) (Grant, error) {
+	g, err := a.guarded(r.Context(), NewRequest(r), anyOf)
 	if err == nil {
 		err = limit.Authenticated(r.Context(), g.App, func() (limit.Numbers, error) { return a.config.Limits(r.Context(), g.App) })
 	}
@@ -147,7 +162,7 @@ const failures = ","
 // guarded is Check for a client that may not guess for ever.
 func (a *Authenticator) guarded(ctx context.Context, r Request, anyOf []string) (Grant, error) {
 	now, address := time.Now(), r.address(a.env.Forwarded)
-	if address.IsValid() && a.addresses.Empty(failures, address, now) && !a.config.Holds(r.App, Hash(r.Key)) {
+	if address.IsValid() && a.addresses.Empty(failures, address, now) && !a.held(r) {
 		return Grant{}, ErrGuesses
 	}
 	g, err := a.Check(ctx, r, anyOf...)
@@ -157,9 +172,26 @@ func (a *Authenticator) guarded(ctx context.Context, r Request, anyOf []string) 
 	return g, err
 }
 
+// held reports whether Check needs no lookup to accept the request.
+func (a *Authenticator) held(r Request) bool {
+	if _, secured := parseSecured(r.Key); secured {
+		return a.config.HoldsParents(r.App)
+	}
+	return a.config.Holds(r.App, Hash(r.Key))
+}
+
 // TenantGrant is Grant and the app.
 func (a *Authenticator) TenantGrant(r *http.Request, anyOf ...string) (config.App, Grant, error) {
-	g, err := a.Grant(r, anyOf...)
+	return a.withApp(r, a.Grant, anyOf)
+}
+
+// TenantUserGrant is UserGrant and the app.
+func (a *Authenticator) TenantUserGrant(r *http.Request, anyOf ...string) (config.App, Grant, error) {
+	return a.withApp(r, a.UserGrant, anyOf)
+}
+
+func (a *Authenticator) withApp(r *http.Request, grant func(*http.Request, ...string) (Grant, error), anyOf []string) (config.App, Grant, error) {
+	g, err := grant(r, anyOf...)
 	if err != nil {
 		return config.App{}, Grant{}, err
 	}
@@ -178,8 +210,9 @@ func (a *Authenticator) app(ctx context.Context, appID string) (config.App, erro
 // Check returns what the key of a request permits. It returns ErrCredentials if
 // the key is not the app's or has ended, ErrForbidden if it holds none of the ACLs
 // in anyOf and anyOf is not empty, ErrReferer if it is for other pages, ErrHost if
-// the host does not serve the app, ErrNoCustomer, and ErrAddressRate. Any
-// other error is a fault of the configuration's store.
+// the host does not serve the app, ErrNoCustomer, and ErrAddressRate; of a secured
+// key also ErrSecured, ErrSource, and errors that name a restriction. Any other
+// error is a fault of the configuration's store or of its Cipher.
 //
 // A caller cannot tell an unknown app from a wrong key: the answers are equal, and
 // either costs one read of the store the first time, if the process has served
@@ -188,6 +221,9 @@ func (a *Authenticator) app(ctx context.Context, appID string) (config.App, erro
 func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (Grant, error) {
 	if !config.ValidAppID(r.App) || r.Key == "" {
 		return Grant{}, ErrCredentials
+	}
+	if s, ok := parseSecured(r.Key); ok {
+		return a.checkSecured(ctx, r, s, anyOf)
 	}
 	hash := Hash(r.Key)
 	key, err := a.config.Access(ctx, r.App, hash)
@@ -198,14 +234,20 @@ func (a *Authenticator) Check(ctx context.Context, r Request, anyOf ...string) (
 	if subtle.ConstantTimeCompare([]byte(hash), []byte(key.Hash)) != 1 || key.Ended(now) {
 		return Grant{}, ErrCredentials
 	}
-	return a.permit(r, now, key, anyOf)
+	return a.permit(r, now, key, restrictions{}, anyOf)
 }
 
-// permit returns what a request's key permits, if it permits the request.
-func (a *Authenticator) permit(r Request, now time.Time, key config.Key, anyOf []string) (Grant, error) {
-	g := Grant{App: r.App, Key: nameOf(key), acl: key.ACL}
-	if len(key.Indexes) > 0 {
-		g.indexes = [][]string{key.Indexes}
+// permit returns what a request's key permits under further restrictions, if it
+// permits the request.
+func (a *Authenticator) permit(r Request, now time.Time, key config.Key, only restrictions, anyOf []string) (Grant, error) {
+	g := Grant{App: r.App, Key: nameOf(key), acl: key.ACL, user: only.user}
+	for _, patterns := range [][]string{key.Indexes, only.indexes} {
+		if len(patterns) > 0 {
+			g.indexes = append(g.indexes, patterns)
+		}
+	}
+	if only.user != "" && slices.Contains(key.ACL, Search) {
+		g.acl = append(slices.Clone(key.ACL), OwnUser)
 	}
 	if err := g.Require(anyOf...); err != nil {
 		return Grant{}, err

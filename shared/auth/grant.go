@@ -16,6 +16,7 @@ type Grant struct {
 
 	acl     []string
 	indexes [][]string // lists of patterns; an index must match one of each
+	user    string     // the only user; empty: all
 }
 
 // nameOf returns what people call a key.
@@ -49,8 +50,17 @@ func (g Grant) Index(name string) error {
 	return nil
 }
 
-// whole returns an error if the key is for a part of the app.
-func (g Grant) whole() error { return g.Index("") }
+// User returns ErrUser if the key is for another user. No user stands for all of
+// them.
+func (g Grant) User(token string) error {
+	switch {
+	case g.user == "" || g.user == token:
+		return nil
+	case token == "":
+		return ErrAnyUser
+	}
+	return ErrUser
+}
 
 // matches reports whether a text matches a pattern, in which each * stands for
 // any characters.

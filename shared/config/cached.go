@@ -40,6 +40,7 @@ type Cached struct {
 	keys       *cache[keyID, Key]
 	strategies *cache[strategyID, strategy.Strategy]
 	indexes    *cache[indexID, catalog.Settings]
+	parents    *parents // nil without a Cipher
 }
 
 type (
@@ -166,13 +167,13 @@ func (c *Cached) UpdateLog(ctx context.Context, appID string, change func(*App) 
 
 // PutKey is PutKey of the Store.
 func (c *Cached) PutKey(ctx context.Context, appID string, key Key) error {
-	defer c.keys.evict(keyID{appID, key.Hash})
+	defer c.evictKey(appID, key.Hash)
 	return c.store.PutKey(ctx, appID, key)
 }
 
 // DeleteKey is DeleteKey of the Store.
 func (c *Cached) DeleteKey(ctx context.Context, appID, hash string) error {
-	defer c.keys.evict(keyID{appID, hash})
+	defer c.evictKey(appID, hash)
 	return c.store.DeleteKey(ctx, appID, hash)
 }
 

@@ -130,6 +130,9 @@ type Store interface {
 	// Keys returns all keys of an app, sorted by hash. It returns ErrNotFound if the
 	// app does not exist.
 	Keys(ctx context.Context, appID string) ([]Key, error)
+	// Parents returns the keys of an app that are parents, in any order. An app that
+	// does not exist has none.
+	Parents(ctx context.Context, appID string) ([]Key, error)
 	// PutKey stores a key and replaces one with the same hash. A zero CreatedAt
 	// becomes the current time. It returns ErrNotFound if the app does not exist.
 	PutKey(ctx context.Context, appID string, key Key) error

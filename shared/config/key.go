@@ -35,6 +35,9 @@ type Key struct {
 	// AddressRate is how many requests a minute one address may send with the key to
 	// one instance of a function. 0: no limit.
 	AddressRate int
+	// Parent is the text of the key, encrypted by a Cipher. A key with it is a parent
+	// of secured keys; see package auth.
+	Parent []byte
 }
 
 // Bounds of a key's attributes.
@@ -43,6 +46,7 @@ const (
 	maxPatterns    = 100 // of Indexes, and of Referers
 	maxPattern     = 512 // bytes
 	maxAddressRate = 1_000_000
+	maxSealed      = 1_000 // bytes of Parent
 )
 
 var (
@@ -72,10 +76,14 @@ func (k Key) Prepare() (Key, error) {
 	if k.AddressRate < 0 || k.AddressRate > maxAddressRate {
 		return Key{}, fmt.Errorf("requests a minute from an address: want 0 (no limit) to %d, got %d", maxAddressRate, k.AddressRate)
 	}
+	if len(k.Parent) > maxSealed {
+		return Key{}, fmt.Errorf("encrypted text of the key: want at most %d bytes, got %d", maxSealed, len(k.Parent))
+	}
 	if err := errors.Join(checkPatterns("indexes", k.Indexes), checkPatterns("referers", k.Referers)); err != nil {
 		return Key{}, err
 	}
 	k.ACL, k.Indexes, k.Referers = slices.Clone(k.ACL), slices.Clone(k.Indexes), slices.Clone(k.Referers)
+	k.Parent = slices.Clone(k.Parent)
 	k.CreatedAt = Stamp(k.CreatedAt)
 	if !k.ValidUntil.IsZero() {
 		k.ValidUntil = Stamp(k.ValidUntil)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -157,6 +158,14 @@ func (m *memory) Keys(ctx context.Context, appID string) ([]Key, error) {
 		return nil
 	})
 	return keys, err
+}
+
+func (m *memory) Parents(ctx context.Context, appID string) ([]Key, error) {
+	keys, err := m.Keys(ctx, appID)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return slices.DeleteFunc(keys, func(k Key) bool { return len(k.Parent) == 0 }), err
 }
 
 func (m *memory) PutKey(ctx context.Context, appID string, key Key) error {

@@ -55,6 +55,11 @@ run "plan" {
   }
 
   assert {
+    condition     = length(google_kms_key_ring.affinity) == 0 && output.parents_kms_key == null && module.function["ingest"].environment.PARENTS_KMS_KEY == ""
+    error_message = "A key ring is created without secured_keys."
+  }
+
+  assert {
     condition     = alltrue([for name, f in local.functions : module.function[name].ingress == (f.kind == "public" ? "ALLOW_INTERNAL_AND_GCLB" : "ALLOW_INTERNAL_ONLY")])
     error_message = "A private function can be reached from outside, or a public one cannot."
   }
@@ -259,5 +264,24 @@ run "least_privilege" {
   assert {
     condition     = toset(keys(local.enqueuers)) == toset(["imports", "profiles", "strategies", "recomputes", "worker"])
     error_message = "The functions that may enqueue tasks are not those that do: ${join(", ", keys(local.enqueuers))}"
+  }
+}
+
+run "secured_keys" {
+  command = plan
+
+  variables {
+    secured_keys   = true
+    parents_admins = ["user:ann@example.com"]
+  }
+
+  assert {
+    condition     = google_kms_crypto_key.parents[0].rotation_period != null && toset(keys(google_kms_crypto_key_iam_member.decrypter)) == toset(["ingest", "profiles", "rank"])
+    error_message = "Others than ingest, profiles and rank decrypt parents: ${join(", ", keys(google_kms_crypto_key_iam_member.decrypter))}"
+  }
+
+  assert {
+    condition     = keys(google_kms_crypto_key_iam_member.encrypter) == ["user:ann@example.com"] && alltrue([for m in google_kms_crypto_key_iam_member.encrypter : m.role == "roles/cloudkms.cryptoKeyEncrypter"])
+    error_message = "The operators who may create parents may do more or less than encrypt."
   }
 }

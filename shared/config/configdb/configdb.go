@@ -8,12 +8,13 @@
 //	                                 strategyMore {version, scoringVersion, ranking},
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour, userEventsPerDay},
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
-//	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate
+//	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate,
+//	                                 parent
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version
 //
-// A key is stored only as its hex SHA-256. A key without an attribute lacks the
-// field. Functions that are older than an attribute do not enforce it. A strategy is stored as one JSON
+// A key is stored as its hex SHA-256, and a parent of secured keys also as its
+// encrypted text. A key without an attribute lacks the field. Functions that are older than an attribute do not enforce it. A strategy is stored as one JSON
 // string: as a map, each of its aliases would be indexed, and names that are not
 // field paths would need escaping. strategyVersion is 0 and strategy is empty
 // until a strategy is set. Versions count from 1, and none is used twice.
@@ -268,15 +269,32 @@ func (s *store) Keys(ctx context.Context, appID string) ([]config.Key, error) {
 	if err := s.mustExist(ctx, appID); err != nil {
 		return nil, fmt.Errorf("list keys of app %q: %w", appID, err)
 	}
-	documents, err := s.appRef(appID).Collection("keys").OrderBy("hash", firestore.Asc).Documents(ctx).GetAll()
+	keys, err := readKeys(ctx, s.appRef(appID).Collection("keys").OrderBy("hash", firestore.Asc))
 	if err != nil {
 		return nil, fmt.Errorf("list keys of app %q: %w", appID, err)
+	}
+	return keys, nil
+}
+
+func (s *store) Parents(ctx context.Context, appID string) ([]config.Key, error) {
+	// A document without the field is not in the result of a query that sorts by it.
+	keys, err := readKeys(ctx, s.appRef(appID).Collection("keys").OrderBy("parent", firestore.Asc))
+	if err != nil {
+		return nil, fmt.Errorf("list parents of app %q: %w", appID, err)
+	}
+	return keys, nil
+}
+
+func readKeys(ctx context.Context, q firestore.Query) ([]config.Key, error) {
+	documents, err := q.Documents(ctx).GetAll()
+	if err != nil {
+		return nil, err
 	}
 	var keys []config.Key
 	for _, document := range documents {
 		var d keyDocument
 		if err := document.DataTo(&d); err != nil {
-			return nil, fmt.Errorf("list keys of app %q: document %s: %w", appID, document.Ref.ID, err)
+			return nil, fmt.Errorf("document %s: %w", document.Ref.ID, err)
 		}
 		keys = append(keys, d.key())
 	}

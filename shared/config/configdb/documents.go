@@ -75,6 +75,7 @@ type (
 		Indexes     []string  `firestore:"indexes,omitempty"`
 		Referers    []string  `firestore:"referers,omitempty"`
 		AddressRate int       `firestore:"addressRate,omitempty"`
+		Parent      []byte    `firestore:"parent,omitempty"`
 	}
 	moreDocument struct {
 		Version        int64  `firestore:"version"`

@@ -20,7 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// cached is a Cached with the three methods of a Store that it lacks.
+// cached is a Cached with the methods of a Store that it lacks.
 type cached struct {
 	*config.Cached
 	store config.Store
@@ -36,6 +36,10 @@ func (c cached) Apps(ctx context.Context) ([]string, error) { return c.store.App
 
 func (c cached) StrategyVersions(ctx context.Context, appID string) ([]config.Version, error) {
 	return c.store.StrategyVersions(ctx, appID)
+}
+
+func (c cached) Parents(ctx context.Context, appID string) ([]config.Key, error) {
+	return c.store.Parents(ctx, appID)
 }
 
 func (c cached) Keys(ctx context.Context, appID string) ([]config.Key, error) {
@@ -147,6 +151,7 @@ func testKeys(t *testing.T, s config.Store) {
 	a := config.Key{
 		Hash: hash("a"), ACL: []string{"search"}, CreatedAt: created, Name: "web", Description: "the shop's pages", ValidUntil: created.Add(time.Hour),
 		Indexes: []string{"products", "news_*"}, Referers: []string{"https://*.shop.example/*"}, AddressRate: 60,
+		Parent: []byte("sealed"),
 	}
 	b := config.Key{Hash: hash("b"), CreatedAt: created}
 	for _, key := range []config.Key{b, a} {
@@ -162,12 +167,19 @@ func testKeys(t *testing.T, s config.Store) {
 	keys, err = s.Keys(t.Context(), "shop")
 	read(t, "keys", keys, err, []config.Key{a, b})
 
+	keys, err = s.Parents(t.Context(), "shop")
+	read(t, "parents", keys, err, []config.Key{a})
+	keys, err = s.Parents(t.Context(), "nowhere")
+	read(t, "parents of an unknown app", keys, err, nil)
+
 	a = config.Key{Hash: a.Hash, ACL: []string{"admin", "search"}, CreatedAt: created}
 	if err := s.PutKey(t.Context(), "shop", a); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Key(t.Context(), "shop", a.Hash)
 	read(t, "replaced key", got, err, a)
+	keys, err = s.Parents(t.Context(), "shop")
+	read(t, "no parents", keys, err, nil)
 
 	if err := s.DeleteKey(t.Context(), "shop", a.Hash); err != nil {
 		t.Fatal(err)
@@ -207,7 +219,7 @@ func testKeysRefused(t *testing.T, s config.Store) {
 	}
 	for _, bad := range []config.Key{
 		{Name: "a b"}, {Name: strings.Repeat("a", 51)}, {Description: strings.Repeat("a", 501)}, {AddressRate: -1}, {AddressRate: 1_000_001},
-		{Indexes: []string{""}}, {Indexes: make([]string, 101)}, {Referers: []string{" a"}}, {Referers: []string{"\xff"}},
+		{Indexes: []string{""}}, {Indexes: make([]string, 101)}, {Referers: []string{" a"}}, {Referers: []string{"\xff"}}, {Parent: make([]byte, 1001)},
 	} {
 		bad.Hash = hash("a")
 		if err := s.PutKey(t.Context(), "shop", bad); err == nil {

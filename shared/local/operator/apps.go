@@ -26,6 +26,7 @@ const (
 	encodingPath    = "/local/apps/encoding"
 	keysPath        = "/local/apps/keys/list"
 	putKeyPath      = "/local/apps/keys/put"
+	parentPath      = "/local/apps/keys/parent"
 	deleteKeyPath   = "/local/apps/keys/delete"
 )
 
@@ -37,10 +38,12 @@ const maxRequest = 64 << 10
 type request struct {
 	App config.App `json:"app"`
 	Key config.Key `json:"key"`
+	// Text is the text of a parent.
+	Text string `json:"text,omitempty"`
 }
 
 // handleApps adds the operations to a router.
-func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers) {
+func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers, c config.Cipher) {
 	handle(rt, defaultsPath, func(context.Context, request) (any, error) { return defaults, nil })
 	handle(rt, appsPath, func(ctx context.Context, _ request) (any, error) { return s.Apps(ctx) })
 	handle(rt, appPath, func(ctx context.Context, r request) (any, error) { return s.App(ctx, r.App.ID) })
@@ -81,6 +84,16 @@ func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers) {
 			return nil, invalid(err)
 		}
 		return nil, s.PutKey(ctx, r.App.ID, r.Key)
+	})
+	handle(rt, parentPath, func(ctx context.Context, r request) (any, error) {
+		if _, err := r.Key.Prepare(); err != nil {
+			return nil, invalid(err)
+		}
+		err := config.AddParent(ctx, s, c, r.App.ID, r.Key, r.Text)
+		if errors.Is(err, config.ErrTooManyParents) {
+			return nil, invalid(err)
+		}
+		return nil, err
 	})
 	handle(rt, deleteKeyPath, func(ctx context.Context, r request) (any, error) {
 		return nil, s.DeleteKey(ctx, r.App.ID, r.Key.Hash)
@@ -123,7 +136,8 @@ func SetEncoding(ctx context.Context, s config.Store, appID string, e schema.Enc
 	})
 }
 
-// The methods below are those of config.Store with its errors, and SetEncoding.
+// The methods below are those of config.Store with its errors, SetEncoding and
+// AddParent.
 
 // Apps returns the ids of all apps, sorted.
 func (c *Client) Apps(ctx context.Context) ([]string, error) {
@@ -177,6 +191,12 @@ func (c *Client) Keys(ctx context.Context, appID string) ([]config.Key, error) {
 // PutKey stores a key.
 func (c *Client) PutKey(ctx context.Context, appID string, key config.Key) error {
 	_, err := post[any](ctx, c, putKeyPath, request{App: config.App{ID: appID}, Key: key})
+	return err
+}
+
+// AddParent stores a key as a parent; text is the key itself.
+func (c *Client) AddParent(ctx context.Context, appID string, key config.Key, text string) error {
+	_, err := post[any](ctx, c, parentPath, request{App: config.App{ID: appID}, Key: key, Text: text})
 	return err
 }
 

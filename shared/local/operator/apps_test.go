@@ -14,13 +14,14 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
 // start serves the routes over a store, and returns a client and the address.
 func start(t *testing.T, store config.Store, token string) (*operator.Client, string) {
 	t.Helper()
-	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, nil, time.Now))
+	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, nil, time.Now, seal.New()))
 	t.Cleanup(server.Close)
 	c, err := operator.NewClient(server.URL, token)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/seal"
 )
 
 func TestLoopback(t *testing.T) {
@@ -28,7 +29,7 @@ func TestLoopback(t *testing.T) {
 // A request from elsewhere or from a web page finds no path, even with the token.
 func TestHandlerServesThisMachine(t *testing.T) {
 	token := operator.NewToken()
-	h := operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{Project: "p"}, config.NewMemory(), nil, time.Now)
+	h := operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{Project: "p"}, config.NewMemory(), nil, time.Now, seal.New())
 	for _, test := range []struct {
 		name, remote, host, origin, token string
 		want                              int

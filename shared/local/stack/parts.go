@@ -18,8 +18,10 @@ import (
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/refused"
@@ -32,7 +34,11 @@ type Backends struct {
 	backend.Base
 	jobs.Jobs
 	JobStore func(collection job.Collection) job.Jobs
-	Auth     *auth.Authenticator
+	// Auth is the authenticator of functions that take no secured keys, AuthSecured of
+	// those that do.
+	Auth, AuthSecured *auth.Authenticator
+	// Cipher encrypts the texts of parents.
+	Cipher   config.Cipher
 	Bus      *pubsub.Bus
 	Queue    queue.Queue
 	Enricher *enrich.Enricher
@@ -43,10 +49,11 @@ type Backends struct {
 
 func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
 	b := &Backends{
-		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key), Bus: messages, Queue: tasks,
+		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key), Cipher: seal.New(), Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Store, base.Now, base.Log),
 	}
+	b.AuthSecured = auth.New(base.CachedConfig.WithCipher(b.Cipher), auth.Environment{Hosts: o.Hosts})
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	var err error
@@ -68,7 +75,7 @@ func (b *Backends) flush() error {
 
 // ForIngest returns the backends of ingest.
 func (b *Backends) ForIngest() ingest.Backends {
-	return ingest.Backends{Base: b.Base, Auth: b.Auth, Bus: b.Bus, Enricher: b.Enricher, Refused: b.Refused}
+	return ingest.Backends{Base: b.Base, Auth: b.AuthSecured, Bus: b.Bus, Enricher: b.Enricher, Refused: b.Refused}
 }
 
 // ForImports returns the backends of imports.
@@ -83,12 +90,12 @@ func (b *Backends) ForCatalog() catalog.Backends {
 
 // ForProfiles returns the backends of profiles.
 func (b *Backends) ForProfiles() profiles.Backends {
-	return profiles.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Profiles: b.Profiles}
+	return profiles.Backends{Base: b.Base, Auth: b.AuthSecured, Queue: b.Queue, Profiles: b.Profiles}
 }
 
 // ForRank returns the backends of rank.
 func (b *Backends) ForRank() rank.Backends {
-	return rank.Backends{Base: b.Base, Auth: b.Auth, Orderer: b.Orderer}
+	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Orderer: b.Orderer}
 }
 
 // ForStrategies returns the backends of strategies.

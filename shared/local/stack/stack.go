@@ -52,7 +52,8 @@ const (
 	tasksQueue         = "projects/" + Project + "/locations/local/queues/" + queue.ID
 )
 
-// App is an app that exists from the start, with a key that holds every ACL.
+// App is an app that exists from the start, with a key that holds every ACL and is
+// a parent of secured keys.
 type App struct{ ID, Key string }
 
 // Options say what to start.
@@ -160,7 +161,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, b.Config, b.Store, b.Now))
+	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, b.Config, b.Store, b.Now, b.Cipher))
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
@@ -190,7 +191,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 		return messaging{}, err
 	}
 	s.onClose(s.Backends.flush)
-	return pubsub, createApps(ctx, configuration, o)
+	return pubsub, createApps(ctx, configuration, s.Backends.Cipher, o)
 }
 
 // Idle waits until every accepted event is in its user's profile and every task
@@ -240,8 +241,8 @@ func clock(start time.Time) func() time.Time {
 }
 
 // createApps creates the apps and their keys. An app that exists in an emulator
-// keeps its layout.
-func createApps(ctx context.Context, apps config.Store, o Options) error {
+// keeps its layout. The first keys of an app become parents, as many as may.
+func createApps(ctx context.Context, apps config.Store, c config.Cipher, o Options) error {
 	for _, a := range o.Apps {
 		err := apps.CreateApp(ctx, config.App{ID: a.ID, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
 		if errors.Is(err, config.ErrExists) {
@@ -251,7 +252,11 @@ func createApps(ctx context.Context, apps config.Store, o Options) error {
 			return fmt.Errorf("create app %s: %w", a.ID, err)
 		}
 		key := config.Key{Hash: auth.Hash(a.Key), ACL: auth.All, CreatedAt: time.Now()}
-		if err := apps.PutKey(ctx, a.ID, key); err != nil {
+		err = config.AddParent(ctx, apps, c, a.ID, key, a.Key)
+		if errors.Is(err, config.ErrTooManyParents) {
+			err = apps.PutKey(ctx, a.ID, key)
+		}
+		if err != nil {
 			return fmt.Errorf("create key of app %s: %w", a.ID, err)
 		}
 	}

@@ -1,0 +1,65 @@
+package stack_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/algolia/algoliasearch-client-go/v3/algolia/opt"
+	"github.com/algolia/algoliasearch-client-go/v3/algolia/search"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// A secured key of a user sends their events, reads their profile and ranks for
+// them. It opens nothing else, although its parent has every right.
+func TestSecuredKeyByRoute(t *testing.T) {
+	s := start(t, stack.Options{})
+	key := config.Key{Hash: auth.Hash("page"), ACL: []string{auth.Search}}
+	if err := config.AddParent(t.Context(), s.Backends.Config, s.Backends.Cipher, "demo", key, "page"); err != nil {
+		t.Fatal(err)
+	}
+	secure := func(parent, user string) string {
+		key, err := search.GenerateSecuredAPIKey(parent, opt.UserToken(user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	check := func(key, method, path, body string, want error) {
+		t.Helper()
+		code, answer := callAs(t, s, "demo", key, method, path, body)
+		if refused := code == http.StatusForbidden || code == http.StatusUnauthorized; refused != (want != nil) || want != nil && !strings.Contains(answer, want.Error()) {
+			t.Errorf("%s %s %s: %d %s, want %v", method, path, body, code, answer, want)
+		}
+	}
+	own := map[string]bool{
+		"POST /1/events": true, "GET /1/profiles/u": true, "POST /1/profiles/batch": true, "GET /1/profiles/personalization/u": true,
+		"GET /1/explain/u": true, "POST /1/rank": true,
+	}
+	u, v := secure("demokey", "u"), secure("demokey", "v")
+	check(u, "POST", "/1/events", `{"events":[`+seenIn+`]}`, nil)
+	check(v, "POST", "/1/events", `{"events":[`+seenIn+`]}`, auth.ErrUser)
+	check(v, "POST", "/1/events", `{"events":[`+strings.Replace(seenIn, `"u"`, `"v"`, 1)+`,`+seenIn+`]}`, auth.ErrUser)
+	check(v, "POST", "/1/events", `{"events":[`+strings.Replace(seenIn, "view", "instantsearch", 1)+`]}`, auth.ErrUser)
+	check(v, "POST", "/1/profiles/batch", `{"userTokens":["v","u"]}`, auth.ErrUser)
+	for _, route := range routes {
+		switch about := route.method + " " + route.path; {
+		case route.path == "/1/events":
+		case own[about]:
+			check(u, route.method, route.path, route.body, nil)
+			check(v, route.method, route.path, route.body, auth.ErrUser)
+		case strings.HasPrefix(route.path, "/1/profiles/"), strings.HasPrefix(route.path, "/1/usertokens/"), route.path == "/1/events/refused":
+			check(u, route.method, route.path, route.body, auth.ErrAnyUser)
+		default:
+			check(u, route.method, route.path, route.body, auth.ErrSecured)
+		}
+	}
+	// Of a parent for web pages the user ranks, and reads nothing.
+	const rankU = `{"userToken":"u","index":"i","objectIDs":["1"]}`
+	check(secure("page", "u"), "POST", "/1/rank", rankU, nil)
+	check(secure("page", "u"), "GET", "/1/profiles/u", "", auth.ErrForbidden)
+	check("page", "POST", "/1/rank", rankU, auth.ErrForbidden)
+}

@@ -1,0 +1,44 @@
+# The key that encrypts the texts of parents, of which customers' servers make
+# secured keys. Google never deletes a key ring, so none is created unless asked for.
+resource "google_kms_key_ring" "affinity" {
+  count = var.secured_keys ? 1 : 0
+
+  name     = "affinity"
+  location = var.region
+
+  depends_on = [google_project_service.kms]
+}
+
+resource "google_project_service" "kms" {
+  count = var.secured_keys ? 1 : 0
+
+  service            = "cloudkms.googleapis.com"
+  disable_on_destroy = false
+
+  depends_on = [terraform_data.project]
+}
+
+resource "google_kms_crypto_key" "parents" {
+  count = var.secured_keys ? 1 : 0
+
+  name            = "parents"
+  key_ring        = google_kms_key_ring.affinity[0].id
+  rotation_period = "7776000s" # 90 days; earlier versions go on decrypting
+}
+
+# The functions that check secured keys are those that read the key's name.
+resource "google_kms_crypto_key_iam_member" "decrypter" {
+  for_each = { for key, d in local.deployed : key => local.members[key] if var.secured_keys && contains(local.functions[d.of].env, "PARENTS_KMS_KEY") }
+
+  crypto_key_id = google_kms_crypto_key.parents[0].id
+  role          = "roles/cloudkms.cryptoKeyDecrypter"
+  member        = each.value
+}
+
+resource "google_kms_crypto_key_iam_member" "encrypter" {
+  for_each = toset(var.secured_keys ? var.parents_admins : [])
+
+  crypto_key_id = google_kms_crypto_key.parents[0].id
+  role          = "roles/cloudkms.cryptoKeyEncrypter"
+  member        = each.value
+}
