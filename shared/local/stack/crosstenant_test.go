@@ -151,6 +151,8 @@ func TestCrossTenant(t *testing.T) {
 		switch {
 		case w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden:
 			refused++
+		case w.Code == http.StatusUnprocessableEntity && strings.Contains(w.Body.String(), "Unknown query option"):
+			refused++ // some routes check the form of the query before the key
 		case app != "evil" || strings.Contains(w.Body.String(), "Secret"):
 			t.Fatalf("answered: %s %s at %s, headers %v: %d %s", r.Method, r.URL, r.Host, r.Header, w.Code, w.Body)
 		default:
