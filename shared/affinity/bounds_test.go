@@ -230,7 +230,7 @@ func TestSharedMemory(t *testing.T) {
 		events[i] = affinity.Event{Time: now, Type: event.View, Name: "Product viewed",
 			Counts: []affinity.Count{{Facet: "facet1", Value: fmt.Sprint("value ", i), N: 1}}}
 	}
-	m := affinity.NewMemory(affinity.Hold{Values: 5_000, Bytes: 1 << 20}, affinity.Hold{Values: 256, Bytes: 16 << 10})
+	m := affinity.NewMemory(affinity.Hold{Values: 7_000, Bytes: 1 << 20}, affinity.Hold{Values: 256, Bytes: 16 << 10})
 	fill := func(share *affinity.Share, sc *affinity.Scorer, n int) bool {
 		sc.Hold(share)
 		for _, e := range events[:n] {
@@ -259,5 +259,33 @@ func TestSharedMemory(t *testing.T) {
 	share = m.Share()
 	if !fill(share, affinity.NewScorer(c, w), 3_000) {
 		t.Error("what a closed share took is gone")
+	}
+}
+
+// A user with very many values leaves memory to the others of the process.
+func TestLargeUserLeavesMemory(t *testing.T) {
+	c := affinity.Compile(benchStrategy())
+	w := affinity.Window{Now: now}
+	m := affinity.NewMemory(affinity.Hold{Values: 40_000, Bytes: 4 << 20}, affinity.Hold{Values: 256, Bytes: 16 << 10})
+	add := func(sc *affinity.Scorer, from, to int) {
+		for i := from; i < to && !sc.Full(); i++ {
+			sc.AddEvent(affinity.Event{Time: now, Type: event.View, Name: "Product viewed",
+				Counts: []affinity.Count{{Facet: "facet1", Value: fmt.Sprint("value ", i), N: 1}}})
+		}
+	}
+	share := m.Share()
+	large, other := affinity.NewScorer(c, w), affinity.NewScorer(c, w)
+	large.Hold(share)
+	other.Hold(m.Share())
+	add(large, 0, 19_000)
+	add(other, 0, 8_000)
+	if large.Full() || other.Full() {
+		t.Fatal("want room for half of the memory, and for a third beside it")
+	}
+	if add(large, 19_000, 40_000); !large.Full() {
+		t.Error("one user holds more than it leaves to all others")
+	}
+	if add(other, 8_000, 19_000); other.Full() {
+		t.Error("a full scorer keeps what it took")
 	}
 }

@@ -7,6 +7,9 @@ import (
 
 // Memory bounds what the scorers of a process hold together. A value costs some
 // 150 bytes and its name. It is safe for concurrent use.
+//
+// A scorer may hold at most as much as is left for all others. So one large user
+// gets half of the memory, two get a third each, and n leave 1/(n+1) to the rest.
 type Memory struct {
 	values, bytes atomic.Int64 // that are left
 	free          Hold
@@ -33,10 +36,11 @@ type Share struct {
 // Share returns a share that holds nothing yet.
 func (m *Memory) Share() *Share { return &Share{of: m} }
 
-// take reports whether so much was left.
-func (s *Share) take(values, bytes int64) bool {
+// take reports whether so much was left, and would leave at least what a scorer
+// would then hold.
+func (s *Share) take(values, bytes int64, holds Hold) bool {
 	s.of.give(-values, -bytes)
-	if s.of.values.Load() < 0 || s.of.bytes.Load() < 0 {
+	if s.of.values.Load() < int64(holds.Values) || s.of.bytes.Load() < int64(holds.Bytes) {
 		s.of.give(values, bytes)
 		return false
 	}
@@ -84,7 +88,9 @@ func (sc *Scorer) Full() bool { return sc.held.full }
 func (sc *Scorer) reach() {
 	h := &sc.held
 	for h.share != nil && (sc.values > h.values || sc.bytes > h.bytes) {
-		if !h.share.take(portionValues, portionBytes) {
+		free := h.share.of.free
+		holds := Hold{h.values - free.Values + portionValues, h.bytes - free.Bytes + portionBytes}
+		if !h.share.take(portionValues, portionBytes, holds) {
 			break
 		}
 		h.values += portionValues

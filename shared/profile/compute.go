@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -44,6 +45,7 @@ type computation struct {
 	events  int // read from blocks, scored or not
 	missing map[history.BlockID]bool
 	restart bool
+	done    bool // passed on
 
 	// unfolded is the number of events outside the blocks, without those in the band of
 	// the tombstone, which banded counts: no fold takes them. rows holds the unfolded
@@ -91,47 +93,69 @@ type work struct {
 	why      purpose
 	share    *affinity.Share
 	readRow  rowReader
+	// patience is how long a user with very many values waits for others to be
+	// computed.
+	patience time.Duration
 }
 
-// compute scores users, whose rows the caller has read, from blocks and log. It
-// computes a user alone whose values do not fit in the memory of all. A user who
-// cannot be computed has a fault, and no profile.
-func (c *computer) compute(ctx context.Context, w work, all []*computation) error {
+// compute scores users, whose rows the caller has read, from blocks and log, and
+// passes them to done. Their scorers are valid until done returns. First come the users
+// whose values fit in the memory of all: they do not wait for the others, each of whom
+// is computed alone. A user who cannot be computed has a fault and is not passed. After
+// an error the next call computes the users who have not been passed. done checks the
+// schemas of the log, which has been read by then.
+func (c *computer) compute(ctx context.Context, w work, all []*computation, done func([]*computation) error) error {
 	if err := c.score(ctx, w, all); err != nil {
 		return err
 	}
+	var computed, large []*computation
 	for _, u := range all {
-		if u.fault != nil || !u.scorer.Full() {
-			continue
+		switch {
+		case u.fault != nil || u.done:
+		case u.scorer.Full():
+			large = append(large, u)
+		default:
+			computed = append(computed, u)
 		}
-		if err := c.computeAlone(ctx, w, u); err != nil {
+	}
+	if err := complete(computed, done); err != nil {
+		return err
+	}
+	for _, u := range all {
+		u.release()
+	}
+	for _, u := range large {
+		if err := c.computeAlone(ctx, w, u, done); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// computeAlone computes a user with very many values, in passes over blocks and
-// log. What the last pass has read besides the scores stays in the computation.
-func (c *computer) computeAlone(ctx context.Context, w work, u *computation) error {
-	select {
-	case c.alone <- struct{}{}:
-		defer func() { <-c.alone }()
-	case <-ctx.Done():
-		return ctx.Err()
+func complete(computed []*computation, done func([]*computation) error) error {
+	if len(computed) == 0 {
+		return nil
 	}
-	c.counters.Alone.Add(1)
-	defer func() { u.pass = nil }() // the next attempt, under another schema, is a first one
-	_, err := affinity.InPasses(w.compiled, u.window, c.limits.hold, func(sc *affinity.Scorer) error {
-		u.pass = sc
-		return c.score(ctx, w, []*computation{u})
-	})
-	return err
+	if err := done(computed); err != nil {
+		return err
+	}
+	for _, u := range computed {
+		u.done = true
+	}
+	return nil
+}
+
+// release gives back the memory of the scorer.
+func (c *computation) release() {
+	if c.scorer != nil {
+		c.scorer.Reset(c.window)
+		c.scorer = nil
+	}
 }
 
 // score scores users from blocks and log, as far as their scorers hold them.
 func (c *computer) score(ctx context.Context, w work, all []*computation) error {
-	all = slices.DeleteFunc(slices.Clone(all), func(u *computation) bool { return u.fault != nil })
+	all = slices.DeleteFunc(slices.Clone(all), func(u *computation) bool { return u.fault != nil || u.done })
 	for range maxRestarts {
 		if len(all) == 0 {
 			return nil
@@ -255,6 +279,7 @@ func (r *reading) plan(u *computation) {
 			at = max(at, u.own)
 		}
 		u.setWindow(at, r.app)
+		u.release() // of an earlier attempt
 		u.scorer = r.newScorer(u)
 	}
 	u.unfolded, u.banded, u.rows, u.events, u.restart = 0, 0, nil, 0, false

@@ -15,6 +15,7 @@ import (
 func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldAge time.Duration) {
 	e.env.limits = limits{
 		bounds: affinity.StandardBounds(), hold: defaultLimits.hold, writeBytes: defaultLimits.writeBytes, groupBytes: defaultLimits.groupBytes,
+		patience: defaultLimits.patience, bulkPatience: defaultLimits.bulkPatience,
 		foldEvents: foldEvents, maintainEvents: 1, foldAge: foldAge, maxYoung: 2, maxFold: maxFold, blockEvents: blockEvents, keepRows: keepRows,
 		sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
 	}
@@ -42,6 +43,18 @@ func (e *Engine) SetMemory(values int) {
 	e.env.limits.hold.Values = values
 }
 
+// SetPatience sets how long a user with very many values waits for others.
+func (e *Engine) SetPatience(d time.Duration) {
+	e.env.limits.patience, e.env.limits.bulkPatience = d, d
+}
+
+// ComputeAlone occupies the place of the user who is computed alone, until the caller
+// calls the returned function.
+func (e *Engine) ComputeAlone() (leave func()) {
+	e.env.alone <- struct{}{}
+	return func() { <-e.env.alone }
+}
+
 // SetSessionEvents sets how many events a session holds.
 func (e *Engine) SetSessionEvents(events int) { e.env.limits.sessionEvents = events }
 
@@ -55,6 +68,16 @@ func (e *Engine) NeverFold() { e.env.limits.foldEvents, e.env.limits.maintainEve
 // SetMaxRefreshed sets of how many users refreshes run or wait at a time.
 func (e *Engine) SetMaxRefreshed(users int) {
 	e.writer.refreshed, e.writer.most = semaphore.NewWeighted(int64(users)), users
+}
+
+// AwaitFlight returns once a user has a running flight.
+func (e *Engine) AwaitFlight(key string) {
+	fs := e.writer.flights
+	for running := false; !running; runtime.Gosched() {
+		fs.mu.Lock()
+		running = fs.byUser[key] != nil
+		fs.mu.Unlock()
+	}
 }
 
 // AwaitWaiting returns once so many events wait for a user's next flight.

@@ -13,8 +13,9 @@ import (
 
 // Faulty are users for whom an operation on many users failed, each with the
 // error, by token. The operation has succeeded for all others. Such a user has a
-// row of the log that does not decode, or a manifest of a newer version, or histories
-// that changed too often.
+// row of the log that does not decode or that Bigtable does not take, or a manifest of a
+// newer version, or histories that changed too often, or so many values that others had
+// to be computed first.
 type Faulty map[string]error
 
 // Error names the first users.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
@@ -167,4 +170,40 @@ func TestRefusedProfileFailsAlone(t *testing.T) {
 	if stale, err := b.eng.Verify(ctx, b.app(), store.Range{}); stale != 0 || err != nil {
 		t.Errorf("%d profiles are stale, %v", stale, err)
 	}
+}
+
+// A row of the log that Bigtable refuses holds up no other user of its message, in
+// either schema. Its user is named, and the message is delivered again.
+func TestRefusedEventFailsAlone(t *testing.T) {
+	var refused atomic.Value // the table in which the row is refused
+	refused.Store("")
+	b := newFixtureOn(t, storetest.NewWithClient, 90, plain, storetest.Refuse(func(table, key string) bool {
+		return table == refused.Load() && strings.HasSuffix(key, ",refused")
+	})...)
+	if _, err := b.apps.UpdateLog(ctx, appID, func(a *config.App) error { a.Log.Write = schema.Names; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i, table := range []string{store.TableEvents, store.TableEventsNarrow} {
+		refused.Store(table)
+		late, bad, other := bought("u0", b.clock-int64(i)), bought("u1", b.clock-int64(i)), bought("u1", b.clock-hour-int64(i))
+		bad.ID = "refused"
+		for what, write := range map[string]func(context.Context, config.App, []store.LogEvent) (profile.Outcome, error){
+			"apply": b.eng.Apply, "import": b.eng.Import,
+		} {
+			_, err := write(ctx, b.app(), []store.LogEvent{late, bad, other})
+			faulty := profile.Faulty{}
+			if !errors.As(err, &faulty) || len(faulty) != 1 || !strings.Contains(fmt.Sprint(faulty["u1"]), "refused") {
+				t.Errorf("%s, %s: %v, want u1 named", what, table, err)
+			}
+		}
+		want := 30 * float64(i+1)
+		if r := b.read("u0"); red(r) != want {
+			t.Errorf("%s: the other user has %v, want %v", table, red(r), want)
+		}
+		if r := b.read("u1"); red(r) < want {
+			t.Errorf("%s: the other events of the user count %v, want at least %v", table, red(r), want)
+		}
+	}
+	refused.Store("")
+	b.apply(bought("u0", b.clock))
 }

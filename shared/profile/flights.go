@@ -1,7 +1,11 @@
 package profile
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -78,5 +82,37 @@ func (fs *flights) end(key string, f *flight, row store.User, err error) {
 	close(f.done)
 	if q := fs.byUser[key]; q.next == nil {
 		delete(fs.byUser, key)
+	}
+}
+
+// places are what a message takes of the users who may be refreshed at a time.
+type places struct {
+	of   *semaphore.Weighted
+	left atomic.Int64
+}
+
+// takePlaces waits for the places of a message of so many users.
+func (w *writer) takePlaces(ctx context.Context, users int) (*places, error) {
+	n := int64(min(users, w.most))
+	if err := w.refreshed.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	p := &places{of: w.refreshed}
+	p.left.Store(n)
+	return p, nil
+}
+
+// leave gives back n places, or those that are left.
+func (p *places) leave(n int64) {
+	for {
+		left := p.left.Load()
+		n = min(n, left)
+		if n <= 0 {
+			return
+		}
+		if p.left.CompareAndSwap(left, left-n) {
+			p.of.Release(n)
+			return
+		}
 	}
 }

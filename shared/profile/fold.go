@@ -44,6 +44,9 @@ type limits struct {
 	bounds affinity.Bounds
 	// hold is what the computation of one user alone holds at a time.
 	hold affinity.Hold
+	// A user with very many values waits so long for others: in a read or a refresh, and
+	// in a recompute.
+	patience, bulkPatience time.Duration
 	// writeBytes is the size of profiles from which a recompute or a refresh writes
 	// them.
 	writeBytes int
@@ -56,6 +59,7 @@ var defaultLimits = limits{
 	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
 	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20,
+	patience: 10 * time.Second, bulkPatience: 5 * time.Minute,
 }
 
 const (
@@ -251,7 +255,7 @@ func (f *folder) foldOnce(ctx context.Context, app config.App, token string,
 	if err := f.logs.check(ctx, app); err != nil {
 		return packedNone, err
 	}
-	done, err := f.store.SwapManifest(ctx, app.ID, token, open.Version, next.AppendBinary(nil))
+	done, err := f.swapManifest(ctx, app.ID, token, open.Version, next)
 	f.countFold(done, err)
 	if !done || err != nil {
 		return packedNone, err
@@ -285,7 +289,7 @@ func (f *folder) announce(ctx context.Context, appID string, u *user, base histo
 	open := base
 	open.Announced = &history.Announcement{Range: r, Ticket: u.row.Ticket}
 	open.Version = version(u.row.Ticket, announced)
-	ok, err := f.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, open.AppendBinary(nil))
+	ok, err := f.swapManifest(ctx, appID, u.token, u.manifest.Version, open)
 	if !ok || err != nil {
 		f.countFold(false, err)
 	}

@@ -86,6 +86,9 @@ func testFoldKeepsBlocksAfterLostAnswer(t *testing.T, open opener) {
 		s.stepTo(f, "CheckAndMutateRow")
 		s.answer(f, lose)
 		s.finish(f)
+		if m := s.manifest(); m.Announced != nil || len(m.Blocks) == 0 {
+			t.Errorf("after lost answer %d: %+v, want the fold to go on", at, m)
+		}
 		s.expect(2)
 		s.round(profile.RecomputeOptions{Maintain: true})
 		s.expect(2)

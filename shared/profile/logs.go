@@ -48,22 +48,25 @@ const maxSchemaChanges = 10
 func (l *logs) of(app config.App) store.Log { return l.store.Log(app.ID, app.Log) }
 
 // append writes events to the log in every schema that writers write at the time of
-// its return. It returns the configuration of that time.
-func (l *logs) append(ctx context.Context, app config.App, events []store.LogEvent) (config.App, error) {
+// its return. It returns the configuration of that time, and the users of rows that
+// Bigtable refuses: the other rows are written.
+func (l *logs) append(ctx context.Context, app config.App, events []store.LogEvent) (config.App, Faulty, error) {
 	for range maxSchemaChanges {
-		if err := l.of(app).Append(ctx, events); err != nil {
-			return app, err
+		err := l.of(app).Append(ctx, events)
+		refused, ok := errors.AsType[store.RefusedEvents](err)
+		if err != nil && !ok {
+			return app, nil, err
 		}
 		now, err := l.readCached(ctx, app.ID)
 		if err != nil {
-			return app, err
+			return app, nil, err
 		}
 		if now.Log.Generation <= app.Log.Generation { // app may be the newer one
-			return app, nil
+			return app, Faulty(refused.ByUser()), nil
 		}
 		app = now
 	}
-	return app, fmt.Errorf("append to log of %s: its schemas changed %d times", app.ID, maxSchemaChanges)
+	return app, nil, fmt.Errorf("append to log of %s: its schemas changed %d times", app.ID, maxSchemaChanges)
 }
 
 // check returns ErrSchemaChanged if the schemas have changed since app was read.
@@ -84,10 +87,10 @@ func (l *logs) check(ctx context.Context, app config.App) error {
 func (l *logs) retryOnSchemaChange(ctx context.Context, app config.App,
 	do func(config.App) error) (config.App, error) {
 	for range maxSchemaChanges {
-		if err := do(app); err != nil {
-			return app, err
+		err := do(app)
+		if err == nil {
+			err = l.check(ctx, app)
 		}
-		err := l.check(ctx, app)
 		if !errors.Is(err, ErrSchemaChanged) {
 			return app, err
 		}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
 )
 
 // maintain folds the users of a recompute who have many unfolded events. In the
@@ -72,4 +73,20 @@ func (f *folder) trim(ctx context.Context, appID string, stale *user) error {
 	next.Version = version(row.Ticket, trimmed)
 	_, err = f.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, next.AppendBinary(nil))
 	return err
+}
+
+// swapManifest sets a user's manifest if it has a version. It also reports true if an
+// earlier attempt has set it, and its answer was lost: no two manifests have the same
+// version.
+func (f *folder) swapManifest(ctx context.Context, appID, token string, from int64, next history.Manifest) (bool, error) {
+	ok, err := f.store.SwapManifest(ctx, appID, token, from, next.AppendBinary(nil))
+	if ok || err != nil {
+		return ok, err
+	}
+	row, err := f.store.ReadUser(ctx, appID, token)
+	if err != nil {
+		return false, err
+	}
+	m, err := history.ParseManifest(row.Manifest)
+	return err == nil && m.Version == next.Version, nil
 }

@@ -144,6 +144,9 @@ func (o *output) finish(ctx context.Context) error {
 		}
 	}
 	if len(o.restarts) > 0 {
+		if err := o.save.flush(ctx); err != nil { // the others do not wait
+			return err
+		}
 		if err := o.restart(ctx); err != nil {
 			return err
 		}
@@ -187,17 +190,22 @@ func (o *output) restart(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.computer.compute(ctx, work{o.app, o.compiled, forScores, o.share, reread}, computations); err != nil {
+	w := work{o.app, o.compiled, forScores, o.share, reread, o.limits.bulkPatience}
+	err := o.computer.compute(ctx, w, computations, func(some []*computation) error {
+		for _, c := range some {
+			if err := o.add(ctx, c.user, c.scorer, c.events+c.unfolded+c.banded); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	for i, c := range computations {
+		o.restarts[i].unfolded = c.unfolded // for the fold that follows
 		if c.fault != nil {
 			o.failed = append(o.failed, c.user)
-			continue
-		}
-		o.restarts[i].unfolded = c.unfolded // for the fold that follows
-		if err := o.add(ctx, c.user, c.scorer, c.events+c.unfolded+c.banded); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -145,24 +145,35 @@ func (r *reader) computeAndStore(ctx context.Context, app config.App, tokens []s
 	}
 	share := r.memory.Share()
 	defer share.Close()
-	app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
-		return r.computer.compute(ctx, work{app, r.compile(app), forReading, share, r.rereader(app.ID)}, computations)
-	})
-	if err != nil {
-		return nil, err
-	}
 	faulty, save := Faulty{}, r.saveComputed(ctx, app.ID)
-	for _, c := range computations {
-		if faulty.note(c.user) {
-			continue
-		}
-		if err = r.pass(ctx, app, c, save, fn); err != nil {
-			break
-		}
-	}
+	_, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
+		w := work{app, r.compile(app), forReading, share, r.rereader(app.ID), r.limits.patience}
+		return r.computer.compute(ctx, w, computations, r.checked(ctx, app, func(c *computation) error {
+			return r.pass(ctx, app, c, save, fn)
+		}))
+	})
 	save.flush()
 	r.tickets.repair(ctx, app.ID, users)
+	for _, u := range users {
+		faulty.note(u)
+	}
 	return faulty, err
+}
+
+// checked calls fn for each of some users, unless the schemas of the log have changed
+// since it was read under app.
+func (r *reader) checked(ctx context.Context, app config.App, fn func(*computation) error) func([]*computation) error {
+	return func(some []*computation) error {
+		if err := r.logs.check(ctx, app); err != nil {
+			return err
+		}
+		for _, c := range some {
+			if err := fn(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // pass passes a computed profile to fn and saves it.
@@ -253,17 +264,22 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 		for _, compiled := range strategies {
 			computations, _ := r.begin(ctx, app.ID, chunk, rows)
 			share := r.memory.Share()
+			computed := make(map[string]affinity.Profile, len(chunk))
 			app, err = r.logs.retryOnSchemaChange(ctx, app, func(app config.App) error {
-				return r.computer.compute(ctx, work{app, compiled, forScores, share, r.rereader(app.ID)}, computations)
+				w := work{app, compiled, forScores, share, r.rereader(app.ID), r.limits.patience}
+				return r.computer.compute(ctx, w, computations, r.checked(ctx, app, func(c *computation) error {
+					computed[c.token] = c.profile(app)
+					return nil
+				}))
 			})
-			for _, c := range computations {
-				if err == nil && !faulty.note(c.user) {
-					profiles[c.token] = append(profiles[c.token], c.profile(app))
-				}
-			}
 			share.Close()
 			if err != nil {
 				return nil, err
+			}
+			for _, c := range computations {
+				if !faulty.note(c.user) {
+					profiles[c.token] = append(profiles[c.token], computed[c.token])
+				}
 			}
 		}
 	}
@@ -281,8 +297,13 @@ func (r *reader) computeRanking(ctx context.Context, asked config.App, token str
 	computations, _ := r.begin(ctx, asked.ID, []string{token}, map[string]store.User{token: row})
 	share := r.memory.Share()
 	defer share.Close()
+	var p affinity.Profile
 	app, err := r.logs.retryOnSchemaChange(ctx, asked, func(app config.App) error {
-		return r.computer.compute(ctx, work{app, compiled, forReading, share, r.rereader(app.ID)}, computations)
+		w := work{app, compiled, forReading, share, r.rereader(app.ID), r.limits.patience}
+		return r.computer.compute(ctx, w, computations, r.checked(ctx, app, func(c *computation) error {
+			p = c.profile(app)
+			return nil
+		}))
 	})
 	if err != nil {
 		return Result{}, err
@@ -292,5 +313,5 @@ func (r *reader) computeRanking(ctx context.Context, asked config.App, token str
 	}
 	// A change of the schemas leads to the active strategy again.
 	app.Strategy, app.StrategyVersion, app.ScoringVersion = asked.Strategy, asked.StrategyVersion, asked.ScoringVersion
-	return Result{Profile: computations[0].profile(app), App: app, Session: computations[0].session}, nil
+	return Result{Profile: p, App: app, Session: computations[0].session}, nil
 }

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ type writer struct {
 }
 
 func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	app, err := w.logs.append(ctx, app, events)
+	app, refused, err := w.logs.append(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -53,11 +54,28 @@ func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEv
 	if err != nil {
 		return Outcome{}, err
 	}
-	return w.dropDeleted(ctx, app, events, rows)
+	return w.outcome(ctx, app, events, rows, refused)
+}
+
+// outcome completes a message whose events are in the log, but for those of refused
+// users, of which it returns the errors.
+func (w *writer) outcome(ctx context.Context, app config.App, events []store.LogEvent, rows map[string]store.User,
+	refused Faulty) (Outcome, error) {
+	done, err := w.dropDeleted(ctx, app, events, rows)
+	if err != nil {
+		return Outcome{}, err
+	}
+	for token, err := range refused {
+		w.logFault(ctx, app.ID, token, err)
+	}
+	if len(refused) > 0 {
+		return Outcome{}, refused
+	}
+	return done, nil
 }
 
 func (w *writer) importEvents(ctx context.Context, app config.App, events []store.LogEvent) (Outcome, error) {
-	app, err := w.logs.append(ctx, app, events)
+	app, refused, err := w.logs.append(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -65,7 +83,7 @@ func (w *writer) importEvents(ctx context.Context, app config.App, events []stor
 	if err != nil {
 		return Outcome{}, err
 	}
-	return w.dropDeleted(ctx, app, events, rows)
+	return w.outcome(ctx, app, events, rows, refused)
 }
 
 // mark leaves markers for the events' users at new tickets. It returns the rows at
@@ -93,13 +111,13 @@ func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent
 // tickets. While too many users are being refreshed, it waits.
 func (w *writer) refreshShared(ctx context.Context, app config.App,
 	events map[string][]history.Pos) (map[string]store.User, error) {
-	weight := int64(min(len(events), w.most))
-	if err := w.refreshed.Acquire(ctx, weight); err != nil {
+	places, err := w.takePlaces(ctx, len(events))
+	if err != nil {
 		return nil, fmt.Errorf("wait for the refreshes of other messages of %s: %w", app.ID, err)
 	}
 	var runs sync.WaitGroup
 	defer func() {
-		go func() { runs.Wait(); w.refreshed.Release(weight) }()
+		go func() { runs.Wait(); places.leave(int64(w.most)) }()
 	}()
 	owned, all := map[string]*flight{}, map[string]*flight{}
 	// A flight continues after the end of its message's request, because other
@@ -116,11 +134,11 @@ func (w *writer) refreshShared(ctx context.Context, app config.App,
 			runs.Go(func() {
 				<-previous // every flight ends
 				w.flights.begin(key)
-				w.run(detached, app, map[string]*flight{token: f})
+				w.run(detached, app, map[string]*flight{token: f}, places)
 			})
 		}
 	}
-	runs.Go(func() { w.run(detached, app, owned) })
+	runs.Go(func() { w.run(detached, app, owned, places) })
 	rows := make(map[string]store.User, len(all))
 	var failed error
 	for token, f := range all {
@@ -141,8 +159,9 @@ var errCutShort = errors.New("the refresh ended early")
 
 // run refreshes each user and wakes every message that waits for that refresh. If a
 // refresh fails, all its messages fail, and Pub/Sub redelivers them. A faulty user
-// fails alone.
-func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight) {
+// fails alone, and nobody waits for a user with very many values but that user's
+// messages.
+func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight, places *places) {
 	if len(fs) == 0 {
 		return
 	}
@@ -152,33 +171,38 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight)
 	for token, f := range fs {
 		events[token] = f.events
 	}
-	var users []*user
+	var mu sync.Mutex // of fs
+	end := func(u *user, err error) {
+		mu.Lock()
+		f := fs[u.token]
+		delete(fs, u.token)
+		mu.Unlock()
+		if f == nil {
+			return // ended before
+		}
+		if err == nil && u.fault != nil {
+			w.logFault(ctx, app.ID, u.token, u.fault)
+			err = u.fault
+		}
+		w.flights.end(app.ID+","+u.token, f, u.row, err)
+		places.leave(1)
+	}
 	err := errCutShort
 	defer func() { // also after a panic: no message may wait forever
-		byToken := make(map[string]*user, len(users))
-		for _, u := range users {
-			byToken[u.token] = u
-		}
-		for token, f := range fs {
-			u, failed := byToken[token], err
-			if u == nil {
-				u = &user{}
-			}
-			if failed == nil && u.fault != nil {
-				w.logFault(ctx, app.ID, token, u.fault)
-				failed = u.fault
-			}
-			w.flights.end(app.ID+","+token, f, u.row, failed)
+		for token := range events {
+			end(&user{token: token}, cmp.Or(err, errCutShort))
 		}
 	}()
-	if users, err = w.tickets.drawAll(ctx, app.ID, events); err == nil {
-		err = w.refresh(ctx, app, users, events)
+	users, err := w.tickets.drawAll(ctx, app.ID, events)
+	if err == nil {
+		err = w.refresh(ctx, app, users, events, end)
 	}
 }
 
 // refresh computes the profiles of users and writes them at their tickets. Then it
-// folds logs with many unfolded events.
-func (w *writer) refresh(ctx context.Context, app config.App, users []*user, events map[string][]history.Pos) error {
+// folds logs with many unfolded events, and calls end for each user who is done.
+func (w *writer) refresh(ctx context.Context, app config.App, users []*user, events map[string][]history.Pos,
+	end func(*user, error)) error {
 	app, err := w.logs.newest(ctx, app, users)
 	if err != nil {
 		return err
@@ -195,25 +219,52 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 			}
 			share := w.memory.Share()
 			defer share.Close()
-			if err := w.computer.compute(ctx, work{app, compiled, forRefresh, share, draw}, computations); err != nil {
+			of := work{app, compiled, forRefresh, share, draw, w.limits.patience}
+			err := w.computer.compute(ctx, of, computations, func(some []*computation) error {
+				err := w.save(ctx, app, some)
+				for _, c := range some {
+					if err == nil {
+						end(c.user, nil)
+					}
+				}
 				return err
-			}
-			save := w.logs.newSaver(app)
-			computations = slices.DeleteFunc(computations, func(c *computation) bool { return c.fault != nil })
-			for _, c := range computations {
-				if err := save.add(ctx, c.write(app, c.scorer.AppendProfile(nil, app.ScoringVersion))); err != nil {
-					return err
+			})
+			for _, u := range chunk {
+				if err == nil {
+					end(u, w.giveUp(ctx, app, u)) // if not ended before
 				}
 			}
-			if err := save.flush(ctx); err != nil {
-				return err
-			}
-			w.tickets.repair(ctx, app.ID, chunk)
-			w.folder.foldUnfolded(ctx, app, computations)
-			return nil
+			return err
 		})
 	}
 	return g.Wait()
+}
+
+// giveUp leaves a marker for a user who has waited too long to be computed alone, as
+// Import does for all users. Other faults are those of the message.
+func (w *writer) giveUp(ctx context.Context, app config.App, u *user) error {
+	if !errors.Is(u.fault, errBusy) {
+		return nil
+	}
+	u.fault = nil
+	return w.hide(ctx, app.ID, app.ScoringVersion, u)
+}
+
+// save writes computed profiles and folds.
+func (w *writer) save(ctx context.Context, app config.App, computed []*computation) error {
+	save, users := w.logs.newSaver(app), make([]*user, len(computed))
+	for i, c := range computed {
+		users[i] = c.user
+		if err := save.add(ctx, c.write(app, c.scorer.AppendProfile(nil, app.ScoringVersion))); err != nil {
+			return err
+		}
+	}
+	if err := save.flush(ctx); err != nil {
+		return err
+	}
+	w.tickets.repair(ctx, app.ID, users)
+	w.folder.foldUnfolded(ctx, app, computed)
+	return nil
 }
 
 func newestTime(events []history.Pos) int64 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"cloud.google.com/go/bigtable"
 	"google.golang.org/grpc/codes"
@@ -64,25 +66,52 @@ func (l Log) table(n schema.Name, user string) *bigtable.Table {
 // readers use: a row that exists only there is a write under way. It leaves the
 // rows identical in all schemas, whatever other writers do. It replaces all
 // filters of an existing row, so that writing twice changes nothing. After an error
-// some rows may be missing, and the caller must write all rows again.
+// some rows may be missing, and the caller must write all rows again. After
+// RefusedEvents only these are.
 func (l Log) Append(ctx context.Context, events []LogEvent) error {
+	all := RefusedEvents{}
 	for _, n := range l.written() {
-		w := l.writer(ctx, n)
-		for i := range events {
-			if err := w.put(&events[i], events[i].Time, replaceFilters); err != nil {
-				return fmt.Errorf("append to log of %s, %s: %w", l.app, n, err)
-			}
-		}
-		if err := w.flush(); err != nil {
+		err := l.put(ctx, n, events, replaceFilters)
+		if refused, ok := errors.AsType[RefusedEvents](err); ok {
+			maps.Copy(all, refused)
+			events = slices.DeleteFunc(slices.Clone(events), func(e LogEvent) bool { return refused[l.key(&e)] != nil })
+		} else if err != nil {
 			return fmt.Errorf("append to log of %s, %s: %w", l.app, n, err)
 		}
 		if n != l.layout.Read {
-			if err := l.reconcile(ctx, n, events); err != nil {
+			err := l.reconcile(ctx, n, events)
+			if refused, ok := errors.AsType[RefusedEvents](err); ok {
+				maps.Copy(all, refused)
+			} else if err != nil {
 				return err
 			}
 		}
 	}
+	if len(all) > 0 {
+		return fmt.Errorf("append to log of %s: %w", l.app, all)
+	}
 	return nil
+}
+
+func (l Log) key(e *LogEvent) string { return logKey(l.app, e.User, e.Time, e.ID) }
+
+// put writes events in one schema. RefusedEvents are those that are not written.
+func (l Log) put(ctx context.Context, n schema.Name, events []LogEvent, old replaced) error {
+	w, refused := l.writer(ctx, n), RefusedEvents{}
+	w.refused = func(key string, err error) { refused[key] = err }
+	for i := range events {
+		cellTime := events[i].Time
+		if old == keepAll {
+			cellTime = max(cellTime-1, 0)
+		}
+		if err := w.put(&events[i], cellTime, old); err != nil {
+			return err
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	return refused.orNil()
 }
 
 // written returns the schemas of the layout, starting with the one that readers
@@ -100,30 +129,19 @@ func (l Log) written() []schema.Name {
 // Copy writes events in one schema, below every row that Append writes before or
 // after. The cells of a copy are a millisecond older than its event, and only the
 // newest cells of a row count. So a copy of an old read never hides a later write,
-// except for events of the first millisecond of 1970.
+// except for events of the first millisecond of 1970. After RefusedEvents only these
+// are missing.
 func (l Log) Copy(ctx context.Context, n schema.Name, events []LogEvent) error {
-	w := l.writer(ctx, n)
-	for i := range events {
-		if err := w.put(&events[i], max(events[i].Time-1, 0), keepAll); err != nil {
-			return fmt.Errorf("copy to log of %s, %s: %w", l.app, n, err)
-		}
-	}
-	if err := w.flush(); err != nil {
+	if err := l.put(ctx, n, events, keepAll); err != nil {
 		return fmt.Errorf("copy to log of %s, %s: %w", l.app, n, err)
 	}
 	return nil
 }
 
 // Replace writes events in one schema. It replaces all cells of their rows,
-// including copies.
+// including copies. After RefusedEvents only these are missing.
 func (l Log) Replace(ctx context.Context, n schema.Name, events []LogEvent) error {
-	w := l.writer(ctx, n)
-	for i := range events {
-		if err := w.put(&events[i], events[i].Time, replaceRow); err != nil {
-			return fmt.Errorf("replace in log of %s, %s: %w", l.app, n, err)
-		}
-	}
-	if err := w.flush(); err != nil {
+	if err := l.put(ctx, n, events, replaceRow); err != nil {
 		return fmt.Errorf("replace in log of %s, %s: %w", l.app, n, err)
 	}
 	return nil

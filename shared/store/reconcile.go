@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,13 +26,17 @@ func (l Log) reconcile(ctx context.Context, other schema.Name, events []LogEvent
 	written, last := make(map[string]*LogEvent, len(events)), make(map[string]*LogEvent, len(events))
 	for i := range events {
 		e := &events[i]
-		key := logKey(l.app, e.User, e.Time, e.ID)
+		key := l.key(e)
 		written[key], last[key] = e, e
 	}
+	all := RefusedEvents{}
 	for range maxReconciliations {
 		diverged, err := l.diverged(ctx, written, last)
-		if err != nil || len(diverged) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(diverged) == 0 {
+			return all.orNil()
 		}
 		var changed []LogEvent
 		var deleted []string
@@ -42,7 +47,10 @@ func (l Log) reconcile(ctx context.Context, other schema.Name, events []LogEvent
 				changed = append(changed, *row)
 			}
 		}
-		if err := l.Replace(ctx, other, changed); err != nil {
+		err = l.Replace(ctx, other, changed)
+		if refused, ok := errors.AsType[RefusedEvents](err); ok {
+			maps.Copy(all, refused)
+		} else if err != nil {
 			return err
 		}
 		if err := l.deleteRows(ctx, other, deleted); err != nil {

@@ -1,0 +1,59 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
+
+// errBusy is the fault of a user who has waited too long to be computed alone.
+var errBusy error = busy{}
+
+type busy struct{}
+
+func (busy) Error() string {
+	return "the user has very many values, and other such users are computed first; try again"
+}
+
+// Transient reports that another attempt may succeed.
+func (busy) Transient() bool { return true }
+
+// beAlone takes the place of the user who is computed alone. It reports whether the
+// place was free in time.
+func (c *computer) beAlone(ctx context.Context, patience time.Duration) bool {
+	select {
+	case c.alone <- struct{}{}:
+		return true
+	default:
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	select {
+	case c.alone <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// computeAlone computes a user with very many values, in passes over blocks and
+// log. What the last pass has read besides the scores stays in the computation.
+func (c *computer) computeAlone(ctx context.Context, w work, u *computation, done func([]*computation) error) error {
+	if !c.beAlone(ctx, w.patience) {
+		u.fault = fmt.Errorf("compute %s,%s: %w", w.app.ID, u.token, errBusy)
+		return nil
+	}
+	defer func() { <-c.alone }()
+	c.counters.Alone.Add(1)
+	defer func() { u.pass, u.scorer = nil, nil }() // the next attempt, under another schema, is a first one
+	_, err := affinity.InPasses(w.compiled, u.window, c.limits.hold, func(sc *affinity.Scorer) error {
+		u.pass = sc
+		return c.score(ctx, w, []*computation{u})
+	})
+	if err != nil || u.fault != nil {
+		return err
+	}
+	return complete([]*computation{u}, done)
+}
