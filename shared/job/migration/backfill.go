@@ -2,7 +2,10 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"golang.org/x/time/rate"
 
@@ -135,6 +138,7 @@ func (p *pass) readBatches(ctx context.Context, limiter *rate.Limiter, ordered c
 func (p *pass) copy(ctx context.Context, b *batch) error {
 	d := newDecoder()
 	events := make([]store.LogEvent, 0, len(b.entries))
+	keys := make([]string, 0, len(b.entries))
 	for i := range b.entries {
 		ev, err := d.event(b.entries[i])
 		if err != nil {
@@ -142,7 +146,7 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 			b.faults = addFault(b.faults, "does not decode: %v", err)
 			continue
 		}
-		events = append(events, ev)
+		events, keys = append(events, ev), append(keys, b.entries[i].Key())
 	}
 	b.counts.Rows = int64(len(b.entries))
 	if len(events) == 0 {
@@ -151,13 +155,20 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 	if err := p.checkCurrent(ctx); err != nil {
 		return err
 	}
-	if err := p.log.Copy(ctx, p.to, events); err != nil {
+	err := p.log.Copy(ctx, p.to, events)
+	refused, ok := errors.AsType[store.RefusedEvents](err)
+	if err != nil && !ok {
 		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(refused)) {
+		b.counts.Undecodable++
+		b.faults = addFault(b.faults, "%s: %s refuses it: %v", key, p.to, refused[key])
 	}
 	stones, err := p.tombstones(ctx, events[0].User, events[len(events)-1].User)
 	if err != nil {
 		return err
 	}
+	events = without(events, keys, refused)
 	deleted := stones.covered(events)
 	b.counts.Copied = int64(len(events) - len(deleted))
 	return p.log.DropCovered(ctx, p.to, deleted, stones.of)
@@ -170,6 +181,20 @@ func (t tombstones) of(user string) affinity.Tombstone { return t[user] }
 
 // cover reports whether an event is deleted.
 func (t tombstones) cover(e *store.LogEvent) bool { return t[e.User].Covers(e.Time, e.ReceivedAt()) }
+
+// without returns the events whose rows are not refused. keys are those of the events.
+func without(events []store.LogEvent, keys []string, refused store.RefusedEvents) []store.LogEvent {
+	if len(refused) == 0 {
+		return events
+	}
+	var rest []store.LogEvent
+	for i := range events {
+		if refused[keys[i]] == nil {
+			rest = append(rest, events[i])
+		}
+	}
+	return rest
+}
 
 // covered returns the deleted events.
 func (t tombstones) covered(events []store.LogEvent) []store.LogEvent {

@@ -21,3 +21,9 @@ const (
 func (m *Migrator) Limiter(ctx context.Context, j job.Job, app config.App) (*rate.Limiter, error) {
 	return (&pass{work: m.work, job: j, params: job.ParamsOf[Params](j), app: app}).limiter(ctx)
 }
+
+// SetHeld sets how many values of a user a verification holds at a time.
+func (m *Migrator) SetHeld(values int) { m.work.held.Values = values }
+
+// DiffProfiles describes how two profiles differ.
+var DiffProfiles = diffProfiles

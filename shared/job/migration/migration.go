@@ -70,7 +70,7 @@ type Migrator struct {
 // New sets the name and the work of the runner.
 func New(r job.Runner, c config.Store, s *store.Store) *Migrator {
 	r.Name, r.StaleText = "move", "rows differ"
-	w := &work{store: s, jobs: r.Jobs, config: r.Config, now: r.Now, pauses: pauses}
+	w := &work{store: s, jobs: r.Jobs, config: r.Config, now: r.Now, pauses: pauses, held: held}
 	r.Work = w
 	return &Migrator{job.New(r), c, s, w}
 }

@@ -24,6 +24,10 @@ const (
 	sampleTime = time.Minute
 )
 
+// held is what the comparison of a user's profiles holds of each: some 10 MB. A user
+// with more values is scored in passes.
+var held = affinity.Hold{Values: 50_000, Bytes: 4 << 20}
+
 // compareProfiles compares the profiles of the sampled users from both schemas.
 func (v *verification) compareProfiles(ctx context.Context) error {
 	c := affinity.Compile(v.app.Strategy)
@@ -37,7 +41,9 @@ func (v *verification) compareProfiles(ctx context.Context) error {
 				return err
 			}
 			var err error
-			if difference, err = v.compareProfile(ctx, c, user); err != nil {
+			if difference, err = v.compareProfile(ctx, c, user); errors.Is(err, errTime) {
+				return nil // the user has very many values
+			} else if err != nil {
 				return err
 			}
 			if difference == "" {
@@ -66,15 +72,19 @@ func (v *verification) compareProfile(ctx context.Context, c *affinity.Compiled,
 	}
 	scores := map[schema.Name]affinity.Profile{}
 	for _, n := range []schema.Name{v.from, v.to} {
-		scorer := affinity.NewScorer(c, window)
 		from := history.Pos{Time: max(window.From(), v.params.SinceMillis())}
 		events := []store.UserRange{{User: user, From: from, To: history.Pos{Time: window.Now + 1}}}
 		l := v.store.Log(v.app.ID, schema.Layout{Write: v.app.Log.Write, Read: n, Encoding: v.app.Log.Encoding})
 		var damage error // the first row that does not decode
 		rows := store.NewLogScorer(c)
-		err := l.ReadFor(ctx, events, c, func(_ string, row store.LogRow) error {
-			damage = rows.Score(row, scorer)
-			return damage
+		scorer, err := affinity.InPasses(c, window, v.held, func(sc *affinity.Scorer) error {
+			if v.now().After(v.until.Add(sampleTime)) {
+				return errTime
+			}
+			return l.ReadFor(ctx, events, c, func(_ string, row store.LogRow) error {
+				damage = rows.Score(row, sc)
+				return damage
+			})
 		})
 		switch {
 		case damage != nil:
@@ -89,27 +99,46 @@ func (v *verification) compareProfile(ctx context.Context, c *affinity.Compiled,
 	return diffProfiles(scores[v.from], scores[v.to]), nil
 }
 
-// diffProfiles describes how two profiles differ; "" if they are the same.
+// diffProfiles describes how two profiles differ; "" if they are the same. Sums of
+// another order differ in their last bits, so of the values at a bound each may list
+// others.
 func diffProfiles(a, b affinity.Profile) string {
-	type filter struct{ facet, value string }
-	if a.Known != b.Known || a.LastEventAt != b.LastEventAt {
+	switch {
+	case a.Known != b.Known || a.LastEventAt != b.LastEventAt:
 		return fmt.Sprintf("last event at %d or %d", a.LastEventAt, b.LastEventAt)
+	case a.Total != b.Total:
+		return fmt.Sprintf("%d affinities or %d", a.Total, b.Total)
+	case a.Truncated() != b.Truncated():
+		return fmt.Sprintf("%d affinities of %d, or %d", len(a.Affinities), a.Total, len(b.Affinities))
 	}
-	scores := map[filter][]float64{}
-	for _, x := range a.Affinities {
+	if difference := diffLists(a, b); difference != "" {
+		return difference
+	}
+	return diffLists(b, a)
+}
+
+// diffLists describes which affinity of a profile another one lacks or scores otherwise.
+func diffLists(a, b affinity.Profile) string {
+	type filter struct{ facet, value string }
+	scores, leftOut := map[filter][]float64{}, map[string][]float64{}
+	for _, x := range b.Affinities {
 		scores[filter{x.Facet, x.Value}] = x.Scores
 	}
-	if len(a.Affinities) != len(b.Affinities) {
-		return fmt.Sprintf("%d affinities or %d", len(a.Affinities), len(b.Affinities))
+	for _, x := range b.LeftOut {
+		leftOut[x.Facet] = x.Scores
 	}
-	for _, y := range b.Affinities {
-		x := scores[filter{y.Facet, y.Value}]
-		if len(x) != len(y.Scores) {
-			return fmt.Sprintf("%s:%s is in one of the two", y.Facet, y.Value)
+	for _, x := range a.Affinities {
+		y, listed := scores[filter{x.Facet, x.Value}]
+		most := leftOut[x.Facet]
+		if !listed && len(most) != len(x.Scores) {
+			return fmt.Sprintf("%s:%s is in one of the two", x.Facet, x.Value)
 		}
-		for i := range x {
-			if math.Abs(x[i]-y.Scores[i]) > tolerance*max(x[i], y.Scores[i]) {
-				return fmt.Sprintf("%s:%s scores %g or %g", y.Facet, y.Value, x[i], y.Scores[i])
+		for i, score := range x.Scores {
+			if !listed && score > most[i]*(1+tolerance) {
+				return fmt.Sprintf("%s:%s is in one of the two", x.Facet, x.Value)
+			}
+			if listed && math.Abs(score-y[i]) > tolerance*max(score, y[i]) {
+				return fmt.Sprintf("%s:%s scores %g or %g", x.Facet, x.Value, score, y[i])
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -311,6 +312,9 @@ func (v *verification) repair(ctx context.Context, key string) (string, error) {
 			err = v.log.DeleteEntries(ctx, v.to, []string{key})
 		} else {
 			err = v.log.Replace(ctx, v.to, []store.LogEvent{*current})
+		}
+		if _, ok := errors.AsType[store.RefusedEvents](err); ok {
+			return fmt.Sprintf("not repaired: %v", err), nil
 		}
 		if err != nil {
 			return "", err

@@ -250,8 +250,9 @@ func TestProfilesThatDiffer(t *testing.T) {
 	for _, lies := range schema.Names {
 		t.Run("from "+string(lies), func(t *testing.T) {
 			w := newHarness(t, lies, usual)
+			w.migrator.SetHeld(1) // users have two values
 			w.apply(history(t, users[:3], 2)...)
-			w.does(lies.Other(), "start", "backfill")
+			w.wantDone(w.does(lies.Other(), "start", "backfill", "verify"))
 			foreign := plain(t, "a", 0, "foreign")
 			foreign.Time -= time.Minute.Milliseconds()
 			m := bigtable.NewMutation()
@@ -310,5 +311,35 @@ func TestSample(t *testing.T) {
 	w.wantDone(st)
 	if st.Job.Totals.Users != 20 || st.Job.Totals.Events != 60 || st.Job.Totals.Visited != 60 {
 		t.Errorf("the verification counts %+v", st.Job.Totals)
+	}
+}
+
+// Of the values at the bound of a profile, either schema may list any. A verification
+// reports a value that the bound does not explain.
+func TestBoundedProfilesThatDiffer(t *testing.T) {
+	t.Parallel()
+	profile := func(listed string, score, leftOut float64) affinity.Profile {
+		p := affinity.Profile{Known: true, Total: 2, Affinities: []affinity.Affinity{{Facet: "f", Value: listed, Scores: []float64{score}}}}
+		if leftOut > 0 {
+			p.LeftOut = []affinity.Affinity{{Facet: "f", Scores: []float64{leftOut}}}
+		}
+		return p
+	}
+	for name, c := range map[string]struct {
+		a, b    affinity.Profile
+		differs bool
+	}{
+		"equal":                 {profile("x", 2, 1), profile("x", 2, 1), false},
+		"a tie":                 {profile("x", 1, 1), profile("y", 1+1e-12, 1), false},
+		"above what one leaves": {profile("x", 2, 1), profile("y", 1, 1), true},
+		"of one that lists all": {profile("x", 1, 0), profile("y", 1, 0), true},
+		"another score":         {profile("x", 2, 1), profile("x", 3, 1), true},
+		"truncated in one":      {profile("x", 2, 1), profile("x", 2, 0), true},
+	} {
+		for _, d := range []string{migration.DiffProfiles(c.a, c.b), migration.DiffProfiles(c.b, c.a)} {
+			if (d != "") != c.differs {
+				t.Errorf("%s: %q", name, d)
+			}
+		}
 	}
 }

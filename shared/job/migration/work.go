@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -21,6 +22,7 @@ type work struct {
 	now    func() time.Time
 	// pauses come before each further look at rows that differ.
 	pauses []time.Duration
+	held   affinity.Hold // of each of the profiles that a verification compares
 }
 
 var _ job.Work = (*work)(nil)
