@@ -57,7 +57,7 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 
 func renderAudit(r audit.Report) (api.Audit, error) {
 	a := api.Audit{
-		Sampled: r.Sampled, Compared: r.Compared, Stored: r.Stored, Events: r.Events, ByScorer: r.ByScorer,
+		Sampled: r.Sampled, Compared: r.Compared, Stored: r.Stored, Events: r.Events, ByScorer: r.ByScorer, TooLarge: r.TooLarge,
 		Differing: r.Differing, Differences: make([]api.AuditDifference, len(r.Differences)), Omitted: r.Omitted,
 	}
 	for i, d := range r.Differences {

@@ -197,7 +197,7 @@ func summarizeBacktest(j job.Job) api.BacktestSummary {
 	}
 	return api.BacktestSummary{
 		ID: j.ID, State: state, Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers, Events: j.Totals.Events,
-		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Error: fault, Search: backtests.Search(j),
+		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Faulty: j.Totals.Faulty, Error: fault, Search: backtests.Search(j),
 	}
 }
 
@@ -206,6 +206,12 @@ const noUsers = "the log holds no users"
 
 func (h handler) renderBacktest(r *http.Request, j job.Job) (api.BacktestJob, error) {
 	answer := api.BacktestJob{BacktestSummary: summarizeBacktest(j)}
+	var err error
+	if answer.Faulty > 0 {
+		if answer.Faults, err = h.Backtests.Jobs.Faults(r.Context(), j.App, j.ID, api.MaxFaults); err != nil {
+			return answer, fmt.Errorf("list the faults of a backtest: %w", err)
+		}
+	}
 	if j.State != job.Done {
 		return answer, nil
 	}

@@ -31,7 +31,7 @@ func renderCrowd(j job.Job) api.CrowdBuild {
 	return api.CrowdBuild{
 		ID: j.ID, State: api.JobState(j.State), Indexes: p.Indexes, AsOf: api.At(p.AsOf), Sampled: p.Sampled(), Shards: shards(j),
 		Users: c.Users, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Error: j.Error,
+		Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Faulty: c.Faulty, Error: j.Error,
 	}
 }
 
@@ -100,6 +100,9 @@ func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
 	answer := api.Crowd{Generations: []api.CrowdGeneration{}, Builds: make([]api.CrowdBuild, len(builds))}
 	for i, j := range builds {
 		answer.Builds[i] = renderCrowd(j)
+		if answer.Builds[i].Faults, err = h.crowdFaults(r, j); err != nil {
+			return err
+		}
 		if j.State.Ended() {
 			continue
 		}
@@ -119,6 +122,26 @@ func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
 		return cmp.Or(strings.Compare(a.Index, b.Index), a.AsOf.Compare(b.AsOf.Time))
 	})
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// crowdFaults returns the faults of a build. They name users, which only the right
+// admin may list.
+func (h handler) crowdFaults(r *http.Request, j job.Job) ([]string, error) {
+	if j.Totals.Faulty == 0 {
+		return nil, nil
+	}
+	_, err := h.Auth.AppID(r, auth.Admin)
+	switch {
+	case errors.Is(err, auth.ErrForbidden):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	faults, err := h.Crowd.Jobs.Faults(r.Context(), j.App, j.ID, api.MaxFaults)
+	if err != nil {
+		return nil, fmt.Errorf("list the faults of a build: %w", err)
+	}
+	return faults, nil
 }
 
 // currentCrowd returns the statistics that rankings use.

@@ -33,8 +33,11 @@ func listBacktestsCommand(t *tool) *cobra.Command {
 					what = fmt.Sprintf("trial %d of %d", s.Trials, s.Most)
 				}
 				failed := ""
+				if j.Faulty > 0 {
+					failed = "    " + unread(j.Faulty) + "\n"
+				}
 				if j.Error != "" {
-					failed = "    " + cli.Printable(j.Error) + "\n"
+					failed += "    " + cli.Printable(j.Error) + "\n"
 				}
 				_, err := fmt.Fprintf(t.out, "%-32s  %-10s  %s  %s, %s  started %s%s\n%s", cli.Printable(j.ID), cli.Printable(string(j.State)), what,
 					cli.Count(j.Users, "user"), cli.Count(j.Events, "event"), j.StartedAt.UTC().Format(time.RFC3339),

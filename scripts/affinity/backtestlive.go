@@ -61,6 +61,9 @@ func runLive(ctx context.Context, t *tool, c *client.Client, o backtestOptions) 
 		return fmt.Errorf("backtest %s ended as %s: %s", j.ID, j.State, j.Error)
 	}
 	named(j.Backtest, given)
+	if j.Faulty > 0 {
+		fmt.Fprintln(t.err, faultList(unread(j.Faulty), j.Faults))
+	}
 	if j.Sampled {
 		fmt.Fprintf(t.err, "the app has more events than that: these are a sample of its users\n")
 	}

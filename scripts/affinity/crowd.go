@@ -98,6 +98,9 @@ func buildCrowd(ctx context.Context, t *tool, c *client.Client, request api.Crow
 	if job.WithUnknownObjects > 0 {
 		fmt.Fprintf(t.err, "events that name objects which the catalog does not know: %d; such objects do not count\n", job.WithUnknownObjects)
 	}
+	if job.Faulty > 0 {
+		fmt.Fprintln(t.err, faultList(unread(job.Faulty), job.Faults))
+	}
 	if job.State != api.JobDone {
 		text := fmt.Sprintf("build %s %s", job.ID, outcome(job.State))
 		if job.Error != "" {
@@ -193,6 +196,12 @@ func printCrowd(t *tool, crowd api.Crowd) error {
 		}
 	}
 	for _, b := range crowd.Builds {
+		if b.Faulty > 0 {
+			what := fmt.Sprintf("build %s of %s: %s", cli.Printable(b.ID), indexList(b.Indexes), unread(b.Faulty))
+			if _, err := fmt.Fprintln(t.out, faultList(what, b.Faults)); err != nil {
+				return err
+			}
+		}
 		if b.State == api.JobDone || !b.State.Ended() {
 			continue
 		}

@@ -48,6 +48,10 @@ func TestCrowdCommands(t *testing.T) {
 			[]string{"said the engine; trying again", "900 events"}, nil},
 		"unknown objects": {"build", []string{planning, crowdJSON(strings.Replace(crowdBuildJSON("manual-1", "done", 1, 1, ""), `"withUnknownObjects":0`, `"withUnknownObjects":3`, 1))},
 			cli.ExitOK, []string{"which the catalog does not know: 3"}, nil},
+		"faulty users": {"build", []string{planning, crowdJSON(crowdBuildJSON("manual-1", "done", 1, 1, `,"faulty":2,"faults":["u1: a row is damaged"]`))},
+			cli.ExitOK, []string{"2 users and rows of the log cannot be read and are left out:\n  u1: a row is damaged\n"}, nil},
+		"status with faults": {"status", []string{crowdJSON(crowdBuildJSON("manual-1", "done", 1, 1, `,"faulty":2`))},
+			cli.ExitOK, []string{"build manual-1 of shoes, hats: 2 users and rows of the log cannot be read and are left out\n"}, nil},
 		"replaced by a sample": {"build", []string{planning, crowdJSON(
 			strings.Replace(crowdBuildJSON("manual-1-sampled", "done", 1, 1, ""), `"sampled":false`, `"sampled":true`, 1),
 			crowdBuildJSON("manual-1", "superseded", 1, 1, ""))}, cli.ExitOK, []string{"900 events of 7 users (a sample)"}, nil},

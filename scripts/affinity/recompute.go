@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/googleapis/gax-go/v2"
@@ -172,10 +173,7 @@ func watchRecompute(ctx context.Context, t *tool, c *client.Client, id string) e
 	text := fmt.Sprintf("recompute %s %s: %s, %s, %d of %s%s", cli.Printable(job.ID), outcome(job.State), cli.Count(job.Users, "user"),
 		cli.Count(job.Events, "event"), job.Shards.Done, cli.Count(job.Shards.Total, "shard"), render.Took(job.StartedAt, job.FinishedAt))
 	if job.Faulty > 0 {
-		text += fmt.Sprintf("\n%s could not be computed or stored:", cli.Count(job.Faulty, "user"))
-		for _, fault := range job.Faults {
-			text += "\n  " + cli.Printable(fault)
-		}
+		text += "\n" + faultList(cli.Count(job.Faulty, "user")+" could not be computed or stored", job.Faults)
 	}
 	if job.State == api.JobDone {
 		_, err := fmt.Fprintln(t.out, text)
@@ -212,4 +210,20 @@ func watchJob(ctx context.Context, t *tool, look func() (render.Progress, error)
 			return err
 		}
 	}
+}
+
+// faultList says what a job has left out, and names the first faults.
+func faultList(what string, faults []string) string {
+	if len(faults) == 0 {
+		return what
+	}
+	for i := range faults {
+		faults[i] = cli.Printable(faults[i])
+	}
+	return what + ":\n  " + strings.Join(faults, "\n  ")
+}
+
+// unread is what a job over the log has left out.
+func unread(faulty int64) string {
+	return fmt.Sprintf("%d users and rows of the log cannot be read and are left out", faulty)
 }

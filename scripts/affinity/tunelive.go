@@ -62,6 +62,9 @@ func runTuneLive(ctx context.Context, t *tool, c *client.Client, f tuneFlags) er
 	if j.State != api.JobDone || j.Backtest == nil || j.Tune == nil || j.Search == nil || j.Search.Strategy == nil {
 		return fmt.Errorf("the search %s ended as %s: %s", j.ID, j.State, j.Error)
 	}
+	if j.Faulty > 0 {
+		fmt.Fprintln(t.err, faultList(unread(j.Faulty), j.Faults))
+	}
 	if j.Sampled {
 		fmt.Fprintf(t.err, "the app has more events than that: these are a sample of its users\n")
 	}

@@ -24,6 +24,8 @@ type Audit struct {
 	// ByScorer counts users with more than 200,000 events. A scorer over the
 	// log replaces the reference for them.
 	ByScorer int `json:"byScorer"`
+	// TooLarge counts users with more than 100,000 values, who are not compared.
+	TooLarge int `json:"tooLarge,omitempty"`
 	// Differing counts users with differences.
 	Differing int `json:"differing"`
 	// Differences are at most MaxAuditReport; Omitted counts the others.

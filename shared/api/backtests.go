@@ -54,6 +54,11 @@ type BacktestSummary struct {
 	StartedAt    Time  `json:"startedAt"`
 	// FinishedAt is null until the job has ended.
 	FinishedAt *Time `json:"finishedAt"`
+	// Faulty counts users and rows of the log that could not be read. The judgement
+	// lacks them. Faults names the first, at most MaxFaults, with the reason; only GET
+	// /1/backtests/{id} has it.
+	Faulty int64    `json:"faulty,omitempty"`
+	Faults []string `json:"faults,omitempty"`
 	// Error is why the job failed.
 	Error string `json:"error,omitempty"`
 	// Search is how far the search of a tuning is; nil without one.

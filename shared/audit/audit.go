@@ -77,22 +77,25 @@ type Auditor struct {
 	apps      Apps
 	sleep     func(context.Context, time.Duration) error
 	maxEvents int // events of a user for the reference; a scorer takes users with more
+	held      affinity.Hold
 }
 
 // New makes an Auditor.
 func New(s Store, e Engine, apps Apps) *Auditor {
-	return &Auditor{store: s, engine: e, apps: apps, sleep: gax.Sleep, maxEvents: referenceEvents}
+	return &Auditor{store: s, engine: e, apps: apps, sleep: gax.Sleep, maxEvents: referenceEvents, held: held}
 }
 
 // Report is the result of an audit.
 type Report struct {
 	Sampled  int `json:"sampled"`
-	Compared int `json:"compared"` // fewer than Sampled if the time ran out
+	Compared int `json:"compared"` // the others of Sampled are TooLarge, or the time ran out
 	Stored   int `json:"stored"`   // compared users whose stored profile clients could get
 	Events   int `json:"events"`   // of the users compared
 	// ByScorer counts users with too many events for the reference: the audit
 	// compared them with a scorer over their log.
-	ByScorer  int `json:"byScorer"`
+	ByScorer int `json:"byScorer"`
+	// TooLarge counts users with more than 100,000 values, who are not compared.
+	TooLarge  int `json:"tooLarge,omitempty"`
 	Differing int `json:"differing"` // users
 	// Differences lists at most MaxDifferences; Omitted counts the others.
 	Differences []Difference `json:"differences"`
@@ -116,6 +119,7 @@ func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Repo
 		result: Report{Sampled: len(users), Differences: []Difference{}},
 	}
 	r.unbound = r.compiled.Within(affinity.Bounds{})
+	r.memory = affinity.NewMemory(affinity.Hold{}, a.held)
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxBatches)
 	for batch := range slices.Chunk(users, batchUsers) {
@@ -151,6 +155,7 @@ type run struct {
 	app      config.App
 	compiled *affinity.Compiled
 	unbound  *affinity.Compiled // the same without bounds
+	memory   *affinity.Memory   // of which each scorer has the free part
 	readings chan struct{}      // an item for each batch that is being read
 
 	mu     sync.Mutex
@@ -191,8 +196,13 @@ func (r *run) report(f finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := &r.result
-	p.Compared++
+	if f.tooLarge {
+		p.TooLarge++
+	} else {
+		p.Compared++
+	}
 	p.Events += f.events
+	f.withStored = f.withStored && !f.tooLarge
 	if f.withStored {
 		p.Stored++
 	}

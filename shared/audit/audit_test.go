@@ -319,6 +319,20 @@ func TestManyEventsUseAScorer(t *testing.T) {
 	b.wants("few many", fmt.Sprintf("many: stored missing brand:Acme (half-life 1): want %v, got <nil>", 28*(1+.5+.25+.125+.0625+.03125)))
 }
 
+// The audit holds a bounded number of a user's values. It says whom it has not compared.
+func TestUserWithManyValuesIsNotCompared(t *testing.T) {
+	b := newBench(t)
+	b.audit.SetMaxEvents(1)
+	b.audit.SetHeld(2)
+	for i := range int64(3) {
+		b.apply(bought("many", b.clock-i*day, "Red", fmt.Sprint("B", i)), bought("few", b.clock-i*day, "Red", "Acme"))
+	}
+	b.spoil("many", func(p *affinity.Profile) { p.Affinities = p.Affinities[:1] })
+	if r := b.run("few", "many"); r.TooLarge != 1 || r.Compared != 1 || r.Differing != 0 || r.Events != 6 || r.Stored != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // timed is a context whose deadline the test sets.
 type timed struct {
 	context.Context

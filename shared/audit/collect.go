@@ -100,18 +100,29 @@ type accumulator struct {
 	window affinity.Window
 	n      int
 	events []affinity.Event
+	bytes  int // of events
 	scorer *affinity.Scorer
 }
+
+// maxBytes bounds the filters of the events that an accumulator holds, and held the
+// values that its scorer holds. A user with more values is not compared.
+const maxBytes = 16 << 20
+
+var held = affinity.Hold{Values: 100_000, Bytes: 16 << 20}
 
 func (a *accumulator) add(e affinity.Event) {
 	a.n++
 	switch {
 	case a.scorer != nil:
 		a.scorer.AddEvent(e)
-	case len(a.events) < a.run.maxEvents:
+	case len(a.events) < a.run.maxEvents && a.bytes < maxBytes:
 		a.events = append(a.events, e)
+		for _, c := range e.Counts {
+			a.bytes += countBytes + len(c.Value)
+		}
 	default:
 		a.scorer = affinity.NewScorer(a.run.unbound, a.window)
+		a.scorer.Hold(a.run.memory.Share())
 		for _, held := range a.events {
 			a.scorer.AddEvent(held)
 		}
@@ -119,6 +130,12 @@ func (a *accumulator) add(e affinity.Event) {
 		a.scorer.AddEvent(e)
 	}
 }
+
+// countBytes is the size of a filter without its value.
+const countBytes = 48
+
+// full reports whether the events have more values than the accumulator holds.
+func (a *accumulator) full() bool { return a.scorer != nil && a.scorer.Full() }
 
 // profile returns all values, also those that the bounds of profiles leave out.
 func (a *accumulator) profile() affinity.Profile {

@@ -18,6 +18,7 @@ type finding struct {
 	events      int
 	withStored  bool // a stored profile was compared
 	byScorer    bool
+	tooLarge    bool // not compared: too many values
 	differences []Difference
 	marks       marks // of the events, if this was the first reading
 }
@@ -185,6 +186,10 @@ func (rd *reading) end() {
 	}
 	if err := rd.log.damage; err != nil {
 		rd.differ(Difference{Which: "log", What: "damaged", Got: err.Error()})
+	}
+	if rd.tooLarge = rd.log.all.full() || rd.log.old.full(); rd.tooLarge {
+		rd.events, rd.log = rd.log.events, nil
+		return
 	}
 	low, high := rd.log.bounds()
 	rd.events, rd.byScorer, rd.marks = rd.log.events, rd.log.all.scorer != nil, rd.log.seen

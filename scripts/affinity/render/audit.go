@@ -29,7 +29,10 @@ func Audit(out io.Writer, a api.Audit) error {
 // AuditExtent says what an audit compared.
 func AuditExtent(a api.Audit) string {
 	text := fmt.Sprintf("%s compared with %s", cli.Count(a.Compared, "user"), cli.Count(a.Events, "event"))
-	if a.Compared < a.Sampled {
+	if a.TooLarge > 0 {
+		text += fmt.Sprintf(", %s not compared for having more than 100,000 values", cli.Count(a.TooLarge, "user"))
+	}
+	if a.Compared+a.TooLarge < a.Sampled {
 		text = fmt.Sprintf("%d of %s compared before the time was up, with %s", a.Compared, cli.Count(a.Sampled, "user"), cli.Count(a.Events, "event"))
 	}
 	return fmt.Sprintf("%s, %d with their stored profiles too", text, a.Stored)

@@ -227,8 +227,10 @@ func (t *task) read(ctx context.Context, given []backtest.Given, objects []backt
 	}
 	end, err := t.Source.SweepObjects(ctx, app, store.Range{From: t.shard.From, To: t.shard.To}, options, add, func(p profile.SweepProgress) error {
 		t.counts = job.Counts{Visited: p.Users, Users: p.Users, Events: p.Events, Faulty: p.Faulty}
-		t.faults = p.Faults
-		return t.progress(job.Progress{Next: p.Next, Counts: t.counted(), Faults: p.Faults})
+		t.faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f string) bool { // an earlier attempt has named it
+			return slices.Contains(t.shard.Faults, f)
+		})
+		return t.progress(job.Progress{Next: p.Next, Counts: t.counted(), Faults: t.faults})
 	})
 	if err == nil && !end.Done {
 		advice := "the log is too large"
