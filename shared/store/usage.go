@@ -145,7 +145,7 @@ func (s *Store) HotUsers(ctx context.Context, app string, from, to usage.Day) ([
 func (s *Store) scanUsage(ctx context.Context, app string, from, to usage.Day, family string,
 	fn func(day usage.Day, column string, value []byte) error) error {
 	var failed error
-	rows := bigtable.NewRange(fmt.Sprintf("%s,%s,", app, from), fmt.Sprintf("%s,%s,", app, to+1))
+	rows := bigtable.NewRange(fmt.Sprintf("%s,%s,", app, from), prefixEnd(fmt.Sprintf("%s,%s,", app, to)))
 	err := s.tables.of(app, allUsers).usage.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		_, rest, _ := strings.Cut(r.Key(), ",")
 		text, _, _ := strings.Cut(rest, ",")

@@ -53,6 +53,11 @@ func TestUsageByRequests(t *testing.T) {
 	if want := (api.UsageCounts{Events: 4, RefusedEvents: 2, Reads: 6}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
+	var none api.Usage
+	getJSON(t, s, "/1/usage?from=9999-12-30&to=9999-12-31", &none)
+	if len(none.Days) != 2 || none.Total != (api.UsageCounts{}) {
+		t.Errorf("the last days of all are %+v", none)
+	}
 	for _, query := range []string{"from=yesterday", "to=2026-02-30", "from=2026-11-22&to=2026-11-21", "from=2020-01-01", "day=1"} {
 		if status, answer := call(t, s, "GET", "/1/usage?"+query, ""); status != 422 {
 			t.Errorf("%s: %d %s", query, status, answer)
