@@ -71,14 +71,13 @@ func (a *appTool) rotateKey(ctx context.Context, s appStore, id, name string, re
 	}
 	end := now.Add(remains)
 	for _, k := range valid {
-		if !k.ValidUntil.IsZero() && k.ValidUntil.Before(end) {
-			continue
+		if k.ValidUntil.IsZero() || k.ValidUntil.After(end) {
+			k.ValidUntil = end
+			if err := s.PutKey(ctx, id, k); err != nil {
+				return fmt.Errorf("the new key works, but the old one %s did not get an end, run the command again: %w", k.Hash, err)
+			}
 		}
-		k.ValidUntil = end
-		if err := s.PutKey(ctx, id, k); err != nil {
-			return fmt.Errorf("the new key works, but the old one %s did not get an end, run the command again: %w", k.Hash, err)
-		}
-		fmt.Fprintf(a.err, "the old key %s ends at %s\n", k.Hash, end.UTC().Format(time.RFC3339))
+		fmt.Fprintf(a.err, "the old key %s ends at %s\n", k.Hash, k.ValidUntil.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
