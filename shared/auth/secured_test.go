@@ -70,6 +70,9 @@ func wants(t *testing.T, a *auth.Authenticator, what string, r auth.Request, wan
 	if r.App == "" {
 		r.App = "shop"
 	}
+	if r.Customer == "" {
+		r.Customer = auth.AnyCustomer
+	}
 	g, err := a.Check(t.Context(), r, anyOf...)
 	if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 		t.Errorf("%s: error %v, want %q", what, err, want)
@@ -167,7 +170,7 @@ func TestSecuredKeyIsNotSecure(t *testing.T) {
 	wants(t, a, "the user's right", auth.Request{Key: good}, "", auth.OwnUser)
 	wants(t, a, "the user's right without a user", auth.Request{Key: secure("parent", "")}, auth.ErrForbidden.Error(), auth.OwnUser)
 	wants(t, a, "the user's right without search", auth.Request{Key: secure("reader", ann)}, auth.ErrForbidden.Error(), auth.OwnUser)
-	wants(t, a, "the host of another app", auth.Request{Key: good, Host: "zoo.example"}, auth.ErrHost.Error(), auth.Search)
+	wants(t, a, "the host of another app", auth.Request{Key: good, Customer: "zoo"}, auth.ErrHost.Error(), auth.Search)
 	wants(t, a, "an app without parents", auth.Request{Key: good, App: "nowhere"}, auth.ErrCredentials.Error(), auth.Search)
 	decoded, _ := base64.StdEncoding.DecodeString(good)
 	for name, key := range map[string]string{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
@@ -37,7 +38,7 @@ func TestTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := operator.NewToken()
-	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, used{}, today.Time))
+	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, used{}, today.Time, seal.New()))
 	defer server.Close()
 	c, err := operator.NewClient(server.URL, token)
 	if err != nil {
