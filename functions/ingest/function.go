@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -196,10 +195,10 @@ func (h handler) refused(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// A developer who sends a bad event and asks at once finds it, if it was refused
-	// in this process.
-	if err := h.Refused.Flush(r.Context()); err != nil {
-		return fmt.Errorf("read refused events: %w", err)
-	}
+	// in this process. What cannot be written waits: it may be another app's.
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	_ = h.Refused.Flush(ctx)
 	list, counts, err := h.Store.ReadRefused(r.Context(), app, h.Now())
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ package refused
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -84,6 +85,9 @@ func New(s Store, now func() time.Time, log *slog.Logger) *Recorder {
 
 // Record adds a refusal of an app. It does not keep the memory of its event.
 func (r *Recorder) Record(app string, refusal store.Refused) {
+	if refusal.Event = bytes.Clone(refusal.Event); !json.Valid(refusal.Event) {
+		refusal.Event = nil // the store could never write it
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := r.of(key{app, refusal.Reason}, 1)
@@ -91,7 +95,7 @@ func (r *Recorder) Record(app string, refusal store.Refused) {
 		return
 	}
 	r.last = max(r.last+1, r.now().UnixMicro())
-	refusal.Sequence, refusal.Event = r.last, bytes.Clone(refusal.Event)
+	refusal.Sequence = r.last
 	r.keep(of, refusal)
 }
 

@@ -165,6 +165,16 @@ func TestOldEventsAreCountedOnly(t *testing.T) {
 	}
 }
 
+// An event that no store can write does not hold up the others.
+func TestInvalidEventIsCounted(t *testing.T) {
+	now, w := noon, &written{}
+	r, _ := recorder(w, &now)
+	r.Record("shop", store.Refused{At: noon, Reason: "r", Event: json.RawMessage(`{`)})
+	if err := r.Flush(t.Context()); err != nil || w.lists[0].Counts["r"] != 1 || w.lists[0].Events[0].Event != nil {
+		t.Errorf("%v, %+v", err, w.lists)
+	}
+}
+
 // A refusal keeps no part of the memory of its request's body.
 func TestEventIsCopied(t *testing.T) {
 	now, w := noon, &written{}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -65,9 +66,13 @@ func (s *Store) RecordRefused(ctx context.Context, app string, at time.Time, r R
 		return nil
 	}
 	key, table := refusedKey(app, rand.IntN(refusedRows)), s.tables.of(app, allUsers).refused
-	events := map[string][]Refused{}
+	events := map[string][][]byte{} // encoded before anything is counted
 	for _, e := range r.Events {
-		events[e.Reason] = append(events[e.Reason], e)
+		value, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encode refused event: %w", err)
+		}
+		events[e.Reason] = append(events[e.Reason], value)
 	}
 	rmw := bigtable.NewReadModifyWrite()
 	for reason, n := range r.Counts {
@@ -86,11 +91,7 @@ func (s *Store) RecordRefused(ctx context.Context, app string, at time.Time, r R
 	counts, m := refusedCounts(row), bigtable.NewMutation()
 	for reason, list := range events {
 		next := counts[ringColumn+","+reason]
-		for i, e := range list[max(0, len(list)-RefusedOfReason):] {
-			value, err := json.Marshal(e)
-			if err != nil {
-				return fmt.Errorf("encode refused event: %w", err)
-			}
+		for i, value := range list[max(0, len(list)-RefusedOfReason):] {
 			slot := fmt.Sprintf("%02d,%s", (next+int64(i))%RefusedOfReason, reason)
 			m.DeleteCellsInColumn(familyRing, slot)
 			m.Set(familyRing, slot, bigtable.Now(), value)
@@ -133,17 +134,10 @@ func (s *Store) ReadRefused(ctx context.Context, app string, now time.Time) ([]R
 		}
 		return true
 	})
-	if err = firstError(failed, err); err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		return nil, nil, fmt.Errorf("read refused events of %s: %w", app, err)
 	}
 	return newestOfEach(ring), counts, nil
-}
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func (s *Store) readRefused(ctx context.Context, app string, do func(bigtable.Row) bool) error {
