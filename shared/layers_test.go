@@ -141,8 +141,8 @@ const all = "admission affinity backend catalog config config/configdb crowd eve
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
 	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue",
-	"profiles":   all + " api auth explain profile purge queue queue/taskqueue limit config/kmscipher",
-	"rank":       all + " api auth profile ranking rerank limit config/kmscipher",
+	"profiles":   all + " api auth explain profile purge queue queue/taskqueue config/kmscipher",
+	"rank":       all + " api auth profile ranking rerank config/kmscipher",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",

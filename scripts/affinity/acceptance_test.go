@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -184,7 +185,7 @@ func TestRealDataSentAsEvents(t *testing.T) {
 		if race.On && d != "onlineretail" {
 			t.Skip("the smaller data set is enough under the race detector")
 		}
-		s := startEngine(t, stack.Options{RetentionDays: 90})
+		s := startEngine(t, stack.Options{RetentionDays: 90, Limits: limit.Numbers{EventsPerSecond: limit.Max, UserEventsPerDay: limit.Max}})
 		// An import of no events sets objects and strategy.
 		affinity(t, "", "import", "--url", s.URL, "--index", "shop", "--objects", d.file(t, realdata.ObjectsFile),
 			"--strategy", d.file(t, realdata.StrategyFile), "-").wants(t, cli.ExitOK)

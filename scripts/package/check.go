@@ -46,7 +46,7 @@ func check(ctx context.Context, path string, fn terraform.Function) ([]string, e
 }
 
 // ask starts a function's program as the platform does, but without a
-// configuration, and returns the variables that its answers say it lacks.
+// configuration, and returns the variables that its log says it lacks.
 func ask(ctx context.Context, program string, fn terraform.Function) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -69,12 +69,16 @@ func ask(ctx context.Context, program string, fn terraform.Function) ([]string, 
 		defer close(ended)
 		stop(fmt.Errorf("the program ended: %w", cmd.Wait()))
 	}()
-	lacks, err := questions(asking, "http://127.0.0.1:"+port, fn)
+	err = questions(asking, "http://127.0.0.1:"+port, fn)
 	if err != nil && asking.Err() != nil {
 		err = context.Cause(asking)
 	}
 	cancel()
 	<-ended
+	var lacks []string
+	if err == nil && needsVariables(fn) {
+		lacks, err = lacking(said.Bytes(), fn)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("started as %s: %w\n%s", fn.EntryPoint, err, bytes.TrimSpace(said.Bytes()))
 	}
@@ -82,30 +86,29 @@ func ask(ctx context.Context, program string, fn terraform.Function) ([]string, 
 }
 
 // questions sends a GET and a POST to a function.
-func questions(ctx context.Context, url string, fn terraform.Function) ([]string, error) {
+func questions(ctx context.Context, url string, fn terraform.Function) error {
 	if err := listening(ctx, url); err != nil {
-		return nil, err
+		return err
 	}
-	var lacks []string
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		req, err := http.NewRequestWithContext(ctx, method, url, nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil {
-			return nil, fmt.Errorf("read the answer to %s: %w", method, err)
+			return fmt.Errorf("read the answer to %s: %w", method, err)
 		}
-		if lacks, err = lacking(res.StatusCode, body, fn); err != nil {
-			return nil, fmt.Errorf("%s / is answered %d %s: %w", method, res.StatusCode, bytes.TrimSpace(body), err)
+		if err := answered(res.StatusCode, body, fn); err != nil {
+			return fmt.Errorf("%s / is answered %d %s: %w", method, res.StatusCode, bytes.TrimSpace(body), err)
 		}
 	}
-	return lacks, nil
+	return nil
 }
 
 var quotedVariable = regexp.MustCompile(`"([A-Z][A-Z0-9_]+)"`)
@@ -119,24 +122,37 @@ func needsVariables(fn terraform.Function) bool {
 	return slices.ContainsFunc(fn.Env, func(name string) bool { return name != logProject })
 }
 
-// lacking returns the variables that an answer says are missing. The deployment
-// must set all of them.
-func lacking(status int, body []byte, fn terraform.Function) ([]string, error) {
+// answered checks the answer of a function that has no variables: it must say that it
+// is not configured, and not why, because strangers read it.
+func answered(status int, body []byte, fn terraform.Function) error {
 	if !needsVariables(fn) {
 		if status >= http.StatusInternalServerError {
-			return nil, errors.New("want an answer: the function needs no variables")
+			return errors.New("want an answer: the function needs no variables")
 		}
-		return nil, nil
+		return nil
 	}
 	var answer struct {
 		Status  int
 		Message string
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusServiceUnavailable || answer.Status != status {
-		return nil, errors.New("want 503 with what is missing")
+		return errors.New("want 503")
+	}
+	return nil
+}
+
+// lacking returns the variables that a function's log says are missing. The
+// deployment must set all of them.
+func lacking(log []byte, fn terraform.Function) ([]string, error) {
+	var causes string
+	for line := range bytes.Lines(log) {
+		var entry struct{ Error string }
+		if json.Unmarshal(line, &entry) == nil {
+			causes += entry.Error + "\n"
+		}
 	}
 	var lacks, unknown []string
-	for _, match := range quotedVariable.FindAllStringSubmatch(answer.Message, -1) {
+	for _, match := range quotedVariable.FindAllStringSubmatch(causes, -1) {
 		lacks = append(lacks, match[1])
 		if !slices.Contains(fn.Env, match[1]) {
 			unknown = append(unknown, match[1])

@@ -272,30 +272,36 @@ func TestBuildRefusesWhatThePlatformRefuses(t *testing.T) {
 
 func TestMissingVariables(t *testing.T) {
 	fn := terraform.Function{Env: []string{"TASKS_QUEUE", "WORKER_URL"}}
-	for _, c := range []struct {
-		status      int
-		body, fault string
-	}{
-		{503, `{"status":503,"message":"\"TASKS_QUEUE\" and \"WORKER_URL\" are not set"}`, ""},
-		{503, `{"status":503,"message":"\"TASKS_QUEUE\" and \"OTHER\" are not set"}`, "set OTHER"},
-		{503, `{"status":503,"message":"not now"}`, "want the variables"},
-		{503, `busy`, "want 503 with"},
-		{500, `{"status":503,"message":"\"TASKS_QUEUE\" is not set"}`, "want 503 with"},
-		{200, `{"status":200,"message":"OK"}`, "want 503 with"},
+	for log, fault := range map[string]string{
+		`{"message":"m","error":"\"TASKS_QUEUE\" and \"WORKER_URL\" are not set"}` + "\n": "",
+		`{"message":"m","error":"\"TASKS_QUEUE\" and \"OTHER\" are not set"}`:             "set OTHER",
+		`{"message":"not now"}`: "want the variables",
+		"busy":                  "want the variables",
 	} {
-		lacks, err := lacking(c.status, []byte(c.body), fn)
-		if c.fault == "" && (err != nil || strings.Join(lacks, " ") != "TASKS_QUEUE WORKER_URL") {
-			t.Errorf("%d %s: %v, %v", c.status, c.body, lacks, err)
+		lacks, err := lacking([]byte(log), fn)
+		if fault == "" && (err != nil || strings.Join(lacks, " ") != "TASKS_QUEUE WORKER_URL") || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
+			t.Errorf("%s: %v, %v, want %q", log, lacks, err, fault)
 		}
-		if c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
-			t.Errorf("%d %s: %v, want %q", c.status, c.body, err, c.fault)
+	}
+	for _, c := range []struct {
+		status int
+		body   string
+		ok     bool
+	}{
+		{503, `{"status":503,"message":"not configured"}`, true},
+		{503, `busy`, false},
+		{500, `{"status":503,"message":"not configured"}`, false},
+		{200, `{"status":200,"message":"OK"}`, false},
+	} {
+		if err := answered(c.status, []byte(c.body), fn); (err == nil) != c.ok {
+			t.Errorf("%d %s: %v", c.status, c.body, err)
 		}
 	}
 	// A function that needs no variables answers at once.
 	for status, ok := range map[int]bool{200: true, 404: true, 500: false, 503: false} {
 		for _, fn := range []terraform.Function{{}, {Env: []string{logProject}}} {
-			if lacks, err := lacking(status, nil, fn); len(lacks) > 0 || (err == nil) != ok {
-				t.Errorf("%d of a function with the variables %q: %v, %v", status, fn.Env, lacks, err)
+			if err := answered(status, nil, fn); (err == nil) != ok {
+				t.Errorf("%d of a function with the variables %q: %v", status, fn.Env, err)
 			}
 		}
 	}

@@ -109,7 +109,7 @@ func TestEngineServesUsers(t *testing.T) {
 		t.Errorf("import %+v", a)
 	}
 	wantStatus(t, c.SendEvents(ctx, api.Event{}), 422)
-	if a := check[api.RefusedEvents](t)(c.RefusedEvents(ctx)); len(a.Refused) != 1 || a.Refused[0].Sequence != 1 {
+	if a := check[api.RefusedEvents](t)(c.RefusedEvents(ctx)); len(a.Refused) != 1 || a.Refused[0].Sequence < 1 {
 		t.Errorf("refused events %+v", a)
 	}
 	idle(t, s)

@@ -34,7 +34,7 @@ import (
 )
 
 // tuning are variables whose defaults suit the deployment, which does not set them.
-var tuning = []string{"BIGTABLE_FILTER_COLUMNS", "RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS"}
+var tuning = []string{"BIGTABLE_FILTER_COLUMNS", "RECOMPUTE_SHARD_USERS", "RECOMPUTE_BUDGET", "RECOMPUTE_ATTEMPTS", "RECOMPUTE_LANES"}
 
 const functionsDir = "../../functions"
 
@@ -124,6 +124,7 @@ func TestDeployedNames(t *testing.T) {
 	d := deployment(t)
 	want := terraform.Topics{
 		Events:      terraform.Topic{Name: bus.EventsTopic, Subscription: bus.EventsSubscription},
+		SlowEvents:  terraform.Topic{Name: bus.SlowTopic, Subscription: bus.SlowSubscription},
 		DeadLetters: terraform.Topic{Name: bus.DeadLetterTopic, Subscription: bus.DeadLetterSubscription},
 	}
 	if diff := cmp.Diff(want, d.Topics); diff != "" {

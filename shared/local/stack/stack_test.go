@@ -58,10 +58,17 @@ func call(tb testing.TB, s *stack.Stack, method, path, body string) (int, string
 
 func callAs(tb testing.TB, s *stack.Stack, app, key, method, path, body string) (int, string) {
 	tb.Helper()
+	return callAt(tb, s, "", app, key, method, path, body)
+}
+
+// callAt is callAs at a host; "" is that of s.URL.
+func callAt(tb testing.TB, s *stack.Stack, host, app, key, method, path, body string) (int, string) {
+	tb.Helper()
 	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		tb.Fatal(err)
 	}
+	req.Host = host
 	if app != "" {
 		req.Header.Set("X-Algolia-Application-Id", app)
 		req.Header.Set("X-Algolia-API-Key", key)
