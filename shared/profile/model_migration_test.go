@@ -238,6 +238,9 @@ func (w *simulation) rows(n schema.Name) []string {
 	var rows []string
 	err = w.store.Log(w.appID, l).Read(ctx, []store.UserRange{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
 		func(_ string, r store.LogRow) error {
+			if row.Tombstone().Covers(r.Time, r.ReceivedAt(nil)) {
+				return nil
+			}
 			e, err := r.Event()
 			text, encodeErr := json.Marshal(e)
 			rows = append(rows, r.ID+string(text))
