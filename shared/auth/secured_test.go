@@ -186,6 +186,8 @@ func TestSecuredKeyIsNotSecure(t *testing.T) {
 		"cut short":                  good[:60],
 		"too long":                   secure("parent", ann+"&query="+strings.Repeat("a", 4_096)),
 		"twice":                      good + good,
+		"with a line break":          good[:90] + "\r" + good[90:],
+		"with bits after its end":    strings.Replace(good, "bm4=", "bm7=", 1),
 	} {
 		wants(t, a, name, auth.Request{Key: key}, auth.ErrCredentials.Error(), auth.Search)
 	}
@@ -287,6 +289,7 @@ func FuzzSecuredKey(f *testing.F) {
 		f.Add(secure("zoo", seed), seed)
 	}
 	f.Add("====", "\xff")
+	f.Add(strings.Replace(secure("parent", "userToken=ann"), "Z", "Z\n", 1), "0")
 	f.Fuzz(func(t *testing.T, key, parameters string) {
 		if _, err := a.Check(t.Context(), auth.Request{App: "shop", Key: key}); err == nil && !knownKeys[key] {
 			text, _ := base64.RawStdEncoding.DecodeString(strings.TrimRight(key, "="))
