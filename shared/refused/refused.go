@@ -214,7 +214,7 @@ func (r *Recorder) take() (map[string]store.Refusals, int64) {
 	return apps, lost
 }
 
-// putBack lets refusals wait again, before those that came meanwhile.
+// putBack lets refusals wait again, before those that came since.
 func (r *Recorder) putBack(app string, list store.Refusals) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -112,7 +112,7 @@ locals {
       severity = "WARNING"
       filter   = "${local.metrics["requests_denied"].filter} AND jsonPayload.requests>=${var.thresholds.denied_per_minute}"
       labels   = { app = "EXTRACT(jsonPayload.app)", status = "EXTRACT(jsonPayload.status)" }
-      runbook  = "The line counts the requests of one minute and one instance that name an app with credentials that permit nothing. 401: somebody guesses keys, or a key was removed that a page still uses: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database}` shows the keys. 403: a key is used for more than it may do, or from a page or host that is not its own; the line's `reason` says which. If the app's owner knows of no change, find the addresses in the load balancer's metrics by country and in Cloud Armor, and block them with a rule of the security policy. Guessing finds no key: keys have 32 random characters."
+      runbook  = "The line counts the requests of one minute and one instance that name an app with credentials that permit nothing. 401: a stranger guesses keys, or a key was removed that a page still uses: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database}` shows the keys. 403: a key is used for more than it may do, or from a page or host that is not its own; the line's `reason` says which. If the app's owner knows of no change, find the addresses in the load balancer's metrics by country and in Cloud Armor, and block them with a rule of the security policy. Guessing finds no key: keys have 32 random characters."
     }
     # If a nightly round does not start, the engine logs nothing. Cloud Scheduler logs
     # each failed attempt, even if a later attempt succeeds.
