@@ -53,7 +53,7 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Store, base.Now, base.Log),
 	}
-	b.AuthSecured = auth.New(base.CachedConfig.WithCipher(b.Cipher), auth.Environment{Hosts: o.Hosts})
+	b.AuthSecured = auth.New(base.CachedConfig.WithCipher(b.Cipher), auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	var err error
