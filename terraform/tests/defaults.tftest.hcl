@@ -216,6 +216,7 @@ run "least_privilege" {
       "process-slow/events_narrow" = "user"
       "process-slow/users"         = "user"
       "process-slow/histories"     = "user"
+      "process-slow/usage"         = "user"
       "process-slow/rates"         = "user"
     }
     error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
