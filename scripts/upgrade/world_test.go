@@ -326,6 +326,14 @@ func (w *world) audit() {
 		sample := api.MaxAuditSample
 		a, err := e.Audit(w.t.Context(), api.AuditRequest{Sample: &sample})
 		w.must("audit by the "+e.name+" engine", err)
+		if e.name == "old" {
+			// It knows no format of the new engine, which stores one for deleted users. It
+			// computes such profiles for its readers, and its audit calls them damaged.
+			a.Differences = slices.DeleteFunc(a.Differences, func(d api.AuditDifference) bool {
+				return strings.Contains(string(d.Got), "is not known, want")
+			})
+			a.Differing = len(a.Differences) + a.Omitted
+		}
 		if a.Differing > 0 {
 			w.t.Errorf("audit by the %s engine: %d profiles differ: %+v", e.name, a.Differing, a)
 		}
