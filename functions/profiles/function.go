@@ -4,6 +4,7 @@
 package profiles
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -174,22 +175,50 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// Before anything is read: neither the time nor the size of an answer may tell of
+	// users that the key is not for.
+	for _, user := range asked.users {
+		if err := grant.User(user); err != nil {
+			return err
+		}
+	}
 	if asked.consistency != nil {
 		if err := overrideConsistency(&app, *asked.consistency); err != nil {
 			return err
 		}
 	}
-	users, most := asked.users, asked.limit
-	if err := h.Charge(r.Context(), app.ID, limit.Reads, len(users)-1); err != nil {
+	if err := h.Charge(r.Context(), app.ID, limit.Reads, len(asked.users)-1); err != nil {
 		return err
 	}
-	h.Usage.Reads(app.ID, len(users))
-	read, size := make(map[string]json.RawMessage, len(users)), 0
-	err = h.Profiles.ReadEach(r.Context(), app, users, most, func(user string, result profile.Result) error {
+	h.Usage.Reads(app.ID, len(asked.users))
+	read, err := h.encodeEach(r.Context(), app, asked)
+	var faulty profile.Faulty
+	if err != nil && !errors.As(err, &faulty) {
+		return fmt.Errorf("read profiles: %w", err)
+	}
+	answer := profiles{Profiles: make([]json.RawMessage, 0, len(read)), NotFound: []string{}}
+	for _, user := range asked.users {
+		if encoded, known := read[user]; known {
+			answer.Profiles = append(answer.Profiles, encoded)
+		} else if faulty[user] != nil {
+			answer.Faulty = append(answer.Faulty, user)
+		} else {
+			answer.NotFound = append(answer.NotFound, user)
+		}
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// encodeEach reads and encodes the profiles of a batch, by user. Unknown users have
+// none. An error of type profile.Faulty names users that cannot be read; the others
+// are encoded.
+func (h handler) encodeEach(ctx context.Context, app config.App, asked batch) (map[string]json.RawMessage, error) {
+	read, size := make(map[string]json.RawMessage, len(asked.users)), 0
+	err := h.Profiles.ReadEach(ctx, app, asked.users, asked.limit, func(user string, result profile.Result) error {
 		if !result.Known {
 			return nil
 		}
-		view, err := render(user, result, most, strategy.HalfLife{})
+		view, err := render(user, result, asked.limit, strategy.HalfLife{})
 		if err != nil {
 			return err
 		}
@@ -202,28 +231,9 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 				"The answer has more than %d bytes: send fewer userTokens in a request, or a lower limit", h.maxAnswer)
 		}
 		read[user] = encoded
-		return admission.Take(r.Context(), answerWeight*int64(len(encoded)))
+		return admission.Take(ctx, answerWeight*int64(len(encoded)))
 	})
-	var faulty profile.Faulty
-	if err != nil && !errors.As(err, &faulty) {
-		return fmt.Errorf("read profiles: %w", err)
-	}
-	for _, user := range users {
-		if err := grant.User(user); err != nil {
-			return err
-		}
-	}
-	answer := profiles{Profiles: make([]json.RawMessage, 0, len(read)), NotFound: []string{}}
-	for _, user := range users {
-		if encoded, known := read[user]; known {
-			answer.Profiles = append(answer.Profiles, encoded)
-		} else if faulty[user] != nil {
-			answer.Faulty = append(answer.Faulty, user)
-		} else {
-			answer.NotFound = append(answer.NotFound, user)
-		}
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
+	return read, err
 }
 
 // answerWeight is how many bytes a batch takes from the process's gate for each byte

@@ -45,6 +45,8 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	check(v, "POST", "/1/events", `{"events":[`+strings.Replace(seenIn, `"u"`, `"v"`, 1)+`,`+seenIn+`]}`, auth.ErrUser)
 	check(v, "POST", "/1/events", `{"events":[`+strings.Replace(seenIn, "view", "instantsearch", 1)+`]}`, auth.ErrUser)
 	check(v, "POST", "/1/profiles/batch", `{"userTokens":["v","u"]}`, auth.ErrUser)
+	// The key is checked before the options: nothing is read for others.
+	check(v, "POST", "/1/profiles/batch", `{"userTokens":["v","u"],"consistency":"unknown"}`, auth.ErrUser)
 	for _, route := range routes {
 		switch about := route.method + " " + route.path; {
 		case route.path == "/1/events":
