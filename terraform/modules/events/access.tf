@@ -1,7 +1,7 @@
 resource "google_pubsub_topic_iam_member" "publisher" {
   for_each = var.publishers
 
-  topic  = google_pubsub_topic.events.name
+  topic  = google_pubsub_topic.lane["events"].name
   role   = "roles/pubsub.publisher"
   member = each.value
 }
@@ -9,7 +9,7 @@ resource "google_pubsub_topic_iam_member" "publisher" {
 resource "google_pubsub_topic_iam_member" "slow_publisher" {
   for_each = var.publishers
 
-  topic  = google_pubsub_topic.slow.name
+  topic  = google_pubsub_topic.lane["slow"].name
   role   = "roles/pubsub.publisher"
   member = each.value
 }
@@ -37,13 +37,13 @@ resource "google_pubsub_topic_iam_member" "agent" {
 }
 
 resource "google_pubsub_subscription_iam_member" "agent" {
-  subscription = google_pubsub_subscription.events.name
+  subscription = google_pubsub_subscription.lane["events"].name
   role         = "roles/pubsub.subscriber"
   member       = local.agent
 }
 
 resource "google_pubsub_subscription_iam_member" "slow_agent" {
-  subscription = google_pubsub_subscription.slow.name
+  subscription = google_pubsub_subscription.lane["slow"].name
   role         = "roles/pubsub.subscriber"
   member       = local.agent
 }
@@ -55,5 +55,5 @@ resource "google_service_account_iam_member" "agent" {
   member             = local.agent
 
   # Google creates Pub/Sub's account with the first topic of the project.
-  depends_on = [google_pubsub_topic.events]
+  depends_on = [google_pubsub_topic.lane["events"]]
 }

@@ -1,15 +1,18 @@
-resource "google_pubsub_topic" "events" {
-  name = var.events.name
-
-  # Pub/Sub keeps acknowledged messages for this long, so that they can be applied again.
-  message_retention_duration = var.replay_days == 0 ? null : "${var.replay_days * 86400}s"
+locals {
+  # The lanes of events, each with a consumer of its own: the events of apps that are
+  # over their limit are slow, and must not wait before those of other apps.
+  lanes = {
+    events = { topic = var.events.name, subscription = var.events.subscription, uri = var.process_uri }
+    slow   = { topic = var.slow_events.name, subscription = var.slow_events.subscription, uri = var.process_slow_uri }
+  }
 }
 
-# The events of apps that are over their limit. They must not wait before those of
-# other apps, so they have a queue and a consumer of their own.
-resource "google_pubsub_topic" "slow" {
-  name = var.slow_events.name
+resource "google_pubsub_topic" "lane" {
+  for_each = local.lanes
 
+  name = each.value.topic
+
+  # Pub/Sub keeps acknowledged messages for this long, so that they can be applied again.
   message_retention_duration = var.replay_days == 0 ? null : "${var.replay_days * 86400}s"
 }
 
@@ -22,9 +25,11 @@ resource "google_service_account" "push" {
   display_name = "Pub/Sub pushing events to process"
 }
 
-resource "google_pubsub_subscription" "events" {
-  name                 = var.events.subscription
-  topic                = google_pubsub_topic.events.id
+resource "google_pubsub_subscription" "lane" {
+  for_each = local.lanes
+
+  name                 = each.value.subscription
+  topic                = google_pubsub_topic.lane[each.key].id
   ack_deadline_seconds = var.ack_deadline_seconds
 
   # Waiting messages outlast an outage. The subscription itself never expires, even
@@ -36,40 +41,7 @@ resource "google_pubsub_subscription" "events" {
 
   # Without push_config, Pub/Sub waits for a pull. No client pulls, so messages wait.
   dynamic "push_config" {
-    for_each = var.paused ? [] : [var.process_uri]
-    content {
-      push_endpoint = "${push_config.value}/"
-
-      oidc_token {
-        service_account_email = google_service_account.push.email
-        audience              = push_config.value
-      }
-    }
-  }
-
-  retry_policy {
-    minimum_backoff = "1s"
-    maximum_backoff = "60s"
-  }
-
-  dead_letter_policy {
-    dead_letter_topic     = google_pubsub_topic.dead_letters.id
-    max_delivery_attempts = var.max_delivery_attempts
-  }
-}
-
-resource "google_pubsub_subscription" "slow" {
-  name                 = var.slow_events.subscription
-  topic                = google_pubsub_topic.slow.id
-  ack_deadline_seconds = var.ack_deadline_seconds
-
-  message_retention_duration = "604800s"
-  expiration_policy {
-    ttl = ""
-  }
-
-  dynamic "push_config" {
-    for_each = var.paused ? [] : [var.process_slow_uri]
+    for_each = var.paused ? [] : [each.value.uri]
     content {
       push_endpoint = "${push_config.value}/"
 
@@ -100,4 +72,15 @@ resource "google_pubsub_subscription" "dead_letters" {
   expiration_policy {
     ttl = ""
   }
+}
+
+# The topic and the subscription of events had no lanes at first.
+moved {
+  from = google_pubsub_topic.events
+  to   = google_pubsub_topic.lane["events"]
+}
+
+moved {
+  from = google_pubsub_subscription.events
+  to   = google_pubsub_subscription.lane["events"]
 }

@@ -5,25 +5,25 @@ output "push_member" {
 
 output "topics" {
   description = "IDs of the topics: events, slow and dead_letters."
-  value       = { events = google_pubsub_topic.events.name, slow = google_pubsub_topic.slow.name, dead_letters = google_pubsub_topic.dead_letters.name }
+  value       = { events = google_pubsub_topic.lane["events"].name, slow = google_pubsub_topic.lane["slow"].name, dead_letters = google_pubsub_topic.dead_letters.name }
 }
 
 output "subscriptions" {
   description = "IDs of the subscriptions: events, slow and dead_letters."
-  value       = { events = google_pubsub_subscription.events.name, slow = google_pubsub_subscription.slow.name, dead_letters = google_pubsub_subscription.dead_letters.name }
+  value       = { events = google_pubsub_subscription.lane["events"].name, slow = google_pubsub_subscription.lane["slow"].name, dead_letters = google_pubsub_subscription.dead_letters.name }
 }
 
 output "push_endpoint" {
   description = "URL that Pub/Sub pushes events to; null while paused."
-  value       = tostring(one(google_pubsub_subscription.events.push_config[*].push_endpoint))
+  value       = tostring(one(google_pubsub_subscription.lane["events"].push_config[*].push_endpoint))
 }
 
 output "slow_push_endpoint" {
   description = "URL that Pub/Sub pushes slow events to; null while paused."
-  value       = tostring(one(google_pubsub_subscription.slow.push_config[*].push_endpoint))
+  value       = tostring(one(google_pubsub_subscription.lane["slow"].push_config[*].push_endpoint))
 }
 
 output "ack_deadline_seconds" {
   description = "Seconds that Pub/Sub waits for an answer to a push."
-  value       = google_pubsub_subscription.events.ack_deadline_seconds
+  value       = google_pubsub_subscription.lane["events"].ack_deadline_seconds
 }

@@ -20,38 +20,38 @@ variables {
 
 run "push" {
   assert {
-    condition     = google_pubsub_subscription.events.push_config[0].push_endpoint == "https://process-abc-ew.a.run.app/"
-    error_message = "Pub/Sub pushes events to another URL: ${google_pubsub_subscription.events.push_config[0].push_endpoint}"
+    condition     = google_pubsub_subscription.lane["events"].push_config[0].push_endpoint == "https://process-abc-ew.a.run.app/"
+    error_message = "Pub/Sub pushes events to another URL: ${google_pubsub_subscription.lane["events"].push_config[0].push_endpoint}"
   }
 
   assert {
-    condition     = google_pubsub_subscription.events.push_config[0].oidc_token[0].audience == "https://process-abc-ew.a.run.app" && google_pubsub_subscription.events.push_config[0].oidc_token[0].service_account_email == "push-events@affinity-test.iam.gserviceaccount.com"
+    condition     = google_pubsub_subscription.lane["events"].push_config[0].oidc_token[0].audience == "https://process-abc-ew.a.run.app" && google_pubsub_subscription.lane["events"].push_config[0].oidc_token[0].service_account_email == "push-events@affinity-test.iam.gserviceaccount.com"
     error_message = "The push does not identify itself with the token that process expects."
   }
 
   assert {
-    condition     = google_pubsub_subscription.events.retry_policy[0].minimum_backoff == "1s" && google_pubsub_subscription.events.retry_policy[0].maximum_backoff == "60s"
+    condition     = google_pubsub_subscription.lane["events"].retry_policy[0].minimum_backoff == "1s" && google_pubsub_subscription.lane["events"].retry_policy[0].maximum_backoff == "60s"
     error_message = "The backoff between attempts is not 1 s to 60 s."
   }
 
   # process gives up after 20 attempts and records the reason.
   assert {
-    condition     = google_pubsub_subscription.events.dead_letter_policy[0].max_delivery_attempts > 20
+    condition     = google_pubsub_subscription.lane["events"].dead_letter_policy[0].max_delivery_attempts > 20
     error_message = "Pub/Sub gives a message up before process does."
   }
 
   assert {
-    condition     = google_pubsub_subscription.events.expiration_policy[0].ttl == "" && google_pubsub_subscription.dead_letters.expiration_policy[0].ttl == ""
+    condition     = google_pubsub_subscription.lane["events"].expiration_policy[0].ttl == "" && google_pubsub_subscription.dead_letters.expiration_policy[0].ttl == ""
     error_message = "A subscription expires when nothing uses it for a month."
   }
 
   assert {
-    condition     = google_pubsub_subscription.dead_letters.topic == google_pubsub_topic.dead_letters.id && google_pubsub_subscription.events.dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead_letters.id
+    condition     = google_pubsub_subscription.dead_letters.topic == google_pubsub_topic.dead_letters.id && google_pubsub_subscription.lane["events"].dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead_letters.id
     error_message = "Dead letters have no subscription that keeps them."
   }
 
   assert {
-    condition     = google_pubsub_topic.events.message_retention_duration == "86400s"
+    condition     = google_pubsub_topic.lane["events"].message_retention_duration == "86400s"
     error_message = "Pub/Sub does not keep applied events for a day."
   }
 }
@@ -59,18 +59,18 @@ run "push" {
 # The slow lane is a queue and a consumer of its own, with the same care.
 run "slow" {
   assert {
-    condition     = google_pubsub_subscription.slow.push_config[0].push_endpoint == "https://process-slow-abc-ew.a.run.app/" && google_pubsub_subscription.slow.push_config[0].oidc_token[0].audience == "https://process-slow-abc-ew.a.run.app"
-    error_message = "Pub/Sub pushes slow events to another URL: ${google_pubsub_subscription.slow.push_config[0].push_endpoint}"
+    condition     = google_pubsub_subscription.lane["slow"].push_config[0].push_endpoint == "https://process-slow-abc-ew.a.run.app/" && google_pubsub_subscription.lane["slow"].push_config[0].oidc_token[0].audience == "https://process-slow-abc-ew.a.run.app"
+    error_message = "Pub/Sub pushes slow events to another URL: ${google_pubsub_subscription.lane["slow"].push_config[0].push_endpoint}"
   }
 
   assert {
-    condition     = google_pubsub_subscription.slow.topic == google_pubsub_topic.slow.id && google_pubsub_topic.slow.name == "events-slow"
+    condition     = google_pubsub_subscription.lane["slow"].topic == google_pubsub_topic.lane["slow"].id && google_pubsub_topic.lane["slow"].name == "events-slow"
     error_message = "The subscription of the slow lane is not of its topic."
   }
 
   assert {
-    condition = jsonencode([google_pubsub_subscription.slow.retry_policy, google_pubsub_subscription.slow.dead_letter_policy, google_pubsub_subscription.slow.expiration_policy, google_pubsub_subscription.slow.message_retention_duration]) == jsonencode([
-    google_pubsub_subscription.events.retry_policy, google_pubsub_subscription.events.dead_letter_policy, google_pubsub_subscription.events.expiration_policy, google_pubsub_subscription.events.message_retention_duration])
+    condition = jsonencode([google_pubsub_subscription.lane["slow"].retry_policy, google_pubsub_subscription.lane["slow"].dead_letter_policy, google_pubsub_subscription.lane["slow"].expiration_policy, google_pubsub_subscription.lane["slow"].message_retention_duration]) == jsonencode([
+    google_pubsub_subscription.lane["events"].retry_policy, google_pubsub_subscription.lane["events"].dead_letter_policy, google_pubsub_subscription.lane["events"].expiration_policy, google_pubsub_subscription.lane["events"].message_retention_duration])
     error_message = "The slow lane keeps or retries messages in another way."
   }
 }
@@ -107,7 +107,7 @@ run "paused" {
   }
 
   assert {
-    condition     = length(google_pubsub_subscription.events.push_config) == 0 && length(google_pubsub_subscription.slow.push_config) == 0 && google_pubsub_subscription.events.message_retention_duration == "604800s"
+    condition     = length(google_pubsub_subscription.lane["events"].push_config) == 0 && length(google_pubsub_subscription.lane["slow"].push_config) == 0 && google_pubsub_subscription.lane["events"].message_retention_duration == "604800s"
     error_message = "A paused subscription does not keep messages for seven days."
   }
 
@@ -117,7 +117,7 @@ run "paused" {
   }
 
   assert {
-    condition     = google_pubsub_topic.events.message_retention_duration == null
+    condition     = google_pubsub_topic.lane["events"].message_retention_duration == null
     error_message = "Pub/Sub keeps applied events although replay_days is 0."
   }
 }
