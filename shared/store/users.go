@@ -107,7 +107,7 @@ var userFilters = func() (filters [4]bigtable.ReadOption) {
 
 // ReadUser reads a user row, to answer a request or to compute a profile.
 func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
-	return readUser(ctx, s.tables.of(app, user).users, app, user, UserProfile)
+	return s.ReadPrimary(ctx, app, user, UserProfile)
 }
 
 // ReadPrimary reads parts of a user row from the cluster that is written.

@@ -48,12 +48,16 @@ type Backends struct {
 }
 
 func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
+	cipher := seal.New()
+	keys := func(c *config.Cached) *auth.Authenticator {
+		return auth.New(c, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
+	}
 	b := &Backends{
-		Base: base, JobStore: stores, Auth: auth.New(base.CachedConfig, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key), Cipher: seal.New(), Bus: messages, Queue: tasks,
+		Base: base, JobStore: stores, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
+		Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Store, base.Now, base.Log),
 	}
-	b.AuthSecured = auth.New(base.CachedConfig.WithCipher(b.Cipher), auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	var err error
