@@ -23,6 +23,8 @@ import (
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/usage"
 	"github.com/affinityengine/affinity/terraform"
 )
 
@@ -40,6 +42,8 @@ type appStore interface {
 	PutKey(ctx context.Context, appID string, key config.Key) error
 	AddParent(ctx context.Context, appID string, key config.Key, text string) error
 	DeleteKey(ctx context.Context, appID, hash string) error
+	// LastUsed is that of usage.Reader.
+	LastUsed(ctx context.Context, appID string) (map[string]usage.Day, error)
 }
 
 // configStore is an appStore of a deployed engine.
@@ -48,6 +52,23 @@ type configStore struct {
 	close func() error
 	// cipher opens the Cipher of parents.
 	cipher func(ctx context.Context) (config.Cipher, error)
+	// usage opens the table of usage.
+	usage func(ctx context.Context) (usageTable, error)
+}
+
+// usageTable is what a deployed engine's apps used.
+type usageTable interface {
+	usage.Reader
+	Close() error
+}
+
+func (s configStore) LastUsed(ctx context.Context, appID string) (days map[string]usage.Day, err error) {
+	table, err := s.usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, table.Close()) }()
+	return table.LastUsed(ctx, appID)
 }
 
 func (s configStore) AddParent(ctx context.Context, appID string, key config.Key, text string) error {
@@ -90,10 +111,22 @@ type appTool struct {
 	*tool
 	project, database string
 	kmsKey            string // of parents
+	bigtable          store.Config
+}
+
+// openBigtable connects with the operator's Google credentials, or to the emulator
+// that BIGTABLE_EMULATOR_HOST names.
+func openBigtable(ctx context.Context, c store.Config) (usageTable, error) { return store.Open(ctx, c) }
+
+// readFlags adds the options of a command that reads the Bigtable of a deployed
+// engine.
+func (a *appTool) readFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine")
+	cmd.Flags().StringVar(&a.bigtable.Profile, "app-profile", "batch", "app profile to read through")
 }
 
 func appCommand(t *tool) *cobra.Command {
-	a := &appTool{tool: t}
+	a := &appTool{tool: t, bigtable: store.Config{FilterColumns: 1}}
 	group := cli.Group(&cobra.Command{
 		Use:   "app",
 		Short: "Create apps and their keys, in Firestore with your Google credentials or on a local engine",
@@ -124,13 +157,15 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 		return cli.Usagef("for a deployed engine give --project, or set GOOGLE_CLOUD_PROJECT or FIRESTORE_EMULATOR_HOST; "+
 			"for an engine of `affinity up` set %s to the operator's token that it printed", operator.Variable)
 	}
-	store, err := a.openConfig(cmd.Context(), project, a.database)
+	deployed, err := a.openConfig(cmd.Context(), project, a.database)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.close()) }()
-	store.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
-	return do(store)
+	defer func() { err = errors.Join(err, deployed.close()) }()
+	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
+	a.bigtable.Project = project
+	deployed.usage = func(ctx context.Context) (usageTable, error) { return a.openUsage(ctx, a.bigtable) }
+	return do(deployed)
 }
 
 // projectID returns the project of a deployed engine, "" if none is named.

@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/usage"
 )
 
 func TestAppCommands(t *testing.T) {
@@ -57,7 +58,8 @@ func TestAppCommands(t *testing.T) {
 	added := app("key add shop --acl search,recommendation")
 	holds(t, store, added, auth.Search, auth.Recommendation)
 	hash := auth.Hash(strings.TrimSpace(added.out))
-	app("key list shop").wants(t, cli.ExitOK, hash+"  search,recommendation", "search  "+auth.Hash(firstKeys(made)["search"]))
+	app("key list shop").wants(t, cli.ExitOK, hash+"  search,recommendation", "search  "+auth.Hash(firstKeys(made)["search"]),
+		"the last uses of the keys cannot be read: no Bigtable here")
 	app("key remove shop "+hash).wants(t, cli.ExitOK, "stops working within 5 seconds")
 	app("key remove shop "+hash).wants(t, cli.ExitFailed, "has no key with the hash")
 	app("key remove shop --name admin").wants(t, cli.ExitOK, "stops working within 5 seconds")
@@ -174,7 +176,11 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	added := app("key add shop --acl search")
 	holds(t, s.Backends.Config, added, auth.Search)
 	hash := auth.Hash(strings.TrimSpace(added.out))
-	app("key list shop").wants(t, cli.ExitOK, hash+"  search  created 20")
+	if err := s.Backends.Usage.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	app("key list shop").wants(t, cli.ExitOK, hash+"  search  created 20", "Z  not used",
+		auth.Hash(firstKeys(made)["admin"])+"  "+strings.Join(auth.All, ",")+"  created 20", "Z  used "+usage.DayOf(time.Now()).String())
 	app("key remove shop "+hash).wants(t, cli.ExitOK, "stops working within 5 seconds")
 	app("key remove shop "+hash).wants(t, cli.ExitFailed, "has no key with the hash")
 	app("key add nowhere --acl search").wants(t, cli.ExitFailed, "there is no such app")

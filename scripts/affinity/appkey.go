@@ -20,15 +20,7 @@ func (a *appTool) keyCommand() *cobra.Command {
 		Use:   "key",
 		Short: "Add, list, rotate and remove the keys of an app",
 	})
-	group.AddCommand(a.addKeyCommand(), &cobra.Command{
-		Use:     "list ID",
-		Short:   "List the keys of an app with their names, rights and restrictions",
-		Example: "  affinity app key list shop --project my-project",
-		Args:    cli.Args("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0]) })
-		},
-	}, a.rotateKeyCommand(), a.removeKeyCommand())
+	group.AddCommand(a.addKeyCommand(), a.listKeysCommand(), a.rotateKeyCommand(), a.removeKeyCommand())
 	group.PersistentFlags().StringVar(&a.kmsKey, "kms-key", "", "Cloud KMS key of parents, on a deployed engine: terraform output -raw parents_kms_key")
 	return group
 }
@@ -178,53 +170,6 @@ func keysNamed(ctx context.Context, s appStore, id, name string) ([]config.Key, 
 	return keys, nil
 }
 
-func (a *appTool) listKeys(ctx context.Context, s appStore, id string) error {
-	keys, err := s.Keys(ctx, id)
-	if err != nil {
-		return fmt.Errorf("list the keys of app %s: %w", id, err)
-	}
-	slices.SortStableFunc(keys, func(a, b config.Key) int { return strings.Compare(a.Name, b.Name) })
-	for _, key := range keys {
-		fmt.Fprintln(a.out, describeKey(key, time.Now()))
-	}
-	if len(keys) == 0 {
-		fmt.Fprintf(a.err, "app %s has no keys: add one with `affinity app key add %s --acl ...`\n", id, id)
-	}
-	return nil
-}
-
-// describeKey is the line of a key in a list.
-func describeKey(key config.Key, now time.Time) string {
-	name := key.Name
-	if name == "" {
-		name = "(no name)"
-	}
-	parts := []string{name, key.Hash, strings.Join(key.ACL, ","), "created " + key.CreatedAt.UTC().Format(time.RFC3339)}
-	if !key.ValidUntil.IsZero() {
-		ends := "ends "
-		if key.Ended(now) {
-			ends = "ended "
-		}
-		parts = append(parts, ends+key.ValidUntil.UTC().Format(time.RFC3339))
-	}
-	if len(key.Parent) > 0 {
-		parts = append(parts, "parent")
-	}
-	if len(key.Indexes) > 0 {
-		parts = append(parts, "indexes "+strings.Join(key.Indexes, ","))
-	}
-	if len(key.Referers) > 0 {
-		parts = append(parts, "referers "+strings.Join(key.Referers, ","))
-	}
-	if key.AddressRate > 0 {
-		parts = append(parts, fmt.Sprintf("%d requests a minute from an address", key.AddressRate))
-	}
-	if key.Description != "" {
-		parts = append(parts, fmt.Sprintf("%q", key.Description))
-	}
-	return strings.Join(parts, "  ")
-}
-
 func (a *appTool) removeKeyCommand() *cobra.Command {
 	name := ""
 	cmd := &cobra.Command{
@@ -262,7 +207,7 @@ func (a *appTool) removeNamed(ctx context.Context, s appStore, id, name string) 
 	}
 	lines := make([]string, len(keys))
 	for i, k := range keys {
-		lines[i] = describeKey(k, time.Now())
+		lines[i] = describeKey(k, time.Now(), "")
 	}
 	return fmt.Errorf("app %s has %d keys %s, remove one by its hash:\n%s", id, len(keys), name, strings.Join(lines, "\n"))
 }

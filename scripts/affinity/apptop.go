@@ -15,7 +15,6 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/local/operator"
-	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
@@ -32,12 +31,11 @@ var topOrders = map[string]func(usage.Counts) int64{
 type topOptions struct {
 	days, limit int
 	by          string
-	bigtable    store.Config
 	json        bool
 }
 
 func (a *appTool) topCommand() *cobra.Command {
-	o := topOptions{bigtable: store.Config{Profile: "batch", FilterColumns: 1}}
+	o := topOptions{}
 	orders := slices.Sorted(maps.Keys(topOrders))
 	cmd := &cobra.Command{
 		Use:   "top",
@@ -61,8 +59,7 @@ func (a *appTool) topCommand() *cobra.Command {
 	flags.IntVar(&o.days, "days", 1, "how many days to add up, today included")
 	flags.StringVar(&o.by, "by", "events", "order: "+strings.Join(orders, ", "))
 	flags.IntVar(&o.limit, "limit", 20, "how many apps to list")
-	flags.StringVar(&o.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine")
-	flags.StringVar(&o.bigtable.Profile, "app-profile", o.bigtable.Profile, "app profile to read through")
+	a.readFlags(cmd)
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
 }
@@ -100,12 +97,11 @@ func (a *appTool) usageOfApps(ctx context.Context, s appStore, o topOptions) (to
 	if err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
 	}
-	o.bigtable.Project = a.projectID()
-	tables, err := store.Open(ctx, o.bigtable)
+	table, err := a.openUsage(ctx, a.bigtable)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, tables.Close()) }()
+	defer func() { err = errors.Join(err, table.Close()) }()
 	today := usage.DayOf(time.Now())
-	return usage.Top(ctx, tables, apps, today-usage.Day(o.days)+1, today)
+	return usage.Top(ctx, table, apps, today-usage.Day(o.days)+1, today)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // ran is the outcome of one command line.
@@ -36,6 +38,7 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 		openConfig: func(context.Context, string, string) (configStore, error) {
 			return configStore{Store: config.NewMemory(), close: func() error { return nil }}, nil
 		},
+		openUsage:  func(context.Context, store.Config) (usageTable, error) { return nil, errors.New("no Bigtable here") },
 		retry:      client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
 		watchEvery: time.Millisecond,
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // keyVariable is the environment variable for --key.
@@ -37,6 +38,7 @@ type tool struct {
 	start      func(context.Context, upOptions) (runningStack, error)
 	openConfig func(ctx context.Context, project, database string) (configStore, error)
 	openCipher func(ctx context.Context, kmsKey string) (config.Cipher, error)
+	openUsage  func(ctx context.Context, c store.Config) (usageTable, error)
 	retry      client.Retry  // of commands that wait for the engine
 	watchEvery time.Duration // how often a job is asked for
 }
@@ -46,7 +48,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	t := &tool{
 		in: stdin, out: stdout, err: stderr,
 		start:      startStack,
-		openConfig: openFirestore, openCipher: openKMS,
+		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable,
 		retry:      client.Retry{Total: 2 * time.Minute},
 		watchEvery: 500 * time.Millisecond,
 	}

@@ -316,3 +316,15 @@ func FuzzSecuredKey(f *testing.F) {
 }
 
 var knownKeys = map[string]bool{"parent": true, "reader": true, "plain": true}
+
+// A use of a secured key is noted as one of its parent, and a refused one is not.
+func TestUseOfASecuredKeyIsItsParents(t *testing.T) {
+	var used []string
+	a := newFamily(t).authenticator(auth.Environment{}).Note(func(app, hash string) { used = append(used, app+","+hash) })
+	wants(t, a, "secured", auth.Request{Key: secure("parent", "userToken=ann")}, "", auth.Search)
+	wants(t, a, "ended", auth.Request{Key: secure("reader", "validUntil=1")},
+		"Invalid credentials: the validity of this secured API key has ended")
+	if want := "shop," + auth.Hash("parent"); len(used) != 1 || used[0] != want {
+		t.Errorf("noted %v, want %s", used, want)
+	}
+}

@@ -118,4 +118,7 @@ type Reader interface {
 	// HotUsers returns the users of an app with the most events of these days, the
 	// hottest first.
 	HotUsers(ctx context.Context, app string, from, to Day) ([]User, error)
+	// LastUsed returns the last day on which each key of an app was used, by the key's
+	// hash. A key that was not used within Keep days is missing.
+	LastUsed(ctx context.Context, app string) (map[string]Day, error)
 }

@@ -11,15 +11,24 @@ import (
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
-const topPath = "/local/usage/top"
+const (
+	topPath      = "/local/usage/top"
+	lastUsedPath = "/local/usage/keys"
+)
 
 // topRequest asks for what all apps used in the last days, today included.
 type topRequest struct {
 	Days int `json:"days"`
 }
 
-// handleUsage adds the operation on usage to a router. now is the engine's clock.
+// handleUsage adds the operations on usage to a router. now is the engine's clock.
 func handleUsage(rt *httpapi.Router, apps config.Store, reader usage.Reader, now func() time.Time) {
+	handle(rt, lastUsedPath, func(ctx context.Context, r request) (any, error) {
+		if !config.ValidAppID(r.App.ID) {
+			return nil, config.ErrNotFound
+		}
+		return reader.LastUsed(ctx, r.App.ID)
+	})
 	rt.Handle("POST "+topPath, func(w http.ResponseWriter, r *http.Request) error {
 		body, err := httpapi.ReadBody(w, r, maxRequest)
 		if err != nil {
@@ -51,4 +60,10 @@ func (c *Client) Top(ctx context.Context, days int) ([]usage.AppUse, error) {
 	var answer []usage.AppUse
 	err = c.call(ctx, http.MethodPost, topPath, body, &answer)
 	return answer, err
+}
+
+// LastUsed returns the last day on which each key of an app was used, by the key's
+// hash.
+func (c *Client) LastUsed(ctx context.Context, appID string) (map[string]usage.Day, error) {
+	return post[map[string]usage.Day](ctx, c, lastUsedPath, request{App: config.App{ID: appID}})
 }

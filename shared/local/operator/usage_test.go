@@ -32,6 +32,10 @@ func (used) HotUsers(context.Context, string, usage.Day, usage.Day) ([]usage.Use
 	return []usage.User{{Token: "ann", Events: 4}, {Token: "bob", Events: 3}}, nil
 }
 
+func (used) LastUsed(_ context.Context, app string) (map[string]usage.Day, error) {
+	return map[string]usage.Day{app: today}, nil
+}
+
 func TestTop(t *testing.T) {
 	store := config.NewMemory()
 	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
@@ -50,6 +54,12 @@ func TestTop(t *testing.T) {
 		if diff := cmp.Diff(want, top); err != nil || diff != "" {
 			t.Errorf("%d days: %v (-want +got):\n%s", days, err, diff)
 		}
+	}
+	if days, err := c.LastUsed(t.Context(), "shop"); err != nil || !cmp.Equal(days, map[string]usage.Day{"shop": today}) {
+		t.Errorf("last uses %v (%v), want one today", days, err)
+	}
+	if days, err := c.LastUsed(t.Context(), "a,b"); err == nil {
+		t.Errorf("a malformed app is answered with %v", days)
 	}
 	for _, days := range []int{0, -1, 401} {
 		if top, err := c.Top(t.Context(), days); err == nil {
