@@ -134,7 +134,9 @@ type Store interface {
 	// does not exist has none.
 	Parents(ctx context.Context, appID string) ([]Key, error)
 	// PutKey stores a key and replaces one with the same hash. A zero CreatedAt
-	// becomes the current time. It returns ErrNotFound if the app does not exist.
+	// becomes the current time. It returns ErrNotFound if the app does not exist, and
+	// ErrTooManyParents if the key is a parent and the app has MaxParents others, also
+	// if several callers add one at once.
 	PutKey(ctx context.Context, appID string, key Key) error
 	// DeleteKey removes a key. It returns ErrNotFound if the key does not exist.
 	DeleteKey(ctx context.Context, appID, hash string) error

@@ -161,11 +161,19 @@ func (m *memory) Keys(ctx context.Context, appID string) ([]Key, error) {
 }
 
 func (m *memory) Parents(ctx context.Context, appID string) ([]Key, error) {
-	keys, err := m.Keys(ctx, appID)
+	var keys []Key
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		keys = a.parents()
+		return nil
+	})
 	if errors.Is(err, ErrNotFound) {
-		return nil, nil
+		err = nil
 	}
-	return slices.DeleteFunc(keys, func(k Key) bool { return len(k.Parent) == 0 }), err
+	return keys, err
+}
+
+func (a *memoryApp) parents() []Key {
+	return slices.DeleteFunc(slices.Collect(maps.Values(a.keys)), func(k Key) bool { return len(k.Parent) == 0 })
 }
 
 func (m *memory) PutKey(ctx context.Context, appID string, key Key) error {
@@ -174,6 +182,9 @@ func (m *memory) PutKey(ctx context.Context, appID string, key Key) error {
 		return err
 	}
 	return m.with(ctx, appID, func(a *memoryApp) error {
+		if err := key.CheckParents(a.parents()); err != nil {
+			return fmt.Errorf("put key of app %q: %w", appID, err)
+		}
 		a.keys[key.Hash] = key
 		return nil
 	})

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -37,24 +36,35 @@ type Cipher interface {
 func owner(appID, hash string) []byte { return []byte("affinity parent " + appID + "," + hash) }
 
 // AddParent stores a key as a parent: with its text, encrypted. It returns
-// ErrTooManyParents if the app has as many others, and ErrNotFound if the app does
-// not exist. Of two callers at once each may add the last one.
+// ErrTooManyParents if the app has MaxParents others, and ErrNotFound if the app does
+// not exist.
 func AddParent(ctx context.Context, s Store, c Cipher, appID string, key Key, text string) error {
 	if sum := sha256.Sum256([]byte(text)); key.Hash != hex.EncodeToString(sum[:]) {
 		return errors.New("the hash of the key is not that of its text")
 	}
-	others, err := s.Parents(ctx, appID)
-	if err != nil {
-		return err
-	}
-	others = slices.DeleteFunc(others, func(k Key) bool { return k.Hash == key.Hash })
-	if len(others) >= MaxParents {
-		return ErrTooManyParents
-	}
+	var err error
 	if key.Parent, err = c.Encrypt(ctx, []byte(text), owner(appID, key.Hash)); err != nil {
 		return fmt.Errorf("encrypt the text of a parent: %w", err)
 	}
 	return s.PutKey(ctx, appID, key)
+}
+
+// CheckParents returns ErrTooManyParents if the key is a parent and an app with
+// these parents may not have it too.
+func (k Key) CheckParents(parents []Key) error {
+	if len(k.Parent) == 0 {
+		return nil
+	}
+	others := 0
+	for _, p := range parents {
+		if p.Hash != k.Hash {
+			others++
+		}
+	}
+	if others >= MaxParents {
+		return ErrTooManyParents
+	}
+	return nil
 }
 
 // Parent is a key with its text.

@@ -4,7 +4,7 @@
 //
 // These are its documents and their fields:
 //
-//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt,
+//	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt, keysChangedAt,
 //	                                 strategyMore {version, scoringVersion, ranking},
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour, userEventsPerDay},
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
@@ -303,16 +303,55 @@ func readKeys(ctx context.Context, q firestore.Query) ([]config.Key, error) {
 
 func (s *store) PutKey(ctx context.Context, appID string, key config.Key) error {
 	key, err := key.Prepare()
+	if err == nil {
+		err = s.changeApp(ctx, appID, func(tx *firestore.Transaction) error {
+			if len(key.Parent) > 0 {
+				parents, err := s.Parents(ctx, appID)
+				if err == nil {
+					err = key.CheckParents(parents)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return tx.Set(s.keyRef(appID, key.Hash), keyDocument(key))
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("put key of app %q: %w", appID, err)
 	}
-	if err := s.mustExist(ctx, appID); err != nil {
-		return fmt.Errorf("put key of app %q: %w", appID, err)
-	}
-	if _, err := s.keyRef(appID, key.Hash).Set(ctx, keyDocument(key)); err != nil {
-		return fmt.Errorf("put key of app %q: %w", appID, err)
-	}
 	return nil
+}
+
+// changeApp commits what change writes below an app's document, if the app exists
+// and no other changeApp has changed the app since change began. Otherwise it calls
+// change again.
+func (s *store) changeApp(ctx context.Context, appID string, change func(*firestore.Transaction) error) error {
+	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
+	for attempt := 1; ; attempt++ {
+		err := s.tryChangeApp(ctx, appID, change)
+		if !overtaken(err) || attempt == maxAttempts {
+			return err
+		}
+		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
+			return err
+		}
+	}
+}
+
+// tryChangeApp takes no lock, like trySetStrategy.
+func (s *store) tryChangeApp(ctx context.Context, appID string, change func(*firestore.Transaction) error) error {
+	snapshot, err := s.appRef(appID).Get(ctx)
+	if err := into(new(appDocument), snapshot, err); err != nil {
+		return err
+	}
+	return s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		if err := change(tx); err != nil {
+			return err
+		}
+		return tx.Update(s.appRef(appID), []firestore.Update{{Path: "keysChangedAt", Value: firestore.ServerTimestamp}},
+			firestore.LastUpdateTime(snapshot.UpdateTime))
+	}, firestore.MaxAttempts(1))
 }
 
 func (s *store) DeleteKey(ctx context.Context, appID, hash string) error {

@@ -84,3 +84,36 @@ func testChangesAtOnce(t *testing.T, s config.Store) {
 		read(t, index, got, err, catalog.Settings{AttributesForFaceting: []string{attribute}, Version: 1})
 	}
 }
+
+// parentsAtOnce adds more parents at once than an app may have, on the stores in
+// turn.
+func parentsAtOnce(t *testing.T, stores ...config.Store) {
+	const app, more = "parents", 3
+	create(t, stores[0], app)
+	refused := make([]error, config.MaxParents+more)
+	var group sync.WaitGroup
+	for i := range refused {
+		group.Go(func() {
+			key := config.Key{Hash: hash(string(rune('0' + i))), Parent: []byte("sealed")}
+			refused[i] = stores[i%len(stores)].PutKey(t.Context(), app, key)
+		})
+	}
+	group.Wait()
+	n := 0
+	for i, err := range refused {
+		if err != nil {
+			wantError(t, fmt.Sprintf("parent %d", i), err, config.ErrTooManyParents)
+			n++
+		}
+	}
+	parents, err := stores[0].Parents(t.Context(), app)
+	if err != nil || n != more || len(parents) != config.MaxParents {
+		t.Fatalf("%d parents are refused, the app has %d (%v); want %d and %d", n, len(parents), err, more, config.MaxParents)
+	}
+	if err := stores[0].PutKey(t.Context(), app, parents[0]); err != nil {
+		t.Errorf("change one of them: %v", err)
+	}
+	if err := stores[0].PutKey(t.Context(), app, config.Key{Hash: hash("f")}); err != nil {
+		t.Errorf("add a key that is not a parent: %v", err)
+	}
+}

@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"Keys", testKeys},
 		{"KeysOfApps", testKeysOfApps},
 		{"KeysRefused", testKeysRefused},
+		{"Parents", func(t *testing.T, s config.Store) { parentsAtOnce(t, s) }},
 		{"Strategies", testStrategies},
 		{"StrategyForms", testStrategyForms},
 		{"ScoringVersion", testScoringVersion},
@@ -91,6 +92,7 @@ func RunShared(t *testing.T, one, two config.Store) {
 	setAtOnce(t, "shop", one, two)
 	create(t, one, "moving")
 	logsAtOnce(t, "moving", one, two)
+	parentsAtOnce(t, one, two)
 	wantError(t, "create an app that the other created", two.CreateApp(t.Context(), config.App{ID: "shop"}), config.ErrExists)
 }
 

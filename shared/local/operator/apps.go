@@ -89,11 +89,7 @@ func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers, c co
 		if _, err := r.Key.Prepare(); err != nil {
 			return nil, invalid(err)
 		}
-		err := config.AddParent(ctx, s, c, r.App.ID, r.Key, r.Text)
-		if errors.Is(err, config.ErrTooManyParents) {
-			return nil, invalid(err)
-		}
-		return nil, err
+		return nil, config.AddParent(ctx, s, c, r.App.ID, r.Key, r.Text)
 	})
 	handle(rt, deleteKeyPath, func(ctx context.Context, r request) (any, error) {
 		return nil, s.DeleteKey(ctx, r.App.ID, r.Key.Hash)
@@ -117,6 +113,8 @@ func handle(rt *httpapi.Router, path string, do func(context.Context, request) (
 			return httpapi.Errorf(http.StatusNotFound, "%s", config.ErrNotFound)
 		case errors.Is(err, config.ErrExists):
 			return httpapi.Errorf(http.StatusConflict, "%s", config.ErrExists)
+		case errors.Is(err, config.ErrTooManyParents):
+			return invalid(config.ErrTooManyParents)
 		case err != nil:
 			return err
 		}
