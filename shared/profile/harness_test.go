@@ -111,6 +111,16 @@ func (s *harness) startRecompute() *actor {
 	})
 }
 
+// startRound starts a nightly round that does not fold.
+func (s *harness) startRound() *actor {
+	app, e := s.app(), s.engine()
+	e.NeverFold()
+	return s.start("round", func(ctx context.Context) error {
+		_, err := e.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
+		return err
+	})
+}
+
 // next waits until an actor stands before a request, whose method it records, or
 // has ended.
 func (s *harness) next(a *actor) {

@@ -2,11 +2,13 @@ package profile_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // Tombstone and ticket counter are of one instant, too.
@@ -138,13 +140,7 @@ func testOrphanDeletionMeetsFold(t *testing.T, open opener) {
 				s.apply(bought("u", s.clock))
 				want++
 			}
-			app := s.app()
-			w := s.start("orphans", func(ctx context.Context) error {
-				e := s.engine()
-				e.NeverFold() // the other process folds
-				_, err := e.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true}, func(profile.Progress) error { return nil })
-				return err
-			})
+			w := s.startRound()
 			s.step(w, 2) // rows; blocks
 			if !orphansFirst {
 				s.finish(f)
@@ -156,5 +152,47 @@ func testOrphanDeletionMeetsFold(t *testing.T, open opener) {
 				t.Errorf("%s, after %d requests of the fold, orphans first: %v, busy: %v: a named block was deleted", name, requests, orphansFirst, busy)
 			}
 		}
+	}
+}
+
+// A late event uncovers a block after a fold has read the manifest that names it. A
+// sweep may delete the block only once the fold can no longer commit.
+func TestOrphanDeletionMeetsOlderManifest(t *testing.T) {
+	onEveryBigtable(t, testOrphanDeletionMeetsOlderManifest)
+}
+
+func testOrphanDeletionMeetsOlderManifest(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	for _, foldFirst := range []bool{false, true} {
+		s.clear()
+		for i := range int64(11) { // more than a fold of one event merges
+			s.apply(s.at(i))
+		}
+		s.fold()
+		block := s.manifest().Blocks[0].ID
+		late := s.startApply(s.neverFolding(), bought("u", s.clock-day+hour/2))
+		s.stepTo(late, "CheckAndMutateRow")
+		f := s.startApply(s.folding(1), s.at(20))
+		s.stepTo(f, "CheckAndMutateRow") // it has drawn its ticket, and written its block
+		s.step(late, 1)                  // uncovers the older block, and draws no ticket yet
+		w := s.startRound()
+		if foldFirst { // between the list and the rows
+			s.step(w, 2)
+			s.finish(f)
+		}
+		s.finish(w)
+		s.finish(f)
+		named := slices.ContainsFunc(s.manifest().Blocks, func(b history.Block) bool { return b.ID == block })
+		if named != foldFirst {
+			t.Errorf("fold first: %v: the manifest names the older block: %v", foldFirst, named)
+		}
+		if _, err := s.eng.Compute(ctx, s.app(), []string{"u"}, affinity.Compile(plain)); err != nil {
+			t.Fatal(err)
+		}
+		if s.eng.Counters().CorruptBlocks.Load() != 0 {
+			t.Errorf("fold first: %v: a named block was deleted", foldFirst)
+		}
+		s.finish(late)
+		s.expect(13)
 	}
 }

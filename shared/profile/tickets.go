@@ -39,6 +39,9 @@ const (
 // version returns the version of a manifest that is changed under a ticket.
 func version(ticket int64, c change) int64 { return ticket*int64(changes) + int64(c) }
 
+// ticketOf returns the ticket under which a manifest of a version was changed.
+func ticketOf(version int64) int64 { return version / int64(changes) }
+
 // tickets draws tickets, and changes manifests under them.
 type tickets struct{ *env }
 
