@@ -100,6 +100,31 @@ func TestRowOfEarlierDeliveryCounts(t *testing.T) {
 	h.wantColors("Blue", "Green", "Red")
 }
 
+// A re-enrichment writes its row and dies. A message that leaves the row is acknowledged
+// all the same, so reads count the row from then on.
+func TestRowOfUnfinishedReenrichmentCounts(t *testing.T) {
+	for name, m := range map[string]func(*harness) bus.Message{
+		"first message":           func(*harness) bus.Message { return seen(none) },
+		"another re-enrichment's": func(h *harness) bus.Message { return h.again(one) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.deliver(seen(none))
+			h.deliver(green)
+			h.Profiles = &halted{h.profiles, h.store}
+			if got, err := h.Deliver(t.Context(), h.push(h.again(both), 1)); got.Fate != apply.Retried {
+				t.Fatalf("result %+v, %v", got, err)
+			}
+			h.wantColors("Green")
+			h.Profiles = h.profiles
+			if got := h.deliver(m(h)); got.Superseded != 1 {
+				t.Errorf("result %+v, want one superseded row", got)
+			}
+			h.wantColors("Blue", "Green", "Red")
+		})
+	}
+}
+
 func TestUnresolvedMessageWaitsForTheCatalog(t *testing.T) {
 	h := newHarness(t)
 	h.Catalog = &away{}

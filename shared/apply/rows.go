@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/bus"
@@ -56,36 +55,28 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	if err != nil {
 		return Result{}, halfway{err, app, rows} // an earlier attempt may have written rows
 	}
-	// superseded reports whether the row in the log knows more objects of an
-	// event than the message does.
-	superseded := func(at enrich.Place) bool {
-		unknown, ok := known[at]
-		return ok && unknown < incomplete[at]
+	kept, left := divide(rows, incomplete, known)
+	for i := range left {
+		delete(incomplete, enrich.PlaceOf(&left[i]))
 	}
-	var kept, left []store.LogEvent
+	result, err := a.write(ctx, app, m, kept, left)
+	result.WithUnknownObjects = len(incomplete)
+	return result, err
+}
+
+// divide divides the rows of a message into those to write, and those whose row in the
+// log knows more objects of the event. unknown holds the number of objects that the
+// message does not know, known that of the rows in the log.
+func divide(rows []store.LogEvent, unknown, known map[enrich.Place]int) (kept, left []store.LogEvent) {
 	for i := range rows {
-		if superseded(enrich.PlaceOf(&rows[i])) {
+		at := enrich.PlaceOf(&rows[i])
+		if n, ok := known[at]; ok && n < unknown[at] {
 			left = append(left, rows[i])
 		} else {
 			kept = append(kept, rows[i])
 		}
 	}
-	maps.DeleteFunc(incomplete, func(at enrich.Place, _ int) bool { return superseded(at) })
-	if !m.Resolved && len(left) > 0 {
-		// An earlier delivery of this message may have written these rows, before the
-		// catalog lost an object, and then ended without a refresh. A message that
-		// carries its filters writes equal rows at each delivery, so another message
-		// wrote those that supersede it, and refreshes their users.
-		if err := a.Profiles.Abandon(ctx, app, left); err != nil {
-			return Result{}, halfway{err, app, rows}
-		}
-	}
-	result, err := a.write(ctx, app, m, kept)
-	if err != nil {
-		return Result{}, err
-	}
-	result.Superseded, result.WithUnknownObjects = len(left), len(incomplete)
-	return result, nil
+	return kept, left
 }
 
 // reenriched writes logged events to their rows again, with the filters of
@@ -115,24 +106,32 @@ func (a *Applier) reenriched(ctx context.Context, m bus.Message) (Result, error)
 	if err != nil {
 		return Result{}, halfway{err, app, rows} // an earlier attempt may have written rows
 	}
-	kept := slices.DeleteFunc(slices.Clone(rows), func(e store.LogEvent) bool {
-		at := enrich.PlaceOf(&e)
-		n, ok := known[at]
-		return !ok || n < unknown[at] // deleted, or written by a newer message
+	kept, left := divide(rows, unknown, known)
+	kept = slices.DeleteFunc(kept, func(e store.LogEvent) bool {
+		_, ok := known[enrich.PlaceOf(&e)]
+		return !ok // deleted
 	})
-	result, err := a.write(ctx, app, m, kept)
+	result, err := a.write(ctx, app, m, kept, left)
 	result.Superseded = len(rows) - len(kept)
 	return result, err
 }
 
-// write writes rows to the log and refreshes the profiles of their users.
-func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows []store.LogEvent) (Result, error) {
+// write writes rows to the log and refreshes the profiles of their users. left are rows
+// that the message leaves as they are in the log. The delivery that wrote them may have
+// ended before it refreshed their users, so write marks those.
+func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows, left []store.LogEvent) (Result, error) {
+	if len(left) > 0 {
+		if err := a.Profiles.Abandon(ctx, app, left); err != nil {
+			return Result{}, halfway{err, app, slices.Concat(rows, left)}
+		}
+	}
 	outcome, err := a.Profiles.Apply(ctx, app, rows)
 	if err != nil {
 		return Result{}, halfway{err, app, rows}
 	}
 	return Result{
-		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Lane: m.Lane, Events: outcome.Applied, Deleted: outcome.Deleted,
+		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Lane: m.Lane,
+		Events: outcome.Applied, Deleted: outcome.Deleted, Superseded: len(left),
 	}, nil
 }
 
