@@ -89,7 +89,7 @@ func (l *Log) judged(given strategy.Strategy) ([]bool, error) {
 		e := &l.events[i]
 		if points[e.kind] > 0 {
 			scored++
-			judged[i] = e.end > e.start
+			judged[i] = e.objects > 0
 			found = found || judged[i]
 		}
 	}

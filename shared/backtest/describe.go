@@ -26,7 +26,7 @@ func (l *Log) Kinds() []Kind {
 	for i := range l.events {
 		e := &l.events[i]
 		kinds[e.kind].Events++
-		if e.end > e.start {
+		if e.objects > 0 {
 			kinds[e.kind].Named++
 		}
 	}

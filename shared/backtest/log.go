@@ -3,6 +3,7 @@ package backtest
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ type Log struct {
 	filterOf  map[event.Filter]int32
 	frequency []int32 // by filter: the objects that carry it
 	carried   lists   // by object: numbers of its filters, in the object's order
+	text      []int32 // by object: the bytes of its filters
 	dates     map[string]*dates
 
 	users  []string
@@ -44,8 +46,10 @@ type kind struct {
 type entry struct {
 	time       int64
 	user, kind int32
-	start, end int32 // of its known objects in Log.named
-	direct     int32 // place in Log.direct, -1: none
+	start      int32  // of its known objects in Log.named
+	objects    uint16 // number of its known objects
+	counted    uint16 // of them, those whose filters count, which come first
+	direct     int32  // place in Log.direct, -1: none
 	id         id
 }
 
@@ -107,12 +111,14 @@ func NewLog(index string, objects []Object) (*Log, error) {
 }
 
 func (l *Log) addObject(o int32, object Object) {
-	numbers := make([]int32, len(object.Filters))
+	numbers, text := make([]int32, len(object.Filters)), 0
 	for i, f := range object.Filters {
 		numbers[i] = l.filter(f)
 		l.frequency[numbers[i]]++
+		text += len(f.Facet) + len(f.Value)
 	}
 	l.carried.add(numbers...)
+	l.text = append(l.text, int32(text))
 	for attribute, at := range object.Dates {
 		d := l.dates[attribute]
 		if d == nil {
@@ -140,15 +146,9 @@ func (l *Log) filter(f event.Filter) int32 {
 func (l *Log) Add(e Event) {
 	l.sealed = false
 	entry := entry{time: e.Time, user: l.user(e.User), kind: l.kind(e.Type, e.Name), direct: -1, id: newID(e.ID)}
-	entry.start = int32(len(l.named))
 	if e.Index == l.index {
-		for _, id := range e.ObjectIDs {
-			if o, ok := l.known[id]; ok && !slices.Contains(l.named[entry.start:], o) {
-				l.named = append(l.named, o)
-			}
-		}
+		l.addNamed(&entry, e.ObjectIDs)
 	}
-	entry.end = int32(len(l.named))
 	if len(e.Filters) > 0 {
 		entry.direct = int32(max(0, len(l.direct.offsets)-1))
 		numbers := make([]int32, len(e.Filters))
@@ -158,6 +158,33 @@ func (l *Log) Add(e Event) {
 		l.direct.add(numbers...)
 	}
 	l.events = append(l.events, entry)
+}
+
+// maxNamed is the largest number of objects that an event of a log names. The engine
+// permits 20.
+const maxNamed = math.MaxUint16
+
+// addNamed adds the known objects that an event names, each once, and counts their
+// filters as the engine does (see event.Bound).
+func (l *Log) addNamed(e *entry, ids []string) {
+	var bound event.Bound
+	var rest []int32 // do not count
+	e.start = int32(len(l.named))
+	for _, id := range ids[:min(len(ids), maxNamed)] {
+		o, ok := l.known[id]
+		switch {
+		case !ok:
+			bound.Counts(0, 0)
+		case slices.Contains(l.named[e.start:], o) || slices.Contains(rest, o):
+		case bound.Counts(len(l.carried.at(o)), int(l.text[o])):
+			l.named = append(l.named, o)
+		default:
+			rest = append(rest, o)
+		}
+	}
+	e.counted = uint16(len(l.named) - int(e.start))
+	l.named = append(l.named, rest...)
+	e.objects = e.counted + uint16(len(rest))
 }
 
 func (l *Log) user(token string) int32 {
@@ -221,7 +248,10 @@ func (l *Log) sortUsers() {
 }
 
 // objectsOf returns the known objects that an event names, each once.
-func (l *Log) objectsOf(e *entry) []int32 { return l.named[e.start:e.end] }
+func (l *Log) objectsOf(e *entry) []int32 { return l.named[e.start : e.start+int32(e.objects)] }
+
+// countedOf returns those of them whose filters count.
+func (l *Log) countedOf(e *entry) []int32 { return l.named[e.start : e.start+int32(e.counted)] }
 
 // Events returns the number of events that the log holds. Equal events count
 // once after the first call of Cases.

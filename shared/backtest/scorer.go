@@ -106,7 +106,7 @@ func (s *scorer) addSession(in *instant) {
 	var last ranking.LastInstant
 	for newer := range s.walk.session() {
 		e := &l.events[s.walk.newest(newer)]
-		if last.Holds(e.time, e.end > e.start) {
+		if last.Holds(e.time, e.objects > 0) {
 			s.previous = append(s.previous, l.objectsOf(e)...)
 		}
 		if s.ranking.Session.Weight > 0 {

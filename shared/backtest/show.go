@@ -92,7 +92,7 @@ func (l *Log) scoring(e *entry) affinity.Event {
 			out.Counts = append(out.Counts, affinity.Count{Facet: f.Facet, Value: f.Value, N: 1})
 		}
 	}
-	for _, o := range l.objectsOf(e) {
+	for _, o := range l.countedOf(e) {
 		add(l.filtersOf(o))
 	}
 	if e.direct >= 0 {

@@ -112,10 +112,10 @@ func (w *walk) session() int { return min(w.scored, len(w.recent)) }
 func (w *walk) newest(newer int) int32 { return w.recent[(w.scored-1-newer)%len(w.recent)] }
 
 // addEvent calls add with the term of each filter of an event, once for each
-// object that carries it.
+// object that carries it and counts.
 func (p *compiled) addEvent(e *entry, add func(term int32)) {
 	l := p.cases.log
-	for _, o := range l.objectsOf(e) {
+	for _, o := range l.countedOf(e) {
 		for _, t := range p.match.at(o) {
 			add(t)
 		}

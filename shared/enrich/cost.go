@@ -34,23 +34,17 @@ func textOf(filters []bus.Filter) int {
 // costOf is what the filters of one object cost for each event that counts them.
 func costOf(filters []bus.Filter) int { return filterCost*len(filters) + textOf(filters) }
 
-// counted yields the filters of each object that an event counts: see
-// event.MaxCounted.
+// counted yields the filters of each object that an event counts: see event.Bound.
 func counted(e *event.Event, objects bus.Objects) iter.Seq[[]bus.Filter] {
 	known := objects[e.Index]
 	return func(yield func([]bus.Filter) bool) {
-		n, text := 0, 0
-		for i, id := range e.ObjectIDs {
-			filters := known[id]
-			bytes := 0
+		var bound event.Bound
+		for _, id := range e.ObjectIDs {
+			filters, bytes := known[id], 0
 			if len(e.ObjectIDs) > 1 {
 				bytes = textOf(filters)
 			}
-			if i > 0 && len(filters) > 0 && (n+len(filters) > event.MaxCounted || text+bytes > event.MaxCountedBytes) {
-				continue
-			}
-			n, text = n+len(filters), text+bytes
-			if !yield(filters) {
+			if bound.Counts(len(filters), bytes) && !yield(filters) {
 				return
 			}
 		}

@@ -130,7 +130,7 @@ func UnknownObjects(e *event.Event, objects bus.Objects) int {
 }
 
 // Counts returns the raw filters of an event, each with how many of the objects that
-// the event counts have it (see event.MaxCounted). A filter that the event itself gives
+// the event counts have it (see event.Bound). A filter that the event itself gives
 // counts 1.
 func Counts(e *event.Event, objects bus.Objects) []affinity.Count {
 	if len(e.ObjectIDs) == 0 {
