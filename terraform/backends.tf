@@ -65,6 +65,7 @@ module "tasks" {
   project_id     = var.project_id
   region         = var.region
   queue          = local.deployment.queue
+  purge_queue    = local.deployment.purgeQueue
   worker_uri     = module.function["worker"].uri
   paused         = var.paused
   max_concurrent = local.size["worker"].max_instances * local.size["worker"].concurrency

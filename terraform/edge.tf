@@ -29,9 +29,9 @@ module "monitoring" {
   }
   services                 = { for name in keys(local.functions) : name => [for key, d in local.deployed : module.function[key].name if d.of == name] }
   private_functions        = [for name, f in local.functions : name if f.kind != "public"]
-  events_subscription      = local.deployment.topics.events.subscription
+  events_subscriptions     = [local.deployment.topics.events.subscription]
   dead_letter_subscription = local.deployment.topics.deadLetters.subscription
-  queue                    = local.deployment.queue
+  queues                   = [local.deployment.queue, local.deployment.purgeQueue]
   bigtable_instance        = module.bigtable.instance
   firestore_database       = module.firestore.database
   security_policy          = one(module.edge[*].security_policy)

@@ -11,9 +11,11 @@ import (
 // Deployment is the content of functions.json: everything that is deployed, except
 // Bigtable's tables.
 type Deployment struct {
-	Topics    Topics     `json:"topics"`
-	Queue     string     `json:"queue"` // id of the queue of the worker's tasks
-	Functions []Function `json:"functions"`
+	Topics Topics `json:"topics"`
+	Queue  string `json:"queue"` // id of the queue of the worker's tasks
+	// PurgeQueue is the id of the queue of the worker's purges.
+	PurgeQueue string     `json:"purgeQueue"`
+	Functions  []Function `json:"functions"`
 }
 
 // Topics are the Pub/Sub topics.
@@ -92,7 +94,7 @@ func (d Deployment) validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	for _, id := range []string{d.Topics.Events.Name, d.Topics.Events.Subscription, d.Topics.SlowEvents.Name, d.Topics.SlowEvents.Subscription,
-		d.Topics.DeadLetters.Name, d.Topics.DeadLetters.Subscription, d.Queue} {
+		d.Topics.DeadLetters.Name, d.Topics.DeadLetters.Subscription, d.Queue, d.PurgeQueue} {
 		if !resourceID.MatchString(id) {
 			fault("%q is not an id of a topic, subscription or queue", id)
 		}

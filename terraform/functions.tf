@@ -49,6 +49,7 @@ locals {
     PUBSUB_SLOW_TOPIC            = local.deployment.topics.slowEvents.name
     PUBSUB_DEAD_LETTER_TOPIC     = local.deployment.topics.deadLetters.name
     TASKS_QUEUE                  = module.tasks.queue
+    TASKS_PURGE_QUEUE            = module.tasks.purge_queue
     TASKS_SERVICE_ACCOUNT        = module.tasks.tasks_email
     TASKS_AUDIENCE               = local.worker_url
     WORKER_URL                   = local.worker_url

@@ -19,7 +19,7 @@ func TestReadDeployment(t *testing.T) {
 }
 
 func TestDecodeRejectsInvalidDeployment(t *testing.T) {
-	const good = `{"topics": {"events": {"name": "a", "subscription": "b"}, "slowEvents": {"name": "e", "subscription": "f"}, "deadLetters": {"name": "c", "subscription": "d"}}, "queue": "q",
+	const good = `{"topics": {"events": {"name": "a", "subscription": "b"}, "slowEvents": {"name": "e", "subscription": "f"}, "deadLetters": {"name": "c", "subscription": "d"}}, "queue": "q", "purgeQueue": "p",
 		"functions": [{"name": "ingest", "entryPoint": "Ingest", "kind": "public", "env": ["A", "B_2"]}]}`
 	if _, err := decodeDeployment(good); err != nil {
 		t.Fatal(err)
@@ -33,6 +33,7 @@ func TestDecodeRejectsInvalidDeployment(t *testing.T) {
 		`"B_2"`:                `"A"`,
 		`"A"`:                  `"A=B"`,
 		`"q"`:                  `""`,
+		`"p"`:                  `""`,
 		`"subscription": "d"`:  `"subscription": "D"`,
 		`"subscription": "b"}`: `"subscription": "b", "push": true}`,
 		`[{`:                   `[{"name": "ingest", "entryPoint": "Other", "kind": "public"}, {`,

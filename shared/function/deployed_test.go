@@ -133,6 +133,9 @@ func TestDeployedNames(t *testing.T) {
 	if d.Queue != queue.ID {
 		t.Errorf("queue %q is deployed, the code says %q", d.Queue, queue.ID)
 	}
+	if d.PurgeQueue != queue.PurgesID {
+		t.Errorf("queue %q of purges is deployed, the code says %q", d.PurgeQueue, queue.PurgesID)
+	}
 	params, err := env.GetFieldParams(new(pubsub.Config))
 	if err != nil {
 		t.Fatal(err)

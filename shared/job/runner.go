@@ -39,10 +39,10 @@ type Settings struct {
 	// Attempts is how often a shard task may fail before its shard fails, and a
 	// plan task before its job fails. The queue must allow more attempts.
 	Attempts int `env:"RECOMPUTE_ATTEMPTS" envDefault:"8"`
-	// Lanes is how many shards of a recompute have tasks at a time, so that purges
-	// and the jobs of other apps need not wait for all shards of a large app. It
-	// should be at most half of the tasks that the queue runs at a time. 0: all
-	// shards have tasks.
+	// Lanes is how many shards of a recompute have tasks at a time. The queue runs
+	// tasks about in the order in which it gets them. So a job that comes later
+	// waits for at most this number of tasks of each job before it, not for all
+	// shards of a large app. 0: all shards have tasks.
 	Lanes int `env:"RECOMPUTE_LANES" envDefault:"8"`
 }
 

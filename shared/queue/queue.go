@@ -28,6 +28,9 @@ type Task struct {
 	// Delay is how long to wait before the first attempt, at most 30 days. 0 or
 	// less: no wait.
 	Delay time.Duration
+	// Purge says that the task waits in the queue of purges, so that no task of a
+	// job is before it. A name is taken in one queue only.
+	Purge bool
 }
 
 // Queue takes tasks for the worker.
@@ -42,9 +45,13 @@ type Queue interface {
 // ErrInvalid marks a task that no queue can take. Do not retry it.
 var ErrInvalid = errors.New("invalid task")
 
-// ID is the last part of the queue's name, in the cloud (see
-// terraform/functions.json) and on one machine.
-const ID = "worker"
+// ID and PurgesID are the last parts of the queues' names, in the cloud (see
+// terraform/functions.json) and on one machine. Both queues send their tasks to
+// the worker, each at most its share of what the worker runs at once.
+const (
+	ID       = "worker"
+	PurgesID = "purges"
+)
 
 var taskName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,500}$`)
 

@@ -91,8 +91,8 @@ run "paused" {
   }
 
   assert {
-    condition     = module.tasks.waiting == tolist(["affinity-nightly", "affinity-nightly-acme", "worker"])
-    error_message = "The queue and all rounds should be paused, but only these are: ${join(", ", module.tasks.waiting)}"
+    condition     = module.tasks.waiting == tolist(["affinity-nightly", "affinity-nightly-acme", "purges", "worker"])
+    error_message = "The queues and all rounds should be paused, but only these are: ${join(", ", module.tasks.waiting)}"
   }
 }
 

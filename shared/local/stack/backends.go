@@ -177,20 +177,17 @@ func (s *Stack) startBridge(ctx context.Context, m messaging, subscription strin
 	return nil
 }
 
-// tasksAtOnce is how many tasks run at a time.
-const tasksAtOnce = 4
+// tasksAtOnce is how many tasks run at a time, beside purges.
+const (
+	tasksAtOnce  = 4
+	purgesAtOnce = 2
+)
 
 func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL string, header http.Header) (queue.Queue, error) {
-	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{{
-		Name: tasksQueue,
+	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{
 		// A shard of a recompute may use several cores, so a few occupy a machine.
-		RateLimits: &cloudtaskspb.RateLimits{MaxConcurrentDispatches: tasksAtOnce},
-		// More attempts than the worker allows itself. The waits are short, because no
-		// overloaded service needs to recover.
-		RetryConfig: &cloudtaskspb.RetryConfig{
-			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond), MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
-		},
-	}}, Server: s.guard(), Log: log})
+		localQueue(tasksQueue, tasksAtOnce), localQueue(purgesQueue, purgesAtOnce),
+	}, Server: s.guard(), Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -202,6 +199,18 @@ func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL strin
 	}
 	s.onClose(client.Close)
 	return taskqueue.New(client, taskqueue.Config{
-		Queue: tasksQueue, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
+		Queue: tasksQueue, Purges: purgesQueue, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
 	}), nil
+}
+
+func localQueue(name string, atOnce int32) *cloudtaskspb.Queue {
+	return &cloudtaskspb.Queue{
+		Name:       name,
+		RateLimits: &cloudtaskspb.RateLimits{MaxConcurrentDispatches: atOnce},
+		// More attempts than the worker allows itself. The waits are short, because no
+		// overloaded service needs to recover.
+		RetryConfig: &cloudtaskspb.RetryConfig{
+			MaxAttempts: 100, MinBackoff: durationpb.New(100 * time.Millisecond), MaxBackoff: durationpb.New(10 * time.Second), MaxDoublings: 16,
+		},
+	}
 }

@@ -49,7 +49,9 @@ const (
 	SlowSubscription   = bus.SlowSubscription
 	DeadLetterTopic    = bus.DeadLetterTopic
 	DeadLetters        = bus.DeadLetterSubscription
-	tasksQueue         = "projects/" + Project + "/locations/local/queues/" + queue.ID
+	tasksQueue         = queues + queue.ID
+	purgesQueue        = queues + queue.PurgesID
+	queues             = "projects/" + Project + "/locations/local/queues/"
 )
 
 // App is an app that exists from the start, with a key that holds every ACL and is

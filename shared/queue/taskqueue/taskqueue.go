@@ -28,6 +28,8 @@ import (
 type Config struct {
 	// Queue is the full name of the queue: projects/P/locations/L/queues/Q.
 	Queue string `env:"TASKS_QUEUE,required"`
+	// Purges is the full name of the queue of purges. Default: Queue.
+	Purges string `env:"TASKS_PURGE_QUEUE"`
 	// WorkerURL is the base URL of the worker; a task's path is appended to it.
 	WorkerURL string `env:"WORKER_URL,required"`
 	// ServiceAccount is the e-mail address of the account under which tasks
@@ -49,6 +51,9 @@ func (c Config) Validate() error {
 	var faults []error
 	if !queueName.MatchString(c.Queue) {
 		faults = append(faults, fmt.Errorf("TASKS_QUEUE %q is not projects/P/locations/L/queues/Q", c.Queue))
+	}
+	if c.Purges != "" && !queueName.MatchString(c.Purges) {
+		faults = append(faults, fmt.Errorf("TASKS_PURGE_QUEUE %q is not projects/P/locations/L/queues/Q", c.Purges))
 	}
 	u, err := url.Parse(c.WorkerURL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" {
@@ -108,26 +113,52 @@ var retry = gax.WithRetry(func() gax.Retryer {
 		gax.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2})
 })
 
-// Create adds a task to the queue.
+// Create adds a task to its queue.
 func (q tasks) Create(ctx context.Context, task queue.Task) error {
-	req, err := q.request(task)
-	if err != nil {
+	if err := task.Validate(); err != nil {
 		return fmt.Errorf("create task %q: %w", task.Name, err)
 	}
-	_, err = q.client.CreateTask(ctx, req, retry, gax.WithTimeout(maxWait))
+	in := q.cfg.of(task)
+	err := q.create(ctx, in, task)
+	if in != q.cfg.Queue && unavailable(err) {
+		err = q.create(ctx, q.cfg.Queue, task)
+	}
+	return err
+}
+
+// of returns the name of the task's queue.
+func (c Config) of(task queue.Task) string {
+	if task.Purge && c.Purges != "" {
+		return c.Purges
+	}
+	return c.Queue
+}
+
+// unavailable reports whether an error says that the queue does not exist, or
+// that the caller may not use it. A deployment makes a queue and its grants
+// beside the functions, which may be first. Cloud Tasks answers NotFound or
+// FailedPrecondition where a queue does not exist.
+func unavailable(err error) bool {
+	switch status.Code(err) {
+	case codes.NotFound, codes.FailedPrecondition, codes.PermissionDenied:
+		return true
+	}
+	return false
+}
+
+// create adds a task to the queue of a name.
+func (q tasks) create(ctx context.Context, in string, task queue.Task) error {
+	_, err := q.client.CreateTask(ctx, q.request(in, task), retry, gax.WithTimeout(maxWait))
 	switch status.Code(err) {
 	case codes.OK, codes.AlreadyExists:
 		return nil
 	case codes.InvalidArgument:
-		return fmt.Errorf("create task %s in %s: %w: %w", task.Name, q.cfg.Queue, queue.ErrInvalid, err)
+		return fmt.Errorf("create task %s in %s: %w: %w", task.Name, in, queue.ErrInvalid, err)
 	}
-	return fmt.Errorf("create task %s in %s: %w", task.Name, q.cfg.Queue, err)
+	return fmt.Errorf("create task %s in %s: %w", task.Name, in, err)
 }
 
-func (q tasks) request(task queue.Task) (*cloudtaskspb.CreateTaskRequest, error) {
-	if err := task.Validate(); err != nil {
-		return nil, err
-	}
+func (q tasks) request(in string, task queue.Task) *cloudtaskspb.CreateTaskRequest {
 	worker := strings.TrimSuffix(q.cfg.WorkerURL, "/")
 	headers := map[string]string{}
 	maps.Copy(headers, q.cfg.Header)
@@ -146,11 +177,11 @@ func (q tasks) request(task queue.Task) (*cloudtaskspb.CreateTaskRequest, error)
 		post.AuthorizationHeader = &cloudtaskspb.HttpRequest_OidcToken{OidcToken: token}
 	}
 	t := &cloudtaskspb.Task{
-		Name:        q.cfg.Queue + "/tasks/" + task.Name,
+		Name:        in + "/tasks/" + task.Name,
 		MessageType: &cloudtaskspb.Task_HttpRequest{HttpRequest: post},
 	}
 	if task.Delay > 0 {
 		t.ScheduleTime = timestamppb.New(time.Now().Add(task.Delay))
 	}
-	return &cloudtaskspb.CreateTaskRequest{Parent: q.cfg.Queue, Task: t}, nil
+	return &cloudtaskspb.CreateTaskRequest{Parent: in, Task: t}
 }

@@ -261,6 +261,49 @@ func TestCreateDelay(t *testing.T) {
 	}
 }
 
+// Purges go to their own queue. A task goes to the common queue where its own one
+// cannot be used, which a deployment makes beside the functions.
+func TestPurgesHaveTheirOwnQueue(t *testing.T) {
+	const purges = "projects/p/locations/l/queues/purges"
+	both := taskqueue.Config{Queue: queueName, Purges: purges, WorkerURL: "https://worker"}
+	for name, c := range map[string]struct {
+		cfg     taskqueue.Config
+		task    queue.Task
+		answers []codes.Code
+		want    []string
+		fails   bool
+	}{
+		"a purge":                {both, queue.Task{Purge: true}, nil, []string{purges}, false},
+		"another task":           {both, queue.Task{}, nil, []string{queueName}, false},
+		"a purge, one queue":     {taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"}, queue.Task{Purge: true}, nil, []string{queueName}, false},
+		"no queue yet":           {both, queue.Task{Purge: true}, []codes.Code{codes.NotFound}, []string{purges, queueName}, false},
+		"a queue that was":       {both, queue.Task{Purge: true}, []codes.Code{codes.FailedPrecondition}, []string{purges, queueName}, false},
+		"no grant yet":           {both, queue.Task{Purge: true}, []codes.Code{codes.PermissionDenied}, []string{purges, queueName}, false},
+		"neither":                {both, queue.Task{Purge: true}, []codes.Code{codes.NotFound, codes.NotFound}, []string{purges, queueName}, true},
+		"a purge that is there":  {both, queue.Task{Purge: true}, []codes.Code{codes.AlreadyExists}, []string{purges}, false},
+		"a task, no grant":       {both, queue.Task{}, []codes.Code{codes.PermissionDenied}, []string{queueName}, true},
+		"a task that is invalid": {both, queue.Task{Purge: true}, []codes.Code{codes.InvalidArgument}, []string{purges}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, addr := startScripted(t, c.answers...)
+			c.task.Name, c.task.Path = "x", "/p"
+			if err := open(t, addr, c.cfg).Create(testContext(t), c.task); (err != nil) != c.fails {
+				t.Errorf("error %v, want one: %t", err, c.fails)
+			}
+			var got []string
+			for _, r := range server.requests {
+				if r.GetTask().GetName() != r.GetParent()+"/tasks/x" {
+					t.Errorf("task %s of queue %s", r.GetTask().GetName(), r.GetParent())
+				}
+				got = append(got, r.GetParent())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("queues (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestCreateRefuses(t *testing.T) {
 	server, addr := startScripted(t)
 	q := open(t, addr, taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"})
@@ -286,11 +329,12 @@ func TestCreateRefuses(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for name, cfg := range map[string]taskqueue.Config{
-		"no queue":              {WorkerURL: "https://worker"},
-		"a short name":          {Queue: "work", WorkerURL: "https://worker"},
-		"no worker":             {Queue: queueName},
-		"a worker without host": {Queue: queueName, WorkerURL: "/worker"},
-		"a worker and a query":  {Queue: queueName, WorkerURL: "https://worker/?x=1"},
+		"no queue":               {WorkerURL: "https://worker"},
+		"a short name":           {Queue: "work", WorkerURL: "https://worker"},
+		"a short name of purges": {Queue: queueName, Purges: "purges", WorkerURL: "https://worker"},
+		"no worker":              {Queue: queueName},
+		"a worker without host":  {Queue: queueName, WorkerURL: "/worker"},
+		"a worker and a query":   {Queue: queueName, WorkerURL: "https://worker/?x=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := taskqueue.Open(testContext(t), cfg, local...); err == nil {

@@ -14,15 +14,15 @@ locals {
     backlog = {
       title    = "events wait to be applied"
       severity = "ERROR"
-      filter   = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=\"${var.events_subscription}\" AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
+      filter   = "resource.type=\"pubsub_subscription\" AND ${local.events_subscriptions} AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
       of       = null
       above    = var.thresholds.oldest_message_seconds
       period   = "60s"
       duration = "300s"
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
-      by       = []
-      runbook  = "Check whether process answers 5xx (its log: \"request failed\"), whether it is at its maximum of instances, and whether Bigtable's CPU is at its target. Fix what fails, or raise max_instances of process or the number of nodes. Waiting events are kept for seven days. But process gives up a message after 20 failures, which takes about a quarter of an hour if it fails at once. If process answers 5xx and you cannot fix that within ten minutes, run `gcloud pubsub subscriptions modify-push-config ${var.events_subscription} --push-endpoint='' --project PROJECT` and apply with `paused = true` as terraform/FAILOVER.md says, or replay the dead letters afterwards."
+      by       = ["resource.label.subscription_id"]
+      runbook  = "The alert names the subscription; one of a dedicated customer has that customer's process. Check whether process answers 5xx (its log: \"request failed\"), whether it is at its maximum of instances, and whether Bigtable's CPU is at its target. Fix what fails, or raise max_instances of process or the number of nodes. Waiting events are kept for seven days. But process gives up a message after 20 failures, which takes about a quarter of an hour if it fails at once. If process answers 5xx and you cannot fix that within ten minutes, run `gcloud pubsub subscriptions modify-push-config SUBSCRIPTION --push-endpoint='' --project PROJECT` and apply with `paused = true` as terraform/FAILOVER.md says, or replay the dead letters afterwards."
     }
     dead_letters = {
       title    = "dead letters wait for a replay"
@@ -75,7 +75,7 @@ locals {
       aligner  = "ALIGN_RATE"
       reducer  = "REDUCE_SUM"
       by       = []
-      runbook  = "A few tasks fail at every attempt, such as the deletion of a user, or the start of a nightly round. Read worker's lines \"request failed\", whose `error` says what fails, and look at the queue's oldest tasks: `gcloud tasks list --queue ${var.queue} --location REGION --project PROJECT`. Fix the cause: Cloud Tasks retries by itself, up to 100 times, which takes about eight hours."
+      runbook  = "A few tasks fail at every attempt, such as the deletion of a user, or the start of a nightly round. Read worker's lines \"request failed\", whose `error` says what fails, and look at the oldest tasks of the queues ${join(", ", var.queues)}: `gcloud tasks list --queue QUEUE --location REGION --project PROJECT`. Fix the cause: Cloud Tasks retries by itself, up to 100 times, which takes about eight hours."
     }
   }
 

@@ -42,7 +42,7 @@ locals {
     {
       title = "Oldest event not applied, s"
       mark  = var.thresholds.oldest_message_seconds
-      lines = [{ filter = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=\"${var.events_subscription}\" AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = [] }]
+      lines = [{ filter = "resource.type=\"pubsub_subscription\" AND ${local.events_subscriptions} AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.subscription_id"] }]
     },
     {
       title = "Read latency of profiles, ms"
@@ -57,9 +57,9 @@ locals {
       lines = [{ filter = local.counted["jobs_ended"], align = "ALIGN_DELTA", reduce = "REDUCE_SUM", by = ["metric.label.job", "metric.label.state"] }]
     },
     {
-      title = "Recompute: tasks waiting, shards failed"
+      title = "Tasks waiting by queue, shards failed"
       lines = [
-        { filter = "resource.type=\"cloud_tasks_queue\" AND resource.labels.queue_id=\"${var.queue}\" AND metric.type=\"cloudtasks.googleapis.com/queue/depth\"", align = "ALIGN_MAX", reduce = "REDUCE_SUM", by = [], legend = "tasks" },
+        { filter = "resource.type=\"cloud_tasks_queue\" AND ${local.queues} AND metric.type=\"cloudtasks.googleapis.com/queue/depth\"", align = "ALIGN_MAX", reduce = "REDUCE_SUM", by = ["resource.label.queue_id"], legend = "tasks of $${resource.labels.queue_id}" },
         { filter = local.counted["shards_failed"], align = "ALIGN_DELTA", reduce = "REDUCE_SUM", by = ["metric.label.job"], legend = "shards of a $${metric.labels.job}" },
       ]
     },

@@ -46,10 +46,15 @@ variable "private_functions" {
   nullable    = false
 }
 
-variable "events_subscription" {
-  description = "Subscription that pushes events to process."
-  type        = string
+variable "events_subscriptions" {
+  description = "Subscriptions that push events to process: the shared one first, then those of dedicated customers."
+  type        = list(string)
   nullable    = false
+
+  validation {
+    condition     = length(var.events_subscriptions) > 0
+    error_message = "The alert on the backlog needs a subscription."
+  }
 }
 
 variable "dead_letter_subscription" {
@@ -58,10 +63,15 @@ variable "dead_letter_subscription" {
   nullable    = false
 }
 
-variable "queue" {
-  description = "Cloud Tasks queue of the worker."
-  type        = string
+variable "queues" {
+  description = "Cloud Tasks queues of the worker."
+  type        = list(string)
   nullable    = false
+
+  validation {
+    condition     = length(var.queues) > 0
+    error_message = "The dashboard needs a queue."
+  }
 }
 
 variable "firestore_database" {

@@ -3,8 +3,21 @@ resource "google_service_account" "tasks" {
   display_name = "Cloud Tasks calling worker"
 }
 
+locals {
+  # Purges of deleted users have a queue of their own, so that no task of a job is before
+  # them. Both queues together dispatch as many tasks at once as the worker's instances
+  # accept: a quarter of them, at least one, are purges.
+  purges_at_once = max(1, floor(var.max_concurrent / 4))
+  queues = {
+    tasks  = { name = var.queue, at_once = max(1, var.max_concurrent - local.purges_at_once) }
+    purges = { name = var.purge_queue, at_once = local.purges_at_once }
+  }
+}
+
 resource "google_cloud_tasks_queue" "worker" {
-  name          = var.queue
+  for_each = local.queues
+
+  name          = each.value.name
   location      = var.region
   desired_state = var.paused ? "PAUSED" : "RUNNING"
 
@@ -25,7 +38,7 @@ resource "google_cloud_tasks_queue" "worker" {
   }
 
   rate_limits {
-    max_concurrent_dispatches = var.max_concurrent
+    max_concurrent_dispatches = each.value.at_once
     max_dispatches_per_second = var.max_per_second
   }
 
@@ -45,8 +58,17 @@ resource "google_cloud_tasks_queue" "worker" {
 resource "google_cloud_tasks_queue_iam_member" "enqueuer" {
   for_each = var.enqueuers
 
-  name     = google_cloud_tasks_queue.worker.name
-  location = google_cloud_tasks_queue.worker.location
+  name     = google_cloud_tasks_queue.worker["tasks"].name
+  location = google_cloud_tasks_queue.worker["tasks"].location
+  role     = "roles/cloudtasks.enqueuer"
+  member   = each.value
+}
+
+resource "google_cloud_tasks_queue_iam_member" "purger" {
+  for_each = var.enqueuers
+
+  name     = google_cloud_tasks_queue.worker["purges"].name
+  location = google_cloud_tasks_queue.worker["purges"].location
   role     = "roles/cloudtasks.enqueuer"
   member   = each.value
 }
@@ -58,4 +80,10 @@ resource "google_service_account_iam_member" "enqueuer" {
   service_account_id = google_service_account.tasks.name
   role               = "roles/iam.serviceAccountUser"
   member             = each.value
+}
+
+# Purges had no queue of their own at first.
+moved {
+  from = google_cloud_tasks_queue.worker
+  to   = google_cloud_tasks_queue.worker["tasks"]
 }

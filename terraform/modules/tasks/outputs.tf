@@ -20,6 +20,11 @@ output "queue" {
   value       = "projects/${var.project_id}/locations/${var.region}/queues/${var.queue}"
 }
 
+output "purge_queue" {
+  description = "The full name of the queue of purges."
+  value       = "projects/${var.project_id}/locations/${var.region}/queues/${var.purge_queue}"
+}
+
 output "schedules" {
   description = "Schedules of the nightly rounds, by the name of the job."
   value       = { for j in google_cloud_scheduler_job.nightly : j.name => "${j.schedule} ${j.time_zone}" }
@@ -27,13 +32,13 @@ output "schedules" {
 
 output "queue_host" {
   description = "The host that every task goes to."
-  value       = google_cloud_tasks_queue.worker.http_target[0].uri_override[0].host
+  value       = google_cloud_tasks_queue.worker["tasks"].http_target[0].uri_override[0].host
 }
 
 output "waiting" {
-  description = "Paused queue and nightly jobs, by name."
+  description = "Paused queues and nightly jobs, by name."
   value = sort(concat(
-    google_cloud_tasks_queue.worker.desired_state == "PAUSED" ? [google_cloud_tasks_queue.worker.name] : [],
+    [for q in google_cloud_tasks_queue.worker : q.name if q.desired_state == "PAUSED"],
     [for j in google_cloud_scheduler_job.nightly : j.name if j.paused],
   ))
 }

@@ -22,6 +22,18 @@ variable "queue" {
   }
 }
 
+variable "purge_queue" {
+  description = "Queue of the worker's purges of deleted users. A deleted queue's name stays reserved for a week."
+  type        = string
+  default     = "purges"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9-]{1,100}$", var.purge_queue)) && var.purge_queue != var.queue
+    error_message = "purge_queue \"${var.purge_queue}\" must be 1 to 100 letters, digits and hyphens, and another queue than ${var.queue}."
+  }
+}
+
 variable "worker_uri" {
   description = "The run.app URL of the worker."
   type        = string
@@ -36,7 +48,7 @@ variable "paused" {
 }
 
 variable "max_concurrent" {
-  description = "Maximum number of tasks that run at once: as many as the worker's instances accept together. The worker would refuse more, and the queue would retry them."
+  description = "Maximum number of tasks of both queues that run at once: as many as the worker's instances accept together, and at least 2. The worker would refuse more, and the queues would retry them."
   type        = number
   default     = 20
   nullable    = false

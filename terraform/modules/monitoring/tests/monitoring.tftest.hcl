@@ -16,9 +16,9 @@ variables {
     process    = ["affinity-process"]
     worker     = ["affinity-worker"]
   }
-  events_subscription      = "affinity-events-process"
+  events_subscriptions     = ["affinity-events-process", "affinity-events-acme-process"]
   dead_letter_subscription = "affinity-events-dead-letter"
-  queue                    = "affinity-worker"
+  queues                   = ["affinity-worker", "affinity-purges"]
   bigtable_instance        = "affinity"
   security_policy          = "affinity-edge"
   alert_email              = "oncall@example.com"
@@ -102,7 +102,7 @@ run "alert_conditions" {
 
   assert {
     condition = (
-      strcontains(one(one(google_monitoring_alert_policy.measured["backlog"].conditions).condition_threshold).filter, "subscription_id=\"affinity-events-process\" AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"") &&
+      strcontains(one(one(google_monitoring_alert_policy.measured["backlog"].conditions).condition_threshold).filter, "subscription_id=one_of(\"affinity-events-process\", \"affinity-events-acme-process\") AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"") &&
       strcontains(one(one(google_monitoring_alert_policy.measured["dead_letters"].conditions).condition_threshold).filter, "subscription_id=\"affinity-events-dead-letter\" AND metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"")
     )
     error_message = "An alert on a subscription reads another subscription or metric."

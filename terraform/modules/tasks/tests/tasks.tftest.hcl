@@ -31,32 +31,32 @@ run "queue" {
 
   assert {
     condition = (
-      google_cloud_tasks_queue.worker.http_target[0].uri_override[0].host == "worker-abc-ew.a.run.app" &&
-      google_cloud_tasks_queue.worker.http_target[0].uri_override[0].uri_override_enforce_mode == "ALWAYS" &&
-      length(google_cloud_tasks_queue.worker.http_target[0].uri_override[0].path_override) == 0
+      google_cloud_tasks_queue.worker["tasks"].http_target[0].uri_override[0].host == "worker-abc-ew.a.run.app" &&
+      google_cloud_tasks_queue.worker["tasks"].http_target[0].uri_override[0].uri_override_enforce_mode == "ALWAYS" &&
+      length(google_cloud_tasks_queue.worker["tasks"].http_target[0].uri_override[0].path_override) == 0
     )
     error_message = "The queue does not send each task to the worker, or changes its path."
   }
 
   assert {
-    condition     = google_cloud_tasks_queue.worker.http_target[0].oidc_token[0].service_account_email == "call-tasks@affinity-test.iam.gserviceaccount.com" && google_cloud_tasks_queue.worker.http_target[0].oidc_token[0].audience == "https://worker-abc-ew.a.run.app"
+    condition     = google_cloud_tasks_queue.worker["tasks"].http_target[0].oidc_token[0].service_account_email == "call-tasks@affinity-test.iam.gserviceaccount.com" && google_cloud_tasks_queue.worker["tasks"].http_target[0].oidc_token[0].audience == "https://worker-abc-ew.a.run.app"
     error_message = "Tasks do not carry the token that the worker expects."
   }
 
   # The worker gives a shard up after 8 attempts and records the failure.
   assert {
-    condition     = google_cloud_tasks_queue.worker.retry_config[0].max_attempts > 8
+    condition     = google_cloud_tasks_queue.worker["tasks"].retry_config[0].max_attempts > 8
     error_message = "Cloud Tasks gives a shard up before the worker does."
   }
 
   # The seven waits between eight attempts outlast an outage of ten minutes.
   assert {
-    condition     = sum([for n in range(7) : min(tonumber(trimsuffix(google_cloud_tasks_queue.worker.retry_config[0].min_backoff, "s")) * pow(2, min(n, google_cloud_tasks_queue.worker.retry_config[0].max_doublings)), tonumber(trimsuffix(google_cloud_tasks_queue.worker.retry_config[0].max_backoff, "s")))]) >= 600
+    condition     = sum([for n in range(7) : min(tonumber(trimsuffix(google_cloud_tasks_queue.worker["tasks"].retry_config[0].min_backoff, "s")) * pow(2, min(n, google_cloud_tasks_queue.worker["tasks"].retry_config[0].max_doublings)), tonumber(trimsuffix(google_cloud_tasks_queue.worker["tasks"].retry_config[0].max_backoff, "s")))]) >= 600
     error_message = "The worker gives a shard up within ten minutes."
   }
 
   assert {
-    condition     = google_cloud_tasks_queue.worker.desired_state == "RUNNING"
+    condition     = google_cloud_tasks_queue.worker["tasks"].desired_state == "RUNNING"
     error_message = "The queue is paused by default."
   }
 
@@ -74,6 +74,60 @@ run "queue" {
     condition     = output.queue == "projects/affinity-test/locations/europe-west1/queues/worker"
     error_message = "The output names another queue: ${output.queue}"
   }
+}
+
+# Purges have their own queue, with the same worker, and a share of its instances.
+run "purges" {
+  variables {
+    max_concurrent = 8
+    enqueuers      = { profiles = "serviceAccount:fn-profiles@affinity-test.iam.gserviceaccount.com" }
+  }
+
+  assert {
+    condition = (
+      google_cloud_tasks_queue.worker["purges"].http_target[0].uri_override[0].host == google_cloud_tasks_queue.worker["tasks"].http_target[0].uri_override[0].host &&
+      google_cloud_tasks_queue.worker["purges"].http_target[0].oidc_token[0].audience == google_cloud_tasks_queue.worker["tasks"].http_target[0].oidc_token[0].audience
+    )
+    error_message = "Purges do not reach the worker."
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue.worker["purges"].rate_limits[0].max_concurrent_dispatches == 2 && google_cloud_tasks_queue.worker["tasks"].rate_limits[0].max_concurrent_dispatches == 6
+    error_message = "The queues together dispatch other than the 8 tasks that the worker accepts, or purges other than a quarter."
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue_iam_member.purger["profiles"].name == "purges" && google_cloud_tasks_queue_iam_member.enqueuer["profiles"].name == "worker"
+    error_message = "An enqueuer may not enqueue purges, or no other task."
+  }
+
+  assert {
+    condition     = output.purge_queue == "projects/affinity-test/locations/europe-west1/queues/purges"
+    error_message = "The output names another queue: ${output.purge_queue}"
+  }
+}
+
+run "one_task_at_once" {
+  command = plan
+
+  variables {
+    max_concurrent = 1
+  }
+
+  assert {
+    condition     = alltrue([for q in google_cloud_tasks_queue.worker : q.rate_limits[0].max_concurrent_dispatches == 1])
+    error_message = "A queue dispatches nothing."
+  }
+}
+
+run "one_queue_for_both" {
+  command = plan
+
+  variables {
+    purge_queue = "worker"
+  }
+
+  expect_failures = [var.purge_queue]
 }
 
 run "common_round" {
@@ -127,12 +181,12 @@ run "paused" {
   }
 
   assert {
-    condition     = google_cloud_tasks_queue.worker.desired_state == "PAUSED" && alltrue([for j in google_cloud_scheduler_job.nightly : j.paused])
+    condition     = alltrue([for q in google_cloud_tasks_queue.worker : q.desired_state == "PAUSED"]) && alltrue([for j in google_cloud_scheduler_job.nightly : j.paused])
     error_message = "The queue or a round is not paused."
   }
 
   assert {
-    condition     = output.waiting == tolist(["affinity-nightly", "worker"])
+    condition     = output.waiting == tolist(["affinity-nightly", "purges", "worker"])
     error_message = "The output lists other paused resources: ${join(", ", output.waiting)}"
   }
 }

@@ -1,0 +1,4 @@
+package stack
+
+// TasksAtOnce is how many tasks run at a time, beside purges.
+const TasksAtOnce = tasksAtOnce
