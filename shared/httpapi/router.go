@@ -62,6 +62,9 @@ func (rt *Router) Handle(pattern string, h Handler) {
 			r = r.WithContext(rt.Limits.Begin(r.Context(), kind, func(s limit.State) { WriteLimit(w.Header(), s) }))
 		}
 		if err := h(w, r); err != nil {
+			if code, _ := Status(err); code < http.StatusInternalServerError {
+				limit.GiveBack(r.Context())
+			}
 			rt.fail(w, r, err)
 		}
 	})

@@ -80,9 +80,14 @@ type counter struct {
 
 // hour counts what happened in one hour of the clock.
 type hour struct {
-	number int64 // of hours since 1970
-	n      int64
+	number  int64 // of hours since 1970
+	n       int64
+	refused int64 // requests that were given back, of this process
 }
+
+// maxRefused times a limit per hour is how many requests an app may send to one process
+// in an hour that are refused for another reason.
+const maxRefused = 10
 
 func hourOf(t time.Time) int64 { return t.Unix() / 3600 }
 
@@ -158,20 +163,54 @@ func (l *Limiter) Charge(id string, own Numbers, k Kind, n int) {
 // takeHourly counts one in the current hour. Over the limit, the next hour must
 // begin first.
 func (a *app) takeHourly(now time.Time, k Kind, limit int) (State, error) {
-	h, number := &a.jobs, hourOf(now)
-	if k == Strategies {
-		h = &a.strategies
-	}
+	h, number := a.hour(k), hourOf(now)
 	if h.number != number {
 		*h = hour{number: number}
 	}
-	used := int(h.n + a.others.counts[key(k, number)])
-	s := State{Limit: limit, Remaining: max(0, limit-used), Reset: time.Unix((number+1)*3600, 0)}
-	if used >= limit {
-		return State{}, refuse(s, s.Reset.Sub(now), "The app's limit is %d %s per hour: send this request again later", limit, k)
+	s := a.hourly(h, k, limit)
+	wait := s.Reset.Sub(now)
+	if s.Remaining == 0 {
+		return State{}, refuse(s, wait, "The app's limit is %d %s per hour: send this request again later", limit, k)
+	}
+	if h.refused >= maxRefused*int64(limit) {
+		return State{}, refuse(s, wait, "The app's limit is %d %s per hour, and %d of its requests were refused: send this request again later",
+			limit, k, h.refused)
 	}
 	h.n++
-	s.Remaining--
 	a.changed = true
+	s.Remaining--
 	return s, nil
+}
+
+// hourly is what is left of a limit in an hour.
+func (a *app) hourly(h *hour, k Kind, limit int) State {
+	used := int(h.n + a.others.counts[key(k, h.number)])
+	return State{Limit: limit, Remaining: max(0, limit-used), Reset: time.Unix((h.number+1)*3600, 0)}
+}
+
+// hour returns the counter of a kind that is limited per hour.
+func (a *app) hour(k Kind) *hour {
+	if k == Strategies {
+		return &a.strategies
+	}
+	return &a.jobs
+}
+
+// giveBack takes back one of a kind that Take counted with a state. It returns what is
+// left then. False means that nothing is counted per hour, or that the hour is over.
+func (l *Limiter) giveBack(id string, k Kind, taken State) (State, bool) {
+	if k != Jobs && k != Strategies {
+		return State{}, false
+	}
+	a := l.app(id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := a.hour(k)
+	if h.n == 0 || !taken.Reset.Equal(time.Unix((h.number+1)*3600, 0)) {
+		return State{}, false
+	}
+	h.n--
+	h.refused++
+	a.changed = true
+	return a.hourly(h, k, taken.Limit), true
 }

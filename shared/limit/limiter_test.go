@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -351,5 +352,46 @@ func TestFewAtATime(t *testing.T) {
 	first()
 	if _, err := l.Enter("shop", limit.Audit); err != nil {
 		t.Errorf("after the first has ended: %v", err)
+	}
+}
+
+// Requests that are refused for another reason use up nothing of an hour, and are
+// bounded all the same.
+func TestRefusedRequestsAreGivenBack(t *testing.T) {
+	c, own, b := newClock(), limit.Numbers{JobsPerHour: 2}, &board{}
+	all := processes(2, c, b)
+	left := -1
+	begin := func(l *limit.Held) (context.Context, error) {
+		ctx := l.Begin(t.Context(), limit.Jobs, func(s limit.State) { left = s.Remaining })
+		return ctx, limit.Authenticated(ctx, "shop", func() (limit.Numbers, error) { return own, nil })
+	}
+	for i := range 20 {
+		ctx, err := begin(all[0])
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		limit.GiveBack(ctx)
+		if limit.GiveBack(ctx); left != 2 {
+			t.Fatalf("request %d: %d left", i, left)
+		}
+	}
+	_, err := begin(all[0])
+	if r := refused(t, err); r.Remaining != 2 || !strings.Contains(r.Error(), "20 of its requests were refused") {
+		t.Errorf("after 20 refused ones: %+v, %v", r.State, r)
+	}
+	all[0].Flush()
+	first, err := begin(all[1])
+	if err != nil || left != 1 {
+		t.Fatalf("another process: %d left, %v", left, err)
+	}
+	c.advance(time.Hour)
+	for range 2 {
+		if _, err := begin(all[1]); err != nil {
+			t.Errorf("the next hour: %v", err)
+		}
+	}
+	limit.GiveBack(first) // of the hour before
+	if _, err := begin(all[1]); err == nil {
+		t.Error("a request of the hour before was given back to this one")
 	}
 }

@@ -8,6 +8,9 @@ type request struct {
 	kind    Kind
 	report  func(State)
 	counted bool
+	// app and state are those of a request that was counted and let through.
+	app   string
+	state State
 }
 
 type requestKey struct{}
@@ -33,7 +36,21 @@ func Authenticated(ctx context.Context, app string, numbers func() (Numbers, err
 	}
 	s, err := r.limiter.Take(app, own, r.kind)
 	if err == nil {
+		r.app, r.state = app, s
 		r.report(s)
 	}
 	return err
+}
+
+// GiveBack takes back what Authenticated has counted per hour for the request that a
+// context belongs to: the request was refused, and started or set nothing.
+func GiveBack(ctx context.Context) {
+	r, ok := ctx.Value(requestKey{}).(*request)
+	if !ok || r.app == "" {
+		return
+	}
+	if s, ok := r.limiter.giveBack(r.app, r.kind, r.state); ok {
+		r.report(s)
+	}
+	r.app = ""
 }
