@@ -59,8 +59,7 @@ func (b *Bus) Close() error {
 }
 
 // Publish sends an accepted request to process, in one message if it fits, by the
-// message's lane. It makes
-// one part at a time. On nil, Pub/Sub holds all of it. On an error, it may hold a
+// message's lane. It makes one part at a time. On nil, Pub/Sub holds all of it. On an error, it may hold a
 // part; the client's retry sends all of it again, and events are idempotent.
 func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
 	for data, err := range m.Parts(bus.MaxMessage) {
@@ -72,8 +71,8 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
 			to, attrs[bus.AttrLane] = b.slow, string(m.Lane)
 		}
 		err = b.send(ctx, to, data, attrs)
-		if to == b.slow && status.Code(err) == codes.NotFound {
-			// A deployment makes the topic beside the functions, which may be first.
+		if code := status.Code(err); to == b.slow && (code == codes.NotFound || code == codes.PermissionDenied) {
+			// A deployment makes and opens the topic beside the functions, which may be first.
 			err = b.send(ctx, b.events, data, attrs)
 		}
 		if err != nil {

@@ -1,0 +1,112 @@
+package pubsub_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/bus/pubsub"
+	"github.com/affinityengine/affinity/shared/local/emulator"
+)
+
+// topics records the publishes that Pub/Sub accepts, and fails those to some topics.
+type topics struct {
+	mu        sync.Mutex
+	published []string // "topic lane"
+	fails     map[string]codes.Code
+}
+
+func (f *topics) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	r, ok := request.(*pb.PublishRequest)
+	if !ok {
+		return handle(ctx, request)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if code := f.fails[r.Topic]; code != codes.OK {
+		return nil, status.Error(code, "no")
+	}
+	answer, err := handle(ctx, request)
+	for _, m := range r.Messages {
+		if err == nil {
+			f.published = append(f.published, fmt.Sprint(r.Topic, " ", m.Attributes[bus.AttrLane]))
+		}
+	}
+	return answer, err
+}
+
+const events, slow = "projects/p/topics/events", "projects/p/topics/events-slow"
+
+// An event of the slow lane takes the other one while the slow topic is missing or
+// closed, with the mark of its lane. While Pub/Sub cannot be reached it is refused, so
+// that its client sends it again.
+func TestSlowLane(t *testing.T) {
+	f := &topics{}
+	server, err := emulator.StartPubSub(grpc.UnaryInterceptor(f.intercept))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	conn, err := grpc.NewClient(server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := pubsub.Open(t.Context(), pubsub.Config{Project: "p", Events: "events", Slow: "events-slow", DeadLetters: "dead"}, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	admin := pb.NewPublisherClient(conn)
+	create := func(topic string) {
+		t.Helper()
+		if _, err := admin.CreateTopic(t.Context(), &pb.Topic{Name: topic}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(events)
+	m := bus.Message{App: "shop", ReceivedAt: 1, Resolved: true, Lane: bus.SlowLane, Body: []byte(`{"events":[{"eventType":"view","eventName":"a","index":"i","userToken":"u","filters":["f:v"]}]}`)}
+	check := func(what string, err error, code codes.Code, want ...string) {
+		t.Helper()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if status.Code(err) != code || !slices.Equal(f.published, want) {
+			t.Errorf("%s: published %q, %v; want %q, %s", what, f.published, err, want, code)
+		}
+		f.published = nil
+	}
+	check("without the topic", b.Publish(t.Context(), m), codes.OK, events+" slow")
+	create(slow)
+	check("with it", b.Publish(t.Context(), m), codes.OK, slow+" slow")
+	fast := m
+	fast.Lane = ""
+	check("the other lane", b.Publish(t.Context(), fast), codes.OK, events+" ")
+	fail := func(code codes.Code) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.fails = map[string]codes.Code{slow: code}
+	}
+	fail(codes.PermissionDenied)
+	check("closed", b.Publish(t.Context(), m), codes.OK, events+" slow")
+	fail(codes.InvalidArgument)
+	check("refused", b.Publish(t.Context(), m), codes.InvalidArgument)
+	fail(codes.Unavailable) // the client tries until the request ends
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err = b.Publish(ctx, m)
+	if err == nil {
+		t.Error("published although Pub/Sub cannot be reached")
+	}
+	check("unavailable", nil, codes.OK)
+	fail(codes.OK) // else Close waits for the client's attempts
+}
