@@ -5,7 +5,7 @@
 // The attacks are those that once ended an engine: events that name objects with very
 // many filters, bodies that unpack to a thousand times what is sent, bodies that never
 // arrive, and a user with very many values. The engine is that of `affinity up`: all
-// functions in one process, with a Bigtable that keeps its data in the same memory.
+// functions in one process.
 package attack
 
 import (
@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Memory int           // MiB that the engine may use
 	Idle   time.Duration // how long the idle engine is probed
+	For    time.Duration // how long an attack is repeated, at least
 	Rate   float64       // probes a second
 	// Progress receives a line before each step; nil discards it.
 	Progress func(string)
@@ -32,6 +33,8 @@ func (o Options) Check() error {
 		return errors.New("--memory must be at least 256 MiB")
 	case o.Idle < time.Second:
 		return errors.New("--idle must be at least 1s")
+	case o.For < 0:
+		return errors.New("--for must be at least 0s")
 	case o.Rate <= 0 || o.Rate > 1000:
 		return errors.New("--rate must be above 0 and at most 1000 probes a second")
 	}
@@ -53,9 +56,9 @@ const (
 // attack is one way to do harm.
 type attack struct {
 	name string
-	// run attacks, and returns once the engine has done what it accepted. The counts
-	// are of answers by status; 0 counts connections that got none.
-	run func(context.Context, *target) (map[int]int, error)
+	// run attacks, and returns once the engine has done what it accepted. It adds the
+	// answers by status; 0 counts connections that got none.
+	run func(context.Context, *target, answers) error
 }
 
 var attacks = []attack{
@@ -101,18 +104,25 @@ func (r *Report) measure(ctx context.Context, o Options, t *target, e *Engine) e
 	}
 	for _, a := range attacks {
 		o.progress("%s", a.name)
+		done := Attack{Name: a.name, Answers: answers{}}
 		began := time.Now()
-		var answers map[int]int
-		lag, err := p.during(ctx, e, func(ctx context.Context) (err error) {
-			answers, err = a.run(ctx, t)
-			return err
+		done.Lag, err = p.during(ctx, e, func(ctx context.Context) error {
+			for {
+				done.Rounds++
+				if err := a.run(ctx, t, done.Answers); err != nil || time.Since(began) >= o.For {
+					return err
+				}
+			}
 		})
-		r.Attacks = append(r.Attacks, Attack{
-			Name: a.name, Seconds: time.Since(began).Seconds(), Answers: answers, Lag: lag, PeakMiB: e.peak(),
-		})
-		r.PeakMiB = e.peak()
+		done.Seconds, done.PeakMiB = time.Since(began).Seconds(), e.peak()
+		r.PeakMiB = done.PeakMiB
 		if err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
+			done.Error = err.Error()
+		}
+		r.Attacks = append(r.Attacks, done)
+		o.progress("  %d rounds in %.0f s, %v, p99 %.0f ms, at most %.0f ms", done.Rounds, done.Seconds, done.Answers, done.Lag.P99, done.Lag.Max)
+		if e.died() || ctx.Err() != nil {
+			return err
 		}
 	}
 	return nil
@@ -139,11 +149,14 @@ type Report struct {
 
 // Attack is the outcome of one attack.
 type Attack struct {
-	Name    string      `json:"name"`
-	Seconds float64     `json:"seconds"`
-	Answers map[int]int `json:"answers"` // by status
-	Lag     Lag         `json:"lag"`     // of the other app
-	PeakMiB float64     `json:"peakMiB"` // so far
+	Name    string  `json:"name"`
+	Rounds  int     `json:"rounds"`
+	Seconds float64 `json:"seconds"`
+	Answers answers `json:"answers"` // by status
+	Lag     Lag     `json:"lag"`     // of the other app
+	PeakMiB float64 `json:"peakMiB"` // so far
+	// Error says why the attack ended before the engine did what it had accepted.
+	Error string `json:"error,omitempty"`
 }
 
 // Bar returns the highest p99 in ms that the other app may see: twice that of the idle
@@ -163,6 +176,9 @@ func (r Report) Failures() []string {
 		if a.Lag.P99 > r.Bar() {
 			failures = append(failures, fmt.Sprintf("%s: the other app's p99 is %.0f ms", a.Name, a.Lag.P99))
 		}
+		if a.Error != "" {
+			failures = append(failures, a.Name+": "+a.Error)
+		}
 		if a.Lag.Lost > 0 {
 			failures = append(failures, fmt.Sprintf("%s: %d events of the other app are not in profiles", a.Name, a.Lag.Lost))
 		}
@@ -173,13 +189,14 @@ func (r Report) Failures() []string {
 // Print writes a table.
 func (r Report) Print(w io.Writer) error {
 	fmt.Fprintf(w, "engine in %d MiB (%s): %d restarts, peak %.0f MiB\n\n", r.MemoryMiB, r.Limit, r.Restarts, r.PeakMiB)
-	fmt.Fprintf(w, "%-34s %8s %9s %9s %9s %8s  %s\n", "the other app, event to profile", "probes", "p50 ms", "p99 ms", "max ms", "peak MiB", "answers")
-	row := func(name string, l Lag, peak float64, answers string) {
-		fmt.Fprintf(w, "%-34s %8d %9.1f %9.1f %9.1f %8.0f  %s\n", name, l.Probes, l.P50, l.P99, l.Max, peak, answers)
+	fmt.Fprintf(w, "%-34s %7s %7s %9s %9s %9s %9s %8s  %s\n", "the other app, event to profile",
+		"rounds", "probes", "p50 ms", "p99 ms", "max ms", "sent p99", "peak MiB", "answers")
+	row := func(name string, rounds int, l Lag, peak float64, answers string) {
+		fmt.Fprintf(w, "%-34s %7d %7d %9.1f %9.1f %9.1f %9.1f %8.0f  %s\n", name, rounds, l.Probes, l.P50, l.P99, l.Max, l.Sent, peak, answers)
 	}
-	row("idle", r.Idle, 0, "")
+	row("idle", 0, r.Idle, 0, "")
 	for _, a := range r.Attacks {
-		row(a.Name, a.Lag, a.PeakMiB, fmt.Sprint(a.Answers)[len("map"):])
+		row(a.Name, a.Rounds, a.Lag, a.PeakMiB, a.Answers.String())
 	}
 	_, err := fmt.Fprintf(w, "\nbar: p99 %.0f ms, no restart\n", r.Bar())
 	for _, failure := range r.Failures() {

@@ -14,9 +14,9 @@ import (
 
 // richObjects sends a request of 1,000 events that each name 20 objects of 1,000
 // filters.
-func richObjects(ctx context.Context, t *target) (map[int]int, error) {
+func richObjects(ctx context.Context, t *target, to answers) error {
 	if _, err := t.evil.SetSettings(ctx, "rich", api.Settings{AttributesForFaceting: []string{"tags"}}); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range 20 {
 		var tags []string
@@ -24,9 +24,7 @@ func richObjects(ctx context.Context, t *target) (map[int]int, error) {
 			tags = append(tags, fmt.Sprintf(`"tag %d of the object %d, as rich as it may be"`, k, i))
 		}
 		body := fmt.Sprintf(`{"requests":[{"action":"addObject","body":{"objectID":"%d","tags":[%s]}}]}`, i, strings.Join(tags, ","))
-		if status := t.post(ctx, "/1/indexes/rich/batch", pack(body)); status != http.StatusOK {
-			return nil, fmt.Errorf("an object is not saved: %d", status)
-		}
+		t.persist(ctx, "/1/indexes/rich/batch", pack(body), to)
 	}
 	now := time.Now().UnixMilli()
 	var events []string
@@ -38,17 +36,17 @@ func richObjects(ctx context.Context, t *target) (map[int]int, error) {
 		events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"rich","userToken":"rich-%d","timestamp":%d,"objectIDs":[%s]}`,
 			i%100, now-int64(i), strings.Join(ids, ",")))
 	}
-	answers := t.postAll(ctx, 1, "/1/events", pack(`{"events":[`+strings.Join(events, ",")+`]}`))
+	t.persist(ctx, "/1/events", pack(`{"events":[`+strings.Join(events, ",")+`]}`), to)
 	for i := range 100 {
 		if err := t.awaitEvent(ctx, fmt.Sprint("rich-", i)); err != nil {
-			return answers, err
+			return err
 		}
 	}
-	return answers, nil
+	return nil
 }
 
 // largeEvents sends 80 requests at once that unpack to 1.97 MB each.
-func largeEvents(ctx context.Context, t *target) (map[int]int, error) {
+func largeEvents(ctx context.Context, t *target, to answers) error {
 	now := time.Now().UnixMilli()
 	var body strings.Builder
 	body.WriteString(`{"events":[`)
@@ -60,11 +58,11 @@ func largeEvents(ctx context.Context, t *target) (map[int]int, error) {
 		fmt.Fprintf(&body, `{"eventType":"view","eventName":"Seen","index":"i","userToken":"large","timestamp":%d,"filters":[%s]}`, now-int64(i), filters)
 	}
 	body.WriteString(`]}`)
-	answers := t.postAll(ctx, 80, "/1/events", pack(body.String()))
-	if answers[http.StatusOK] == 0 {
-		return answers, nil // all are refused
+	t.postAll(ctx, 80, "/1/events", pack(body.String()), to)
+	if to[http.StatusOK] == 0 {
+		return nil // all are refused
 	}
-	return answers, t.awaitEvent(ctx, "large")
+	return t.awaitEvent(ctx, "large")
 }
 
 // record is an object of size bytes.
@@ -73,26 +71,25 @@ func record(id string, size int) string {
 }
 
 // largeBatches sends 40 batches at once that unpack to 9.7 MB each.
-func largeBatches(ctx context.Context, t *target) (map[int]int, error) {
+func largeBatches(ctx context.Context, t *target, to answers) error {
 	var actions []string
 	for i := range 100 {
 		actions = append(actions, `{"action":"addObject","body":`+record(fmt.Sprint(i), 97_000)+`}`)
 	}
-	return t.postAll(ctx, 40, "/1/indexes/large/batch", pack(`{"requests":[`+strings.Join(actions, ",")+`]}`)), nil
+	t.postAll(ctx, 40, "/1/indexes/large/batch", pack(`{"requests":[`+strings.Join(actions, ",")+`]}`), to)
+	return nil
 }
 
 // partialUpdates sends ten batches at once that each update 1,000 records of 90 KB,
 // and 3,000 times one of them.
-func partialUpdates(ctx context.Context, t *target) (map[int]int, error) {
+func partialUpdates(ctx context.Context, t *target, to answers) error {
 	const objects = 1000
 	for from := 0; from < objects; from += 100 {
 		var actions []string
 		for i := from; i < from+100; i++ {
 			actions = append(actions, `{"action":"addObject","body":`+record(fmt.Sprint(i), 90_000)+`}`)
 		}
-		if status := t.post(ctx, "/1/indexes/partial/batch", pack(`{"requests":[`+strings.Join(actions, ",")+`]}`)); status != http.StatusOK {
-			return nil, fmt.Errorf("objects are not saved: %d", status)
-		}
+		t.persist(ctx, "/1/indexes/partial/batch", pack(`{"requests":[`+strings.Join(actions, ",")+`]}`), to)
 	}
 	var actions []string
 	for i := range objects {
@@ -101,11 +98,12 @@ func partialUpdates(ctx context.Context, t *target) (map[int]int, error) {
 	for i := range 3000 {
 		actions = append(actions, fmt.Sprintf(`{"action":"partialUpdateObject","body":{"objectID":"0","n":%d}}`, i))
 	}
-	return t.postAll(ctx, 10, "/1/indexes/partial/batch", pack(`{"requests":[`+strings.Join(actions, ",")+`]}`)), nil
+	t.postAll(ctx, 10, "/1/indexes/partial/batch", pack(`{"requests":[`+strings.Join(actions, ",")+`]}`), to)
+	return nil
 }
 
 // slowBodies opens 300 connections that claim a body of 1.9 MB and send 150 bytes.
-func slowBodies(ctx context.Context, t *target) (map[int]int, error) {
+func slowBodies(ctx context.Context, t *target, to answers) error {
 	head := fmt.Sprintf("POST /1/events HTTP/1.1\r\nHost: %s\r\nX-Algolia-Application-Id: %s\r\nX-Algolia-API-Key: %s\r\nContent-Length: 1900000\r\n\r\n%s",
 		t.host, evilApp, evilKey, strings.Repeat(" ", 10))
 	var open []net.Conn
@@ -118,34 +116,28 @@ func slowBodies(ctx context.Context, t *target) (map[int]int, error) {
 	for range 300 {
 		c, err := dialer.DialContext(ctx, "tcp", t.host)
 		if err != nil {
-			return map[int]int{0: 1}, err
+			return fmt.Errorf("connect: %w", err)
 		}
 		open = append(open, c)
 		if _, err := c.Write([]byte(head)); err != nil {
-			return map[int]int{0: 1}, err
+			return fmt.Errorf("send the head of a request: %w", err)
 		}
 	}
-	answers := map[int]int{}
 	for _, c := range open {
 		_ = c.SetReadDeadline(time.Now().Add(15 * time.Second))
 		status := 0
 		if line, err := readLine(c); err == nil {
 			_, _ = fmt.Sscanf(line, "HTTP/1.1 %d", &status)
 		}
-		answers[status]++
+		to[status]++
 	}
-	return answers, ctx.Err()
+	return ctx.Err()
 }
 
 // manyValues gives a user 160,000 values by eight requests of 1.8 MB, and then has the
 // user read, explained, previewed and recomputed.
-func manyValues(ctx context.Context, t *target) (map[int]int, error) {
-	now, answers := time.Now().UnixMilli(), map[int]int{}
-	add := func(more map[int]int) {
-		for status, n := range more {
-			answers[status] += n
-		}
-	}
+func manyValues(ctx context.Context, t *target, to answers) error {
+	now := time.Now().UnixMilli()
 	for request := range 8 {
 		var events []string
 		for i := range 1000 {
@@ -156,23 +148,23 @@ func manyValues(ctx context.Context, t *target) (map[int]int, error) {
 			events = append(events, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"many","timestamp":%d,"filters":[%s]}`,
 				now-int64(1000*request+i), strings.Join(filters, ",")))
 		}
-		add(t.postAll(ctx, 1, "/1/events", pack(`{"events":[`+strings.Join(events, ",")+`]}`)))
+		t.persist(ctx, "/1/events", pack(`{"events":[`+strings.Join(events, ",")+`]}`), to)
 	}
 	for i := range 5 {
-		add(t.postAll(ctx, 1, "/1/events", pack(fmt.Sprintf(`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"many",`+
-			`"timestamp":%d,"filters":["color:last %d"]}]}`, now+int64(i), i))))
+		t.persist(ctx, "/1/events", pack(fmt.Sprintf(`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"many",`+
+			`"timestamp":%d,"filters":["color:last %d"]}]}`, now+int64(i), i)), to)
 	}
 	if err := t.awaitTotal(ctx, "many", 160_000); err != nil {
-		return answers, err
+		return err
 	}
 	for _, path := range []string{"/1/profiles/many?limit=10000", "/1/profiles/personalization/many", "/1/explain/many"} {
 		for range 8 {
-			add(t.getAll(ctx, 4, path))
+			t.getAll(ctx, 4, path, to)
 		}
 	}
-	other := strategyOf(11)
-	add(t.postAll(ctx, 4, "/1/strategies/personalization/preview", pack(`{"userTokens":["many"],"strategy":`+other+`}`)))
-	add(t.postAll(ctx, 1, "/1/strategies/personalization", pack(other))) // and its recompute
-	add(t.getAll(ctx, 4, "/1/profiles/many?limit=10000"))
-	return answers, t.awaitRecompute(ctx)
+	other := strategyOf(11 + rand.IntN(80)) // a change in each round
+	t.postAll(ctx, 4, "/1/strategies/personalization/preview", pack(`{"userTokens":["many"],"strategy":`+other+`}`), to)
+	t.persist(ctx, "/1/strategies/personalization", pack(other), to) // and its recompute
+	t.getAll(ctx, 4, "/1/profiles/many?limit=10000", to)
+	return t.awaitRecompute(ctx)
 }

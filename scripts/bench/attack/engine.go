@@ -45,12 +45,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // Child returns a Starter for a command line that calls Serve. Its soft limit,
 // GOMEMLIMIT, is nine tenths of its memory, as in a deployment. A control group ends it
-// at its memory, or the campaign does where it cannot make one.
-func Child(stderr io.Writer, name string, args ...string) Starter {
+// at its memory, or the campaign does where it cannot make one. bigtable is the address
+// of a Bigtable; if it is empty, the engine keeps its data in its own memory.
+func Child(stderr io.Writer, bigtable, name string, args ...string) Starter {
 	return func(ctx context.Context, memory int) (*Engine, error) {
 		e := &Engine{cmd: exec.Command(name, args...)}
 		e.cmd.Stderr = stderr
-		e.cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%dMiB", memory*9/10))
+		e.cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%dMiB", memory*9/10), "BIGTABLE_EMULATOR_HOST="+bigtable)
 		stdin, err := e.cmd.StdinPipe()
 		if err != nil {
 			return nil, fmt.Errorf("start an engine: %w", err)

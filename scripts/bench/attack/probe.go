@@ -16,6 +16,8 @@ type Lag struct {
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
 	Max    float64 `json:"max"`
+	// Sent is the p99 of the time until ingest accepted the event, in ms.
+	Sent float64 `json:"sentP99"`
 	// Lost are the events that no read showed within lostAfter.
 	Lost int `json:"lost"`
 }
@@ -38,7 +40,7 @@ func (p *prober) during(ctx context.Context, e *Engine, do func(context.Context)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
-	var lags []time.Duration
+	var lags, sent []time.Duration
 	var lost int
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -50,25 +52,25 @@ func (p *prober) during(ctx context.Context, e *Engine, do func(context.Context)
 			p.n++
 			user := fmt.Sprintf("probe-%d", p.n)
 			running.Go(func() {
-				took, err := p.probe(ctx, user)
+				accepted, took, err := p.probe(ctx, user)
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
-					lags = append(lags, took)
+					lags, sent = append(lags, took), append(sent, accepted)
 				} else if ctx.Err() == nil {
 					lost++
 				}
 			})
 		case err := <-done:
 			running.Wait()
-			return lagOf(lags, lost), err
+			return lagOf(lags, sent, lost), err
 		}
 	}
 }
 
-// probe returns how long an event takes until its user's profile shows it. A client
-// sends again what is refused with 429, as this does.
-func (p *prober) probe(ctx context.Context, user string) (time.Duration, error) {
+// probe returns how long an event takes until it is accepted, and until its user's
+// profile shows it. A client sends again what is refused with 429, as this does.
+func (p *prober) probe(ctx context.Context, user string) (accepted, shown time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lostAfter)
 	defer cancel()
 	began := time.Now()
@@ -80,26 +82,30 @@ func (p *prober) probe(ctx context.Context, user string) (time.Duration, error) 
 			break
 		}
 		if err := pause(ctx, 10*time.Millisecond); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
+	accepted = time.Since(began)
 	for {
 		profile, err := p.good.Profile(ctx, user, api.ProfileQuery{})
 		if took := time.Since(began); err == nil && len(profile.Affinities) == 1 {
-			return took, nil
+			return accepted, took, nil
 		} else if err := pause(ctx, min(20*time.Millisecond, max(2*time.Millisecond, took/10))); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 }
 
-func lagOf(lags []time.Duration, lost int) Lag {
+func lagOf(lags, sent []time.Duration, lost int) Lag {
 	l := Lag{Probes: len(lags) + lost, Lost: lost}
 	if len(lags) == 0 {
 		return l
 	}
 	slices.Sort(lags)
-	ms := func(i int) float64 { return float64(lags[i].Microseconds()) / 1000 }
-	l.P50, l.P99, l.Max = ms((len(lags)-1)/2), ms((len(lags)*99+99)/100-1), ms(len(lags)-1)
+	slices.Sort(sent)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	p99 := (len(lags)*99+99)/100 - 1
+	l.P50, l.P99, l.Max = ms(lags[(len(lags)-1)/2]), ms(lags[p99]), ms(lags[len(lags)-1])
+	l.Sent = ms(sent[p99])
 	return l
 }

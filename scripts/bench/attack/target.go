@@ -89,17 +89,32 @@ func (t *target) post(ctx context.Context, path string, packed []byte) int {
 	return t.ask(ctx, http.MethodPost, path, packed)
 }
 
-// postAll sends the same request n times at once.
-func (t *target) postAll(ctx context.Context, n int, path string, packed []byte) map[int]int {
-	return all(n, func() int { return t.post(ctx, path, packed) })
+// answers counts answers by status.
+type answers map[int]int
+
+func (a answers) String() string { return fmt.Sprint(map[int]int(a))[len("map"):] }
+
+// postAll sends the same request n times at once, and adds the answers.
+func (t *target) postAll(ctx context.Context, n int, path string, packed []byte, to answers) {
+	to.all(n, func() int { return t.post(ctx, path, packed) })
 }
 
-func (t *target) getAll(ctx context.Context, n int, path string) map[int]int {
-	return all(n, func() int { return t.ask(ctx, http.MethodGet, path, nil) })
+// persist sends a request until it is not refused with 429.
+func (t *target) persist(ctx context.Context, path string, packed []byte, to answers) {
+	for ctx.Err() == nil {
+		status := t.post(ctx, path, packed)
+		if to[status]++; status != http.StatusTooManyRequests {
+			return
+		}
+		_ = pause(ctx, time.Second) // the loop ends with the context
+	}
 }
 
-func all(n int, ask func() int) map[int]int {
-	answers := map[int]int{}
+func (t *target) getAll(ctx context.Context, n int, path string, to answers) {
+	to.all(n, func() int { return t.ask(ctx, http.MethodGet, path, nil) })
+}
+
+func (a answers) all(n int, ask func() int) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
 	for range n {
@@ -107,15 +122,14 @@ func all(n int, ask func() int) map[int]int {
 			status := ask()
 			mu.Lock()
 			defer mu.Unlock()
-			answers[status]++
+			a[status]++
 		})
 	}
 	asked.Wait()
-	return answers
 }
 
 // awaits limits how long an attack waits for the engine to do what it accepted.
-const awaits = 5 * time.Minute
+const awaits = 2 * time.Minute
 
 func await(ctx context.Context, what string, done func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, awaits)
