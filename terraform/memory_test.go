@@ -70,8 +70,8 @@ func TestWorstRequestsFitTheMemory(t *testing.T) {
 		limit := memory / 10 * 9
 		capacity := admission.Capacity(limit)
 		heaviest := httpapi.BodyWeight * body
-		if heaviest > capacity {
-			t.Errorf("%s: a body of %d bytes weighs %d, and requests may hold %d", name, body, heaviest, capacity)
+		if most := admission.Heaviest(capacity); heaviest > most {
+			t.Errorf("%s: a body of %d bytes weighs %d, and a request may hold %d", name, body, heaviest, most)
 		}
 		// Requests hold the gate's bytes also without a large body: for rows, profiles and
 		// answers.

@@ -72,11 +72,9 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(body) >= heavyBatch {
-		end, err := admission.Turn(r.Context(), turnWait)
-		if err != nil {
+		if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
 			return err
 		}
-		defer end()
 	}
 	actions, err := catalog.DecodeBatch(body)
 	if err != nil {
@@ -99,13 +97,9 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now())})
 }
 
-const (
-	// heavyBatch is the size of a batch that takes a turn: one of a few hundred partial
-	// updates reads some hundred records.
-	heavyBatch = 16 << 10
-	// turnWait limits how long it waits for others to be applied.
-	turnWait = 5 * time.Second
-)
+// heavyBatch is the size of a batch that takes a turn: one of a few hundred partial
+// updates reads some hundred records.
+const heavyBatch = 16 << 10
 
 // neededACLs returns the rights that a key needs for the actions of a batch.
 func neededACLs(actions []catalog.Action) []string {

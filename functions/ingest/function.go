@@ -60,11 +60,9 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 		return h.refuse(r.Context(), app, received, err)
 	}
 	if len(body) >= admission.Heavy {
-		end, err := admission.Turn(r.Context(), turnWait)
-		if err != nil {
+		if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
 			return err
 		}
-		defer end()
 	}
 	events, err := event.DecodeBatch(body, event.Rules{Now: received, Ahead: event.MaxAhead, MaxAge: api.MaxEventAge})
 	if err != nil {
@@ -139,9 +137,6 @@ func (h handler) resolve(ctx context.Context, m *bus.Message, events []event.Eve
 			slog.String("app", m.App), slog.Any("error", err))
 	}
 }
-
-// turnWait limits how long a large request waits for others to be decoded.
-const turnWait = time.Second
 
 // resolveTimeout limits how long a client waits for the catalog. Some clients
 // give up after two seconds, and process can look up the filters instead.

@@ -47,6 +47,11 @@ const maxWait = 45 * time.Second
 // the body arrives, deliveries that are half read could wait for each other.
 func readPush(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > 0 {
+		if r.ContentLength >= admission.Heavy {
+			if err := admission.AwaitTurn(r.Context(), maxWait); err != nil {
+				return nil, err
+			}
+		}
 		if err := admission.Take(r.Context(), httpapi.BodyWeight*min(r.ContentLength, bus.MaxPush)); err != nil {
 			return nil, err
 		}

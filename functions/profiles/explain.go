@@ -43,12 +43,17 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 	if err := h.window(r.Context(), app, user, &q); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
-	x, held := explain.New(q), 0
+	x, held, rows := explain.New(q), 0, 0
 	if err := admission.Take(r.Context(), explainBytes); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
 	err = h.Store.Log(app.ID, app.Log).ReadOriginals(r.Context(), []store.UserRange{{User: user, To: history.End}},
 		func(_ string, row store.LogRow, original []byte) error {
+			if rows++; rows == heavyRows {
+				if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
+					return err
+				}
+			}
 			e, err := row.Event()
 			if err == nil {
 				x.Add(e, row.ReceivedAt(original), original)
@@ -68,6 +73,8 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request) error {
 }
 
 const (
+	// heavyRows is the number of events from which an explanation takes a turn.
+	heavyRows = 1_000
 	// explainBytes is what an explanation takes from the process's gate: the row of the
 	// log that it reads, and the names that it counts.
 	explainBytes = 1 << 20

@@ -58,6 +58,9 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer leave()
 	ctx := r.Context()
+	if err := admission.AwaitTurn(ctx, admission.TurnWait); err != nil {
+		return err
+	}
 	// Not from the cache: the comparison is with the strategy that is set now.
 	if app, err = h.Config.App(ctx, app.ID); err != nil {
 		return fmt.Errorf("preview strategy: %w", err)

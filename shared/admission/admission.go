@@ -9,7 +9,10 @@
 //
 // A request that holds bytes goes before those that hold none: it will give back
 // what they wait for. The first bytes of a request leave a quarter of the gate to
-// those that have begun.
+// those that have begun. Requests that hold little have a share of their own, so that
+// they do not wait behind large ones.
+//
+// A process also has some turns for heavy requests: those that compute for long.
 package admission
 
 import (
@@ -28,7 +31,7 @@ var ErrFull = errors.New("this instance holds as many bytes of requests as it ma
 const maxWait = time.Second
 
 // Enter begins a request. Take with the returned context takes bytes from the
-// gate for this request; leave gives all of them back. Afterwards Take with that
+// gate for this request; leave gives all of them back, and its turn. Afterwards Take with that
 // context takes nothing, so that work which outlives its request holds nothing.
 func (g *Gate) Enter(ctx context.Context) (entered context.Context, leave func()) {
 	return g.EnterFor(ctx, maxWait)
@@ -39,11 +42,12 @@ func (g *Gate) Enter(ctx context.Context) (entered context.Context, leave func()
 // that it holds.
 func (g *Gate) EnterFor(ctx context.Context, wait time.Duration) (entered context.Context, leave func()) {
 	r := &request{gate: g, firstWait: wait, wait: maxWait}
-	return context.WithValue(ctx, partKey{}, &part{request: r}), r.leave
+	p := &part{request: r}
+	return context.WithValue(ctx, partKey{}, p), p.leave
 }
 
 // Part begins a part of the request that the context belongs to: end gives back what
-// the part has taken with the returned context. Without a request in the context,
+// the part has taken with the returned context, and its turn. Without a request in the context,
 // it returns that context.
 func Part(ctx context.Context) (in context.Context, end func()) {
 	outer := partOf(ctx)
@@ -62,9 +66,9 @@ func Exempt(ctx context.Context) context.Context {
 
 // Take holds n more bytes for the request that the context belongs to. It returns
 // ErrFull if they are not free within the time for which the request may wait,
-// and the context's error if that ends first. A request that needs more than the
-// whole capacity is counted as the whole capacity: it runs alone. Without a
-// request in the context, Take returns nil at once.
+// and the context's error if that ends first. A request that needs more than Heaviest
+// is counted as that: only light requests run beside it. Without a request in the
+// context, Take returns nil at once.
 func Take(ctx context.Context, n int64) error {
 	p := partOf(ctx)
 	if p == nil {
@@ -83,10 +87,12 @@ func partOf(ctx context.Context) *part {
 
 // request is what one request holds.
 type request struct {
-	gate *Gate
-	mu   sync.Mutex
-	held int64 // bytes, of all parts
-	left bool
+	gate  *Gate
+	mu    sync.Mutex
+	held  int64 // bytes, of all parts
+	light bool  // held is of the share of light requests
+	turn  *part // the part that has a turn; nil: none
+	left  bool
 	// What remains of the time to wait, before the request holds bytes and then.
 	firstWait, wait time.Duration
 }
@@ -105,18 +111,46 @@ func (p *part) take(ctx context.Context, n int64) error {
 	if n <= 0 || p.left || p.ended {
 		return nil
 	}
-	first, wait := p.held == 0, &p.wait
-	if first {
-		wait = &p.firstWait
-	}
-	if !p.gate.try(n, first) {
-		if err := p.await(ctx, n, first, wait); err != nil {
-			return err
-		}
+	if (p.light || p.held == 0) && p.held+n <= Light && p.gate.tryLight(n) {
+		p.light = true
+	} else if err := p.takeMore(ctx, n); err != nil {
+		return err
 	}
 	p.held += n
 	p.own += n
 	return nil
+}
+
+// takeMore takes n bytes for a request that is not light, or no longer.
+func (r *request) takeMore(ctx context.Context, n int64) error {
+	wait := &r.wait
+	first := r.held == 0 || r.light
+	if r.light {
+		n += r.held
+	}
+	if first {
+		wait = &r.firstWait
+	}
+	if !r.gate.try(n, first) {
+		if err := r.await(ctx, n, first, wait); err != nil {
+			return err
+		}
+	}
+	if r.light {
+		r.gate.releaseLight(r.held)
+		r.light = false
+	}
+	return nil
+}
+
+// giveBack gives n bytes back to where they were taken from.
+func (r *request) giveBack(n int64) {
+	if r.light {
+		r.gate.releaseLight(n)
+	} else {
+		r.gate.release(n)
+	}
+	r.held -= n
 }
 
 // await waits until n bytes are free, for what remains of the time to wait.
@@ -138,15 +172,17 @@ func (p *part) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.left {
-		p.gate.release(p.own)
-		p.held -= p.own
+		p.giveBack(p.own)
 	}
 	p.own, p.ended = 0, true
+	p.endTurn()
 }
 
-func (r *request) leave() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gate.release(r.held)
-	r.held, r.left = 0, true
+// leave ends the request that the part is the whole of.
+func (p *part) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.giveBack(p.held)
+	p.endTurn()
+	p.left = true
 }

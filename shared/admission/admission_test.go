@@ -277,6 +277,62 @@ func TestBegunRequestWaitsASecond(t *testing.T) {
 	})
 }
 
+// Light requests have a share of their own, so that they do not wait while others hold
+// all the rest. What they give back is that share's again.
+func TestLightRequestsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const light = 2 * admission.Light // the share
+		g := admission.NewGate(8 * light)
+		heavy, leaveHeavy := enter(t, g)
+		take(t, "heavy", heavy, 1<<40, nil)
+		for range 3 {
+			first, leaveFirst := g.EnterFor(t.Context(), 0)
+			part, end := admission.Part(first)
+			take(t, "light", part, 1_000, nil)
+			take(t, "as much as a light request may hold", first, admission.Light-1_000, nil)
+			end()
+			second, leaveSecond := g.EnterFor(t.Context(), 0)
+			take(t, "light beside another", second, admission.Light, nil)
+			take(t, "what the part gave back", first, 1_000, nil)
+			third, leaveThird := g.EnterFor(t.Context(), 0)
+			take(t, "beyond the share", third, 1, admission.ErrFull)
+			leaveThird()
+			leaveSecond()
+			leaveFirst()
+		}
+		leaveHeavy()
+	})
+}
+
+// A light request that needs more waits with those that hold nothing, and gives its
+// light bytes back once it has moved.
+func TestLightRequestGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const light = admission.Light
+		g := admission.NewGate(8 * light)
+		heavy, leaveHeavy := enter(t, g)
+		take(t, "heavy", heavy, 1<<40, nil)
+		growing, leave := g.EnterFor(t.Context(), time.Minute)
+		take(t, "light", growing, light, nil)
+		time.AfterFunc(30*time.Second, leaveHeavy)
+		began := time.Now()
+		take(t, "more", growing, 1, nil)
+		if waited := time.Since(began); waited != 30*time.Second {
+			t.Errorf("a growing request waited %v, want until there was room", waited)
+		}
+		other, leaveOther := g.EnterFor(t.Context(), 0)
+		take(t, "another light request", other, light, nil)
+		leaveOther()
+		leave()
+		last, leaveLast := enter(t, g)
+		defer leaveLast()
+		take(t, "all", last, 7*light, nil)
+		other, leaveOther = g.EnterFor(t.Context(), 0)
+		defer leaveOther()
+		take(t, "light beside all", other, light, nil)
+	})
+}
+
 func BenchmarkRequest(b *testing.B) {
 	g := admission.NewGate(1 << 30)
 	b.ReportAllocs()

@@ -19,23 +19,53 @@ type turns chan struct{}
 // wait for seconds.
 var process = make(turns, max(2, runtime.GOMAXPROCS(0)))
 
-// Turn waits until a heavy request may compute, at most for the given time. end gives
-// the turn to another one. It returns ErrFull if the time is over, and the context's
-// error if that ends first. A request must not take two turns.
-func Turn(ctx context.Context, wait time.Duration) (end func(), err error) {
-	return process.take(ctx, wait)
+// TurnWait is how long a client waits for a turn.
+const TurnWait = 5 * time.Second
+
+// AwaitTurn waits at most for the given time until the request, or the part of one, that
+// the context belongs to may compute. It has the turn until it ends. A request has one
+// turn at most: meanwhile other calls return nil at once. AwaitTurn returns ErrFull if the time is over, and the context's
+// error if that ends first. Without a request in the context, it returns nil at once.
+func AwaitTurn(ctx context.Context, wait time.Duration) error {
+	p := partOf(ctx)
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.turn != nil || p.left || p.ended {
+		return nil
+	}
+	if err := process.take(ctx, wait); err != nil {
+		return err
+	}
+	p.turn = p
+	return nil
 }
 
-func (t turns) take(ctx context.Context, wait time.Duration) (end func(), err error) {
+// endTurn gives the turn of the part, if it has one, to another request.
+func (p *part) endTurn() {
+	if p.turn == p {
+		<-process
+		p.turn = nil
+	}
+}
+
+func (t turns) take(ctx context.Context, wait time.Duration) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	default:
+	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	select {
 	case t <- struct{}{}:
-		return func() { <-t }, nil
+		return nil
 	case <-waiting.Done():
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("wait for a turn: %w", ctx.Err())
+			return fmt.Errorf("wait for a turn: %w", ctx.Err())
 		}
-		return nil, ErrFull
+		return ErrFull
 	}
 }

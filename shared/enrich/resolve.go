@@ -34,8 +34,8 @@ const (
 // reads all objects that are not cached in one request. If they, or the filters that
 // the events count, cost more than MaxCost, it returns ErrTooMuch.
 //
-// It takes the bytes of the filters from the gate of the process, for the request
-// that the context belongs to.
+// It takes the bytes of the filters from the gate of the process, and a turn if they
+// are many, for the request that the context belongs to.
 func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
 	objects, left, err := e.resolve(ctx, app, events, budget{limit: MaxCost})
 	if err == nil && left.fit(events, objects) < len(events) {
@@ -76,6 +76,11 @@ func (b *budget) add(ctx context.Context, filters []bus.Filter, uses int) error 
 	b.cost += one * uses
 	if b.bytes += one; b.limit > 0 && b.bytes > b.limit {
 		return ErrTooMuch
+	}
+	if b.bytes >= admission.Heavy {
+		if err := admission.AwaitTurn(ctx, admission.TurnWait); err != nil {
+			return err
+		}
 	}
 	for ; b.bytes > freeBytes+b.taken; b.taken += takenBytes {
 		if err := admission.Take(ctx, takenBytes*copies); err != nil {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -41,22 +42,25 @@ func ReadBodyWithin(w http.ResponseWriter, r *http.Request, limit int64, within 
 	if r.ContentLength > limit {
 		return nil, tooLarge()
 	}
-	setReadDeadline(w, time.Now().Add(within))
-	// One byte more, so that a body of exactly limit bytes passes.
-	packed := http.MaxBytesReader(w, r.Body, limit+1)
-	in := io.Reader(packed)
+	zipped := false
 	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		unpacked, err := gzip.NewReader(packed)
-		if err != nil {
-			return nil, bodyError(err, within)
-		}
-		in = unpacked
+		zipped = true
 	default:
 		return nil, Errorf(http.StatusUnsupportedMediaType, "Content-Encoding must be gzip or absent")
 	}
-	body, err := readArriving(r.Context(), in, r.ContentLength, limit)
+	setReadDeadline(w, time.Now().Add(within))
+	// One byte more, so that a body of exactly limit bytes passes.
+	packed := http.MaxBytesReader(w, r.Body, limit+1)
+	body, err := readArriving(r.Context(), packed, r.ContentLength, limit)
+	if err == nil && zipped {
+		body, err = unpack(r.Context(), body, limit)
+	}
+	if err == nil {
+		// What was taken while the body arrived is a part of it.
+		err = admission.Take(r.Context(), (BodyWeight-1)*int64(len(body)))
+	}
 	if err != nil {
 		return nil, bodyError(err, within)
 	}
@@ -64,6 +68,37 @@ func ReadBodyWithin(w http.ResponseWriter, r *http.Request, limit int64, within 
 	// while the request is handled would look like that.
 	setReadDeadline(w, time.Time{})
 	return body, nil
+}
+
+// unpack decompresses a body that has arrived, to at most limit bytes.
+func unpack(ctx context.Context, packed []byte, limit int64) ([]byte, error) {
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	turn, end := admission.Part(ctx)
+	defer end()
+	return readArriving(ctx, &turnReader{ctx: turn, in: unpacked}, -1, limit)
+}
+
+// turnReader waits for a turn before it reads beyond admission.Heavy bytes: to
+// decompress them is heavy work. A client that sends slowly must not hold a turn, so
+// what it reads has arrived.
+type turnReader struct {
+	ctx context.Context
+	in  io.Reader
+	n   int64
+}
+
+func (t *turnReader) Read(p []byte) (n int, err error) {
+	if t.n >= admission.Heavy {
+		if err := admission.AwaitTurn(t.ctx, admission.TurnWait); err != nil {
+			return 0, err
+		}
+	}
+	n, err = t.in.Read(p)
+	t.n += int64(n)
+	return n, err
 }
 
 // setReadDeadline limits how long reads from the client's connection wait. Tests
@@ -79,7 +114,7 @@ var errTooLarge = errors.New("larger than the limit")
 // claimed is the number of bytes that the client announced, or -1.
 func readArriving(ctx context.Context, in io.Reader, claimed, limit int64) ([]byte, error) {
 	var parts [][]byte
-	var total, taken int64
+	var total int64
 	size := int64(4 << 10)
 	if claimed >= 0 {
 		size = min(claimed+1, ahead) // one more, so that the end shows without another part
@@ -88,7 +123,6 @@ func readArriving(ctx context.Context, in io.Reader, claimed, limit int64) ([]by
 		if err := admission.Take(ctx, size); err != nil {
 			return nil, err
 		}
-		taken += size
 		part := make([]byte, size)
 		n, err := fill(in, part)
 		if ended = errors.Is(err, io.EOF); err != nil && !ended {
@@ -98,9 +132,6 @@ func readArriving(ctx context.Context, in io.Reader, claimed, limit int64) ([]by
 			return nil, errTooLarge
 		}
 		parts = append(parts, part[:n])
-	}
-	if err := admission.Take(ctx, BodyWeight*total-taken); err != nil {
-		return nil, err
 	}
 	if len(parts) == 1 {
 		return parts[0], nil

@@ -2,11 +2,14 @@ package httpapi_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -200,4 +203,35 @@ func TestFullGate(t *testing.T) {
 			t.Errorf("%d %s once the gate is empty, want 200", w.Code, w.Body)
 		}
 	})
+}
+
+// A body that unpacks to much waits for a turn, and a small one does not.
+func TestLargeUnpackedBodyTakesATurn(t *testing.T) {
+	g := admission.NewGate(1 << 30)
+	for range max(2, runtime.GOMAXPROCS(0)) { // all turns
+		ctx, leave := g.Enter(t.Context())
+		defer leave()
+		if err := admission.AwaitTurn(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(size int) error {
+		gone, cancel := context.WithCancel(t.Context())
+		cancel() // so that it does not wait for long
+		ctx, leave := g.Enter(gone)
+		defer leave()
+		r := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(gzipped(strings.Repeat("a", size))))
+		r.Header.Set("Content-Encoding", "gzip")
+		body, err := httpapi.ReadBody(httptest.NewRecorder(), r, 4*admission.Heavy)
+		if err == nil && len(body) != size {
+			t.Errorf("read %d bytes of %d", len(body), size)
+		}
+		return err
+	}
+	if err := read(admission.Heavy - 1); err != nil {
+		t.Errorf("a body below the size of a heavy one: %v", err)
+	}
+	if err := read(2 * admission.Heavy); !errors.Is(err, context.Canceled) {
+		t.Errorf("a heavy body is unpacked without a turn: %v", err)
+	}
 }
