@@ -101,10 +101,11 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 		}
 	}
 	q.Strategy, q.StrategyVersion = app.Strategy, app.StrategyVersion
+	q.OptedOut = row.OptedOut
 	q.Window = affinity.Window{
 		RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil, ReceivedUntil: row.ReceivedUntil,
 	}
-	if q.Window.Now, err = h.asOf(ctx, app, user, row.Tombstone()); err != nil {
+	if q.Window.Now, err = h.asOf(ctx, app, user, row); err != nil || row.Gone() {
 		return err
 	}
 	if len(row.Profile) == 0 {
@@ -129,12 +130,12 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 }
 
 // asOf returns the time (ms) of an explanation: now or, if one is later, the newest event
-// of the user that is not deleted.
-func (h handler) asOf(ctx context.Context, app config.App, user string, t affinity.Tombstone) (int64, error) {
+// of the user that counts.
+func (h handler) asOf(ctx context.Context, app config.App, user string, of store.User) (int64, error) {
 	now := h.Now().UnixMilli()
 	later := []store.UserRange{{User: user, From: history.Pos{Time: now + 1}, To: history.End}}
 	err := h.Store.Log(app.ID, app.Log).ReadOriginals(ctx, later, func(_ string, row store.LogRow, original []byte) error {
-		if !t.Covers(row.Time, row.ReceivedAt(original)) {
+		if e, err := row.Event(); err == nil && !of.Excludes(e.Type, row.Time, row.ReceivedAt(original)) {
 			now = max(now, row.Time)
 		}
 		return nil

@@ -34,17 +34,30 @@ func TestCorrectEngineHasNoDifferences(t *testing.T) {
 	if _, err := b.eng.Delete(ctx, appID, "gone"); err != nil {
 		t.Fatal(err)
 	}
+	b.apply(bought("out", b.clock-day, "Red", "Acme"))
+	for user, types := range map[string][]event.Type{"out": nil, "half": {event.Conversion}} {
+		if _, err := b.eng.OptOut(ctx, appID, user, types...); err != nil {
+			t.Fatal(err)
+		}
+		// A process writes a purchase, and has yet to drop it.
+		inFlight := bought(user, b.clock+hour, "Red", "Acme")
+		inFlight.Receipt = b.clock + hour
+		if err := b.store.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{inFlight}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.apply(store.LogEvent{User: "half", Time: b.clock + hour, ID: "y", Receipt: b.clock + hour, Type: event.View, Name: "n", Original: []byte("{}")})
 	if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("imported", b.clock-day, "Red", "Acme")}); err != nil {
 		t.Fatal(err)
 	}
 	b.clock += 12 * hour
-	r := b.run("folded", "loose", "nobody", "gone", "old", "bare", "imported")
+	r := b.run("folded", "loose", "nobody", "gone", "old", "bare", "imported", "out", "half")
 	if len(r.Differences) > 0 || b.waits > 0 {
 		t.Errorf("%d waits, %v", b.waits, r.Differences)
 	}
-	// folded, loose, old and bare are stored; 41 + 40 + 1 + 1 + 1 + 1 events.
+	// folded, loose, old, bare and half are stored; 41 + 40 + 1 + 1 + 1 + 1 + 1 events.
 	r.Differences = nil
-	if diff := cmp.Diff(audit.Report{Sampled: 7, Compared: 7, Stored: 4, Events: 85}, r); diff != "" {
+	if diff := cmp.Diff(audit.Report{Sampled: 9, Compared: 9, Stored: 5, Events: 86}, r); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

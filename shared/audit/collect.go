@@ -25,8 +25,9 @@ func mark(p history.Pos) uint64 { return maphash.Comparable(seed, p) }
 type collector struct {
 	run      *run
 	window   affinity.Window
-	first    marks // of the first reading, sorted
-	repeated bool  // this is not the first reading
+	optedOut event.Types // whose events do not count
+	first    marks       // of the first reading, sorted
+	repeated bool        // this is not the first reading
 
 	events   int
 	damage   error // of the first row that does not decode
@@ -41,6 +42,9 @@ func (k *collector) add(row store.LogRow) error {
 		if k.damage == nil {
 			k.damage = err
 		}
+		return nil
+	}
+	if k.optedOut.Has(e.Type) {
 		return nil
 	}
 	k.events++

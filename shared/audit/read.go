@@ -115,10 +115,11 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 		decayed := p.At(at)
 		rd.stored = &decayed
 	}
-	w := affinity.Window{Now: at, RetentionDays: r.app.RetentionDays, DeletedUntil: row.DeletedUntil, ReceivedUntil: row.ReceivedUntil}
+	t := row.Tombstone()
+	w := affinity.Window{Now: at, RetentionDays: r.app.RetentionDays, DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil}
 	first, repeated := earlier[user]
 	rd.log = &collector{
-		run: r, window: w, first: first, repeated: repeated,
+		run: r, window: w, optedOut: row.OptedOut, first: first, repeated: repeated,
 		all: accumulator{run: r, window: w}, old: accumulator{run: r, window: w},
 	}
 	return rd
@@ -158,7 +159,7 @@ func (r *run) readLog(ctx context.Context, l schema.Layout, ranges []store.UserR
 				return fmt.Errorf("read the log of %s, who is not in the batch", user)
 			}
 		}
-		deleted, err := r.deleted(ctx, l, current.row.Tombstone(), &row)
+		deleted, err := r.deleted(ctx, l, current.row.Deleted(), &row)
 		if deleted || err != nil {
 			return err
 		}

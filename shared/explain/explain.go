@@ -10,13 +10,16 @@ import (
 	"math"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // Question holds a user's window, the strategy, and the score to explain.
 type Question struct {
-	Window          affinity.Window
+	Window affinity.Window
+	// OptedOut holds the types of events that the user has opted out of.
+	OptedOut        event.Types
 	Strategy        strategy.Strategy
 	StrategyVersion int64 // 0: no strategy was ever set
 
@@ -37,7 +40,8 @@ type Question struct {
 // WithUnknownObjects is independent of them.
 type Events struct {
 	Accepted int `json:"accepted"` // all in the log
-	// Deleted: not after the user's tombstone, and not purged yet.
+	// Deleted: not after the user's tombstone, or of a type that the user has opted out
+	// of, and not removed yet.
 	Deleted int `json:"deleted"`
 	// OutsideWindow: older than the retention.
 	OutsideWindow int `json:"outsideWindow"`
@@ -114,7 +118,7 @@ func (x *Explanation) Add(e affinity.Event, receipt int64, original []byte) {
 	x.last = e.Time
 	w := x.q.Window
 	switch {
-	case w.Tombstone().Covers(e.Time, receipt):
+	case w.Tombstone().Covers(e.Time, receipt), x.q.OptedOut.Has(e.Type):
 		x.events.Deleted++
 	case e.Time > w.Now:
 		if x.events.Ahead++; x.events.Ahead == 1 {

@@ -23,7 +23,7 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
 // TestScenarios runs testdata/reasons. Commands:
 //
 //	strategy [version=N]    sets the strategy, JSON
-//	explain [retention=DAYS] [deleted=AGE] [facet=F value=V] [limit=N]
+//	explain [retention=DAYS] [deleted=AGE] [out=(TYPE,...)] [facet=F value=V] [limit=N]
 //
 // The input of explain is an event a line, the oldest first: its age (-1h is an
 // hour ahead), type, name, filters as facet:value or facet:value*count, and
@@ -58,6 +58,16 @@ func explainScenario(t *testing.T, d *datadriven.TestData, s strategy.Strategy, 
 	d.MaybeScanArgs(t, "limit", &q.Limit)
 	if d.MaybeScanArgs(t, "deleted", &deleted); deleted != "" {
 		q.Window.DeletedUntil = now - age(t, deleted)
+	}
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "out" {
+			for _, name := range arg.Vals {
+				set, ok := event.TypesOf(event.Type(name))
+				if q.OptedOut |= set; !ok {
+					d.Fatalf(t, "no type %q", name)
+				}
+			}
+		}
 	}
 	x := explain.New(q)
 	for line := range strings.Lines(d.Input) {

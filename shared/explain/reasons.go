@@ -21,6 +21,9 @@ func (x *Explanation) reasons(score *Score) []string {
 	}
 	e, w := x.events, x.q.Window
 	say(e.Accepted == 0, "no event of this user is in the log: none was ever accepted, or all have been removed")
+	out := x.q.OptedOut
+	say(out == event.AllTypes, "the user has opted out: none of their events count")
+	say(out != 0 && out != event.AllTypes, "the user has opted out of some types of events, which do not count: %s", types(out))
 	say(w.DeletedUntil != 0, "the user was deleted: events received up to %s do not count", event.FormatTime(max(w.ReceivedUntil, w.DeletedUntil)))
 	switch s := x.q.Strategy; {
 	case x.q.StrategyVersion == 0:
@@ -32,7 +35,11 @@ func (x *Explanation) reasons(score *Score) []string {
 			"all scores have decayed to zero: the last event that counts is of %s", event.FormatTime(x.seen.lastCounted))
 	}
 	say(e.Counted > 0, "%s towards the profile", x.share(e.Counted, "counts", "count"))
-	say(e.Deleted > 0, "%s deleted with the user and about to be removed", x.share(e.Deleted, "is", "are"))
+	why := "deleted with the user"
+	if out != 0 {
+		why = "deleted with the user, or of a type that they have opted out of,"
+	}
+	say(e.Deleted > 0, "%s %s and about to be removed", x.share(e.Deleted, "is", "are"), why)
 	say(e.OutsideWindow > 0, "%s older than the retention of %s: the last of them is of %s",
 		x.share(e.OutsideWindow, "is", "are"), days(w.RetentionDays), event.FormatTime(x.seen.latestOld))
 	say(e.Ahead > 0, "%s later than now, by the clock of the server that received it: the first will count from %s on",
@@ -46,6 +53,14 @@ func (x *Explanation) reasons(score *Score) []string {
 		x.boundReasons(say, *x.q.Profile)
 	}
 	return list
+}
+
+func types(of event.Types) string {
+	var names []string
+	for _, t := range of.List() {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
 }
 
 // boundReasons are about values that the profile leaves out.

@@ -108,7 +108,7 @@ func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o R
 func (b *bulk) verify(ctx context.Context, app config.App, r store.Range) (int64, error) {
 	var stale int64
 	err := b.store.ScanUsers(ctx, app.ID, r.From, r.To, 0, store.UserSummary, func(_ string, row store.User) error {
-		if len(row.Summary) == 0 {
+		if len(row.Summary) == 0 || row.Gone() {
 			return nil
 		}
 		p, err := affinity.ParseProfile(row.Summary, 0)
@@ -199,7 +199,7 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 			gr.next, gr.end, gr.last = token, token, false
 			return nil
 		}
-		u := &bulkUser{user: user{token: token}, stale: row.Ticket > 0}
+		u := &bulkUser{user: user{token: token}, stale: row.Ticket > 0 && !row.Gone()}
 		if run.options.OnlyStale {
 			known, ok := run.stored(row, now)
 			if u.stale = u.stale && !ok; ok && known {
@@ -293,9 +293,9 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 		if !u.stale && !run.options.Maintain || u.fault != nil {
 			continue
 		}
-		if _, banded := u.band(); banded && u.stale {
+		if u.stale && u.sifted() {
 			o.restarts, u.done = append(o.restarts, u), true
-			continue // it is read with receipts
+			continue // their log is read with receipts and types
 		}
 		blocks, gaps := u.parts()
 		for _, g := range gaps {

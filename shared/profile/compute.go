@@ -49,7 +49,7 @@ type computation struct {
 
 	// unfolded is the number of events outside the blocks, without those in the band of
 	// the tombstone, which banded counts: no fold takes them. rows holds the unfolded
-	// events, in order, for a fold. It is nil if they are too many.
+	// events, in order, for a fold. It is nil if they are too many, or some were left out.
 	unfolded int
 	banded   int
 	rows     []store.LogRow
@@ -213,7 +213,7 @@ type reading struct {
 	blocks *history.Reader
 	names  []store.BlockName
 	ranges []store.UserRange
-	bands  []store.UserRange // of tombstones: the log with receipts
+	sifted []store.UserRange // of the log: with receipts and types
 	// logScorers holds the scorers of the log by user. A user who also has blocks
 	// needs two scorers, because the engine reads blocks and log at the same time.
 	logScorers map[string]*affinity.Scorer
@@ -239,7 +239,7 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 	if len(r.names) > 0 {
 		g.Go(func() error { return r.readBlocks(gctx) })
 	}
-	if len(r.ranges)+len(r.bands) > 0 {
+	if len(r.ranges)+len(r.sifted) > 0 {
 		g.Go(func() error { return r.readLog(gctx) })
 	}
 	if err := g.Wait(); err != nil {
@@ -290,11 +290,15 @@ func (r *reading) plan(u *computation) {
 		u.newest = newNewest(r.compiled, u.window, blocks, &r.limits)
 	}
 	for _, g := range gaps {
-		r.ranges = append(r.ranges, store.UserRange{User: u.token, From: g.From, To: g.To})
+		if gap := (store.UserRange{User: u.token, From: g.From, To: g.To}); u.row.OptedOut == 0 {
+			r.ranges = append(r.ranges, gap)
+		} else {
+			r.sifted = append(r.sifted, gap)
+		}
 	}
 	band, banded := u.band()
 	if banded {
-		r.bands = append(r.bands, band)
+		r.sifted = append(r.sifted, band)
 	}
 	for _, b := range blocks {
 		u.missing[b.ID] = true
@@ -349,11 +353,17 @@ func (r *reading) readBlocks(ctx context.Context) error {
 func (r *reading) readLog(ctx context.Context) error {
 	scorer := store.NewLogScorer(r.compiled)
 	log := r.logs.of(r.app)
-	err := r.readBands(ctx, func(token string, row store.LogRow) {
-		if u := r.byUser[token]; u.fault == nil {
-			u.banded++
-			r.score(u, row, scorer)
+	err := r.readSifted(ctx, func(token string, row store.LogRow) {
+		u := r.byUser[token]
+		if u.fault != nil {
+			return
 		}
+		if row.Pos.Compare(u.foldStart()) < 0 {
+			u.banded++
+		} else {
+			u.unfolded++
+		}
+		r.score(u, row, scorer)
 	})
 	if err != nil {
 		return err

@@ -2,36 +2,88 @@ package profile
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
-// deletion deletes users.
+// deletion deletes users, and keeps what they have opted out of.
 type deletion struct {
 	*env
 	orphans *orphans
 }
 
 func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, error) {
-	now := d.now().Truncate(time.Millisecond)
-	received := now.Add(d.slack)
-	t := affinity.Tombstone{DeletedUntil: now.UnixMilli(), ReceivedUntil: received.UnixMilli()}
+	t := d.tombstone()
 	if err := d.store.AdvanceTombstone(ctx, appID, token, t); err != nil {
 		return time.Time{}, err
 	}
+	return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, appID, token)
+}
+
+// tombstone is that of a deletion now.
+func (d *deletion) tombstone() affinity.Tombstone {
+	now := d.now().UnixMilli()
+	return affinity.Tombstone{DeletedUntil: now, ReceivedUntil: now + d.slack.Milliseconds()}
+}
+
+// forget drops what is derived from deleted events and leaves a marker. The tombstone
+// must be in the row.
+func (d *deletion) forget(ctx context.Context, appID, token string) error {
 	row, err := d.store.TakeTicket(ctx, appID, token)
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	// The manifest is empty but has a version. Without one, a fold that found no
 	// manifest before the deletion would find the same now, and commit.
 	empty := history.Manifest{Version: version(row.Ticket, uncovered)}
-	if err := d.store.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
+	return d.store.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil))
+}
+
+// maxOptOuts bounds how often a change of an opt-out starts again, because a message
+// came first.
+const maxOptOuts = 100
+
+// optOut sets the types of events that a user has opted out of, and deletes the user in
+// the same instant. A message that saw the former types drew its ticket, and was received,
+// before this ticket and this clock. So the tombstone covers what it has dropped, or has
+// written.
+func (d *deletion) optOut(ctx context.Context, appID, token string, types event.Types) (time.Time, error) {
+	for range maxOptOuts {
+		row, err := d.store.TakeTicket(ctx, appID, token)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if row.OptedOut == types && !row.Gone() {
+			// An earlier attempt may have ended before it dropped what is derived. Nothing is
+			// deleted: the user's events since then count.
+			return time.UnixMilli(row.ReceivedUntil), d.forget(ctx, appID, token)
+		}
+		t, done, err := d.store.SetOptOut(ctx, appID, token, row.Ticket, types, d.tombstone())
+		if err != nil {
+			return time.Time{}, err
+		}
+		if done {
+			return time.UnixMilli(t.ReceivedUntil), d.forget(ctx, appID, token)
+		}
+	}
+	return time.Time{}, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
+}
+
+// optIn is optOut of no types. It writes nothing for a user who was never out.
+func (d *deletion) optIn(ctx context.Context, appID, token string) (time.Time, error) {
+	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
+	if err != nil {
 		return time.Time{}, err
 	}
-	return received, nil
+	if row.OptedOut == 0 && row.DeletedUntil == 0 {
+		return time.Time{}, nil
+	}
+	return d.optOut(ctx, appID, token, 0)
 }
 
 func (d *deletion) purge(ctx context.Context, appID, token string, until time.Time) (int, error) {
@@ -46,7 +98,7 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if err != nil {
 		return 0, err
 	}
-	covered := row.Tombstone()
+	covered := row.Deleted()
 	covered.DeletedUntil = min(covered.DeletedUntil, until.UnixMilli())
 	covered.ReceivedUntil = min(covered.ReceivedUntil, until.UnixMilli())
 	if covered.DeletedUntil <= 0 {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -113,6 +114,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 type Outcome struct {
 	Applied int // in the log, and counted by every read from now on
 	Deleted int // dropped: they were received before the deletion of their user
+	Refused int // dropped: their user has opted out of their types
 }
 
 // Apply writes events to the log and refreshes the profile of each of their
@@ -134,8 +136,7 @@ func (e *Engine) Import(ctx context.Context, app config.App, events []store.LogE
 // of type Faulty names users who have their marker, and a manifest of a newer version:
 // its blocks may cover an event that they do not hold. All others have theirs.
 func (e *Engine) Abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	_, err := e.writer.mark(ctx, app.ID, events)
-	return err
+	return e.writer.abandon(ctx, app, events)
 }
 
 // Read returns a user's profile as of now. If the stored profile is not valid, Read
@@ -249,6 +250,39 @@ func (e *Engine) Verify(ctx context.Context, app config.App, r store.Range) (int
 func (e *Engine) Delete(ctx context.Context, appID, user string) (time.Time, error) {
 	return e.deletion.delete(ctx, appID, user)
 }
+
+// OptOut sets the types of events that a user has opted out of; without types, all. It
+// deletes the user in the same instant, as Delete does, and returns the same time. From
+// its return on, events of these types are dropped and counted as refused. A user who has
+// opted out of all types is unknown to every read, and nothing is stored for them. If some
+// types are set already, OptOut deletes nothing. Call Purge afterwards, as after Delete.
+// ErrTypes means that the engine keeps no events of a type.
+func (e *Engine) OptOut(ctx context.Context, appID, user string, types ...event.Type) (time.Time, error) {
+	set := event.AllTypes
+	if len(types) > 0 {
+		var ok bool
+		if set, ok = event.TypesOf(types...); !ok {
+			return time.Time{}, ErrTypes
+		}
+	}
+	return e.deletion.optOut(ctx, appID, user, set)
+}
+
+// OptIn ends a user's opt-out. Nothing that was received until the time that it returns
+// counts: also what is still on its way stays out. Call Purge afterwards. For a user who
+// has never opted out and was never deleted, it does nothing and returns the zero time.
+func (e *Engine) OptIn(ctx context.Context, appID, user string) (time.Time, error) {
+	return e.deletion.optIn(ctx, appID, user)
+}
+
+// OptedOut returns the types of events that a user has opted out of.
+func (e *Engine) OptedOut(ctx context.Context, appID, user string) (event.Types, error) {
+	row, err := e.env.store.ReadPrimary(ctx, appID, user, store.UserState)
+	return row.OptedOut, err
+}
+
+// ErrTypes reports a type of which the engine keeps no events.
+var ErrTypes = errors.New("a user can opt out of events of the types view, click and conversion")
 
 // Purge removes a user's orphan blocks and old sessions, and the events that a deletion
 // covers, whose time of receipt Delete returned, from the log. It removes no event that

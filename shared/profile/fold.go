@@ -238,6 +238,9 @@ func (f *folder) foldOnce(ctx context.Context, app config.App, token string,
 		return packedNone, err
 	}
 	u.setWindow(f.now().UnixMilli(), app)
+	if u.row.Gone() {
+		return packedNone, nil
+	}
 	base := u.trimmed()
 	gaps := base.Gaps(u.foldStart())
 	until := history.Pos{Time: u.window.Now - f.limits.foldAge.Milliseconds()}
@@ -313,7 +316,7 @@ func (f *folder) packGaps(ctx context.Context, app config.App, u *user, base his
 		rest = until // the announcement ends before the gap
 	}
 	next, err := p.finish(ctx, rest)
-	if err != nil {
+	if err != nil || len(p.blocks) == 0 { // the user has opted out of the types of all events
 		return history.Manifest{}, packedNone, err
 	}
 	next.Version = version(u.row.Ticket, committed)

@@ -20,7 +20,7 @@ func (w *simulation) exact(when string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	events, err := readLive(w.store, app, "u", row.Tombstone())
+	events, err := readLive(w.store, app, "u", row)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -34,9 +34,9 @@ func (w *simulation) exact(when string) {
 			w.t.Fatalf("%s: as of %d, before an event of %d", when, got.Anchor, e.Time)
 		}
 	}
-	window := affinity.Window{Now: got.Anchor, RetentionDays: app.RetentionDays, DeletedUntil: row.DeletedUntil}
+	window := affinity.Window{Now: got.Anchor, RetentionDays: app.RetentionDays, DeletedUntil: row.Tombstone().DeletedUntil}
 	want := affinity.Bounds{}.Reference(events, app.Strategy, window)
-	w.exactSession(when, app, events, row.DeletedUntil)
+	w.exactSession(when, app, events, row.Tombstone().DeletedUntil)
 	for name, p := range map[string]affinity.Profile{"read": got.Profile, "computed": w.bounds.At(sets["u"][0], got.Anchor)} {
 		l := w.bounds.Leeway(p, want, want)
 		if p.Known != want.Known || p.Total != want.Total || l.Exceeds() || p.Truncated() != (len(p.Affinities) < len(want.Affinities)) {
@@ -84,26 +84,28 @@ func (w *simulation) checkNoOrphans() {
 func (w *simulation) check(when string) {
 	app := w.app()
 	got := w.peek(app)
-	known := func(n int) bool { return w.alive(n, w.maxDelete, true) }
-	possible := func(n int) bool { return w.alive(n, w.deletedBy, false) }
+	row := w.checkOptOut(when)
+	least, most := raised(w.maxDelete, row.Deleted()), w.deletedBy
+	known := func(n int) bool { return w.alive(n, least, true) && !row.OptedOut.Has(w.events[n].Type) }
+	possible := func(n int) bool { return w.alive(n, most, false) && !row.OptedOut.Has(w.events[n].Type) }
 	for n := range w.events {
 		if known(n) && w.events[n].Time > got.Anchor {
 			w.t.Fatalf("%s: as of %d, before the acknowledged event %d", when, got.Anchor, n)
 		}
 	}
-	least, most := w.reference(app, got.Anchor, known, false), w.reference(app, got.Anchor, possible, true)
-	l := w.bounds.Leeway(got.Profile, least, most)
-	for _, a := range least.Affinities {
+	low, high := w.reference(app, got.Anchor, known, false), w.reference(app, got.Anchor, possible, true)
+	l := w.bounds.Leeway(got.Profile, low, high)
+	for _, a := range low.Affinities {
 		if s := scoreOf(got.Profile, a.Value); s < a.Scores[0]*(1-1e-9) && !(s == 0 && l.MayMiss(a.Facet, a.Value)) {
 			w.t.Fatalf("%s: %s is %v, must be at least %v: an acknowledged event is hidden", when, a.Value, s, a.Scores[0])
 		}
 	}
 	for _, a := range got.Affinities {
-		if s := scoreOf(most, a.Value); a.Scores[0] > s*(1+1e-9) {
+		if s := scoreOf(high, a.Value); a.Scores[0] > s*(1+1e-9) {
 			w.t.Fatalf("%s: %s is %v, can be at most %v", when, a.Value, a.Scores[0], s)
 		}
 	}
-	if least.Known && !got.Known {
+	if low.Known && !got.Known {
 		w.t.Fatalf("%s: the user is unknown, but has an acknowledged event", when)
 	}
 	w.checkSession(when, app, known, possible)
@@ -141,15 +143,15 @@ func raised(t, by affinity.Tombstone) affinity.Tombstone {
 	}
 }
 
-// readLive reads the events of a log that a tombstone does not cover.
-func readLive(s *store.Store, app config.App, user string, t affinity.Tombstone) ([]affinity.Event, error) {
+// readLive reads the events of a log that the row of the user does not exclude.
+func readLive(s *store.Store, app config.App, user string, of store.User) ([]affinity.Event, error) {
 	var events []affinity.Event
 	ranges := []store.UserRange{{User: user, To: history.End}}
 	err := s.Log(app.ID, app.Log).ReadOriginals(ctx, ranges, func(_ string, r store.LogRow, original []byte) error {
-		if t.Covers(r.Time, r.ReceivedAt(original)) {
+		e, err := r.Event()
+		if of.Tombstone().Covers(r.Time, r.ReceivedAt(original)) || of.OptedOut.Has(e.Type) {
 			return nil
 		}
-		e, err := r.Event()
 		e.Counts = slices.Clone(e.Counts)
 		events = append(events, e)
 		return err

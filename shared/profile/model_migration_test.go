@@ -238,10 +238,10 @@ func (w *simulation) rows(n schema.Name) []string {
 	var rows []string
 	err = w.store.Log(w.appID, l).Read(ctx, []store.UserRange{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
 		func(_ string, r store.LogRow) error {
-			if row.Tombstone().Covers(r.Time, r.ReceivedAt(nil)) {
+			e, err := r.Event()
+			if row.Tombstone().Covers(r.Time, r.ReceivedAt(nil)) || row.OptedOut.Has(e.Type) {
 				return nil
 			}
-			e, err := r.Event()
 			text, encodeErr := json.Marshal(e)
 			rows = append(rows, r.ID+string(text))
 			return errors.Join(err, encodeErr)

@@ -59,6 +59,7 @@ type simulation struct {
 	deletedBy affinity.Tombstone // of the deletions that were answered
 	maxDelete affinity.Tombstone // of the deletions that were begun
 	receipts  map[int][]receipt  // by event
+	optOuts
 }
 
 // receipt is one of an event, of a message that was sent.
@@ -189,7 +190,7 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kind := rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "earlier", "fold", "round", "delete", "purge", "strategy", "time", "minutes", "damage", "migration", "migration", "task", "task", "task"}).Draw(w.t, "step")
+		"read", "rank", "earlier", "fold", "round", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "migration", "migration", "task", "task", "task"}).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
 	switch kind {
 	case "advance":
@@ -218,6 +219,7 @@ func (w *simulation) step() {
 			return err
 		})
 	case "earlier":
+		w.earlier = true
 		refresh := rapid.Bool().Draw(w.t, "refresh")
 		w.start("earlier version", func(ctx context.Context) error { return w.writeAlone(ctx, app, refresh) })
 	case "fold":
@@ -244,6 +246,8 @@ func (w *simulation) step() {
 			}
 			return err
 		})
+	case "opt out", "opt in":
+		w.changeOptOut(kind == "opt in")
 	case "purge":
 		w.start("purge", func(ctx context.Context) error {
 			_, err := w.process().Purge(ctx, w.appID, "u", time.UnixMilli(w.deletedBy.ReceivedUntil))
@@ -392,7 +396,7 @@ func (w *simulation) finish() {
 	w.finishMove()
 	w.check("migrated")
 	w.exact("migrated")
-	w.clock.Add(20 * hour)
+	w.clock.Add(20*hour + minute) // no event leaves the window between two processes
 	w.check("a day later")
 	w.exact("a day later")
 	for range 2 { // the second run deletes the blocks that the first one replaced
@@ -409,4 +413,5 @@ func (w *simulation) finish() {
 		w.t.Fatal(err)
 	}
 	w.exact("after a recompute")
+	w.checkNothingKept()
 }

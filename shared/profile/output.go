@@ -174,7 +174,7 @@ func (o *output) fail(ctx context.Context) error {
 
 // restart reads again the rows of users whose blocks are missing or damaged, who have
 // too many values for the memory of all, or events later than now, and computes their
-// profiles, and those of users with a band.
+// profiles, and those of users whose log must be sifted.
 func (o *output) restart(ctx context.Context) error {
 	computations, reread := make([]*computation, len(o.restarts)), o.rereader(o.app.ID)
 	for i, u := range o.restarts {

@@ -76,7 +76,9 @@ func (p *packer) packWaiting(ctx context.Context) error {
 }
 
 // eachEvent calls fn for the events of rows, with their objects. A block says of
-// every event which objects it names, also of events that an older version wrote.
+// every event which objects it names, also of events that an older version wrote. It
+// holds no event of a type that the user has opted out of: their writers are about to
+// drop these, and opting in deletes them.
 func (p *packer) eachEvent(ctx context.Context, rows []store.LogRow, fn func(history.Pos, affinity.Event) error) error {
 	all := make([]*store.LogRow, len(rows))
 	for i := range rows {
@@ -89,6 +91,9 @@ func (p *packer) eachEvent(ctx context.Context, rows []store.LogRow, fn func(his
 		ev, err := rows[i].Event()
 		if err != nil {
 			return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
+		}
+		if p.user.row.OptedOut.Has(ev.Type) {
+			continue
 		}
 		if err := fn(rows[i].Pos, ev); err != nil {
 			return err

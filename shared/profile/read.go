@@ -49,7 +49,7 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 		return Result{}, err
 	}
 	result, ok, err := r.serve(ctx, &app, row, limit)
-	if ok && parts == store.UserSession {
+	if ok && parts == store.UserSession && !row.Gone() {
 		ok = r.serveSession(ctx, &result, row)
 	}
 	if ok || err != nil {
@@ -72,10 +72,17 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 	return result, err
 }
 
-// serve answers from a row and reports whether the row holds a valid profile. If
-// the profile has a newer strategy than app, the cached configuration is out of
-// date, and serve replaces app.
+// serve answers from a row and reports whether the row holds a valid profile, or says
+// that the user is gone. If the profile has a newer strategy than app, the cached
+// configuration is out of date, and serve replaces app.
 func (r *reader) serve(ctx context.Context, app *config.App, row store.User, limit int) (Result, bool, error) {
+	if row.Gone() {
+		none := affinity.Profile{
+			StrategyVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives,
+			Anchor: r.now().UnixMilli(), Until: math.MaxInt64,
+		}
+		return Result{Profile: none, App: *app}, true, nil
+	}
 	if !row.HasProfile || len(row.Profile) == 0 {
 		return Result{}, false, nil
 	}
@@ -185,7 +192,7 @@ func (r *reader) pass(ctx context.Context, app config.App, c *computation, save 
 	if err := admission.Take(one, affinityBytes*int64(len(p.Affinities))); err != nil {
 		return err
 	}
-	if c.row.Ticket > 0 {
+	if c.row.Ticket > 0 && !c.row.Gone() {
 		if err := save.add(c.write(app, p.AppendBinary(nil))); err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -61,7 +60,7 @@ func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEv
 // users, of which it returns the errors.
 func (w *writer) outcome(ctx context.Context, app config.App, events []store.LogEvent, rows map[string]store.User,
 	refused Faulty) (Outcome, error) {
-	done, err := w.dropDeleted(ctx, app, events, rows)
+	done, err := w.dropExcluded(ctx, app, events, rows)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -96,7 +95,9 @@ func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent
 	faulty := Faulty{}
 	marks, rows := make([]store.ProfileWrite, 0, len(users)), make(map[string]store.User, len(users))
 	for _, u := range users {
-		marks = append(marks, store.ProfileWrite{User: u.token, Row: u.row, Version: u.row.Version})
+		if !u.row.Gone() {
+			marks = append(marks, store.ProfileWrite{User: u.token, Row: u.row, Version: u.row.Version})
+		}
 		rows[u.token] = u.row
 		faulty.note(u) // a block of the newer version may cover the event
 	}
@@ -194,9 +195,16 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 		}
 	}()
 	users, err := w.tickets.drawAll(ctx, app.ID, events)
-	if err == nil {
-		err = w.refresh(ctx, app, users, events, end)
+	if err != nil {
+		return
 	}
+	users = slices.DeleteFunc(users, func(u *user) bool {
+		if u.row.Gone() {
+			end(u, nil)
+		}
+		return u.row.Gone()
+	})
+	err = w.refresh(ctx, app, users, events, end)
 }
 
 // refresh computes the profiles of users and writes them at their tickets. Then it
@@ -275,21 +283,41 @@ func newestTime(events []history.Pos) int64 {
 	return newest
 }
 
-// dropDeleted removes events from the log that the tombstones of their users cover:
-// they were received before the deletion and written after it. No profile counted
-// them in between. An event stays if another delivery of it, received later, has
-// written its row.
-func (w *writer) dropDeleted(ctx context.Context, app config.App, events []store.LogEvent,
+// dropExcluded removes events from the log that are deleted, or of types that their users
+// have opted out of: their users did either before these events were written, or while.
+// No profile counted them in between. An event stays if another delivery of it, received
+// later, has written its row.
+func (w *writer) dropExcluded(ctx context.Context, app config.App, events []store.LogEvent,
 	rows map[string]store.User) (Outcome, error) {
-	of := func(user string) affinity.Tombstone { return rows[user].Tombstone() }
-	var deleted []store.LogEvent
+	var o Outcome
+	var dropped []store.LogEvent
 	for i := range events {
-		if of(events[i].User).Covers(events[i].Time, events[i].ReceivedAt()) {
-			deleted = append(deleted, events[i])
+		e, row := &events[i], rows[events[i].User]
+		switch {
+		case row.OptedOut.Has(e.Type):
+			o.Refused++
+		case row.Deleted().Covers(e.Time, e.ReceivedAt()):
+			o.Deleted++
+		default:
+			o.Applied++
+			continue
 		}
+		dropped = append(dropped, *e)
 	}
-	if err := w.logs.of(app).DeleteCovered(ctx, deleted, of); err != nil {
+	err := w.logs.of(app).DropExcluded(ctx, dropped, func(user string) store.User { return rows[user] })
+	if err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Applied: len(events) - len(deleted), Deleted: len(deleted)}, nil
+	return o, nil
+}
+
+// abandon marks the users of events that may be in the log, and drops what does not
+// count.
+func (w *writer) abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
+	rows, err := w.mark(ctx, app.ID, events)
+	if err != nil {
+		return err
+	}
+	_, err = w.dropExcluded(ctx, app, events, rows)
+	return err
 }

@@ -18,7 +18,7 @@ const sweptUsers = 1024
 // SweepOptions say which events a sweep reads.
 type SweepOptions struct {
 	// AsOf is the end of the window. The window is that of the app's retention, and
-	// excludes what a user's tombstone covers. Zero means now.
+	// excludes what a user's tombstone covers and their opt-out. Zero means now.
 	AsOf time.Time
 	// Strategy limits the events to kinds that it scores above 0. nil: all kinds.
 	Strategy *affinity.Compiled
@@ -119,7 +119,7 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 			next = token
 			return nil
 		}
-		if row.Ticket == 0 || only != nil && !only(token) {
+		if row.Ticket == 0 || row.Gone() || only != nil && !only(token) {
 			return nil
 		}
 		u := &user{token: token}

@@ -263,6 +263,9 @@ func (sw *swept) decode(ctx context.Context, users []string, rows []*store.LogRo
 			sw.left.add(users[i], err)
 			continue
 		}
+		if sw.byUser[users[i]].row.OptedOut.Has(e.Type) {
+			continue
+		}
 		e.Counts = sw.countsOf(e)
 		chunk = append(chunk, loose{users[i], row.Pos, e})
 	}

@@ -69,9 +69,9 @@ func (r *reading) completeOlder(ctx context.Context, u *computation, before hist
 		return err
 	}
 	older := *r
-	if older.bands = preceding(r.bands, u.token, before); len(older.bands) > 0 {
+	if older.sifted = preceding(r.sifted, u.token, before); len(older.sifted) > 0 {
 		var err error
-		if failed := older.readBands(ctx, func(token string, row store.LogRow) {
+		if failed := older.readSifted(ctx, func(token string, row store.LogRow) {
 			if err == nil {
 				err = add(token, row)
 			}

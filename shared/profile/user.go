@@ -94,7 +94,14 @@ func (u *user) foldStart() history.Pos {
 // deleted. It returns false if there is none.
 func (u *user) band() (store.UserRange, bool) {
 	from, to := u.windowStart(), u.foldStart()
-	return store.UserRange{User: u.token, From: from, To: to}, from.Compare(to) < 0
+	return store.UserRange{User: u.token, From: from, To: to}, from.Compare(to) < 0 && !u.row.Gone()
+}
+
+// sifted reports whether the log of the user holds, or may hold, events that a deletion
+// or an opt-out excludes by their receipts or types.
+func (u *user) sifted() bool {
+	_, banded := u.band()
+	return banded || u.row.OptedOut != 0 && !u.row.Gone()
 }
 
 // leftover reports whether a range of a block, or of an announcement, is from before a
@@ -104,8 +111,9 @@ func leftover(t affinity.Tombstone, r history.Range) bool { return r.From.Time <
 
 // setWindow sets the window as of now (ms).
 func (u *user) setWindow(now int64, app config.App) {
+	t := u.row.Tombstone()
 	u.window = affinity.Window{
-		Now: now, RetentionDays: app.RetentionDays, DeletedUntil: u.row.DeletedUntil, ReceivedUntil: u.row.ReceivedUntil,
+		Now: now, RetentionDays: app.RetentionDays, DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil,
 	}
 }
 
@@ -128,12 +136,15 @@ func (u *user) spent(b history.Block) bool {
 }
 
 // parts returns the blocks and the ranges of the log that hold the window, without the
-// band of the tombstone.
+// band of the tombstone. A user who is gone has none.
 //
 // If manifest.Complete equals the row's ticket, the log is not read after the
 // first block: any later event belongs to a write that has not drawn its ticket
 // and so has not been acknowledged.
 func (u *user) parts() (blocks []history.Block, gaps []history.Range) {
+	if u.row.Gone() {
+		return nil, nil
+	}
 	m, from := u.usable(), u.windowStart()
 	for _, b := range m.Blocks {
 		if b.Newest >= from.Time {

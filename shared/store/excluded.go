@@ -9,39 +9,67 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
-// Two cells of the user row say which events are excluded: u:d holds the time up to
-// which events are deleted, 8 bytes, as every version has it, and u:x the receipt,
-// 8 bytes. One mutation sets both. An older version ignores u:x, and advances u:d
-// alone: then the receipt is the time.
+// Two cells of the user row say which events are excluded. u:d holds the time up to
+// which events are deleted, 8 bytes, as every version has it. u:x holds the receipt,
+// 8 bytes, then the types of events that the user has opted out of, a byte, which is
+// absent if there are none. One mutation sets both cells. An older version ignores the
+// byte, or the whole of u:x, and advances u:d alone: then the receipt is the time. A
+// newer version may append more, which this version keeps.
 
 // maxExclusions bounds how often a change of the cells starts again, because another
 // one came first.
 const maxExclusions = 50
 
-func parseExcluded(value []byte) (receivedUntil int64, err error) {
+// Gone reports whether the user has opted out of all types of events. Such a user is
+// unknown, and nothing is stored for them.
+func (u User) Gone() bool { return u.OptedOut&event.AllTypes == event.AllTypes }
+
+// Excludes reports whether an event of a type with a time and a receipt (ms) is deleted,
+// or the user has opted out of it.
+func (u User) Excludes(t event.Type, time, receipt int64) bool {
+	return u.OptedOut.Has(t) || u.Deleted().Covers(time, receipt)
+}
+
+// Deleted returns what the user's deletions cover.
+func (u User) Deleted() affinity.Tombstone {
+	return affinity.Tombstone{DeletedUntil: u.DeletedUntil, ReceivedUntil: u.ReceivedUntil}
+}
+
+// Tombstone returns which events do not count whatever their types: those that the
+// user's deletions cover or, if the user is gone, all.
+func (u User) Tombstone() affinity.Tombstone {
+	if u.Gone() {
+		return affinity.Tombstone{DeletedUntil: maxTime, ReceivedUntil: maxTime}
+	}
+	return u.Deleted()
+}
+
+func (u *User) parseExcluded(value []byte) error {
 	if len(value) == 0 {
-		return 0, nil
+		return nil
 	}
 	if len(value) < 8 {
-		return 0, fmt.Errorf("column %q: %d bytes, want 8 at least", columnExcluded, len(value))
+		return fmt.Errorf("column %q: %d bytes, want 8 at least", columnExcluded, len(value))
 	}
-	return int64(binary.BigEndian.Uint64(value)), nil
+	u.ReceivedUntil = int64(binary.BigEndian.Uint64(value))
+	if len(value) > 8 {
+		u.OptedOut = event.Types(value[8])
+	}
+	return nil
 }
 
 // AdvanceTombstone marks events of a user as deleted: those of times up to t.DeletedUntil,
 // and those received until t.ReceivedUntil. Neither number of the tombstone falls.
 func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, t affinity.Tombstone) error {
 	for range maxExclusions {
-		old, err := s.readExclusion(ctx, app, user)
+		row, old, err := s.readExclusion(ctx, app, user)
 		if err != nil {
 			return fmt.Errorf("advance tombstone of %s,%s: %w", app, user, err)
 		}
-		next, err := old.advanced(t)
-		if err != nil {
-			return fmt.Errorf("advance tombstone of %s,%s: %w", app, user, err)
-		}
+		next := old.with(advanced(row.Deleted(), t), row.OptedOut)
 		if next.equal(old) {
 			return nil
 		}
@@ -53,6 +81,30 @@ func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, t affini
 	return fmt.Errorf("advance tombstone of %s,%s: it changed %d times", app, user, maxExclusions)
 }
 
+// SetOptOut sets the types of events that a user has opted out of, and advances the
+// tombstone in the same instant. The new tombstone differs from the one before. It changes
+// nothing unless ticket is the newest one: a process that dropped an event
+// because of the former types drew its ticket earlier, so a caller that has drawn the ticket before it reads
+// its clock covers that event. It returns the new tombstone. It returns false in the cases
+// of SwapManifest.
+func (s *Store) SetOptOut(ctx context.Context, app, user string, ticket int64, types event.Types,
+	t affinity.Tombstone) (affinity.Tombstone, bool, error) {
+	row, old, err := s.readExclusion(ctx, app, user)
+	if err != nil {
+		return affinity.Tombstone{}, false, fmt.Errorf("set opt-out of %s,%s: %w", app, user, err)
+	}
+	if row.Ticket != ticket {
+		return affinity.Tombstone{}, false, nil
+	}
+	next := advanced(row.Deleted(), t)
+	if next == row.Deleted() { // by a clock that is behind, or in the same millisecond
+		next = advanced(next, affinity.Tombstone{DeletedUntil: next.ReceivedUntil + 1 - maxAhead, ReceivedUntil: next.ReceivedUntil + 1})
+	}
+	done, err := s.swapExclusion(ctx, app, user, old, old.with(next, types), latest(columnCounter, nil, bigEndian(ticket)),
+		latest(columnCounter, bigEndian(ticket+1), nil))
+	return next, done, err
+}
+
 // exclusion holds the values of the two cells.
 type exclusion struct{ deleted, excluded []byte }
 
@@ -60,29 +112,30 @@ func (e exclusion) equal(o exclusion) bool {
 	return bytes.Equal(e.deleted, o.deleted) && bytes.Equal(e.excluded, o.excluded)
 }
 
-// advanced returns the cells with a tombstone that is at least t.
-func (e exclusion) advanced(t affinity.Tombstone) (exclusion, error) {
-	received, err := parseExcluded(e.excluded)
-	if err != nil {
-		return e, err
+// with returns the cells with another tombstone and other types.
+func (e exclusion) with(t affinity.Tombstone, types event.Types) exclusion {
+	next := exclusion{deleted: bigEndian(t.DeletedUntil), excluded: bigEndian(t.ReceivedUntil)}
+	if types != 0 || len(e.excluded) > 9 {
+		next.excluded = append(next.excluded, byte(types))
 	}
-	var until int64
-	if len(e.deleted) == 8 {
-		until = int64(binary.BigEndian.Uint64(e.deleted))
+	if len(e.excluded) > 9 {
+		next.excluded = append(next.excluded, e.excluded[9:]...)
 	}
-	until, received = max(until, t.DeletedUntil), max(received, until, t.ReceivedUntil, t.DeletedUntil)
-	received = min(received, until+maxAhead) // the span of receipts that rows tell apart
-	next := exclusion{deleted: bigEndian(until), excluded: bigEndian(received)}
-	if len(e.excluded) > 8 {
-		next.excluded = append(next.excluded, e.excluded[8:]...)
-	}
-	return next, nil
+	return next
 }
 
-func (s *Store) readExclusion(ctx context.Context, app, user string) (exclusion, error) {
+// advanced returns a tombstone that covers at least what both cover.
+func advanced(t, by affinity.Tombstone) affinity.Tombstone {
+	t.ReceivedUntil = max(t.ReceivedUntil, t.DeletedUntil, by.ReceivedUntil, by.DeletedUntil)
+	t.DeletedUntil = max(t.DeletedUntil, by.DeletedUntil)
+	t.ReceivedUntil = min(t.ReceivedUntil, t.DeletedUntil+maxAhead) // the span of receipts that rows tell apart
+	return t
+}
+
+func (s *Store) readExclusion(ctx context.Context, app, user string) (User, exclusion, error) {
 	row, err := s.tables.of(app, user).users.ReadRow(ctx, userKey(app, user), userFilters[UserState])
 	if err != nil {
-		return exclusion{}, err
+		return User{}, exclusion{}, err
 	}
 	var e exclusion
 	for _, item := range row[familyState] {
@@ -93,19 +146,22 @@ func (s *Store) readExclusion(ctx context.Context, app, user string) (exclusion,
 			e.excluded = item.Value
 		}
 	}
-	return e, nil
+	u, err := parseUser(row)
+	return u, e, err
 }
 
-// swapExclusion sets the cells if they still have their old values. False means that
-// they do not, or that the first answer was lost.
-func (s *Store) swapExclusion(ctx context.Context, app, user string, old, next exclusion) (bool, error) {
+// swapExclusion sets the cells if they still have their old values, and no cell passes
+// one of the filters unless. False means that it did not, or that the first answer was
+// lost.
+func (s *Store) swapExclusion(ctx context.Context, app, user string, old, next exclusion,
+	unless ...bigtable.Filter) (bool, error) {
 	// Drawing a ticket rewrites the cells (an empty append), which refreshes their
 	// timestamps. So the condition compares values.
-	changed := append(differs(columnDeleted, old.deleted), differs(columnExcluded, old.excluded)...)
+	changed := interleave(differs(columnDeleted, old.deleted), differs(columnExcluded, old.excluded), unless)
 	m := replace(columnDeleted, next.deleted)
 	m.DeleteCellsInColumn(familyState, columnExcluded)
 	m.Set(familyState, columnExcluded, bigtable.ServerTime, next.excluded)
-	return s.swap(ctx, app, user, bigtable.NewCondMutation(interleave(changed), nil, m), true)
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(changed, nil, m), true)
 }
 
 // differs returns filters that pass the newest cell of a state column if it has

@@ -7,7 +7,6 @@ import (
 	"cloud.google.com/go/bigtable"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/schema"
 )
@@ -102,16 +101,20 @@ func (e *LogEvent) ReceivedAt() int64 {
 	return max(o.ReceivedAt, e.Time-maxAhead, 1)
 }
 
-// maxDrops is the number of rows that DropReceived deletes at a time.
+// maxDrops is the number of rows that drop deletes at a time.
 const maxDrops = 32
 
 // DropReceived deletes events, received until a time (ms), from one schema. It leaves a
 // row to which a later receipt has come: another delivery has written the same event.
 func (l Log) DropReceived(ctx context.Context, n schema.Name, events []LogEvent, until int64) error {
+	return l.drop(ctx, n, events, func(*LogEvent) int64 { return until })
+}
+
+func (l Log) drop(ctx context.Context, n schema.Name, events []LogEvent, until func(*LogEvent) int64) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxDrops)
 	for _, e := range events {
-		from, to := receiptCell(e.Time, until)+1, e.Time-1
+		from, to := receiptCell(e.Time, until(&e))+1, e.Time-1
 		if from >= to {
 			continue // no cell says that a receipt is later
 		}
@@ -130,35 +133,40 @@ func (l Log) DropReceived(ctx context.Context, n schema.Name, events []LogEvent,
 	return nil
 }
 
-// DeleteCovered deletes events that the tombstones of their users cover from both
-// schemas.
-func (l Log) DeleteCovered(ctx context.Context, events []LogEvent, of func(user string) affinity.Tombstone) error {
+// DropExcluded deletes events that the rows of their users exclude from both schemas: they
+// are deleted, or of a type that the user has opted out of. It leaves a row to which a
+// receipt has come that may count.
+func (l Log) DropExcluded(ctx context.Context, events []LogEvent, of func(user string) User) error {
 	for _, n := range schema.Names {
-		if err := l.DropCovered(ctx, n, events, of); err != nil {
+		if err := l.DropExcludedFrom(ctx, n, events, of); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// DropCovered is DeleteCovered for one schema.
-func (l Log) DropCovered(ctx context.Context, n schema.Name, events []LogEvent, of func(user string) affinity.Tombstone) error {
+// DropExcludedFrom is DropExcluded for one schema.
+func (l Log) DropExcludedFrom(ctx context.Context, n schema.Name, events []LogEvent, of func(user string) User) error {
 	var old []string
-	byReceipt := map[string][]LogEvent{}
-	for _, e := range events {
-		if e.Time <= of(e.User).DeletedUntil {
-			old = append(old, logKey(l.app, e.User, e.Time, e.ID)) // no receipt brings it back
+	var others []LogEvent
+	until := func(e *LogEvent) int64 {
+		if t := of(e.User).Deleted(); t.Covers(e.Time, e.ReceivedAt()) {
+			return t.ReceivedUntil
+		}
+		return e.ReceivedAt() // the user may have opted in since, and what they did then counts
+	}
+	for i := range events {
+		e := &events[i]
+		// A deletion by its time is for good. So is an opt-out of an event that was
+		// received long after its time: opting in then deletes it by its time.
+		if e.Time <= of(e.User).DeletedUntil || until(e) >= e.Time+maxAhead {
+			old = append(old, logKey(l.app, e.User, e.Time, e.ID))
 		} else {
-			byReceipt[e.User] = append(byReceipt[e.User], e)
+			others = append(others, *e)
 		}
 	}
 	if err := ignoreMissingTable(l.deleteRows(ctx, n, old)); err != nil {
 		return err
 	}
-	for user, events := range byReceipt {
-		if err := l.DropReceived(ctx, n, events, of(user).ReceivedUntil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.drop(ctx, n, others, until)
 }

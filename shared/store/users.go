@@ -8,7 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 )
 
@@ -39,6 +39,9 @@ type User struct {
 	// ReceivedUntil (ms): later events do not count either, if they were received by
 	// then.
 	ReceivedUntil int64
+	// OptedOut holds the types of events that the user has opted out of. Events of these
+	// types do not count, and are dropped.
+	OptedOut event.Types
 	// Version is the strategy version of the profile that was written last.
 	Version int64
 	// Profile is the newest profile cell; empty means a marker. Summary is the same
@@ -52,12 +55,7 @@ type User struct {
 	Session []byte
 }
 
-// Tombstone returns what the user's deletions cover.
-func (u User) Tombstone() affinity.Tombstone {
-	return affinity.Tombstone{DeletedUntil: u.DeletedUntil, ReceivedUntil: u.ReceivedUntil}
-}
-
-// TakeTicket draws the user's next ticket and returns manifest, tombstone and
+// TakeTicket draws the user's next ticket and returns manifest, tombstone, opt-out and
 // version of the same instant: an append of nothing to a cell reads the cell
 // within the row's transaction. The caller then reads blocks and log, and writes
 // the profile at this ticket.
@@ -83,7 +81,7 @@ func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) 
 type UserParts int
 
 const (
-	UserState   UserParts = iota // ticket, manifest, tombstone, version
+	UserState   UserParts = iota // ticket, manifest, tombstone, opt-out, version
 	UserSummary                  // the state, and the summary of the profile
 	UserProfile                  // the state, and the profile
 	UserSession                  // the state, the profile and the session
@@ -206,7 +204,7 @@ func parseUser(row bigtable.Row) (User, error) {
 		case columnDeleted:
 			u.DeletedUntil, err = number(item)
 		case columnExcluded:
-			u.ReceivedUntil, err = parseExcluded(item.Value)
+			err = u.parseExcluded(item.Value)
 		case columnVersion:
 			u.Version, err = number(item)
 		}

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"cloud.google.com/go/bigtable"
-
-	"github.com/affinityengine/affinity/shared/affinity"
 )
 
 // UserOrder compares users as the keys of their rows do.
@@ -57,23 +55,22 @@ func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowR
 	return errors.Join(err, failed)
 }
 
-// ScanTombstones calls fn for each deleted user from one user to another, both
-// included, with their tombstone.
-func (s *Store) ScanTombstones(ctx context.Context, app, from, to string,
-	fn func(user string, t affinity.Tombstone) error) error {
+// ScanExcluded calls fn for each user from one user to another, both included, who was
+// deleted or has opted out, with these parts of their row.
+func (s *Store) ScanExcluded(ctx context.Context, app, from, to string, fn func(user string, row User) error) error {
 	var failed error
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
-	newestTombstone := bigtable.ChainFilters(interleave([]bigtable.Filter{
+	newest := bigtable.ChainFilters(interleave([]bigtable.Filter{
 		column(familyState, columnDeleted), column(familyState, columnExcluded),
 	}), bigtable.LatestNFilter(1))
 	users := s.tables.of(app, allUsers).users
 	err := users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		var row User
-		if row, failed = parseUser(r); failed == nil && row.DeletedUntil != 0 {
-			failed = fn(userOf(r.Key()), row.Tombstone())
+		if row, failed = parseUser(r); failed == nil && row.DeletedUntil != 0 { // an opt-out raises it, too
+			failed = fn(userOf(r.Key()), row)
 		}
 		return failed == nil
-	}, bigtable.RowFilter(newestTombstone))
+	}, bigtable.RowFilter(newest))
 	if err := errors.Join(err, failed); err != nil {
 		return fmt.Errorf("read tombstones of %s: %w", app, err)
 	}

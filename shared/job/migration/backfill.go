@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -171,16 +170,19 @@ func (p *pass) copy(ctx context.Context, b *batch) error {
 	events = without(events, keys, refused)
 	deleted := stones.covered(events)
 	b.counts.Copied = int64(len(events) - len(deleted))
-	return p.log.DropCovered(ctx, p.to, deleted, stones.of)
+	return p.log.DropExcludedFrom(ctx, p.to, deleted, stones.of)
 }
 
-// tombstones holds the tombstones of users.
-type tombstones map[string]affinity.Tombstone
+// tombstones holds the rows of users who were deleted or have opted out.
+type tombstones map[string]store.User
 
-func (t tombstones) of(user string) affinity.Tombstone { return t[user] }
+func (t tombstones) of(user string) store.User { return t[user] }
 
-// cover reports whether an event is deleted.
-func (t tombstones) cover(e *store.LogEvent) bool { return t[e.User].Covers(e.Time, e.ReceivedAt()) }
+// cover reports whether an event is deleted, or its user has opted out of all types. An
+// event of one of some types is left to the process that has written it.
+func (t tombstones) cover(e *store.LogEvent) bool {
+	return t[e.User].Tombstone().Covers(e.Time, e.ReceivedAt())
+}
 
 // without returns the events whose rows are not refused. keys are those of the events.
 func without(events []store.LogEvent, keys []string, refused store.RefusedEvents) []store.LogEvent {
@@ -210,8 +212,8 @@ func (t tombstones) covered(events []store.LogEvent) []store.LogEvent {
 // tombstones reads the tombstones of the users from first to last.
 func (p *pass) tombstones(ctx context.Context, first, last string) (tombstones, error) {
 	all := tombstones{}
-	err := p.store.ScanTombstones(ctx, p.app.ID, first, last, func(user string, t affinity.Tombstone) error {
-		all[user] = t
+	err := p.store.ScanExcluded(ctx, p.app.ID, first, last, func(user string, row store.User) error {
+		all[user] = row
 		return nil
 	})
 	return all, err

@@ -273,7 +273,7 @@ func (v *verification) reread(ctx context.Context) (map[string]string, error) {
 			found[key] = fmt.Sprintf("only in %s", v.to)
 		}
 	}
-	return found, v.log.DropCovered(ctx, v.to, deleted, stones.of)
+	return found, v.log.DropExcludedFrom(ctx, v.to, deleted, stones.of)
 }
 
 // maxRepairs bounds the attempts to repair a row that writers keep changing.
