@@ -33,6 +33,7 @@ module "firestore" {
 
   # Jobs that have ended, and their shards, carry the time when Firestore may delete them.
   expiring = { for collection in ["backtests", "crowds", "moves", "recomputes", "reenrichments", "shards"] : collection => "expiresAt" }
+  queued   = ["backtests", "crowds", "moves", "recomputes", "reenrichments"]
 
   viewers = local.viewers
   users   = local.users

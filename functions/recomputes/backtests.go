@@ -3,6 +3,7 @@ package recomputes
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -176,7 +177,7 @@ func (h handler) listBacktests(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := api.Backtests{Backtests: make([]api.BacktestSummary, len(jobs))}
 	for i, j := range jobs {
-		answer.Backtests[i] = summarizeBacktest(j)
+		answer.Backtests[i] = h.summarizeBacktest(r.Context(), j)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -186,18 +187,18 @@ func (h handler) cancelBacktest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, summarizeBacktest(j))
+	return httpapi.WriteJSON(w, http.StatusOK, h.summarizeBacktest(r.Context(), j))
 }
 
 // summarizeBacktest describes a job without its report.
-func summarizeBacktest(j job.Job) api.BacktestSummary {
+func (h handler) summarizeBacktest(ctx context.Context, j job.Job) api.BacktestSummary {
 	state, fault := api.JobState(j.State), j.Error
 	if j.State == job.Done && j.Totals.PlannedUsers == 0 && j.Totals.Visited == 0 {
 		state, fault = api.JobFailed, noUsers
 	}
 	return api.BacktestSummary{
 		ID: j.ID, State: state, Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers, Events: j.Totals.Events,
-		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Faulty: j.Totals.Faulty, Error: fault, Search: backtests.Search(j),
+		StartedAt: api.At(j.StartedAt), FinishedAt: finished(j), Place: h.place(ctx, j), Faulty: j.Totals.Faulty, Error: fault, Search: backtests.Search(j),
 	}
 }
 
@@ -205,7 +206,7 @@ func summarizeBacktest(j job.Job) api.BacktestSummary {
 const noUsers = "the log holds no users"
 
 func (h handler) renderBacktest(r *http.Request, j job.Job) (api.BacktestJob, error) {
-	answer := api.BacktestJob{BacktestSummary: summarizeBacktest(j)}
+	answer := api.BacktestJob{BacktestSummary: h.summarizeBacktest(r.Context(), j)}
 	var err error
 	if answer.Faulty > 0 {
 		if answer.Faults, err = h.Backtests.Jobs.Faults(r.Context(), j.App, j.ID, api.MaxFaults); err != nil {

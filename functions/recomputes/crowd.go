@@ -26,12 +26,12 @@ func (h handler) registerCrowd(rt *httpapi.Router) {
 	rt.HandleOwn("POST /1/crowd/{id}/cancel", h.cancelCrowd)
 }
 
-func renderCrowd(j job.Job) api.CrowdBuild {
+func (h handler) renderCrowd(ctx context.Context, j job.Job) api.CrowdBuild {
 	p, c := job.ParamsOf[crowdbuild.Params](j), crowdbuild.CountsOf(j.Totals.Counts)
 	return api.CrowdBuild{
 		ID: j.ID, State: api.JobState(j.State), Indexes: p.Indexes, AsOf: api.At(p.AsOf), Sampled: p.Sampled(), Shards: shards(j),
 		Users: c.Users, Events: c.Events, WithUnknownObjects: c.Unknown, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Faulty: c.Faulty, Error: j.Error,
+		Place: h.place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Faulty: c.Faulty, Error: j.Error,
 	}
 }
 
@@ -71,7 +71,7 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, renderCrowd(j))
+	return httpapi.WriteJSON(w, http.StatusOK, h.renderCrowd(r.Context(), j))
 }
 
 func unknownCrowd(r *http.Request) error {
@@ -84,7 +84,7 @@ func (h handler) cancelCrowd(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, renderCrowd(j))
+	return httpapi.WriteJSON(w, http.StatusOK, h.renderCrowd(r.Context(), j))
 }
 
 // crowd lists the statistics of the app's indexes, and the latest builds.
@@ -99,7 +99,7 @@ func (h handler) crowd(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := api.Crowd{Generations: []api.CrowdGeneration{}, Builds: make([]api.CrowdBuild, len(builds))}
 	for i, j := range builds {
-		answer.Builds[i] = renderCrowd(j)
+		answer.Builds[i] = h.renderCrowd(r.Context(), j)
 		if answer.Builds[i].Faults, err = h.crowdFaults(r, j); err != nil {
 			return err
 		}

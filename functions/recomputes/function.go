@@ -9,6 +9,7 @@ package recomputes
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,12 +45,12 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
-func render(j job.Job) api.Recompute {
+func (h handler) render(ctx context.Context, j job.Job) api.Recompute {
 	p, c := job.ParamsOf[recompute.Params](j), recompute.CountsOf(j.Totals.Counts)
 	answer := api.Recompute{
 		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: shards(j),
 		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
+		Wait: h.wait(ctx, j), Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
 		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Faulty: c.Faulty, Error: j.Error,
 	}
 	if p.Scoring() != p.StrategyVersion {
@@ -88,7 +89,7 @@ func (h handler) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, render(j))
+	return httpapi.WriteJSON(w, http.StatusOK, h.render(r.Context(), j))
 }
 
 // decodeBody decodes a JSON object into request. It leaves request as it is if
@@ -120,7 +121,7 @@ func (h handler) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := api.Recomputes{Recomputes: make([]api.Recompute, len(jobs))}
 	for i, j := range jobs {
-		answer.Recomputes[i] = render(j)
+		answer.Recomputes[i] = h.render(r.Context(), j)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -137,7 +138,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := render(j)
+	answer := h.render(r.Context(), j)
 	if answer.Faulty > 0 {
 		if answer.Faults, err = h.Recompute.Jobs.Faults(r.Context(), app.ID, j.ID, api.MaxFaults); err != nil {
 			return fmt.Errorf("list the faults of a recompute: %w", err)
@@ -155,7 +156,7 @@ func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, render(j))
+	return httpapi.WriteJSON(w, http.StatusOK, h.render(r.Context(), j))
 }
 
 // cancelJob cancels the job that a request with the right names. what is the name

@@ -1,6 +1,7 @@
 package recomputes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,14 +21,14 @@ func (h handler) registerReenrich(rt *httpapi.Router) {
 	rt.HandleOwn("POST /1/reenrich/{id}/cancel", h.cancelReenrich)
 }
 
-func renderReenrich(j job.Job) api.Reenrichment {
+func (h handler) renderReenrich(ctx context.Context, j job.Job) api.Reenrichment {
 	p, c := job.ParamsOf[reenrich.Params](j), reenrich.CountsOf(j.Totals.Counts)
 	return api.Reenrichment{
 		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, Shards: shards(j),
 		Users: c.Users, Events: c.Events,
 		WithUnknownObjects: c.Resolved + c.StillUnknown, Resolved: c.Resolved, StillUnknown: c.StillUnknown,
 		Faulty: c.Unreadable, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
-		RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Error: j.Error,
+		Wait: h.wait(ctx, j), RetentionDays: p.RetentionDays, PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Visited, Error: j.Error,
 	}
 }
 
@@ -49,7 +50,7 @@ func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, renderReenrich(j))
+	return httpapi.WriteJSON(w, http.StatusOK, h.renderReenrich(r.Context(), j))
 }
 
 func (h handler) listReenrich(w http.ResponseWriter, r *http.Request) error {
@@ -63,7 +64,7 @@ func (h handler) listReenrich(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := api.Reenrichments{Reenrichments: make([]api.Reenrichment, len(jobs))}
 	for i, j := range jobs {
-		answer.Reenrichments[i] = renderReenrich(j)
+		answer.Reenrichments[i] = h.renderReenrich(r.Context(), j)
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
@@ -80,7 +81,7 @@ func (h handler) getReenrich(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := renderReenrich(j)
+	v := h.renderReenrich(r.Context(), j)
 	if j.Totals.Faulty > 0 {
 		if v.Faults, err = h.Reenrich.Jobs.Faults(r.Context(), app.ID, j.ID, job.MaxFaults); err != nil {
 			return fmt.Errorf("read faults of re-enrichment: %w", err)
@@ -98,5 +99,5 @@ func (h handler) cancelReenrich(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, renderReenrich(j))
+	return httpapi.WriteJSON(w, http.StatusOK, h.renderReenrich(r.Context(), j))
 }

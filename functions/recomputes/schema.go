@@ -27,7 +27,7 @@ func (h handler) registerSchema(rt *httpapi.Router) {
 	rt.HandleOwn("POST /1/schema/drop", schemaStep(h, decodeDrop, h.Migrations.Drop))
 }
 
-func renderSchema(s migration.Status) api.Schema {
+func (h handler) renderSchema(ctx context.Context, s migration.Status) api.Schema {
 	v := api.Schema{
 		Read: string(s.Log.Read), Encoding: string(s.Log.Encoding), Next: s.Next,
 		SettlesInMs: int64((s.Propagation + time.Millisecond - 1) / time.Millisecond), // 0 only after propagation
@@ -40,13 +40,13 @@ func renderSchema(s migration.Status) api.Schema {
 	if s.Migration != (config.Migration{}) {
 		v.Migration = &api.Migration{
 			ID: s.Migration.ID, From: string(s.Migration.From), To: string(s.Migration.To), Phase: string(s.Migration.Phase), StartedAt: api.At(s.Migration.StartedAt),
-			Moving: s.Active(), Job: renderMoveJob(s),
+			Moving: s.Active(), Job: h.renderMoveJob(ctx, s),
 		}
 	}
 	return v
 }
 
-func renderMoveJob(s migration.Status) *api.MigrationJob {
+func (h handler) renderMoveJob(ctx context.Context, s migration.Status) *api.MigrationJob {
 	if s.Job == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func renderMoveJob(s migration.Status) *api.MigrationJob {
 		ID: j.ID, Kind: j.Kind, State: api.JobState(j.State), Shards: shards(*j),
 		Users: j.Totals.Visited, PlannedUsers: j.Totals.PlannedUsers,
 		Rows: j.Totals.Events, Changed: j.Totals.Changed, Faulty: j.Totals.Faulty, Faults: append([]string{}, s.Faults...),
-		StartedAt: api.At(j.StartedAt), FinishedAt: finished(*j), Error: j.Error,
+		StartedAt: api.At(j.StartedAt), FinishedAt: finished(*j), Wait: h.wait(ctx, *j), Error: j.Error,
 	}
 	if j.ID == s.Migration.Backfill {
 		rate := job.ParamsOf[migration.Params](*j).Rate
@@ -73,7 +73,7 @@ func (h handler) getSchema(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, renderSchema(s))
+	return httpapi.WriteJSON(w, http.StatusOK, h.renderSchema(r.Context(), s))
 }
 
 // schemaStep returns the handler of a step of a migration. decode reads the
@@ -100,7 +100,7 @@ func schemaStep[T any](h handler, decode func([]byte) (T, error), run func(conte
 		if err != nil {
 			return err
 		}
-		return httpapi.WriteJSON(w, http.StatusOK, renderSchema(s))
+		return httpapi.WriteJSON(w, http.StatusOK, h.renderSchema(r.Context(), s))
 	}
 }
 

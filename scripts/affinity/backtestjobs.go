@@ -41,7 +41,7 @@ func listBacktestsCommand(t *tool) *cobra.Command {
 				}
 				_, err := fmt.Fprintf(t.out, "%-32s  %-10s  %s  %s, %s  started %s%s\n%s", cli.Printable(j.ID), cli.Printable(string(j.State)), what,
 					cli.Count(j.Users, "user"), cli.Count(j.Events, "event"), j.StartedAt.UTC().Format(time.RFC3339),
-					render.Took(j.StartedAt, j.FinishedAt), failed)
+					render.Took(j.StartedAt, j.FinishedAt)+render.Before(j.Place), failed)
 				if err != nil {
 					return err
 				}

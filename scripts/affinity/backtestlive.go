@@ -90,6 +90,9 @@ func (t *tool) watchBacktest(ctx context.Context, c *client.Client, j api.Backte
 		if s := j.Search; s != nil && s.Trials > 0 {
 			what, done = fmt.Sprintf("trial %d of %d", s.Trials, s.Most), float64(s.Trials)/float64(max(s.Most, 1))
 		}
+		if j.Users == 0 {
+			what += render.Before(j.Place)
+		}
 		bar.Set(what, done)
 		if err := gax.Sleep(ctx, t.watchEvery); err != nil {
 			return j, fmt.Errorf("backtest %s continues: %w", j.ID, err)

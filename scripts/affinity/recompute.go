@@ -145,6 +145,9 @@ func printRecomputes(out io.Writer, jobs []api.Recompute) error {
 		if job.FinishedAt != nil {
 			took = "  took " + job.FinishedAt.Sub(job.StartedAt.Time).Round(time.Second).String()
 		}
+		if !job.State.Ended() {
+			took = render.Before(job.Place) + render.EstimatedEnd(job.Wait)
+		}
 		failed := ""
 		if job.Error != "" {
 			failed = "    " + cli.Printable(job.Error) + "\n"

@@ -94,6 +94,12 @@ func TestRecomputeCommands(t *testing.T) {
 
 		"list": {"list", newest + "," + recomputeJSON("nightly-2026-11-21", "failed", 0, 0, `,"finishedAt":"2026-11-21T10:01:02Z","error":"why\u001b[2J"`), nil, cli.ExitOK,
 			[]string{"strategy-3 ", "running", "strategy version 3", "7 users, 9 events", "started 2026-11-21T10:00:00Z", "took 1m2s", "why\ufffd[2J"}, nil},
+		"list of one that waits": {"list", recomputeJSON("strategy-3", "planning", 0, 0, `,"jobsBefore":2`), nil, cli.ExitOK,
+			[]string{"started 2026-11-21T10:00:00Z, 2 jobs before it in the queue"}, nil},
+		"list of one at work": {"list", recomputeJSON("strategy-3", "running", 10, 5, `,"jobsBefore":0,"estimatedEndAt":"2026-11-21T10:01:02.000Z"`), nil, cli.ExitOK,
+			[]string{"started 2026-11-21T10:00:00Z, may end at 10:01:02 UTC"}, nil},
+		"watch one that waits": {"watch x", "", []string{recomputeJSON("x", "planning", 0, 0, `,"jobsBefore":1`), done}, cli.ExitOK,
+			[]string{"waiting to begin, until every instance has the latest configuration, 1 job before it in the queue"}, nil},
 		"list of none": {"list", "", nil, cli.ExitOK, []string{"has had no recompute"}, nil},
 
 		"alone":          {"", "", nil, cli.ExitUsage, []string{"needs a command"}, nil},

@@ -54,6 +54,7 @@ type BacktestSummary struct {
 	StartedAt    Time  `json:"startedAt"`
 	// FinishedAt is null until the job has ended.
 	FinishedAt *Time `json:"finishedAt"`
+	Place
 	// Faulty counts users and rows of the log that could not be read. The judgement
 	// lacks them. Faults names the first, at most MaxFaults, with the reason; only GET
 	// /1/backtests/{id} has it.

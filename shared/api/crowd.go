@@ -29,6 +29,7 @@ type CrowdBuild struct {
 	StartedAt          Time  `json:"startedAt"`
 	// FinishedAt is null until the job has ended.
 	FinishedAt *Time `json:"finishedAt"`
+	Place
 	// Trigger is why the job was started: manual, nightly or import.
 	Trigger string `json:"trigger"`
 	// PlannedUsers is about how many users the job will visit, VisitedUsers how

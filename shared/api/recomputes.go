@@ -58,6 +58,7 @@ type Recompute struct {
 	// FinishedAt is null until the job has ended.
 	FinishedAt *Time `json:"finishedAt"`
 
+	Wait
 	// Trigger is TriggerStrategy, TriggerManual or TriggerNightly.
 	Trigger string `json:"trigger"`
 	// RetentionDays is the retention of the app when the job started; 0 is

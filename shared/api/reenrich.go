@@ -33,6 +33,7 @@ type Reenrichment struct {
 	// FinishedAt is null until the job has ended.
 	FinishedAt *Time `json:"finishedAt"`
 
+	Wait
 	// RetentionDays is the retention of the app when the job started; 0 is
 	// without limit.
 	RetentionDays int `json:"retentionDays"`

@@ -94,6 +94,7 @@ type MigrationJob struct {
 	StartedAt Time     `json:"startedAt"`
 	// FinishedAt is null until the job has ended.
 	FinishedAt *Time `json:"finishedAt"`
+	Wait
 	// Error says why the job failed; absent otherwise.
 	Error string `json:"error,omitempty"`
 }

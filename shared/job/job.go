@@ -120,6 +120,12 @@ type Job struct {
 	// microsecond. FinishedAt is zero until the job has ended.
 	StartedAt  time.Time `firestore:"startedAt"`
 	FinishedAt time.Time `firestore:"finishedAt"`
+	// Queue names the queue of the app's tasks: empty for the common one. QueuedAt
+	// is when the first task is due, RunningAt when the planning ended. The times
+	// are of the same form; both fields of a job of an older version are zero.
+	Queue     string    `firestore:"queue"`
+	QueuedAt  time.Time `firestore:"queuedAt,omitempty"`
+	RunningAt time.Time `firestore:"runningAt,omitempty"`
 	// ExpiresAt is the time from which TTL may delete the job, by the real
 	// clock and to the microsecond. It is zero, and missing in Firestore, until
 	// the job has ended.
@@ -197,6 +203,7 @@ func (j Job) Prepared() (Job, error) {
 		return Job{}, fmt.Errorf("new job %s is %q, want %s", j.ID, j.State, Planning)
 	}
 	j.StartedAt, j.FinishedAt, j.ExpiresAt = Stamp(j.StartedAt), time.Time{}, time.Time{}
+	j.QueuedAt, j.RunningAt = Stamp(j.QueuedAt), time.Time{}
 	return j, nil
 }
 
@@ -213,7 +220,7 @@ func (j Job) Apply(change func(*Job) error) (Job, error) {
 	if to.State != j.State && !slices.Contains(transitions[j.State], to.State) {
 		return Job{}, fmt.Errorf("job %s cannot become %s, it is %s", j.ID, to.State, j.State)
 	}
-	to.StartedAt, to.FinishedAt = Stamp(to.StartedAt), Stamp(to.FinishedAt)
+	to.StartedAt, to.FinishedAt, to.RunningAt = Stamp(to.StartedAt), Stamp(to.FinishedAt), Stamp(to.RunningAt)
 	to.ExpiresAt = expiry(to.State.Ended(), to.ExpiresAt)
 	return to, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // memory keeps the jobs of one process.
@@ -91,6 +92,21 @@ func (m *memory) List(ctx context.Context, app string, limit int) ([]Job, error)
 
 func (m *memory) Unfinished(ctx context.Context, app string) ([]Job, error) {
 	return m.all(ctx, app, func(j Job) bool { return !j.State.Ended() })
+}
+
+func (m *memory) Before(ctx context.Context, queue string, due time.Time) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, job := range m.jobs {
+		if job.Queue == queue && !job.State.Ended() && !job.QueuedAt.IsZero() && job.QueuedAt.Before(due) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 func (m *memory) all(ctx context.Context, app string, include func(Job) bool) ([]Job, error) {

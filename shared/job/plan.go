@@ -77,7 +77,7 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 		return Outcome{}, fmt.Errorf("plan %s %s: %w", r.Name, job.ID, err)
 	}
 	_, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
-		j.State = Running
+		j.State, j.RunningAt = Running, r.Now()
 		return nil
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, 
 	if err != nil {
 		return Job{}, fmt.Errorf("start %s: %w", r.Name, err)
 	}
-	if job, err = r.Create(ctx, job); err != nil {
+	if job, err = r.Create(ctx, job, delay); err != nil {
 		return Job{}, err
 	}
 	if job.State != Planning {
@@ -37,10 +37,12 @@ func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, 
 	return job, r.EnqueuePlan(ctx, job, app, delay)
 }
 
-// Create is the first step of Start: it stores a job that starts now. If the
-// job exists, Create returns the stored job, in any state.
-func (r *Runner) Create(ctx context.Context, job Job) (Job, error) {
+// Create is the first step of Start: it stores a job that starts now, and whose
+// planning is due after delay. If the job exists, Create returns the stored job, in
+// any state.
+func (r *Runner) Create(ctx context.Context, job Job, delay time.Duration) (Job, error) {
 	job.State, job.StartedAt = Planning, Stamp(r.Now())
+	job.QueuedAt = Stamp(job.StartedAt.Add(max(0, delay)))
 	err := r.Jobs.Create(ctx, job)
 	if errors.Is(err, ErrExists) {
 		job, err = r.Jobs.Job(ctx, job.App, job.ID)

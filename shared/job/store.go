@@ -1,6 +1,9 @@
 package job
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Jobs keeps jobs and their shards. It is safe for concurrent use. Apart from
 // the error values of this package, its errors are faults of the backend or
@@ -14,6 +17,9 @@ type Jobs interface {
 	List(ctx context.Context, app string, limit int) ([]Job, error)
 	// Unfinished returns an app's jobs that have not ended, the newest first.
 	Unfinished(ctx context.Context, app string) ([]Job, error)
+	// Before counts the unfinished jobs of all apps in a queue whose first task was
+	// due before a time.
+	Before(ctx context.Context, queue string, due time.Time) (int, error)
 	// Update applies change as a compare-and-set and reruns it on the current
 	// job after a conflict. It returns the job after the change. If change
 	// returns an error the job stays as it is and Update returns that error.

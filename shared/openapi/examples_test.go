@@ -198,6 +198,8 @@ func withoutProgress(answer any) {
 		switch key {
 		case "state", "shards", "users", "plannedUsers", "events", "rows", "changed", "trials", "finishedAt", "next":
 			m[key] = nil
+		case "jobsBefore", "estimatedEndAt":
+			delete(m, key) // whether an answer has them changes too
 		case "move", "job", "search":
 			withoutProgress(value)
 		}

@@ -94,6 +94,12 @@ run "plan" {
     condition     = module.firestore.expiring == { backtests = "expiresAt", crowds = "expiresAt", moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", shards = "expiresAt" }
     error_message = "The collections that expire are not those of jobs and shards: ${jsonencode(module.firestore.expiring)}"
   }
+
+  # The place of a job counts jobs of all kinds.
+  assert {
+    condition     = toset(module.firestore.queued) == setsubtract(keys(module.firestore.expiring), ["shards"])
+    error_message = "The collections with an index of queued jobs are not those of jobs: ${join(", ", module.firestore.queued)}"
+  }
 }
 
 run "apply" {

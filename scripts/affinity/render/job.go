@@ -18,22 +18,23 @@ type Progress struct {
 	Planned, Visited int64 // users, or what Parts names
 	Count            int64 // events read, or what Counted names
 	Parts, Counted   string
+	Wait             api.Wait
 }
 
 // RecomputeProgress is how far a recompute is.
 func RecomputeProgress(j api.Recompute) Progress {
-	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events}
+	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events, Wait: j.Wait}
 }
 
 // ReenrichProgress is how far a re-enrichment is.
 func ReenrichProgress(j api.Reenrichment) Progress {
-	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events}
+	return Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events, Wait: j.Wait}
 }
 
 // CrowdProgress is how far a build of crowd statistics is. Once all users are
 // counted, it is the shards that merge.
 func CrowdProgress(j api.CrowdBuild) Progress {
-	p := Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events}
+	p := Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.VisitedUsers, Count: j.Events, Wait: api.Wait{Place: j.Place}}
 	if j.PlannedUsers > 0 && j.VisitedUsers >= j.PlannedUsers {
 		p.Planned, p.Visited, p.Parts = int64(j.Shards.Total), int64(j.Shards.Done), "parts"
 	}
@@ -42,7 +43,7 @@ func CrowdProgress(j api.CrowdBuild) Progress {
 
 // MigrationProgress is how far the job of a migration is. A drop visits no users.
 func MigrationProgress(j api.MigrationJob) Progress {
-	p := Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.Users, Count: j.Rows, Counted: "rows"}
+	p := Progress{State: j.State, Planned: j.PlannedUsers, Visited: j.Users, Count: j.Rows, Counted: "rows", Wait: j.Wait}
 	if j.Kind == "drop" {
 		p.Planned, p.Visited, p.Parts = int64(j.Shards.Total), int64(j.Shards.Done), "parts"
 	}
@@ -99,7 +100,7 @@ func (m *JobMeter) Show(now time.Time, p Progress) {
 // describe says how far a job is, how fast it is, and how long it will take.
 func (m *JobMeter) describe(now time.Time, p Progress) string {
 	if p.Planned == 0 {
-		return "waiting to begin, until every instance has the latest configuration"
+		return "waiting to begin, until every instance has the latest configuration" + Before(p.Wait.Place)
 	}
 	if m.begun.IsZero() {
 		m.begun, m.first = now, p
@@ -109,15 +110,37 @@ func (m *JobMeter) describe(now time.Time, p Progress) string {
 	if p.State == api.JobPlanning {
 		text += " planned so far"
 	}
+	if p.Visited == 0 {
+		text += Before(p.Wait.Place)
+	}
 	if seconds <= 0 {
-		return text
+		return text + EstimatedEnd(p.Wait)
 	}
 	text += fmt.Sprintf(", %.0f %s/s", float64(p.Count-m.first.Count)/seconds, cmp.Or(p.Counted, "events"))
 	perSecond := float64(p.Visited-m.first.Visited) / seconds
 	if left := p.Planned - p.Visited; p.State == api.JobRunning && perSecond > 0 && left >= 0 {
-		text += fmt.Sprintf(", %s left", time.Duration(float64(left)/perSecond*float64(time.Second)).Round(time.Second))
+		// What the command has seen is newer than the rate of the whole job.
+		return text + fmt.Sprintf(", %s left", time.Duration(float64(left)/perSecond*float64(time.Second)).Round(time.Second))
 	}
-	return text
+	return text + EstimatedEnd(p.Wait)
+}
+
+// Before says how many jobs are before a job, to be put after its state; "" if
+// none is, or if that is unknown.
+func Before(p api.Place) string {
+	if p.JobsBefore == nil || *p.JobsBefore == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s before it in the queue", cli.Count(int64(*p.JobsBefore), "job"))
+}
+
+// EstimatedEnd says when a job may end, by the engine's clock; "" if that is
+// unknown.
+func EstimatedEnd(w api.Wait) string {
+	if w.EstimatedEndAt == nil {
+		return ""
+	}
+	return ", may end at " + w.EstimatedEndAt.UTC().Format(time.TimeOnly) + " UTC"
 }
 
 // Clear removes the bar.

@@ -265,6 +265,9 @@ func describeJob(j api.MigrationJob) string {
 	default:
 		fmt.Fprintf(&b, "%s removed\n", rows(j.Changed))
 	}
+	if wait := Before(j.Place) + EstimatedEnd(j.Wait); wait != "" {
+		fmt.Fprintf(&b, "  %s\n", strings.TrimPrefix(wait, ", "))
+	}
 	if j.Error != "" {
 		fmt.Fprintf(&b, "  %s\n", cli.Printable(j.Error))
 	}

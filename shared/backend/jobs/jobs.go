@@ -3,6 +3,10 @@
 package jobs
 
 import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/job"
@@ -21,6 +25,26 @@ type Jobs struct {
 	Reenrich   *reenrich.Runner
 	Crowd      *crowdbuild.Runner
 	Backtests  *backtests.Runner
+}
+
+// Before returns how many unfinished jobs of all apps are before a job in its queue:
+// those of every kind whose first task was due earlier.
+func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
+	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner}
+	counts := make([]int, len(runners))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, r := range runners {
+		g.Go(func() (err error) {
+			counts[i], err = r.Jobs.Before(ctx, j.Queue, j.QueuedAt)
+			return err
+		})
+	}
+	err := g.Wait()
+	before := 0
+	for _, n := range counts {
+		before += n
+	}
+	return before, err
 }
 
 // New returns the runners. runner returns the runner of the jobs in a collection.

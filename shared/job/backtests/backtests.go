@@ -207,7 +207,7 @@ func (r *Runner) Start(ctx context.Context, appID string, q Request) (job.Job, e
 	if err := p.encode(q.Given); err != nil {
 		return job.Job{}, err
 	}
-	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("backtest", r.Now()), Params: p})
+	j, err := r.Create(ctx, job.Job{App: appID, ID: job.NewID("backtest", r.Now()), Params: p}, 0)
 	if err != nil {
 		return job.Job{}, err
 	}

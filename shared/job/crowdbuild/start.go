@@ -93,7 +93,7 @@ func (r *Runner) start(ctx context.Context, appID, index string, trigger Trigger
 // startWith starts a job, or completes its start. reason is a format in which %s
 // stands for the id of the job that supersedes another one.
 func (r *Runner) startWith(ctx context.Context, app config.App, j job.Job, delay time.Duration, reason string) (job.Job, error) {
-	j, err := r.Create(ctx, j)
+	j, err := r.Create(ctx, j, delay)
 	if err != nil || j.State.Ended() {
 		return j, err
 	}

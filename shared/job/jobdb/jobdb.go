@@ -32,8 +32,8 @@ type store struct {
 var _ job.Jobs = (*store)(nil)
 
 // New returns the store of a collection in the client's database. It keeps
-// nothing in memory and does not close the client. It needs no index except
-// those that Firestore keeps for every field.
+// nothing in memory and does not close the client. Before needs an index over the
+// collections of all apps; the rest, those that Firestore keeps for every field.
 func New(client *firestore.Client, collection job.Collection) job.Jobs {
 	return &store{client, collection}
 }
@@ -135,11 +135,24 @@ func (s *store) List(ctx context.Context, app string, limit int) ([]job.Job, err
 	return list(ctx, query, s.decodeJob, s.collection.Name+" of app "+app)
 }
 
+var unfinished = []job.State{job.Planning, job.Running}
+
 func (s *store) Unfinished(ctx context.Context, app string) ([]job.Job, error) {
-	query := s.jobs(app).Where("state", "in", []job.State{job.Planning, job.Running})
+	query := s.jobs(app).Where("state", "in", unfinished)
 	jobs, err := list(ctx, query, s.decodeJob, "unfinished "+s.collection.Name+" of app "+app)
 	slices.SortFunc(jobs, job.NewestFirst)
 	return jobs, err
+}
+
+// Before reads the composite index of a collection group, which Terraform makes.
+func (s *store) Before(ctx context.Context, queue string, due time.Time) (int, error) {
+	query := s.client.CollectionGroup(s.collection.Name).Where("queue", "==", queue).
+		Where("state", "in", unfinished).Where("queuedAt", "<", due)
+	n, err := aggregate(ctx, query.NewAggregationQuery().WithCount(aggregated))
+	if err != nil {
+		return 0, fmt.Errorf("count the unfinished %s before: %w", s.collection.Name, err)
+	}
+	return int(n), nil
 }
 
 // list decodes the documents that a query finds.
@@ -168,7 +181,7 @@ func (s *store) Update(ctx context.Context, app, id string, change func(*job.Job
 		return j, []firestore.Update{
 			{Path: "state", Value: j.State}, {Path: "planStep", Value: j.PlanStep}, {Path: "totals", Value: j.Totals},
 			{Path: "finishedAt", Value: j.FinishedAt}, {Path: "error", Value: j.Error},
-			{Path: "expiresAt", Value: expiryField(j.ExpiresAt)},
+			{Path: "expiresAt", Value: timeField(j.ExpiresAt)}, {Path: "runningAt", Value: timeField(j.RunningAt)},
 		}, err
 	})
 	if err != nil {
@@ -177,9 +190,9 @@ func (s *store) Update(ctx context.Context, app, id string, change func(*job.Job
 	return j, nil
 }
 
-// expiryField is the stored form of an expiry time. A zero time removes the
-// field: TTL would read it as a time long ago.
-func expiryField(at time.Time) any {
+// timeField is the stored form of an optional time. A zero time removes the field:
+// TTL would read it as a time long ago.
+func timeField(at time.Time) any {
 	if at.IsZero() {
 		return firestore.Delete
 	}

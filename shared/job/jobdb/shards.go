@@ -80,7 +80,7 @@ func (s *store) UpdateShard(ctx context.Context, app, id string, n int,
 			{Path: "visited", Value: s.Visited}, {Path: "users", Value: s.Users}, {Path: "events", Value: s.Events},
 			{Path: "changed", Value: s.Changed}, {Path: "left", Value: s.Left}, {Path: "faulty", Value: s.Faulty},
 			{Path: "faults", Value: s.Faults}, {Path: "result", Value: s.Result}, {Path: "stale", Value: s.Stale}, {Path: "error", Value: s.Error},
-			{Path: "expiresAt", Value: expiryField(s.ExpiresAt)},
+			{Path: "expiresAt", Value: timeField(s.ExpiresAt)},
 		}, err
 	})
 	if err != nil {

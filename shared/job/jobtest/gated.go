@@ -63,6 +63,10 @@ func (g gatedJobs) Unfinished(ctx context.Context, app string) ([]job.Job, error
 	return gated(g, ctx, "unfinished", func() ([]job.Job, error) { return g.inner.Unfinished(ctx, app) })
 }
 
+func (g gatedJobs) Before(ctx context.Context, queue string, due time.Time) (int, error) {
+	return gated(g, ctx, "before", func() (int, error) { return g.inner.Before(ctx, queue, due) })
+}
+
 func (g gatedJobs) Update(ctx context.Context, app, id string, change func(*job.Job) error) (job.Job, error) {
 	return gated(g, ctx, "update", func() (job.Job, error) { return g.inner.Update(ctx, app, id, change) })
 }

@@ -28,6 +28,7 @@ func TestJobs(t *testing.T, open func(*testing.T) job.Jobs) {
 		{"Update", testUpdate},
 		{"UpdatesAtOnce", testUpdatesAtOnce},
 		{"List", testList},
+		{"Before", testBefore},
 		{"Shards", testShards},
 		{"ShardsEnd", testShardsEnd},
 		{"ShardUpdatesAtOnce", testShardUpdatesAtOnce},

@@ -90,7 +90,7 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
 	}
 	id, p := draft(app)
 	p.StrategyVersion, p.ScoringVersion, p.RetentionDays = app.StrategyVersion, app.ScoringVersion, app.RetentionDays
-	j, err := r.Create(ctx, job.Job{App: appID, ID: id, MaxInFlight: r.Lanes, Params: p})
+	j, err := r.Create(ctx, job.Job{App: appID, ID: id, MaxInFlight: r.Lanes, Params: p}, delay)
 	if err != nil || j.State.Ended() {
 		return j, err
 	}

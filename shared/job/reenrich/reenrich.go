@@ -98,7 +98,7 @@ func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.J
 	if dryRun {
 		j.Kind = DryRun
 	}
-	if j, err = r.Create(ctx, j); err != nil {
+	if j, err = r.Create(ctx, j, 0); err != nil {
 		return job.Job{}, err
 	}
 	winner, err := r.elect(ctx, appID)

@@ -106,10 +106,10 @@ func waitForJob(t *testing.T, s *stack.Stack) string {
 	}
 }
 
-var manualMark = regexp.MustCompile(`manual-\d{8}T\d{6}Z-[a-z0-9]{6}`)
+var manualMark = regexp.MustCompile(`(manual|reenrich)-\d{8}T\d{6}Z-[a-z0-9]{6}`)
 
 func stableJob(answer string) string {
-	return manualMark.ReplaceAllString(stable(answer), "<manual>")
+	return manualMark.ReplaceAllString(stable(answer), "<$1>")
 }
 
 // An engine on the official emulators stops, with its queue, while a recompute

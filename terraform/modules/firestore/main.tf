@@ -25,8 +25,8 @@ locals {
   }]...)
 }
 
-# Every query looks at one field, for which Firestore has an index by default. These
-# resources remove indexes that no query uses.
+# Nearly every query looks at one field, for which Firestore has an index by default.
+# These resources remove indexes that no query uses.
 resource "google_firestore_field" "unindexed" {
   for_each = local.unindexed
 
@@ -35,6 +35,23 @@ resource "google_firestore_field" "unindexed" {
   field      = each.value.field
 
   index_config {}
+}
+
+# The count of the unfinished jobs of all apps that are before a job in its queue.
+resource "google_firestore_index" "queued" {
+  for_each = var.queued
+
+  database    = google_firestore_database.this.name
+  collection  = each.key
+  query_scope = "COLLECTION_GROUP"
+
+  dynamic "fields" {
+    for_each = ["queue", "state", "queuedAt"]
+    content {
+      field_path = fields.value
+      order      = "ASCENDING"
+    }
+  }
 }
 
 resource "google_firestore_field" "expiring" {

@@ -72,6 +72,13 @@ variable "expiring" {
   }
 }
 
+variable "queued" {
+  description = "Collections of jobs. An index over those of all apps counts the jobs that are before another one in its queue."
+  type        = set(string)
+  default     = []
+  nullable    = false
+}
+
 variable "viewers" {
   description = "Members that may read the database, by any label."
   type        = map(string)

@@ -144,3 +144,16 @@ run "backup_days_too_large" {
 
   expect_failures = [var.backup_days]
 }
+
+run "queued_jobs" {
+  command = plan
+
+  variables {
+    queued = ["recomputes", "crowds"]
+  }
+
+  assert {
+    condition     = keys(google_firestore_index.queued) == ["crowds", "recomputes"] && alltrue([for i in google_firestore_index.queued : i.query_scope == "COLLECTION_GROUP" && [for f in i.fields : f.field_path] == ["queue", "state", "queuedAt"]])
+    error_message = "The count of queued jobs has no index over all apps."
+  }
+}
