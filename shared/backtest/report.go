@@ -105,7 +105,7 @@ func (l *Log) report(ctx context.Context, given []Given, o Options, tick func(st
 		}
 		var result *Result
 		if result, err = judge(); err == nil {
-			result.Interval() // part of the work that tick announces
+			err = result.Resample(ctx) // part of the work that tick announces
 			r.Results = append(r.Results, Named{name, result})
 		}
 	}

@@ -19,7 +19,9 @@ type Result struct {
 	// starts are the places in cases at which each user's cases start, and the end.
 	// Nil: each case is of another user.
 	starts []int
-	means  func() []float64
+
+	mu    sync.Mutex
+	means []float64 // of the resamples; nil before the first use
 }
 
 func newResult(outcomes []outcome, coverage float64) *Result {
@@ -32,7 +34,6 @@ func newResult(outcomes []outcome, coverage float64) *Result {
 	}
 	n := float64(len(outcomes))
 	r.NDCG, r.HitRate, r.MRR = r.NDCG/n, r.HitRate/n, r.MRR/n
-	r.means = sync.OnceValue(func() []float64 { return resample(r.cases, r.starts) })
 	return r
 }
 
@@ -67,9 +68,26 @@ func (r *Result) ByUser() []float64 {
 	return sums
 }
 
+// Resample computes what Interval and Over need, which takes them seconds for many
+// cases, and keeps it. The error is that of ctx.
+func (r *Result) Resample(ctx context.Context) (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.means == nil {
+		r.means, err = resample(ctx, r.cases, r.starts)
+	}
+	return err
+}
+
+// resampled returns the means of the resamples.
+func (r *Result) resampled() []float64 {
+	_ = r.Resample(context.Background()) // never ends
+	return r.means
+}
+
 // Interval returns the bounds of the 95 % interval of the nDCG, by bootstrap
 // over users with all of their cases.
-func (r *Result) Interval() (low, high float64) { return bounds(r.means()) }
+func (r *Result) Interval() (low, high float64) { return bounds(r.resampled()) }
 
 // Gain compares two results on the same cases.
 type Gain struct {
@@ -84,7 +102,7 @@ type Gain struct {
 // cases. The intervals are paired: both see the same resamples.
 func (r *Result) Over(base *Result) Gain {
 	g := Gain{Difference: r.NDCG - base.NDCG}
-	mine, others := r.means(), base.means()
+	mine, others := r.resampled(), base.resampled()
 	var differences, ratios []float64
 	for i := range mine {
 		differences = append(differences, mine[i]-others[i])
@@ -106,8 +124,8 @@ const resamples = 1000
 // resample returns the mean of the values of as many users drawn with replacement,
 // for each resample. Of equally many users always the same are drawn, so results
 // on the same cases are comparable resample by resample. starts are those of a
-// Result.
-func resample(values []float64, starts []int) []float64 {
+// Result. The error is that of ctx.
+func resample(ctx context.Context, values []float64, starts []int) ([]float64, error) {
 	if starts == nil {
 		for i := range len(values) + 1 {
 			starts = append(starts, i)
@@ -115,8 +133,7 @@ func resample(values []float64, starts []int) []float64 {
 	}
 	means := make([]float64, resamples)
 	n := uint64(len(starts) - 1)
-	// The context never ends, so spread returns no error.
-	_ = spread(context.Background(), resamples, func() func(i int) {
+	err := spread(ctx, resamples, func() func(i int) {
 		return func(i int) {
 			rng, sum, drawn := rand.NewPCG(2009, uint64(i)), 0.0, 0
 			for range n {
@@ -130,7 +147,10 @@ func resample(values []float64, starts []int) []float64 {
 			means[i] = sum / float64(drawn)
 		}
 	})
-	return means
+	if err != nil {
+		return nil, err
+	}
+	return means, nil
 }
 
 // bounds returns the 2.5th and the 97.5th percentile.

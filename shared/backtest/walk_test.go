@@ -112,6 +112,19 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("%s: result %v, error %v", name, r, err)
 		}
 	}
+	// Resamples, too; the next use begins again.
+	r := must(c.Popularity(t.Context()))
+	if err := r.Resample(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("resampling: error %v", err)
+	}
+	again := must(c.Popularity(t.Context()))
+	if err := again.Resample(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	low, high := r.Interval()
+	if l, h := again.Interval(); l != low || h != high || high == 0 {
+		t.Errorf("after a cancelled one: %g to %g, want %g to %g", low, high, l, h)
+	}
 }
 
 // BenchmarkRobot judges the cases of two users with hundreds of thousands of

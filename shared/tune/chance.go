@@ -1,6 +1,9 @@
 package tune
 
-import "math/rand/v2"
+import (
+	"context"
+	"math/rand/v2"
+)
 
 const (
 	// flips is the number of random signs that chance draws for each difference.
@@ -13,8 +16,9 @@ const (
 // chance returns how often differences by user of these sizes, each as likely to be a loss
 // as a gain, have a sum as high as these: the one-sided sign-flip test. An interval
 // by bootstrap is too narrow where only a few of many differences are not 0, as
-// when most users turn to nothing that either order shows. This test is not.
-func chance(differences []float64) float64 {
+// when most users turn to nothing that either order shows. This test is not. The
+// error is that of ctx.
+func chance(ctx context.Context, differences []float64) (float64, error) {
 	var moved []float64
 	sum := 0.0
 	for _, d := range differences {
@@ -27,6 +31,9 @@ func chance(differences []float64) float64 {
 	const slack = 1e-12 // sums of the same numbers in another order
 	reached := 1        // the order that was seen
 	for range flips {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		flipped := 0.0
 		var bits uint64
 		for i, d := range moved {
@@ -44,5 +51,5 @@ func chance(differences []float64) float64 {
 			reached++
 		}
 	}
-	return float64(reached) / (flips + 1)
+	return float64(reached) / (flips + 1), nil
 }

@@ -1,6 +1,8 @@
 package tune
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -18,9 +20,14 @@ func TestChanceByHand(t *testing.T) {
 		"no differences": {[]float64{0, 0}, 1},
 		"no cases":       {nil, 1},
 	} {
-		if got := chance(test.differences); math.Abs(got-test.want) > 0.02 {
-			t.Errorf("%s: chance = %.3f, want %.3f", name, got, test.want)
+		if got, err := chance(t.Context(), test.differences); err != nil || math.Abs(got-test.want) > 0.02 {
+			t.Errorf("%s: chance = %.3f, %v, want %.3f", name, got, err, test.want)
 		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := chance(ctx, []float64{1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
 	}
 }
 
@@ -37,7 +44,9 @@ func TestChanceIsAProbability(t *testing.T) {
 				differences[i] = (rng.Float64() + 0.2) * float64(1-2*rng.IntN(2))
 			}
 		}
-		if chance(differences) <= 0.1 {
+		if c, err := chance(t.Context(), differences); err != nil {
+			t.Fatal(err)
+		} else if c <= 0.1 {
 			low++
 		}
 	}

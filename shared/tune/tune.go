@@ -118,12 +118,19 @@ func (out *Outcome) judge(ctx context.Context, given strategy.Strategy) (err err
 	if out.Pairs, err = untouched.Pairs(ctx); err != nil {
 		return err
 	}
+	for _, r := range []*backtest.Result{out.Popularity, out.Pairs, out.Plain, out.Given, out.Tuned} {
+		if err := r.Resample(ctx); err != nil {
+			return err
+		}
+	}
 	out.Gain = out.Tuned.Over(out.Given)
 	tuned, base := out.Tuned.ByUser(), out.Given.ByUser()
 	for i := range tuned {
 		tuned[i] -= base[i]
 	}
-	out.Chance = chance(tuned)
+	if out.Chance, err = chance(ctx, tuned); err != nil {
+		return err
+	}
 	out.Recommended = out.Gain.Low > 0 && out.Chance <= maxChance
 	return nil
 }

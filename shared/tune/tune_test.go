@@ -159,8 +159,8 @@ func TestChanceIsByUser(t *testing.T) {
 	if len(differences) == len(tuned) {
 		t.Fatalf("%d cases of %d users: the test tries nothing", len(tuned), len(differences))
 	}
-	if want := chance(differences); math.Abs(o.Chance-want) > 0.005 {
-		t.Errorf("chance = %.4f, want %.4f by user", o.Chance, want)
+	if want, err := chance(t.Context(), differences); err != nil || math.Abs(o.Chance-want) > 0.005 {
+		t.Errorf("chance = %.4f, want %.4f by user; %v", o.Chance, want, err)
 	}
 }
 
