@@ -51,7 +51,7 @@ var pauses = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Secon
 // Store is the part of the store that an audit reads.
 type Store interface {
 	SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) ([]string, error)
-	ReadUsers(ctx context.Context, app string, users []string) (map[string]store.User, error)
+	ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row store.User) error) error
 	ReadLog(ctx context.Context, app string, l schema.Layout, ranges []store.UserRange,
 		fn func(user string, row store.LogRow) error) error
 	CompleteReceipts(ctx context.Context, app string, l schema.Layout, rows ...*store.LogRow) error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -56,7 +57,9 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 		return nil, err
 	}
 	app.Log = current.Log // a migration may have changed it since the audit began
-	rows, err := r.store.ReadUsers(ctx, app.ID, users)
+	ctx, end := admission.Part(ctx)
+	defer end()
+	rows, err := r.rows(ctx, users)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +68,9 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 	failed := map[string]error{}
 	if errors.As(err, &some) {
 		failed, err = some.ByUser(), nil
+	}
+	if err == nil {
+		err = takeComputed(ctx, computed)
 	}
 	if err != nil {
 		return nil, err
@@ -94,6 +100,35 @@ func (r *run) read(ctx context.Context, users []string, earlier map[string]marks
 		findings[i] = byUser[user].finding
 	}
 	return findings, nil
+}
+
+const (
+	// rowWeight is how many bytes a reading takes from the gate of the process for each
+	// byte of a stored profile: the row, and the profile as it was stored and as of now.
+	rowWeight = 6
+	// affinityBytes is what an affinity of a computed profile holds while it is compared.
+	affinityBytes = 256
+)
+
+// rows reads the rows of users.
+func (r *run) rows(ctx context.Context, users []string) (map[string]store.User, error) {
+	rows := make(map[string]store.User, len(users))
+	err := r.store.ScanPrimary(ctx, r.app.ID, users, func(user string, row store.User) error {
+		rows[user] = row
+		return admission.Take(ctx, rowWeight*int64(len(row.Profile)))
+	})
+	return rows, err
+}
+
+// takeComputed takes the memory of computed profiles from the gate.
+func takeComputed(ctx context.Context, computed map[string][]affinity.Profile) error {
+	n := 0
+	for _, profiles := range computed {
+		for i := range profiles {
+			n += len(profiles[i].Affinities)
+		}
+	}
+	return admission.Take(ctx, affinityBytes*int64(n))
 }
 
 // begin decides which profiles of a user the audit compares, and as of when.
