@@ -41,6 +41,7 @@ var layers = []struct {
 	{"shared/tune", "api backtest event fault strategy", ""},
 	{"shared/limit", "", ""},
 	{"shared/config", "catalog limit schema strategy", ""},
+	{"shared/auditlog", "config limit", ""},
 	{"shared/bus", "event", ""},
 
 	// Edges: each leads to one service outside of the process.
@@ -60,7 +61,7 @@ var layers = []struct {
 	{"shared/imported", "config queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
-	{"shared/store", "affinity crowd event history schema terraform usage", "bigtable grpc"},
+	{"shared/store", "affinity auditlog crowd event history schema terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
 	{"shared/profile", "admission affinity config event history store", ""},
@@ -79,18 +80,18 @@ var layers = []struct {
 
 	// What functions are made of.
 	{"shared/function", "httpapi telemetry", "http"},
-	{"shared/backend", "config config/configdb function httpapi limit store telemetry usage", "firestore grpc http"},
+	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
 	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
 	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported limit profile queue queue/taskqueue", "http"},
-	{"functions/profiles", "admission affinity api auth backend config event explain config/kmscipher function history httpapi limit profile purge queue queue/taskqueue store strategy", "http"},
+	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "admission api auth backend catalog event fault config/kmscipher function httpapi profile ranking rerank strategy", "http"},
-	{"functions/strategies", "admission affinity api auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue strategy", "http"},
-	{"functions/catalog", "admission api auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "api audit auth backend backend/jobrunner backend/jobs backtest config crowd fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
+	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue strategy", "http"},
+	{"functions/catalog", "admission api auditlog auth backend catalog config function httpapi store", "http"},
+	{"functions/recomputes", "api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
@@ -130,11 +131,11 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
-	"shared/explain", "shared/preview", "shared/ranking", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/bus",
+	"shared/explain", "shared/preview", "shared/ranking", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission affinity backend catalog config config/configdb crowd event fault function history httpapi limit schema store strategy telemetry usage"
+const all = "admission affinity auditlog backend catalog config config/configdb crowd event fault function history httpapi limit schema store strategy telemetry usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

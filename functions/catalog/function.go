@@ -4,14 +4,18 @@
 package catalog
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
@@ -85,7 +89,7 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := h.apply(r.Context(), grant.App, index, actions); err != nil {
+	if err := h.applyRecorded(r.Context(), grant, index, actions); err != nil {
 		return err
 	}
 	ids := make([]string, 0, len(actions))
@@ -95,6 +99,19 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now())})
+}
+
+// applyRecorded applies a batch. The audit log has the batches that clear an index:
+// an entry for each object would hide them.
+func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index string, actions []catalog.Action) error {
+	do := func() error { return h.apply(ctx, grant.App, index, actions) }
+	if !slices.ContainsFunc(actions, func(a catalog.Action) bool { return a.Kind == catalog.Clear }) {
+		return do()
+	}
+	change := auditlog.Change{
+		App: grant.App, Actor: grant.Key, Action: auditlog.IndexClear, Subject: index, Detail: fmt.Sprintf("in a batch of %d actions", len(actions)),
+	}
+	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, do() })
 }
 
 // heavyBatch is the size of a batch that takes a turn: one of a few hundred partial
@@ -145,7 +162,7 @@ func (h handler) settings(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h handler) setSettings(w http.ResponseWriter, r *http.Request) error {
-	app, index, err := h.tenant(r, auth.Settings)
+	grant, index, err := h.grant(r, auth.Settings)
 	if err != nil {
 		return err
 	}
@@ -158,12 +175,22 @@ func (h handler) setSettings(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if given {
-		if _, err := h.CachedConfig.SetIndexSettings(r.Context(), app, index, attributes); err != nil {
+		if err := h.setAttributes(r.Context(), grant, index, attributes); err != nil {
 			return fmt.Errorf("set settings: %w", err)
 		}
 	}
 	now := h.Now()
 	return httpapi.WriteJSON(w, http.StatusOK, api.SettingsAnswer{TaskID: taskID(now), UpdatedAt: now.UTC()})
+}
+
+func (h handler) setAttributes(ctx context.Context, grant auth.Grant, index string, attributes []string) error {
+	change := auditlog.Change{
+		App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index, Detail: "attributesForFaceting " + strings.Join(attributes, ","),
+	}
+	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
+		version, err := h.CachedConfig.SetIndexSettings(ctx, grant.App, index, attributes)
+		return auditlog.End{Detail: fmt.Sprintf("version %d, %s", version, change.Detail)}, err
+	})
 }
 
 func (h handler) get(w http.ResponseWriter, r *http.Request) error {

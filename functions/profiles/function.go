@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
@@ -288,7 +289,7 @@ func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
 // It enqueues a task of worker that removes these events from the log. The
 // client may repeat the request after an error.
 func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, error) {
-	app, err := h.Auth.Tenant(r, acl...)
+	app, key, err := h.Auth.TenantKey(r, acl...)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -296,16 +297,27 @@ func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, erro
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	until, err := h.Profiles.Delete(r.Context(), app.ID, user)
+	var until time.Time
+	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.UserDelete, User: user}
+	err = h.Recorder().Do(r.Context(), change, func() (end auditlog.End, err error) {
+		until, err = h.forget(r.Context(), app.ID, user)
+		return end, err
+	})
+	return user, until, err
+}
+
+// forget deletes a user and enqueues the purge.
+func (h handler) forget(ctx context.Context, app, user string) (time.Time, error) {
+	until, err := h.Profiles.Delete(ctx, app, user)
 	if err != nil {
-		return "", time.Time{}, fmt.Errorf("delete user: %w", err)
+		return time.Time{}, fmt.Errorf("delete user: %w", err)
 	}
-	task, err := purge.Task(purge.Request{App: app.ID, User: user, DeletedUntil: until.UnixMilli()})
+	task, err := purge.Task(purge.Request{App: app, User: user, DeletedUntil: until.UnixMilli()})
 	if err != nil {
-		return "", time.Time{}, err
+		return time.Time{}, err
 	}
-	if err := h.Queue.Create(r.Context(), task); err != nil {
-		return "", time.Time{}, fmt.Errorf("enqueue the purge of a deleted user: %w", err)
+	if err := h.Queue.Create(ctx, task); err != nil {
+		return time.Time{}, fmt.Errorf("enqueue the purge of a deleted user: %w", err)
 	}
-	return user, until, nil
+	return until, nil
 }

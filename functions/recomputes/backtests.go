@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backtest"
 	"github.com/affinityengine/affinity/shared/config"
@@ -52,7 +53,8 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request) error {
 	if err := grant.Index(q.Index); err != nil {
 		return err
 	}
-	j, err := h.Backtests.Start(r.Context(), app.ID, q)
+	change := auditlog.Change{App: app.ID, Actor: grant.Key, Action: auditlog.BacktestStart, Detail: "index " + q.Index}
+	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) { return h.Backtests.Start(r.Context(), app.ID, q) })
 	switch {
 	case errors.Is(err, backtests.ErrBusy):
 		return httpapi.Errorf(http.StatusConflict, "Backtest %s is under way: the app can have one at a time", j.ID)
@@ -183,7 +185,7 @@ func (h handler) listBacktests(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h handler) cancelBacktest(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, auth.Admin, h.Backtests.Runner, "Backtest", unknownBacktest)
+	j, err := h.cancelJob(r, auth.Admin, auditlog.BacktestCancel, h.Backtests.Runner, "Backtest", unknownBacktest)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/crowd"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -60,7 +61,11 @@ func (h handler) startCrowd(w http.ResponseWriter, r *http.Request) error {
 	if err := grant.Index(index); err != nil {
 		return err
 	}
-	j, err := h.Crowd.StartManual(r.Context(), app.ID, index)
+	change := auditlog.Change{App: app.ID, Actor: grant.Key, Action: auditlog.CrowdStart, Detail: "all indexes"}
+	if index != "" {
+		change.Detail = "index " + index
+	}
+	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) { return h.Crowd.StartManual(r.Context(), app.ID, index) })
 	switch {
 	case errors.Is(err, crowdbuild.ErrNoObjects) && index != "":
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "Index %q has no objects: load its catalog first", index)
@@ -80,7 +85,7 @@ func unknownCrowd(r *http.Request) error {
 
 // cancelCrowd cancels a build. Rankings keep the statistics that they use.
 func (h handler) cancelCrowd(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, auth.Recommendation, h.Crowd.Runner, "Build", unknownCrowd)
+	j, err := h.cancelJob(r, auth.Recommendation, auditlog.CrowdCancel, h.Crowd.Runner, "Build", unknownCrowd)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
 // Package recomputes is the public function for the operator of an app. It
 // starts, lists and cancels recomputes of the profiles and re-enrichments of
 // the log, builds crowd statistics, migrates the log to another schema, and
-// compares profiles with the log. It also answers with what an app used.
+// compares profiles with the log. It also answers with what an app used, and with
+// the audit log.
 //
 // Jobs are stored in Firestore, and function worker runs them. An audit runs
 // within its request.
@@ -16,6 +17,7 @@ import (
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
@@ -38,6 +40,7 @@ func New(b Backends) http.Handler {
 	rt.HandleOwn("DELETE /1/recomputes/{id}", h.cancel)
 	rt.HandleOwn("POST /1/audits", h.audit)
 	rt.HandleOwn("GET /1/usage", h.usage, "from", "to")
+	rt.HandleOwn("GET /1/audit-log", h.auditLog, "limit", "cursor", "action", "userToken")
 	h.registerReenrich(rt)
 	h.registerCrowd(rt)
 	h.registerBacktests(rt)
@@ -73,7 +76,7 @@ func finished(j job.Job) *api.Time {
 }
 
 func (h handler) start(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
+	app, key, err := h.Auth.TenantKey(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -85,7 +88,13 @@ func (h handler) start(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeBody(body, &request, "empty or an object with no other key than onlyStale, true or false"); err != nil {
 		return err
 	}
-	j, err := h.Recompute.StartManual(r.Context(), app.ID, request.OnlyStale)
+	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.RecomputeStart}
+	if request.OnlyStale {
+		change.Detail = "only stale profiles"
+	}
+	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) {
+		return h.Recompute.StartManual(r.Context(), app.ID, request.OnlyStale)
+	})
 	if err != nil {
 		return err
 	}
@@ -152,21 +161,40 @@ func unknown(r *http.Request) error {
 }
 
 func (h handler) cancel(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, auth.Admin, h.Recompute.Runner, "Recompute", unknown)
+	j, err := h.cancelJob(r, auth.Admin, auditlog.RecomputeCancel, h.Recompute.Runner, "Recompute", unknown)
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, h.render(r.Context(), j))
 }
 
+// recordJob starts or cancels a job, and records it under the job's id.
+func (h handler) recordJob(ctx context.Context, c auditlog.Change, do func() (job.Job, error)) (j job.Job, err error) {
+	err = h.Recorder().Do(ctx, c, func() (auditlog.End, error) {
+		j, err = do()
+		return auditlog.End{Subject: j.ID}, err
+	})
+	return j, err
+}
+
 // cancelJob cancels the job that a request with the right names. what is the name
 // of its kind.
-func (h handler) cancelJob(r *http.Request, right string, runner *job.Runner, what string, unknown func(*http.Request) error) (job.Job, error) {
-	app, err := h.Auth.Tenant(r, right)
+func (h handler) cancelJob(r *http.Request, right string, action auditlog.Action, runner *job.Runner, what string,
+	unknown func(*http.Request) error) (job.Job, error) {
+	app, key, err := h.Auth.TenantKey(r, right)
 	if err != nil {
 		return job.Job{}, err
 	}
-	j, err := runner.Cancel(r.Context(), app.ID, r.PathValue("id"))
+	// A request that names no running job changes nothing and has no entry.
+	j, err := runner.Find(r.Context(), app.ID, r.PathValue("id"))
+	if err == nil && j.State.Ended() {
+		err = job.ErrEnded
+	}
+	if err == nil {
+		j, err = h.recordJob(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action, Subject: j.ID}, func() (job.Job, error) {
+			return runner.Cancel(r.Context(), app.ID, j.ID)
+		})
+	}
 	switch {
 	case errors.Is(err, job.ErrNotFound):
 		return j, unknown(r)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/job"
@@ -34,7 +35,7 @@ func (h handler) renderReenrich(ctx context.Context, j job.Job) api.Reenrichment
 
 // startReenrich starts a job. If one is under way, the answer is that one.
 func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Admin)
+	app, key, err := h.Auth.TenantKey(r, auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,11 @@ func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeBody(body, &request, "empty or an object with no other key than dryRun, true or false"); err != nil {
 		return err
 	}
-	j, err := h.Reenrich.StartOne(r.Context(), app.ID, request.DryRun)
+	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.ReenrichStart}
+	if request.DryRun {
+		change.Detail = "dry run"
+	}
+	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) { return h.Reenrich.StartOne(r.Context(), app.ID, request.DryRun) })
 	if err != nil {
 		return err
 	}
@@ -95,7 +100,7 @@ func unknownReenrich(r *http.Request) error {
 }
 
 func (h handler) cancelReenrich(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.cancelJob(r, auth.Admin, h.Reenrich.Runner, "Re-enrichment", unknownReenrich)
+	j, err := h.cancelJob(r, auth.Admin, auditlog.ReenrichCancel, h.Reenrich.Runner, "Re-enrichment", unknownReenrich)
 	if err != nil {
 		return err
 	}

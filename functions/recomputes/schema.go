@@ -3,10 +3,12 @@ package recomputes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -19,12 +21,12 @@ import (
 // another schema. Each answers with the state of the migration.
 func (h handler) registerSchema(rt *httpapi.Router) {
 	rt.HandleOwn("GET /1/schema", h.getSchema)
-	rt.HandleOwn("POST /1/schema/start", schemaStep(h, decodeTo, h.Migrations.Start))
-	rt.HandleOwn("POST /1/schema/backfill", schemaStep(h, decodeRate, h.Migrations.Backfill))
-	rt.HandleOwn("POST /1/schema/verify", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Verify)))
-	rt.HandleOwn("POST /1/schema/cutover", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Cutover)))
-	rt.HandleOwn("POST /1/schema/rollback", schemaStep(h, decodeNothing, withoutArgs(h.Migrations.Rollback)))
-	rt.HandleOwn("POST /1/schema/drop", schemaStep(h, decodeDrop, h.Migrations.Drop))
+	rt.HandleOwn("POST /1/schema/start", schemaStep(h, auditlog.SchemaStart, decodeTo, h.Migrations.Start))
+	rt.HandleOwn("POST /1/schema/backfill", schemaStep(h, auditlog.SchemaBackfill, decodeRate, h.Migrations.Backfill))
+	rt.HandleOwn("POST /1/schema/verify", schemaStep(h, auditlog.SchemaVerify, decodeNothing, withoutArgs(h.Migrations.Verify)))
+	rt.HandleOwn("POST /1/schema/cutover", schemaStep(h, auditlog.SchemaCutover, decodeNothing, withoutArgs(h.Migrations.Cutover)))
+	rt.HandleOwn("POST /1/schema/rollback", schemaStep(h, auditlog.SchemaRollback, decodeNothing, withoutArgs(h.Migrations.Rollback)))
+	rt.HandleOwn("POST /1/schema/drop", schemaStep(h, auditlog.SchemaDrop, decodeDrop, h.Migrations.Drop))
 }
 
 func (h handler) renderSchema(ctx context.Context, s migration.Status) api.Schema {
@@ -76,11 +78,13 @@ func (h handler) getSchema(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, h.renderSchema(r.Context(), s))
 }
 
-// schemaStep returns the handler of a step of a migration. decode reads the
-// step's argument from the body, and run takes the step.
-func schemaStep[T any](h handler, decode func([]byte) (T, error), run func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
+// schemaStep returns the handler of a step of a migration, which the audit log
+// records as action. decode reads the step's argument from the body, and run takes
+// the step.
+func schemaStep[T any](h handler, action auditlog.Action, decode func([]byte) (T, error),
+	run func(context.Context, string, T) (migration.Status, error)) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		app, err := h.Auth.Tenant(r, auth.Admin)
+		app, key, err := h.Auth.TenantKey(r, auth.Admin)
 		if err != nil {
 			return err
 		}
@@ -92,7 +96,14 @@ func schemaStep[T any](h handler, decode func([]byte) (T, error), run func(conte
 		if err != nil {
 			return err
 		}
-		s, err := run(r.Context(), app.ID, arg)
+		var s migration.Status
+		err = h.Recorder().Do(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: action}, func() (end auditlog.End, err error) {
+			s, err = run(r.Context(), app.ID, arg)
+			if end.Subject = s.Migration.ID; end.Subject != "" {
+				end.Detail = fmt.Sprintf("from %s to %s", s.Migration.From, s.Migration.To)
+			}
+			return end, err
+		})
 		var outOfOrder *migration.OutOfOrder
 		if errors.As(err, &outOfOrder) {
 			return httpapi.Errorf(http.StatusConflict, "%s", outOfOrder.Message)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -59,7 +60,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h handler) set(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	app, key, err := h.Auth.TenantKey(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -71,28 +72,44 @@ func (h handler) set(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.activate(w, r, app.ID, wanted)
+	return h.activate(w, r, auditlog.Change{App: app.ID, Actor: key, Action: auditlog.StrategySet}, wanted)
 }
 
-// activate makes a strategy the active one. If no recompute of its scoring has
-// been started, it starts one.
-func (h handler) activate(w http.ResponseWriter, r *http.Request, appID string, s strategy.Strategy) error {
-	app, changed, err := h.CachedConfig.SetStrategy(r.Context(), appID, s)
+// activate makes a strategy the active one and records the change.
+func (h handler) activate(w http.ResponseWriter, r *http.Request, c auditlog.Change, s strategy.Strategy) error {
+	err := h.Recorder().Do(r.Context(), c, func() (end auditlog.End, err error) {
+		end.Detail, err = h.makeActive(r.Context(), c.App, s)
+		return end, err
+	})
 	if err != nil {
-		return fmt.Errorf("set strategy: %w", err)
+		return err
 	}
-	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "strategy set", slog.String("app", appID), slog.Int64("version", app.StrategyVersion),
+	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")
+}
+
+// makeActive makes a strategy the active one. If no recompute of its scoring has
+// been started, it starts one. It returns the change of the version in words.
+func (h handler) makeActive(ctx context.Context, appID string, s strategy.Strategy) (string, error) {
+	app, changed, err := h.CachedConfig.SetStrategy(ctx, appID, s)
+	if err != nil {
+		return "", fmt.Errorf("set strategy: %w", err)
+	}
+	detail := fmt.Sprintf("version %d, unchanged", app.StrategyVersion)
+	if changed {
+		detail = fmt.Sprintf("version %d to %d", app.StrategyVersion-1, app.StrategyVersion)
+	}
+	h.Log.LogAttrs(ctx, slog.LevelInfo, "strategy set", slog.String("app", appID), slog.Int64("version", app.StrategyVersion),
 		slog.Int64("scoringVersion", app.ScoringVersion), slog.Bool("changed", changed))
 	// An unchanged scoring starts it too: the request that set it may have failed
 	// before this line. If it had not, the job exists, and nothing starts.
-	needed, err := h.needsRecompute(r.Context(), app)
+	needed, err := h.needsRecompute(ctx, app)
 	if err == nil && needed {
-		_, err = h.Recompute.StartStrategy(r.Context(), appID)
+		_, err = h.Recompute.StartStrategy(ctx, appID)
 	}
 	if err != nil {
-		return fmt.Errorf("the strategy is set, its recompute is not started: %w", err)
+		return detail, fmt.Errorf("the strategy is set, its recompute is not started: %w", err)
 	}
-	return httpapi.WriteMessage(w, http.StatusOK, "Strategy was successfully updated.")
+	return detail, nil
 }
 
 // needsRecompute reports whether the recompute of the active scoring may not have

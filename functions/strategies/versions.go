@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -36,7 +37,7 @@ func (h handler) versions(w http.ResponseWriter, r *http.Request) error {
 
 // restore makes a kept strategy the active one, as a new version.
 func (h handler) restore(w http.ResponseWriter, r *http.Request) error {
-	app, err := h.Auth.Tenant(r, auth.Recommendation)
+	app, key, err := h.Auth.TenantKey(r, auth.Recommendation)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,9 @@ func (h handler) restore(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.activate(w, r, app.ID, s)
+	return h.activate(w, r, auditlog.Change{
+		App: app.ID, Actor: key, Action: auditlog.StrategyRestore, Subject: "version " + strconv.FormatInt(version, 10),
+	}, s)
 }
 
 // version returns a kept strategy.

@@ -118,26 +118,21 @@ type appTool struct {
 // that BIGTABLE_EMULATOR_HOST names.
 func openBigtable(ctx context.Context, c store.Config) (usageTable, error) { return store.Open(ctx, c) }
 
-// readFlags adds the options of a command that reads the Bigtable of a deployed
-// engine.
-func (a *appTool) readFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine")
-	cmd.Flags().StringVar(&a.bigtable.Profile, "app-profile", "batch", "app profile to read through")
-}
-
 func appCommand(t *tool) *cobra.Command {
-	a := &appTool{tool: t, bigtable: store.Config{FilterColumns: 1}}
+	a := &appTool{tool: t, bigtable: store.Config{Profile: "batch", FilterColumns: 1}}
 	group := cli.Group(&cobra.Command{
 		Use:   "app",
 		Short: "Create apps and their keys, in Firestore with your Google credentials or on a local engine",
-		Long: "Create apps and their keys. For a deployed engine the commands write Firestore with your Google credentials (gcloud\n" +
-			"auth application-default login): give --project. For an engine of `affinity up` at --url set AFFINITY_OPERATOR to\n" +
+		Long: "Create apps and their keys. For a deployed engine the commands write Firestore, and the audit log in Bigtable, with\n" +
+			"your Google credentials (gcloud auth application-default login): give --project. For an engine of `affinity up` at --url set AFFINITY_OPERATOR to\n" +
 			"the operator's token that it printed. --project takes precedence; GOOGLE_CLOUD_PROJECT and FIRESTORE_EMULATOR_HOST\n" +
 			"count only without AFFINITY_OPERATOR and --url.",
 	})
 	flags := group.PersistentFlags()
 	flags.StringVar(&a.project, "project", "", "Google Cloud project of a deployed engine (default: $GOOGLE_CLOUD_PROJECT)")
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
+	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log")
+	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
 	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand())
 	return group
 }
@@ -161,9 +156,11 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, deployed.close()) }()
-	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
 	a.bigtable.Project = project
+	recorded, log := a.recorded(deployed.Store)
+	defer func() { err = errors.Join(err, log.Close(), deployed.close()) }()
+	deployed.Store = recorded
+	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
 	deployed.usage = func(ctx context.Context) (usageTable, error) { return a.openUsage(ctx, a.bigtable) }
 	return do(deployed)
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/schema"
+	bigtable "github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
 func TestAppCommands(t *testing.T) {
 	t.Parallel()
-	store := config.NewMemory()
-	var project, database string
+	store, log := config.NewMemory(), &memoryLog{}
+	var project, database, instance string
 	app := func(line string) ran {
 		t.Helper()
 		return affinityWith(t, t.Context(), "", func(tl *tool) {
@@ -30,10 +31,17 @@ func TestAppCommands(t *testing.T) {
 				project, database = p, d
 				return configStore{Store: store, close: func() error { return nil }}, nil
 			}
+			tl.openLog = func(_ context.Context, cfg bigtable.Config) (changeLog, error) {
+				instance = cfg.Project + "/" + cfg.Instance
+				return log, nil
+			}
 		}, strings.Fields("app --project p "+line)...)
 	}
 
 	app("list").wants(t, cli.ExitOK, "there are no apps")
+	if instance != "" {
+		t.Error("a list opens the audit log")
+	}
 	made := app("create shop --retention-days 30")
 	made.wants(t, cli.ExitOK, "events count for 30 days; wide, compact", "they are printed only once")
 	if project != "p" || database != "affinity" {
@@ -64,6 +72,14 @@ func TestAppCommands(t *testing.T) {
 	app("key remove shop "+hash).wants(t, cli.ExitFailed, "has no key with the hash")
 	app("key remove shop --name admin").wants(t, cli.ExitOK, "stops working within 5 seconds")
 	app("key remove shop --name admin").wants(t, cli.ExitFailed, "has no key admin")
+	want := []string{
+		"shop operator app.create ", "shop operator key.add search", "shop operator key.add admin", "shop operator app.retention ",
+		"shop operator app.limits ", "shop operator app.limits ", "shop operator key.add " + hash[:12], "shop operator key.remove " + hash[:12],
+		"shop operator key.remove admin",
+	}
+	if diff := cmp.Diff(want, log.changes); diff != "" || instance != "p/affinity" {
+		t.Errorf("recorded in %s (-want +got):\n%s", instance, diff)
+	}
 	if listed := app("key list shop"); strings.Contains(listed.out, hash) {
 		t.Errorf("the removed key is still listed:\n%s", listed.out)
 	}
@@ -184,6 +200,18 @@ func TestAppCommandsOnALocalEngine(t *testing.T) {
 	app("key remove shop "+hash).wants(t, cli.ExitOK, "stops working within 5 seconds")
 	app("key remove shop "+hash).wants(t, cli.ExitFailed, "has no key with the hash")
 	app("key add nowhere --acl search").wants(t, cli.ExitFailed, "there is no such app")
+
+	auditLog := func(args ...string) ran {
+		t.Helper()
+		return affinity(t, "", append([]string{"audit-log", "--url", s.URL, "--app", "shop", "--key", firstKeys(made)["admin"]}, args...)...)
+	}
+	auditLog().wants(t, cli.ExitOK, "operator  key.remove       "+hash[:12], "operator  app.create       -", "retention 30 days", "operator  app.consistency", "done")
+	auditLog("--action", "app.encoding", "--json").wants(t, cli.ExitOK, `"action": "app.encoding"`, `"detail": "encoding compact"`)
+	auditLog("--limit", "2").wants(t, cli.ExitOK, "there may be more: --cursor 8")
+	auditLog("--action", "nothing").wants(t, cli.ExitUsage, "there are strategy.set, ")
+	auditLog("--limit", "0").wants(t, cli.ExitUsage, "--limit must be at least 1")
+	auditLog("--cursor", "x").wants(t, cli.ExitFailed, "cursor must be the cursor of another answer")
+	auditLog("--user", "ann").wants(t, cli.ExitOK, "TIME  ACTOR")
 
 	t.Setenv(operator.Variable, "another-engines-token")
 	app("list").wants(t, cli.ExitFailed, "has another operator's token", "set AFFINITY_OPERATOR")

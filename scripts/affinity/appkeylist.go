@@ -30,7 +30,6 @@ func (a *appTool) listKeysCommand() *cobra.Command {
 			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0]) })
 		},
 	}
-	a.readFlags(cmd)
 	return cmd
 }
 

@@ -59,7 +59,6 @@ func (a *appTool) topCommand() *cobra.Command {
 	flags.IntVar(&o.days, "days", 1, "how many days to add up, today included")
 	flags.StringVar(&o.by, "by", "events", "order: "+strings.Join(orders, ", "))
 	flags.IntVar(&o.limit, "limit", 20, "how many apps to list")
-	a.readFlags(cmd)
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
 }

@@ -39,6 +39,7 @@ func affinityWith(t *testing.T, ctx context.Context, stdin string, change func(*
 			return configStore{Store: config.NewMemory(), close: func() error { return nil }}, nil
 		},
 		openUsage:  func(context.Context, store.Config) (usageTable, error) { return nil, errors.New("no Bigtable here") },
+		openLog:    func(context.Context, store.Config) (changeLog, error) { return &memoryLog{}, nil },
 		retry:      client.Retry{First: time.Millisecond, Max: 4 * time.Millisecond, Total: 10 * time.Second},
 		watchEvery: time.Millisecond,
 	}

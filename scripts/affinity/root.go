@@ -39,6 +39,7 @@ type tool struct {
 	openConfig func(ctx context.Context, project, database string) (configStore, error)
 	openCipher func(ctx context.Context, kmsKey string) (config.Cipher, error)
 	openUsage  func(ctx context.Context, c store.Config) (usageTable, error)
+	openLog    func(ctx context.Context, cfg store.Config) (changeLog, error)
 	retry      client.Retry  // of commands that wait for the engine
 	watchEvery time.Duration // how often a job is asked for
 }
@@ -48,7 +49,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	t := &tool{
 		in: stdin, out: stdout, err: stderr,
 		start:      startStack,
-		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable,
+		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable, openLog: openAuditLog,
 		retry:      client.Retry{Total: 2 * time.Minute},
 		watchEvery: 500 * time.Millisecond,
 	}
@@ -78,7 +79,7 @@ func rootCommand(t *tool) *cobra.Command {
 		},
 	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), rankCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), crowdCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
-		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t),
+		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t), auditLogCommand(t),
 		versionCommand(t))
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")

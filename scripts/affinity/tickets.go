@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -17,7 +18,6 @@ import (
 const ticketStep = 1_000_000_000
 
 func (a *appTool) ticketsCommand() *cobra.Command {
-	cfg := store.Config{Profile: "batch", FilterColumns: 1}
 	cmd := &cobra.Command{
 		Use:   "raise-tickets ID",
 		Short: "After the loss of a Bigtable cluster: advance the ticket counters of an app's users",
@@ -26,6 +26,7 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 		Example: "  affinity app raise-tickets shop --project my-project --instance affinity",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			cfg := a.bigtable
 			cfg.Project = cmp.Or(a.project, os.Getenv("GOOGLE_CLOUD_PROJECT"))
 			if err := checkID(args[0]); err != nil {
 				return cli.Usagef("%v", err)
@@ -38,7 +39,12 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			n, err := s.AdvanceTickets(cmd.Context(), args[0], ticketStep)
+			n := 0
+			change := auditlog.Change{App: args[0], Actor: auditlog.Operator, Action: auditlog.AppTickets}
+			err = a.recorder(s).Do(cmd.Context(), change, func() (auditlog.End, error) {
+				n, err = s.AdvanceTickets(cmd.Context(), args[0], ticketStep)
+				return auditlog.End{Detail: fmt.Sprintf("of %d users, by %d", n, ticketStep)}, err
+			})
 			if err != nil {
 				return err
 			}
@@ -46,7 +52,5 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&cfg.Instance, "instance", "affinity", "Bigtable instance")
-	cmd.Flags().StringVar(&cfg.Profile, "app-profile", cfg.Profile, "app profile of the cluster to write to")
 	return cmd
 }

@@ -110,6 +110,16 @@ func (a *Authenticator) Tenant(r *http.Request, anyOf ...string) (config.App, er
 	return a.app(r.Context(), appID)
 }
 
+// TenantKey is Tenant for a change, which the audit log records: it also returns
+// what people call the key.
+func (a *Authenticator) TenantKey(r *http.Request, anyOf ...string) (config.App, string, error) {
+	app, grant, err := a.TenantGrant(r, anyOf...)
+	if err == nil {
+		err = grant.Index("")
+	}
+	return app, grant.Key, err
+}
+
 // AppID is Tenant for a request that needs nothing else of the app. While the
 // store of the configuration fails, it permits what it permitted up to five
 // minutes ago; Tenant returns the store's error.

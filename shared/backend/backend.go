@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/function"
@@ -129,6 +130,11 @@ func transient(err error) bool {
 		return true
 	}
 	return false
+}
+
+// Recorder returns a Recorder that writes the audit log.
+func (b Base) Recorder() *auditlog.Recorder {
+	return auditlog.New(b.Store, b.Now, b.Log, telemetry.TraceID)
 }
 
 // CountUsage makes the store count, and starts to store the counts.

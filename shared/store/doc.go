@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are eight tables. Every key begins with the app id and a comma:
+// There are ten tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -30,6 +30,10 @@
 //	           h:<process> users with the most events (see shared/usage)
 //	         app,keys                                  k:<hash> last day on which a key was used, cell time = that day
 //	rates    app,                                      s:<process> what a process said of the app's limits (see shared/limit)
+//	audit_log
+//	         app,<16 digits that fall with time>-<random>   a change (see shared/auditlog)
+//	           e:begun the change before it was made, e:ended how it ended
+//	         app,salt                                  s:salt the app's secret for hashes of users
 //
 // A user token never contains a comma, so the keys of one user are exactly those
 // that begin with "app,user,". The comma is part of the prefix because '+' sorts

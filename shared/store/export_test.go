@@ -1,6 +1,11 @@
 package store
 
-import "github.com/affinityengine/affinity/shared/schema"
+import (
+	"context"
+
+	"github.com/affinityengine/affinity/shared/auditlog"
+	"github.com/affinityengine/affinity/shared/schema"
+)
 
 // DecodeTables is how terraform/bigtable.json is read.
 var DecodeTables = decodeTables
@@ -16,4 +21,10 @@ var Families = map[string][]string{
 	TableCrowd:        {familyPointer, familyGeneration},
 	TableUsage:        {familyCounts, familyBatches, familyHot, familyKeys},
 	TableRates:        {familySaid},
+	TableAuditLog:     {familyEntry, familySecret},
+}
+
+// ScanAuditLog is AuditLog with another number of entries that it reads at most.
+func (s *Store) ScanAuditLog(ctx context.Context, app string, q auditlog.Query, maxScan int) ([]auditlog.Entry, string, error) {
+	return s.auditLog(ctx, app, q, maxScan)
 }

@@ -28,6 +28,7 @@ type tableSet struct {
 	crowd   *bigtable.Table
 	usage   *bigtable.Table
 	rates   *bigtable.Table
+	changes *bigtable.Table // the audit log
 }
 
 func openTables(client, serving *bigtable.Client) tables {
@@ -43,5 +44,6 @@ func openTables(client, serving *bigtable.Client) tables {
 		crowd:   client.Open(TableCrowd),
 		usage:   client.Open(TableUsage),
 		rates:   client.Open(TableRates),
+		changes: client.Open(TableAuditLog),
 	}}
 }

@@ -27,6 +27,7 @@ const (
 	TableCrowd        = "crowd"
 	TableUsage        = "usage"
 	TableRates        = "rates"
+	TableAuditLog     = "audit_log"
 )
 
 // Column families. They are single letters because every cell of an answer carries
@@ -48,6 +49,9 @@ const (
 	familyHot     = "h"
 	familyKeys    = "k"
 	familySaid    = "s"
+	// The families of the audit log.
+	familyEntry  = "e"
+	familySecret = "s"
 )
 
 // Table is one table with its families.
@@ -102,7 +106,7 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
-var aged = map[string]bool{TableRefused: true, TableUsage: true, TableRates: true}
+var aged = map[string]bool{TableRefused: true, TableUsage: true, TableRates: true, TableAuditLog: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.

@@ -31,6 +31,12 @@ func WithTrace(ctx context.Context, header http.Header) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
+// TraceID returns the ID of the request's trace, 32 hexadecimal digits, or "".
+func TraceID(ctx context.Context) string {
+	t, _ := ctx.Value(traceKey{}).(trace)
+	return t.id
+}
+
 // parseTraceparent reads 00-<trace>-<span>-<flags>, W3C Trace Context.
 func parseTraceparent(s string) (trace, bool) {
 	parts := strings.Split(s, "-")

@@ -176,6 +176,7 @@ run "least_privilege" {
       "profiles/histories"         = "reader"
       "profiles/users"             = "user"
       "profiles/usage"             = "user"
+      "profiles/audit_log"         = "user"
       "profiles/rates"             = "user"
       "rank/objects"               = "reader"
       "rank/crowd"                 = "reader"
@@ -190,9 +191,11 @@ run "least_privilege" {
       "strategies/histories"       = "reader"
       "strategies/users"           = "reader"
       "strategies/usage"           = "user"
+      "strategies/audit_log"       = "user"
       "strategies/rates"           = "user"
       "catalog/objects"            = "user"
       "catalog/usage"              = "user"
+      "catalog/audit_log"          = "user"
       "catalog/rates"              = "user"
       "recomputes/objects"         = "reader"
       "recomputes/crowd"           = "reader"
@@ -201,6 +204,7 @@ run "least_privilege" {
       "recomputes/histories"       = "reader"
       "recomputes/users"           = "reader"
       "recomputes/usage"           = "user"
+      "recomputes/audit_log"       = "user"
       "recomputes/rates"           = "user"
       "process/objects"            = "reader"
       "process/events"             = "user"
@@ -249,8 +253,8 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/usage", "catalog/rates"])
-    error_message = "catalog may access more than the catalog and usage and rates."
+    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/usage", "catalog/rates", "catalog/audit_log"])
+    error_message = "catalog may access more than the catalog, usage, rates and the audit log."
   }
 
   assert {

@@ -43,6 +43,7 @@ var routes = []struct {
 	{"GET", "/1/explain/u", "", []string{auth.Recommendation, auth.ProfilesRead}},
 	{"POST", "/1/audits", "", []string{auth.Admin}},
 	{"GET", "/1/usage", "", []string{auth.Usage}},
+	{"GET", "/1/audit-log", "", []string{auth.Admin}},
 	{"POST", "/1/recomputes", "", []string{auth.Admin}},
 	{"GET", "/1/recomputes", "", []string{auth.Admin}},
 	{"GET", "/1/recomputes/strategy-1", "", []string{auth.Admin}},

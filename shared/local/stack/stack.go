@@ -27,6 +27,7 @@ import (
 	"github.com/caarlos0/env/v11"
 	"google.golang.org/grpc"
 
+	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/bus"
@@ -163,7 +164,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, b.Config, b.Store, b.Now, b.Cipher))
+	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher))
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/affinityengine/affinity/shared/auditlog"
+)
+
+// memoryLog keeps entries as the actions and subjects of changes.
+type memoryLog struct {
+	mu      sync.Mutex
+	changes []string
+}
+
+func (l *memoryLog) BeginEntry(_ context.Context, app string, e auditlog.Entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changes = append(l.changes, fmt.Sprintf("%s %s %s %s", app, e.Actor, e.Action, e.Subject))
+	return nil
+}
+
+func (l *memoryLog) EndEntry(context.Context, string, string, auditlog.End) error { return nil }
+
+func (l *memoryLog) AuditSalt(context.Context, string) ([]byte, error) { return nil, nil }
+
+func (l *memoryLog) Close() error { return nil }

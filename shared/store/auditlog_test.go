@@ -1,0 +1,141 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/auditlog"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+var auditTime = time.Date(2026, 11, 22, 12, 0, 0, 123_456_000, time.UTC)
+
+func entryAt(at time.Time, action auditlog.Action, user string) auditlog.Entry {
+	return auditlog.Entry{ID: auditlog.NewID(at), At: at, Actor: "admin", Action: action, User: user, Outcome: auditlog.Unknown}
+}
+
+func testAuditLog(t *testing.T, s fixture) {
+	ctx := context.Background()
+	begin := func(of string, e auditlog.Entry) auditlog.Entry {
+		t.Helper()
+		if err := s.BeginEntry(ctx, of, e); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	first := begin(app, entryAt(auditTime, auditlog.StrategySet, ""))
+	begin(app+"2", entryAt(auditTime, auditlog.StrategySet, ""))
+	third := begin(app, entryAt(auditTime.Add(2*time.Microsecond), auditlog.IndexClear, ""))
+	second := begin(app, entryAt(auditTime.Add(time.Microsecond), auditlog.UserDelete, "u1"))
+	first.Outcome, first.Detail = auditlog.Done, "version 1"
+	second.Outcome = auditlog.Failed
+	if err := errors.Join(
+		s.EndEntry(ctx, app, first.ID, auditlog.End{Outcome: auditlog.Done, Detail: "version 1"}),
+		s.EndEntry(ctx, app, second.ID, auditlog.End{Outcome: auditlog.Failed}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AuditSalt(ctx, app); err != nil { // its row is no entry
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		query auditlog.Query
+		want  []auditlog.Entry
+		next  string
+	}{
+		{auditlog.Query{Limit: 10}, []auditlog.Entry{third, second, first}, ""},
+		{auditlog.Query{Limit: 3}, []auditlog.Entry{third, second, first}, ""},
+		{auditlog.Query{Limit: 2}, []auditlog.Entry{third, second}, second.ID},
+		{auditlog.Query{Limit: 2, After: second.ID}, []auditlog.Entry{first}, ""},
+		{auditlog.Query{Limit: 1, Action: auditlog.StrategySet}, []auditlog.Entry{first}, ""},
+		{auditlog.Query{Limit: 1, User: "u1"}, []auditlog.Entry{second}, second.ID},
+		{auditlog.Query{Limit: 1, User: "u2"}, nil, ""},
+	} {
+		got, next, err := s.AuditLog(ctx, app, test.query)
+		if diff := cmp.Diff(test.want, got); err != nil || diff != "" || next != test.next {
+			t.Errorf("%+v: next %q, %v (-want +got):\n%s", test.query, next, err, diff)
+		}
+	}
+	// A query that reads as much as it may says where to go on.
+	got, next, err := s.ScanAuditLog(ctx, app, auditlog.Query{Limit: 5, Action: auditlog.StrategySet}, 2)
+	if err != nil || len(got) != 0 || next != second.ID {
+		t.Errorf("two entries read: %v, next %q, %v", got, next, err)
+	}
+}
+
+// A row that does not decode hides no other.
+func testAuditLogOfNewerVersion(t *testing.T, s fixture) {
+	ctx := context.Background()
+	good := entryAt(auditTime, auditlog.StrategySet, "")
+	if err := s.BeginEntry(ctx, app, good); err != nil {
+		t.Fatal(err)
+	}
+	bad := auditlog.NewID(auditTime.Add(time.Second))
+	m := bigtable.NewMutation()
+	m.Set("e", "begun", bigtable.Now(), []byte("garbage"))
+	if err := s.client.Open(store.TableAuditLog).Apply(ctx, app+","+bad, m); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := s.AuditLog(ctx, app, auditlog.Query{Limit: 10})
+	if err != nil || len(got) != 2 || got[0].ID != bad || got[0].Detail == "" || got[1].ID != good.ID {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Writers at one time lose no entry, and make one secret.
+func testAuditLogWriters(t *testing.T, s fixture) {
+	ctx := context.Background()
+	const writers = 20
+	salts := make([][]byte, writers)
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			e := entryAt(auditTime, auditlog.UserDelete, "")
+			e.Subject = fmt.Sprint(i)
+			var err error
+			if salts[i], err = s.AuditSalt(ctx, app); err != nil {
+				t.Error(err)
+			}
+			if err := s.BeginEntry(ctx, app, e); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	got, _, err := s.AuditLog(ctx, app, auditlog.Query{Limit: 100})
+	if err != nil || len(got) != writers {
+		t.Errorf("%d entries of %d, %v", len(got), writers, err)
+	}
+	for i, salt := range salts {
+		if len(salt) != 32 || !bytes.Equal(salt, salts[0]) {
+			t.Errorf("writer %d has another secret", i)
+		}
+	}
+	if other, err := s.AuditSalt(ctx, app+"2"); err != nil || bytes.Equal(other, salts[0]) {
+		t.Errorf("another app has the same secret (%v)", err)
+	}
+}
+
+func TestMissingAuditTable(t *testing.T) {
+	s := openWithout(t, store.TableAuditLog)
+	ctx := context.Background()
+	_, _, err := s.AuditLog(ctx, app, auditlog.Query{Limit: 1})
+	_, saltErr := s.AuditSalt(ctx, app)
+	for what, err := range map[string]error{
+		"read": err, "secret": saltErr,
+		"write": s.BeginEntry(ctx, app, entryAt(auditTime, auditlog.StrategySet, "")),
+	} {
+		if !errors.Is(err, store.ErrNoAuditTable) || !strings.Contains(err.Error(), "apply the Terraform") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
