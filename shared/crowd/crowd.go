@@ -88,16 +88,6 @@ type Pair struct {
 	Count    int64 // how often the pair occurs
 }
 
-// CountFilters adds the filters of one object to document frequencies. A filter
-// that occurs twice counts once.
-func CountFilters(frequencies map[event.Filter]int, filters []event.Filter) {
-	for i, f := range filters {
-		if !contains(filters[:i], f) {
-			frequencies[f]++
-		}
-	}
-}
-
 func contains(filters []event.Filter, f event.Filter) bool {
 	for _, g := range filters {
 		if f == g {

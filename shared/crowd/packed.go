@@ -128,13 +128,17 @@ func (x *Index) AddFrequencies(cell []byte) error {
 
 // Size estimates the memory that the statistics take, in bytes, for caches.
 func (x *Index) Size() int {
-	const entry = 48 // of a map, with the headers of its strings
 	size := 256
 	for id := range x.Counts {
-		size += len(id) + entry
+		size += len(id) + entryBytes
 	}
 	for f := range x.Frequencies {
-		size += len(f.Facet) + len(f.Value) + entry + 16
+		size += filterSize(f)
 	}
 	return size
 }
+
+// entryBytes is about what an entry of a map takes, with the header of a string.
+const entryBytes = 48
+
+func filterSize(f event.Filter) int { return len(f.Facet) + len(f.Value) + entryBytes + 16 }

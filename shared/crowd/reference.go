@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // Event is an event of a user with the objects of one index that it names. The
@@ -119,4 +121,14 @@ func dayOf(ms int64) int64 {
 		return (ms+1)/day - 1
 	}
 	return ms / day
+}
+
+// CountFilters adds the filters of one object to document frequencies, for tests. A
+// filter that occurs twice counts once.
+func CountFilters(frequencies map[event.Filter]int, filters []event.Filter) {
+	for i, f := range filters {
+		if !contains(filters[:i], f) {
+			frequencies[f]++
+		}
+	}
 }

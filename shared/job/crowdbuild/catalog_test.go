@@ -56,6 +56,26 @@ func TestFrequenciesUnderNewSettings(t *testing.T) {
 	}
 }
 
+// An index with too many different filters keeps the frequencies of those that most
+// objects carry.
+func TestFrequenciesAreBounded(t *testing.T) {
+	h := newHarness(t, 1, crowdbuild.Work{MaxFilters: 10_000})
+	const objects = 400
+	var puts []store.Object
+	for i := range objects {
+		filters := []event.Filter{{Facet: "half", Value: fmt.Sprint(i % 2)}, {Facet: "title", Value: fmt.Sprint("of ", i)}}
+		puts = append(puts, store.Object{ID: objectID(i), Record: []byte("{}"), Filters: store.ObjectFilters{Filters: filters}})
+	}
+	if err := h.store.PutObjects(t.Context(), app, shoes, puts); err != nil {
+		t.Fatal(err)
+	}
+	h.WantState(h.build().ID, job.Done, "")
+	_, x, _ := h.read(shoes)
+	if n := x.Frequencies[event.Filter{Facet: "half", Value: "1"}]; n != objects/2 || len(x.Frequencies) > 130 || x.Objects != objects {
+		t.Errorf("%d frequencies of %d objects, half:1 has %d", len(x.Frequencies), x.Objects, n)
+	}
+}
+
 // setManifest stores bytes as the manifest of an index.
 func (h *harness) setManifest(index, value string) {
 	h.t.Helper()

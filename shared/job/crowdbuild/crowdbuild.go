@@ -160,12 +160,13 @@ type Work struct {
 	Store    *store.Store
 	Source   Source
 	Settings Settings
-	// Tests replace the bounds of this package and crowd.Kept. 0 means the
+	// Tests replace the bounds of this package and of crowd. 0 means the
 	// default.
 	MaxEvents    int64
 	MaxDifferent int
 	MaxObjects   int
 	MaxNamed     int
+	MaxFilters   int
 	ShardUsers   int
 	Kept         int
 
@@ -180,6 +181,7 @@ func New(r job.Runner, work Work) *Runner {
 	work.MaxDifferent = cmp.Or(work.MaxDifferent, maxDifferent)
 	work.MaxObjects = cmp.Or(work.MaxObjects, maxObjects)
 	work.MaxNamed = cmp.Or(work.MaxNamed, maxNamed)
+	work.MaxFilters = cmp.Or(work.MaxFilters, crowd.FilterBytes)
 	work.ShardUsers = cmp.Or(work.ShardUsers, shardUsers)
 	work.Kept = cmp.Or(work.Kept, crowd.Kept)
 	r.Name, r.Work, r.ShardUsers = "crowd", &work, work.ShardUsers

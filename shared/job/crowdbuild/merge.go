@@ -10,7 +10,6 @@ import (
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/crowd"
-	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -177,7 +176,11 @@ func (t *task) frequencies(ctx context.Context, index string) (job.Progress, err
 		return job.Progress{}, err
 	}
 	w, n := t.Store.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)), 0
-	for cell := range crowd.PackFrequencies(found) {
+	if bound := found.Bound(); bound > 0 {
+		t.runner.Log.LogAttrs(ctx, slog.LevelWarn, "document frequencies are not exact: the index has too many different filters",
+			slog.String("app", t.app.ID), slog.String("index", index), slog.Int("bound", bound))
+	}
+	for cell := range crowd.PackFrequencies(found.Frequencies()) {
 		if err := w.Frequencies(n, cell); err != nil {
 			return job.Progress{}, err
 		}
@@ -199,12 +202,12 @@ const maxStale = 500
 // countFilters counts the objects of an index and those that carry each filter.
 // Filters that were stored under other settings count as the current ones derive
 // them from the records.
-func (t *task) countFilters(ctx context.Context, index string) (found map[event.Filter]int, objects int, err error) {
+func (t *task) countFilters(ctx context.Context, index string) (found *crowd.FilterCounter, objects int, err error) {
 	settings, err := t.Settings.IndexSettings(ctx, t.app.ID, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return nil, 0, fmt.Errorf("read settings of index %s/%s: %w", t.app.ID, index, err)
 	}
-	found = map[event.Filter]int{}
+	found = crowd.NewFilterCounter(t.MaxFilters)
 	var stale []store.ObjectRef
 	derive := func() error {
 		err := t.Store.ScanObjects(ctx, t.app.ID, stale, func(ref store.ObjectRef, o store.Object) error {
@@ -213,7 +216,7 @@ func (t *task) countFilters(ctx context.Context, index string) (found map[event.
 				return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, t.app.ID, index, err)
 			}
 			objects++
-			crowd.CountFilters(found, filters)
+			found.Add(filters)
 			return nil
 		})
 		stale = stale[:0]
@@ -227,7 +230,7 @@ func (t *task) countFilters(ctx context.Context, index string) (found map[event.
 			return derive()
 		}
 		objects++
-		crowd.CountFilters(found, f.Filters)
+		found.Add(f.Filters)
 		return nil
 	})
 	if err == nil && len(stale) > 0 {
