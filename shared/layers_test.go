@@ -89,7 +89,7 @@ var layers = []struct {
 	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported limit profile queue queue/taskqueue", "http"},
 	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "admission api auth backend catalog event fault config/kmscipher function httpapi profile ranking rerank strategy", "http"},
-	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue strategy", "http"},
+	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue store strategy", "http"},
 	{"functions/catalog", "admission api auditlog auth backend catalog config function httpapi store", "http"},
 	{"functions/recomputes", "api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},

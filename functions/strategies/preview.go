@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/preview"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -66,17 +67,31 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("preview strategy: %w", err)
 	}
 	users := wanted.users
+	var from *api.ChosenFrom
 	if users == nil {
 		rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		if users, err = h.Store.SampleUsers(ctx, app.ID, wanted.sample, maxSampledKeys, rnd); err != nil {
+		sample, err := h.Store.SampleUsers(ctx, app.ID, wanted.sample, maxSampledKeys, rnd)
+		if err != nil {
 			return fmt.Errorf("preview strategy: %w", err)
 		}
+		users, from = sample.Users, chosenFrom(sample)
 	}
 	report, err := h.compare(ctx, app, wanted.strategy, users)
 	if err != nil {
 		return fmt.Errorf("preview strategy: %w", err)
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, renderPreview(app.StrategyVersion, report))
+	answer := renderPreview(app.StrategyVersion, report)
+	answer.ChosenFrom = from
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// chosenFrom describes the users that a sample was chosen from.
+func chosenFrom(s store.Sample) *api.ChosenFrom {
+	from := &api.ChosenFrom{Users: s.Read, All: s.All}
+	if !s.All {
+		from.First, from.Last = s.First, s.Last
+	}
+	return from
 }
 
 // compare compares users' profiles under the active strategy and another.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,21 @@ func TestInsightCommands(t *testing.T) {
 
 	affinity(t, "", "audit", "--sample", "50", "--url", s.URL).
 		wants(t, cli.ExitOK, "no differences: 2 users compared with 4 events, 2 with their stored profiles too\n")
+}
+
+// A preview says whom its sample leaves out.
+func TestPreviewOfAStretch(t *testing.T) {
+	t.Parallel()
+	answer := func(from string) string {
+		return `{"sampled":100,"known":90,"changed":80,"unchanged":10,"strategyVersion":1,"rankCorrelation":null,"facets":[],"examples":[],"chosenFrom":` + from + `}`
+	}
+	const text = `{"eventsScoring":[],"facetsScoring":[]}`
+	stretch := fixedAnswer(t, 200, answer(`{"users":50000,"all":false,"first":"m\u001b7","last":"c2"}`))
+	affinity(t, text, "strategy", "preview", "-", "--url", stretch).wants(t, cli.ExitOK, "80 of 90 profiles would change (100 users sampled; version 1 is active)\n"+
+		"sampled from 50000 users only, a stretch that begins at a random place: from m\uFFFD7 to c2; no other user was looked at\n")
+	if r := affinity(t, text, "strategy", "preview", "-", "--url", fixedAnswer(t, 200, answer(`{"users":500,"all":true}`))); strings.Contains(r.out, "only") {
+		t.Errorf("a sample of all users: %s", r.out)
+	}
 }
 
 func TestExplainManyEvents(t *testing.T) {

@@ -77,6 +77,9 @@ type Preview struct {
 	Known     int `json:"known"`
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
+	// ChosenFrom are the users that the sample was chosen from; absent if the request
+	// named the users.
+	ChosenFrom *ChosenFrom `json:"chosenFrom,omitempty"`
 	// StrategyVersion is the version of the active strategy; 0 if none has been
 	// set.
 	StrategyVersion int64 `json:"strategyVersion"`
@@ -87,6 +90,19 @@ type Preview struct {
 	Facets []FacetPreview `json:"facets"`
 	// Examples are the five users whose order changes most.
 	Examples []PreviewExample `json:"examples"`
+}
+
+// ChosenFrom describes the users among whom a sample was chosen: each had the same
+// chance.
+type ChosenFrom struct {
+	Users int `json:"users"` // at most 50,000
+	// All is whether these are all users of the app. Otherwise they are a stretch in the
+	// order of the users' tokens, from First to Last, that begins at a random place; it
+	// may go on after the app's last user with the first. The users outside had no
+	// chance to be chosen.
+	All   bool   `json:"all"`
+	First string `json:"first,omitempty"`
+	Last  string `json:"last,omitempty"`
 }
 
 // RankCorrelation sums up Kendall's tau-b between the two orders of each known

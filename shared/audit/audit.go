@@ -50,7 +50,7 @@ var pauses = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Secon
 
 // Store is the part of the store that an audit reads.
 type Store interface {
-	SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) ([]string, error)
+	SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) (store.Sample, error)
 	ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row store.User) error) error
 	ReadLog(ctx context.Context, app string, l schema.Layout, ranges []store.UserRange,
 		fn func(user string, row store.LogRow) error) error
@@ -104,11 +104,11 @@ type Report struct {
 
 // Sample runs an audit of up to n random users of an app.
 func (a *Auditor) Sample(ctx context.Context, app config.App, n int) (Report, error) {
-	users, err := a.store.SampleUsers(ctx, app.ID, n, maxKeys, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	sample, err := a.store.SampleUsers(ctx, app.ID, n, maxKeys, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	if err != nil {
 		return Report{}, fmt.Errorf("audit %s: %w", app.ID, err)
 	}
-	return a.Run(ctx, app, users)
+	return a.Run(ctx, app, sample.Users)
 }
 
 // Run compares users of an app. The caller reads the app past any cache. When

@@ -77,14 +77,25 @@ func (s *Store) ScanExcluded(ctx context.Context, app, from, to string, fn func(
 	return nil
 }
 
-// SampleUsers returns up to n random users, in no order. It starts at a random key
-// among those at which Bigtable splits the table, reads up to maxRead users, and
-// continues after the app's last user with the first. Each user that it reads has
-// the same chance.
-func (s *Store) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) ([]string, error) {
+// Sample is a random sample of the users of an app.
+type Sample struct {
+	Users []string // in no order
+	// Read is how many users the sample was chosen from. All reports that these are
+	// all users of the app. Otherwise they are a stretch in the order of their rows,
+	// from the user First to the user Last; it may go on after the app's last user with
+	// the first.
+	Read        int
+	All         bool
+	First, Last string
+}
+
+// SampleUsers returns up to n random users. It starts at a random key among those
+// at which Bigtable splits the table, reads up to maxRead users, and continues after
+// the app's last user with the first. Each user that it reads has the same chance.
+func (s *Store) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd *rand.Rand) (Sample, error) {
 	cuts, err := s.tables.of(app, allUsers).users.SampleRowKeys(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("sample users of %s: %w", app, err)
+		return Sample{}, fmt.Errorf("sample users of %s: %w", app, err)
 	}
 	all := usersBetween(app, "", "")
 	starts := []string{app + ","}
@@ -94,21 +105,30 @@ func (s *Store) SampleUsers(ctx context.Context, app string, n, maxRead int, rnd
 		}
 	}
 	start := starts[rnd.IntN(len(starts))]
-	r := Reservoir{Size: n, Rand: rnd}
+	sample, r := Sample{All: true}, Reservoir{Size: n, Rand: rnd}
 	add := func(user string) error {
+		if r.seen == maxRead {
+			sample.All = false // one user more than it may read
+			return nil
+		}
+		if r.seen == 0 {
+			sample.First = strings.Clone(user)
+		}
+		sample.Last = user
 		r.Add(user)
 		return nil
 	}
 	parts := []bigtable.RowRange{bigtable.NewRange(start, prefixEnd(app+",")), bigtable.NewRange(app+",", start)}
 	for _, part := range parts {
-		if r.seen >= maxRead {
+		if !sample.All {
 			break
 		}
-		if err := s.scanUserKeys(ctx, app, part, add, bigtable.LimitRows(int64(maxRead-r.seen))); err != nil {
-			return nil, fmt.Errorf("sample users of %s: %w", app, err)
+		if err := s.scanUserKeys(ctx, app, part, add, bigtable.LimitRows(int64(maxRead-r.seen+1))); err != nil {
+			return Sample{}, fmt.Errorf("sample users of %s: %w", app, err)
 		}
 	}
-	return r.Users, nil
+	sample.Users, sample.Read, sample.Last = r.Users, r.seen, strings.Clone(sample.Last)
+	return sample, nil
 }
 
 // Reservoir keeps a random sample of the users that it has seen, at most Size:

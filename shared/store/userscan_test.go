@@ -81,9 +81,10 @@ func testSampleUsers(t *testing.T, s fixture) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]int{}
 	for range rounds {
-		sample, err := s.SampleUsers(ctx, app, n, 1000, rnd)
-		if err != nil || len(sample) != n {
-			t.Fatalf("%d users, %v", len(sample), err)
+		got, err := s.SampleUsers(ctx, app, n, 1000, rnd)
+		sample := got.Users
+		if err != nil || len(sample) != n || got.Read != users || !got.All {
+			t.Fatalf("%d users of %d, all: %t, %v", len(sample), got.Read, got.All, err)
 		}
 		slices.Sort(sample)
 		if len(slices.Compact(sample)) != n {
@@ -102,14 +103,27 @@ func testSampleUsers(t *testing.T, s fixture) {
 			t.Errorf("%s was chosen %d times of %d", u, times, rounds)
 		}
 	}
-	for _, c := range []struct{ n, most int }{{1000, 1000}, {5, 50}, {50, 50}, {50, 5}, {0, 5}, {5, 0}} {
-		sample, err := s.SampleUsers(ctx, app, c.n, c.most, rnd)
+	for _, c := range []struct{ n, most int }{{1000, 1000}, {5, 50}, {50, 50}, {50, 5}, {0, 5}, {5, 0}, {5, users}, {5, users - 1}} {
+		got, err := s.SampleUsers(ctx, app, c.n, c.most, rnd)
+		sample := got.Users
 		slices.Sort(sample)
+		if got.Read != min(c.most, users) || got.All != (c.most >= users) {
+			t.Errorf("at most %d: %d read, all: %t", c.most, got.Read, got.All)
+		}
+		if len(sample) > 0 && !got.All {
+			var first int
+			if _, err := fmt.Sscanf(got.First, "u%03d", &first); err != nil {
+				t.Fatal(err)
+			}
+			if last := fmt.Sprintf("u%03d", (first+c.most-1)%users); got.Last != last {
+				t.Errorf("%d users from %s to %s, want to %s", c.most, got.First, got.Last, last)
+			}
+		}
 		if want := min(c.n, c.most, users); err != nil || len(slices.Compact(sample)) != want {
 			t.Errorf("%d of at most %d: %q, %v; want %d users", c.n, c.most, sample, err, want)
 		}
 	}
-	if sample, err := s.SampleUsers(ctx, app+"2", 5, 50, rnd); err != nil || len(sample) != 0 {
-		t.Errorf("an app without users: %q, %v", sample, err)
+	if sample, err := s.SampleUsers(ctx, app+"2", 5, 50, rnd); err != nil || len(sample.Users) != 0 || !sample.All {
+		t.Errorf("an app without users: %+v, %v", sample, err)
 	}
 }

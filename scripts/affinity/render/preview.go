@@ -22,6 +22,10 @@ func Preview(out io.Writer, p api.Preview, colors *Palette) error {
 	}
 	fmt.Fprintf(&text, "%s of %s would change (%s sampled; %s)\n", colors.Bold(fmt.Sprint(p.Changed)), cli.Count(p.Known, "profile"),
 		cli.Count(p.Sampled, "user"), active)
+	if from := p.ChosenFrom; from != nil && !from.All {
+		fmt.Fprintf(&text, "sampled from %s only, a stretch that begins at a random place: from %s to %s; no other user was looked at\n",
+			cli.Count(from.Users, "user"), cli.Printable(from.First), cli.Printable(from.Last))
+	}
 	if r := p.RankCorrelation; r != nil {
 		fmt.Fprintf(&text, "rank correlation: %.3f on average, %.3f or less for a tenth of the users, %.3f at least; 1 is the same order\n", r.Mean, r.P10, r.Min)
 	}
