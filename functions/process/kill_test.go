@@ -180,12 +180,12 @@ func TestMessageThatKillsItsProcessIsBuried(t *testing.T) {
 	e.env = []string{child + "=1", "BIGTABLE_EMULATOR_HOST=" + bigtable.Addr, "PUBSUB_EMULATOR_HOST=" + messages.Addr}
 	t.Cleanup(e.kill)
 
-	// Both are large, so that their first deliveries are marked.
-	large := func(user string) string {
-		return `{"app":"shop","receivedAt":1700000000000,"resolved":true}` + "\n" + `{"x":"` + strings.Repeat("x", 256<<10) +
-			`","events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"` + user + `","filters":["color:Red"]}]}`
+	// Both are small, so that their first deliveries are not marked.
+	small := func(user string) string {
+		return `{"app":"shop","receivedAt":1700000000000,"resolved":true}` + "\n" +
+			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"` + user + `","filters":["color:Red"]}]}`
 	}
-	waiting := map[string]string{"1": large("poison"), "2": large("innocent")}
+	waiting := map[string]string{"1": small("poison"), "2": small("innocent")}
 	for attempt := 1; len(waiting) > 0; attempt++ {
 		e.serve()
 		acknowledged := e.deliver(attempt, waiting)

@@ -18,9 +18,9 @@ const (
 	// deliveries, a backend may fail for a quarter of an hour. A delivery that found
 	// no room in the process does not count.
 	MaxAttempts = 20
-	// MaxUnanswered is how many marked deliveries of a message may leave no answer
-	// before it is buried: each may have ended the process, and with it the
-	// deliveries of other messages.
+	// MaxUnanswered is how many deliveries of a message may leave no answer before it is
+	// buried: each may have ended the process, and with it the deliveries of other
+	// messages.
 	MaxUnanswered = 3
 	// lastAttempt buries a message, whatever its deliveries found. Soon afterwards
 	// Pub/Sub would do that itself: the dead-letter policy of the subscription knows
@@ -28,8 +28,11 @@ const (
 	lastAttempt = 95
 	// markedBytes is the size of a message whose first delivery is marked, too.
 	markedBytes = 256 << 10
-	// endTimeout limits the write of a mark after the work has ended.
-	endTimeout = 10 * time.Second
+	// endTimeout limits the write of a mark after the work has ended, firstEndTimeout
+	// that of a first delivery without a mark of its beginning. Nothing depends on it
+	// but a count.
+	endTimeout      = 10 * time.Second
+	firstEndTimeout = time.Second
 )
 
 // delivery is one delivery of a message.
@@ -45,17 +48,23 @@ type delivery struct {
 // The first delivery of a small message goes without. What a message costs is
 // bounded, so hardly one ends its process, and with marks the delivery of one event
 // takes 2.4 times as much CPU, that of Bigtable included (BenchmarkDeliver, 2026-11-22).
-// Without the mark, a small message that does end its process does so four times
-// before it is buried, instead of three times.
+// Only if it ends and the message must be delivered again, that end is written.
 func marked(p bus.Push) bool {
 	return p.DeliveryAttempt != 1 || len(p.Message.Data) >= markedBytes
 }
 
 // attempts returns how many deliveries have failed if this one does.
-func (d *delivery) attempts() int {
-	n := d.before.Failed + 1
-	if d.DeliveryAttempt > 1 && len(d.Message.Data) < markedBytes {
-		n++ // the first, which has no mark
+func (d *delivery) attempts() int { return d.before.Failed + 1 }
+
+// unanswered returns how many earlier deliveries left no answer. A first one without
+// marks of which no end is written counts as one. It may not have reached a process,
+// or its end could not be written in an outage. So it adds one at most and
+// makes no message wait to be applied alone, and none is buried before a marked one,
+// too, left no answer while it was alone in its process.
+func (d *delivery) unanswered() int {
+	n := d.before.Open
+	if d.DeliveryAttempt > 1 && len(d.Message.Data) < markedBytes && !d.before.FirstEnded {
+		n++
 	}
 	return n
 }
@@ -69,13 +78,7 @@ func (d *delivery) attempts() int {
 func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 	d := &delivery{Push: p}
 	if !marked(p) {
-		leave, err := a.turns.beside(ctx)
-		if err != nil {
-			return a.settle(ctx, d, Result{}, err)
-		}
-		defer leave()
-		result, err := a.apply(ctx, p)
-		return a.settle(ctx, d, result, err)
+		return a.deliverFirst(ctx, d)
 	}
 	ctx, leave, err := a.turn(ctx, d)
 	if err != nil {
@@ -83,6 +86,24 @@ func (a *Applier) Deliver(ctx context.Context, p bus.Push) (Result, error) {
 	}
 	defer leave()
 	return a.deliverMarked(ctx, d)
+}
+
+// deliverFirst applies a message for the first time, without a mark of the beginning.
+func (a *Applier) deliverFirst(ctx context.Context, d *delivery) (result Result, err error) {
+	defer func() { // also after a panic, which is answered
+		if result.Fate == "" || result.Fate == Retried {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), firstEndTimeout)
+			defer cancel()
+			err = errors.Join(err, a.Store.EndDelivery(ctx, d.Message.MessageID, store.FirstDelivery, !errors.Is(err, admission.ErrFull)))
+		}
+	}()
+	leave, err := a.turns.beside(ctx)
+	if err != nil {
+		return a.settle(ctx, d, Result{}, err)
+	}
+	defer leave()
+	result, err = a.apply(ctx, d.Push)
+	return a.settle(ctx, d, result, err)
 }
 
 // turn reads the marks of a message and waits for its turn. It always returns a
@@ -121,7 +142,7 @@ func (a *Applier) deliverMarked(ctx context.Context, d *delivery) (result Result
 	if err := a.Store.BeginDelivery(ctx, d.Message.MessageID, d.name); err != nil {
 		return a.settle(ctx, d, Result{}, err)
 	}
-	if d.before.Open >= MaxUnanswered {
+	if d.unanswered() >= MaxUnanswered {
 		return a.giveUp(ctx, d)
 	}
 	result, err = a.apply(ctx, d.Push)

@@ -66,9 +66,9 @@ func (h *harness) wantOpen(want int, when string) {
 	}
 }
 
-// A message that ends its process is buried once three marked deliveries left no
-// answer. The first delivery of a small message has no mark, because it must cost a
-// healthy message nothing.
+// A message that ends its process is buried once three deliveries left no answer. The
+// first delivery of a small message has no mark, because it must cost a healthy
+// message nothing.
 func TestMessageThatKillsIsBuried(t *testing.T) {
 	large := seen(both)
 	large.Body = append([]byte(`{"x":"`+strings.Repeat("x", 256<<10)+`",`), large.Body[1:]...)
@@ -79,7 +79,7 @@ func TestMessageThatKillsIsBuried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			attempt := 0
-			for ; attempt < test.unmarked+apply.MaxUnanswered; attempt++ {
+			for ; attempt < apply.MaxUnanswered; attempt++ {
 				h.wantOpen(max(0, attempt-test.unmarked), "before a delivery")
 				h.kill(h.push(test.message, attempt+1))
 			}
@@ -110,6 +110,48 @@ func TestMessageThatKillsTheBurialIsBuried(t *testing.T) {
 	if got.Fate != apply.Dead || len(h.bus.reasons) != 1 {
 		t.Errorf("result %+v, buried for %q", got, h.bus.reasons)
 	}
+}
+
+// A first delivery without marks that was answered is no death, whatever its answer. Two
+// marked ones that left none do not bury the message then.
+func TestAnsweredFirstDeliveryIsNotADeath(t *testing.T) {
+	for name, engine := range map[string]func(h *harness) apply.Profiles{
+		"error": func(h *harness) apply.Profiles { return &away{Profiles: h.profiles} },
+		"full":  func(h *harness) apply.Profiles { return &away{Profiles: h.profiles, full: true} },
+		"panic": func(*harness) apply.Profiles { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.Profiles = engine(h)
+			func() {
+				defer func() { _ = recover() }()
+				if got, err := h.Deliver(t.Context(), h.push(seen(both), 1)); got.Fate != apply.Retried || err == nil {
+					t.Errorf("result %+v, %v", got, err)
+				}
+			}()
+			h.Profiles = h.profiles
+			for attempt := 2; attempt <= 3; attempt++ {
+				h.kill(h.push(seen(both), attempt))
+			}
+			if got, err := h.Deliver(t.Context(), h.push(seen(both), 4)); got.Fate != apply.Applied || err != nil {
+				t.Errorf("result %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// In an outage no delivery can be marked, or none reaches a process. Afterwards the
+// message is applied beside others.
+func TestOutageBuriesNothing(t *testing.T) {
+	h := newHarness(t)
+	p := h.process(h.profiles)
+	other := h.push(seen(both), 1)
+	other.Message.MessageID = "43"
+	ended := h.stop(p, other)
+	if got, err := p.Deliver(t.Context(), h.push(seen(both), apply.MaxAttempts)); got.Fate != apply.Applied || err != nil {
+		t.Errorf("result %+v, %v", got, err)
+	}
+	ended()
 }
 
 // A message that died with another is applied, and forgotten.

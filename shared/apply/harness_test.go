@@ -132,7 +132,7 @@ func (h *harness) push(m bus.Message, attempt int) bus.Push {
 // last is a message as Pub/Sub delivers it after all other attempts have failed.
 func (h *harness) last(m bus.Message) bus.Push {
 	h.t.Helper()
-	for i := 2; i < apply.MaxAttempts; i++ { // the first has no mark
+	for i := 1; i < apply.MaxAttempts; i++ {
 		h.check(h.store.EndDelivery(h.t.Context(), "42", fmt.Sprint(i), true))
 	}
 	return h.push(m, apply.MaxAttempts)

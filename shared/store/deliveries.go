@@ -27,7 +27,13 @@ const (
 type Deliveries struct {
 	Open   int // began and did not end: they run, or their process ended before it answered
 	Failed int // ended, and failed for a reason that may lie in the message
+	// FirstEnded is whether FirstDelivery ended. Its beginning has no mark.
+	FirstEnded bool
 }
+
+// FirstDelivery is the name of the first delivery of a message if only its end is
+// marked. Other names have no lower-case letters.
+const FirstDelivery = "first"
 
 func deliveryKey(message string) string { return ",message," + message }
 
@@ -41,6 +47,9 @@ func (s *Store) Deliveries(ctx context.Context, message string) (Deliveries, err
 	for _, item := range row[familyState] {
 		if !strings.HasPrefix(item.Column, familyState+":"+columnDelivery) {
 			continue
+		}
+		if item.Column == familyState+":"+columnDelivery+FirstDelivery {
+			d.FirstEnded = true
 		}
 		switch string(item.Value) {
 		case deliveryBegun:
