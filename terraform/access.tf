@@ -4,7 +4,7 @@ locals {
   # README.md has the same as a table.
   access = {
     ingest     = { app_profile = "processing", reads = ["objects"], writes = ["refused", "usage", "rates"], firestore = "viewer", publishes = true, buries = false }
-    imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "crowd", "usage", "rates"], firestore = "viewer", publishes = false, buries = false }
+    imports    = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "crowd", "refused", "usage", "rates"], firestore = "viewer", publishes = false, buries = false }
     profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories"], writes = ["users", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
     rank       = { app_profile = "processing", reads = ["objects", "crowd", "events", "events_narrow", "histories"], writes = ["users", "usage", "rates"], firestore = "viewer", publishes = false, buries = false }
     strategies = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = ["usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
@@ -12,7 +12,7 @@ locals {
     recomputes = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "users", "crowd"], writes = ["usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
     # docs reaches no backend, so its app profile is never used.
     docs    = { app_profile = "processing", reads = [], writes = [], firestore = "none", publishes = false, buries = false }
-    process = { app_profile = "processing", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "usage", "rates"], firestore = "viewer", publishes = true, buries = true }
+    process = { app_profile = "processing", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "refused", "usage", "rates"], firestore = "viewer", publishes = true, buries = true }
     worker  = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "crowd", "refused", "usage"], firestore = "user", publishes = true, buries = false }
   }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
+	"github.com/affinityengine/affinity/shared/refused"
 )
 
 func init() { function.Register("Imports", open) }
@@ -34,6 +35,7 @@ type Backends struct {
 	Queue    queue.Queue
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
+	Refused  *refused.Recorder
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -49,8 +51,10 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
+	refusals := refused.New(base.Store, base.Now, log)
+	function.AtExit(refusals.Flush)
 	return New(Backends{
 		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks, Enricher: enricher,
-		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
+		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log), Refused: refusals,
 	}), nil
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/refused"
 )
 
 type handler struct {
@@ -62,11 +64,14 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)-1); err != nil {
 		return err
 	}
-	unknown, deleted, err := h.importAll(r.Context(), app, events, rules.Now.UnixMilli())
+	unknown, outcome, err := h.importAll(r.Context(), app, events, rules.Now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
-	answer.Deleted = deleted
+	answer.Deleted, answer.OptedOut = outcome.Deleted, outcome.Refused
+	if outcome.Refused > 0 {
+		h.Refused.Count(app.ID, refused.OptedOut, int64(outcome.Refused))
+	}
 	if len(events) > 0 {
 		h.noteImport(r.Context(), app.ID)
 	}
@@ -93,12 +98,12 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 
 // importAll imports the events of a request in parts, each of as many events as may be
 // in memory with the filters of their objects. It counts the events with objects that
-// the catalog does not know, and those of deleted users.
+// the catalog does not know, and all by their fate.
 //
 // Before it writes the first of several parts, it takes the memory of the largest. A
 // later part takes none, so an import that is partly written never ends because the
 // process is full: sent again, its events without a timestamp would count twice.
-func (h handler) importAll(ctx context.Context, app config.App, events []event.Event, receivedAt int64) (unknown, deleted int, err error) {
+func (h handler) importAll(ctx context.Context, app config.App, events []event.Event, receivedAt int64) (unknown int, all profile.Outcome, err error) {
 	ctx, leave := admission.Process().Enter(ctx)
 	defer leave()
 	for len(events) > 0 {
@@ -107,17 +112,18 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 			err = admission.Take(ctx, enrich.MaxTaken)
 		}
 		if err != nil {
-			return 0, 0, err
+			return 0, all, err
 		}
 		ctx = admission.Exempt(ctx)
 		part := events[:n]
 		outcome, err := h.Profiles.Import(ctx, app, enrich.LogEvents(part, objects, receivedAt))
 		if err != nil {
-			return 0, 0, err
+			return 0, all, err
 		}
-		unknown, deleted, events = unknown+len(enrich.Incomplete(part, objects)), deleted+outcome.Deleted, events[n:]
+		all.Applied, all.Deleted, all.Refused = all.Applied+outcome.Applied, all.Deleted+outcome.Deleted, all.Refused+outcome.Refused
+		unknown, events = unknown+len(enrich.Incomplete(part, objects)), events[n:]
 	}
-	return unknown, deleted, nil
+	return unknown, all, nil
 }
 
 // decode decodes each line. The answer lists the lines that are refused.

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/refused"
 )
 
 func init() { function.Register("Process", open) }
@@ -27,6 +28,7 @@ type Backends struct {
 	Bus      *pubsub.Bus
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
+	Refused  *refused.Recorder
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -44,5 +46,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.Counters().Each(base.Metrics.Watch)
-	return New(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles}), nil
+	refusals := refused.New(base.Store, base.Now, log)
+	function.AtExit(refusals.Flush)
+	return New(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals}), nil
 }

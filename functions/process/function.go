@@ -22,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/apply"
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/refused"
 )
 
 type handler struct {
@@ -84,6 +85,9 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 	if result.Fate != "" {
 		h.Metrics.Messages.WithLabelValues(string(result.Fate)).Inc()
 	}
+	if result.Refused > 0 {
+		h.Refused.Count(result.App, refused.OptedOut, int64(result.Refused))
+	}
 	switch {
 	case result.Fate == apply.Dead:
 		h.Log.LogAttrs(ctx, slog.LevelError, "message went to the dead-letter topic", slog.String("messageId", delivery.Message.MessageID),
@@ -92,7 +96,7 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 	case result.Kind == bus.Reenriched:
 		h.count("reenriched", result)
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events reenriched", slog.String("app", result.App), slog.Int("events", result.Events),
-			slog.Int("deleted", result.Deleted), slog.Int("superseded", result.Superseded))
+			slog.Int("deleted", result.Deleted), slog.Int("refused", result.Refused), slog.Int("superseded", result.Superseded))
 	default:
 		if result.Lane == bus.SlowLane {
 			h.Limits.Applied(result.App, time.UnixMilli(result.ReceivedAt))
@@ -100,11 +104,11 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 		h.count("applied", result)
 		h.Metrics.UnknownObjects.Add(float64(result.WithUnknownObjects))
 		lag := h.Now().Sub(time.UnixMilli(result.ReceivedAt))
-		for range result.Events + result.Deleted {
+		for range result.Events + result.Deleted + result.Refused {
 			h.Metrics.Lag.Observe(lag.Seconds())
 		}
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App), slog.Int("events", result.Events),
-			slog.Int("deleted", result.Deleted), slog.Int("withUnknownObjects", result.WithUnknownObjects), slog.String("lane", string(result.Lane)), slog.Int64("lagMs", lag.Milliseconds()))
+			slog.Int("deleted", result.Deleted), slog.Int("refused", result.Refused), slog.Int("withUnknownObjects", result.WithUnknownObjects), slog.String("lane", string(result.Lane)), slog.Int64("lagMs", lag.Milliseconds()))
 	}
 }
 
@@ -112,5 +116,6 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 func (h handler) count(outcome string, result apply.Result) {
 	h.Metrics.Events.WithLabelValues(outcome).Add(float64(result.Events))
 	h.Metrics.Events.WithLabelValues("deleted").Add(float64(result.Deleted))
+	h.Metrics.Events.WithLabelValues("refused").Add(float64(result.Refused))
 	h.Metrics.Events.WithLabelValues("superseded").Add(float64(result.Superseded))
 }

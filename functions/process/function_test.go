@@ -3,10 +3,12 @@ package process_test
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/affinityengine/affinity/functions/process"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/refused"
 )
 
 // push is the body of a delivery of Pub/Sub.
@@ -28,6 +30,19 @@ func TestProcess(t *testing.T) {
 		functiontest.Ask("", "GET", "/metrics", "", 200, `affinity_messages_total{outcome="dead"} 1`),
 		functiontest.Ask("", "GET", "/metrics", "", 200, `affinity_events_total{outcome="applied"} 1`),
 	)
+	if _, err := s.Backends.Profiles.OptOut(t.Context(), functiontest.App, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	functiontest.Check(t, process.New(s.Backends.ForProcess()),
+		functiontest.Ask("", "POST", "/", push(strings.Replace(message, "ann", "bob", 1)), 204, ""),
+		functiontest.Ask("", "GET", "/metrics", "", 200, `affinity_events_total{outcome="refused"} 1`),
+	)
+	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, counts, err := s.Backends.Store.ReadRefused(t.Context(), functiontest.App, s.Backends.Now()); counts[refused.OptedOut] != 1 || err != nil {
+		t.Errorf("refused %v, %v; want one", counts, err)
+	}
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package profiles is the public function that serves users' profiles, explains
-// them, and deletes users. Profiles are stored in the table users. A profile
+// them, deletes users, and keeps who has opted out. Profiles are stored in the table users. A profile
 // that is no longer valid is computed from the log when it is read.
 package profiles
 
@@ -42,6 +42,9 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 	rt.Handle("DELETE /1/profiles/{userToken}", h.deleteProfile)
 	rt.Handle("DELETE /1/usertokens/{userToken}", h.deleteUserToken)
 	rt.HandleOwn("GET /1/explain/{userToken}", h.explain, "facet", "value", "limit")
+	rt.HandleOwn("GET /1/optouts/{userToken}", h.getOptOut)
+	rt.HandleOwn("PUT /1/optouts/{userToken}", h.optOut)
+	rt.HandleOwn("DELETE /1/optouts/{userToken}", h.optIn)
 	return rt
 }
 
@@ -312,12 +315,16 @@ func (h handler) forget(ctx context.Context, app, user string) (time.Time, error
 	if err != nil {
 		return time.Time{}, fmt.Errorf("delete user: %w", err)
 	}
-	task, err := purge.Task(purge.Request{App: app, User: user, DeletedUntil: until.UnixMilli()})
+	return until, h.enqueuePurge(ctx, app, user, until)
+}
+
+func (h handler) enqueuePurge(ctx context.Context, appID, user string, until time.Time) error {
+	task, err := purge.Task(purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()})
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	if err := h.Queue.Create(ctx, task); err != nil {
-		return time.Time{}, fmt.Errorf("enqueue the purge of a deleted user: %w", err)
+		return fmt.Errorf("enqueue the purge of a deleted user: %w", err)
 	}
-	return until, nil
+	return nil
 }

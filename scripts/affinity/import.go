@@ -148,6 +148,9 @@ func warn(t *tool, counts api.ImportAnswer) {
 		fmt.Fprintf(t.err, "warning: older than the app's retention: %s; they count in no profile (are their timestamps in milliseconds?)\n",
 			cli.Count(counts.OutsideRetention, "event"))
 	}
+	if counts.OptedOut > 0 {
+		fmt.Fprintf(t.err, "warning: dropped, because their user has opted out: %s\n", cli.Count(counts.OptedOut, "event"))
+	}
 	if counts.Deleted > 0 {
 		fmt.Fprintf(t.err, "warning: older than the deletion of their user: %s; they count in no profile\n", cli.Count(counts.Deleted, "event"))
 	}

@@ -98,6 +98,9 @@ type ImportAnswer struct {
 	// Deleted counts accepted events that no profile counts, because their user
 	// was deleted after they happened.
 	Deleted int `json:"deleted"`
+	// OptedOut counts accepted events that were dropped, because their user has opted out
+	// of their type.
+	OptedOut int `json:"optedOut"`
 	// OutsideRetention counts accepted events that no profile counts, because
 	// they are older than the retention of the app.
 	OutsideRetention int `json:"outsideRetention"`
@@ -117,7 +120,7 @@ type RefusedEvents struct {
 	// MaxRefusedDays days, the newest first, at most MaxRefusedEvents.
 	Refused []RefusedEvent `json:"refused"`
 	// Counts are how many requests of the app were refused in these days, by
-	// reason.
+	// reason. Under the reason that the user has opted out it counts accepted events.
 	Counts map[string]int64 `json:"counts"`
 }
 

@@ -84,10 +84,11 @@ type Result struct {
 	ReceivedAt int64 // ms: when the message's request was received
 	Lane       bus.Lane
 	// Events counts the events that are in the log and count. Deleted counts
-	// events whose user was deleted after they happened. Superseded counts
+	// events whose user was deleted after they happened. Refused counts events of types
+	// that their users have opted out of. Superseded counts
 	// events that were not written because their row in the log knows more of
 	// their objects, or is gone.
-	Events, Deleted, Superseded int
+	Events, Deleted, Refused, Superseded int
 	// WithUnknownObjects counts accepted events with objects that the catalog
 	// did not know.
 	WithUnknownObjects int

@@ -51,6 +51,24 @@ func TestEventsOfDeletedUser(t *testing.T) {
 	}
 }
 
+// A user has opted out: their events are refused, also those of a re-enrichment.
+func TestEventsOfOptedOutUser(t *testing.T) {
+	h := newHarness(t)
+	h.deliver(seen(none))
+	_, err := h.profiles.OptOut(t.Context(), appID, user)
+	h.check(err)
+	for name, m := range map[string]bus.Message{"accepted": seen(both), "reenriched": h.again(both)} {
+		h.deliver(seen(none))
+		got := h.deliver(m)
+		if got.Fate != apply.Applied || got.Events+got.Deleted != 0 || got.Refused+got.Superseded != 1 {
+			t.Errorf("%s: result %+v", name, got)
+		}
+		if rows := h.rows(); len(rows) != 0 {
+			t.Errorf("%s: rows %+v", name, rows)
+		}
+	}
+}
+
 func TestUnresolvedMessageIsResolved(t *testing.T) {
 	h := newHarness(t)
 	h.check(h.store.PutObjects(t.Context(), appID, "shoes", []store.Object{{ID: "1", Record: []byte(`{"objectID":"1","color":"Red"}`),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -143,6 +144,18 @@ func TestEngineServesUsers(t *testing.T) {
 	}
 	if err := c.DeleteUserToken(ctx, "ann"); err != nil {
 		t.Error(err)
+	}
+	if o := check[api.OptOut](t)(c.OptOut(ctx, "bob", api.OptOutRequest{EventTypes: []event.Type{event.Click}})); !o.OptedOut || len(o.EventTypes) != 1 || o.DeletedUntil == nil {
+		t.Errorf("opt-out %+v", o)
+	}
+	if o := check[api.OptOut](t)(c.OptOut(ctx, "bob", api.OptOutRequest{})); len(o.EventTypes) != 3 {
+		t.Errorf("opt-out %+v", o)
+	}
+	if o := check[api.OptOut](t)(c.GetOptOut(ctx, "bob")); len(o.EventTypes) != 3 {
+		t.Errorf("opt-out %+v", o)
+	}
+	if o := check[api.OptOut](t)(c.OptIn(ctx, "bob")); o.OptedOut || len(o.EventTypes) != 0 {
+		t.Errorf("opt-out %+v", o)
 	}
 	_, err = c.Profile(ctx, "ann", api.ProfileQuery{})
 	wantStatus(t, err, 404)

@@ -1,5 +1,7 @@
 package event
 
+import "strings"
+
 // Types is a set of types of events. It is stored, so the bits must not change.
 type Types uint8
 
@@ -49,4 +51,13 @@ func (s Types) List() []Type {
 		}
 	}
 	return list
+}
+
+// String lists the types of the set.
+func (s Types) String() string {
+	var names []string
+	for _, t := range s.List() {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
 }

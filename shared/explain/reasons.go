@@ -23,7 +23,7 @@ func (x *Explanation) reasons(score *Score) []string {
 	say(e.Accepted == 0, "no event of this user is in the log: none was ever accepted, or all have been removed")
 	out := x.q.OptedOut
 	say(out == event.AllTypes, "the user has opted out: none of their events count")
-	say(out != 0 && out != event.AllTypes, "the user has opted out of some types of events, which do not count: %s", types(out))
+	say(out != 0 && out != event.AllTypes, "the user has opted out of some types of events, which do not count: %s", out)
 	say(w.DeletedUntil != 0, "the user was deleted: events received up to %s do not count", event.FormatTime(max(w.ReceivedUntil, w.DeletedUntil)))
 	switch s := x.q.Strategy; {
 	case x.q.StrategyVersion == 0:
@@ -53,14 +53,6 @@ func (x *Explanation) reasons(score *Score) []string {
 		x.boundReasons(say, *x.q.Profile)
 	}
 	return list
-}
-
-func types(of event.Types) string {
-	var names []string
-	for _, t := range of.List() {
-		names = append(names, string(t))
-	}
-	return strings.Join(names, ", ")
 }
 
 // boundReasons are about values that the profile leaves out.

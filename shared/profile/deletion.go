@@ -86,6 +86,14 @@ func (d *deletion) optIn(ctx context.Context, appID, token string) (time.Time, e
 	return d.optOut(ctx, appID, token, 0)
 }
 
+func (d *deletion) optedOut(ctx context.Context, appID, token string) (event.Types, time.Time, error) {
+	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
+	if err != nil || row.DeletedUntil == 0 {
+		return row.OptedOut, time.Time{}, err
+	}
+	return row.OptedOut, time.UnixMilli(row.ReceivedUntil), nil
+}
+
 func (d *deletion) purge(ctx context.Context, appID, token string, until time.Time) (int, error) {
 	blocks, err := d.store.ListBlocks(ctx, appID, token)
 	if err != nil {

@@ -275,10 +275,10 @@ func (e *Engine) OptIn(ctx context.Context, appID, user string) (time.Time, erro
 	return e.deletion.optIn(ctx, appID, user)
 }
 
-// OptedOut returns the types of events that a user has opted out of.
-func (e *Engine) OptedOut(ctx context.Context, appID, user string) (event.Types, error) {
-	row, err := e.env.store.ReadPrimary(ctx, appID, user, store.UserState)
-	return row.OptedOut, err
+// OptedOut returns the types of events that a user has opted out of, and the time of
+// receipt up to which events are deleted, the zero time if none are.
+func (e *Engine) OptedOut(ctx context.Context, appID, user string) (event.Types, time.Time, error) {
+	return e.deletion.optedOut(ctx, appID, user)
 }
 
 // ErrTypes reports a type of which the engine keeps no events.

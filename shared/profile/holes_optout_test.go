@@ -167,7 +167,7 @@ func testEventsOfOptedOutUserAreRefused(t *testing.T, open opener) {
 	if n, err := s.eng.Verify(ctx, s.app(), store.Range{}); n != 0 || err != nil {
 		t.Errorf("%d stale profiles, %v", n, err)
 	}
-	if types, err := s.eng.OptedOut(ctx, appID, "u"); types != event.AllTypes || err != nil {
+	if types, _, err := s.eng.OptedOut(ctx, appID, "u"); types != event.AllTypes || err != nil {
 		t.Errorf("out of %v, %v; want all", types.List(), err)
 	}
 }
@@ -256,7 +256,7 @@ func testChangeOfOptOutDies(t *testing.T, open opener) {
 			}
 		}
 		s.kill(o)
-		types, err := s.eng.OptedOut(ctx, appID, "u")
+		types, _, err := s.eng.OptedOut(ctx, appID, "u")
 		if err != nil {
 			t.Fatal(err)
 		}

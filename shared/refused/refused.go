@@ -43,6 +43,10 @@ const (
 	appsAtOnce = 8
 )
 
+// OptedOut is the reason of events of types that their users have opted out of. These
+// events are accepted, and refused when they are applied.
+const OptedOut = "The user has opted out of this type of event"
+
 // Store keeps refusals.
 type Store interface {
 	RecordRefused(ctx context.Context, app string, at time.Time, r store.Refusals) error

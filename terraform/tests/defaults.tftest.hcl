@@ -169,6 +169,7 @@ run "least_privilege" {
       "imports/events_narrow"      = "user"
       "imports/users"              = "user"
       "imports/crowd"              = "user"
+      "imports/refused"            = "user"
       "imports/usage"              = "user"
       "imports/rates"              = "user"
       "profiles/events"            = "reader"
@@ -211,6 +212,7 @@ run "least_privilege" {
       "process/events_narrow"      = "user"
       "process/users"              = "user"
       "process/histories"          = "user"
+      "process/refused"            = "user"
       "process/usage"              = "user"
       "process/rates"              = "user"
       "worker/objects"             = "reader"
@@ -226,6 +228,7 @@ run "least_privilege" {
       "process-slow/events_narrow" = "user"
       "process-slow/users"         = "user"
       "process-slow/histories"     = "user"
+      "process-slow/refused"       = "user"
       "process-slow/usage"         = "user"
       "process-slow/rates"         = "user"
     }

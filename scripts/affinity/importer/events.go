@@ -92,6 +92,7 @@ func addCounts(to *api.ImportAnswer, more api.ImportAnswer) {
 	to.Accepted += more.Accepted
 	to.Received += more.Received
 	to.Deleted += more.Deleted
+	to.OptedOut += more.OptedOut
 	to.OutsideRetention += more.OutsideRetention
 }
 

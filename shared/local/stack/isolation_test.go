@@ -159,6 +159,8 @@ func TestEveryRequestNamesItsAppProfile(t *testing.T) {
 		{"verify", move("verify", ""), nil, "ReadRows events_narrow"},
 		{"cutover", move("cutover", ""), nil, ""},
 		{"drop", move("drop", `{"schema":"wide"}`), nil, "ReadRows events"},
+		{"opt-out", ask("PUT", "/1/optouts/w", ""), nil, "CheckAndMutateRow users"},
+		{"state of an opt-out", ask("GET", "/1/optouts/w", ""), nil, row},
 		{"deletion and purge", ask("DELETE", "/1/usertokens/u", ""), nil, "CheckAndMutateRow users"},
 	} {
 		t.Run(path.name, func(t *testing.T) {

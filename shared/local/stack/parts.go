@@ -84,7 +84,7 @@ func (b *Backends) ForIngest() ingest.Backends {
 
 // ForImports returns the backends of imports.
 func (b *Backends) ForImports() imports.Backends {
-	return imports.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Enricher: b.Enricher, Profiles: b.Profiles}
+	return imports.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue, Enricher: b.Enricher, Profiles: b.Profiles, Refused: b.Refused}
 }
 
 // ForCatalog returns the backends of catalog.
@@ -114,7 +114,7 @@ func (b *Backends) ForRecomputes() recomputes.Backends {
 
 // ForProcess returns the backends of process.
 func (b *Backends) ForProcess() process.Backends {
-	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles}
+	return process.Backends{Base: b.Base, Bus: b.Bus, Enricher: b.Enricher, Profiles: b.Profiles, Refused: b.Refused}
 }
 
 // ForWorker returns the backends of worker.

@@ -69,7 +69,7 @@ variable "routes" {
   default = {
     ingest     = ["/1/events"]
     imports    = ["/1/events/import"]
-    profiles   = ["/1/profiles", "/1/usertokens", "/1/explain"]
+    profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts"]
     rank       = ["/1/rank"]
     strategies = ["/1/strategies"]
     catalog    = ["/1/indexes"]
