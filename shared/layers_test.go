@@ -54,9 +54,9 @@ var layers = []struct {
 	{"shared/config/configdb", "catalog config limit schema strategy", "firestore grpc"},
 	{"shared/openapi/internal/tree", "", ""},
 	{"shared/openapi", "httpapi openapi/internal/tree", "http"},
-	{"shared/bus/pubsub", "bus", "pubsub grpc"},
+	{"shared/bus/pubsub", "bus config", "pubsub grpc"},
 	{"shared/queue", "", ""},
-	{"shared/queue/taskqueue", "queue", "tasks grpc"},
+	{"shared/queue/taskqueue", "config queue", "tasks grpc"},
 	{"shared/purge", "config event queue", ""},
 	{"shared/imported", "config queue", ""},
 

@@ -57,6 +57,11 @@ module "events" {
   publishers = local.publishers
   buriers    = local.buriers
 
+  dedicated = { for customer in keys(local.dedicated) : customer => {
+    process_uri = module.function["process-${customer}"].uri
+    publishers  = { for key, member in local.publishers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
+  } }
+
   depends_on = [terraform_data.project]
 }
 
@@ -79,6 +84,12 @@ module "tasks" {
   } if c.schedule != null }
 
   enqueuers = local.enqueuers
+
+  dedicated = { for customer in keys(local.dedicated) : customer => {
+    worker_uri     = module.function["worker-${customer}"].uri
+    max_concurrent = local.size["worker-${customer}"].max_instances * local.size["worker-${customer}"].concurrency
+    enqueuers      = { for key, member in local.enqueuers : key => member if local.deployed[key].customer == null || local.deployed[key].customer == customer }
+  } }
 
   depends_on = [terraform_data.project]
 }

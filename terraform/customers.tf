@@ -14,8 +14,13 @@ variable "customers" {
     Customers by name. Each has its own endpoint.
     host: domain name that serves the customer's app and no other app.
     app_id: the customer's app, which `affinity app create` creates.
-    dedicated: whether the customer has its own functions ingest and profiles, whose instances no other customer uses.
-    min_instances, max_instances: numbers of instances of each of these two functions. Ignored without dedicated.
+    dedicated: whether the customer has its own functions ingest, profiles, process and worker, whose instances no other
+      customer uses, with its own topic of events and its own queues of tasks and purges.
+    draining: whether the events and tasks of a dedicated customer go to the common topic and queues, so that their own
+      run empty. Set it, and wait until they are empty, before dedicated becomes false.
+    min_instances, max_instances: numbers of instances of each of its ingest and profiles. Ignored without dedicated. Its
+      process and worker have the maximum of the common ones and no warm instance, unless functions names them, such as
+      worker-acme.
     rate_limit: requests per minute that one address may send.
     schedule: cron line of the customer's own nightly round, in time_zone. Without it the customer is in the common round.
   EOT
@@ -23,6 +28,7 @@ variable "customers" {
     host          = optional(string, "")
     app_id        = optional(string, "")
     dedicated     = optional(bool, false)
+    draining      = optional(bool, false)
     min_instances = optional(number)
     max_instances = optional(number)
     rate_limit    = optional(number, 6000)
@@ -35,6 +41,17 @@ variable "customers" {
   validation {
     condition     = alltrue([for name in keys(var.customers) : can(regex("^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$", name))])
     error_message = "A customer's name must be 1 to 15 lower-case letters, digits and hyphens, begin with a letter and not end with a hyphen: ${join(", ", [for name in keys(var.customers) : name if !can(regex("^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$", name))])}."
+  }
+
+  # The common topics and functions have names with these endings.
+  validation {
+    condition     = length(setintersection(keys(var.customers), ["slow", "dead-letter"])) == 0
+    error_message = "A customer cannot have the name ${join(" or ", setintersection(keys(var.customers), ["slow", "dead-letter"]))}: the engine itself uses it."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : c.dedicated || !c.draining])
+    error_message = "Customers that drain without being dedicated: ${join(", ", [for name, c in var.customers : name if c.draining && !c.dedicated])}."
   }
 
   validation {

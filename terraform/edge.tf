@@ -11,7 +11,7 @@ module "edge" {
     app_id     = c.app_id
     dedicated  = c.dedicated
     rate_limit = c.rate_limit
-    services   = { for key, d in local.deployed : d.of => module.function[key].name if d.customer == name }
+    services   = { for key, d in local.deployed : d.of => module.function[key].name if d.customer == name && contains(local.public, d.of) }
   } }
 
   depends_on = [terraform_data.project]
@@ -29,9 +29,9 @@ module "monitoring" {
   }
   services                 = { for name in keys(local.functions) : name => [for key, d in local.deployed : module.function[key].name if d.of == name] }
   private_functions        = [for name, f in local.functions : name if f.kind != "public"]
-  events_subscriptions     = [local.deployment.topics.events.subscription]
+  events_subscriptions     = concat([local.deployment.topics.events.subscription], values(module.events.dedicated_subscriptions))
   dead_letter_subscription = local.deployment.topics.deadLetters.subscription
-  queues                   = [local.deployment.queue, local.deployment.purgeQueue]
+  queues                   = concat([local.deployment.queue, local.deployment.purgeQueue], module.tasks.dedicated_queues)
   bigtable_instance        = module.bigtable.instance
   firestore_database       = module.firestore.database
   security_policy          = one(module.edge[*].security_policy)

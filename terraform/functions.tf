@@ -3,27 +3,36 @@ locals {
   functions  = { for f in local.deployment.functions : f.name => f }
 
   # All deployed functions: those of functions.json, the second process for the events of
-  # apps that are over their limit, and the dedicated customers' own.
+  # apps that are over their limit, and the dedicated customers' own. The maximum
+  # numbers of instances of process and worker of a customer are those of the common ones.
   deployed = merge(
     { for name in keys(local.functions) : name => { of = name, customer = null } },
     { process-slow = { of = "process", customer = null } },
     merge([for customer, c in var.customers : {
-      for name in ["ingest", "profiles"] : "${name}-${customer}" => { of = name, customer = customer }
+      for name in concat(local.dedicated_public, ["process", "worker"]) : "${name}-${customer}" => { of = name, customer = customer }
     } if c.dedicated]...),
   )
 
+  # The public functions that a dedicated customer has to themselves. The others do
+  # little, or act for an operator.
+  dedicated_public = ["ingest", "profiles"]
+  dedicated        = { for customer, c in var.customers : customer => c if c.dedicated }
+
   public = [for name, f in local.functions : name if f.kind == "public"]
 
-  # A size in var.functions overrides the one in sizes.tf. A dedicated customer's
-  # numbers of instances override both.
+  # A size in var.functions overrides the one in sizes.tf. A dedicated customer's numbers
+  # of instances override both for their public functions, and a size in var.functions by
+  # the name of their own function overrides everything.
   size = { for key, d in local.deployed : key => merge(
     { min_instances = 0 },
     try(local.sizes[key], local.sizes[d.of]),
     { for k, v in try(var.functions[d.customer == null ? key : d.of], {}) : k => v if v != null },
-    d.customer == null ? {} : {
+    d.customer == null || !contains(local.dedicated_public, d.of) ? {} : {
       min_instances = coalesce(var.customers[d.customer].min_instances, 0)
       max_instances = coalesce(var.customers[d.customer].max_instances, 10)
     },
+    d.customer == null || contains(local.dedicated_public, d.of) ? {} : { min_instances = 0 },
+    d.customer == null ? {} : { for k, v in try(var.functions[key], {}) : k => v if v != null },
   ) }
 
   # Cloud Run's URL of a service is known before the service exists, so the worker and
@@ -36,6 +45,7 @@ locals {
   environment = {
     GOOGLE_CLOUD_PROJECT         = var.project_id
     CUSTOMER_HOSTS               = jsonencode({ for c in values(var.customers) : c.host => c.app_id })
+    DEDICATED_APPS               = jsonencode({ for customer, c in local.dedicated : c.app_id => customer if !c.draining })
     DELETION_SLACK               = var.deletion_slack
     FORWARDED_ADDRESSES          = "2" # the load balancer appends the client's address and its own
     PARENTS_KMS_KEY              = one(google_kms_crypto_key.parents[*].id) == null ? "" : one(google_kms_crypto_key.parents[*].id)

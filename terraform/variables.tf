@@ -144,7 +144,7 @@ variable "source_dir" {
 }
 
 variable "functions" {
-  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. A dedicated customer's functions have the same sizes, but their own numbers of instances."
+  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. A dedicated customer's functions have the same sizes, unless they are named, such as process-acme."
   type = map(object({
     min_instances   = optional(number)
     max_instances   = optional(number)
@@ -157,8 +157,8 @@ variable "functions" {
   nullable = false
 
   validation {
-    condition     = length(setsubtract(keys(var.functions), keys(local.sizes))) == 0
-    error_message = "These functions do not exist: ${join(", ", setsubtract(keys(var.functions), keys(local.sizes)))}. Functions: ${join(", ", keys(local.sizes))}."
+    condition     = length(setsubtract(keys(var.functions), concat(keys(local.sizes), keys(local.deployed)))) == 0
+    error_message = "These functions do not exist: ${join(", ", setsubtract(keys(var.functions), concat(keys(local.sizes), keys(local.deployed))))}. Functions: ${join(", ", distinct(concat(keys(local.sizes), keys(local.deployed))))}."
   }
 
   validation {

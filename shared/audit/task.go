@@ -24,7 +24,7 @@ func Task(app, date string, sample int) (queue.Task, error) {
 	if err != nil {
 		return queue.Task{}, fmt.Errorf("encode audit: %w", err)
 	}
-	return queue.Task{Name: queue.TaskName("audit", app, date), Path: Path, Body: body}, nil
+	return queue.Task{Name: queue.TaskName("audit", app, date), App: app, Path: Path, Body: body}, nil
 }
 
 // Decode decodes the body of a task. A task that does not decode can never run.

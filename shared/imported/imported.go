@@ -58,7 +58,7 @@ func task(r Request, delay time.Duration, name ...string) (queue.Task, error) {
 	if err != nil {
 		return queue.Task{}, fmt.Errorf("encode the task of an import: %w", err)
 	}
-	return queue.Task{Name: queue.TaskName(name...), Path: Path, Body: body, Delay: delay}, nil
+	return queue.Task{Name: queue.TaskName(name...), App: r.App, Path: Path, Body: body, Delay: delay}, nil
 }
 
 // Decode reads the body of a task. After an error the task can never run.

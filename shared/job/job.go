@@ -120,8 +120,8 @@ type Job struct {
 	// microsecond. FinishedAt is zero until the job has ended.
 	StartedAt  time.Time `firestore:"startedAt"`
 	FinishedAt time.Time `firestore:"finishedAt"`
-	// Queue names the queue of the app's tasks: empty for the common one. QueuedAt
-	// is when the first task is due, RunningAt when the planning ended. The times
+	// Queue names the customer who has the queue of the job's tasks to themselves;
+	// empty for the common queue. QueuedAt is when the first task is due, RunningAt when the planning ended. The times
 	// are of the same form; both fields of a job of an older version are zero.
 	Queue     string    `firestore:"queue"`
 	QueuedAt  time.Time `firestore:"queuedAt,omitempty"`

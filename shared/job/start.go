@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/queue"
 )
 
 // NewID makes an id that no other job has, from the prefix, the time and a
@@ -42,7 +43,7 @@ func (r *Runner) Start(ctx context.Context, job Job, delay time.Duration) (Job, 
 // any state.
 func (r *Runner) Create(ctx context.Context, job Job, delay time.Duration) (Job, error) {
 	job.State, job.StartedAt = Planning, Stamp(r.Now())
-	job.QueuedAt = Stamp(job.StartedAt.Add(max(0, delay)))
+	job.Queue, job.QueuedAt = queue.Of(r.Queue, job.App), Stamp(job.StartedAt.Add(max(0, delay)))
 	err := r.Jobs.Create(ctx, job)
 	if errors.Is(err, ErrExists) {
 		job, err = r.Jobs.Job(ctx, job.App, job.ID)

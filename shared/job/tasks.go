@@ -65,22 +65,22 @@ func DecodeShard(body []byte) (ShardTask, error) {
 
 // enqueuePlanStep enqueues the current plan task.
 func (r *Runner) enqueuePlanStep(ctx context.Context, job Job, delay time.Duration) error {
-	return r.enqueue(ctx, r.PlanPath(), PlanTask{job.App, job.ID, job.PlanStep}, delay,
+	return r.enqueue(ctx, job.App, r.PlanPath(), PlanTask{job.App, job.ID, job.PlanStep}, delay,
 		r.Name+"-plan", job.App, job.ID, strconv.Itoa(job.PlanStep))
 }
 
 // enqueueShard enqueues the current task of a shard.
 func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
-	return r.enqueue(ctx, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, 0,
+	return r.enqueue(ctx, job.App, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, 0,
 		r.Name+"-shard", job.App, job.ID, strconv.Itoa(s.N), strconv.Itoa(s.Step))
 }
 
-func (r *Runner) enqueue(ctx context.Context, path string, task any, delay time.Duration, name ...string) error {
+func (r *Runner) enqueue(ctx context.Context, app, path string, task any, delay time.Duration, name ...string) error {
 	body, err := json.Marshal(task)
 	if err != nil {
 		return fmt.Errorf("encode task: %w", err)
 	}
-	return r.Queue.Create(ctx, queue.Task{Name: queue.TaskName(name...), Path: path, Body: body, Delay: delay})
+	return r.Queue.Create(ctx, queue.Task{Name: queue.TaskName(name...), App: app, Path: path, Body: body, Delay: delay})
 }
 
 // Resume enqueues the tasks that the unfinished jobs of all apps wait for, in

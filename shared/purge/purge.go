@@ -45,7 +45,7 @@ func Task(r Request) (queue.Task, error) {
 	if r.Last {
 		of, delay = "purge-last", Again
 	}
-	return queue.Task{Name: queue.TaskName(of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10)), Path: Path, Body: body, Delay: delay, Purge: true}, nil
+	return queue.Task{Name: queue.TaskName(of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10)), App: r.App, Path: Path, Body: body, Delay: delay, Purge: true}, nil
 }
 
 // Decode reads the body of a task. After an error the task can never run.

@@ -20,6 +20,9 @@ type Task struct {
 	// name stays taken while its task exists and for about an hour afterwards,
 	// at most 24 hours. TaskName makes names.
 	Name string
+	// App is the app that the task is for. A dedicated customer's tasks wait in queues
+	// of their own.
+	App string
 	// Path is where on the worker the task goes, beginning with a slash.
 	Path string
 	// Body is the JSON to post. Body, name and headers together may have 100
@@ -40,6 +43,15 @@ type Queue interface {
 	// Create again with the same task. ErrInvalid marks a task that can never
 	// be created.
 	Create(ctx context.Context, task Task) error
+}
+
+// Of returns the name of the customer who has the queues of the app to themselves;
+// empty if the app shares them, and for a queue that does not distinguish apps.
+func Of(q Queue, app string) string {
+	if named, ok := q.(interface{ Customer(app string) string }); ok {
+		return named.Customer(app)
+	}
+	return ""
 }
 
 // ErrInvalid marks a task that no queue can take. Do not retry it.

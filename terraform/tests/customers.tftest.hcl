@@ -57,13 +57,18 @@ run "dedicated_functions" {
   command = plan
 
   assert {
-    condition     = output.customers.acme.functions == ["ingest-acme", "profiles-acme"] && output.customers.bistro.functions == []
-    error_message = "Only the dedicated customer should have its own functions, ingest and profiles: ${jsonencode(output.customers)}"
+    condition     = output.customers.acme.functions == ["ingest-acme", "process-acme", "profiles-acme", "worker-acme"] && output.customers.bistro.functions == []
+    error_message = "Only the dedicated customer should have its own functions, ingest, profiles, process and worker: ${jsonencode(output.customers)}"
   }
 
   assert {
     condition     = local.size["ingest-acme"].min_instances == 1 && local.size["ingest-acme"].max_instances == 30 && local.size["profiles-acme"].max_instances == 30
     error_message = "The customer's functions do not have the customer's numbers of instances: ${jsonencode(local.size["ingest-acme"])}"
+  }
+
+  assert {
+    condition     = alltrue([for f in ["process", "worker"] : local.size["${f}-acme"] == merge(local.size[f], { min_instances = 0 })])
+    error_message = "The customer's process and worker do not have the sizes of the common ones, without a warm instance."
   }
 
   assert {
@@ -84,6 +89,62 @@ run "dedicated_functions" {
   assert {
     condition     = module.function["ingest-acme"].ingress == "ALLOW_INTERNAL_AND_GCLB"
     error_message = "A customer's own function is not behind the load balancer."
+  }
+}
+
+# Each function that sends events or tasks of the customer knows their topic and queues.
+run "dedicated_topic_and_queues" {
+  assert {
+    condition     = alltrue([for key, d in local.deployed : jsondecode(module.function[key].environment.DEDICATED_APPS) == { acme_shop = "acme" } if length(setintersection(local.functions[d.of].env, ["PUBSUB_EVENTS_TOPIC", "TASKS_QUEUE"])) > 0])
+    error_message = "A function that publishes or enqueues does not know the dedicated customer."
+  }
+
+  assert {
+    condition     = module.events.dedicated_subscriptions == { acme = "events-acme-process" } && module.tasks.dedicated_queues == ["purges-acme", "worker-acme"]
+    error_message = "The customer has other subscriptions or queues: ${jsonencode(module.events.dedicated_subscriptions)}, ${join(", ", module.tasks.dedicated_queues)}"
+  }
+
+  assert {
+    condition = (
+      module.function["process-acme"].invokers == module.function["process"].invokers &&
+      module.function["worker-acme"].invokers == module.function["worker"].invokers &&
+      module.function["worker-acme"].ingress == "ALLOW_INTERNAL_ONLY"
+    )
+    error_message = "Others than Pub/Sub and Cloud Tasks may call the customer's process or worker."
+  }
+
+  assert {
+    condition     = toset(keys(module.edge[0].endpoints)) == toset(["acme", "bistro"])
+    error_message = "The load balancer knows other endpoints."
+  }
+}
+
+run "sizes_of_one_customer" {
+  command = plan
+
+  variables {
+    functions = { worker = { min_instances = 1, max_instances = 1 }, worker-acme = { max_instances = 5, concurrency = 2 } }
+  }
+
+  assert {
+    condition     = local.size["worker"].max_instances == 1 && local.size["worker-acme"].max_instances == 5 && local.size["worker-acme"].concurrency == 2 && local.size["worker-acme"].memory == "2Gi"
+    error_message = "A size by the name of a customer's function does not override that of the common one: ${jsonencode(local.size["worker-acme"])}"
+  }
+}
+
+# Before a customer shares the topic and queues again, their own run empty.
+run "draining" {
+  command = plan
+
+  variables {
+    customers = {
+      acme = { host = "acme.example.com", app_id = "acme_shop", dedicated = true, draining = true, max_instances = 1 }
+    }
+  }
+
+  assert {
+    condition     = jsondecode(local.environment.DEDICATED_APPS) == {} && module.events.dedicated_subscriptions == { acme = "events-acme-process" } && length(module.tasks.dedicated_queues) == 2
+    error_message = "New events and tasks still go to the customer's topic and queues, or these are gone."
   }
 }
 

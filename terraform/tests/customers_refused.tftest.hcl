@@ -255,3 +255,23 @@ run "too_many_instances" {
 
   expect_failures = [var.customers]
 }
+
+run "name_of_the_engine" {
+  command = plan
+
+  variables {
+    customers = { slow = { host = "a.example.com", app_id = "a" } }
+  }
+
+  expect_failures = [var.customers]
+}
+
+run "draining_without_dedicated" {
+  command = plan
+
+  variables {
+    customers = { acme = { host = "a.example.com", app_id = "a", draining = true } }
+  }
+
+  expect_failures = [var.customers]
+}

@@ -57,7 +57,7 @@ run "granted_quota" {
   command = plan
 
   variables {
-    run_quota = { cpu = 200, memory_gib = 200 }
+    run_quota = { cpu = 200, memory_gib = 250 }
     functions = { ingest = { max_instances = 50 }, worker = { memory = "32Gi" } }
     customers = { acme = { host = "acme.example.com", app_id = "acme", dedicated = true, max_instances = 40 } }
   }

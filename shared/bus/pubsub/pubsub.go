@@ -6,6 +6,8 @@ package pubsub
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/config"
 )
 
 // Config names the project and topics.
@@ -24,6 +27,9 @@ type Config struct {
 	Events string `env:"PUBSUB_EVENTS_TOPIC" envDefault:"events"`
 	// Slow is the topic of the events of apps that are over their limit.
 	Slow string `env:"PUBSUB_SLOW_TOPIC" envDefault:"events-slow"`
+	// Dedicated are the apps whose events go to a topic of their own: Events with the
+	// customer's name. Such a topic has no slow lane, because no other app waits there.
+	Dedicated config.Dedicated `env:"DEDICATED_APPS"`
 	// DeadLetters is the topic for messages that cannot be applied.
 	DeadLetters string `env:"PUBSUB_DEAD_LETTER_TOPIC" envDefault:"events-dead-letter"`
 }
@@ -34,6 +40,7 @@ type Bus struct {
 	events      *pubsub.Publisher
 	slow        *pubsub.Publisher
 	deadLetters *pubsub.Publisher
+	own         map[string]*pubsub.Publisher // by app
 }
 
 // Open returns a Bus. It connects at the first publish.
@@ -43,18 +50,27 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, e
 		return nil, fmt.Errorf("open Pub/Sub of %s: %w", cfg.Project, err)
 	}
 	b := &Bus{client: client, events: client.Publisher(cfg.Events), slow: client.Publisher(cfg.Slow), deadLetters: client.Publisher(cfg.DeadLetters)}
-	for _, p := range []*pubsub.Publisher{b.events, b.slow, b.deadLetters} {
+	b.own = map[string]*pubsub.Publisher{}
+	for app := range cfg.Dedicated {
+		topic, _ := cfg.Dedicated.Named(cfg.Events, app)
+		b.own[app] = client.Publisher(topic)
+	}
+	for _, p := range b.publishers() {
 		// A request waits for its publish, so a batch must not wait for more messages.
 		p.PublishSettings.DelayThreshold = time.Millisecond
 	}
 	return b, nil
 }
 
+func (b *Bus) publishers() []*pubsub.Publisher {
+	return slices.AppendSeq([]*pubsub.Publisher{b.events, b.slow, b.deadLetters}, maps.Values(b.own))
+}
+
 // Close sends the messages that are not yet sent, and closes the client.
 func (b *Bus) Close() error {
-	b.events.Stop()
-	b.slow.Stop()
-	b.deadLetters.Stop()
+	for _, p := range b.publishers() {
+		p.Stop()
+	}
 	return b.client.Close()
 }
 
@@ -66,20 +82,42 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) error {
 		if err != nil {
 			return fmt.Errorf("publish events of %s: %w", m.App, err)
 		}
-		to, attrs := b.events, map[string]string{bus.AttrApp: m.App}
-		if m.Lane == bus.SlowLane {
-			to, attrs[bus.AttrLane] = b.slow, string(m.Lane)
+		attrs := map[string]string{bus.AttrApp: m.App}
+		if m.Lane != bus.FastLane {
+			attrs[bus.AttrLane] = string(m.Lane)
 		}
-		err = b.send(ctx, to, data, attrs)
-		if code := status.Code(err); to == b.slow && (code == codes.NotFound || code == codes.PermissionDenied) {
-			// A deployment makes and opens the topic beside the functions, which may be first.
-			err = b.send(ctx, b.events, data, attrs)
+		for _, to := range b.topics(m) {
+			// A deployment makes and opens a topic beside the functions, which may be
+			// first. Wherever a message goes, process applies it.
+			if err = b.send(ctx, to, data, attrs); !unavailable(err) {
+				break
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// topics returns the topic of a message and, in order, those that take it where that
+// one cannot be used.
+func (b *Bus) topics(m bus.Message) []*pubsub.Publisher {
+	var topics []*pubsub.Publisher
+	if own := b.own[m.App]; own != nil {
+		topics = append(topics, own)
+	}
+	if m.Lane == bus.SlowLane {
+		topics = append(topics, b.slow)
+	}
+	return append(topics, b.events)
+}
+
+// unavailable reports whether an error says that the topic does not exist, or that
+// the caller may not publish to it.
+func unavailable(err error) bool {
+	code := status.Code(err)
+	return code == codes.NotFound || code == codes.PermissionDenied
 }
 
 // Bury sends a message that cannot be applied to the dead-letter topic, unchanged

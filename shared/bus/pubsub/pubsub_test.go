@@ -17,6 +17,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 )
 
@@ -62,7 +63,7 @@ func TestSlowLane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := pubsub.Open(t.Context(), pubsub.Config{Project: "p", Events: "events", Slow: "events-slow", DeadLetters: "dead"}, option.WithGRPCConn(conn))
+	b, err := pubsub.Open(t.Context(), pubsub.Config{Project: "p", Events: "events", Slow: "events-slow", DeadLetters: "dead", Dedicated: config.Dedicated{"acme_shop": "acme"}}, option.WithGRPCConn(conn))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +92,14 @@ func TestSlowLane(t *testing.T) {
 	fast := m
 	fast.Lane = ""
 	check("the other lane", b.Publish(t.Context(), fast), codes.OK, events+" ")
+	// A dedicated app's events of both lanes go to its topic, once it exists.
+	own, ownSlow := fast, m
+	own.App, ownSlow.App = "acme_shop", "acme_shop"
+	check("a dedicated app's, without its topic", b.Publish(t.Context(), own), codes.OK, events+" ")
+	check("its slow ones, without its topic", b.Publish(t.Context(), ownSlow), codes.OK, slow+" slow")
+	create(events + "-acme")
+	check("a dedicated app's", b.Publish(t.Context(), own), codes.OK, events+"-acme ")
+	check("its slow ones", b.Publish(t.Context(), ownSlow), codes.OK, events+"-acme slow")
 	fail := func(code codes.Code) {
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -102,7 +102,7 @@ type messaging struct {
 	bus    *buspubsub.Bus
 }
 
-func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
+func (s *Stack) openPubSub(ctx context.Context, dedicated config.Dedicated) (messaging, error) {
 	var opts []option.ClientOption
 	s.place.PubSub = os.Getenv("PUBSUB_EMULATOR_HOST")
 	if s.place.PubSub == "" {
@@ -118,18 +118,29 @@ func (s *Stack) openPubSub(ctx context.Context) (messaging, error) {
 		return messaging{}, fmt.Errorf("open Pub/Sub: %w", err)
 	}
 	s.onClose(client.Close)
-	for topic, subscription := range map[string]string{EventsTopic: EventsSubscription, SlowTopic: SlowSubscription, DeadLetterTopic: DeadLetters} {
+	topics := map[string]string{EventsTopic: EventsSubscription, SlowTopic: SlowSubscription, DeadLetterTopic: DeadLetters}
+	for app := range dedicated {
+		topic, _ := dedicated.Named(EventsTopic, app)
+		topics[topic] = ownSubscription(dedicated, app)
+	}
+	for topic, subscription := range topics {
 		if err := createTopic(ctx, client, topic, subscription); err != nil {
 			return messaging{}, err
 		}
 	}
-	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: SlowTopic, DeadLetters: DeadLetterTopic}
+	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: SlowTopic, DeadLetters: DeadLetterTopic, Dedicated: dedicated}
 	opened, err := buspubsub.Open(ctx, cfg, opts...)
 	if err != nil {
 		return messaging{}, err
 	}
 	s.onClose(opened.Close)
 	return messaging{client, opened}, nil
+}
+
+// ownSubscription is the subscription of a dedicated app's topic.
+func ownSubscription(dedicated config.Dedicated, app string) string {
+	topic, _ := dedicated.Named(EventsTopic, app)
+	return topic + "-process"
 }
 
 func createTopic(ctx context.Context, client *pubsub.Client, topic, subscription string) error {
@@ -183,11 +194,15 @@ const (
 	purgesAtOnce = 2
 )
 
-func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL string, header http.Header) (queue.Queue, error) {
-	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: []*cloudtaskspb.Queue{
-		// A shard of a recompute may use several cores, so a few occupy a machine.
-		localQueue(tasksQueue, tasksAtOnce), localQueue(purgesQueue, purgesAtOnce),
-	}, Server: s.guard(), Log: log})
+func (s *Stack) openTasks(ctx context.Context, o Options, workerURL string, header http.Header) (queue.Queue, error) {
+	// A shard of a recompute may use several cores, so a few occupy a machine.
+	queues := []*cloudtaskspb.Queue{localQueue(tasksQueue, tasksAtOnce), localQueue(purgesQueue, purgesAtOnce)}
+	for app := range o.Dedicated {
+		tasks, _ := o.Dedicated.Named(tasksQueue, app)
+		purges, _ := o.Dedicated.Named(purgesQueue, app)
+		queues = append(queues, localQueue(tasks, tasksAtOnce), localQueue(purges, purgesAtOnce))
+	}
+	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: queues, Server: s.guard(), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +214,7 @@ func (s *Stack) openTasks(ctx context.Context, log *slog.Logger, workerURL strin
 	}
 	s.onClose(client.Close)
 	return taskqueue.New(client, taskqueue.Config{
-		Queue: tasksQueue, Purges: purgesQueue, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
+		Queue: tasksQueue, Purges: purgesQueue, Dedicated: o.Dedicated, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
 	}), nil
 }
 

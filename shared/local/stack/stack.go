@@ -77,6 +77,8 @@ type Options struct {
 	Bigtable                      []grpc.ServerOption
 	// Operator is the operator's token, see package operator. Empty: a random one.
 	Operator string
+	// Dedicated are the apps with a topic and queues of their own.
+	Dedicated config.Dedicated
 	// Hosts are customers' hosts, each with the app that it serves.
 	Hosts auth.Hosts
 	// Limits replace Defaults where they are not zero.
@@ -147,7 +149,11 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	b := s.Backends
 	s.serve(private, guard(token, privateFunctions(b)))
 	s.bridges = map[string]*emulator.Bridge{}
-	for subscription, concurrency := range map[string]int{EventsSubscription: pushesAtOnce, SlowSubscription: slowPushesAtOnce} {
+	concurrencies := map[string]int{EventsSubscription: pushesAtOnce, SlowSubscription: slowPushesAtOnce}
+	for app := range o.Dedicated {
+		concurrencies[ownSubscription(o.Dedicated, app)] = pushesAtOnce
+	}
+	for subscription, concurrency := range concurrencies {
 		if err := s.startBridge(ctx, pubsub, subscription, concurrency, privateURL+processPath, authorization, o.Log); err != nil {
 			return err
 		}
@@ -179,11 +185,11 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	pubsub, err := s.openPubSub(ctx)
+	pubsub, err := s.openPubSub(ctx, o.Dedicated)
 	if err != nil {
 		return messaging{}, err
 	}
-	tasks, err := s.openTasks(ctx, o.Log, workerURL, header)
+	tasks, err := s.openTasks(ctx, o, workerURL, header)
 	if err != nil {
 		return messaging{}, err
 	}
@@ -201,7 +207,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 // that is due is done. The official Pub/Sub emulator does not report its
 // backlog, so only the events that it has delivered are known.
 func (s *Stack) Idle(ctx context.Context) error {
-	for _, subscription := range []string{EventsSubscription, SlowSubscription} { // a message stays in its lane
+	for subscription := range s.bridges { // a message stays in its lane
 		messages := s.bridges[subscription].Idle
 		if s.pubsub != nil {
 			messages = func(ctx context.Context) error { return s.pubsub.Idle(ctx, subscriptionName(subscription)) }

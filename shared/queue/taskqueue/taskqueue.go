@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/queue"
 )
 
@@ -30,6 +31,9 @@ type Config struct {
 	Queue string `env:"TASKS_QUEUE,required"`
 	// Purges is the full name of the queue of purges. Default: Queue.
 	Purges string `env:"TASKS_PURGE_QUEUE"`
+	// Dedicated are the apps whose tasks go to queues of their own: Queue and Purges
+	// with the customer's name. These queues have the address of the customer's worker.
+	Dedicated config.Dedicated `env:"DEDICATED_APPS"`
 	// WorkerURL is the base URL of the worker; a task's path is appended to it.
 	WorkerURL string `env:"WORKER_URL,required"`
 	// ServiceAccount is the e-mail address of the account under which tasks
@@ -118,20 +122,34 @@ func (q tasks) Create(ctx context.Context, task queue.Task) error {
 	if err := task.Validate(); err != nil {
 		return fmt.Errorf("create task %q: %w", task.Name, err)
 	}
-	in := q.cfg.of(task)
-	err := q.create(ctx, in, task)
-	if in != q.cfg.Queue && unavailable(err) {
-		err = q.create(ctx, q.cfg.Queue, task)
+	var err error
+	for _, in := range q.cfg.of(task) {
+		if err = q.create(ctx, in, task); !unavailable(err) {
+			break
+		}
 	}
 	return err
 }
 
-// of returns the name of the task's queue.
-func (c Config) of(task queue.Task) string {
+// Customer returns the name of the customer who has the queues of the app to
+// themselves, or "".
+func (q tasks) Customer(app string) string { return q.cfg.Dedicated[app] }
+
+// of returns the names of the task's queue and, in order, of those that take it
+// where that one cannot be used. The last one is the common queue.
+func (c Config) of(task queue.Task) []string {
+	common := c.Queue
 	if task.Purge && c.Purges != "" {
-		return c.Purges
+		common = c.Purges
 	}
-	return c.Queue
+	var names []string
+	if own, ok := c.Dedicated.Named(common, task.App); ok {
+		names = append(names, own)
+	}
+	if names = append(names, common); common != c.Queue {
+		names = append(names, c.Queue)
+	}
+	return names
 }
 
 // unavailable reports whether an error says that the queue does not exist, or

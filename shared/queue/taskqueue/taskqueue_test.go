@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
@@ -266,6 +267,8 @@ func TestCreateDelay(t *testing.T) {
 func TestPurgesHaveTheirOwnQueue(t *testing.T) {
 	const purges = "projects/p/locations/l/queues/purges"
 	both := taskqueue.Config{Queue: queueName, Purges: purges, WorkerURL: "https://worker"}
+	own := both
+	own.Dedicated = config.Dedicated{"acme_shop": "acme"}
 	for name, c := range map[string]struct {
 		cfg     taskqueue.Config
 		task    queue.Task
@@ -273,16 +276,22 @@ func TestPurgesHaveTheirOwnQueue(t *testing.T) {
 		want    []string
 		fails   bool
 	}{
-		"a purge":                {both, queue.Task{Purge: true}, nil, []string{purges}, false},
-		"another task":           {both, queue.Task{}, nil, []string{queueName}, false},
-		"a purge, one queue":     {taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"}, queue.Task{Purge: true}, nil, []string{queueName}, false},
-		"no queue yet":           {both, queue.Task{Purge: true}, []codes.Code{codes.NotFound}, []string{purges, queueName}, false},
-		"a queue that was":       {both, queue.Task{Purge: true}, []codes.Code{codes.FailedPrecondition}, []string{purges, queueName}, false},
-		"no grant yet":           {both, queue.Task{Purge: true}, []codes.Code{codes.PermissionDenied}, []string{purges, queueName}, false},
-		"neither":                {both, queue.Task{Purge: true}, []codes.Code{codes.NotFound, codes.NotFound}, []string{purges, queueName}, true},
-		"a purge that is there":  {both, queue.Task{Purge: true}, []codes.Code{codes.AlreadyExists}, []string{purges}, false},
-		"a task, no grant":       {both, queue.Task{}, []codes.Code{codes.PermissionDenied}, []string{queueName}, true},
-		"a task that is invalid": {both, queue.Task{Purge: true}, []codes.Code{codes.InvalidArgument}, []string{purges}, true},
+		"a purge":                  {both, queue.Task{Purge: true}, nil, []string{purges}, false},
+		"another task":             {both, queue.Task{}, nil, []string{queueName}, false},
+		"a purge, one queue":       {taskqueue.Config{Queue: queueName, WorkerURL: "https://worker"}, queue.Task{Purge: true}, nil, []string{queueName}, false},
+		"no queue yet":             {both, queue.Task{Purge: true}, []codes.Code{codes.NotFound}, []string{purges, queueName}, false},
+		"a queue that was":         {both, queue.Task{Purge: true}, []codes.Code{codes.FailedPrecondition}, []string{purges, queueName}, false},
+		"no grant yet":             {both, queue.Task{Purge: true}, []codes.Code{codes.PermissionDenied}, []string{purges, queueName}, false},
+		"neither":                  {both, queue.Task{Purge: true}, []codes.Code{codes.NotFound, codes.NotFound}, []string{purges, queueName}, true},
+		"a purge that is there":    {both, queue.Task{Purge: true}, []codes.Code{codes.AlreadyExists}, []string{purges}, false},
+		"a task, no grant":         {both, queue.Task{}, []codes.Code{codes.PermissionDenied}, []string{queueName}, true},
+		"a task that is invalid":   {both, queue.Task{Purge: true}, []codes.Code{codes.InvalidArgument}, []string{purges}, true},
+		"a dedicated app":          {own, queue.Task{App: "acme_shop"}, nil, []string{queueName + "-acme"}, false},
+		"a dedicated app's purge":  {own, queue.Task{App: "acme_shop", Purge: true}, nil, []string{purges + "-acme"}, false},
+		"another app":              {own, queue.Task{App: "acme"}, nil, []string{queueName}, false},
+		"a dedicated app too soon": {own, queue.Task{App: "acme_shop"}, []codes.Code{codes.NotFound}, []string{queueName + "-acme", queueName}, false},
+		"its purge too soon": {own, queue.Task{App: "acme_shop", Purge: true}, []codes.Code{codes.NotFound, codes.PermissionDenied},
+			[]string{purges + "-acme", purges, queueName}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, addr := startScripted(t, c.answers...)

@@ -1,9 +1,14 @@
+# A topic without a subscription keeps no message. So who publishes may do so only once
+# the subscription exists, and no longer before it goes. Until then functions use the
+# common topic.
 resource "google_pubsub_topic_iam_member" "publisher" {
   for_each = var.publishers
 
   topic  = google_pubsub_topic.lane["events"].name
   role   = "roles/pubsub.publisher"
   member = each.value
+
+  depends_on = [google_pubsub_subscription.lane]
 }
 
 resource "google_pubsub_topic_iam_member" "slow_publisher" {
@@ -12,6 +17,21 @@ resource "google_pubsub_topic_iam_member" "slow_publisher" {
   topic  = google_pubsub_topic.lane["slow"].name
   role   = "roles/pubsub.publisher"
   member = each.value
+
+  depends_on = [google_pubsub_subscription.lane]
+}
+
+# Who acts for a dedicated customer: their own functions, and those that serve all apps.
+resource "google_pubsub_topic_iam_member" "dedicated_publisher" {
+  for_each = merge([for customer, d in var.dedicated : {
+    for label, member in d.publishers : "${customer}/${label}" => { customer = customer, member = member }
+  }]...)
+
+  topic  = google_pubsub_topic.lane["customer-${each.value.customer}"].name
+  role   = "roles/pubsub.publisher"
+  member = each.value.member
+
+  depends_on = [google_pubsub_subscription.lane]
 }
 
 resource "google_pubsub_topic_iam_member" "burier" {
@@ -44,6 +64,14 @@ resource "google_pubsub_subscription_iam_member" "agent" {
 
 resource "google_pubsub_subscription_iam_member" "slow_agent" {
   subscription = google_pubsub_subscription.lane["slow"].name
+  role         = "roles/pubsub.subscriber"
+  member       = local.agent
+}
+
+resource "google_pubsub_subscription_iam_member" "dedicated_agent" {
+  for_each = var.dedicated
+
+  subscription = google_pubsub_subscription.lane["customer-${each.key}"].name
   role         = "roles/pubsub.subscriber"
   member       = local.agent
 }

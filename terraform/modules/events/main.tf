@@ -1,10 +1,19 @@
 locals {
   # The lanes of events, each with a consumer of its own: the events of apps that are
   # over their limit are slow, and must not wait before those of other apps.
-  lanes = {
-    events = { topic = var.events.name, subscription = var.events.subscription, uri = var.process_uri }
-    slow   = { topic = var.slow_events.name, subscription = var.slow_events.subscription, uri = var.process_slow_uri }
-  }
+  lanes = merge(
+    {
+      events = { topic = var.events.name, subscription = var.events.subscription, uri = var.process_uri }
+      slow   = { topic = var.slow_events.name, subscription = var.slow_events.subscription, uri = var.process_slow_uri }
+    },
+    # A dedicated customer's events never wait for another customer's, so they need no
+    # slow lane.
+    { for customer, d in var.dedicated : "customer-${customer}" => {
+      topic        = "${var.events.name}-${customer}"
+      subscription = "${var.events.name}-${customer}-process"
+      uri          = d.process_uri
+    } },
+  )
 }
 
 resource "google_pubsub_topic" "lane" {

@@ -13,6 +13,11 @@ output "subscriptions" {
   value       = { events = google_pubsub_subscription.lane["events"].name, slow = google_pubsub_subscription.lane["slow"].name, dead_letters = google_pubsub_subscription.dead_letters.name }
 }
 
+output "dedicated_subscriptions" {
+  description = "IDs of the subscriptions of dedicated customers, by the customer's name."
+  value       = { for customer in keys(var.dedicated) : customer => google_pubsub_subscription.lane["customer-${customer}"].name }
+}
+
 output "push_endpoint" {
   description = "URL that Pub/Sub pushes events to; null while paused."
   value       = tostring(one(google_pubsub_subscription.lane["events"].push_config[*].push_endpoint))

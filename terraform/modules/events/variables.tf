@@ -49,6 +49,18 @@ variable "process_slow_uri" {
   nullable    = false
 }
 
+variable "dedicated" {
+  description = "Customers with a topic and a process of their own, by name: the run.app URL of that process, and the members that may publish to the topic, by any label."
+  type        = map(object({ process_uri = string, publishers = optional(map(string), {}) }))
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = length(setintersection([for name in keys(var.dedicated) : "${var.events.name}-${name}"], [var.slow_events.name, var.dead_letters.name])) == 0
+    error_message = "The topic of a dedicated customer is that of slow_events or dead_letters: ${join(", ", setintersection([for name in keys(var.dedicated) : "${var.events.name}-${name}"], [var.slow_events.name, var.dead_letters.name]))}."
+  }
+}
+
 variable "paused" {
   description = "Whether Pub/Sub stops pushing, so that messages wait."
   type        = bool

@@ -4,14 +4,19 @@ resource "google_service_account" "tasks" {
 }
 
 locals {
+  # The workers and the endings of their queues' names and keys.
+  workers = merge(
+    { "" = { uri = var.worker_uri, max_concurrent = var.max_concurrent } },
+    { for customer, d in var.dedicated : "-${customer}" => { uri = d.worker_uri, max_concurrent = d.max_concurrent } },
+  )
+
   # Purges of deleted users have a queue of their own, so that no task of a job is before
-  # them. Both queues together dispatch as many tasks at once as the worker's instances
-  # accept: a quarter of them, at least one, are purges.
-  purges_at_once = max(1, floor(var.max_concurrent / 4))
-  queues = {
-    tasks  = { name = var.queue, at_once = max(1, var.max_concurrent - local.purges_at_once) }
-    purges = { name = var.purge_queue, at_once = local.purges_at_once }
-  }
+  # them. Both queues of a worker together dispatch as many tasks at once as its
+  # instances accept: a quarter of them, at least one, are purges.
+  queues = merge([for ending, w in local.workers : {
+    "tasks${ending}"  = { name = "${var.queue}${ending}", uri = w.uri, at_once = max(1, w.max_concurrent - max(1, floor(w.max_concurrent / 4))) }
+    "purges${ending}" = { name = "${var.purge_queue}${ending}", uri = w.uri, at_once = max(1, floor(w.max_concurrent / 4)) }
+  }]...)
 }
 
 resource "google_cloud_tasks_queue" "worker" {
@@ -27,13 +32,13 @@ resource "google_cloud_tasks_queue" "worker" {
 
     uri_override {
       scheme                    = "HTTPS"
-      host                      = trimprefix(var.worker_uri, "https://")
+      host                      = trimprefix(each.value.uri, "https://")
       uri_override_enforce_mode = "ALWAYS"
     }
 
     oidc_token {
       service_account_email = google_service_account.tasks.email
-      audience              = var.worker_uri
+      audience              = each.value.uri
     }
   }
 
@@ -71,6 +76,19 @@ resource "google_cloud_tasks_queue_iam_member" "purger" {
   location = google_cloud_tasks_queue.worker["purges"].location
   role     = "roles/cloudtasks.enqueuer"
   member   = each.value
+}
+
+# Who acts for a dedicated customer: their own functions, and those that serve all apps.
+resource "google_cloud_tasks_queue_iam_member" "dedicated_enqueuer" {
+  for_each = merge([for grant in flatten([for customer, d in var.dedicated : [
+    for queue in ["tasks-${customer}", "purges-${customer}"] : { queue = queue, members = d.enqueuers }
+    ]]) : { for label, member in grant.members : "${grant.queue}/${label}" => { queue = grant.queue, member = member } }
+  ]...)
+
+  name     = google_cloud_tasks_queue.worker[each.value.queue].name
+  location = google_cloud_tasks_queue.worker[each.value.queue].location
+  role     = "roles/cloudtasks.enqueuer"
+  member   = each.value.member
 }
 
 # A member may enqueue a task with an account only if it may act as that account.

@@ -25,6 +25,11 @@ output "purge_queue" {
   value       = "projects/${var.project_id}/locations/${var.region}/queues/${var.purge_queue}"
 }
 
+output "dedicated_queues" {
+  description = "Names of the queues of dedicated customers."
+  value       = [for key in sort(keys(google_cloud_tasks_queue.worker)) : google_cloud_tasks_queue.worker[key].name if !contains(["tasks", "purges"], key)]
+}
+
 output "schedules" {
   description = "Schedules of the nightly rounds, by the name of the job."
   value       = { for j in google_cloud_scheduler_job.nightly : j.name => "${j.schedule} ${j.time_zone}" }

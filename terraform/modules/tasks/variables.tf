@@ -40,6 +40,13 @@ variable "worker_uri" {
   nullable    = false
 }
 
+variable "dedicated" {
+  description = "Customers with a worker and queues of their own, by name: the worker's run.app URL, the maximum number of tasks that it runs at once, and the members that may enqueue tasks, by any label. Each member must be among the enqueuers, too."
+  type        = map(object({ worker_uri = string, max_concurrent = number, enqueuers = optional(map(string), {}) }))
+  default     = {}
+  nullable    = false
+}
+
 variable "paused" {
   description = "Whether the queue and the schedules are paused."
   type        = bool

@@ -171,3 +171,43 @@ run "replay_days_too_large" {
 
   expect_failures = [var.replay_days]
 }
+
+run "dedicated" {
+  variables {
+    publishers = { ingest = "serviceAccount:fn-ingest@affinity-test.iam.gserviceaccount.com" }
+    dedicated = { acme = {
+      process_uri = "https://process-acme-abc-ew.a.run.app"
+      publishers  = { ingest-acme = "serviceAccount:fn-ingest-acme@affinity-test.iam.gserviceaccount.com" }
+    } }
+  }
+
+  assert {
+    condition = (
+      google_pubsub_topic.lane["customer-acme"].name == "events-acme" &&
+      google_pubsub_subscription.lane["customer-acme"].push_config[0].push_endpoint == "https://process-acme-abc-ew.a.run.app/" &&
+      google_pubsub_subscription.lane["customer-acme"].push_config[0].oidc_token[0].audience == "https://process-acme-abc-ew.a.run.app" &&
+      google_pubsub_subscription.lane["customer-acme"].dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead_letters.id
+    )
+    error_message = "Pub/Sub does not push the customer's events to their process."
+  }
+
+  assert {
+    condition     = keys(google_pubsub_topic_iam_member.dedicated_publisher) == ["acme/ingest-acme"] && google_pubsub_topic_iam_member.dedicated_publisher["acme/ingest-acme"].topic == "events-acme" && google_pubsub_subscription_iam_member.dedicated_agent["acme"].role == "roles/pubsub.subscriber"
+    error_message = "Others may publish the customer's events, or Pub/Sub cannot give a message up."
+  }
+
+  assert {
+    condition     = output.dedicated_subscriptions == { acme = "events-acme-process" }
+    error_message = "The output names other subscriptions."
+  }
+}
+
+run "topic_of_slow_events" {
+  command = plan
+
+  variables {
+    dedicated = { slow = { process_uri = "https://process-slow-abc-ew.a.run.app" } }
+  }
+
+  expect_failures = [var.dedicated]
+}

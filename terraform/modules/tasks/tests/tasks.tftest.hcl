@@ -107,6 +107,40 @@ run "purges" {
   }
 }
 
+run "dedicated" {
+  variables {
+    dedicated = { acme = {
+      worker_uri     = "https://worker-acme-abc-ew.a.run.app"
+      max_concurrent = 4
+      enqueuers      = { profiles-acme = "serviceAccount:fn-profiles-acme@affinity-test.iam.gserviceaccount.com" }
+    } }
+  }
+
+  assert {
+    condition = alltrue([for key, name in { tasks-acme = "worker-acme", purges-acme = "purges-acme" } :
+      google_cloud_tasks_queue.worker[key].name == name &&
+      google_cloud_tasks_queue.worker[key].http_target[0].uri_override[0].host == "worker-acme-abc-ew.a.run.app" &&
+      google_cloud_tasks_queue.worker[key].http_target[0].oidc_token[0].audience == "https://worker-acme-abc-ew.a.run.app"
+    ])
+    error_message = "The customer's tasks do not reach their worker."
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue.worker["tasks-acme"].rate_limits[0].max_concurrent_dispatches == 3 && google_cloud_tasks_queue.worker["purges-acme"].rate_limits[0].max_concurrent_dispatches == 1 && google_cloud_tasks_queue.worker["tasks"].http_target[0].uri_override[0].host == "worker-abc-ew.a.run.app"
+    error_message = "The customer's queues dispatch other than the 4 tasks that their worker accepts, or the common queue reaches it."
+  }
+
+  assert {
+    condition     = keys(google_cloud_tasks_queue_iam_member.dedicated_enqueuer) == ["purges-acme/profiles-acme", "tasks-acme/profiles-acme"] && length(google_cloud_tasks_queue_iam_member.enqueuer) == 0
+    error_message = "Others may enqueue the customer's tasks."
+  }
+
+  assert {
+    condition     = output.dedicated_queues == ["purges-acme", "worker-acme"]
+    error_message = "The output names other queues: ${join(", ", output.dedicated_queues)}"
+  }
+}
+
 run "one_task_at_once" {
   command = plan
 
