@@ -77,11 +77,18 @@ func (sc *Scorer) Weigh(k int, weights, points []float64, times []int64) {
 // caller reports the oldest of them to Scored.
 func (sc *Scorer) AddTotals(facet int, b []byte, start, end int, totals []float64) {
 	f := int32(facet)
-	slot := sc.resolve(f, sc.lookup(f, b, start, end))
-	if slot < 0 {
+	at := sc.lookup(f, b, start, end)
+	if at == refused {
 		return
 	}
-	sums := sc.sums(f, slot)
+	slot := sc.resolve(f, at)
+	if slot == refused {
+		return
+	}
+	sums := sc.sumsAt(f, slot)
+	if sc.enters(f, slot) {
+		sc.enlist(f, slot, sums)
+	}
 	weight := sc.c.weights[facet]
 	for i, total := range totals[:len(sums)] {
 		sums[i] += weight * total

@@ -172,11 +172,17 @@ func (sc *Scorer) count(sec Section, at int32, n int) {
 		sc.beginScoring()
 	}
 	weight := sec.weight * float64(n)
-	slot := sc.resolve(sec.facet, at)
-	if slot < 0 {
+	if at == refused {
 		return
 	}
-	sums := sc.sums(sec.facet, slot)
+	slot := sc.resolve(sec.facet, at)
+	if slot == refused {
+		return
+	}
+	sums := sc.sumsAt(sec.facet, slot)
+	if sc.enters(sec.facet, slot) {
+		sc.enlist(sec.facet, slot, sums)
+	}
 	for i, factor := range sc.factors {
 		sums[i] += weight * factor
 	}
@@ -216,7 +222,10 @@ func (sc *Scorer) Merge(o *Scorer) {
 			if at < 0 {
 				continue
 			}
-			sums := sc.sums(int32(facet), at)
+			sums := sc.sumsAt(int32(facet), at)
+			if sc.enters(int32(facet), at) {
+				sc.enlist(int32(facet), at, sums)
+			}
 			for i, sum := range o.sumsAt(int32(facet), slot) {
 				sums[i] += sum
 			}

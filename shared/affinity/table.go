@@ -168,11 +168,9 @@ func (sc *Scorer) enter(facet int32, hash uint64, head words, value []byte) int3
 }
 
 // resolve returns the slot of an entry: the entry itself or, under an alias,
-// the entry of the alias's target.
+// the entry of the alias's target. It is small enough to be inlined. at is
+// not refused.
 func (sc *Scorer) resolve(facet, at int32) int32 {
-	if at == refused {
-		return refused
-	}
 	if slot := sc.tables[facet].entries[at].slot; slot != unresolved {
 		return slot
 	}
@@ -189,25 +187,30 @@ func (sc *Scorer) follow(facet, at int32) int32 {
 	return slot
 }
 
-// sums returns the sums of a slot, by half-life, and makes the slot one of the
-// current user. The slice is valid until the next entry is added.
-func (sc *Scorer) sums(facet, slot int32) []float64 {
-	t := &sc.tables[facet]
-	sums := sc.sumsAt(facet, slot)
-	if e := &t.entries[slot]; e.user != sc.user {
-		e.user = sc.user
-		t.touched = append(t.touched, slot)
-		clear(sums)
-		sc.values++
-		sc.bytes += len(sc.c.facets[facet]) + len(e.name)
-		if sc.values > sc.held.values || sc.bytes > sc.held.bytes {
-			sc.reach()
-		}
-	}
-	return sums
+// enters reports whether a slot is not one of the current user yet.
+func (sc *Scorer) enters(facet, slot int32) bool {
+	return sc.tables[facet].entries[slot].user != sc.user
 }
 
-// sumsAt returns the sums of a slot of the current user.
+// enlist makes a slot one of the current user, with sums of zero. They are those of
+// sumsAt: if the scorer becomes full, they are no longer its own.
+//
+// Callers ask enters first. A method that did both would be too large to be inlined.
+func (sc *Scorer) enlist(facet, slot int32, sums []float64) {
+	t := &sc.tables[facet]
+	e := &t.entries[slot]
+	e.user = sc.user
+	t.touched = append(t.touched, slot)
+	clear(sums)
+	sc.values++
+	sc.bytes += len(sc.c.facets[facet]) + len(e.name)
+	if sc.values > sc.held.values || sc.bytes > sc.held.bytes {
+		sc.reach()
+	}
+}
+
+// sumsAt returns the sums of a slot, by half-life. They are valid until the next entry is
+// added, and mean nothing while the slot is not one of the current user.
 func (sc *Scorer) sumsAt(facet, slot int32) []float64 {
 	k := len(sc.factors)
 	return sc.tables[facet].sums[int(slot)*k : (int(slot)+1)*k]
