@@ -112,3 +112,24 @@ func TestOptOutOfAnotherVersion(t *testing.T) {
 		t.Errorf("%q, want no types and the rest as it was", got)
 	}
 }
+
+// A message is given up that also has a user with a manifest of a newer version. What
+// others have opted out of is dropped all the same.
+func TestFaultyUserKeepsNothingOfOthers(t *testing.T) {
+	s := newHarness(t, storetest.NewWithClient)
+	s.optOut()
+	m := bigtable.NewMutation()
+	m.Set("u", "m", bigtable.Now(), []byte("packed by a newer version"))
+	if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",v,", m); err != nil {
+		t.Fatal(err)
+	}
+	events := []store.LogEvent{s.ahead(0), received(bought("v", s.clock), s.clock)}
+	a := s.startApply(s.neverFolding(), events...)
+	s.step(a, 1) // they are in the log
+	s.kill(a)
+	var faulty profile.Faulty
+	if err := s.eng.Abandon(ctx, s.app(), events); !errors.As(err, &faulty) || len(faulty) != 1 || faulty["v"] == nil {
+		t.Errorf("%v, want the fault of v", err)
+	}
+	s.expectGone()
+}

@@ -315,9 +315,12 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 // count.
 func (w *writer) abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
 	rows, err := w.mark(ctx, app.ID, events)
-	if err != nil {
+	faulty, ok := errors.AsType[Faulty](err)
+	if err != nil && !ok {
 		return err
 	}
-	_, err = w.dropExcluded(ctx, app, events, rows)
-	return err
+	if _, err := w.dropExcluded(ctx, app, events, rows); err != nil {
+		return err
+	}
+	return faulty.orNil()
 }
