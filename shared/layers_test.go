@@ -66,6 +66,7 @@ var layers = []struct {
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
 	{"shared/profile", "admission affinity config event history store", ""},
 	{"shared/rerank", "admission affinity catalog config crowd fault profile ranking store strategy", ""},
+	{"shared/export", "affinity api event fault schema store", ""},
 	{"shared/apply", "admission bus config enrich event history profile schema store", ""},
 	{"shared/audit", "admission affinity config event history queue schema store strategy telemetry", ""},
 
@@ -86,12 +87,12 @@ var layers = []struct {
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
-	{"functions/imports", "admission affinity api auth backend config enrich event function httpapi imported limit profile queue queue/taskqueue refused", "http"},
+	{"functions/imports", "admission affinity api auth backend config enrich event export function httpapi imported limit profile queue queue/taskqueue refused store", "http"},
 	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "admission api auth backend catalog event fault config/kmscipher function httpapi profile ranking rerank strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue store strategy", "http"},
 	{"functions/catalog", "admission api auditlog auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event fault function httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
+	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile refused", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
@@ -141,14 +142,14 @@ const all = "admission affinity auditlog backend catalog config config/configdb 
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
-	"imports":    all + " api auth bus enrich imported profile queue queue/taskqueue refused",
+	"imports":    all + " api auth bus enrich export imported profile queue queue/taskqueue refused",
 	"profiles":   all + " api auth explain profile purge queue queue/taskqueue config/kmscipher",
 	"rank":       all + " api auth profile ranking rerank config/kmscipher",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
-	"process":    all + " apply bus bus/pubsub enrich profile refused",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
+	"process":    all + " apply bus bus/pubsub enrich profile",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
 }
 

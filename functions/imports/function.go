@@ -23,10 +23,12 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/export"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/refused"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 type handler struct {
@@ -57,22 +59,30 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	rules := event.Rules{Now: h.Now(), Ahead: event.MaxAhead, Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
-	events, answer, err := decode(body, rules, grant)
+	lines, answer, err := decode(body, rules, grant)
 	if err != nil {
 		return err
 	}
-	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)-1); err != nil {
+	events := lines.events
+	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)+len(lines.exported)-1); err != nil {
 		return err
 	}
 	unknown, outcome, err := h.importAll(r.Context(), app, events, rules.Now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
+	if len(lines.exported) > 0 {
+		more, err := h.Profiles.Import(r.Context(), app, lines.exported)
+		if err != nil {
+			return fmt.Errorf("import exported events of %s: %w", app.ID, err)
+		}
+		outcome.Deleted, outcome.Refused = outcome.Deleted+more.Deleted, outcome.Refused+more.Refused
+	}
 	answer.Deleted, answer.OptedOut = outcome.Deleted, outcome.Refused
 	if outcome.Refused > 0 {
 		h.Refused.Count(app.ID, refused.OptedOut, int64(outcome.Refused))
 	}
-	if len(events) > 0 {
+	if len(events)+len(lines.exported) > 0 {
 		h.noteImport(r.Context(), app.ID)
 	}
 	if unknown > 0 {
@@ -81,8 +91,11 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 			slog.Int("events", len(events)), slog.Int("withUnknownObjects", unknown))
 	}
 	h.Usage.Events(app.ID, answer.Accepted, func(i int) string {
-		if i < len(events) {
+		switch exported := i - len(events); {
+		case exported < 0:
 			return events[i].UserToken
+		case exported < len(lines.exported):
+			return lines.exported[exported].User
 		}
 		return "" // of type instantsearch
 	})
@@ -90,6 +103,11 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 	window := affinity.Window{Now: rules.Now.UnixMilli(), RetentionDays: app.RetentionDays}
 	for i := range events {
 		if !window.Contains(events[i].Time) {
+			answer.OutsideRetention++
+		}
+	}
+	for i := range lines.exported {
+		if !window.Contains(lines.exported[i].Time) {
 			answer.OutsideRetention++
 		}
 	}
@@ -126,17 +144,52 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 	return unknown, all, nil
 }
 
+// lines are the events of a request.
+type lines struct {
+	events []event.Event
+	// exported are those of an export: the log has them already, with their filters.
+	exported []store.LogEvent
+}
+
+// addExported adds a line of an export. It skips what is not an event.
+func (l *lines) addExported(line api.ExportLine, now time.Time, grant auth.Grant) (added bool, err error) {
+	if line.Event == nil {
+		return false, export.Refusal(line)
+	}
+	e, err := export.LogEvent(line.Event, now)
+	if err == nil {
+		err = grant.Index(e.Index)
+	}
+	if err != nil {
+		return false, err
+	}
+	l.exported = append(l.exported, e)
+	return true, nil
+}
+
 // decode decodes each line. The answer lists the lines that are refused.
-func decode(body []byte, rules event.Rules, grant auth.Grant) ([]event.Event, api.ImportAnswer, error) {
-	answer := api.ImportAnswer{Refused: []api.RefusedLine{}}
-	var events []event.Event
+func decode(body []byte, rules event.Rules, grant auth.Grant) (found lines, answer api.ImportAnswer, err error) {
+	answer = api.ImportAnswer{Refused: []api.RefusedLine{}}
 	for line := 1; len(body) > 0; line++ {
 		if line > api.MaxImportLines {
-			return nil, answer, httpapi.Errorf(http.StatusRequestEntityTooLarge, "Cannot process more than %d lines in a request", api.MaxImportLines)
+			return lines{}, answer, httpapi.Errorf(http.StatusRequestEntityTooLarge, "Cannot process more than %d lines in a request", api.MaxImportLines)
 		}
 		var raw []byte
 		raw, body, _ = bytes.Cut(body, []byte("\n"))
 		if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+			continue
+		}
+		exported, own, err := export.Parse(raw)
+		if own {
+			added := false
+			if err == nil {
+				added, err = found.addExported(exported, rules.Now, grant)
+			}
+			if err != nil {
+				answer.Refused = append(answer.Refused, api.RefusedLine{Line: line, Message: message(err)})
+			} else if added {
+				answer.Accepted++
+			}
 			continue
 		}
 		rules.Ordinal = line - 1
@@ -153,10 +206,10 @@ func decode(body []byte, rules event.Rules, grant auth.Grant) ([]event.Event, ap
 			answer.Received++
 		}
 		if e.Type != event.InstantSearch {
-			events = append(events, e)
+			found.events = append(found.events, e)
 		}
 	}
-	return events, answer, nil
+	return found, answer, nil
 }
 
 // message is the reason for which a line is refused.

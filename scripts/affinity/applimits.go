@@ -85,7 +85,7 @@ func (a *appTool) limits(ctx context.Context, s appStore, id string, set func(*l
 		}
 		fmt.Fprintf(a.out, "%-36s %12d  %-8s beyond: %s\n", one.name, *one.of(&all), note, one.beyond)
 	}
-	for _, slot := range slices.Sorted(slices.Values([]limit.Slot{limit.Explain, limit.Preview, limit.Audit})) {
+	for _, slot := range slices.Sorted(slices.Values([]limit.Slot{limit.Explain, limit.Preview, limit.Audit, limit.Export})) {
 		fmt.Fprintf(a.out, "%-36s %12d  %-8s beyond: 429\n", slot+" at a time", limit.AtOnce(slot), "fixed")
 	}
 	return nil

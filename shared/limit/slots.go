@@ -11,10 +11,11 @@ const (
 	Explain Slot = "explanations"
 	Preview Slot = "previews"
 	Audit   Slot = "audits"
+	Export  Slot = "exports"
 )
 
 // atOnce is how many an app may have under way in one process.
-var atOnce = map[Slot]int{Explain: 2, Preview: 1, Audit: 1}
+var atOnce = map[Slot]int{Explain: 2, Preview: 1, Audit: 1, Export: 1}
 
 // AtOnce returns how many requests of a kind an app may have under way in one
 // process.

@@ -166,8 +166,11 @@ func (s *schemas) operation(doc document, described documentOperation, at ...str
 		code, err := strconv.Atoi(status)
 		s.err = errors.Join(s.err, err)
 		o.described[code] = true
-		for kind := range response.Content {
+		for kind, content := range response.Content {
 			o.kinds[code] = kind
+			if of, ok := content.Schema["x-lines"].(string); ok {
+				o.answers[code] = s.at(strings.Split(strings.TrimPrefix(of, "#/"), "/")...)
+			}
 			if kind == "application/json" {
 				o.answers[code] = s.at(append(slices.Clone(at), "responses", status, "content", kind, "schema")...)
 			}
@@ -312,6 +315,13 @@ func (o *operation) checkAnswer(status int, header http.Header, answer []byte) e
 		return fmt.Errorf("answered %d with a body, and none is described", status)
 	case want != kind:
 		return fmt.Errorf("answered %d with %q, described is %q", status, kind, want)
+	case want == "application/x-ndjson":
+		for line := range bytes.Lines(answer) {
+			if err := checkJSON(o.answers[status], line); err != nil {
+				return fmt.Errorf("a line of the answer is not as described: %w", err)
+			}
+		}
+		return nil
 	case want != "application/json":
 		return nil
 	}

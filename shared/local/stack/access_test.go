@@ -47,6 +47,7 @@ var routes = []struct {
 	{"POST", "/1/audits", "", []string{auth.Admin}},
 	{"GET", "/1/usage", "", []string{auth.Usage}},
 	{"GET", "/1/audit-log", "", []string{auth.Admin}},
+	{"GET", "/1/export/u", "", []string{auth.Admin}},
 	{"POST", "/1/recomputes", "", []string{auth.Admin}},
 	{"GET", "/1/recomputes", "", []string{auth.Admin}},
 	{"GET", "/1/recomputes/strategy-1", "", []string{auth.Admin}},

@@ -1,0 +1,241 @@
+package recomputes
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/export"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// exportBuffer is how many bytes of lines are sent together.
+	exportBuffer = 64 << 10
+	// exportWait is how long a client may take to receive them.
+	exportWait = 30 * time.Second
+	// exportBytes is what an export takes from the process's gate: a profile of 10,000
+	// values and 1 MiB of names, its answer, and the rows that it reads ahead.
+	exportBytes = 24 << 20
+)
+
+// exportOf is an export that is under way.
+type exportOf struct {
+	handler
+	app     config.App
+	user    string
+	row     store.User // at the beginning
+	profile affinity.Profile
+	window  affinity.Window
+	out     *bufio.Writer
+	end     api.ExportEnd
+}
+
+// export answers with all that the engine keeps of a user and counts.
+func (h handler) export(w http.ResponseWriter, r *http.Request) error {
+	app, key, err := h.Auth.TenantKey(r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	x := &exportOf{handler: h, user: r.PathValue("userToken")}
+	if !event.ValidUserToken(x.user) {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "UserToken must contain only alphanumeric, equal, plus, slash, "+
+			"hyphen, or underscore characters, and be between 1 and 129 characters long")
+	}
+	leave, err := h.Limits.Enter(app.ID, limit.Export)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx := r.Context()
+	if err := admission.Take(ctx, exportBytes); err != nil {
+		return fmt.Errorf("export a user: %w", err)
+	}
+	if err := x.begin(ctx, app.ID); err != nil {
+		return err
+	}
+	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.UserExport, User: x.user}
+	err = h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
+		err := x.send(ctx, w)
+		return auditlog.End{Detail: fmt.Sprintf("%d events", x.end.Events)}, err
+	})
+	var cut *cutError
+	if errors.As(err, &cut) { // the answer has begun and says so itself
+		if ctx.Err() == nil {
+			h.Log.LogAttrs(ctx, slog.LevelError, "an export is cut off", slog.String("app", app.ID), slog.Any("error", cut.err))
+		}
+		return nil
+	}
+	return err
+}
+
+// cutError is why an export whose first bytes may have been sent did not end.
+type cutError struct{ err error }
+
+func (c *cutError) Error() string { return c.err.Error() }
+
+// begin reads who the user is. Nothing is sent yet, so its error is the answer.
+func (x *exportOf) begin(ctx context.Context, appID string) (err error) {
+	// The cached app may be older than the strategy of the stored profiles.
+	if x.app, err = x.Config.App(ctx, appID); err != nil {
+		return fmt.Errorf("export a user: %w", err)
+	}
+	if x.row, err = x.Store.ReadUser(ctx, appID, x.user); err != nil {
+		return fmt.Errorf("export a user: %w", err)
+	}
+	profiles, err := x.Profiles.Compute(ctx, x.app, []string{x.user}, affinity.Compile(x.app.Strategy))
+	if err != nil {
+		return fmt.Errorf("export a user: %w", err)
+	}
+	if list := profiles[x.user]; len(list) > 0 {
+		x.profile = list[0]
+	}
+	if !x.profile.Known {
+		return httpapi.Errorf(http.StatusNotFound, "No profile: user token %q has no event within the retention", x.user)
+	}
+	x.window = affinity.Window{Now: x.profile.Anchor, RetentionDays: x.app.RetentionDays}
+	return nil
+}
+
+// send sends the lines. An error that is a *cutError came after the first one.
+func (x *exportOf) send(ctx context.Context, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+	w.WriteHeader(http.StatusOK)
+	x.out = bufio.NewWriterSize(&patient{w, http.NewResponseController(w)}, exportBuffer)
+	err := x.sendAll(ctx)
+	if err == nil {
+		err = x.write(api.ExportLine{End: &x.end})
+	} else {
+		code, message := httpapi.Status(err)
+		_ = x.write(api.ExportLine{Cut: &api.Message{Status: code, Message: message}}) // the client may be gone
+	}
+	err = errors.Join(err, x.out.Flush())
+	// The connection may carry another request.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	if err != nil {
+		return &cutError{err}
+	}
+	return nil
+}
+
+func (x *exportOf) sendAll(ctx context.Context) error {
+	user := api.ExportedUser{
+		App: x.app.ID, UserToken: x.user, AsOf: api.AtMillis(x.profile.Anchor), RetentionDays: x.app.RetentionDays, OptedOut: []string{},
+	}
+	if x.row.ReceivedUntil > 0 || x.row.DeletedUntil > 0 {
+		until := api.AtMillis(max(x.row.ReceivedUntil, x.row.DeletedUntil))
+		user.DeletedUntil = &until
+	}
+	for _, t := range x.row.OptedOut.List() {
+		user.OptedOut = append(user.OptedOut, string(t))
+	}
+	if err := errors.Join(x.write(api.ExportLine{User: &user}), x.write(api.ExportLine{Profile: x.renderProfile()})); err != nil {
+		return err
+	}
+	x.profile = affinity.Profile{}
+	window := store.UserRange{User: x.user, From: history.Pos{Time: x.window.From()}, To: history.End}
+	err := x.Store.Log(x.app.ID, x.app.Log).ReadOriginals(ctx, []store.UserRange{window}, x.event)
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	return x.unchanged(ctx)
+}
+
+// event sends the line of a row, unless it does not count.
+func (x *exportOf) event(_ string, row store.LogRow, original []byte) error {
+	e, err := row.Event()
+	if err == nil && x.row.Excludes(e.Type, row.Time, row.ReceivedAt(original)) || row.Time > x.window.Now {
+		return nil
+	}
+	var line api.ExportLine
+	if err == nil {
+		line, err = export.NewEvent(e, []byte(row.ID), original)
+	}
+	if err == nil {
+		var text []byte
+		if text, err = export.Encode(line); err == nil {
+			x.end.Events++
+			_, err := x.out.Write(text)
+			return err
+		}
+	}
+	x.end.Faults++
+	return x.write(api.ExportLine{Fault: &api.ExportedFault{Time: row.Time, ID: row.ID}})
+}
+
+// unchanged refuses an export during which events were deleted or moved to another
+// schema: it may lack some that it should have.
+func (x *exportOf) unchanged(ctx context.Context) error {
+	if err := x.Profiles.CheckSchema(ctx, x.app); err != nil {
+		return err
+	}
+	row, err := x.Store.ReadUser(ctx, x.app.ID, x.user)
+	if err != nil {
+		return err
+	}
+	if row.Deleted() != x.row.Deleted() || row.OptedOut != x.row.OptedOut {
+		return httpapi.Errorf(http.StatusConflict, "Events of the user were deleted during the export: ask again")
+	}
+	return nil
+}
+
+func (x *exportOf) write(l api.ExportLine) error {
+	text, err := export.Encode(l)
+	if err == nil {
+		_, err = x.out.Write(text)
+	}
+	return err
+}
+
+func (x *exportOf) renderProfile() *api.Profile {
+	p := x.profile
+	v := &api.Profile{
+		UserToken: x.user, LastEventAt: api.AtMillis(p.LastEventAt), AsOf: api.AtMillis(p.Anchor), StrategyVersion: x.app.StrategyVersion,
+		Source: api.SourceComputed, Total: p.Total, Truncated: p.Truncated(), Affinities: make([]api.Affinity, len(p.Affinities)),
+	}
+	if x.app.ScoringVersion != x.app.StrategyVersion {
+		v.ScoringVersion = x.app.ScoringVersion
+	}
+	for i, a := range p.Affinities {
+		v.Affinities[i] = api.Affinity{Facet: a.Facet, Operator: event.Operator, Value: a.Value, Score: a.Scores[0]}
+		for j, h := range p.HalfLives {
+			if v.Affinities[i].Scores == nil {
+				v.Affinities[i].Scores = map[string]float64{}
+			}
+			v.Affinities[i].Scores[h.String()] = a.Scores[j]
+		}
+	}
+	return v
+}
+
+// patient writes to a client that takes its bytes in time, and flushes them.
+type patient struct {
+	w          http.ResponseWriter
+	connection *http.ResponseController
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	// A test that calls the handler has no connection.
+	_ = p.connection.SetWriteDeadline(time.Now().Add(exportWait))
+	n, err := p.w.Write(b)
+	if err == nil {
+		if flushed := p.connection.Flush(); !errors.Is(flushed, http.ErrNotSupported) {
+			err = flushed
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// ExportLine is a line of GET /1/export/{userToken}. One member is there. A line of
+// an export can be imported: the events are as they were, and the other lines are
+// skipped or, if they say that something is missing, refused.
+type ExportLine struct {
+	User    *ExportedUser  `json:"exportedUser,omitempty"`    // the first line
+	Profile *Profile       `json:"exportedProfile,omitempty"` // the second one
+	Event   *ExportedEvent `json:"exportedEvent,omitempty"`
+	Fault   *ExportedFault `json:"exportedFault,omitempty"` // in place of an event
+	End     *ExportEnd     `json:"exportEnd,omitempty"`     // the last line of a complete export
+	Cut     *Message       `json:"exportCut,omitempty"`     // the last line of another one
+}
+
+// ExportedUser says whose events follow.
+type ExportedUser struct {
+	App       string `json:"app"`
+	UserToken string `json:"userToken"`
+	AsOf      Time   `json:"asOf"`
+	// RetentionDays is for how long events count, 0 for ever.
+	RetentionDays int `json:"retentionDays"`
+	// DeletedUntil is up to which time of receipt events are deleted; nil: none are.
+	DeletedUntil *Time `json:"deletedUntil"`
+	// OptedOut are the types of events that the user has opted out of.
+	OptedOut []string `json:"optedOut"`
+}
+
+// ExportedEvent is an event of the log.
+type ExportedEvent struct {
+	// Time is the time of the event in the log, in milliseconds since the epoch.
+	Time int64 `json:"time"`
+	// ID names the event among those of its user and time.
+	ID         string `json:"id"`
+	ReceivedAt Time   `json:"receivedAt"`
+	// Index is that of an event that does not name one itself.
+	Index string `json:"index,omitempty"`
+	// UnknownObjects are those of its objects that the catalog did not know, and
+	// LeftOutObjects those that do not count because all together have too many filters.
+	UnknownObjects int `json:"unknownObjects,omitempty"`
+	LeftOutObjects int `json:"leftOutObjects,omitempty"`
+	// Filters are what the event counts for.
+	Filters []ExportedFilter `json:"filters"`
+	// Event is the event as the client sent it.
+	Event json.RawMessage `json:"event"`
+}
+
+// ExportedFilter is a filter with the number of the event's objects that have it: a
+// list ["color","Red",2] in JSON.
+type ExportedFilter struct {
+	Facet, Value string
+	N            int
+}
+
+// MarshalJSON writes the list.
+func (f ExportedFilter) MarshalJSON() ([]byte, error) {
+	return json.Marshal([3]any{f.Facet, f.Value, f.N})
+}
+
+// UnmarshalJSON reads the list.
+func (f *ExportedFilter) UnmarshalJSON(b []byte) error {
+	var items []json.RawMessage
+	if err := json.Unmarshal(b, &items); err != nil || len(items) != 3 {
+		return errors.New(`a filter must be a list ["facet","value",number]`)
+	}
+	return errors.Join(json.Unmarshal(items[0], &f.Facet), json.Unmarshal(items[1], &f.Value), json.Unmarshal(items[2], &f.N))
+}
+
+// ExportedFault is an event of the log that cannot be read.
+type ExportedFault struct {
+	Time int64  `json:"time"`
+	ID   string `json:"id"`
+}
+
+// ExportEnd says that an export is complete.
+type ExportEnd struct {
+	// Events and Faults are the numbers of lines of events, and of those that cannot
+	// be read.
+	Events int `json:"events"`
+	Faults int `json:"faults"`
+}

@@ -1,0 +1,86 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// ErrCut says that an export ended before its last line.
+var ErrCut = errors.New("the export is cut off: its last line does not say that it is complete")
+
+// maxExportLine is larger than the profile or an event of a user.
+const maxExportLine = 64 << 20
+
+// Export writes all that the engine counts of a user to w, as lines of
+// api.ExportLine, while they arrive. It returns the last line of a complete export,
+// and ErrCut for another one: w then holds what has arrived. It does not repeat the
+// request. The key needs the right admin.
+func (c *Client) Export(ctx context.Context, userToken string, w io.Writer) (api.ExportEnd, error) {
+	path := "/1/export/" + url.PathEscape(userToken)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return api.ExportEnd{}, fmt.Errorf("make request: %w", err)
+	}
+	request.Header.Set("X-Algolia-Application-Id", c.app)
+	request.Header.Set("X-Algolia-API-Key", c.key)
+	patient := *c.http
+	patient.Timeout = 0 // the stream may last for minutes
+	response, err := patient.Do(request)
+	if err != nil {
+		return api.ExportEnd{}, c.unreachable(ctx, err)
+	}
+	defer response.Body.Close()
+	c.answered.Store(true)
+	if response.StatusCode != http.StatusOK {
+		answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+		if err != nil {
+			return api.ExportEnd{}, c.unreachable(ctx, err)
+		}
+		return api.ExportEnd{}, fmt.Errorf("GET %s%s: %w", c.base, path, refusal(response, answer))
+	}
+	return copyExport(response.Body, w)
+}
+
+// copyExport copies lines and returns the end that they state, if it agrees with
+// their number.
+func copyExport(r io.Reader, w io.Writer) (api.ExportEnd, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), maxExportLine)
+	var seen api.ExportEnd
+	var last api.ExportLine
+	for lines.Scan() {
+		text := lines.Bytes()
+		if _, err := w.Write(append(text[:len(text):len(text)], '\n')); err != nil {
+			return seen, fmt.Errorf("write the export: %w", err)
+		}
+		last = api.ExportLine{}
+		switch {
+		case bytes.HasPrefix(text, []byte(`{"exportedEvent":`)):
+			seen.Events++
+		case bytes.HasPrefix(text, []byte(`{"exportedFault":`)):
+			seen.Faults++
+		case bytes.HasPrefix(text, []byte(`{"export`)):
+			if err := json.Unmarshal(text, &last); err != nil {
+				return seen, fmt.Errorf("%w: %w", ErrCut, err) // half a line
+			}
+		}
+	}
+	switch {
+	case lines.Err() != nil:
+		return seen, fmt.Errorf("%w: %w", ErrCut, lines.Err())
+	case last.Cut != nil:
+		return seen, fmt.Errorf("%w: %s", ErrCut, last.Cut.Message)
+	case last.End == nil || *last.End != seen:
+		return seen, ErrCut
+	}
+	return seen, nil
+}
