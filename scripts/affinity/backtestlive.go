@@ -21,14 +21,8 @@ func (o *backtestOptions) parseLive(cmd *cobra.Command, args []string) error {
 	if err := cli.Require(cmd, "strategy", "a JSON file, such as --strategy strategy.json"); err != nil {
 		return err
 	}
-	switch {
-	case len(args) > 0 || o.objects != "":
-		return cli.Usagef("--url judges on the engine's log: leave out --objects and EVENTS, or --url")
-	case o.plot != "":
-		return cli.Usagef("--plot needs files: an engine's report has no paired intervals")
-	}
-	if o.index == "" {
-		o.index = defaultIndex
+	if err := o.logFiles.parseLive(args, "judges", o.plot); err != nil {
+		return err
 	}
 	return o.judgeFlags.parse(cmd)
 }

@@ -103,3 +103,18 @@ func (f *judgeFlags) parse(cmd *cobra.Command) error {
 	}
 	return nil
 }
+
+// parseLive checks the files of a command that judges or searches on the log of an
+// engine: it takes none.
+func (f *logFiles) parseLive(args []string, does, plot string) error {
+	switch {
+	case len(args) > 0 || f.objects != "":
+		return cli.Usagef("--url %s on the engine's log: leave out --objects and EVENTS, or --url", does)
+	case plot != "":
+		return cli.Usagef("--plot needs files, because an engine's report has no paired intervals: leave out --plot, or --url")
+	}
+	if f.index == "" {
+		f.index = defaultIndex
+	}
+	return nil
+}

@@ -20,14 +20,8 @@ const activeStrategy = "active"
 
 // parseLive checks the command line of a search on the log of an engine.
 func (f *tuneFlags) parseLive(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) > 0 || f.objects != "":
-		return cli.Usagef("--url searches on the engine's log: leave out --objects and EVENTS, or --url")
-	case f.plot != "":
-		return cli.Usagef("--plot needs files: leave out --plot, or --url")
-	}
-	if f.index == "" {
-		f.index = defaultIndex
+	if err := f.logFiles.parseLive(args, "searches", f.plot); err != nil {
+		return err
 	}
 	return f.parseSearch(cmd)
 }
