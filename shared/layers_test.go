@@ -148,7 +148,7 @@ var links = map[string]string{
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
-	"process":    all + " apply bus bus/pubsub enrich profile",
+	"process":    all + " apply bus bus/pubsub enrich profile refused",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
 }
