@@ -21,6 +21,7 @@ const (
 	cachedKeys       = 10_000
 	cachedIndexes    = 10_000
 	cachedStrategies = 100
+	cachedDeletions  = 1_000
 )
 
 // Cached is the configuration as it was at most one TTL ago. It reads from memory
@@ -30,7 +31,7 @@ const (
 // Each guess of an app or a key costs the Store one read, evicts nothing that
 // exists, and gets an error while too many guesses wait for the Store.
 //
-// It is deliberately not a Store, since it lacks Apps, Keys and StrategyVersions: code that takes a
+// It is deliberately not a Store, since it lacks Apps, Keys, Deletions and StrategyVersions: code that takes a
 // Store gets the current configuration, code that takes a *Cached gets one that
 // may be old, and passing the wrong one does not compile. It is safe for
 // concurrent use.
@@ -40,6 +41,7 @@ type Cached struct {
 	keys       *cache[keyID, Key]
 	strategies *cache[strategyID, strategy.Strategy]
 	indexes    *cache[indexID, catalog.Settings]
+	deletions  *cache[string, Deletion]
 	parents    *parents // nil without a Cipher
 }
 
@@ -70,6 +72,7 @@ func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
 		keys:       newCache[keyID, Key](cachedKeys, ttl, now),
 		strategies: newCache[strategyID, strategy.Strategy](cachedStrategies, ttl, now),
 		indexes:    newCache[indexID, catalog.Settings](cachedIndexes, ttl, now),
+		deletions:  newCache[string, Deletion](cachedDeletions, ttl, now),
 	}
 }
 
@@ -77,6 +80,13 @@ func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
 func (c *Cached) App(ctx context.Context, appID string) (App, error) {
 	return c.apps.get(ctx, appID, func(ctx context.Context) (App, error) {
 		return c.store.App(ctx, appID)
+	})
+}
+
+// Deletion returns the deletion of an app, or ErrNotFound.
+func (c *Cached) Deletion(ctx context.Context, appID string) (Deletion, error) {
+	return c.deletions.get(ctx, appID, func(ctx context.Context) (Deletion, error) {
+		return c.store.Deletion(ctx, appID)
 	})
 }
 
@@ -135,8 +145,22 @@ func (c *Cached) IndexSettings(ctx context.Context, appID, index string) (catalo
 // A change evicts what it concerns even if it failed: it may have been made all
 // the same.
 
+// DeleteApp is DeleteApp of the Store.
+func (c *Cached) DeleteApp(ctx context.Context, appID string) (Deletion, error) {
+	defer c.deletions.evict(appID)
+	defer c.apps.evict(appID)
+	return c.store.DeleteApp(ctx, appID)
+}
+
+// UpdateDeletion is UpdateDeletion of the Store.
+func (c *Cached) UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error) {
+	defer c.deletions.evict(appID)
+	return c.store.UpdateDeletion(ctx, appID, change)
+}
+
 // CreateApp is CreateApp of the Store.
 func (c *Cached) CreateApp(ctx context.Context, app App) error {
+	defer c.deletions.evict(app.ID)
 	defer c.apps.evict(app.ID)
 	return c.store.CreateApp(ctx, app)
 }

@@ -100,7 +100,22 @@ type Store interface {
 	App(ctx context.Context, appID string) (App, error)
 	// Apps returns the ids of all apps, sorted.
 	Apps(ctx context.Context) ([]string, error)
-	// CreateApp stores a new app, or returns ErrExists. It ignores app's strategy
+	// DeleteApp removes an app and stores its Deletion as one change, and returns it.
+	// From then on no method finds the app or anything of it; what the store holds of
+	// it beside the app's own document remains until a job deletes it. For an app that
+	// is deleted already it returns the stored Deletion. It returns ErrNotFound if
+	// there is neither.
+	DeleteApp(ctx context.Context, appID string) (Deletion, error)
+	// Deletion returns the deletion of an app, or ErrNotFound.
+	Deletion(ctx context.Context, appID string) (Deletion, error)
+	// Deletions returns all deletions, sorted by app.
+	Deletions(ctx context.Context) ([]Deletion, error)
+	// UpdateDeletion applies change to a deletion as a compare-and-set, and returns it
+	// afterwards. If change fails it changes nothing and returns the error. It returns
+	// ErrNotFound if the app has no deletion.
+	UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error)
+	// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
+	// not be used again yet. It ignores app's strategy
 	// and migration. A zero CreatedAt becomes the current time, and a zero Log
 	// becomes schema.Default(). ChangedAt is always set to the current time.
 	CreateApp(ctx context.Context, app App) error

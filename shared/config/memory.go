@@ -20,6 +20,7 @@ type memory struct {
 	after int64 // the first version is after+1
 	mu    sync.Mutex
 	apps  map[string]*memoryApp
+	ended map[string]Deletion
 }
 
 type memoryApp struct {
@@ -44,7 +45,7 @@ func NewMemory() Store { return NewMemoryAfter(0) }
 // what an earlier process computed under a version must not be taken for the
 // result of another strategy with the same version.
 func NewMemoryAfter(version int64) Store {
-	return &memory{after: version, apps: make(map[string]*memoryApp)}
+	return &memory{after: version, apps: make(map[string]*memoryApp), ended: make(map[string]Deletion)}
 }
 
 // with calls f with an app while it holds the lock.
@@ -92,8 +93,70 @@ func (m *memory) CreateApp(ctx context.Context, app App) error {
 	if _, ok := m.apps[app.ID]; ok {
 		return fmt.Errorf("app %q: %w", app.ID, ErrExists)
 	}
+	if d, ok := m.ended[app.ID]; ok {
+		if err := d.Reusable(time.Now()); err != nil {
+			return err
+		}
+		delete(m.ended, app.ID)
+	}
 	m.apps[app.ID] = &memoryApp{App: app, keys: make(map[string]Key), indexes: make(map[string]catalog.Settings)}
 	return nil
+}
+
+func (m *memory) DeleteApp(ctx context.Context, appID string) (Deletion, error) {
+	if err := ctx.Err(); err != nil {
+		return Deletion{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.apps[appID] != nil {
+		delete(m.apps, appID)
+		m.ended[appID] = Deletion{App: appID, StartedAt: Stamp(time.Time{}), Attempt: 1}
+	}
+	return m.deletion(appID)
+}
+
+func (m *memory) deletion(appID string) (Deletion, error) {
+	d, ok := m.ended[appID]
+	if !ok {
+		return d, fmt.Errorf("deletion of app %q: %w", appID, ErrNotFound)
+	}
+	return d, nil
+}
+
+func (m *memory) Deletion(ctx context.Context, appID string) (Deletion, error) {
+	if err := ctx.Err(); err != nil {
+		return Deletion{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.deletion(appID)
+}
+
+func (m *memory) Deletions(ctx context.Context) ([]Deletion, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.SortedFunc(maps.Values(m.ended), func(a, b Deletion) int { return strings.Compare(a.App, b.App) }), nil
+}
+
+func (m *memory) UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error) {
+	if err := ctx.Err(); err != nil {
+		return Deletion{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, err := m.deletion(appID)
+	if err == nil {
+		d, err = d.With(change)
+	}
+	if err != nil {
+		return Deletion{}, err
+	}
+	m.ended[appID] = d
+	return d, nil
 }
 
 func (m *memory) SetRetention(ctx context.Context, appID string, days int) error {

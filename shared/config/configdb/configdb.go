@@ -12,6 +12,11 @@
 //	                                 parent
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version
+//	deletions/{app}                  id, startedAt, attempt, endedAt, reusableFrom, rows
+//
+// A deleted app has its document in deletions and none in apps, so functions that do
+// not know deletions take it for an app that does not exist. The collections below
+// its former document remain until the job of its deletion deletes them.
 //
 // A key is stored as its hex SHA-256, and a parent of secured keys also as its
 // encrypted text. A key without an attribute lacks the field. Functions that are older than an attribute do not enforce it. A strategy is stored as one JSON
@@ -101,8 +106,7 @@ func read(ctx context.Context, ref *firestore.DocumentRef, document any) error {
 	return into(document, snapshot, err)
 }
 
-// mustExist returns ErrNotFound if the app does not exist. Apps are never deleted,
-// so an app that exists stays.
+// mustExist returns ErrNotFound if the app does not exist.
 func (s *store) mustExist(ctx context.Context, appID string) error {
 	return read(ctx, s.appRef(appID), new(appDocument))
 }
@@ -151,7 +155,7 @@ func (s *store) CreateApp(ctx context.Context, app config.App) error {
 	}
 	layout := logDocument(app.Log)
 	d := appDocument{ID: app.ID, RetentionDays: app.RetentionDays, CreatedAt: app.CreatedAt, ChangedAt: app.ChangedAt, Limits: newLimitsDocument(app.Limits), Log: &layout}
-	if _, err := s.appRef(app.ID).Create(ctx, d); err != nil {
+	if err := s.createApp(ctx, app.ID, d); err != nil {
 		return fmt.Errorf("create app %q: %w", app.ID, named(err, codes.AlreadyExists, config.ErrExists))
 	}
 	return nil
@@ -256,110 +260,6 @@ func (s *store) tryUpdateLog(ctx context.Context, appID string, change func(*con
 // slow writer's own time could be in the past by then, and a job that waits for
 // the change to propagate would start too early.
 var changedNow = firestore.Update{Path: "changedAt", Value: firestore.ServerTimestamp}
-
-func (s *store) Key(ctx context.Context, appID, hash string) (config.Key, error) {
-	var d keyDocument
-	if err := read(ctx, s.keyRef(appID, hash), &d); err != nil {
-		return config.Key{}, fmt.Errorf("read key %q of app %q: %w", hash, appID, err)
-	}
-	return d.key(), nil
-}
-
-func (s *store) Keys(ctx context.Context, appID string) ([]config.Key, error) {
-	if err := s.mustExist(ctx, appID); err != nil {
-		return nil, fmt.Errorf("list keys of app %q: %w", appID, err)
-	}
-	keys, err := readKeys(ctx, s.appRef(appID).Collection("keys").OrderBy("hash", firestore.Asc))
-	if err != nil {
-		return nil, fmt.Errorf("list keys of app %q: %w", appID, err)
-	}
-	return keys, nil
-}
-
-func (s *store) Parents(ctx context.Context, appID string) ([]config.Key, error) {
-	// A document without the field is not in the result of a query that sorts by it.
-	keys, err := readKeys(ctx, s.appRef(appID).Collection("keys").OrderBy("parent", firestore.Asc))
-	if err != nil {
-		return nil, fmt.Errorf("list parents of app %q: %w", appID, err)
-	}
-	return keys, nil
-}
-
-func readKeys(ctx context.Context, q firestore.Query) ([]config.Key, error) {
-	documents, err := q.Documents(ctx).GetAll()
-	if err != nil {
-		return nil, err
-	}
-	var keys []config.Key
-	for _, document := range documents {
-		var d keyDocument
-		if err := document.DataTo(&d); err != nil {
-			return nil, fmt.Errorf("document %s: %w", document.Ref.ID, err)
-		}
-		keys = append(keys, d.key())
-	}
-	return keys, nil
-}
-
-func (s *store) PutKey(ctx context.Context, appID string, key config.Key) error {
-	key, err := key.Prepare()
-	if err == nil {
-		err = s.changeApp(ctx, appID, func(tx *firestore.Transaction) error {
-			if len(key.Parent) > 0 {
-				parents, err := s.Parents(ctx, appID)
-				if err == nil {
-					err = key.CheckParents(parents)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return tx.Set(s.keyRef(appID, key.Hash), keyDocument(key))
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("put key of app %q: %w", appID, err)
-	}
-	return nil
-}
-
-// changeApp commits what change writes below an app's document, if the app exists
-// and no other changeApp has changed the app since change began. Otherwise it calls
-// change again.
-func (s *store) changeApp(ctx context.Context, appID string, change func(*firestore.Transaction) error) error {
-	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
-	for attempt := 1; ; attempt++ {
-		err := s.tryChangeApp(ctx, appID, change)
-		if !overtaken(err) || attempt == maxAttempts {
-			return err
-		}
-		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
-			return err
-		}
-	}
-}
-
-// tryChangeApp takes no lock, like trySetStrategy.
-func (s *store) tryChangeApp(ctx context.Context, appID string, change func(*firestore.Transaction) error) error {
-	snapshot, err := s.appRef(appID).Get(ctx)
-	if err := into(new(appDocument), snapshot, err); err != nil {
-		return err
-	}
-	return s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		if err := change(tx); err != nil {
-			return err
-		}
-		return tx.Update(s.appRef(appID), []firestore.Update{{Path: "keysChangedAt", Value: firestore.ServerTimestamp}},
-			firestore.LastUpdateTime(snapshot.UpdateTime))
-	}, firestore.MaxAttempts(1))
-}
-
-func (s *store) DeleteKey(ctx context.Context, appID, hash string) error {
-	if _, err := s.keyRef(appID, hash).Delete(ctx, firestore.Exists); err != nil {
-		return fmt.Errorf("delete key %q of app %q: %w", hash, appID, named(err, codes.NotFound, config.ErrNotFound))
-	}
-	return nil
-}
 
 // overtaken reports whether a change failed because another one came first.
 func overtaken(err error) bool {

@@ -39,6 +39,7 @@ func TestFirestore(t *testing.T) {
 	t.Run("OldWriter", testOldWriter)
 	t.Run("OldVersions", testOldVersions)
 	t.Run("DamagedOldVersion", testDamagedOldVersion)
+	t.Run("Documents", testDocuments)
 }
 
 func newProject() string { return "affinity-" + strings.ToLower(rand.Text()) }

@@ -34,6 +34,10 @@ func Cached(store config.Store) config.Store {
 
 func (c cached) Apps(ctx context.Context) ([]string, error) { return c.store.Apps(ctx) }
 
+func (c cached) Deletions(ctx context.Context) ([]config.Deletion, error) {
+	return c.store.Deletions(ctx)
+}
+
 func (c cached) StrategyVersions(ctx context.Context, appID string) ([]config.Version, error) {
 	return c.store.StrategyVersions(ctx, appID)
 }
@@ -77,6 +81,7 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"ChangesAtOnce", testChangesAtOnce},
 		{"IndexSettings", testIndexSettings},
 		{"IndexNames", testIndexNames},
+		{"Deletion", testDeletion},
 		{"Unknown", testUnknown},
 		{"Cancelled", testCancelled},
 	}
@@ -93,6 +98,7 @@ func RunShared(t *testing.T, one, two config.Store) {
 	create(t, one, "moving")
 	logsAtOnce(t, "moving", one, two)
 	parentsAtOnce(t, one, two)
+	deletedAtOnce(t, one, two)
 	wantError(t, "create an app that the other created", two.CreateApp(t.Context(), config.App{ID: "shop"}), config.ErrExists)
 }
 
