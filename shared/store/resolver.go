@@ -8,7 +8,10 @@ import (
 
 // tables finds the tables that hold a user of an app. Nothing else in this
 // package keeps a *bigtable.Table. Today one Bigtable instance holds all apps.
-type tables struct{ all *tableSet }
+type tables struct {
+	all    *tableSet
+	client *bigtable.Client
+}
 
 // allUsers selects the tables of all users of an app: for a request that covers
 // several users, and for rows that belong to no user.
@@ -16,6 +19,9 @@ const allUsers = ""
 
 // of returns the tables that hold a user of an app.
 func (t tables) of(_, _ string) *tableSet { return t.all }
+
+// named returns the table of that name that holds rows of an app.
+func (t tables) named(_, name string) *bigtable.Table { return t.client.Open(name) }
 
 // tableSet is one set of tables.
 type tableSet struct {
@@ -32,7 +38,7 @@ type tableSet struct {
 }
 
 func openTables(client, serving *bigtable.Client) tables {
-	return tables{&tableSet{
+	return tables{client: client, all: &tableSet{
 		logs: map[schema.Name]*bigtable.Table{
 			schema.Narrow: client.Open(TableEventsNarrow), schema.Wide: client.Open(TableEvents),
 		},

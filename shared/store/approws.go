@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"cloud.google.com/go/bigtable"
+)
+
+// Every row that belongs to an app has a key that begins with the app's id and a
+// comma, in every table. No id contains a comma, so the rows of an app are those of
+// one range, whatever other ids begin with it.
+
+// AppRows is a range of an app's rows in one table: those behind After, and from
+// From to To, which are user tokens or empty.
+type AppRows struct {
+	App, Table string
+	From, To   string
+	After      string // a key
+}
+
+// set returns the keys of the range. Ranges with one's To as the other's From meet
+// without a gap, in tables of any keys.
+func (r AppRows) set() bigtable.RowRange {
+	first, end := r.App+",", prefixEnd(r.App+",")
+	if r.From != "" {
+		first = userKey(r.App, r.From)
+	}
+	if r.To != "" {
+		end = userKey(r.App, r.To)
+	}
+	if r.After >= first {
+		first = r.After + "\x00"
+	}
+	return bigtable.NewRange(first, end)
+}
+
+// DeleteRows deletes the rows of a range. After each request that deletes some it
+// calls progress with their number and the last of their keys, and returns the
+// error that progress returns.
+func (s *Store) DeleteRows(ctx context.Context, r AppRows, progress func(rows int, last string) error) error {
+	table, m := s.tables.named(r.App, r.Table), bigtable.NewMutation()
+	m.DeleteRow()
+	for {
+		keys, err := scanKeys(ctx, table, r.set(), bulkRows)
+		if err != nil {
+			return fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
+		}
+		if len(keys) == 0 {
+			return nil
+		}
+		b := newBulk(ctx)
+		for _, key := range keys {
+			if err := b.add(table, key, m, 0); err != nil {
+				return fmt.Errorf("delete rows of app %s in %s: %w", r.App, r.Table, err)
+			}
+		}
+		if err := b.flush(); err != nil {
+			return fmt.Errorf("delete rows of app %s in %s: %w", r.App, r.Table, err)
+		}
+		r.After = keys[len(keys)-1]
+		if err := progress(len(keys), r.After); err != nil {
+			return err
+		}
+	}
+}
+
+// FindRows returns the keys of the first rows of a range, at most limit.
+func (s *Store) FindRows(ctx context.Context, r AppRows, limit int) ([]string, error) {
+	keys, err := scanKeys(ctx, s.tables.named(r.App, r.Table), r.set(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the rows of app %s in %s: %w", r.App, r.Table, err)
+	}
+	return keys, nil
+}
+
+func scanKeys(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet, limit int) ([]string, error) {
+	var keys []string
+	err := table.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+		keys = append(keys, r.Key())
+		return true
+	}, bigtable.LimitRows(int64(limit)), keysOnly)
+	return keys, err
+}

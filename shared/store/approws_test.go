@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// Ranges of users cut the rows of an app without a gap, in every table, and never
+// reach the rows of another app, whatever its id.
+func TestRowsOfAnApp(t *testing.T) {
+	t.Parallel()
+	s, client := storetest.NewWithClient(t)
+	tables, err := store.Tables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(table store.Table, key string) {
+		t.Helper()
+		m := bigtable.NewMutation()
+		m.Set(table.Families[0].Name, "c", 0, nil)
+		if err := client.Open(table.Name).Apply(t.Context(), key, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	others := []string{",a1,", "a,u,", "a0,u,", "a1-,u,", "a10,u,", "a1_,", "a1A,b,"}
+	own := []string{"a1,", "a1,+,", "a1,2026-11-22,03", "a1,b", "a1,b,", "a1,b,2026", "a1,b+,x", "a1,keys", "a1,\xff,\xff"}
+	for _, table := range tables {
+		for _, key := range slices.Concat(others, own) {
+			put(table, key)
+		}
+	}
+	for _, table := range tables {
+		var deleted, found int
+		for _, r := range []store.AppRows{{To: "b"}, {From: "b", To: "b+"}, {From: "b+", To: "k"}, {From: "k"}} {
+			r.App, r.Table = "a1", table.Name
+			keys, err := s.FindRows(t.Context(), r, 99)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found += len(keys)
+			last := ""
+			if err := s.DeleteRows(t.Context(), r, func(n int, l string) error { deleted, last = deleted+n, l; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if len(keys) > 0 && last != keys[len(keys)-1] {
+				t.Errorf("%s: deleted up to %q, want %q", table.Name, last, keys)
+			}
+		}
+		if found != len(own) || deleted != len(own) {
+			t.Errorf("%s: found %d and deleted %d rows, want %d", table.Name, found, deleted, len(own))
+		}
+		for _, app := range []string{"", "a", "a0", "a1-", "a10", "a1_", "a1A"} {
+			if keys, err := s.FindRows(t.Context(), store.AppRows{App: app, Table: table.Name}, 9); err != nil || len(keys) != 1 {
+				t.Errorf("%s: app %q has %q (%v), want its row", table.Name, app, keys, err)
+			}
+		}
+	}
+	for i := range 5 {
+		put(tables[0], fmt.Sprintf("a1,u%d,", i))
+	}
+	r := store.AppRows{App: "a1", Table: tables[0].Name, After: "a1,u2,"}
+	if keys, err := s.FindRows(t.Context(), r, 1); err != nil || !slices.Equal(keys, []string{"a1,u3,"}) {
+		t.Errorf("behind u2 and limited to one: %q, %v", keys, err)
+	}
+}
