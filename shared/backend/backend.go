@@ -62,11 +62,15 @@ type Base struct {
 
 // New returns a Base over a configuration that is cached for ttl.
 func New(log *slog.Logger, now func() time.Time, s *store.Store, c config.Store, ttl time.Duration) Base {
+	cached := config.NewCached(c, ttl)
 	return Base{
-		Log: log, Metrics: telemetry.NewMetrics(), Now: now, Store: s, Usage: usage.NewCounter(s, now, log),
-		Config: c, CachedConfig: config.NewCached(c, ttl), Propagation: 2 * ttl,
+		Log: log, Metrics: telemetry.NewMetrics(), Now: now, Store: s, Usage: usage.NewCounter(Buffered{s, cached}, now, log),
+		Config: c, CachedConfig: cached, Propagation: 2 * ttl,
 	}.WithLimits(limit.Defaults)
 }
+
+// Buffered returns the tables that the process writes behind its requests.
+func (b Base) Buffered() Buffered { return Buffered{b.Store, b.CachedConfig} }
 
 // Open opens Bigtable and Firestore.
 func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
@@ -91,7 +95,7 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 func (b Base) WithLimits(defaults limit.Numbers) Base {
 	var board limit.Board
 	if b.Store != nil {
-		board = b.Store
+		board = b.Buffered()
 	}
 	b.Limits = limit.New(b.Now, defaults, board, func(app string, err error) {
 		b.Log.Warn("limits are not shared with other instances", slog.String("app", app), slog.Any("error", err))

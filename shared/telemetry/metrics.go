@@ -43,7 +43,7 @@ func NewMetrics() *Metrics {
 			Name: "affinity_events_with_unknown_objects_total", Help: "Events that were logged while the catalog did not know all of their objects.",
 		}),
 		Messages: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "affinity_messages_total", Help: "Messages by outcome: applied, split, retried, dead.",
+			Name: "affinity_messages_total", Help: "Messages by outcome: applied, split, retried, dropped, dead.",
 		}, []string{"outcome"}),
 		AuditUsers: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "affinity_audit_users_total", Help: "Users whose profiles were compared with the log.",

@@ -1,0 +1,70 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/usage"
+)
+
+// Buffered are the tables that a process writes some time after the requests: usage,
+// refusals and rates. An idle instance may do so hours later. Of an app that has
+// been deleted in the meantime it writes nothing.
+type Buffered struct {
+	*store.Store
+	config *config.Cached
+}
+
+// deletedTimeout is how long a write waits to learn whether its app still exists.
+// Afterwards it is made, so that it does not depend on Firestore.
+const deletedTimeout = time.Second
+
+func (b Buffered) deleted(ctx context.Context, app string) bool {
+	ctx, cancel := context.WithTimeout(ctx, deletedTimeout)
+	defer cancel()
+	_, err := b.config.App(ctx, app)
+	return errors.Is(err, config.ErrNotFound)
+}
+
+// AddUsage is that of the Store.
+func (b Buffered) AddUsage(ctx context.Context, batch usage.Batch) error {
+	if b.deleted(ctx, batch.App) {
+		return nil
+	}
+	return b.Store.AddUsage(ctx, batch)
+}
+
+// PutHotUsers is that of the Store.
+func (b Buffered) PutHotUsers(ctx context.Context, app string, day usage.Day, shard int, process string, users []usage.User) error {
+	if b.deleted(ctx, app) {
+		return nil
+	}
+	return b.Store.PutHotUsers(ctx, app, day, shard, process, users)
+}
+
+// PutKeyDays is that of the Store.
+func (b Buffered) PutKeyDays(ctx context.Context, app string, days map[string]usage.Day) error {
+	if b.deleted(ctx, app) {
+		return nil
+	}
+	return b.Store.PutKeyDays(ctx, app, days)
+}
+
+// RecordRefused is that of the Store.
+func (b Buffered) RecordRefused(ctx context.Context, app string, at time.Time, r store.Refusals) error {
+	if b.deleted(ctx, app) {
+		return nil
+	}
+	return b.Store.RecordRefused(ctx, app, at, r)
+}
+
+// ExchangeRates is that of the Store.
+func (b Buffered) ExchangeRates(ctx context.Context, app, process string, said []byte) (map[string][]byte, error) {
+	if b.deleted(ctx, app) {
+		return nil, nil
+	}
+	return b.Store.ExchangeRates(ctx, app, process, said)
+}
