@@ -3,7 +3,7 @@
 // outcomes.
 //
 // A message is acknowledged once every read counts its events, or once it is in
-// the dead-letter topic with the reason. Any other outcome is an error, and
+// the dead-letter topic with the reason, or if its app has been deleted. Any other outcome is an error, and
 // Pub/Sub delivers the message again. The function keeps no data.
 //
 // A delivery takes the memory of its decoded message from the gate of the process
@@ -92,6 +92,8 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 	case result.Fate == apply.Dead:
 		h.Log.LogAttrs(ctx, slog.LevelError, "message went to the dead-letter topic", slog.String("messageId", delivery.Message.MessageID),
 			slog.Int("attempt", delivery.DeliveryAttempt), slog.Any("error", result.Reason))
+	case result.Fate == apply.Dropped:
+		h.Log.LogAttrs(ctx, slog.LevelInfo, "message of a deleted app dropped", slog.String("app", result.App))
 	case result.Fate != apply.Applied:
 	case result.Kind == bus.Reenriched:
 		h.count("reenriched", result)

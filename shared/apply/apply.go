@@ -25,9 +25,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// Configuration reads an app. The result may be some seconds old.
+// Configuration reads an app or its deletion. The result may be some seconds old.
 type Configuration interface {
 	App(ctx context.Context, appID string) (config.App, error)
+	Deletion(ctx context.Context, appID string) (config.Deletion, error)
 }
 
 // Catalog looks up the filters of the objects of events: of all of them, or of as
@@ -68,6 +69,7 @@ const (
 	Applied Fate = "applied" // the events count in every read that begins now
 	Split   Fate = "split"   // published again in parts, each of which may be in memory
 	Retried Fate = "retried" // it must be delivered again
+	Dropped Fate = "dropped" // its app has been deleted
 	Dead    Fate = "dead"    // buried; Reason says why
 )
 
@@ -121,13 +123,24 @@ func (a *Applier) apply(ctx context.Context, p bus.Push) (Result, error) {
 	return a.accepted(ctx, m)
 }
 
+// deleted is the error of a message whose app has been deleted.
+type deleted struct{ app string }
+
+func (d deleted) Error() string { return fmt.Sprintf("app %q has been deleted", d.app) }
+
+// app returns the app of a message. For a deleted one the error is deleted.
 func (a *Applier) app(ctx context.Context, appID string) (config.App, error) {
 	app, err := a.Config.App(ctx, appID)
+	if err == nil {
+		return app, nil
+	}
+	if errors.Is(err, config.ErrNotFound) {
+		if _, err = a.Config.Deletion(ctx, appID); err == nil {
+			return app, deleted{appID}
+		}
+	}
 	if errors.Is(err, config.ErrNotFound) {
 		return app, permanent{fmt.Errorf("app %q does not exist", appID)}
 	}
-	if err != nil {
-		return app, fmt.Errorf("read configuration of %s: %w", appID, err)
-	}
-	return app, nil
+	return app, fmt.Errorf("read configuration of %s: %w", appID, err)
 }

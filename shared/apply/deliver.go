@@ -165,7 +165,10 @@ func (a *Applier) settle(ctx context.Context, d *delivery, result Result, err er
 		return result, nil
 	}
 	var never permanent
+	var gone deleted
 	switch {
+	case errors.As(err, &gone):
+		return Result{Fate: Dropped, App: gone.app}, nil
 	case errors.As(err, &never):
 		return a.bury(ctx, d, err)
 	case d.DeliveryAttempt >= lastAttempt:
@@ -176,7 +179,11 @@ func (a *Applier) settle(ctx context.Context, d *delivery, result Result, err er
 	if !errors.As(err, &half) {
 		// An earlier delivery may have written the log. If the app cannot be read, the
 		// message is buried all the same.
-		if placed, placeErr := a.places(ctx, d.Message.Data, err); placeErr == nil {
+		placed, placeErr := a.places(ctx, d.Message.Data, err)
+		if errors.As(placeErr, &gone) {
+			return Result{Fate: Dropped, App: gone.app}, nil
+		}
+		if placeErr == nil {
 			err = placed
 		}
 	}

@@ -309,3 +309,27 @@ func TestPanicIsNotADeath(t *testing.T) {
 	}()
 	h.wantOpen(0, "panicked")
 }
+
+// A message of a deleted app is acknowledged, whatever its deliveries found, and
+// nothing is written or buried.
+func TestMessagesOfADeletedAppAreDropped(t *testing.T) {
+	h := newHarness(t)
+	if _, err := h.apps.DeleteApp(t.Context(), appID); err != nil {
+		t.Fatal(err)
+	}
+	unreadable := green
+	unreadable.Body = []byte("{")
+	for name, push := range map[string]bus.Push{
+		"accepted": h.push(seen(one), 1), "unresolved": h.push(bus.Message{App: appID, ReceivedAt: 1, Body: green.Body}, 2),
+		"reenriched": h.push(h.again(both), 1), "last attempt": h.last(green), "unreadable events": h.push(unreadable, 1),
+	} {
+		got, err := h.Deliver(t.Context(), push)
+		if err != nil || got != (apply.Result{Fate: apply.Dropped, App: appID}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	rows, err := h.store.FindRows(t.Context(), store.AppRows{App: appID, Table: store.TableUsers}, 1)
+	if err != nil || len(rows) != 0 || len(h.bus.reasons) != 0 {
+		t.Errorf("rows %q (%v), buried for %q", rows, err, h.bus.reasons)
+	}
+}

@@ -210,6 +210,10 @@ type away struct {
 
 func (*away) App(context.Context, string) (config.App, error) { return config.App{}, errAway }
 
+func (*away) Deletion(context.Context, string) (config.Deletion, error) {
+	return config.Deletion{}, errAway
+}
+
 func (*away) ResolveFirst(context.Context, string, []event.Event) (bus.Objects, int, error) {
 	return nil, 0, errAway
 }

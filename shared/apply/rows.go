@@ -23,13 +23,13 @@ import (
 // a row replaces its filters, and its writer draws a ticket afterwards, so profiles
 // agree with the log (rule 19 of profile/PROTOCOL.md).
 func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
-	events, err := m.Events()
-	if err != nil {
-		return Result{}, permanent{err}
-	}
 	app, err := a.app(ctx, m.App)
 	if err != nil {
 		return Result{}, err
+	}
+	events, err := m.Events()
+	if err != nil {
+		return Result{}, permanent{err}
 	}
 	b := batch{n: len(events), event: func(i int) *event.Event { return &events[i] }}
 	b.part = func(from, to int) (bus.Message, error) { return m.Part(events[from:to], from), nil }
@@ -82,13 +82,13 @@ func divide(rows []store.LogEvent, unknown, known map[enrich.Place]int) (kept, l
 // reenriched writes logged events to their rows again, with the filters of
 // objects that were unknown before.
 func (a *Applier) reenriched(ctx context.Context, m bus.Message) (Result, error) {
-	logged, err := m.Logged()
-	if err != nil {
-		return Result{}, permanent{err}
-	}
 	app, err := a.app(ctx, m.App)
 	if err != nil {
 		return Result{}, err
+	}
+	logged, err := m.Logged()
+	if err != nil {
+		return Result{}, permanent{err}
 	}
 	b := batch{n: len(logged), event: func(i int) *event.Event { return &logged[i].Event }, objects: m.Objects}
 	b.part = func(from, to int) (bus.Message, error) { return m.LoggedPart(logged[from:to]) }
