@@ -78,6 +78,7 @@ var layers = []struct {
 	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy tune", ""},
 	{"shared/job/reenrich", "admission affinity bus config enrich event job profile schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
+	{"shared/job/deletion", "config job store", ""},
 
 	// What functions are made of.
 	{"shared/function", "httpapi telemetry", "http"},
@@ -95,7 +96,7 @@ var layers = []struct {
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile refused", "http"},
-	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config function httpapi imported job job/crowdbuild profile purge queue queue/taskqueue store", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.
@@ -104,7 +105,7 @@ var layers = []struct {
 	{"shared/local/race", "", ""},
 	{"shared/local/seal", "config", ""},
 	{"shared/local/realdata", "catalog event strategy", ""},
-	{"shared/local/operator", "api client config fault httpapi limit schema usage", "http"},
+	{"shared/local/operator", "api client config fault httpapi job/deletion limit schema usage", "http"},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "openapi", anything},
@@ -150,7 +151,7 @@ var links = map[string]string{
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile refused",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
 }
 
 const module = "github.com/affinityengine/affinity/"

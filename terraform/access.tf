@@ -13,7 +13,8 @@ locals {
     # docs reaches no backend, so its app profile is never used.
     docs    = { app_profile = "processing", reads = [], writes = [], firestore = "none", publishes = false, buries = false }
     process = { app_profile = "processing", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "refused", "usage", "rates"], firestore = "viewer", publishes = true, buries = true }
-    worker  = { app_profile = "batch", reads = ["objects"], writes = ["events", "events_narrow", "users", "histories", "crowd", "refused", "usage"], firestore = "user", publishes = true, buries = false }
+    # worker deletes the rows of a deleted app in every table.
+    worker = { app_profile = "batch", reads = [], writes = [for t in jsondecode(file("${path.module}/bigtable.json")).tables : t.name], firestore = "user", publishes = true, buries = false }
   }
 
   members = { for key in keys(local.deployed) : key => module.function[key].service_account_member }

@@ -38,6 +38,11 @@ output "parents_kms_key" {
   value       = one(google_kms_crypto_key.parents[*].id)
 }
 
+output "tasks_queue" {
+  description = "Queue of the worker, for --queue of affinity app delete."
+  value       = module.tasks.queue
+}
+
 output "schedules" {
   description = "When the nightly rounds start."
   value       = module.tasks.schedules

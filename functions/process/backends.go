@@ -46,7 +46,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.Counters().Each(base.Metrics.Watch)
-	refusals := refused.New(base.Store, base.Now, log)
+	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	return New(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals}), nil
 }

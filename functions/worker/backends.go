@@ -10,8 +10,10 @@ import (
 	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/backend/jobs"
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
+	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/deletion"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/taskqueue"
@@ -31,8 +33,9 @@ type Settings struct {
 type Backends struct {
 	backend.Base
 	jobs.Jobs
-	Queue    queue.Queue
-	Profiles *profile.Engine
+	Deletions *deletion.Runner
+	Queue     queue.Queue
+	Profiles  *profile.Engine
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -56,7 +59,9 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, tasks.Close(), messages.Close(), base.Close())
 	}
-	return New(Backends{Base: base, Jobs: all, Queue: tasks, Profiles: profiles}), nil
+	deletions := deletion.New(jobrunner.Open(base, tasks, s.Jobs, deletion.Collection), base.Config, base.Store,
+		configdb.NewDocuments(base.Firestore), deletion.Late)
+	return New(Backends{Base: base, Jobs: all, Deletions: deletions, Queue: tasks, Profiles: profiles}), nil
 }
 
 // Validate checks the settings of the queue and of jobs.

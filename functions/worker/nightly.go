@@ -55,13 +55,13 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": started, "leftOut": left})
 }
 
-// resume enqueues again the tasks that unfinished migrations, re-enrichments and
-// builds of crowd statistics wait for, in case one was lost.
+// resume enqueues again the tasks that unfinished migrations, re-enrichments, builds
+// of crowd statistics and deletions wait for, in case one was lost.
 func (h handler) resume(ctx context.Context, wanted round) error {
 	if wanted.App != nil {
 		return nil // the round of all apps does it
 	}
-	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx))
+	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx), h.Deletions.Resume(ctx))
 }
 
 // choose returns those of apps that the round is for.

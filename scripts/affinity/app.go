@@ -5,118 +5,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"cloud.google.com/go/firestore"
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/config/configdb"
-	"github.com/affinityengine/affinity/shared/config/kmscipher"
-	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/usage"
 	"github.com/affinityengine/affinity/terraform"
 )
-
-// appStore holds apps and keys. Its methods and errors are those of config.Store.
-type appStore interface {
-	Apps(ctx context.Context) ([]string, error)
-	App(ctx context.Context, appID string) (config.App, error)
-	CreateApp(ctx context.Context, app config.App) error
-	SetRetention(ctx context.Context, appID string, days int) error
-	SetConsistency(ctx context.Context, appID string, c config.Consistency) error
-	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
-	DefaultLimits(ctx context.Context) (limit.Numbers, error)
-	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
-	Keys(ctx context.Context, appID string) ([]config.Key, error)
-	PutKey(ctx context.Context, appID string, key config.Key) error
-	AddParent(ctx context.Context, appID string, key config.Key, text string) error
-	DeleteKey(ctx context.Context, appID, hash string) error
-	// LastUsed is that of usage.Reader.
-	LastUsed(ctx context.Context, appID string) (map[string]usage.Day, error)
-}
-
-// configStore is an appStore of a deployed engine.
-type configStore struct {
-	config.Store
-	close func() error
-	// cipher opens the Cipher of parents.
-	cipher func(ctx context.Context) (config.Cipher, error)
-	// usage opens the table of usage.
-	usage func(ctx context.Context) (usageTable, error)
-}
-
-// usageTable is what a deployed engine's apps used.
-type usageTable interface {
-	usage.Reader
-	Close() error
-}
-
-func (s configStore) LastUsed(ctx context.Context, appID string) (days map[string]usage.Day, err error) {
-	table, err := s.usage(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, table.Close()) }()
-	return table.LastUsed(ctx, appID)
-}
-
-func (s configStore) AddParent(ctx context.Context, appID string, key config.Key, text string) error {
-	c, err := s.cipher(ctx)
-	if err != nil {
-		return err
-	}
-	return config.AddParent(ctx, s.Store, c, appID, key, text)
-}
-
-func (s configStore) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error) {
-	return operator.SetEncoding(ctx, s.Store, appID, e)
-}
-
-// DefaultLimits returns the limits that a deployed engine has for every app.
-func (configStore) DefaultLimits(context.Context) (limit.Numbers, error) { return limit.Defaults, nil }
-
-// openFirestore connects with the operator's Google credentials, or to the emulator
-// that FIRESTORE_EMULATOR_HOST names.
-func openFirestore(ctx context.Context, project, database string) (configStore, error) {
-	client, err := firestore.NewClientWithDatabase(ctx, project, database)
-	if err != nil {
-		return configStore{}, fmt.Errorf("connect to Firestore database %s of project %s: %w (get credentials with `gcloud auth application-default login`)",
-			database, project, err)
-	}
-	return configStore{Store: configdb.New(client, slog.Default()), close: client.Close}, nil
-}
-
-// openKMS returns the Cipher of a Cloud KMS key, with the operator's Google
-// credentials.
-func openKMS(ctx context.Context, key string) (config.Cipher, error) {
-	if key == "" {
-		return nil, cli.Usagef("--kms-key is required for a parent on a deployed engine: `terraform output -raw parents_kms_key` prints it")
-	}
-	return kmscipher.Open(ctx, kmscipher.Config{Key: key})
-}
 
 // appTool is what the commands of `affinity app` share.
 type appTool struct {
 	*tool
 	project, database string
 	kmsKey            string // of parents
+	queue             string // of the worker
 	bigtable          store.Config
 }
-
-// openBigtable connects with the operator's Google credentials, or to the emulator
-// that BIGTABLE_EMULATOR_HOST names.
-func openBigtable(ctx context.Context, c store.Config) (usageTable, error) { return store.Open(ctx, c) }
 
 func appCommand(t *tool) *cobra.Command {
 	a := &appTool{tool: t, bigtable: store.Config{Profile: "batch", FilterColumns: 1}}
@@ -133,7 +47,7 @@ func appCommand(t *tool) *cobra.Command {
 	flags.StringVar(&a.database, "database", terraform.Database, "Firestore database, by Terraform's name for it")
 	flags.StringVar(&a.bigtable.Instance, "instance", "affinity", "Bigtable instance of a deployed engine, which holds the audit log")
 	flags.StringVar(&a.bigtable.Profile, "app-profile", a.bigtable.Profile, "app profile of the instance")
-	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand())
+	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(), a.keyCommand(), a.topCommand(), a.deleteCommand())
 	return group
 }
 
@@ -161,6 +75,7 @@ func (a *appTool) with(cmd *cobra.Command, do func(appStore) error) (err error) 
 	defer func() { err = errors.Join(err, log.Close(), deployed.close()) }()
 	deployed.Store = recorded
 	deployed.cipher = func(ctx context.Context) (config.Cipher, error) { return a.openCipher(ctx, a.kmsKey) }
+	deployed.queue = func(ctx context.Context) (queue.Queue, func() error, error) { return a.openTasks(ctx, a.queue) }
 	deployed.usage = func(ctx context.Context) (usageTable, error) { return a.openUsage(ctx, a.bigtable) }
 	return do(deployed)
 }

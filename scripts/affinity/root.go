@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -40,6 +41,7 @@ type tool struct {
 	openCipher func(ctx context.Context, kmsKey string) (config.Cipher, error)
 	openUsage  func(ctx context.Context, c store.Config) (usageTable, error)
 	openLog    func(ctx context.Context, cfg store.Config) (changeLog, error)
+	openTasks  func(ctx context.Context, name string) (queue.Queue, func() error, error)
 	retry      client.Retry  // of commands that wait for the engine
 	watchEvery time.Duration // how often a job is asked for
 }
@@ -49,7 +51,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	t := &tool{
 		in: stdin, out: stdout, err: stderr,
 		start:      startStack,
-		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable, openLog: openAuditLog,
+		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable, openLog: openAuditLog, openTasks: openTasks,
 		retry:      client.Retry{Total: 2 * time.Minute},
 		watchEvery: 500 * time.Millisecond,
 	}

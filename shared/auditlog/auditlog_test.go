@@ -231,3 +231,30 @@ func TestOperatorIsRecorded(t *testing.T) {
 		t.Errorf("%d entries after changes that were not made", len(m.entries)-len(want))
 	}
 }
+
+// A refused change of a deleted app writes no entry.
+func TestNoEntryOfADeletedApp(t *testing.T) {
+	m, apps := &memory{}, config.NewMemory()
+	s := auditlog.NewOperated(apps, recorder(m, new(strings.Builder)))
+	if err := apps.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DeleteApp(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateApp(t.Context(), config.App{ID: "shop"}); !config.IsDeleted(err) {
+		t.Errorf("create it again: %v", err)
+	}
+	if err := s.SetRetention(t.Context(), "shop", 1); !errors.Is(err, config.ErrNotFound) {
+		t.Errorf("change it: %v", err)
+	}
+	if len(m.entries) != 0 {
+		t.Errorf("entries %+v of a deleted app", m.entries)
+	}
+	if _, err := apps.UpdateDeletion(t.Context(), "shop", func(d *config.Deletion) error { d.End(time.Now().Add(-config.Reserved), 0); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil || len(m.entries) != 1 {
+		t.Errorf("create it after 30 days: %v, %d entries", err, len(m.entries))
+	}
+}

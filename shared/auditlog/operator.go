@@ -46,6 +46,15 @@ func (o Operated) CreateApp(ctx context.Context, app config.App) error {
 	if _, err := app.Prepare(); err != nil {
 		return err
 	}
+	// The log of a deleted app must not begin again.
+	switch d, err := o.Deletion(ctx, app.ID); {
+	case err == nil:
+		if err := d.Reusable(time.Now()); err != nil {
+			return err
+		}
+	case !errors.Is(err, config.ErrNotFound):
+		return err
+	}
 	c := Change{App: app.ID, Action: AppCreate, Detail: fmt.Sprintf("retention %d days", app.RetentionDays)}
 	return o.do(ctx, c, func() error { return o.Store.CreateApp(ctx, app) })
 }

@@ -13,6 +13,8 @@
 //	apps/{app}/{collection}/{id}             state, kind, parameters, ..., totals once ended
 //	apps/{app}/{collection}/{id}/shards/{n}  from, to, state, step, next, counts
 //
+// The jobs that delete an app lie below deletions/{app} instead.
+//
 // Firestore's TTL deletes jobs and shards some months after they have ended
 // (see Kept), at the time expiresAt in their documents. Documents of unfinished
 // jobs and shards have no such field, so TTL never deletes them. TTL is
@@ -85,6 +87,9 @@ type Collection struct {
 	Name string
 	// Decode reads the parameters of a stored job: DecodeParams of their type.
 	Decode func(dataTo func(any) error) (Params, error)
+	// OfDeletion says that the collection lies below the deletion of the app and not
+	// below the app, whose documents its jobs delete.
+	OfDeletion bool
 }
 
 // DecodeParams reads parameters of type P; dataTo fills a struct with the
@@ -166,6 +171,9 @@ type Shard struct {
 	Result string `firestore:"result,omitempty"`
 	// ExpiresAt means the same as in Job. It is zero while the shard is open.
 	ExpiresAt time.Time `firestore:"expiresAt,omitempty"`
+	// NotBefore is when the first task of the shard runs at the earliest, by the real
+	// clock. Zero: at once.
+	NotBefore time.Time `firestore:"notBefore,omitempty"`
 	// Error is why the shard failed.
 	Error string `firestore:"error"`
 }
@@ -228,6 +236,9 @@ func (j Job) Apply(change func(*Job) error) (Job, error) {
 // Prepared returns a new shard in the form that every store keeps. A shard
 // without users is done from the start.
 func (s Shard) Prepared() Shard {
+	if !s.NotBefore.IsZero() {
+		s.NotBefore = Stamp(s.NotBefore)
+	}
 	s.ExpiresAt = expiry(s.State != ShardOpen, s.ExpiresAt)
 	return s
 }

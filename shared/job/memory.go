@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -28,20 +29,63 @@ var _ Jobs = (*memory)(nil)
 // end with the process.
 func NewMemory() Jobs { return &memory{jobs: map[jobKey]*memoryJob{}} }
 
-// NewMemories returns a function that opens memory stores: one for each
-// collection, and the same one at every call. The function is safe for
-// concurrent use.
-func NewMemories() func(Collection) Jobs {
-	var mu sync.Mutex
-	stores := map[string]Jobs{}
-	return func(c Collection) Jobs {
-		mu.Lock()
-		defer mu.Unlock()
-		if stores[c.Name] == nil {
-			stores[c.Name] = NewMemory()
-		}
-		return stores[c.Name]
+// Memories are memory stores, one for each collection. They are safe for concurrent
+// use.
+type Memories struct {
+	mu     sync.Mutex
+	stores map[string]*memory
+	apart  map[string]bool // collections of deletions
+}
+
+// NewMemories returns stores without jobs.
+func NewMemories() *Memories {
+	return &Memories{stores: map[string]*memory{}, apart: map[string]bool{}}
+}
+
+// Open returns the store of a collection, the same one at every call.
+func (m *Memories) Open(c Collection) Jobs {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stores[c.Name] == nil {
+		m.stores[c.Name], m.apart[c.Name] = &memory{jobs: map[jobKey]*memoryJob{}}, c.OfDeletion
 	}
+	return m.stores[c.Name]
+}
+
+// Forget deletes an app's jobs of all collections but those of its deletion.
+func (m *Memories) Forget(ctx context.Context, app string) error {
+	var faults []error
+	for _, s := range m.ofApps() {
+		faults = append(faults, s.Forget(ctx, app))
+	}
+	return errors.Join(faults...)
+}
+
+// Holding names an app's jobs in the collections that Forget clears, at most limit.
+func (m *Memories) Holding(ctx context.Context, app string, limit int) ([]string, error) {
+	var names []string
+	for _, s := range m.ofApps() {
+		jobs, err := s.List(ctx, app, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range jobs {
+			names = append(names, "job "+j.ID)
+		}
+	}
+	return names[:min(limit, len(names))], nil
+}
+
+func (m *Memories) ofApps() []*memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []*memory
+	for name, s := range m.stores {
+		if !m.apart[name] {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // with calls f with a job, under the lock.
@@ -225,6 +269,16 @@ func (m *memory) Faults(ctx context.Context, app, id string, limit int) ([]strin
 		}
 	})
 	return FirstFaults(faulty, limit), err
+}
+
+func (m *memory) Forget(ctx context.Context, app string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.jobs, func(k jobKey, _ *memoryJob) bool { return k.app == app })
+	return nil
 }
 
 func (m *memory) Totals(ctx context.Context, app, id string) (Totals, error) {

@@ -54,9 +54,14 @@ func (r *Runner) admit(ctx context.Context, appID, id string) (job Job, app conf
 	case err != nil:
 		return job, app, dropped, fmt.Errorf("read the job of a task: %w", err)
 	case job.State.Ended():
-		return job, app, r.drop(ctx, appID, id, "the job is %s", job.State), nil
+		// The task that ended the job may have died before it called close.
+		return job, app, r.drop(ctx, appID, id, "the job is %s", job.State), r.close(ctx, job)
 	}
-	if app, err = r.Config.App(ctx, appID); err != nil {
+	app, err = r.Config.App(ctx, appID)
+	switch {
+	case errors.Is(err, config.ErrNotFound):
+		return job, app, r.drop(ctx, appID, id, "the app does not exist"), nil
+	case err != nil:
 		return job, app, dropped, fmt.Errorf("read the app of a task: %w", err)
 	}
 	if reason := r.Work.Obsolete(job, app); reason != "" {

@@ -151,7 +151,10 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 		return nil
 	})
 	if errors.Is(err, ErrEnded) {
-		return r.Jobs.Job(ctx, job.App, job.ID)
+		if ended, err = r.Jobs.Job(ctx, job.App, job.ID); err != nil {
+			return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
+		}
+		return ended, r.close(ctx, ended)
 	}
 	if err != nil {
 		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
@@ -159,7 +162,19 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 	r.Log.LogAttrs(ctx, slog.LevelInfo, r.Name+" ended", slog.String("app", job.App), slog.String(r.Name, job.ID),
 		slog.String("state", string(state)), slog.String("reason", reason),
 		slog.Int64("users", totals.Users), slog.Int64("events", totals.Events))
-	return ended, nil
+	return ended, r.close(ctx, ended)
+}
+
+// close does what the work has to do after the end of its job.
+func (r *Runner) close(ctx context.Context, job Job) error {
+	closing, ok := r.Work.(Closing)
+	if !ok {
+		return nil
+	}
+	if err := closing.Close(ctx, job); err != nil {
+		return fmt.Errorf("close %s %s: %w", r.Name, job.ID, err)
+	}
+	return nil
 }
 
 // Supersede ends an unfinished job because another job or configuration

@@ -44,4 +44,8 @@ type Jobs interface {
 	// the shards' numbers. If the job has more, the result may omit faults of
 	// the first shards.
 	Faults(ctx context.Context, app, id string, limit int) ([]string, error)
+
+	// Forget deletes all jobs of an app with their shards. After an error some are
+	// left.
+	Forget(ctx context.Context, app string) error
 }

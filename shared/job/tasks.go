@@ -71,7 +71,11 @@ func (r *Runner) enqueuePlanStep(ctx context.Context, job Job, delay time.Durati
 
 // enqueueShard enqueues the current task of a shard.
 func (r *Runner) enqueueShard(ctx context.Context, job Job, s Shard) error {
-	return r.enqueue(ctx, job.App, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, 0,
+	delay := time.Duration(0)
+	if !s.NotBefore.IsZero() {
+		delay = max(0, s.NotBefore.Sub(r.Clock()))
+	}
+	return r.enqueue(ctx, job.App, r.ShardPath(), ShardTask{job.App, job.ID, s.N, s.From, s.To, s.Step}, delay,
 		r.Name+"-shard", job.App, job.ID, strconv.Itoa(s.N), strconv.Itoa(s.Step))
 }
 
@@ -109,7 +113,7 @@ func (r *Runner) Resume(ctx context.Context) error {
 func (r *Runner) ResumeJob(ctx context.Context, job Job) error {
 	switch {
 	case job.State.Ended():
-		return nil
+		return r.close(ctx, job)
 	case job.State == Planning:
 		app, err := r.Config.App(ctx, job.App)
 		if err != nil {

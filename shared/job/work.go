@@ -63,3 +63,12 @@ type Continued interface {
 	// has stored some.
 	Following(ctx context.Context, job Job, last Shard) ([]Shard, error)
 }
+
+// Closing is a Work that has something to do once its job has ended, in any way. It
+// may then delete the job and its shards.
+type Closing interface {
+	Work
+	// Close is called with the job after its end. After an error, or if the process
+	// died, the task is retried and Close is called again.
+	Close(ctx context.Context, job Job) error
+}

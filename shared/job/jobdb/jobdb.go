@@ -39,7 +39,17 @@ func New(client *firestore.Client, collection job.Collection) job.Jobs {
 }
 
 func (s *store) jobs(app string) *firestore.CollectionRef {
+	if s.collection.OfDeletion {
+		return configdb.DeletionDocument(s.client, app).Collection(s.collection.Name)
+	}
 	return configdb.AppDocument(s.client, app).Collection(s.collection.Name)
+}
+
+func (s *store) Forget(ctx context.Context, app string) error {
+	if err := configdb.Forget(ctx, s.client, s.jobs(app)); err != nil {
+		return fmt.Errorf("delete %s of app %q: %w", s.collection.Name, app, err)
+	}
+	return nil
 }
 
 // jobRef is the document of a job; ErrNotFound for an id that no job can have.

@@ -51,6 +51,10 @@ func (g gatedJobs) Create(ctx context.Context, j job.Job) error {
 	return g.Call(ctx, "create", func() error { return g.inner.Create(ctx, j) })
 }
 
+func (g gatedJobs) Forget(ctx context.Context, app string) error {
+	return g.Call(ctx, "forget", func() error { return g.inner.Forget(ctx, app) })
+}
+
 func (g gatedJobs) Job(ctx context.Context, app, id string) (job.Job, error) {
 	return gated(g, ctx, "job", func() (job.Job, error) { return g.inner.Job(ctx, app, id) })
 }

@@ -36,6 +36,7 @@ func TestJobs(t *testing.T, open func(*testing.T) job.Jobs) {
 		{"ShardExpiry", testShardExpiry},
 		{"Totals", testTotals},
 		{"Faults", testFaults},
+		{"Forget", testForget},
 		{"Unknown", testUnknown},
 		{"Cancelled", testCancelled},
 	} {
@@ -319,5 +320,33 @@ func testShardUpdatesAtOnce(t *testing.T, s job.Jobs) {
 	}
 	if wins := len(slices.DeleteFunc(won, func(w bool) bool { return !w })); wins != 1 {
 		t.Errorf("%d updates returned no error, want 1", wins)
+	}
+}
+
+// The jobs of one app are deleted with their shards, and no others.
+func testForget(t *testing.T, s job.Jobs) {
+	for _, app := range []string{"shop", "shop-"} {
+		Create(t, s, Draft(app, "strategy-7"))
+		Create(t, s, Draft(app, "strategy-8"))
+		if err := s.CreateShard(t.Context(), app, "strategy-7", job.Shard{State: job.ShardOpen}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := s.Forget(t.Context(), "shop"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs, err := s.List(t.Context(), "shop", 9)
+	_, shardErr := s.Shard(t.Context(), "shop", "strategy-7", 0)
+	if err != nil || len(jobs) != 0 {
+		t.Errorf("left are %v (%v)", jobs, err)
+	}
+	WantError(t, "its shard", shardErr, job.ErrNotFound)
+	if jobs, err := s.List(t.Context(), "shop-", 9); err != nil || len(jobs) != 2 {
+		t.Errorf("the other app has %v (%v), want both jobs", jobs, err)
+	}
+	if _, err := s.Shard(t.Context(), "shop-", "strategy-7", 0); err != nil {
+		t.Errorf("the other app's shard: %v", err)
 	}
 }

@@ -40,6 +40,8 @@ type request struct {
 	Key config.Key `json:"key"`
 	// Text is the text of a parent.
 	Text string `json:"text,omitempty"`
+	// Again deletes a deleted app again.
+	Again bool `json:"again,omitempty"`
 }
 
 // handleApps adds the operations to a router.
@@ -115,6 +117,8 @@ func handle(rt *httpapi.Router, path string, do func(context.Context, request) (
 			return httpapi.Errorf(http.StatusConflict, "%s", config.ErrExists)
 		case errors.Is(err, config.ErrTooManyParents):
 			return invalid(config.ErrTooManyParents)
+		case config.IsDeleted(err):
+			return invalid(err)
 		case err != nil:
 			return err
 		}

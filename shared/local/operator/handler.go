@@ -14,12 +14,13 @@ import (
 // Handler serves the paths that begin with /local. It answers a request that
 // comes from this machine and carries the operator's token. To a request from
 // elsewhere or from a web page there is no such path. now is the engine's clock.
-func Handler(log *slog.Logger, token string, place Place, apps config.Store, reader usage.Reader, now func() time.Time, c config.Cipher) http.Handler {
+func Handler(log *slog.Logger, token string, place Place, apps config.Store, reader usage.Reader, now func() time.Time, c config.Cipher, deletions Deletions) http.Handler {
 	rt := httpapi.NewRouter(log)
 	rt.Handle("GET /local", func(w http.ResponseWriter, _ *http.Request) error {
 		return httpapi.WriteJSON(w, http.StatusOK, place)
 	})
 	handleApps(rt, apps, place.Limits, c)
+	handleDeletions(rt, deletions)
 	handleUsage(rt, apps, reader, now)
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

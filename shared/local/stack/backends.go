@@ -27,6 +27,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configdb"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/deletion"
 	"github.com/affinityengine/affinity/shared/job/jobdb"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -79,21 +80,31 @@ func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, erro
 // jobStore returns the store of a collection's jobs.
 type jobStore func(collection job.Collection) job.Jobs
 
-func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (config.Store, jobStore, error) {
+// database keeps the configuration and the jobs.
+type database struct {
+	config    config.Store
+	jobs      jobStore
+	documents deletion.Documents
+}
+
+func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, error) {
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
+		jobs := job.NewMemories()
+		memory := database{config.NewMemory(), jobs.Open, jobs}
 		// A Bigtable emulator may hold what an earlier process computed.
 		if emulated("BIGTABLE_EMULATOR_HOST") {
-			return config.NewMemoryAfter(time.Now().UnixMilli()), job.NewMemories(), nil
+			memory.config = config.NewMemoryAfter(time.Now().UnixMilli())
 		}
-		return config.NewMemory(), job.NewMemories(), nil
+		return memory, nil
 	}
 	// The database that the commands of `affinity app` open.
 	client, err := firestore.NewClientWithDatabase(ctx, Project, terraform.Database)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open Firestore: %w", err)
+		return database{}, fmt.Errorf("open Firestore: %w", err)
 	}
 	s.onClose(client.Close)
-	return configdb.New(client, log), func(c job.Collection) job.Jobs { return jobdb.New(client, c) }, nil
+	jobs := func(c job.Collection) job.Jobs { return jobdb.New(client, c) }
+	return database{configdb.New(client, log), jobs, configdb.NewDocuments(client)}, nil
 }
 
 // messaging holds the stack's clients of Pub/Sub.

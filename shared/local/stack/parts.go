@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/deletion"
 	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -33,7 +35,9 @@ import (
 type Backends struct {
 	backend.Base
 	jobs.Jobs
-	JobStore func(collection job.Collection) job.Jobs
+	JobStore  func(collection job.Collection) job.Jobs
+	Documents deletion.Documents
+	Deletions *deletion.Runner
 	// Auth is the authenticator of functions that take no secured keys, AuthSecured of
 	// those that do.
 	Auth, AuthSecured *auth.Authenticator
@@ -47,16 +51,16 @@ type Backends struct {
 	Refused  *refused.Recorder
 }
 
-func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, stores jobStore) (*Backends, error) {
+func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, db database) (*Backends, error) {
 	cipher := seal.New()
 	keys := func(c *config.Cached) *auth.Authenticator {
 		return auth.New(c, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
 	}
 	b := &Backends{
-		Base: base, JobStore: stores, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
+		Base: base, JobStore: db.jobs, Documents: db.documents, Auth: keys(base.CachedConfig), AuthSecured: keys(base.CachedConfig.WithCipher(cipher)), Cipher: cipher,
 		Bus: messages, Queue: tasks,
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
-		Refused:  refused.New(base.Store, base.Now, base.Log),
+		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
@@ -64,11 +68,14 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 	if b.Enricher, err = enrich.New(base.Store, base.CachedConfig); err != nil {
 		return nil, err
 	}
-	b.Jobs, err = jobs.New(base, func(collection job.Collection) job.Runner {
-		return jobrunner.New(base, tasks, o.Recompute, stores(collection))
-	}, b.Profiles, messages)
+	runner := func(c job.Collection) job.Runner { return jobrunner.New(base, tasks, o.Recompute, db.jobs(c)) }
+	b.Deletions = deletion.New(runner(deletion.Collection), base.Config, base.Store, db.documents, cmp.Or(o.LateWrites, lateWrites))
+	b.Jobs, err = jobs.New(base, runner, b.Profiles, messages)
 	return b, err
 }
+
+// lateWrites is longer than a request takes on one machine.
+const lateWrites = 30 * time.Second
 
 // flush writes what functions keep in memory, as they do when their process ends.
 func (b *Backends) flush() error {
@@ -119,5 +126,5 @@ func (b *Backends) ForProcess() process.Backends {
 
 // ForWorker returns the backends of worker.
 func (b *Backends) ForWorker() worker.Backends {
-	return worker.Backends{Base: b.Base, Jobs: b.Jobs, Queue: b.Queue, Profiles: b.Profiles}
+	return worker.Backends{Base: b.Base, Jobs: b.Jobs, Deletions: b.Deletions, Queue: b.Queue, Profiles: b.Profiles}
 }

@@ -86,6 +86,9 @@ type Options struct {
 	// ConfigTTL is how long functions cache the configuration. A recompute waits
 	// twice as long before it begins. Zero: config.TTL.
 	ConfigTTL time.Duration
+	// LateWrites is how long after its end a deleted app is looked for once more. Zero:
+	// half a minute, since no request of the stack runs as long.
+	LateWrites time.Duration
 	// Recompute are the settings of jobs. Zero: those of the environment.
 	Recompute job.Settings
 	// Log is the logger of the functions. Nil: nothing is logged.
@@ -160,7 +163,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	if emulated("FIRESTORE_EMULATOR_HOST") {
 		// The jobs of an earlier process still exist, but not their tasks.
-		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Backtests.Resume(ctx), b.Migrations.Resume(ctx)); err != nil {
+		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Backtests.Resume(ctx), b.Migrations.Resume(ctx), b.Deletions.Resume(ctx)); err != nil {
 			return err
 		}
 	}
@@ -170,7 +173,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("public functions: %w", err)
 	}
 	s.URL = "http://" + public.Addr().String()
-	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher))
+	functions := publicFunctions(b, operator.Handler(o.Log, s.Operator, s.place, auditlog.NewOperated(b.Config, b.Recorder()), b.Store, b.Now, b.Cipher, b.Deletions))
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, functions))
 	return nil
 }
@@ -181,7 +184,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	configuration, jobStore, err := s.openConfig(ctx, o.Log)
+	db, err := s.openConfig(ctx, o.Log)
 	if err != nil {
 		return messaging{}, err
 	}
@@ -193,14 +196,14 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	base := backend.New(o.Log, clock(o.Now), opened, configuration, cmp.Or(o.ConfigTTL, config.TTL)).WithLimits(o.limits())
+	base := backend.New(o.Log, clock(o.Now), opened, db.config, cmp.Or(o.ConfigTTL, config.TTL)).WithLimits(o.limits())
 	base.CountUsage()
 	s.onClose(func() error { base.Usage.Close(); return nil })
-	if s.Backends, err = newBackends(base, o, pubsub.bus, tasks, jobStore); err != nil {
+	if s.Backends, err = newBackends(base, o, pubsub.bus, tasks, db); err != nil {
 		return messaging{}, err
 	}
 	s.onClose(s.Backends.flush)
-	return pubsub, createApps(ctx, configuration, s.Backends.Cipher, o)
+	return pubsub, createApps(ctx, db.config, s.Backends.Cipher, o)
 }
 
 // Idle waits until every accepted event is in its user's profile and every task

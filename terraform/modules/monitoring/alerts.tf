@@ -91,7 +91,7 @@ locals {
       severity = "ERROR"
       filter   = local.metrics["jobs_failed"].filter
       labels   = { app = "EXTRACT(jsonPayload.app)" }
-      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why. Fix the cause, then start the job again: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, `go run ./scripts/affinity crowd build`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads are right but slower, because they compute profiles of an older strategy themselves. Without a build of crowd statistics, rankings use those of before."
+      runbook  = "The line's `reason` and the lines \"... of a shard failed\" before it say why. Fix the cause, then start the job again: `go run ./scripts/affinity recompute start`, `go run ./scripts/affinity reenrich`, `go run ./scripts/affinity crowd build`, or the step that `go run ./scripts/affinity schema status` names, each with ${local.as_admin}. Until then reads are right but slower, because they compute profiles of an older strategy themselves. Without a build of crowd statistics, rankings use those of before. After a failed deletion of an app run it again, `go run ./scripts/affinity app delete APP --project PROJECT --database ${var.firestore_database} --queue QUEUE`, where `terraform output -raw tasks_queue` prints QUEUE."
     }
     audit = {
       title    = "an audit found a difference"
