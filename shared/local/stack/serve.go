@@ -9,21 +9,27 @@ import (
 	"time"
 )
 
-// serve serves a listener until the stack closes. Requests in progress then have
-// ten seconds to end.
+// serve serves a listener until the stack closes. Requests in progress then have five
+// seconds to end, and are then canceled: a task may take minutes.
 func (s *Stack) serve(l net.Listener, h http.Handler) {
 	unused := unusedConns{conns: map[net.Conn]bool{}}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ConnState: unused.track}
+	requests, cancelAll := context.WithCancel(context.Background())
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ConnState: unused.track,
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	s.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
+		defer time.AfterFunc(5*time.Second, cancelAll).Stop()
 		unused.close()
 		err := server.Shutdown(ctx)
 		if served := <-done; !errors.Is(served, http.ErrServerClosed) {
 			err = errors.Join(err, served)
 		}
+		cancelAll()
 		return err
 	})
 }
