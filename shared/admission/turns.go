@@ -24,8 +24,9 @@ const TurnWait = 5 * time.Second
 
 // AwaitTurn waits at most for the given time until the request, or the part of one, that
 // the context belongs to may compute. It has the turn until it ends. A request has one
-// turn at most: meanwhile other calls return nil at once. AwaitTurn returns ErrFull if the time is over, and the context's
-// error if that ends first. Without a request in the context, it returns nil at once.
+// turn at most: meanwhile other calls return nil at once. AwaitTurn returns ErrFull if
+// the time is over, and the context's error if that ends first. Without a request in the
+// context, it returns nil at once.
 func AwaitTurn(ctx context.Context, wait time.Duration) error {
 	p := partOf(ctx)
 	if p == nil {

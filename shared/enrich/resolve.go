@@ -37,7 +37,7 @@ const (
 // It takes the bytes of the filters from the gate of the process, and a turn if they
 // are many, for the request that the context belongs to.
 func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
-	objects, left, err := e.resolve(ctx, app, events, budget{limit: MaxCost})
+	objects, left, err := e.resolve(ctx, app, events, budget{limit: MaxCost, turns: true})
 	if err == nil && left.fit(events, objects) < len(events) {
 		return nil, ErrTooMuch
 	}
@@ -64,10 +64,11 @@ func (e *Enricher) ResolveFirst(ctx context.Context, app string, events []event.
 // budget is what the objects of some events may still cost, and what they take from
 // the gate.
 type budget struct {
-	limit int // of bytes; 0: none
-	bytes int // of the objects found
-	cost  int // of them in all events, without the bounds of an event
-	taken int // from the gate
+	limit int  // of bytes; 0: none
+	bytes int  // of the objects found
+	cost  int  // of them in all events, without the bounds of an event
+	taken int  // from the gate
+	turns bool // many objects need a turn
 }
 
 // add counts an object that some of the events name.
@@ -77,7 +78,7 @@ func (b *budget) add(ctx context.Context, filters []bus.Filter, uses int) error 
 	if b.bytes += one; b.limit > 0 && b.bytes > b.limit {
 		return ErrTooMuch
 	}
-	if b.bytes >= admission.Heavy {
+	if b.turns && b.bytes >= admission.Heavy {
 		if err := admission.AwaitTurn(ctx, admission.TurnWait); err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func ReadBodyWithin(w http.ResponseWriter, r *http.Request, limit int64, within 
 	packed := http.MaxBytesReader(w, r.Body, limit+1)
 	body, err := readArriving(r.Context(), packed, r.ContentLength, limit)
 	if err == nil && zipped {
-		body, err = unpack(r.Context(), body, limit)
+		body, err = unpack(r.Context(), body, limit, within)
 	}
 	if err == nil {
 		// What was taken while the body arrived is a part of it.
@@ -70,29 +70,31 @@ func ReadBodyWithin(w http.ResponseWriter, r *http.Request, limit int64, within 
 	return body, nil
 }
 
-// unpack decompresses a body that has arrived, to at most limit bytes.
-func unpack(ctx context.Context, packed []byte, limit int64) ([]byte, error) {
+// unpack decompresses a body that has arrived, to at most limit bytes. If they are many,
+// it waits for a turn.
+func unpack(ctx context.Context, packed []byte, limit int64, wait time.Duration) ([]byte, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
 	}
 	turn, end := admission.Part(ctx)
 	defer end()
-	return readArriving(ctx, &turnReader{ctx: turn, in: unpacked}, -1, limit)
+	return readArriving(ctx, &turnReader{ctx: turn, in: unpacked, wait: wait}, -1, limit)
 }
 
 // turnReader waits for a turn before it reads beyond admission.Heavy bytes: to
 // decompress them is heavy work. A client that sends slowly must not hold a turn, so
 // what it reads has arrived.
 type turnReader struct {
-	ctx context.Context
-	in  io.Reader
-	n   int64
+	ctx  context.Context
+	in   io.Reader
+	wait time.Duration
+	n    int64
 }
 
 func (t *turnReader) Read(p []byte) (n int, err error) {
 	if t.n >= admission.Heavy {
-		if err := admission.AwaitTurn(t.ctx, admission.TurnWait); err != nil {
+		if err := admission.AwaitTurn(t.ctx, t.wait); err != nil {
 			return 0, err
 		}
 	}
