@@ -22,11 +22,11 @@ var process = make(turns, max(2, runtime.GOMAXPROCS(0)))
 // TurnWait is how long a client waits for a turn.
 const TurnWait = 5 * time.Second
 
-// AwaitTurn waits at most for the given time until the request, or the part of one, that
-// the context belongs to may compute. It has the turn until it ends. A request has one
-// turn at most: meanwhile other calls return nil at once. AwaitTurn returns ErrFull if
-// the time is over, and the context's error if that ends first. Without a request in the
-// context, it returns nil at once.
+// AwaitTurn waits until the request, or the part of one, that the context belongs to may
+// compute, at most for the given time. It has the turn until it ends. A request has one
+// turn at most: while it has one, other calls return nil at once. If the time is over,
+// AwaitTurn returns ErrFull, and if the context ends first, the context's error. Without
+// a request in the context, it returns nil at once.
 func AwaitTurn(ctx context.Context, wait time.Duration) error {
 	p := partOf(ctx)
 	if p == nil {
