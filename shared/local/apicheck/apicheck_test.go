@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 		{"unknown path that is refused", "GET", "/1/other", "", 404, refusal, ""},
 		{"preflight", "OPTIONS", "/1/events", "", 204, "", ""},
 		{"import with a refused line", "POST", "/1/events/import", oneLine + "\nx\n", 200,
-			`{"accepted":1,"received":1,"deleted":0,"outsideRetention":0,"refused":[{"line":2,"message":"no"}]}`, ""},
+			`{"accepted":1,"received":1,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[{"line":2,"message":"no"}]}`, ""},
 
 		{"accepted without events", "POST", "/1/events", `{"events":[]}`, 200, okMessage, "description forbids"},
 		{"accepted without a body", "POST", "/1/events", "", 200, okMessage, "without a body"},
@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 		{"accepted with an unknown key", "POST", "/1/recomputes", `{"all":true}`, 200, okMessage, "description forbids"},
 		{"accepted with a bad parameter", "GET", "/1/profiles/u?limit=0", "", 200, profile, "parameter limit"},
 		{"import that accepts a bad line", "POST", "/1/events/import", `{}`, 200,
-			`{"accepted":1,"received":1,"deleted":0,"outsideRetention":0,"refused":[]}`, "line 1"},
+			`{"accepted":1,"received":1,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[]}`, "line 1"},
 		{"another field", "GET", "/1/profiles/u", "", 200, strings.Replace(profile, `"total"`, `"more":1,"total"`, 1), "not as described"},
 		{"a field less", "GET", "/1/profiles/u", "", 200, strings.Replace(profile, `"total":0,`, ``, 1), "not as described"},
 		{"another source", "GET", "/1/profiles/u", "", 200, strings.Replace(profile, `stored`, `guessed`, 1), "not as described"},
