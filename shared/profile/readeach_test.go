@@ -117,11 +117,13 @@ func TestSingleReadIsAdmitted(t *testing.T) {
 			defer leave()
 			in, end := gate.Enter(ctx)
 			defer end()
-			// Requests that hold bytes may take all; a first one leaves a part free.
-			if err := errors.Join(admission.Take(other, 1), admission.Take(in, 1)); err != nil {
+			// Requests that hold bytes may take all; a first one leaves a part free, and a
+			// light one has a share of its own.
+			const held = admission.Light + 1
+			if err := errors.Join(admission.Take(other, held), admission.Take(in, held)); err != nil {
 				t.Fatal(err)
 			}
-			if err := admission.Take(other, 1<<40-int64(test.capacity)-2); err != nil {
+			if err := admission.Take(other, admission.Heaviest(1<<40)-int64(test.capacity)-2*held); err != nil {
 				t.Fatal(err)
 			}
 			in, cancel := context.WithCancel(in)
