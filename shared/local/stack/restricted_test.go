@@ -55,7 +55,8 @@ func TestKeysOfIndexes(t *testing.T) {
 	// One event of another index refuses the request.
 	check("this", "POST", "/1/events", `{"events":[`+seenIn+`,`+strings.Replace(seenIn, `"i"`, `"other"`, 1)+`]}`, auth.ErrIndex)
 	for _, route := range routes {
-		readsProfiles := strings.Contains(route.path, "/u") && route.path != "/1/usage" && route.method == "GET" || route.path == "/1/profiles/batch"
+		ofUser := strings.HasPrefix(route.path, "/1/profiles/") || strings.HasPrefix(route.path, "/1/explain/")
+		readsProfiles := ofUser && route.method == "GET" || route.path == "/1/profiles/batch"
 		switch {
 		case named[route.method+" "+route.path], route.path == "/1/events/import":
 		case readsProfiles:

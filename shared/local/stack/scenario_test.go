@@ -52,7 +52,23 @@ func scenarioHTTP(t *testing.T, s *stack.Stack, d *datadriven.TestData) string {
 	d.MaybeScanArgs(t, "app", &app)
 	d.MaybeScanArgs(t, "key", &key)
 	code, answer := callAs(t, s, app, key, d.CmdArgs[0].Key, expand(s, d.CmdArgs[1].String()), expand(s, d.Input))
+	awaitDeletion(t, s, answer)
 	return fmt.Sprintf("%d %s\n", code, stable(answer))
+}
+
+// awaitDeletion waits until the deletion that an answer tells of does not cover the next
+// request.
+func awaitDeletion(t *testing.T, s *stack.Stack, answer string) {
+	t.Helper()
+	var deletion struct {
+		DeletedUntil time.Time `json:"deletedUntil"`
+	}
+	if json.Unmarshal([]byte(answer), &deletion) != nil {
+		return // another answer, which the expected text describes
+	}
+	for deletion.DeletedUntil.Sub(s.Backends.Now()) > -time.Millisecond {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func scenarioProfile(t *testing.T, s *stack.Stack, d *datadriven.TestData) string {
