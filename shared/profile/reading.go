@@ -1,0 +1,231 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// reading reads blocks and log of some users once.
+type reading struct {
+	*computer
+	work
+	byUser map[string]*computation
+	blocks *history.Reader
+	names  []store.BlockName
+	ranges []store.UserRange
+	sifted []store.UserRange // of the log: with receipts and types
+	// logScorers holds the scorers of the log by user. A user who also has blocks
+	// needs two scorers, because the engine reads blocks and log at the same time.
+	logScorers map[string]*affinity.Scorer
+
+	kept, keptBytes int // log rows
+	blockBytes      int // of blocks that wait for the log
+}
+
+// readParts reads blocks and log at the same time. It leaves each user scored, or
+// marked to restart.
+func (c *computer) readParts(ctx context.Context, w work, all []*computation) error {
+	r := &reading{
+		computer: c, work: w, blocks: history.NewReader(w.compiled),
+		byUser: make(map[string]*computation, len(all)), logScorers: map[string]*affinity.Scorer{},
+	}
+	for _, u := range all {
+		r.plan(u)
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	if all[0].pass != nil {
+		g.SetLimit(1) // both add to one scorer
+	}
+	if len(r.names) > 0 {
+		g.Go(func() error { return r.readBlocks(gctx) })
+	}
+	if len(r.ranges)+len(r.sifted) > 0 {
+		g.Go(func() error { return r.readLog(gctx) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, u := range all {
+		if ofLog := r.logScorers[u.token]; ofLog != nil && ofLog != u.scorer {
+			u.scorer.Merge(ofLog)
+			ofLog.Reset(u.window) // gives back its memory
+		}
+		u.restart = u.restart || len(u.missing) > 0 || u.findAhead()
+	}
+	return r.sessions(ctx, all)
+}
+
+// findAhead reports whether the reading found events later than its window, and no
+// reading before it did. The next one is then as of the newest of these. What that finds
+// ahead of itself came into the log after the first began, so nobody waits for it:
+// its writer draws a later ticket.
+func (u *computation) findAhead() bool {
+	if u.pass != nil || u.ahead != 0 || u.fault != nil {
+		return false
+	}
+	u.ahead = u.scorer.Ahead()
+	return u.ahead != 0
+}
+
+// plan adds a user's blocks and log ranges to the reading.
+func (r *reading) plan(u *computation) {
+	switch {
+	case u.pass != nil: // each pass has the window of the first one
+		u.scorer = u.pass
+		u.scorer.Reset(u.window)
+	default:
+		at := max(r.now().UnixMilli(), u.ahead)
+		if u.own >= u.row.Tombstone().Alive() { // else it may be deleted
+			at = max(at, u.own)
+		}
+		u.setWindow(at, r.app)
+		u.release() // of an earlier attempt
+		u.scorer = r.newScorer(u)
+	}
+	u.unfolded, u.banded, u.rows, u.events, u.restart = 0, 0, nil, 0, false
+	u.missing, u.mergeable = map[history.BlockID]bool{}, map[history.BlockID][]byte{}
+	r.byUser[u.token] = u
+	blocks, gaps := u.parts()
+	if u.newest = nil; r.why >= forReading {
+		u.newest = newNewest(r.compiled, u.window, blocks, &r.limits)
+	}
+	for _, g := range gaps {
+		if gap := (store.UserRange{User: u.token, From: g.From, To: g.To}); u.row.OptedOut == 0 {
+			r.ranges = append(r.ranges, gap)
+		} else {
+			r.sifted = append(r.sifted, gap)
+		}
+	}
+	band, banded := u.band()
+	if banded {
+		r.sifted = append(r.sifted, band)
+	}
+	for _, b := range blocks {
+		u.missing[b.ID] = true
+		r.names = append(r.names, store.BlockName{User: u.token, ID: b.ID})
+		if r.why == forRefresh && b.Bytes <= mergeBytes && precedesGap(b, gaps) {
+			u.mergeable[b.ID] = nil
+		}
+	}
+	if len(blocks) > 0 && (len(gaps) > 0 || banded) && u.pass == nil {
+		r.logScorers[u.token] = r.newScorer(u)
+	} else {
+		r.logScorers[u.token] = u.scorer
+	}
+}
+
+// newScorer makes a scorer that takes part in the memory of all.
+func (r *reading) newScorer(u *computation) *affinity.Scorer {
+	sc := affinity.NewScorer(r.compiled, u.window)
+	sc.Hold(r.share)
+	return sc
+}
+
+// readBlocks scores the blocks. It restarts the user of a damaged block, who is
+// then scored without that block.
+func (r *reading) readBlocks(ctx context.Context) error {
+	return r.store.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
+		u := r.byUser[name.User]
+		delete(u.missing, name.ID)
+		if u.restart {
+			return nil
+		}
+		n, err := r.blocks.Score(value, u.scorer)
+		if err == nil && u.newest != nil {
+			err = r.searchBlock(u, name.ID, value)
+		}
+		if err != nil {
+			r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
+			u.restart = true
+			return nil
+		}
+		u.events += n
+		if _, ok := u.mergeable[name.ID]; ok {
+			u.mergeable[name.ID] = value
+		}
+		return nil
+	})
+}
+
+// readLog scores the unfolded events. It reads whole events if it keeps them for a
+// fold. Otherwise it reads the filters that the strategy scores and, for sessions,
+// the objects.
+func (r *reading) readLog(ctx context.Context) error {
+	scorer := store.NewLogScorer(r.compiled)
+	log := r.logs.of(r.app)
+	err := r.readSifted(ctx, func(token string, row store.LogRow) {
+		u := r.byUser[token]
+		if u.fault != nil {
+			return
+		}
+		if row.Pos.Compare(u.foldStart()) < 0 {
+			u.banded++
+		} else {
+			u.unfolded++
+		}
+		r.score(u, row, scorer)
+	})
+	if err != nil {
+		return err
+	}
+	unfolded := make(map[string]int, len(r.byUser))
+	add := func(token string, row store.LogRow) error {
+		u := r.byUser[token]
+		if u.fault != nil {
+			return nil
+		}
+		unfolded[token]++
+		if r.why == forRefresh {
+			r.keepRow(u, row, unfolded[token])
+		}
+		r.score(u, row, scorer)
+		return nil
+	}
+	switch r.why {
+	case forScores:
+		err = log.ReadFor(ctx, r.ranges, r.compiled, add)
+	case forReading:
+		err = log.ReadWithObjects(ctx, r.ranges, r.compiled, add)
+	case forRefresh:
+		err = log.Read(ctx, r.ranges, add)
+	}
+	for token, n := range unfolded {
+		r.byUser[token].unfolded = n
+	}
+	return err
+}
+
+// score adds a row of the log to a user.
+func (r *reading) score(u *computation, row store.LogRow, scorer *store.LogScorer) {
+	if u.newest != nil {
+		u.addRow(row, scorer)
+	}
+	if err := scorer.Score(row, r.logScorers[u.token]); err != nil {
+		u.fault = fmt.Errorf("compute %s,%s: %w", r.app.ID, u.token, err)
+	}
+}
+
+// keepRow keeps the n-th row of a user's log for a fold. Above the limits it drops
+// the rows of this user, and the fold reads them again.
+func (r *reading) keepRow(u *computation, row store.LogRow, n int) {
+	if n != len(u.rows)+1 {
+		return // dropped before
+	}
+	if r.kept >= r.limits.keepRows || r.keptBytes >= keepBytes {
+		for i := range u.rows {
+			r.keptBytes -= u.rows[i].Size()
+		}
+		r.kept -= len(u.rows)
+		u.rows = nil
+		return
+	}
+	u.rows = append(u.rows, row)
+	r.kept++
+	r.keptBytes += row.Size()
+}
