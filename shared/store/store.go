@@ -54,10 +54,11 @@ func (s *Store) logger() *slog.Logger {
 }
 
 // Limits of one MutateRows request. Bigtable accepts 100,000 mutations in a request,
-// and a row here has at most some hundred.
+// and a row here has at most some hundred. Requests of 4 MB of very large rows are no
+// faster, hold more memory, and other requests wait for them.
 const (
 	bulkRows  = 1000
-	bulkBytes = 4 << 20
+	bulkBytes = 1 << 20
 )
 
 // Open makes the clients. On Google's Bigtable a client pings the instance first,
