@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -88,6 +89,9 @@ func (a attacker) request() *http.Request {
 	}
 	r := httptest.NewRequest(route[0], route[1]+"?"+query.Encode(), strings.NewReader(route[2]))
 	r.Host = pick(a.Rand, "localhost", "shop.example", "SHOP.example:443", "evil.example", "shop.example.")
+	// From many addresses: after some failures an address is refused without a look at
+	// the key.
+	r.RemoteAddr = fmt.Sprintf("10.%d.%d.%d:1234", a.IntN(256), a.IntN(256), a.IntN(256))
 	// Whatever the load balancer says.
 	r.Header.Set(auth.CustomerHeader, pick(a.Rand, "evil", "evil", "shop", auth.AnyCustomer))
 	for range a.IntN(3) {
