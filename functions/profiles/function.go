@@ -1,6 +1,7 @@
 // Package profiles is the public function that serves users' profiles, explains
-// them, deletes users, and keeps who has opted out. Profiles are stored in the table users. A profile
-// that is no longer valid is computed from the log when it is read.
+// them, deletes users, and keeps who has opted out. Profiles and opt-outs are stored in
+// the table users. A profile that is no longer valid is computed from the log when it is
+// read.
 package profiles
 
 import (
@@ -292,11 +293,7 @@ func (h handler) deleteUserToken(w http.ResponseWriter, r *http.Request) error {
 // It enqueues a task of worker that removes these events from the log. The
 // client may repeat the request after an error.
 func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, error) {
-	app, key, err := h.Auth.TenantKey(r, acl...)
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	user, err := userToken(r)
+	app, key, user, err := h.changedUser(r, acl...)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -307,6 +304,16 @@ func (h handler) delete(r *http.Request, acl ...string) (string, time.Time, erro
 		return end, err
 	})
 	return user, until, err
+}
+
+// changedUser returns the app, the name of the key and the user of a request that needs
+// one of some rights and is about one user, whom it deletes or opts out.
+func (h handler) changedUser(r *http.Request, anyOf ...string) (app config.App, key, user string, err error) {
+	if app, key, err = h.Auth.TenantKey(r, anyOf...); err != nil {
+		return app, "", "", err
+	}
+	user, err = userToken(r)
+	return app, key, user, err
 }
 
 // forget deletes a user and enqueues the purge.

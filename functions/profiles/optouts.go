@@ -13,14 +13,13 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
-	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
 // optOut sets the types of events that a user is out of.
 func (h handler) optOut(w http.ResponseWriter, r *http.Request) error {
-	app, key, user, err := h.outUser(r)
+	app, key, user, err := h.changedUser(r, auth.DeleteObject)
 	if err != nil {
 		return err
 	}
@@ -40,7 +39,7 @@ func (h handler) optOut(w http.ResponseWriter, r *http.Request) error {
 
 // optIn ends an opt-out.
 func (h handler) optIn(w http.ResponseWriter, r *http.Request) error {
-	app, key, user, err := h.outUser(r)
+	app, key, user, err := h.changedUser(r, auth.DeleteObject)
 	if err != nil {
 		return err
 	}
@@ -68,20 +67,11 @@ func (h handler) changeOptOut(w http.ResponseWriter, r *http.Request, c auditlog
 }
 
 func (h handler) getOptOut(w http.ResponseWriter, r *http.Request) error {
-	app, _, user, err := h.outUser(r)
+	app, _, user, err := h.changedUser(r, auth.DeleteObject)
 	if err != nil {
 		return err
 	}
 	return h.writeOptOut(w, r, app.ID, user)
-}
-
-// outUser returns the app, the name of the key and the user of a request about an opt-out.
-func (h handler) outUser(r *http.Request) (app config.App, key, user string, err error) {
-	if app, key, err = h.Auth.TenantKey(r, auth.DeleteObject); err != nil {
-		return app, "", "", err
-	}
-	user, err = userToken(r)
-	return app, key, user, err
 }
 
 // writeOptOut answers with the user's opt-out as it is now: that of this request, or of

@@ -55,6 +55,7 @@ func (d Deletion) Reusable(now time.Time) error {
 // DeletedError says that an id belongs to a deleted app.
 type DeletedError Deletion
 
+// Error says when the id can be used again.
 func (e DeletedError) Error() string {
 	if e.EndedAt.IsZero() {
 		return fmt.Sprintf("app %s is being deleted: its id can be used again %d days after that has ended", e.App, int(Reserved/(24*time.Hour)))
