@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/auditlog"
 )
@@ -18,13 +16,6 @@ import (
 // ErrNoAuditTable means that the deployment has no table for the audit log yet. The
 // operator must apply the Terraform configuration of this version.
 var ErrNoAuditTable = errors.New("the Bigtable table audit_log does not exist: apply the Terraform configuration of this version")
-
-func auditError(err error) error {
-	if status.Code(err) == codes.NotFound {
-		return fmt.Errorf("%w: %w", ErrNoAuditTable, err)
-	}
-	return err
-}
 
 // Columns of a row of the audit log, and of the row of the app's secret.
 const (
@@ -62,7 +53,7 @@ func (s *Store) putEntry(ctx context.Context, app, id, column string, v any) err
 	m := bigtable.NewMutation()
 	m.Set(familyEntry, column, bigtable.Now(), value)
 	if err := s.tables.of(app, allUsers).changes.Apply(ctx, auditKey(app, id), m); err != nil {
-		return fmt.Errorf("write the audit log of %s: %w", app, auditError(err))
+		return fmt.Errorf("write the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
 	}
 	return nil
 }
@@ -83,7 +74,7 @@ func (s *Store) AuditSalt(ctx context.Context, app string) ([]byte, error) {
 		return s.tables.of(app, allUsers).changes.Apply(ctx, auditSaltKey(app), absent)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the secret of the audit log of %s: %w", app, auditError(err))
+		return nil, fmt.Errorf("make the secret of the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
 	}
 	salt, err = s.readSalt(ctx, app)
 	if err == nil && salt == nil {
@@ -95,7 +86,7 @@ func (s *Store) AuditSalt(ctx context.Context, app string) ([]byte, error) {
 func (s *Store) readSalt(ctx context.Context, app string) ([]byte, error) {
 	row, err := s.tables.of(app, allUsers).changes.ReadRow(ctx, auditSaltKey(app), newestCells)
 	if err != nil {
-		return nil, fmt.Errorf("read the secret of the audit log of %s: %w", app, auditError(err))
+		return nil, fmt.Errorf("read the secret of the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
 	}
 	for _, item := range row[familySecret] {
 		return item.Value, nil
@@ -133,7 +124,7 @@ func (s *Store) auditLog(ctx context.Context, app string, q auditlog.Query, maxS
 		return true
 	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyEntry), bigtable.LatestNFilter(1))), bigtable.LimitRows(int64(limit)))
 	if err != nil {
-		return nil, "", fmt.Errorf("read the audit log of %s: %w", app, auditError(err))
+		return nil, "", fmt.Errorf("read the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
 	}
 	if next == "" && read == maxScan {
 		next = last

@@ -38,16 +38,6 @@ const (
 // yet. The operator must apply the Terraform configuration of this version.
 var ErrNoCrowdTable = errors.New("the Bigtable table crowd does not exist: apply the Terraform configuration of this version")
 
-// noTable makes the error of a missing table ErrNoCrowdTable. It keeps the words
-// of Bigtable, which answers with the same code if the instance or the app profile
-// does not exist.
-func noTable(err error) error {
-	if status.Code(err) == codes.NotFound {
-		return fmt.Errorf("%w: %w", ErrNoCrowdTable, err)
-	}
-	return err
-}
-
 // missing reports whether an error says that the table does not exist, of which
 // the caller returns none. It logs the first such error of the process.
 func (s *Store) missing(ctx context.Context, err error) bool {
@@ -123,7 +113,7 @@ func (s *Store) SwapCrowdManifest(ctx context.Context, app, index string, stored
 		return s.tables.of(app, allUsers).crowd.Apply(ctx, indexPrefix(app, index), cond, bigtable.GetCondMutationResult(&matched))
 	})
 	if err != nil {
-		return false, fmt.Errorf("swap crowd statistics of %s/%s: %w", app, index, noTable(err))
+		return false, fmt.Errorf("swap crowd statistics of %s/%s: %w", app, index, noTable(err, ErrNoCrowdTable))
 	}
 	return matched != inverse, nil
 }
@@ -132,7 +122,7 @@ func (s *Store) SwapCrowdManifest(ctx context.Context, app, index string, stored
 func (s *Store) CheckCrowdTable(ctx context.Context, app string) error {
 	_, err := s.tables.of(app, allUsers).crowd.ReadRow(ctx, app+",", keysOnly)
 	if err != nil {
-		return fmt.Errorf("read crowd statistics of %s: %w", app, noTable(err))
+		return fmt.Errorf("read crowd statistics of %s: %w", app, noTable(err, ErrNoCrowdTable))
 	}
 	return nil
 }
@@ -201,7 +191,7 @@ func listIndexes(ctx context.Context, table *bigtable.Table, app string) ([]stri
 			}
 			return false
 		}, keysOnly, bigtable.LimitRows(1))
-		if err := errors.Join(noTable(err), failed); err != nil || found == "" {
+		if err := errors.Join(noTable(err, ErrNoCrowdTable), failed); err != nil || found == "" {
 			return indexes, err
 		}
 		indexes, from = append(indexes, found), prefixEnd(indexPrefix(app, found))

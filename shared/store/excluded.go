@@ -82,11 +82,13 @@ func (s *Store) AdvanceTombstone(ctx context.Context, app, user string, t affini
 }
 
 // SetOptOut sets the types of events that a user has opted out of, and advances the
-// tombstone in the same instant. The new tombstone differs from the one before. It changes
-// nothing unless ticket is the newest one: a process that dropped an event
-// because of the former types drew its ticket earlier, so a caller that has drawn the ticket before it reads
-// its clock covers that event. It returns the new tombstone. It returns false in the cases
-// of SwapManifest.
+// tombstone in the same instant. The new tombstone differs from the one before. SetOptOut
+// returns the new tombstone.
+//
+// It changes nothing unless ticket is the newest one. A process that dropped an event
+// because of the former types drew its ticket earlier. So a caller that draws the ticket
+// before it reads its clock covers that event. SetOptOut returns false in the cases of
+// SwapManifest.
 func (s *Store) SetOptOut(ctx context.Context, app, user string, ticket int64, types event.Types,
 	t affinity.Tombstone) (affinity.Tombstone, bool, error) {
 	row, old, err := s.readExclusion(ctx, app, user)

@@ -209,3 +209,13 @@ func retryAtomic(ctx context.Context, do func() error) error {
 		}
 	}
 }
+
+// noTable returns an error of Bigtable. If it says that the table does not exist, it is
+// also absent. Bigtable answers with the same code if the instance or the app profile
+// does not exist, so absent comes with its words.
+func noTable(err, absent error) error {
+	if status.Code(err) == codes.NotFound {
+		return fmt.Errorf("%w: %w", absent, err)
+	}
+	return err
+}

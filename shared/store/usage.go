@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/affinityengine/affinity/shared/usage"
 )
@@ -18,13 +16,6 @@ import (
 // ErrNoUsageTable means that the deployment has no table for usage yet. The
 // operator must apply the Terraform configuration of this version.
 var ErrNoUsageTable = errors.New("the Bigtable table usage does not exist: apply the Terraform configuration of this version")
-
-func usageError(err error) error {
-	if status.Code(err) == codes.NotFound {
-		return fmt.Errorf("%w: %w", ErrNoUsageTable, err)
-	}
-	return err
-}
 
 // usageKey is the key of one shard of an app's day. Keys of a day begin with a
 // digit, so the row of the app's keys sorts behind all days.
@@ -51,7 +42,7 @@ func (s *Store) AddUsage(ctx context.Context, b usage.Batch) error {
 		row, err := table.ReadRow(ctx, key, bigtable.RowFilter(bigtable.ChainFilters(
 			bigtable.ColumnRangeFilter(familyBatches, b.Process, b.Process+"\x00"), bigtable.LatestNFilter(1))))
 		if err != nil {
-			return fmt.Errorf("read usage of %s: %w", b.App, usageError(err))
+			return fmt.Errorf("read usage of %s: %w", b.App, noTable(err, ErrNoUsageTable))
 		}
 		if items := row[familyBatches]; len(items) > 0 && number(items[0].Value) >= b.Number {
 			return nil
@@ -65,7 +56,7 @@ func (s *Store) AddUsage(ctx context.Context, b usage.Batch) error {
 		}
 	}
 	if _, err := table.ApplyReadModifyWrite(ctx, key, rmw); err != nil {
-		return fmt.Errorf("add usage of %s: %w", b.App, usageError(err))
+		return fmt.Errorf("add usage of %s: %w", b.App, noTable(err, ErrNoUsageTable))
 	}
 	return nil
 }
@@ -79,7 +70,7 @@ func (s *Store) PutHotUsers(ctx context.Context, app string, day usage.Day, shar
 	m := bigtable.NewMutation()
 	m.Set(familyHot, process, bigtable.Now(), value)
 	if err := s.tables.of(app, allUsers).usage.Apply(ctx, usageKey(app, day, shard), m); err != nil {
-		return fmt.Errorf("store hot users of %s: %w", app, usageError(err))
+		return fmt.Errorf("store hot users of %s: %w", app, noTable(err, ErrNoUsageTable))
 	}
 	return nil
 }
@@ -92,7 +83,7 @@ func (s *Store) PutKeyDays(ctx context.Context, app string, days map[string]usag
 		m.Set(familyKeys, hash, bigtable.Time(day.Time()), []byte(day.String()))
 	}
 	if err := s.tables.of(app, allUsers).usage.Apply(ctx, usageKeysKey(app), m); err != nil {
-		return fmt.Errorf("store the last use of keys of %s: %w", app, usageError(err))
+		return fmt.Errorf("store the last use of keys of %s: %w", app, noTable(err, ErrNoUsageTable))
 	}
 	return nil
 }
@@ -103,7 +94,7 @@ func (s *Store) LastUsed(ctx context.Context, app string) (map[string]usage.Day,
 	row, err := s.tables.of(app, allUsers).usage.ReadRow(ctx, usageKeysKey(app),
 		bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(familyKeys), bigtable.LatestNFilter(1))))
 	if err != nil {
-		return nil, fmt.Errorf("read the last use of keys of %s: %w", app, usageError(err))
+		return nil, fmt.Errorf("read the last use of keys of %s: %w", app, noTable(err, ErrNoUsageTable))
 	}
 	days := make(map[string]usage.Day)
 	for _, item := range row[familyKeys] {
@@ -160,7 +151,7 @@ func (s *Store) scanUsage(ctx context.Context, app string, from, to usage.Day, f
 		}
 		return failed == nil
 	}, bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter(family), bigtable.LatestNFilter(1))))
-	if err := errors.Join(usageError(err), failed); err != nil {
+	if err := errors.Join(noTable(err, ErrNoUsageTable), failed); err != nil {
 		return fmt.Errorf("read usage of %s: %w", app, err)
 	}
 	return nil

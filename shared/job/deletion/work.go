@@ -61,8 +61,8 @@ func (Work) Obsolete(job.Job, config.App) string { return "" }
 
 // Process deletes the rows of a range of users in all tables; the last shard deletes
 // documents first, and then the rows of all users. Its places are the number and the
-// name of a table and a key in it: they grow, and are behind every user. What it has deleted it does not find again, so a task that died costs
-// nothing.
+// name of a table and a key in it: they grow, and are behind every user. A task that
+// takes over from one that died finds only what is left.
 func (w Work) Process(ctx context.Context, j job.Job, _ config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.Progress{Next: shard.Next}
