@@ -40,7 +40,7 @@ var layers = []struct {
 	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
 	{"shared/tune", "api backtest event fault strategy", ""},
 	{"shared/limit", "", ""},
-	{"shared/config", "catalog limit schema strategy", ""},
+	{"shared/config", "catalog fault limit schema strategy", ""},
 	{"shared/auditlog", "config limit", ""},
 	{"shared/bus", "event", ""},
 

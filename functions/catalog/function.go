@@ -154,7 +154,11 @@ func (h handler) settings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	var answer api.Settings
+	a, err := h.Config.App(r.Context(), app)
+	if err != nil {
+		return fmt.Errorf("read private facets: %w", err)
+	}
+	answer := api.Settings{PrivateFacets: a.PrivateFacets[index]}
 	if s.Version > 0 {
 		answer.AttributesForFaceting = append([]string{}, s.AttributesForFaceting...)
 	}
@@ -170,12 +174,18 @@ func (h handler) setSettings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	attributes, given, err := catalog.DecodeSettings(body)
+	change, err := catalog.DecodeSettings(body)
 	if err != nil {
 		return err
 	}
-	if given {
-		if err := h.setAttributes(r.Context(), grant, index, attributes); err != nil {
+	// Private facets first: nothing shows a facet between the two changes.
+	if change.PrivateFacets != nil {
+		if err := h.setPrivate(r.Context(), grant, index, change.PrivateFacets); err != nil {
+			return fmt.Errorf("set private facets: %w", err)
+		}
+	}
+	if change.AttributesForFaceting != nil {
+		if err := h.setAttributes(r.Context(), grant, index, change.AttributesForFaceting); err != nil {
 			return fmt.Errorf("set settings: %w", err)
 		}
 	}
@@ -190,6 +200,15 @@ func (h handler) setAttributes(ctx context.Context, grant auth.Grant, index stri
 	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
 		version, err := h.CachedConfig.SetIndexSettings(ctx, grant.App, index, attributes)
 		return auditlog.End{Detail: fmt.Sprintf("version %d, %s", version, change.Detail)}, err
+	})
+}
+
+func (h handler) setPrivate(ctx context.Context, grant auth.Grant, index string, facets []string) error {
+	change := auditlog.Change{
+		App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index, Detail: "privateFacets " + strings.Join(facets, ","),
+	}
+	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
+		return auditlog.End{}, h.CachedConfig.SetPrivateFacets(ctx, grant.App, index, facets)
 	})
 }
 

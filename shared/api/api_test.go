@@ -30,6 +30,7 @@ func TestRoundTrip(t *testing.T) {
 			`"ageDays":0.5,"decay":1,"contribution":1}]}`, &api.ScoreExplanation{}},
 		{"settings never set", `{}`, &api.Settings{}},
 		{"settings emptied", `{"attributesForFaceting":[]}`, &api.Settings{}},
+		{"private facets emptied", `{"privateFacets":[]}`, &api.Settings{}},
 		{"deleted object", `{"deletedAt":"2026-11-21T19:33:10.123456789Z","taskID":7}`, &api.DeletedObject{}},
 		{"audit", `{"sampled":1,"compared":1,"stored":1,"events":3,"byScorer":0,"differing":1,"differences":[{"userToken":"ann","which":"stored",` +
 			`"what":"known","want":true,"got":false}]}`, &api.Audit{}},

@@ -69,6 +69,11 @@ type Settings struct {
 	// absent, and every attribute with short values becomes filters. A PUT
 	// without it does not change it.
 	AttributesForFaceting []string `json:"attributesForFaceting,omitzero"`
+	// PrivateFacets are the facets that no boost shows, in the same form, at most
+	// MaxPrivateFacets. They score as others do. A facet is private for the whole
+	// app if any of its indexes lists it. A change holds after at most 5 seconds. If
+	// the index lists none, they are absent. A PUT without them does not change them.
+	PrivateFacets []string `json:"privateFacets,omitzero"`
 }
 
 // SettingsAnswer is the answer of PUT /1/indexes/{index}/settings.

@@ -74,13 +74,14 @@ const (
 
 // Limits of the catalog.
 const (
-	MaxCatalogBody    = catalog.MaxBody     // bytes of a batch, and of settings
-	MaxActions        = catalog.MaxActions  // actions of a batch
-	MaxRecord         = catalog.MaxRecord   // bytes of one record, without insignificant whitespace
-	MaxObjectID       = catalog.MaxObjectID // bytes
-	MaxIndex          = catalog.MaxIndex    // bytes of the name of an index
-	MaxFacet          = catalog.MaxFacet    // bytes of an entry of attributesForFaceting
-	MaxFacetsDeclared = catalog.MaxFacets   // entries of attributesForFaceting
+	MaxCatalogBody    = catalog.MaxBody          // bytes of a batch, and of settings
+	MaxActions        = catalog.MaxActions       // actions of a batch
+	MaxRecord         = catalog.MaxRecord        // bytes of one record, without insignificant whitespace
+	MaxObjectID       = catalog.MaxObjectID      // bytes
+	MaxIndex          = catalog.MaxIndex         // bytes of the name of an index
+	MaxFacet          = catalog.MaxFacet         // bytes of an entry of attributesForFaceting
+	MaxFacetsDeclared = catalog.MaxFacets        // entries of attributesForFaceting
+	MaxPrivateFacets  = catalog.MaxPrivateFacets // entries of privateFacets
 )
 
 // Limits of the routes that operators use.

@@ -67,6 +67,9 @@ func TestDecodeSettingsLimits(t *testing.T) {
 		entry := `"` + strings.Repeat("x", length) + `"`
 		return []byte(`{"attributesForFaceting":[` + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + `]}`)
 	}
+	private := func(n, length int) []byte {
+		return bytes.Replace(put(n, length), []byte("attributesForFaceting"), []byte("privateFacets"), 1)
+	}
 	tests := []struct {
 		name string
 		body []byte
@@ -76,16 +79,19 @@ func TestDecodeSettingsLimits(t *testing.T) {
 		{"1,001 entries", put(1001, 1), fault.Invalid},
 		{"entry of 500 bytes", put(1, 500), 0},
 		{"entry of 501 bytes", put(1, 501), fault.Invalid},
+		{"100 private facets", private(100, 500), 0},
+		{"101 private facets", private(101, 1), fault.Invalid},
+		{"private facet of 501 bytes", private(1, 501), fault.Invalid},
 		{"body of more than 10 MB", append(bytes.Repeat([]byte(" "), 10_000_000), put(1, 1)...), fault.TooLarge},
 		{"body that is not UTF-8", []byte(`{"x":"` + "\xff" + `"}`), fault.Malformed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, given, err := catalog.DecodeSettings(tt.body)
+			change, err := catalog.DecodeSettings(tt.body)
 			var refusal *fault.Error
 			switch {
-			case tt.want == 0 && (err != nil || !given):
-				t.Errorf("got given %v, error %v; want it accepted", given, err)
+			case tt.want == 0 && (err != nil || change.AttributesForFaceting == nil && change.PrivateFacets == nil):
+				t.Errorf("got %+v, error %v; want it accepted", change, err)
 			case tt.want != 0 && (!errors.As(err, &refusal) || refusal.Kind != tt.want):
 				t.Errorf("got error %v, want kind %v", err, tt.want)
 			}

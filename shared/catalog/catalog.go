@@ -44,6 +44,8 @@ const (
 	MaxFacet = 500
 	// MaxFacets is the maximum number of entries in attributesForFaceting.
 	MaxFacets = 1000
+	// MaxPrivateFacets is the maximum number of entries in privateFacets.
+	MaxPrivateFacets = 100
 )
 
 // refuse returns the error for a request that a client must change.

@@ -22,7 +22,7 @@ var randomID = regexp.MustCompile(`[A-Z2-7]{26}`)
 //	filters    the filters of a record under the last settings
 //	batch      the actions of the body of a batch
 //	merge      two JSON objects, one a line: the record and the partial update
-//	put        the attributesForFaceting that a body sets
+//	put        the lists that a body sets
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		var settings catalog.Settings
@@ -106,14 +106,21 @@ func merge(input string) string {
 }
 
 func put(body string) string {
-	attributes, given, err := catalog.DecodeSettings([]byte(body))
-	switch {
-	case err != nil:
+	change, err := catalog.DecodeSettings([]byte(body))
+	if err != nil {
 		return answer(err)
-	case !given:
+	}
+	var lists []string
+	if change.AttributesForFaceting != nil {
+		lists = append(lists, fmt.Sprintf("%q", change.AttributesForFaceting))
+	}
+	if change.PrivateFacets != nil {
+		lists = append(lists, fmt.Sprintf("private %q", change.PrivateFacets))
+	}
+	if lists == nil {
 		return "unchanged"
 	}
-	return fmt.Sprintf("%q", attributes)
+	return strings.Join(lists, "\n")
 }
 
 func TestValidIndex(t *testing.T) {

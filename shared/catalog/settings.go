@@ -36,37 +36,66 @@ func facet(entry string) string {
 	return entry
 }
 
+// Facet returns the attribute that an entry of settings names: entry itself, or x
+// for searchable(x), filterOnly(x) and afterDistinct(x).
+func Facet(entry string) string { return facet(entry) }
+
+// Change is what a body that sets settings changes. A list that the body does not
+// have is nil, and does not change. An empty list is not nil.
+type Change struct {
+	// AttributesForFaceting are as in Settings, at most MaxFacets.
+	AttributesForFaceting []string
+	// PrivateFacets are the facets of the index that no boost shows, at most
+	// MaxPrivateFacets, written as attributes for faceting are.
+	PrivateFacets []string
+}
+
 // DecodeSettings decodes a body that sets settings. Clients send all settings
-// of their search engine. The engine keeps attributesForFaceting, as it was
-// sent, and ignores the others. given is false if the body has no
-// attributesForFaceting, which then does not change. null gives an empty list.
+// of their search engine. The engine keeps attributesForFaceting and
+// privateFacets, as they were sent, and ignores the others. null is an empty list.
 // The error is a *fault.Error.
-func DecodeSettings(body []byte) (attributesForFaceting []string, given bool, err error) {
+func DecodeSettings(body []byte) (Change, error) {
 	var sent map[string]jsontext.Value
 	if err := unmarshal(body, &sent); err != nil {
-		return nil, false, err
+		return Change{}, err
 	}
 	if sent == nil {
-		return nil, false, refuse(fault.Malformed, "the body must be a JSON object, got null")
+		return Change{}, refuse(fault.Malformed, "the body must be a JSON object, got null")
 	}
-	value, given := sent["attributesForFaceting"]
+	var c Change
+	var err error
+	if c.AttributesForFaceting, err = entries(sent, "attributesForFaceting", MaxFacets); err != nil {
+		return Change{}, err
+	}
+	if c.PrivateFacets, err = entries(sent, "privateFacets", MaxPrivateFacets); err != nil {
+		return Change{}, err
+	}
+	return c, nil
+}
+
+// entries returns a list of attributes, or nil if it was not sent.
+func entries(sent map[string]jsontext.Value, name string, most int) ([]string, error) {
+	value, given := sent[name]
 	if !given {
-		return nil, false, nil
+		return nil, nil
 	}
 	list := []string{}
 	if err := json.Unmarshal(value, &list, lenient); err != nil {
-		return nil, false, refuse(fault.Invalid, "attributesForFaceting must be a list of strings")
+		return nil, refuse(fault.Invalid, "%s must be a list of strings", name)
 	}
-	if len(list) > MaxFacets {
-		return nil, false, refuse(fault.Invalid, "attributesForFaceting has %d entries, at most %d are accepted", len(list), MaxFacets)
+	if len(list) > most {
+		return nil, refuse(fault.Invalid, "%s has %d entries, at most %d are accepted", name, len(list), most)
 	}
 	for i, entry := range list {
 		if facet(entry) == "" {
-			return nil, false, refuse(fault.Invalid, "attributesForFaceting[%d] names no attribute", i)
+			return nil, refuse(fault.Invalid, "%s[%d] names no attribute", name, i)
 		}
 		if len(entry) > MaxFacet {
-			return nil, false, refuse(fault.Invalid, "attributesForFaceting[%d] has %d bytes, at most %d are accepted", i, len(entry), MaxFacet)
+			return nil, refuse(fault.Invalid, "%s[%d] has %d bytes, at most %d are accepted", name, i, len(entry), MaxFacet)
 		}
 	}
-	return list, true, nil
+	if list == nil { // null
+		list = []string{}
+	}
+	return list, nil
 }

@@ -215,3 +215,9 @@ func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string, attr
 	defer c.indexes.evict(indexID{appID, index})
 	return c.store.SetIndexSettings(ctx, appID, index, attributesForFaceting)
 }
+
+// SetPrivateFacets is SetPrivateFacets of the Store.
+func (c *Cached) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
+	defer c.apps.evict(appID)
+	return c.store.SetPrivateFacets(ctx, appID, index, facets)
+}

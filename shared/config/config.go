@@ -49,6 +49,8 @@ type App struct {
 	Consistency Consistency
 	// Limits are what the app may ask for. A zero is the deployment's default.
 	Limits limit.Numbers
+	// PrivateFacets are the facets that no boost shows.
+	PrivateFacets PrivateFacets
 	// Log is the layout of the app's events in Bigtable. It is always valid.
 	Log schema.Layout
 	// Migration is the last migration of the log to the other schema; zero if there
@@ -115,8 +117,8 @@ type Store interface {
 	// ErrNotFound if the app has no deletion.
 	UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error)
 	// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
-	// not be used again yet. It ignores app's strategy
-	// and migration. A zero CreatedAt becomes the current time, and a zero Log
+	// not be used again yet. It ignores app's strategy,
+	// private facets and migration. A zero CreatedAt becomes the current time, and a zero Log
 	// becomes schema.Default(). ChangedAt is always set to the current time.
 	CreateApp(ctx context.Context, app App) error
 	// SetRetention changes how long an app's events count. It returns ErrNotFound
@@ -175,6 +177,10 @@ type Store interface {
 	// version. Setting the same settings again changes nothing. It returns
 	// ErrNotFound if the app does not exist.
 	SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (version int64, err error)
+	// SetPrivateFacets replaces the private facets of an index. It changes no version
+	// of the settings and does not set ChangedAt. It returns ErrNotFound if the app
+	// does not exist, and ErrTooManyPrivate if the app would have too many.
+	SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error
 }
 
 var appIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

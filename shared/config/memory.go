@@ -99,6 +99,7 @@ func (m *memory) CreateApp(ctx context.Context, app App) error {
 		}
 		delete(m.ended, app.ID)
 	}
+	app.PrivateFacets = nil
 	m.apps[app.ID] = &memoryApp{App: app, keys: make(map[string]Key), indexes: make(map[string]catalog.Settings)}
 	return nil
 }
@@ -330,4 +331,14 @@ func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, attr
 		return nil
 	})
 	return version, err
+}
+
+func (m *memory) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
+	return m.with(ctx, appID, func(a *memoryApp) (err error) {
+		to, err := a.PrivateFacets.With(index, facets)
+		if err == nil {
+			a.PrivateFacets = to
+		}
+		return err
+	})
 }

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -79,4 +80,16 @@ func TestMemoryDeletesOldVersions(t *testing.T) {
 
 func strategyOf(impact int) strategy.Strategy {
 	return strategy.Strategy{PersonalizationImpact: impact}
+}
+
+// An entry means its attribute, whatever stands around it.
+func TestPrivateFacetsUnion(t *testing.T) {
+	p := config.PrivateFacets{"a": {"gender", "filterOnly(meta.size)"}, "b": {" age ", "gender"}}
+	want := map[string]bool{"gender": true, "filterOnly(meta.size)": true, "meta.size": true, " age ": true, "age": true}
+	if got := p.Union(); !maps.Equal(got, want) {
+		t.Errorf("union %v, want %v", got, want)
+	}
+	if got := config.PrivateFacets(nil).Union(); len(got) != 0 {
+		t.Errorf("union of nothing: %v", got)
+	}
 }

@@ -142,6 +142,7 @@ func TestDescribedLimits(t *testing.T) {
 		"sample of a preview":        {schemas["PreviewRequest"].Properties["sample"].Maximum, api.MaxPreviewSample},
 		"actions of a batch":         {schemas["BatchRequest"].Properties["requests"].MaxItems, api.MaxActions},
 		"facets of an index":         {schemas["SettingsRequest"].Properties["attributesForFaceting"].MaxItems, api.MaxFacetsDeclared},
+		"private facets of an index": {schemas["SettingsRequest"].Properties["privateFacets"].MaxItems, api.MaxPrivateFacets},
 		"jobs of a list":             {schemas["Recomputes"].Properties["recomputes"].MaxItems, api.MaxJobsListed},
 		"sample of an audit":         {schemas["AuditRequest"].Properties["sample"].Maximum, api.MaxAuditSample},
 		"differences of an audit":    {schemas["Audit"].Properties["differences"].MaxItems, api.MaxAuditReport},

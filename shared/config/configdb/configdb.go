@@ -7,6 +7,7 @@
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt, keysChangedAt,
 //	                                 strategyMore {version, scoringVersion, ranking},
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour, userEventsPerDay},
+//	                                 privateFacets,
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
 //	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate,
 //	                                 parent
@@ -31,11 +32,16 @@
 // function has set another version since, or has written the version's document,
 // that strategy has no ranking, and its scoring version is its version.
 //
+// privateFacets is one JSON string, too, with the lists by index. It is a field of
+// the app and not of the indexes: a function that is older than it replaces the
+// whole document of an index, and updates an app field by field. So none of them
+// loses it.
+//
 // An app without log is older than the narrow schema and has the default
 // layout. An app has move once its log has been migrated.
 //
 // A document's id is the name itself, escaped where Firestore would refuse it,
-// so every document also holds its name. The fields strategy and
+// so every document also holds its name. The fields strategy, privateFacets and
 // attributesForFaceting are never queried and need no index.
 package configdb
 

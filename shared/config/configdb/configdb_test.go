@@ -35,6 +35,7 @@ func TestFirestore(t *testing.T) {
 		configtest.RunShared(t, configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)), configdb.New(newClient(t, project), slog.New(slog.DiscardHandler)))
 	})
 	t.Run("CorruptStrategy", testCorruptStrategy)
+	t.Run("DamagedPrivateFacets", testDamagedPrivateFacets)
 	t.Run("OldDocument", testOldDocument)
 	t.Run("OldWriter", testOldWriter)
 	t.Run("OldVersions", testOldVersions)
@@ -81,6 +82,21 @@ func testCorruptStrategy(t *testing.T) {
 		if err == nil || errors.Is(err, config.ErrNotFound) {
 			t.Errorf("%s: got error %v, want an error about the stored strategy", name, err)
 		}
+	}
+}
+
+// An app whose private facets cannot be read is a fault, not an app without any.
+func testDamagedPrivateFacets(t *testing.T) {
+	client := newClient(t, newProject())
+	store := configdb.New(client, slog.New(slog.DiscardHandler))
+	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Collection("apps").Doc("shop").Update(t.Context(), []firestore.Update{{Path: "privateFacets", Value: `{"products":["gen`}}); err != nil {
+		t.Fatal(err)
+	}
+	if app, err := store.App(t.Context(), "shop"); err == nil || errors.Is(err, config.ErrNotFound) {
+		t.Errorf("got %+v, error %v; want an error about the stored private facets", app, err)
 	}
 }
 

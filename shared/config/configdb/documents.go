@@ -36,6 +36,8 @@ type (
 		// is nil if the log was never migrated.
 		Log       *logDocument       `firestore:"log,omitempty"`
 		Migration *migrationDocument `firestore:"move,omitempty"`
+		// PrivateFacets is JSON. Empty: there are none.
+		PrivateFacets string `firestore:"privateFacets,omitempty"`
 	}
 	limitsDocument struct {
 		EventsPerSecond   int `firestore:"eventsPerSecond,omitempty"`
@@ -113,6 +115,12 @@ func (d appDocument) app() (config.App, error) {
 	if d.Migration != nil {
 		d.Migration.StartedAt = d.Migration.StartedAt.UTC()
 		a.Migration = config.Migration(*d.Migration)
+	}
+	// An app whose private facets are unknown must not look like one without any.
+	if d.PrivateFacets != "" {
+		if err := json.Unmarshal([]byte(d.PrivateFacets), &a.PrivateFacets); err != nil {
+			return config.App{}, fmt.Errorf("parse stored private facets: %w", err)
+		}
 	}
 	if d.StrategyVersion == 0 {
 		return a, nil

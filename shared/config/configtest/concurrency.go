@@ -61,6 +61,8 @@ func testChangesAtOnce(t *testing.T, s config.Store) {
 		func() error { return s.PutKey(t.Context(), "shop", config.Key{Hash: hash("a")}) },
 		func() error { _, err := s.SetIndexSettings(t.Context(), "shop", "products", []string{"a"}); return err },
 		func() error { _, err := s.SetIndexSettings(t.Context(), "shop", "articles", []string{"b"}); return err },
+		func() error { return s.SetPrivateFacets(t.Context(), "shop", "products", []string{"a"}) },
+		func() error { return s.SetPrivateFacets(t.Context(), "shop", "articles", []string{"b"}) },
 		func() error { return s.CreateApp(t.Context(), config.App{ID: "other"}) },
 	}
 	var group sync.WaitGroup
@@ -76,6 +78,7 @@ func testChangesAtOnce(t *testing.T, s config.Store) {
 	if err != nil || app.StrategyVersion != 1 || app.RetentionDays != 30 {
 		t.Errorf("got %+v, error %v; want both changes", app, err)
 	}
+	read(t, "private facets", app.PrivateFacets, err, config.PrivateFacets{"products": {"a"}, "articles": {"b"}})
 	if _, err := s.Key(t.Context(), "shop", hash("a")); err != nil {
 		t.Errorf("key: %v", err)
 	}

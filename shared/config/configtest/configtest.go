@@ -81,6 +81,8 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"ChangesAtOnce", testChangesAtOnce},
 		{"IndexSettings", testIndexSettings},
 		{"IndexNames", testIndexNames},
+		{"PrivateFacets", testPrivateFacets},
+		{"PrivateFacetsBounded", testPrivateFacetsBounded},
 		{"Deletion", testDeletion},
 		{"Unknown", testUnknown},
 		{"Cancelled", testCancelled},
@@ -315,6 +317,86 @@ func testIndexSettings(t *testing.T, s config.Store) {
 	wantError(t, "the same index of another app", err, config.ErrNotFound)
 }
 
+// Private facets belong to the app, and change neither a version nor ChangedAt.
+func testPrivateFacets(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	create(t, s, "other")
+	if _, err := s.SetIndexSettings(t.Context(), "shop", "products", []string{"brand"}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.App(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const odd = "__x__/~\x00\n\"é"
+	steps := []struct {
+		index  string
+		facets []string
+		want   config.PrivateFacets
+	}{
+		{"products", nil, nil},
+		{"products", []string{"gender", "filterOnly(meta.size)"}, config.PrivateFacets{"products": {"gender", "filterOnly(meta.size)"}}},
+		{odd, []string{odd}, config.PrivateFacets{"products": {"gender", "filterOnly(meta.size)"}, odd: {odd}}},
+		{"products", []string{"age"}, config.PrivateFacets{"products": {"age"}, odd: {odd}}},
+		{"products", []string{}, config.PrivateFacets{odd: {odd}}},
+		{odd, nil, nil},
+	}
+	for i, step := range steps {
+		if err := s.SetPrivateFacets(t.Context(), "shop", step.index, step.facets); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		want := before
+		want.PrivateFacets = step.want
+		got, err := s.App(t.Context(), "shop")
+		read(t, fmt.Sprintf("app after step %d", i), got, err, want)
+	}
+	if err := s.SetPrivateFacets(t.Context(), "shop", "products", []string{"gender"}); err != nil {
+		t.Fatal(err)
+	}
+	// Other changes keep them.
+	if _, _, err := s.SetStrategy(t.Context(), "shop", scores(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetRetention(t.Context(), "shop", 7); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SetIndexSettings(t.Context(), "shop", "products", []string{"color"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error { a.PrivateFacets, a.Log = nil, both; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	app, err := s.App(t.Context(), "shop")
+	read(t, "private facets after other changes", app.PrivateFacets, err, config.PrivateFacets{"products": {"gender"}})
+	app, err = s.App(t.Context(), "other")
+	read(t, "private facets of another app", app.PrivateFacets, err, nil)
+	settings, err := s.IndexSettings(t.Context(), "shop", "products")
+	read(t, "settings", settings, err, catalog.Settings{AttributesForFaceting: []string{"color"}, Version: 2})
+}
+
+// An app has so many private facets that it can be read with each request.
+func testPrivateFacetsBounded(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	large := make([]string, 60)
+	for i := range large {
+		large[i] = strings.Repeat("x", 500)
+	}
+	for _, index := range []string{"a", "b"} {
+		if err := s.SetPrivateFacets(t.Context(), "shop", index, large); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantError(t, "a third large list", s.SetPrivateFacets(t.Context(), "shop", "c", large), config.ErrTooManyPrivate)
+	app, err := s.App(t.Context(), "shop")
+	read(t, "after the refusal", app.PrivateFacets, err, config.PrivateFacets{"a": large, "b": large})
+	if err := s.SetPrivateFacets(t.Context(), "shop", "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetPrivateFacets(t.Context(), "shop", "c", large); err != nil {
+		t.Errorf("in place of another: %v", err)
+	}
+}
+
 // Different valid names are different indexes.
 func testIndexNames(t *testing.T, s config.Store) {
 	create(t, s, "shop")
@@ -355,6 +437,7 @@ func testUnknown(t *testing.T, s config.Store) {
 			_, err := s.SetIndexSettings(ctx, "shop", "products", nil)
 			return err
 		},
+		"SetPrivateFacets": func() error { return s.SetPrivateFacets(ctx, "shop", "products", []string{"a"}) },
 	}
 	for name, call := range calls {
 		wantError(t, name, call(), config.ErrNotFound)

@@ -53,7 +53,7 @@ variable "unindexed" {
   type        = map(list(string))
   nullable    = false
   default = {
-    apps       = ["strategy"]
+    apps       = ["privateFacets", "strategy"]
     strategies = ["strategy"]
     indexes    = ["attributesForFaceting"]
     shards     = ["error", "faults", "from", "next", "to"]
