@@ -1,0 +1,214 @@
+// Package boost renders a profile as a part of a request to a search engine. It
+// is pure: it reads no clock, no store and no network.
+//
+// The strongest affinities of a user become an Answer. Its Query is a JSON
+// object that the caller merges into the request to the engine: key by key for
+// engines with flat parameters, and deeply for elasticsearch and opensearch,
+// where the caller adds the text query at query.function_score.query. README.md
+// lists engines, modes and limits.
+//
+// A product boost multiplies the engine's own text score of a document by
+//
+//	factor = 1 + impact / 100 x min(1, sum of the weights that match)
+//
+// where the weight of an affinity is score / M, and M is the sum over facets of
+// the score of the facet's strongest affinity in the answer. So the factor is
+// at most 1 + impact / 100. A document with one value a facet never reaches
+// the minimum.
+//
+// A value never changes the structure of a query. An affinity that an engine
+// cannot express is left out, and Dropped gives the reason.
+package boost
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"unicode/utf8"
+)
+
+const (
+	// MaxImpact is the highest impact: percent.
+	MaxImpact = 100
+	// MaxLimit is the maximum number of affinities of one answer.
+	MaxLimit = 100
+	// MaxDropped is the maximum length of Answer.Dropped: the strongest ones.
+	MaxDropped = 100
+	// unit is how many parts weights have. Weights are whole parts, so that the
+	// decimal digits of a weight, also times an impact, are exact.
+	unit = 1_000_000
+)
+
+// Affinity is one filter of a profile with its score, above 0, as of one
+// instant.
+type Affinity struct {
+	Facet, Value string
+	Score        float64
+}
+
+// Request is all that an answer depends on.
+type Request struct {
+	Engine string
+	Mode   string // "" is the engine's default
+	Impact int    // 0 to MaxImpact percent; at 0 the query is empty
+
+	// Affinities are the user's, in any order. Those without a positive finite
+	// score do not count. Of those with one facet and value the highest counts.
+	Affinities []Affinity
+	// Limit is the maximum number of affinities of the answer, 1 to MaxLimit.
+	Limit int
+	// Fields are the facets to render. nil: all.
+	Fields []string
+	// FieldMap gives facets the name of their field in the engine, where it
+	// differs.
+	FieldMap map[string]string
+	// Private are facets that no part of an answer shows.
+	Private map[string]bool
+	// Spoken reports whether a catalog of the app holds a filter. Sentences name
+	// only such values. nil: nobody knows, and sentences name nothing.
+	Spoken func(facet, value string) bool
+}
+
+// Weighted is an affinity of a query with its weight: above 0, at most 1, in
+// steps of a millionth.
+type Weighted struct {
+	Facet  string  `json:"facet"`
+	Value  string  `json:"value"`
+	Weight float64 `json:"weight"`
+}
+
+// Dropped is an affinity that the query leaves out.
+type Dropped struct {
+	Facet  string `json:"facet"`
+	Value  string `json:"value"`
+	Reason string `json:"reason"`
+}
+
+// Answer is a rendered profile. Equal requests give equal bytes of JSON,
+// whatever the order of the affinities.
+type Answer struct {
+	Mode       string         // the mode of the query
+	Affinities []Weighted     // those of the query, strongest first; never nil
+	Query      map[string]any // to merge into the engine's request; empty, never nil, without affinities or impact
+	Dropped    []Dropped      // strongest first, at most MaxDropped; never nil
+}
+
+// term is an affinity on its way into a query.
+type term struct {
+	facet, field, value string
+	score               float64
+	weight              int  // parts of unit
+	mapped              bool // FieldMap names the field
+}
+
+// Render returns the query of a profile. The error is a *fault.Error: an
+// unknown engine or mode, an impact or a limit out of range, a facet without a
+// mapping.
+func Render(r Request) (Answer, error) {
+	d, mode, err := r.dialect()
+	if err != nil {
+		return Answer{}, err
+	}
+	if err := r.check(); err != nil {
+		return Answer{}, err
+	}
+	answer := Answer{Mode: mode, Affinities: []Weighted{}, Query: map[string]any{}, Dropped: []Dropped{}}
+	if r.Impact == 0 {
+		return answer, nil
+	}
+	var terms []term
+	terms, answer.Dropped = r.keep(r.candidates(), d.refuse(r))
+	if len(terms) == 0 {
+		return answer, nil
+	}
+	for _, t := range terms {
+		answer.Affinities = append(answer.Affinities, Weighted{t.facet, t.value, float64(t.weight) / unit})
+	}
+	answer.Query = d.query(terms, r.Impact)
+	return answer, nil
+}
+
+// candidates returns the affinities that the request asks for: by score
+// descending, then facet and value.
+func (r Request) candidates() []term {
+	var fields map[string]bool
+	if r.Fields != nil {
+		fields = make(map[string]bool, len(r.Fields))
+		for _, f := range r.Fields {
+			fields[f] = true
+		}
+	}
+	terms := make([]term, 0, len(r.Affinities))
+	for _, a := range r.Affinities {
+		if !(a.Score > 0) || math.IsInf(a.Score, 1) || r.Private[a.Facet] || fields != nil && !fields[a.Facet] {
+			continue
+		}
+		t := term{facet: a.Facet, field: a.Facet, value: a.Value, score: a.Score}
+		if target, ok := r.FieldMap[a.Facet]; ok {
+			t.field, t.mapped = target, true
+		}
+		terms = append(terms, t)
+	}
+	slices.SortFunc(terms, func(a, b term) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.facet, b.facet), cmp.Compare(a.value, b.value))
+	})
+	return terms
+}
+
+// keep splits candidates into those of the query, with their weights, and those
+// that it leaves out.
+func (r Request) keep(candidates []term, refuse func(term) string) ([]term, []Dropped) {
+	kept, dropped := make([]term, 0, min(r.Limit, len(candidates))), []Dropped{}
+	type filter struct{ facet, value string }
+	known := make(map[filter]bool, cap(kept))
+	for _, t := range candidates {
+		f, reason := filter{t.facet, t.value}, ""
+		if known[f] {
+			continue
+		}
+		known[f] = true
+		switch {
+		case !utf8.ValidString(t.field) || !utf8.ValidString(t.value):
+			reason = "not UTF-8"
+		case len(kept) == r.Limit:
+			reason = "beyond the limit"
+		case len(kept) > 0 && t.score < kept[0].score/unit:
+			reason = "weaker than a millionth of the strongest affinity"
+		default:
+			reason = refuse(t)
+		}
+		switch {
+		case reason == "":
+			kept = append(kept, t)
+		case len(dropped) < MaxDropped:
+			dropped = append(dropped, Dropped{t.facet, t.value, reason})
+		case len(kept) == r.Limit: // both lists are full
+			return weigh(kept), dropped
+		}
+	}
+	return weigh(kept), dropped
+}
+
+// weigh gives each term its weight: score / M in parts of unit, at least one.
+func weigh(terms []term) []term {
+	if len(terms) == 0 {
+		return nil
+	}
+	// Relative to the highest score, so that no sum overflows.
+	highest, sum, facets := terms[0].score, 0.0, make(map[string]bool, 8)
+	for _, t := range terms {
+		if !facets[t.facet] {
+			facets[t.facet] = true
+			sum += t.score / highest
+		}
+	}
+	for i := range terms {
+		terms[i].weight = max(1, int(math.Round(terms[i].score/highest/sum*unit)))
+	}
+	return terms
+}
+
+// scaled returns impact / 100 x weight. It has at most eight decimal places.
+func (t term) scaled(impact int) float64 {
+	return float64(t.weight*impact) / (unit * MaxImpact)
+}
