@@ -37,6 +37,7 @@ var layers = []struct {
 	{"shared/preview", "affinity", ""},
 	{"shared/ranking", "affinity event strategy", ""},
 	{"shared/boost", "fault", ""},
+	{"shared/boost/simulate", "", ""},
 	{"shared/api", "catalog event strategy", ""},
 	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
 	{"shared/tune", "api backtest event fault strategy", ""},
@@ -112,6 +113,7 @@ var layers = []struct {
 	{"shared/local/apicheck", "openapi", anything},
 	{"shared/openapi/spec", "openapi/internal/tree", anything},
 	{"shared/affinity/affinitytest", "affinity event strategy", ""},
+	{"shared/boost/boosttest", "boost boost/simulate", ""},
 	{"shared/store/storetest", "local/emulator store", anything},
 	{"shared/config/configtest", "catalog config event limit schema strategy", "grpc"},
 	{"shared/job/jobtest", "config event job queue strategy", ""},
@@ -134,7 +136,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
-	"shared/explain", "shared/preview", "shared/ranking", "shared/boost", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
+	"shared/explain", "shared/preview", "shared/ranking", "shared/boost", "shared/boost/simulate", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.

@@ -1,0 +1,229 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// parser reads the language of sort_by and of filters.
+type parser struct {
+	text      string
+	operators int // of the clause that is read
+}
+
+// parseSortBy reads `_text_match(buckets: 10):desc,_eval([(brand:=Apple):3]):desc`.
+func parseSortBy(text string) ([]sortField, error) {
+	p := &parser{text: text}
+	var fields []sortField
+	evals := 0
+	for {
+		var f sortField
+		var err error
+		switch {
+		case p.take("_text_match"):
+			f.buckets, err = p.buckets()
+		case p.take("_eval"):
+			evals++
+			f.clauses, err = p.clauses()
+		default:
+			err = p.expected("_text_match or _eval")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !p.take(":desc") {
+			return nil, p.expected(":desc")
+		}
+		fields = append(fields, f)
+		if !p.take(",") {
+			break
+		}
+	}
+	switch {
+	case p.rest() != "":
+		return nil, p.expected("the end")
+	case len(fields) > typesenseSortFields:
+		return nil, fmt.Errorf("%d fields, more than %d", len(fields), typesenseSortFields)
+	case evals > 1:
+		return nil, errors.New("more than one _eval")
+	}
+	return fields, nil
+}
+
+func (p *parser) buckets() (int, error) {
+	if !p.take("(") {
+		return 0, nil
+	}
+	if !p.take("buckets") || !p.take(":") {
+		return 0, p.expected("buckets:")
+	}
+	n, err := p.integer()
+	if err != nil || n < 1 {
+		return 0, p.expected("a number of buckets")
+	}
+	if !p.take(")") {
+		return 0, p.expected(")")
+	}
+	return int(n), nil
+}
+
+func (p *parser) clauses() ([]clause, error) {
+	if !p.take("(") || !p.take("[") {
+		return nil, p.expected("([")
+	}
+	list := []clause{}
+	for {
+		p.operators = 0
+		if !p.take("(") {
+			return nil, p.expected("(")
+		}
+		holds, err := p.either()
+		if err != nil {
+			return nil, err
+		}
+		if !p.take(")") || !p.take(":") {
+			return nil, p.expected("):")
+		}
+		score, err := p.integer()
+		if err != nil {
+			return nil, err
+		}
+		if p.operators > typesenseOperators {
+			return nil, fmt.Errorf("a clause has %d operators, more than %d", p.operators, typesenseOperators)
+		}
+		list = append(list, clause{holds, float64(score)})
+		if !p.take(",") {
+			break
+		}
+	}
+	if !p.take("]") || !p.take(")") {
+		return nil, p.expected("])")
+	}
+	return list, nil
+}
+
+type predicate = func(Document) bool
+
+// either reads conditions that || joins, and both those that && joins.
+func (p *parser) either() (predicate, error) {
+	left, err := p.both()
+	for err == nil && p.take("||") {
+		p.operators++
+		var right predicate
+		right, err = p.both()
+		left = func(a, b predicate) predicate {
+			return func(d Document) bool { return a(d) || b(d) }
+		}(left, right)
+	}
+	return left, err
+}
+
+func (p *parser) both() (predicate, error) {
+	left, err := p.condition()
+	for err == nil && p.take("&&") {
+		p.operators++
+		var right predicate
+		right, err = p.condition()
+		left = func(a, b predicate) predicate {
+			return func(d Document) bool { return a(d) && b(d) }
+		}(left, right)
+	}
+	return left, err
+}
+
+// condition reads field:=value, field:=[value,value] or a condition in parentheses.
+func (p *parser) condition() (predicate, error) {
+	if p.take("(") {
+		inner, err := p.either()
+		if err == nil && !p.take(")") {
+			err = p.expected(")")
+		}
+		return inner, err
+	}
+	rest := p.rest()
+	at := strings.Index(rest, ":=")
+	if at <= 0 || strings.ContainsAny(rest[:at], "`()[]&|,: ") {
+		return nil, p.expected("field:=value")
+	}
+	field := rest[:at]
+	p.text = rest[at+len(":="):]
+	var values []string
+	many := p.take("[")
+	for {
+		value, err := p.value()
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+		if !many || !p.take(",") {
+			break
+		}
+	}
+	if many && !p.take("]") {
+		return nil, p.expected("]")
+	}
+	return func(d Document) bool {
+		for _, v := range values {
+			if d.has(field, v, strings.EqualFold) {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
+
+// value reads a value in backticks, or one that ends where the language goes on.
+func (p *parser) value() (string, error) {
+	rest := p.rest()
+	if quoted, ok := strings.CutPrefix(rest, "`"); ok {
+		value, after, ok := strings.Cut(quoted, "`")
+		if !ok || value == "" {
+			return "", p.expected("a value and a backtick")
+		}
+		p.text = after
+		return value, nil
+	}
+	end := strings.IndexAny(rest, "`()[]&|,:")
+	if end < 0 {
+		end = len(rest)
+	}
+	value := strings.TrimSpace(rest[:end])
+	if value == "" {
+		return "", p.expected("a value")
+	}
+	p.text = rest[end:]
+	return value, nil
+}
+
+func (p *parser) integer() (int64, error) {
+	rest := p.rest()
+	end := strings.IndexFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && r != '-' })
+	if end < 0 {
+		end = len(rest)
+	}
+	n, err := strconv.ParseInt(rest[:end], 10, 64)
+	if err != nil {
+		return 0, p.expected("an integer")
+	}
+	p.text = rest[end:]
+	return n, nil
+}
+
+// take skips a word of the language, and reports whether it was there.
+func (p *parser) take(word string) bool {
+	after, ok := strings.CutPrefix(p.rest(), word)
+	if ok {
+		p.text = after
+	}
+	return ok
+}
+
+// rest is what has not been read, without spaces before it.
+func (p *parser) rest() string { return strings.TrimLeft(p.text, " ") }
+
+func (p *parser) expected(what string) error {
+	rest := p.rest()
+	return fmt.Errorf("want %s at %.40q", what, rest)
+}
