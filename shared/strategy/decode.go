@@ -107,6 +107,8 @@ func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int:
 		return "an integer"
+	case reflect.Float64:
+		return "a number"
 	case reflect.String:
 		return "a string"
 	case reflect.Slice:
