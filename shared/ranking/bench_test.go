@@ -75,6 +75,29 @@ func BenchmarkRank(b *testing.B) {
 	}
 }
 
+// BenchmarkDiversity compares rankings with and without diversity.
+func BenchmarkDiversity(b *testing.B) {
+	for _, candidates := range []int{100, 1000, 5000} {
+		for _, limit := range []int{20, 100} {
+			for _, d := range []*strategy.Diversity{nil, {}, {Lambda: 0.5}, {Facet: "facet1"}, {Facet: "facet1", MaxPerValue: 3}} {
+				name := "none"
+				if d != nil {
+					name = fmt.Sprintf("lambda=%g,facet=%s,max=%d", d.LambdaOrDefault(), d.Facet, d.MaxPerValue)
+				}
+				b.Run(fmt.Sprintf("candidates=%d/limit=%d/%s", candidates, limit, name), func(b *testing.B) {
+					s, q := benchmark(candidates, 8, 200)
+					q.Limit, q.Diversity = limit, d
+					r := ranking.New(s)
+					b.ReportAllocs()
+					for b.Loop() {
+						r.Rank(q)
+					}
+				})
+			}
+		}
+	}
+}
+
 func BenchmarkExplain(b *testing.B) {
 	s, q := benchmark(1000, 8, 200)
 	q.Limit, q.Explain = 20, true

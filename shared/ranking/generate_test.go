@@ -109,6 +109,17 @@ func drawQuery(t *rapid.T) *ranking.Query {
 	return q
 }
 
+func drawDiversity(t *rapid.T) *strategy.Diversity {
+	d := &strategy.Diversity{
+		Facet:  rapid.SampledFrom([]string{"", "brand", "colour", "unknown"}).Draw(t, "facet of diversity"),
+		Lambda: rapid.SampledFrom([]float64{0, 1e-9, 0.1, 0.5, 0.7, 0.99, 1}).Draw(t, "lambda"),
+	}
+	if d.Facet != "" {
+		d.MaxPerValue = rapid.IntRange(0, 3).Draw(t, "max per value")
+	}
+	return d
+}
+
 func drawCandidates(t *rapid.T) []ranking.Candidate {
 	var candidates []ranking.Candidate
 	relevancies := rapid.SampledFrom([]*rapid.Generator[bool]{rapid.Just(false), rapid.Just(true), rapid.Bool()}).Draw(t, "relevancies")

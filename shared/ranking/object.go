@@ -71,6 +71,14 @@ func (o *Object) Size() int {
 		cap(o.facets)*int(unsafe.Sizeof(facetOf{})) + cap(o.values)*int(unsafe.Sizeof(valueOf{}))
 }
 
+// Len returns the number of filters. A nil object has none.
+func (o *Object) Len() int {
+	if o == nil {
+		return 0
+	}
+	return len(o.values)
+}
+
 // Filters returns the object's filters, by facet and then value. A nil object
 // has none.
 func (o *Object) Filters() []event.Filter {

@@ -30,6 +30,7 @@ type work struct {
 	order   []ranked
 	spread  []ranked // the order, by score alone
 	ends    []int32  // in spread
+	greedy  greedy
 	fetched uint64
 }
 
@@ -65,6 +66,7 @@ func (r *Ranker) Rank(q *Query) Result {
 func (w *work) release() {
 	clear(w.pairs)
 	w.terms.reset(0) // the strings belong to the request
+	w.greedy.reset()
 	w.r, w.q, w.pairParts = nil, nil, nil
 	pool.Put(w)
 }
@@ -179,6 +181,14 @@ func (w *work) best() []ranked {
 		w.order = append(w.order, ranked{score, int32(i)})
 	}
 	n := limited(w.q, len(w.order))
+	if w.q.Diversity != nil {
+		return w.diversify(n)
+	}
+	return w.first(n)
+}
+
+// first returns the best n of the order, sorted.
+func (w *work) first(n int) []ranked {
 	if n < len(w.order) {
 		w.selectBest(n)
 	}
@@ -189,23 +199,33 @@ func (w *work) best() []ranked {
 // n with the worst of them on top.
 func (w *work) selectBest(n int) {
 	top := w.order[:n]
-	for i := n/2 - 1; i >= 0; i-- {
-		w.sink(top, i)
-	}
+	w.heapify(top, worstOnTop)
 	for i := n; i < len(w.order); i++ {
 		if w.compare(w.order[i], top[0]) < 0 {
 			top[0] = w.order[i]
-			w.sink(top, 0)
+			w.sink(top, 0, worstOnTop)
 		}
 	}
 }
 
-func (w *work) sink(heap []ranked, i int) {
+// The kinds of heaps.
+const (
+	bestOnTop  = -1
+	worstOnTop = 1
+)
+
+func (w *work) heapify(heap []ranked, kind int) {
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		w.sink(heap, i, kind)
+	}
+}
+
+func (w *work) sink(heap []ranked, i, kind int) {
 	for child := 2*i + 1; child < len(heap); child = 2*i + 1 {
-		if child+1 < len(heap) && w.compare(heap[child+1], heap[child]) > 0 {
+		if child+1 < len(heap) && kind*w.compare(heap[child+1], heap[child]) > 0 {
 			child++
 		}
-		if w.compare(heap[child], heap[i]) <= 0 {
+		if kind*w.compare(heap[child], heap[i]) <= 0 {
 			return
 		}
 		heap[i], heap[child] = heap[child], heap[i]
@@ -231,6 +251,12 @@ func (w *work) items(order []ranked) []Item {
 		items[i] = Item{ObjectID: w.q.Candidates[o.candidate].ObjectID, Candidate: int(o.candidate), Score: o.score}
 		if w.q.Explain {
 			items[i].Features = w.explain(o.candidate)
+			if w.q.Diversity == nil {
+				continue
+			}
+			if f := w.greedy.explain(w.q, i, items[i]); f.Value != 0 {
+				items[i].Features = append(items[i].Features, f)
+			}
 		}
 	}
 	return items

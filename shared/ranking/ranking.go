@@ -3,12 +3,12 @@
 // strategy and the time:
 //
 //	score = (1 - i) x relevancy + i x (affinity + ws x session)
-//	        + wp x popularity + wc x pairs + wf x freshness + seen
+//	        + wp x popularity + wc x pairs + wf x freshness + seen + diversity
 //
 // where i is the impact as a fraction, each w is a weight of the strategy as a
-// fraction, and each feature but seen lies in 0..1. Reference computes the
-// formula as it reads and defines every feature. Ranker computes the same
-// scores fast; tests compare the two.
+// fraction, and each feature but seen and diversity lies in 0..1. Reference
+// computes the formula as it reads and defines every feature; Diversify defines
+// diversity. Ranker computes the same scores fast; tests compare the two.
 //
 // The package does no I/O and knows no store. Profiles and sessions come from
 // the user row, filters from the table objects, and crowd statistics from the
@@ -18,6 +18,7 @@ package ranking
 import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // MaxCandidates is the maximum number of candidates of one request.
@@ -48,10 +49,13 @@ type Query struct {
 
 	// Impact replaces the strategy's personalizationImpact, 0 to 100, unless it
 	// is nil.
-	Impact  *int
-	Seen    Seen // "" is Keep
-	Limit   int  // at most so many items; 0 or less: all
-	Explain bool // items list their features
+	Impact *int
+	Seen   Seen // "" is Keep
+	// Diversity makes the items differ from each other; nil: they need not. It is
+	// valid.
+	Diversity *strategy.Diversity
+	Limit     int  // at most so many items; 0 or less: all
+	Explain   bool // items list their features
 }
 
 // Candidate is an object to rank.
@@ -108,18 +112,21 @@ const (
 
 // The names of features.
 const (
-	Relevancy  = "relevancy"
-	Affinity   = "affinity"
-	Session    = "session"
-	Popularity = "popularity"
-	Pairs      = "pairs"
-	Freshness  = "freshness"
-	SeenBefore = "seen"
+	Relevancy   = "relevancy"
+	Affinity    = "affinity"
+	Session     = "session"
+	Popularity  = "popularity"
+	Pairs       = "pairs"
+	Freshness   = "freshness"
+	SeenBefore  = "seen"
+	Diversified = "diversity"
 )
 
 // Result is an order.
 type Result struct {
-	Items []Item // by score descending, then objectID, then place in the query; never nil
+	// Items are by score descending, then objectID, then place in the query; never
+	// nil. Diversify says where diversity leaves equal ones.
+	Items []Item
 
 	// Fallback is "popularity" if the query holds nothing of the user: no
 	// affinity, no event of a session and no pair that scores. The order is then
@@ -140,9 +147,11 @@ type Item struct {
 // Feature is a weighted term of a score.
 type Feature struct {
 	Name  string  `json:"name"`
-	Value float64 `json:"value"` // with its weight; negative for seen
+	Value float64 `json:"value"` // with its weight; negative for seen and diversity
 	// Parts add up to Value: the filters behind affinity and session, the
-	// objects behind pairs. Other features have none. The largest come first.
+	// objects behind pairs, and behind diversity the object before the item that
+	// it has most in common with, and the filter by which it exceeds maxPerValue.
+	// Other features have none. The largest come first.
 	Parts []Part `json:"parts,omitempty"`
 }
 

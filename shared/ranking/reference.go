@@ -55,6 +55,9 @@ func Reference(s strategy.Strategy, q *Query) Result {
 		items = append(items, item)
 	}
 	slices.SortFunc(items, compareItems)
+	if q.Diversity != nil {
+		items = Diversify(q, items)
+	}
 	result := Result{Items: items[:limited(q, len(items))]}
 	if len(profile) == 0 && len(session) == 0 && len(pairs) == 0 {
 		result.Fallback = Popularity
