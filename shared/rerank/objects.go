@@ -125,6 +125,16 @@ func admitExplained(ctx context.Context, candidates []ranking.Candidate) error {
 	return admission.Take(ctx, explainWeight*int64(bytes))
 }
 
+// admitDiversified takes the memory in which diversity compares candidates from the gate of
+// the process.
+func admitDiversified(ctx context.Context, candidates []ranking.Candidate) error {
+	filters := 0
+	for i := range candidates {
+		filters += candidates[i].Object.Len()
+	}
+	return admission.Take(ctx, ranking.DiversityBytes*int64(filters))
+}
+
 // held returns those of some objects that the catalog holds. An object may occur
 // twice.
 func (o *objects) held(ctx context.Context, app, index string, ids []string) (map[string]bool, error) {

@@ -40,7 +40,8 @@ type Request struct {
 	HalfLife   strategy.HalfLife // one of the strategy's; zero: the first
 	Explain    bool
 	Seen       ranking.Seen
-	Version    int64 // of the strategy; 0: the active one
+	Diversity  *strategy.Diversity // valid; nil: none
+	Version    int64               // of the strategy; 0: the active one
 }
 
 // Answer is an order, and what it was made from.
@@ -112,6 +113,11 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 		c := &r.Candidates[i]
 		c.Count, c.Seen = in.counts[i], in.seen[c.ObjectID]
 	}
+	if r.Diversity != nil {
+		if err := admitDiversified(ctx, r.Candidates); err != nil {
+			return Answer{}, err
+		}
+	}
 	if r.Explain {
 		if err := admitExplained(ctx, r.Candidates); err != nil {
 			return Answer{}, err
@@ -120,7 +126,7 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 	result := o.prepare(app).ranker.Rank(&ranking.Query{
 		Now: max(in.user.Anchor, o.now().UnixMilli()), Affinities: in.user.Affinities, HalfLife: halfLife, Session: in.user.Session,
 		Neighbours: in.neighbours, HighestCount: in.statistics.highest, Frequencies: in.statistics.frequencies,
-		Candidates: r.Candidates, Impact: r.Impact, Seen: r.Seen, Limit: r.Limit, Explain: r.Explain,
+		Candidates: r.Candidates, Impact: r.Impact, Seen: r.Seen, Diversity: r.Diversity, Limit: r.Limit, Explain: r.Explain,
 	})
 	return Answer{
 		Result: result, StrategyVersion: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CrowdAsOf: in.statistics.asOf,
