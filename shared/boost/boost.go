@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -121,6 +122,7 @@ func Render(r Request) (Answer, error) {
 	if len(terms) == 0 {
 		return answer, nil
 	}
+	answer.Affinities = make([]Weighted, 0, len(terms))
 	for _, t := range terms {
 		answer.Affinities = append(answer.Affinities, Weighted{t.facet, t.value, float64(t.weight) / unit})
 	}
@@ -150,7 +152,10 @@ func (r Request) candidates() []term {
 		terms = append(terms, t)
 	}
 	slices.SortFunc(terms, func(a, b term) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.facet, b.facet), cmp.Compare(a.value, b.value))
+		if a.score != b.score {
+			return cmp.Compare(b.score, a.score)
+		}
+		return cmp.Or(strings.Compare(a.facet, b.facet), strings.Compare(a.value, b.value))
 	})
 	return terms
 }

@@ -25,7 +25,13 @@ var dialects = map[string][]dialect{
 		{"personalizationFilters", algoliaRefuses, personalizationFilters},
 	},
 	"elasticsearch": elastic,
+	"meilisearch":   {{"personalize", sentenceRefuses, personalize}},
+	"minisearch":    {{"boostDocument", each(anything), miniSearch}},
 	"opensearch":    elastic,
+	"postgres":      {{"expression", each(postgresRefuses), expression}},
+	"prompt":        {{"sentence", sentenceRefuses, prompt}},
+	"solr":          {{"rerank", each(solrRefuses), rerank}, {"product", each(solrRefuses), product}},
+	"typesense":     {{"eval", typesenseRefuses, evalExpression}},
 }
 
 // Engines returns the names of all engines, sorted.
@@ -83,3 +89,6 @@ func (r Request) check() error {
 func each(refuse func(term) string) func(Request) func(term) string {
 	return func(Request) func(term) string { return refuse }
 }
+
+// anything refuses nothing: values and names are JSON strings.
+func anything(term) string { return "" }

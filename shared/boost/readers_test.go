@@ -21,6 +21,21 @@ func timesImpact(weights []float64, impact int) []string {
 	return digits
 }
 
+// asTheyAre are the digits of weights.
+func asTheyAre(weights []float64, _ int) []string { return timesImpact(weights, 100) }
+
+// millionths are weights as whole numbers.
+func millionths(weights []float64, _ int) []string {
+	var digits []string
+	for _, w := range weights {
+		digits = append(digits, strconv.Itoa(int(math.Round(w*1e6))))
+	}
+	return digits
+}
+
+// noDigits: sentences have no numbers.
+func noDigits(weights []float64, _ int) []string { return make([]string, len(weights)) }
+
 // plain takes zeros off the end of a decimal number.
 func plain(digits string) string {
 	if strings.Contains(digits, ".") {

@@ -34,9 +34,16 @@ var readers = map[string]reader{
 	"elasticsearch.function_score":   {readFunctionScore, timesImpact},
 	"elasticsearch.rescore":          {readRescore, timesImpact},
 	"elasticsearch.rank_feature":     {readRankFeature, timesImpact},
+	"meilisearch.personalize":        {readUserContext, noDigits},
+	"minisearch.boostDocument":       {readMiniSearch, asTheyAre},
 	"opensearch.function_score":      {readFunctionScore, timesImpact},
 	"opensearch.rescore":             {readRescore, timesImpact},
 	"opensearch.rank_feature":        {readRankFeature, timesImpact},
+	"postgres.expression":            {readExpression, asTheyAre},
+	"prompt.sentence":                {readPrompt, noDigits},
+	"solr.rerank":                    {readRerank, asTheyAre},
+	"solr.product":                   {readProduct, asTheyAre},
+	"typesense.eval":                 {readEval, millionths},
 }
 
 // checkStructure reads the query of an answer back and compares it with the

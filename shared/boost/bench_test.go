@@ -1,0 +1,32 @@
+package boost_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/boost"
+)
+
+// BenchmarkRender renders 100 affinities of six facets and encodes the query.
+func BenchmarkRender(b *testing.B) {
+	affinities := tame(rand.New(rand.NewPCG(1, 1)), 100)
+	for _, engine := range boost.Engines() {
+		for _, mode := range boost.Modes(engine) {
+			b.Run(engine+"."+mode, func(b *testing.B) {
+				r := request(engine, mode, affinities)
+				r.Limit = 100
+				b.ReportAllocs()
+				for b.Loop() {
+					answer, err := boost.Render(r)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, err := json.Marshal(answer.Query); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
