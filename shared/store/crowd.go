@@ -191,7 +191,7 @@ func listIndexes(ctx context.Context, table *bigtable.Table, app string) ([]stri
 			}
 			return false
 		}, keysOnly, bigtable.LimitRows(1))
-		if err := errors.Join(noTable(err, ErrNoCrowdTable), failed); err != nil || found == "" {
+		if err := errors.Join(err, failed); err != nil || found == "" {
 			return indexes, err
 		}
 		indexes, from = append(indexes, found), prefixEnd(indexPrefix(app, found))

@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are ten tables. Every key begins with the app id and a comma:
+// There are eleven tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -18,7 +18,10 @@
 //	         app,user,<ticket %016x>,<n %04x>          packed ranges of the log; the manifest names the valid ones
 //	           b:b a block, never rewritten, cell time = its latest event
 //	objects  app,index,objectID                        the catalog
-//	           o:record the object as sent, o:filters its filters and the settings version they were made under
+//	           o:record the object as sent, o:filters its filters and the settings version they were made under,
+//	           o:at the instants that its dated attributes hold
+//	dated    app,index,attribute,<MaxInt64 - ms %016x>,objectID   the objects of an index by date
+//	           o:f the object's filters and their settings version, cell time = when they were written
 //	refused  app,<n>                                   refused events of an app, spread over four rows
 //	           c:<day>,<reason> and c:#,<reason> counters, r:<slot>,<reason> a ring for each reason
 //	crowd    app,                                      n:i time of the app's last import

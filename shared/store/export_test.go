@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -17,6 +18,7 @@ var Families = map[string][]string{
 	TableUsers:        {familyState, familyProfile},
 	TableHistories:    {familyBlock},
 	TableObjects:      {familyObject},
+	TableDated:        {familyObject},
 	TableRefused:      {familyCounts, familyRing},
 	TableCrowd:        {familyPointer, familyGeneration},
 	TableUsage:        {familyCounts, familyBatches, familyHot, familyKeys},
@@ -28,3 +30,21 @@ var Families = map[string][]string{
 func (s *Store) ScanAuditLog(ctx context.Context, app string, q auditlog.Query, maxScan int) ([]auditlog.Entry, string, error) {
 	return s.auditLog(ctx, app, q, maxScan)
 }
+
+// ListDatedOf is ListDated with another number of rows that it reads at most.
+func (s *Store) ListDatedOf(ctx context.Context, app string, q DatedQuery, maxRows int) ([]DatedObject, bool, error) {
+	return s.listDated(ctx, app, q, maxRows)
+}
+
+// SetClock replaces the clock of date rows.
+func (s *Store) SetClock(now func() time.Time) { s.clock = now }
+
+// ReadDates reads the instants of objects as writers do.
+func (s *Store) ReadDates(ctx context.Context, app, index string, ids, attributes []string) (map[string]map[string]int64, error) {
+	return s.readDates(ctx, app, index, ids, attributes)
+}
+
+// Overtake and DatedKey are as writers have them.
+const Overtake = overtake
+
+var DatedKey = datedKey

@@ -56,8 +56,29 @@ func decodeFilters(b []byte) (ObjectFilters, error) {
 	return f, nil
 }
 
-// PutObjects stores objects. It replaces objects with the same ids.
-func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Object) error {
+// PutObjects stores objects. It replaces objects with the same ids. dates are the
+// attributes of the index whose instants have date rows. After an error some of the
+// objects may be stored.
+func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Object, dates ...string) error {
+	d := s.dating(app, index, dates)
+	err := d.readOld(ctx, len(objects), func(i int) string { return objects[i].ID })
+	if err == nil {
+		err = d.insert(ctx, objects)
+	}
+	if err == nil {
+		err = d.put(ctx, objects)
+	}
+	if err == nil {
+		err = d.written(ctx, objects)
+	}
+	if err != nil {
+		return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
+	}
+	return nil
+}
+
+// put writes the rows of objects.
+func (d *dating) put(ctx context.Context, objects []Object) error {
 	b := newBulk(ctx)
 	for _, o := range objects {
 		filters, err := o.Filters.encode()
@@ -68,36 +89,50 @@ func (s *Store) PutObjects(ctx context.Context, app, index string, objects []Obj
 		m.DeleteCellsInFamily(familyObject)
 		m.Set(familyObject, columnRecord, bigtable.Now(), o.Record)
 		m.Set(familyObject, columnFilters, bigtable.Now(), filters)
+		if err := d.note(m, o.ID); err != nil {
+			return err
+		}
 		size := len(o.Record) + len(filters)
-		if err := b.add(s.tables.of(app, allUsers).objects, objectKey(app, index, o.ID), m, size); err != nil {
-			return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
+		if err := b.add(d.tables.of(d.app, allUsers).objects, objectKey(d.app, d.index, o.ID), m, size); err != nil {
+			return err
 		}
 	}
-	if err := b.flush(); err != nil {
-		return fmt.Errorf("store objects of %s/%s: %w", app, index, err)
-	}
-	return nil
+	return b.flush()
 }
 
-// DeleteObjects deletes objects. An id that does not exist is not an error.
-func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []string) error {
-	b := newBulk(ctx)
-	for _, id := range ids {
-		m := bigtable.NewMutation()
-		m.DeleteRow()
-		if err := b.add(s.tables.of(app, allUsers).objects, objectKey(app, index, id), m, 0); err != nil {
-			return fmt.Errorf("delete objects of %s/%s: %w", app, index, err)
-		}
+// DeleteObjects deletes objects. An id that does not exist is not an error. dates are
+// as in PutObjects.
+func (s *Store) DeleteObjects(ctx context.Context, app, index string, ids []string, dates ...string) error {
+	d := s.dating(app, index, dates)
+	err := d.readOld(ctx, len(ids), func(i int) string { return ids[i] })
+	if err == nil {
+		err = d.delete(ctx, ids)
 	}
-	if err := b.flush(); err != nil {
+	if err == nil {
+		err = d.written(ctx, nil)
+	}
+	if err != nil {
 		return fmt.Errorf("delete objects of %s/%s: %w", app, index, err)
 	}
 	return nil
 }
 
-// ClearIndex deletes every object of an index.
-func (s *Store) ClearIndex(ctx context.Context, app, index string) error {
+// delete deletes the rows of objects.
+func (d *dating) delete(ctx context.Context, ids []string) error {
 	b := newBulk(ctx)
+	for _, id := range ids {
+		m := bigtable.NewMutation()
+		m.DeleteRow()
+		if err := b.add(d.tables.of(d.app, allUsers).objects, objectKey(d.app, d.index, id), m, 0); err != nil {
+			return err
+		}
+	}
+	return b.flush()
+}
+
+// ClearIndex deletes every object of an index. dates are as in PutObjects.
+func (s *Store) ClearIndex(ctx context.Context, app, index string, dates ...string) error {
+	d, b := s.dating(app, index, dates), newBulk(ctx)
 	var failed error
 	table, rows := s.tables.of(app, allUsers).objects, bigtable.PrefixRange(indexPrefix(app, index))
 	err := table.ReadRows(ctx, rows, func(r bigtable.Row) bool {
@@ -106,7 +141,10 @@ func (s *Store) ClearIndex(ctx context.Context, app, index string) error {
 		failed = b.add(table, r.Key(), m, 0)
 		return failed == nil
 	}, keysOnly)
-	if err := errors.Join(err, failed, b.flush()); err != nil {
+	if err = errors.Join(err, failed, b.flush()); err == nil {
+		err = d.cleared(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("clear index %s/%s: %w", app, index, err)
 	}
 	return nil

@@ -30,6 +30,7 @@ type tableSet struct {
 	serving *bigtable.Table // users, through the serving app profile
 	blocks  *bigtable.Table
 	objects *bigtable.Table
+	dated   *bigtable.Table
 	refused *bigtable.Table
 	crowd   *bigtable.Table
 	usage   *bigtable.Table
@@ -46,6 +47,7 @@ func openTables(client, serving *bigtable.Client) tables {
 		serving: serving.Open(TableUsers),
 		blocks:  client.Open(TableHistories),
 		objects: client.Open(TableObjects),
+		dated:   client.Open(TableDated),
 		refused: client.Open(TableRefused),
 		crowd:   client.Open(TableCrowd),
 		usage:   client.Open(TableUsage),

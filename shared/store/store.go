@@ -40,6 +40,7 @@ type Store struct {
 	meter           *meter
 	log             *slog.Logger // nil: none
 	noTableLogged   sync.Once
+	clock           func() time.Time // of date rows; tests replace it
 }
 
 // LogTo makes the store log faults that it does not return. It must be called

@@ -94,6 +94,8 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"ImportNotes", testImportNotes},
 		{"CatalogIndexes", testCatalogIndexes},
 		{"ScanObjects", testScanObjects},
+		{"ListDated", testListDated},
+		{"DatesOfObjects", testDatesOfObjects},
 		{"Usage", testUsage},
 		{"HotUsers", testHotUsers},
 		{"KeyDays", testKeyDays},

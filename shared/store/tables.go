@@ -23,6 +23,7 @@ const (
 	TableUsers        = "users"
 	TableHistories    = "histories"
 	TableObjects      = "objects"
+	TableDated        = "dated"
 	TableRefused      = "refused"
 	TableCrowd        = "crowd"
 	TableUsage        = "usage"

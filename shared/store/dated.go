@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+)
+
+// A date row says that an attribute of an object holds an instant, and with which
+// filters. Its key falls with time, so that a scan meets the newest object first. The
+// truth is the object's record: a date row that the record does not confirm is of a
+// writer that died, or of one that another overtook, and is in no listing of records.
+// No object that has been written lacks its date rows for longer than until the next
+// repair; the writers are in datedwrite.go, the repair is in datedrepair.go.
+
+// MaxDatedRows is how many rows ListDated reads at most.
+const MaxDatedRows = 5_000
+
+// firstWindow is the width of the first range that ListDated reads.
+const firstWindow = time.Hour
+
+// ErrNoDatedTable means that the deployment has no table of date rows yet. The
+// operator must apply the Terraform configuration of this version.
+var ErrNoDatedTable = errors.New("the Bigtable table dated does not exist: apply the Terraform configuration of this version")
+
+// DatedObject is an object with the instant that an attribute holds.
+type DatedObject struct {
+	ID string
+	// At is in ms since 1970.
+	At int64
+	// Filters are those of the object when the date row was written.
+	Filters ObjectFilters
+}
+
+// DatedQuery selects objects of an index by an attribute's instant.
+type DatedQuery struct {
+	Index, Attribute string
+	// Newest and Oldest bound the instants, both included, in ms since 1970.
+	Newest, Oldest int64
+	// Keep selects objects. nil selects all. The filters of an object may be of older
+	// settings: a filter that is missing then is no reason to leave the object out.
+	Keep func(DatedObject) bool
+	// Limit is how many objects are wanted. 0: all.
+	Limit int
+}
+
+// ListDated lists objects by an attribute's instant, the newest first and equal ones
+// by objectID. It reads ranges of doubling width until it has enough, and MaxDatedRows
+// rows at most; truncated says that it left older ones out for that reason.
+//
+// An object is listed once. It may have been deleted, or hold another instant, since
+// its date row was written: the caller compares catalog.Date of its record with At.
+func (s *Store) ListDated(ctx context.Context, app string, q DatedQuery) (list []DatedObject, truncated bool, err error) {
+	return s.listDated(ctx, app, q, MaxDatedRows)
+}
+
+func (s *Store) listDated(ctx context.Context, app string, q DatedQuery, maxRows int) (list []DatedObject, truncated bool, err error) {
+	l := dateLister{query: q, table: s.tables.of(app, allUsers).dated, prefix: datedPrefix(app, q.Index, q.Attribute), left: maxRows}
+	width := firstWindow.Milliseconds()
+	for to := q.Newest; to >= q.Oldest && !l.ended; width *= 2 {
+		from := max(q.Oldest, to-width+1)
+		if err := l.window(ctx, from, to); err != nil {
+			return nil, false, fmt.Errorf("list %s/%s by %s: %w", app, q.Index, q.Attribute, noTable(err, ErrNoDatedTable))
+		}
+		to = from - 1
+	}
+	list, err = s.once(ctx, app, q, l.list)
+	return list, l.left < 0, err
+}
+
+// dateLister reads the rows of a listing.
+type dateLister struct {
+	query  DatedQuery
+	table  *bigtable.Table
+	prefix string
+	left   int // rows that it may read; below 0: there was another one
+	list   []DatedObject
+	ended  bool
+}
+
+// window reads the rows of instants from one to another, both included.
+func (l *dateLister) window(ctx context.Context, from, to int64) error {
+	var failed error
+	rows := bigtable.NewRange(l.prefix+fallingTime(to), l.prefix+fallingTime(from)+"-") // a dash is behind the comma
+	err := l.table.ReadRows(ctx, rows, func(r bigtable.Row) bool {
+		if l.left--; l.left < 0 {
+			l.ended = true
+			return false
+		}
+		var o DatedObject
+		if o, failed = datedObject(strings.TrimPrefix(r.Key(), l.prefix), r); failed != nil {
+			failed = fmt.Errorf("row %q: %w", r.Key(), failed)
+			return false
+		}
+		if l.query.Keep == nil || l.query.Keep(o) {
+			l.list = append(l.list, o)
+			l.ended = l.query.Limit > 0 && len(l.list) == l.query.Limit
+		}
+		return !l.ended
+	}, bigtable.RowFilter(latestDated), bigtable.LimitRows(int64(l.left+1)))
+	return errors.Join(err, failed)
+}
+
+var latestDated = bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, columnDated, columnDated+"\x00"), bigtable.LatestNFilter(1))
+
+// once leaves out the rows of objects that have several and do not confirm them.
+func (s *Store) once(ctx context.Context, app string, q DatedQuery, list []DatedObject) ([]DatedObject, error) {
+	times := make(map[string]int, len(list))
+	var several []string
+	for _, o := range list {
+		if times[o.ID]++; times[o.ID] == 2 {
+			several = append(several, o.ID)
+		}
+	}
+	if len(several) == 0 {
+		return list, nil
+	}
+	dates, err := s.readDates(ctx, app, q.Index, several, []string{q.Attribute})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(o DatedObject) bool {
+		at, dated := dates[o.ID][q.Attribute]
+		return times[o.ID] > 1 && (!dated || at != o.At)
+	}), nil
+}
+
+// datedObject decodes a row whose key ends in rest.
+func datedObject(rest string, r bigtable.Row) (DatedObject, error) {
+	at, id, err := parseDated(rest)
+	o := DatedObject{ID: id, At: at}
+	for _, item := range r[familyObject] {
+		if err == nil {
+			o.Filters, err = decodeFilters(item.Value)
+		}
+	}
+	return o, err
+}
+
+// CheckDatedTable returns ErrNoDatedTable if the table does not exist.
+func (s *Store) CheckDatedTable(ctx context.Context, app string) error {
+	_, err := s.tables.of(app, allUsers).dated.ReadRow(ctx, app+",", keysOnly)
+	if err != nil {
+		return fmt.Errorf("read date rows of %s: %w", app, noTable(err, ErrNoDatedTable))
+	}
+	return nil
+}
+
+// datedPrefix escapes the names of an index and of an attribute, which may contain
+// commas. An objectID needs no escape, because it stands last.
+func datedPrefix(app, index, attribute string) string {
+	return indexPrefix(app, index) + url.QueryEscape(attribute) + ","
+}
+
+func datedKey(app, index, attribute string, at int64, objectID string) string {
+	return datedPrefix(app, index, attribute) + fallingTime(at) + "," + objectID
+}
+
+// fallingTime returns an instant in ms in a form that sorts the latest first.
+func fallingTime(ms int64) string { return fmt.Sprintf("%016x", uint64(math.MaxInt64)-uint64(ms)) }
+
+// parseDated returns the instant and the objectID at the end of a key.
+func parseDated(rest string) (at int64, id string, err error) {
+	falling, id, ok := strings.Cut(rest, ",")
+	n, err := strconv.ParseUint(falling, 16, 64)
+	if err == nil && (!ok || len(falling) != 16) {
+		err = errors.New("not of the form time,objectID")
+	}
+	return int64(uint64(math.MaxInt64) - n), id, err
+}
