@@ -49,7 +49,12 @@ func scoredFilters(terms []term, levels int) []string {
 	return filters
 }
 
-var endsInScore = regexp.MustCompile(`(?i)<score=[^<>]*>\s*$`)
+// scoreLike matches what Algolia may read as the score of a filter.
+var scoreLike = regexp.MustCompile(`(?i)<score=`)
+
+// negation matches what Algolia may read as one after it trims a value, or as
+// its escape.
+var negation = regexp.MustCompile(`^\s*\\-|^\s+-`)
 
 // algoliaRefuses returns a judge that also knows the filters so far: Algolia
 // compares values without regard to case, so that two spellings would count
@@ -65,10 +70,10 @@ func algoliaRefuses(Request) func(term) string {
 			return "a field name with a colon has no escape"
 		case strings.HasPrefix(t.field, "-"):
 			return "a field name that begins with - has no escape"
-		case strings.HasPrefix(t.value, `\-`):
-			return `a value that begins with \- has no escape`
-		case endsInScore.MatchString(t.value):
-			return "a value that ends in a score has no escape"
+		case negation.MatchString(t.value):
+			return `a value that begins with \- or with white space and - has no escape`
+		case scoreLike.MatchString(t.field) || scoreLike.MatchString(t.value):
+			return "<score= has no escape"
 		case spellings[spelling]:
 			return "Algolia ignores case, and a stronger affinity differs only by it"
 		}

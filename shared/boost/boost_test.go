@@ -224,9 +224,11 @@ func TestEnginesAndModes(t *testing.T) {
 // Each refused value or field of an engine, with its reason.
 func TestDropped(t *testing.T) {
 	for _, c := range []struct{ engine, mode, facet, value, reason string }{
-		{"algolia", "", "brand", "x<score=9>", "a value that ends in a score has no escape"},
-		{"algolia", "", "brand", "x<SCORE=9> ", "a value that ends in a score has no escape"},
-		{"algolia", "", "brand", `\-x`, `a value that begins with \- has no escape`},
+		{"algolia", "", "brand", "x<score=9>", "<score= has no escape"},
+		{"algolia", "", "brand", "x<SCORE=9> ", "<score= has no escape"},
+		{"algolia", "", "brand", `\-x`, `a value that begins with \- or with white space and - has no escape`},
+		{"algolia", "", "brand", "x<score=9>y", "<score= has no escape"},
+		{"algolia", "", "brand", " -x", `a value that begins with \- or with white space and - has no escape`},
 		{"algolia", "", "brand", "", "a filter needs a field and a value"},
 		{"algolia", "", "a:b", "x", "a field name with a colon has no escape"},
 		{"algolia", "", "-a", "x", "a field name that begins with - has no escape"},
