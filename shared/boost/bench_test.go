@@ -1,8 +1,10 @@
 package boost_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/boost"
@@ -27,6 +29,20 @@ func BenchmarkRender(b *testing.B) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// BenchmarkLargeProfile renders the strongest 20 of 10,000 affinities, the most
+// that a profile has, in the order of profiles.
+func BenchmarkLargeProfile(b *testing.B) {
+	affinities := tame(rand.New(rand.NewPCG(1, 1)), 10_000)
+	slices.SortFunc(affinities, func(a, b boost.Affinity) int { return cmp.Compare(b.Score, a.Score) })
+	r := request("elasticsearch", "", affinities)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := boost.Render(r); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -13,8 +13,8 @@
 //
 // where the weight of an affinity is score / M, and M is the sum over facets of
 // the score of the facet's strongest affinity in the answer. So the factor is
-// at most 1 + impact / 100. A document with one value a facet never reaches
-// the minimum.
+// at most 1 + impact / 100. The sum of a document with one value a facet is at
+// most 1 by itself.
 //
 // A value never changes the structure of a query. An affinity that an engine
 // cannot express is left out, and Dropped gives the reason.
@@ -118,7 +118,7 @@ func Render(r Request) (Answer, error) {
 		return answer, nil
 	}
 	var terms []term
-	terms, answer.Dropped = r.keep(r.candidates(), d.refuse(r))
+	terms, answer.Dropped = r.split(d.refuse(r))
 	if len(terms) == 0 {
 		return answer, nil
 	}
@@ -130,48 +130,49 @@ func Render(r Request) (Answer, error) {
 	return answer, nil
 }
 
-// candidates returns the affinities that the request asks for: by score
-// descending, then facet and value.
-func (r Request) candidates() []term {
-	var fields map[string]bool
-	if r.Fields != nil {
-		fields = make(map[string]bool, len(r.Fields))
-		for _, f := range r.Fields {
-			fields[f] = true
+// strongest returns the affinities by score descending, then facet and value:
+// the order of profiles, so that they are seldom sorted here.
+func (r Request) strongest() []Affinity {
+	byStrength := func(a, b Affinity) int {
+		if c := cmp.Compare(b.Score, a.Score); c != 0 {
+			return c
 		}
+		return cmp.Or(strings.Compare(a.Facet, b.Facet), strings.Compare(a.Value, b.Value))
 	}
-	terms := make([]term, 0, len(r.Affinities))
-	for _, a := range r.Affinities {
-		if !(a.Score > 0) || math.IsInf(a.Score, 1) || r.Private[a.Facet] || fields != nil && !fields[a.Facet] {
-			continue
-		}
-		t := term{facet: a.Facet, field: a.Facet, value: a.Value, score: a.Score}
-		if target, ok := r.FieldMap[a.Facet]; ok {
-			t.field, t.mapped = target, true
-		}
-		terms = append(terms, t)
+	if slices.IsSortedFunc(r.Affinities, byStrength) {
+		return r.Affinities
 	}
-	slices.SortFunc(terms, func(a, b term) int {
-		if a.score != b.score {
-			return cmp.Compare(b.score, a.score)
-		}
-		return cmp.Or(strings.Compare(a.facet, b.facet), strings.Compare(a.value, b.value))
-	})
-	return terms
+	return slices.SortedFunc(slices.Values(r.Affinities), byStrength)
 }
 
-// keep splits candidates into those of the query, with their weights, and those
-// that it leaves out.
-func (r Request) keep(candidates []term, refuse func(term) string) ([]term, []Dropped) {
-	kept, dropped := make([]term, 0, min(r.Limit, len(candidates))), []Dropped{}
+// asks reports whether the answer may show an affinity.
+func (r Request) asks(a Affinity) bool {
+	return a.Score > 0 && !math.IsInf(a.Score, 1) && !r.Private[a.Facet] &&
+		(r.Fields == nil || slices.Contains(r.Fields, a.Facet))
+}
+
+// term returns an affinity with its field in the engine.
+func (r Request) term(a Affinity) term {
+	t := term{facet: a.Facet, field: a.Facet, value: a.Value, score: a.Score}
+	if field, ok := r.FieldMap[a.Facet]; ok {
+		t.field, t.mapped = field, true
+	}
+	return t
+}
+
+// split returns the terms of the query, with their weights, and what it leaves
+// out.
+func (r Request) split(refuse func(term) string) ([]term, []Dropped) {
 	type filter struct{ facet, value string }
-	known := make(map[filter]bool, cap(kept))
-	for _, t := range candidates {
-		f, reason := filter{t.facet, t.value}, ""
-		if known[f] {
+	known := make(map[filter]bool, r.Limit)
+	kept, dropped := make([]term, 0, r.Limit), []Dropped{}
+	for _, a := range r.strongest() {
+		f := filter{a.Facet, a.Value}
+		if !r.asks(a) || known[f] {
 			continue
 		}
 		known[f] = true
+		t, reason := r.term(a), ""
 		switch {
 		case !utf8.ValidString(t.field) || !utf8.ValidString(t.value):
 			reason = "not UTF-8"
