@@ -36,6 +36,7 @@ var layers = []struct {
 	{"shared/explain", "affinity event schema strategy", ""},
 	{"shared/preview", "affinity", ""},
 	{"shared/ranking", "affinity event strategy", ""},
+	{"shared/feed", "catalog fault ranking strategy", ""},
 	{"shared/boost", "fault", ""},
 	{"shared/boost/simulate", "", ""},
 	{"shared/api", "catalog event strategy", ""},
@@ -136,7 +137,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
-	"shared/explain", "shared/preview", "shared/ranking", "shared/boost", "shared/boost/simulate", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
+	"shared/explain", "shared/preview", "shared/ranking", "shared/feed", "shared/boost", "shared/boost/simulate", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
