@@ -1,8 +1,10 @@
 package wordpress_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress/wordpresstest"
@@ -28,11 +30,17 @@ type engine struct {
 	writes   int    // records stored
 	refuses  string // the objectID that it does not take
 	down     error  // the error of every batch
+	batches  int    // how many it got
+	dies     int    // the number of the batch at which it goes down
+	applies  bool   // it applies this batch before it goes down
 }
 
+// errDied ends a run at a batch: what it did not save before is lost.
+var errDied = errors.New("died")
+
 func (e *engine) Batch(_ context.Context, _ string, actions ...api.BatchAction) (api.BatchAnswer, error) {
-	if e.down != nil {
-		return api.BatchAnswer{}, e.down
+	if e.batches++; e.down != nil || e.batches == e.dies && !e.applies {
+		return api.BatchAnswer{}, cmp.Or(e.down, errDied)
 	}
 	next := maps.Clone(e.records)
 	for i, a := range actions {
@@ -51,6 +59,9 @@ func (e *engine) Batch(_ context.Context, _ string, actions ...api.BatchAction) 
 		}
 	}
 	e.records = next
+	if e.batches == e.dies {
+		return api.BatchAnswer{}, errDied
+	}
 	return api.BatchAnswer{}, nil
 }
 
@@ -136,7 +147,7 @@ func (s *synced) inStep() {
 		}
 		got[id] = r.WordPress
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		s.t.Errorf("the index does not hold the site's posts byte for byte (-site +index):\n%s", diff)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -17,7 +16,7 @@ import (
 // replace reads all posts into a file, then clears the index and stores them. So
 // the index is never without posts because the site fails in between.
 func (r *run) replace(ctx context.Context) (err error) {
-	spool, err := os.CreateTemp(filepath.Dir(r.State), filepath.Base(r.State)+".posts.*")
+	spool, err := beside(r.State)
 	if err != nil {
 		return fmt.Errorf("make a file for the posts: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Target says what a state file is about.
@@ -92,7 +93,7 @@ func (s *state) save() error {
 	if err != nil {
 		return fmt.Errorf("encode the state: %w", err)
 	}
-	file, err := os.CreateTemp(filepath.Dir(s.path), filepath.Base(s.path)+".*") // only its owner may read it
+	file, err := beside(s.path)
 	if err != nil {
 		return fmt.Errorf("write the state: %w", err)
 	}
@@ -105,6 +106,26 @@ func (s *state) save() error {
 		return fmt.Errorf("write the state: %w", errors.Join(err, os.Remove(file.Name())))
 	}
 	return nil
+}
+
+// partial is the end of the names of files that a run makes and removes, with a
+// number behind it.
+const partial = ".part-"
+
+// beside makes a file in the directory of the state. Only its owner may read it.
+func beside(state string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(state), filepath.Base(state)+partial+"*")
+}
+
+// sweep removes what killed runs left behind.
+func sweep(state string) error {
+	entries, err := os.ReadDir(filepath.Dir(state))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(state)+partial) {
+			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(state), e.Name())))
+		}
+	}
+	return err
 }
 
 // doubt makes the next listing read every post again: what the engine holds is

@@ -105,6 +105,9 @@ func Sync(ctx context.Context, o Options) (sum Summary, err error) {
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	s, err := loadState(o.State, o.Target)
+	if err == nil {
+		err = sweep(o.State)
+	}
 	if err != nil {
 		return Summary{}, err
 	}

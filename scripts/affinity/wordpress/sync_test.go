@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -206,6 +207,45 @@ func TestLostState(t *testing.T) {
 	}
 	if _, err := s.run(); err == nil || !strings.Contains(err.Error(), "is not a state file") {
 		t.Errorf("a damaged state: %v", err)
+	}
+}
+
+// TestDeathAtEveryBatch ends runs at each batch, before or after the engine has
+// applied it. The posts of that batch are deleted before the next run.
+func TestDeathAtEveryBatch(t *testing.T) {
+	t.Parallel()
+	for at := 1; ; at++ {
+		finished := false
+		for _, run := range []struct{ applies, full bool }{{false, false}, {true, false}, {true, true}} {
+			s := start(t, 9)
+			s.done(9, 0, 0)
+			for id := int64(1); id <= 5; id++ {
+				s.site.Posts[id].Title, s.site.Posts[id].Modified = "New", wordpresstest.Start.Add(48*time.Hour)
+				s.site.Add(100 + id)
+			}
+			delete(s.site.Posts, 9)
+			s.engine.batches, s.engine.dies, s.engine.applies = 0, at, run.applies
+			_, err := s.run(func(o *wordpress.Options) { o.Full = run.full })
+			finished = finished || err == nil
+			for id := int64(4); id <= 5; id++ {
+				delete(s.site.Posts, id)
+				delete(s.site.Posts, 100+id)
+			}
+			s.engine.dies = 0
+			if _, err := s.run(); err != nil {
+				t.Fatalf("batch %d, %+v: %v", at, run, err)
+			}
+			s.inStep()
+			if entries, err := os.ReadDir(filepath.Dir(s.state)); err != nil || len(entries) != 2 {
+				t.Errorf("files are left: %v, %v", entries, err)
+			}
+		}
+		if finished {
+			if at < 3 {
+				t.Errorf("a run has %d batches only", at-1)
+			}
+			return
+		}
 	}
 }
 
