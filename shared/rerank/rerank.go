@@ -61,6 +61,7 @@ type Orderer struct {
 	now        func() time.Time
 	objects    *objects
 	statistics *statistics
+	names      names
 	strategies *lru.Cache[strategyKey, *prepared]
 }
 
@@ -86,7 +87,7 @@ func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() 
 	return &Orderer{
 		profiles: profiles, config: c, now: now, strategies: strategies,
 		// Caches go by the clock of the machine, like that of the configuration.
-		objects: newObjects(s, c, time.Now), statistics: newStatistics(s, log, time.Now),
+		objects: newObjects(s, c, time.Now), statistics: newStatistics(s, log, time.Now), names: newNames(time.Now),
 	}
 }
 
@@ -105,7 +106,7 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 		return Answer{}, err
 	}
 	app = in.user.App
-	halfLife, err := indexOf(app.Strategy.HalfLives, r.HalfLife)
+	halfLife, err := HalfLifeAt(app.Strategy.HalfLives, r.HalfLife)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -164,9 +165,9 @@ func (o *Orderer) prepare(app config.App) *prepared {
 	return p
 }
 
-// indexOf returns the position of a half-life among the strategy's. The zero
-// half-life stands for the first.
-func indexOf(all []strategy.HalfLife, h strategy.HalfLife) (int, error) {
+// HalfLifeAt returns the position of a half-life among the strategy's. The zero
+// half-life stands for the first. The error is a *fault.Error.
+func HalfLifeAt(all []strategy.HalfLife, h strategy.HalfLife) (int, error) {
 	if h.IsZero() {
 		return 0, nil
 	}

@@ -156,7 +156,13 @@ func (s *Store) LastImport(ctx context.Context, app string) (time.Time, error) {
 
 // CrowdIndexes lists the indexes of an app that have rows of crowd statistics.
 func (s *Store) CrowdIndexes(ctx context.Context, app string) ([]string, error) {
-	indexes, err := listIndexes(ctx, s.tables.of(app, allUsers).crowd, app)
+	return s.FirstCrowdIndexes(ctx, app, math.MaxInt)
+}
+
+// FirstCrowdIndexes is CrowdIndexes up to a number of indexes, in the order of their
+// keys. It reads a row for each.
+func (s *Store) FirstCrowdIndexes(ctx context.Context, app string, most int) ([]string, error) {
+	indexes, err := firstIndexes(ctx, s.tables.of(app, allUsers).crowd, app, most)
 	if s.missing(ctx, err) {
 		return nil, nil
 	}
@@ -178,9 +184,14 @@ func (s *Store) CatalogIndexes(ctx context.Context, app string) ([]string, error
 // listIndexes reads one key of each index of a table whose keys begin
 // "app,index,".
 func listIndexes(ctx context.Context, table *bigtable.Table, app string) ([]string, error) {
+	return firstIndexes(ctx, table, app, math.MaxInt)
+}
+
+// firstIndexes is listIndexes up to a number of indexes.
+func firstIndexes(ctx context.Context, table *bigtable.Table, app string, most int) ([]string, error) {
 	var indexes []string
 	from := app + ",\x00" // behind the row of the app itself
-	for {
+	for len(indexes) < most {
 		var failed error
 		found := ""
 		err := table.ReadRows(ctx, bigtable.NewRange(from, prefixEnd(app+",")), func(r bigtable.Row) bool {
@@ -196,6 +207,7 @@ func listIndexes(ctx context.Context, table *bigtable.Table, app string) ([]stri
 		}
 		indexes, from = append(indexes, found), prefixEnd(indexPrefix(app, found))
 	}
+	return indexes, nil
 }
 
 // ScanObjectIDs streams the ids of the objects of an index, in order.

@@ -122,6 +122,9 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 	if headers, err := s.CrowdRunHeaders(ctx, ref); err != nil || len(headers) != 1 || string(headers["run1"]) != "header" {
 		t.Errorf("headers %q, %v", headers, err)
 	}
+	if first, err := s.FirstCrowdIndexes(ctx, app, 1); err != nil || len(first) != 1 {
+		t.Errorf("the first index: %q, %v", first, err)
+	}
 	if indexes, err := s.CrowdIndexes(ctx, app); err != nil || !slices.Equal(indexes, []string{"shoes", "shoes, red"}) && !slices.Equal(indexes, []string{"shoes, red", "shoes"}) {
 		t.Errorf("indexes %q, %v", indexes, err)
 	}
