@@ -26,8 +26,9 @@ type Settings struct {
 // Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
-	Auth    *auth.Authenticator
-	Orderer *rerank.Orderer
+	Auth     *auth.Authenticator
+	Profiles *profile.Engine
+	Orderer  *rerank.Orderer
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -41,7 +42,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	return New(Backends{
-		Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key),
+		Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Profiles: profiles,
 		Orderer: rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log),
 	}), nil
 }

@@ -1,5 +1,6 @@
-// Package rank is the public function that orders candidates for a user: the
-// results of a search, or the items of a page. The user's profile is in the
+// Package rank is the public function for what pages wait for. It orders candidates
+// for a user: the results of a search, or the items of a page. And it renders a
+// user's profile as a part of the request to a search engine. The profile is in the
 // table users, the filters of the candidates are in the table objects.
 package rank
 
@@ -24,6 +25,8 @@ func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
 	rt.HandleOwn("POST /1/rank", h.rank)
+	rt.HandleOwn("GET /1/boosts", h.boosts, boostOptions...)
+	rt.HandleOwn("GET /1/boosts/{userToken}", h.boosts, boostOptions...)
 	return rt
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // Limits of events: POST /1/events and the lines of POST /1/events/import.
@@ -70,6 +71,14 @@ const (
 
 	DefaultPreviewSample = 100  // users of a preview that names neither sample nor userTokens
 	MaxPreviewSample     = 1000 // users of a preview, sampled or named
+)
+
+// Limits of boosts.
+const (
+	DefaultBoostAffinities = 20                  // affinities of a query
+	MaxBoostAffinities     = 100                 // affinities of a query
+	MaxBoostFields         = strategy.MaxEntries // facets of fields and of fieldMap
+	MaxBoostField          = 500                 // bytes of a field of the engine
 )
 
 // Limits of the catalog.

@@ -103,7 +103,10 @@ func (c *Client) Health(ctx context.Context) (api.Health, error) {
 	return answer, err
 }
 
-type rawKey struct{}
+type (
+	rawKey  struct{}
+	userKey struct{}
+)
 
 // WithRawAnswer returns a context for a method of Client. The method stores the
 // body of the engine's answer in raw.
@@ -175,6 +178,9 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) ([]
 	}
 	request.Header.Set("X-Algolia-Application-Id", c.app)
 	request.Header.Set("X-Algolia-API-Key", c.key)
+	if user, given := ctx.Value(userKey{}).(string); given {
+		request.Header.Set("X-Algolia-Usertoken", user)
+	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

@@ -124,6 +124,18 @@ func TestEngineServesUsers(t *testing.T) {
 	if len(many.Profiles) != 1 || len(many.NotFound) != 1 {
 		t.Errorf("profiles %+v", many)
 	}
+	none, half := 0, 50
+	for user, want := range map[string]int{"ann": 1, "nobody": 0} {
+		b := check[api.Boost](t)(c.Boost(ctx, user, api.BoostQuery{Engine: "algolia", Impact: &half, Limit: 5, Fields: []string{"color"}, FieldMap: map[string]string{"color": "c"}}))
+		if b.UserToken != user || b.Engine != "algolia" || len(b.Affinities) != want || (len(b.Query) > 0) != (want > 0) {
+			t.Errorf("boost %+v", b)
+		}
+	}
+	if b := check[api.Boost](t)(c.Boost(ctx, "ann", api.BoostQuery{Engine: "elasticsearch", Mode: "rescore", Impact: &none, Consistency: "strong"})); b.Mode != "rescore" || len(b.Query) != 0 {
+		t.Errorf("boost %+v", b)
+	}
+	_, refused := c.Boost(ctx, "ann", api.BoostQuery{Engine: "sphinx"})
+	wantStatus(t, refused, 422)
 	if a := check[api.PersonalizationProfile](t)(c.PersonalizationProfile(ctx, "ann")); a.Scores["color"]["Red"] != 20 {
 		t.Errorf("personalization profile %+v", a)
 	}

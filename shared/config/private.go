@@ -13,7 +13,7 @@ import (
 // settings list them, as they were sent. An index without any is absent.
 //
 // They belong to the app and not to the settings of an index: a profile is of no
-// index, so a facet is private if any index lists it, and whoever reads the app
+// index, so a facet is private if any index lists it, and each reader of the app
 // knows all of them.
 type PrivateFacets map[string][]string
 

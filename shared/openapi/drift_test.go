@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/boost"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/openapi"
 	"github.com/affinityengine/affinity/shared/strategy"
@@ -32,6 +33,13 @@ type operation struct {
 	BodyLimit string   `json:"x-body-limit"`
 	ACL       []string `json:"x-acl"`
 	Tags      []string `json:"tags"`
+
+	Parameters []struct {
+		Name   string `json:"name"`
+		Schema struct {
+			Enum []string `json:"enum"`
+		} `json:"schema"`
+	} `json:"parameters"`
 }
 
 type object struct {
@@ -66,7 +74,7 @@ func TestDescribedTypes(t *testing.T) {
 		api.Health{}, api.ImportAnswer{}, api.Message{}, api.Migration{}, api.MigrationJob{}, api.Mover{}, api.ObjectData{},
 		api.PersonalizationProfile{}, api.Preview{}, api.PreviewExample{}, api.PreviewRequest{}, api.Profile{}, api.Profiles{}, api.ProfilesRequest{},
 		api.RankAnswer{}, api.RankCorrelation{}, api.RankedItem{}, api.RankFeature{}, api.RankField{}, api.RankItem{}, api.RankPart{}, api.RankRequest{},
-		api.BacktestJob{}, api.Backtests{}, api.BacktestSummary{}, api.BacktestRequest{}, api.BacktestResult{}, api.BacktestWithin{}, api.BacktestGain{}, api.TuneRequest{}, api.TuneSearch{}, api.Tuning{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
+		api.Boost{}, api.BoostAffinity{}, api.DroppedAffinity{}, api.BacktestJob{}, api.Backtests{}, api.BacktestSummary{}, api.BacktestRequest{}, api.BacktestResult{}, api.BacktestWithin{}, api.BacktestGain{}, api.TuneRequest{}, api.TuneSearch{}, api.Tuning{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
 		api.Reenrichments{}, api.RefusedEvent{}, api.RefusedEvents{}, api.RefusedLine{}, api.Schema{}, api.SchemaBackfillRequest{},
 		api.SchemaDropRequest{}, api.SchemaStartRequest{}, api.Settings{}, api.SettingsAnswer{}, api.Shards{}, api.TaskAnswer{},
 		api.ExportLine{}, api.ExportedUser{}, api.ExportedEvent{}, api.ExportedFault{}, api.ExportEnd{}, api.AuditLog{}, api.AuditLogEntry{}, api.Usage{}, api.UsageDay{}, api.UsageCounts{}, api.StrategyVersions{}, api.StrategyVersion{}, api.RestoreStrategyRequest{},
@@ -122,6 +130,23 @@ func sorted(list []string) []string {
 	return slices.Compact(list)
 }
 
+// TestDescribedEngines compares the engines that the document names with those that
+// boosts are rendered for.
+func TestDescribedEngines(t *testing.T) {
+	for _, p := range document(t).Paths["/1/boosts/{userToken}"]["get"].Parameters {
+		if p.Name != "engine" {
+			continue
+		}
+		for _, engine := range boost.Engines() {
+			if !slices.Contains(p.Schema.Enum, engine) {
+				t.Errorf("the engine %s is not described", engine)
+			}
+		}
+		return
+	}
+	t.Error("the parameter engine is not described")
+}
+
 // TestDescribedLimits compares limits with the constants that the engine checks.
 func TestDescribedLimits(t *testing.T) {
 	doc := document(t)
@@ -142,6 +167,8 @@ func TestDescribedLimits(t *testing.T) {
 		"sample of a preview":        {schemas["PreviewRequest"].Properties["sample"].Maximum, api.MaxPreviewSample},
 		"actions of a batch":         {schemas["BatchRequest"].Properties["requests"].MaxItems, api.MaxActions},
 		"facets of an index":         {schemas["SettingsRequest"].Properties["attributesForFaceting"].MaxItems, api.MaxFacetsDeclared},
+		"affinities of a boost":      {schemas["Boost"].Properties["affinities"].MaxItems, api.MaxBoostAffinities},
+		"impact of a boost":          {schemas["Boost"].Properties["impact"].Maximum, boost.MaxImpact},
 		"private facets of an index": {schemas["SettingsRequest"].Properties["privateFacets"].MaxItems, api.MaxPrivateFacets},
 		"jobs of a list":             {schemas["Recomputes"].Properties["recomputes"].MaxItems, api.MaxJobsListed},
 		"sample of an audit":         {schemas["AuditRequest"].Properties["sample"].Maximum, api.MaxAuditSample},

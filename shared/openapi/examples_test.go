@@ -27,7 +27,7 @@ import (
 // recorded one. What differs between runs, such as times and ids, is not
 // compared. With -rewrite it records answers that differ. Commands:
 //
-//	example OPERATION   title, METHOD PATH and body of a request
+//	example OPERATION   title, METHOD PATH, a header if its name begins with x-, and body of a request
 //	setup               the same, of a request that the document does not show
 //	idle                waits until every event is in its profile, and usage is stored
 //	wait PATH           waits until the job that is answered there has ended
@@ -75,7 +75,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
-			status, body := r.send(t, e.Method, e.Path, e.Body)
+			status, body := r.send(t, e.Method, e.Path, e.Body, e.Header)
 			answer, err := spec.Format(status, body)
 			if err != nil {
 				d.Fatalf(t, "%v: %s", err, body)
@@ -118,7 +118,7 @@ func TestEveryOperationHasAnExample(t *testing.T) {
 
 type runner struct{ url, operator, id string }
 
-func (r *runner) send(t *testing.T, method, path, body string) (int, []byte) {
+func (r *runner) send(t *testing.T, method, path, body, header string) (int, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
 	if err != nil {
@@ -127,6 +127,9 @@ func (r *runner) send(t *testing.T, method, path, body string) (int, []byte) {
 	req.Header.Set("X-Algolia-Application-Id", "demo")
 	req.Header.Set("X-Algolia-API-Key", "demokey")
 	req.Header.Set("Authorization", "Bearer "+r.operator) // for /local
+	if name, value, given := strings.Cut(header, ": "); given {
+		req.Header.Set(name, value)
+	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +152,7 @@ func (r *runner) wait(t *testing.T, path string) {
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		status, body := r.send(t, "GET", strings.ReplaceAll(path, "<id>", r.id), "")
+		status, body := r.send(t, "GET", strings.ReplaceAll(path, "<id>", r.id), "", "")
 		if status != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, status, body)
 		}

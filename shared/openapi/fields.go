@@ -195,6 +195,9 @@ func curl(op, e *tree.Object) string {
 	case !op.True("x-no-key"):
 		b.WriteString(" \\\n  -H 'X-Algolia-Application-Id: demo' -H 'X-Algolia-API-Key: demokey'")
 	}
+	if header := e.Text("header"); header != "" {
+		b.WriteString(" \\\n  -H '" + header + "'")
+	}
 	switch text := e.Text("body"); {
 	case text == "":
 	case strings.ContainsAny(text, "\n'"):

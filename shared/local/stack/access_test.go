@@ -38,6 +38,8 @@ var routes = []struct {
 	{"PUT", "/1/optouts/u", `{"eventTypes":["click"]}`, []string{auth.DeleteObject}},
 	{"DELETE", "/1/optouts/u", "", []string{auth.DeleteObject}},
 	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`, []string{auth.Recommendation}},
+	{"GET", "/1/boosts/u?engine=algolia", "", []string{auth.Recommendation}},
+	{"GET", "/1/boosts?engine=algolia", "", []string{auth.Recommendation}},
 	{"GET", "/1/strategies/personalization", "", []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`, []string{auth.Recommendation}},

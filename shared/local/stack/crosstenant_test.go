@@ -71,6 +71,7 @@ func (a attacker) request() *http.Request {
 		[3]string{"PUT", "/1/optouts/ann", ""},
 		[3]string{"GET", "/1/optouts/ann", ""},
 		[3]string{"POST", "/1/rank", `{"userToken":"ann","index":"i","objectIDs":["1"]}`},
+		[3]string{"GET", "/1/boosts/ann?engine=algolia", ""},
 		[3]string{"GET", "/1/strategies/personalization", ""},
 		[3]string{"POST", "/1/strategies/personalization", `{}`},
 		[3]string{"GET", "/1/indexes/i/1", ""},
@@ -87,7 +88,11 @@ func (a attacker) request() *http.Request {
 		query.Add(pick(a.Rand, names...), app())
 		query.Add(pick(a.Rand, keys...), a.key())
 	}
-	r := httptest.NewRequest(route[0], route[1]+"?"+query.Encode(), strings.NewReader(route[2]))
+	separator := "?"
+	if strings.Contains(route[1], "?") {
+		separator = "&"
+	}
+	r := httptest.NewRequest(route[0], route[1]+separator+query.Encode(), strings.NewReader(route[2]))
 	r.Host = pick(a.Rand, "localhost", "shop.example", "SHOP.example:443", "evil.example", "shop.example.")
 	// From many addresses: after some failures an address is refused without a look at
 	// the key.
@@ -148,6 +153,7 @@ func TestCrossTenant(t *testing.T) {
 		public.Handle(path, profiles.New(b.ForProfiles()))
 	}
 	public.Handle("/1/rank", rank.New(b.ForRank()))
+	public.Handle("/1/boosts/", rank.New(b.ForRank()))
 	public.Handle("/1/strategies/", strategies.New(b.ForStrategies()))
 	public.Handle("/1/indexes/", catalog.New(b.ForCatalog()))
 	own, refused := 0, 0

@@ -45,6 +45,9 @@ func TestOptOutWhileEventsAreInFlight(t *testing.T) {
 		if answer := ask("POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`, http.StatusOK); !strings.Contains(answer, `"fallback":"popularity"`) {
 			t.Errorf("a ranking answers %s", answer)
 		}
+		if answer := ask("GET", "/1/boosts/u?engine=algolia", "", http.StatusOK); !strings.Contains(answer, `"affinities":[],"query":{},"dropped":[]`) {
+			t.Errorf("a boost answers %s", answer)
+		}
 	}
 	var senders sync.WaitGroup
 	for range 3 {

@@ -106,7 +106,7 @@ func (b *Backends) ForProfiles() profiles.Backends {
 
 // ForRank returns the backends of rank.
 func (b *Backends) ForRank() rank.Backends {
-	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Orderer: b.Orderer}
+	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Profiles: b.Profiles, Orderer: b.Orderer}
 }
 
 // ForStrategies returns the backends of strategies.

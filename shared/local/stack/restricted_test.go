@@ -55,7 +55,7 @@ func TestKeysOfIndexes(t *testing.T) {
 	// One event of another index refuses the request.
 	check("this", "POST", "/1/events", `{"events":[`+seenIn+`,`+strings.Replace(seenIn, `"i"`, `"other"`, 1)+`]}`, auth.ErrIndex)
 	for _, route := range routes {
-		ofUser := strings.HasPrefix(route.path, "/1/profiles/") || strings.HasPrefix(route.path, "/1/explain/")
+		ofUser := strings.HasPrefix(route.path, "/1/profiles/") || strings.HasPrefix(route.path, "/1/explain/") || strings.HasPrefix(route.path, "/1/boosts")
 		readsProfiles := ofUser && route.method == "GET" || route.path == "/1/profiles/batch"
 		switch {
 		case named[route.method+" "+route.path], route.path == "/1/events/import":

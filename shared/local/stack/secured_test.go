@@ -13,8 +13,8 @@ import (
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
-// A secured key of a user sends their events, reads their profile and ranks for
-// them. It opens nothing else, although its parent has every right.
+// A secured key of a user sends their events, reads their profile, ranks for them
+// and renders their boosts. It opens nothing else, although its parent has every right.
 func TestSecuredKeyByRoute(t *testing.T) {
 	s := start(t, stack.Options{})
 	key := config.Key{Hash: auth.Hash("page"), ACL: []string{auth.Search}}
@@ -37,7 +37,7 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	}
 	own := map[string]bool{
 		"POST /1/events": true, "GET /1/profiles/u": true, "POST /1/profiles/batch": true, "GET /1/profiles/personalization/u": true,
-		"GET /1/explain/u": true, "POST /1/rank": true,
+		"GET /1/explain/u": true, "POST /1/rank": true, "GET /1/boosts/u?engine=algolia": true,
 	}
 	u, v := secure("demokey", "u"), secure("demokey", "v")
 	check(u, "POST", "/1/events", `{"events":[`+seenIn+`]}`, nil)
@@ -49,7 +49,7 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	check(v, "POST", "/1/profiles/batch", `{"userTokens":["v","u"],"consistency":"unknown"}`, auth.ErrUser)
 	for _, route := range routes {
 		switch about := route.method + " " + route.path; {
-		case route.path == "/1/events":
+		case route.path == "/1/events", route.path == "/1/boosts?engine=algolia":
 		case own[about]:
 			check(u, route.method, route.path, route.body, nil)
 			check(v, route.method, route.path, route.body, auth.ErrUser)
@@ -59,9 +59,26 @@ func TestSecuredKeyByRoute(t *testing.T) {
 			check(u, route.method, route.path, route.body, auth.ErrSecured)
 		}
 	}
-	// Of a parent for web pages the user ranks, and reads nothing.
+	// The user of a header counts as that of a path.
+	for user, want := range map[string]int{"u": http.StatusOK, "v": http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/1/boosts?engine=algolia", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"X-Algolia-Application-Id": {"demo"}, "X-Algolia-Api-Key": {u}, "X-Algolia-Usertoken": {user}}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.Body.Close(); response.StatusCode != want {
+			t.Errorf("boosts of the header's user %s with a key of u: %d, want %d", user, response.StatusCode, want)
+		}
+	}
+	// Of a parent for web pages the user ranks, and reads only boosts.
 	const rankU = `{"userToken":"u","index":"i","objectIDs":["1"]}`
 	check(secure("page", "u"), "POST", "/1/rank", rankU, nil)
 	check(secure("page", "u"), "GET", "/1/profiles/u", "", auth.ErrForbidden)
 	check("page", "POST", "/1/rank", rankU, auth.ErrForbidden)
+	check(secure("page", "u"), "GET", "/1/boosts/u?engine=algolia", "", nil)
+	check("page", "GET", "/1/boosts/u?engine=algolia", "", auth.ErrForbidden)
 }

@@ -18,13 +18,15 @@ type Example struct {
 	Title     string
 	Method    string
 	Path      string // with its query
+	Header    string // "name: value", "" for none but the credentials
 	Body      string // "" for none
 	Status    int
 	Answer    string // as Format writes it; "" for none
 }
 
-// ParseRequest reads the text of a request: its title, method and path, and
-// body, each beginning on a line of its own. <id> in the path stands for id.
+// ParseRequest reads the text of a request: its title, method and path, a header if
+// its name begins with x-, and body, each beginning on a line of its own. <id> in the
+// path stands for id.
 func ParseRequest(operation, text, id string) (Example, error) {
 	title, rest, _ := strings.Cut(text, "\n")
 	line, body, _ := strings.Cut(rest, "\n")
@@ -32,8 +34,13 @@ func ParseRequest(operation, text, id string) (Example, error) {
 	if !ok {
 		return Example{}, fmt.Errorf("example of %s: want a title, then METHOD PATH, then the body", operation)
 	}
+	header := ""
+	if line, rest, _ := strings.Cut(body, "\n"); strings.HasPrefix(line, "x-") {
+		header, body = line, rest
+	}
 	return Example{
-		Operation: operation, Title: strings.TrimSpace(title), Method: method, Path: strings.ReplaceAll(path, "<id>", id), Body: strings.TrimSpace(body),
+		Operation: operation, Title: strings.TrimSpace(title), Method: method, Path: strings.ReplaceAll(path, "<id>", id),
+		Header: header, Body: strings.TrimSpace(body),
 	}, nil
 }
 
@@ -108,6 +115,9 @@ func (e Example) addTo(op *tree.Object) error {
 	shown.Set("title", e.Title)
 	shown.Set("method", e.Method)
 	shown.Set("path", e.Path)
+	if e.Header != "" {
+		shown.Set("header", e.Header)
+	}
 	if e.Body != "" {
 		shown.Set("body", e.Body)
 	}

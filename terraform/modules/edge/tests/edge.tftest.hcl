@@ -91,6 +91,8 @@ run "routes" {
       "/1/explain/*"       = google_compute_backend_service.this["fn-profiles"].id
       "/1/rank"            = google_compute_backend_service.this["fn-rank"].id
       "/1/rank/*"          = google_compute_backend_service.this["fn-rank"].id
+      "/1/boosts"          = google_compute_backend_service.this["fn-rank"].id
+      "/1/boosts/*"        = google_compute_backend_service.this["fn-rank"].id
       "/1/strategies"      = google_compute_backend_service.this["fn-strategies"].id
       "/1/strategies/*"    = google_compute_backend_service.this["fn-strategies"].id
       "/1/indexes"         = google_compute_backend_service.this["fn-catalog"].id
