@@ -34,6 +34,15 @@ var words = []string{"red", "phone", "case", "shoe", "running", "speaker", "wire
 // Mapped is the engine's name of the facet brand where a request has a field map.
 const Mapped = "brand.keyword"
 
+// Facets returns the names of the documents' facets, Mapped included.
+func Facets() []string {
+	names := []string{Mapped}
+	for _, f := range facets {
+		names = append(names, f.name)
+	}
+	return names
+}
+
 // Document is a document with the title that engines search.
 type Document struct {
 	simulate.Document

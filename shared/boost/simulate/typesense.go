@@ -4,10 +4,9 @@ import "fmt"
 
 // Limits of Typesense, from its source.
 const (
-	typesenseSortFields = 3    // of sort_by
-	typesenseOperators  = 100  // of one clause: --filter-by-max-ops
-	typesenseBucketed   = 250  // results that are put into buckets
-	typesenseParameters = 4000 // characters of a search that is a GET
+	typesenseSortFields = 3   // of sort_by
+	typesenseOperators  = 100 // of one clause: --filter-by-max-ops
+	typesenseBucketed   = 250 // results that are put into buckets
 )
 
 // sortField is one part of sort_by: a text match in a number of buckets, or the
@@ -35,9 +34,6 @@ func Typesense(docs []Document, query []byte) ([]Hit, error) {
 	}
 	if err := decode(query, &q); err != nil {
 		return nil, err
-	}
-	if len(q.SortBy) > typesenseParameters {
-		return nil, fmt.Errorf("sort_by has %d characters, more than the %d of a GET", len(q.SortBy), typesenseParameters)
 	}
 	fields := []sortField{{buckets: 0}} // without sort_by the order is that of the text
 	if q.SortBy != "" {

@@ -1,0 +1,272 @@
+package engines
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/boost"
+	"github.com/affinityengine/affinity/shared/boost/boosttest"
+	"github.com/affinityengine/affinity/shared/boost/simulate"
+)
+
+// PostgreSQL and the formula both compute in float64, and add in different orders.
+const postgresTolerance = 1e-12
+
+// programs returns the directory of the newest PostgreSQL of Debian or Ubuntu.
+func programs(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		missing(t, "AFFINITY_REQUIRE_POSTGRES", "PostgreSQL is not installed, so its order is not tested: apt-get install postgresql")
+	}
+	return filepath.Dir(slices.Max(found))
+}
+
+// unprivileged makes programs run as nobody, and gives them a directory, where the
+// test runs as root, which PostgreSQL refuses.
+func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err1 := strconv.Atoi(nobody.Uid)
+	gid, err2 := strconv.Atoi(nobody.Gid)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	if err := os.Chown(dir, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
+
+// startPostgres starts a server of its own, which listens on a socket in a
+// directory that only its user may enter.
+func startPostgres(t *testing.T) *postgres {
+	t.Helper()
+	bin := programs(t)
+	dir, err := os.MkdirTemp("", "affinity-pg") // a socket's path has at most 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	as := unprivileged(t, dir)
+	command := func(name string, args ...string) *exec.Cmd {
+		c := exec.Command(filepath.Join(bin, name), args...)
+		c.Dir, c.SysProcAttr = dir, as
+		c.Env = []string{"LC_ALL=C"}
+		return c
+	}
+	data := filepath.Join(dir, "data")
+	if out, err := command("initdb", "-D", data, "-U", "affinity", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions").CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	server := command("postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "jit=off")
+	log, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Process.Signal(syscall.SIGINT); err != nil { // ends connections, and then itself
+			t.Error(err)
+		}
+		if err := server.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	lines := bufio.NewScanner(log)
+	var said []string
+	for lines.Scan() && !strings.Contains(lines.Text(), "ready to accept connections") {
+		said = append(said, lines.Text())
+	}
+	p, err := connect(filepath.Join(dir, ".s.PGSQL.5432"), "affinity")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
+	}
+	t.Cleanup(func() {
+		if err := p.conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// tables hold the same documents: in one of them facets with at most one value
+// are of type text, and in the other all are of type text[].
+var tables = []struct {
+	name string
+	text map[string]bool
+}{
+	{"mixed", map[string]bool{"brand": true, "maker": true, "categories.lvl0": true, "price_range": true}},
+	{"arrays", nil},
+}
+
+// facets of the columns. The field map names a column of one table for brand.
+var facets = []struct{ column, facet string }{{"brand", "brand"}, {"maker", "brand"}, {"categories.lvl0", "categories.lvl0"},
+	{"price_range", "price_range"}, {"color", "color"}, {"tags", "tags"}}
+
+func fill(t *testing.T, p *postgres, docs []boosttest.Document) {
+	t.Helper()
+	run := func(statement string, params []*string) {
+		if _, err := p.query(statement, params); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	for _, table := range tables {
+		definitions := "id text, relevance float8"
+		for _, c := range facets {
+			definitions += fmt.Sprintf(", %q text", c.column)
+			if !table.text[c.column] {
+				definitions += "[]"
+			}
+		}
+		run("create table "+table.name+" ("+definitions+")", nil)
+		for i, d := range docs {
+			relevance := strconv.FormatFloat(d.Text, 'g', -1, 64)
+			row := []*string{&d.ID, &relevance}
+			for _, c := range facets {
+				row = append(row, column(d.Facets[c.facet], table.text[c.column], i%2 == 0))
+			}
+			run("insert into "+table.name+" values ($1, $2, $3, $4, $5, $6, $7, $8)", row)
+		}
+	}
+}
+
+// column writes values as text or text[]. No values are null, or an empty array.
+func column(values []string, text, null bool) *string {
+	switch {
+	case len(values) == 0 && (text || null):
+		return nil
+	case text:
+		return &values[0]
+	}
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
+	}
+	array := "{" + strings.Join(quoted, ",") + "}"
+	return &array
+}
+
+// expression is a rendered query.
+type expression struct {
+	Expression string `json:"expression"`
+	Params     []any  `json:"params"`
+}
+
+// bound returns the parameters as text, as drivers send them.
+func (e expression) bound() ([]*string, error) {
+	var params []*string
+	for _, v := range e.Params {
+		var text string
+		switch v := v.(type) {
+		case string:
+			text = v
+		case float64:
+			text = strconv.FormatFloat(v, 'g', -1, 64)
+		default:
+			return nil, fmt.Errorf("parameter %v is neither a text nor a number", v)
+		}
+		params = append(params, &text)
+	}
+	return params, nil
+}
+
+// search returns the best rows of a table, with the answer's expression bound.
+func (p *postgres) search(table string, a boost.Answer) ([]simulate.Hit, error) {
+	text, err := json.Marshal(a.Query)
+	if err != nil {
+		return nil, err
+	}
+	var e expression
+	if err := json.Unmarshal(text, &e); err != nil {
+		return nil, err
+	}
+	if len(a.Query) == 0 {
+		e.Expression = "1"
+	}
+	params, err := e.bound()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.query("select id, relevance * ("+e.Expression+") as score from "+table+" d order by score desc, id limit 10", params)
+	if err != nil {
+		return nil, fmt.Errorf("%w in %s", err, e.Expression)
+	}
+	hits := make([]simulate.Hit, len(rows))
+	for i, row := range rows {
+		score, err := strconv.ParseFloat(row[1], 64)
+		if err != nil {
+			return nil, err
+		}
+		hits[i] = simulate.Hit{ID: row[0], Score: score}
+	}
+	return hits, nil
+}
+
+// The first ten rows of PostgreSQL are those of the formula, with its scores,
+// over columns of type text and text[].
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	p := startPostgres(t)
+	r := random()
+	docs := boosttest.Documents(r, documents/3) // PostgreSQL computes the expression for each
+	fill(t, p, docs)
+	for i := range *profiles {
+		q := boosttest.Request(r, "postgres", "")
+		if q.FieldMap != nil {
+			q.FieldMap = map[string]string{"brand": "d.maker"}
+		}
+		a, err := boost.Render(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights, err := boosttest.Weights(q, a)
+		if err != nil {
+			t.Fatalf("profile %d: %v", i, err)
+		}
+		want := map[string]float64{}
+		for _, d := range docs {
+			want[d.ID] = d.Text * boosttest.Factor(q.Impact, weights, d.Document)
+		}
+		table := tables[i%len(tables)].name
+		got, err := p.search(table, a)
+		if err != nil {
+			t.Fatalf("profile %d: %v", i, err)
+		}
+		if err := boosttest.Compare(got, want, top, postgresTolerance); err != nil {
+			t.Fatalf("profile %d, %s with impact %d: %v", i, table, q.Impact, err)
+		}
+	}
+	a, err := boost.Render(boosttest.Longest("postgres", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Affinities) != boost.MaxLimit {
+		t.Errorf("%d affinities, want %d", len(a.Affinities), boost.MaxLimit)
+	}
+}
