@@ -31,17 +31,24 @@ import (
 
 // Request asks for an order of candidates.
 type Request struct {
-	User, Index string
+	User, Index string // without a User, nothing of a user is read
 	// Candidates have their objectID and their relevancy. Order sets the rest.
 	// No objectID occurs twice.
 	Candidates []ranking.Candidate
-	Impact     *int              // nil: that of the strategy
-	Limit      int               // 0: all candidates
-	HalfLife   strategy.HalfLife // one of the strategy's; zero: the first
-	Explain    bool
-	Seen       ranking.Seen
-	Diversity  *strategy.Diversity // valid; nil: none
-	Version    int64               // of the strategy; 0: the active one
+	// Prepared says that the candidates also have their objects and dates. Order then
+	// sets only Count and Seen, and freshness goes by these dates.
+	Prepared bool
+	// UserWait is how long the order may wait for what is read of the user. If that
+	// takes longer or fails, the order is one for a user without events. 0: the order
+	// waits, and fails with the error.
+	UserWait  time.Duration
+	Impact    *int              // nil: that of the strategy
+	Limit     int               // 0: all candidates
+	HalfLife  strategy.HalfLife // one of the strategy's; zero: the first
+	Explain   bool
+	Seen      ranking.Seen
+	Diversity *strategy.Diversity // valid; nil: none
+	Version   int64               // of the strategy; 0: the active one
 }
 
 // Answer is an order, and what it was made from.
@@ -52,6 +59,9 @@ type Answer struct {
 	// names a version.
 	ScoringVersion int64
 	CrowdAsOf      int64 // ms; 0: the index has no statistics
+	// Unread is why the order knows nothing of the user, if UserWait permits that; nil:
+	// it has read the user.
+	Unread error
 }
 
 // Orderer orders candidates. It is safe for concurrent use.
@@ -131,6 +141,7 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 	})
 	return Answer{
 		Result: result, StrategyVersion: app.StrategyVersion, ScoringVersion: app.ScoringVersion, CrowdAsOf: in.statistics.asOf,
+		Unread: in.unread,
 	}, nil
 }
 
