@@ -69,6 +69,7 @@ var layers = []struct {
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
 	{"shared/profile", "admission affinity config event history store", ""},
 	{"shared/rerank", "admission affinity catalog config crowd event fault profile ranking store strategy", ""},
+	{"shared/feed/page", "admission catalog config event feed ranking rerank store", ""},
 	{"shared/export", "affinity api event fault schema store", ""},
 	{"shared/apply", "admission bus config enrich event history profile schema store", ""},
 	{"shared/audit", "admission affinity config event history queue schema store strategy telemetry", ""},
