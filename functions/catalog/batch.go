@@ -28,7 +28,8 @@ type batch struct {
 	app, index string
 	actions    []catalog.Action
 	settings   catalog.Settings
-	cleared    bool // the index, if an action clears it
+	dates      []string // the attributes by which feeds order the objects
+	cleared    bool     // the index, if an action clears it
 }
 
 // apply applies a batch to an index. If two batches change one object at the
@@ -42,7 +43,11 @@ func (h handler) apply(ctx context.Context, app, index string, actions []catalog
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
-	b := &batch{handler: h, app: app, index: index, actions: actions, settings: settings}
+	dates, err := h.dates(ctx, app, index)
+	if err != nil {
+		return err
+	}
+	b := &batch{handler: h, app: app, index: index, actions: actions, settings: settings, dates: dates}
 	ids := catalog.BuildsOn(actions)
 	slices.Sort(ids)
 	whole, err := b.applyAtOnce(ctx, ids)
@@ -64,6 +69,15 @@ func (h handler) apply(ctx context.Context, app, index string, actions []catalog
 		return err
 	}
 	return b.write(ctx, plan)
+}
+
+// dates returns the attributes by which feeds order the objects of an index.
+func (h handler) dates(ctx context.Context, app, index string) ([]string, error) {
+	a, err := h.CachedConfig.App(ctx, app)
+	if err != nil {
+		return nil, fmt.Errorf("read app %s: %w", app, err)
+	}
+	return a.Dates.Of(index), nil
 }
 
 // applyAtOnce applies the whole batch, if the stored records that it builds on may be
@@ -116,7 +130,7 @@ func (b *batch) group(ctx context.Context, ids []string, do func(context.Context
 // write executes a plan.
 func (b *batch) write(ctx context.Context, plan catalog.Plan) error {
 	if plan.Clear && !b.cleared {
-		if err := b.Store.ClearIndex(ctx, b.app, b.index); err != nil {
+		if err := b.Store.ClearIndex(ctx, b.app, b.index, b.dates...); err != nil {
 			return err
 		}
 		b.cleared = true
@@ -125,10 +139,10 @@ func (b *batch) write(ctx context.Context, plan catalog.Plan) error {
 	for i, o := range plan.Put {
 		put[i] = store.Object{ID: o.ID, Record: o.Record, Filters: store.ObjectFilters{SettingsVersion: b.settings.Version, Filters: o.Filters}}
 	}
-	if err := b.Store.PutObjects(ctx, b.app, b.index, put); err != nil {
+	if err := b.Store.PutObjects(ctx, b.app, b.index, put, b.dates...); err != nil {
 		return err
 	}
-	return b.Store.DeleteObjects(ctx, b.app, b.index, plan.Remove)
+	return b.Store.DeleteObjects(ctx, b.app, b.index, plan.Remove, b.dates...)
 }
 
 // errEnough ends a read of records at groupBytes.

@@ -241,7 +241,11 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	if err := h.Store.DeleteObjects(r.Context(), app, index, []string{id}); err != nil {
+	dates, err := h.dates(r.Context(), app, index)
+	if err != nil {
+		return err
+	}
+	if err := h.Store.DeleteObjects(r.Context(), app, index, []string{id}, dates...); err != nil {
 		return err
 	}
 	now := h.Now()

@@ -22,6 +22,7 @@ const (
 	cachedIndexes    = 10_000
 	cachedStrategies = 100
 	cachedDeletions  = 1_000
+	cachedFeeds      = 1_000
 )
 
 // Cached is the configuration as it was at most one TTL ago. It reads from memory
@@ -31,7 +32,7 @@ const (
 // Each guess of an app or a key costs the Store one read, evicts nothing that
 // exists, and gets an error while too many guesses wait for the Store.
 //
-// It is deliberately not a Store, since it lacks Apps, Keys, Deletions and StrategyVersions: code that takes a
+// It is deliberately not a Store, since it lacks Apps, Keys, Deletions, Feeds and StrategyVersions: code that takes a
 // Store gets the current configuration, code that takes a *Cached gets one that
 // may be old, and passing the wrong one does not compile. It is safe for
 // concurrent use.
@@ -42,12 +43,14 @@ type Cached struct {
 	strategies *cache[strategyID, strategy.Strategy]
 	indexes    *cache[indexID, catalog.Settings]
 	deletions  *cache[string, Deletion]
+	feeds      *cache[feedID, Feed]
 	parents    *parents // nil without a Cipher
 }
 
 type (
 	keyID      struct{ app, hash string }
 	indexID    struct{ app, index string }
+	feedID     struct{ app, name string }
 	strategyID struct {
 		app     string
 		version int64
@@ -56,7 +59,7 @@ type (
 
 // NewCached returns a cache of store. A ttl of 0 caches nothing.
 //
-// App, Key, StrategyVersion and IndexSettings return the result of a read that
+// App, Key, StrategyVersion, IndexSettings and Feed return the result of a read that
 // began less than ttl ago, ErrNotFound included. A call that begins ttl or more
 // after a change sees that change. Concurrent calls for the same thing share one
 // read. Other errors are returned and not cached. A change made through the
@@ -73,6 +76,7 @@ func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
 		strategies: newCache[strategyID, strategy.Strategy](cachedStrategies, ttl, now),
 		indexes:    newCache[indexID, catalog.Settings](cachedIndexes, ttl, now),
 		deletions:  newCache[string, Deletion](cachedDeletions, ttl, now),
+		feeds:      newCache[feedID, Feed](cachedFeeds, ttl, now),
 	}
 }
 
@@ -139,6 +143,13 @@ func (c *Cached) StrategyVersion(ctx context.Context, appID string, version int6
 func (c *Cached) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
 	return c.indexes.get(ctx, indexID{appID, index}, func(ctx context.Context) (catalog.Settings, error) {
 		return c.store.IndexSettings(ctx, appID, index)
+	})
+}
+
+// Feed returns the feed of that name, or ErrNotFound.
+func (c *Cached) Feed(ctx context.Context, appID, name string) (Feed, error) {
+	return c.feeds.get(ctx, feedID{appID, name}, func(ctx context.Context) (Feed, error) {
+		return c.store.Feed(ctx, appID, name)
 	})
 }
 
@@ -220,4 +231,22 @@ func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string, attr
 func (c *Cached) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
 	defer c.apps.evict(appID)
 	return c.store.SetPrivateFacets(ctx, appID, index, facets)
+}
+
+// SetFeed is SetFeed of the Store.
+func (c *Cached) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
+	defer c.evictFeed(appID, f.Name)
+	return c.store.SetFeed(ctx, appID, f, now)
+}
+
+// DeleteFeed is DeleteFeed of the Store.
+func (c *Cached) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
+	defer c.evictFeed(appID, name)
+	return c.store.DeleteFeed(ctx, appID, name, now)
+}
+
+// evictFeed evicts a feed, and its app, which has the dates of all feeds.
+func (c *Cached) evictFeed(appID, name string) {
+	c.feeds.evict(feedID{appID, name})
+	c.apps.evict(appID)
 }

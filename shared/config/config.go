@@ -51,14 +51,18 @@ type App struct {
 	Limits limit.Numbers
 	// PrivateFacets are the facets that no boost shows.
 	PrivateFacets PrivateFacets
+	// Dates are the attributes by which feeds order objects. FeedVersion is the highest
+	// version that a feed had.
+	Dates       Dates
+	FeedVersion int64
 	// Log is the layout of the app's events in Bigtable. It is always valid.
 	Log schema.Layout
 	// Migration is the last migration of the log to the other schema; zero if there
 	// was none.
 	Migration Migration
 	CreatedAt time.Time // to the microsecond
-	// ChangedAt is when the app was created, or when its retention, its strategy or
-	// the schemas of its log last changed. It is by the store's clock, to the
+	// ChangedAt is when the app was created, or when its retention, its strategy, the
+	// schemas of its log or its dates last changed. It is by the store's clock, to the
 	// millisecond. A job that needs the change to have reached every function waits
 	// until two TTLs after it.
 	ChangedAt time.Time
@@ -118,7 +122,7 @@ type Store interface {
 	UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error)
 	// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
 	// not be used again yet. It ignores app's strategy,
-	// private facets and migration. A zero CreatedAt becomes the current time, and a zero Log
+	// private facets, feeds and migration. A zero CreatedAt becomes the current time, and a zero Log
 	// becomes schema.Default(). ChangedAt is always set to the current time.
 	CreateApp(ctx context.Context, app App) error
 	// SetRetention changes how long an app's events count. It returns ErrNotFound
@@ -181,6 +185,20 @@ type Store interface {
 	// of the settings and does not set ChangedAt. It returns ErrNotFound if the app
 	// does not exist, and ErrTooManyPrivate if the app would have too many.
 	SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error
+
+	// Feed returns the feed of that name, or ErrNotFound.
+	Feed(ctx context.Context, appID, name string) (Feed, error)
+	// Feeds returns all feeds of an app, sorted by name. It returns ErrNotFound if the
+	// app does not exist.
+	Feeds(ctx context.Context, appID string) ([]Feed, error)
+	// SetFeed stores a feed under the app's next version, ignoring f.Version, and the
+	// dates that the app's feeds then name. now is the engine's clock. Setting the same
+	// feed again changes nothing. It returns the stored feed, ErrNotFound if the app
+	// does not exist, and ErrTooManyFeeds if it has MaxFeeds others.
+	SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error)
+	// DeleteFeed removes a feed, and the dates that no other feed names. It returns
+	// ErrNotFound if the feed does not exist.
+	DeleteFeed(ctx context.Context, appID, name string, now time.Time) error
 }
 
 var appIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -91,5 +93,20 @@ func TestPrivateFacetsUnion(t *testing.T) {
 	}
 	if got := config.PrivateFacets(nil).Union(); len(got) != 0 {
 		t.Errorf("union of nothing: %v", got)
+	}
+}
+
+// An app has so many feeds, each of which may change all the same.
+func TestFeedsAreBounded(t *testing.T) {
+	var feeds []config.Feed
+	for i := range config.MaxFeeds {
+		feeds = append(feeds, config.Feed{Name: fmt.Sprint(i), Version: int64(i + 1), Index: "i", Date: "d"})
+	}
+	app := config.App{FeedVersion: config.MaxFeeds}
+	if _, _, _, err := app.WithFeed(feeds, config.Feed{Name: "more"}, time.Now()); !errors.Is(err, config.ErrTooManyFeeds) {
+		t.Errorf("error %v, want that there are too many", err)
+	}
+	if to, f, changed, err := app.WithFeed(feeds, config.Feed{Name: "7", Index: "other", Date: "d"}, time.Now()); err != nil || !changed || f.Version != config.MaxFeeds+1 || len(to.Dates) != 2 {
+		t.Errorf("%+v, changed %v, error %v, dates %v", f, changed, err, to.Dates)
 	}
 }

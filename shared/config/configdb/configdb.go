@@ -7,12 +7,13 @@
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt, keysChangedAt,
 //	                                 strategyMore {version, scoringVersion, ranking},
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour, userEventsPerDay},
-//	                                 privateFacets,
+//	                                 privateFacets, dates, feedVersion,
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
 //	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate,
 //	                                 parent
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version
+//	apps/{app}/feeds/{name}          name, version, index, date, definition
 //	deletions/{app}                  id, startedAt, attempt, endedAt, reusableFrom, rows
 //
 // A deleted app has its document in deletions and none in apps, so functions that do
@@ -32,17 +33,18 @@
 // function has set another version since, or has written the version's document,
 // that strategy has no ranking, and its scoring version is its version.
 //
-// privateFacets is one JSON string, too, with the lists by index. It is a field of
-// the app and not of the indexes: a function that is older than it replaces the
+// privateFacets is one JSON string, too, with the lists by index, and so is dates, with
+// the attributes that feeds order by. They are fields of
+// the app and not of the indexes: a function that is older than them replaces the
 // whole document of an index, and updates an app field by field. So none of them
-// loses it.
+// loses them. A definition is one JSON string as well.
 //
 // An app without log is older than the narrow schema and has the default
 // layout. An app has move once its log has been migrated.
 //
 // A document's id is the name itself, escaped where Firestore would refuse it,
-// so every document also holds its name. The fields strategy, privateFacets and
-// attributesForFaceting are never queried and need no index.
+// so every document also holds its name. The fields strategy, privateFacets, dates,
+// definition and attributesForFaceting are never queried and need no index.
 package configdb
 
 import (

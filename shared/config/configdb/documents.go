@@ -38,6 +38,9 @@ type (
 		Migration *migrationDocument `firestore:"move,omitempty"`
 		// PrivateFacets is JSON. Empty: there are none.
 		PrivateFacets string `firestore:"privateFacets,omitempty"`
+		// Dates is JSON. Empty: there are none.
+		Dates       string `firestore:"dates,omitempty"`
+		FeedVersion int64  `firestore:"feedVersion,omitempty"`
 	}
 	limitsDocument struct {
 		EventsPerSecond   int `firestore:"eventsPerSecond,omitempty"`
@@ -92,6 +95,13 @@ type (
 		ScoringVersion int64  `firestore:"scoringVersion"`
 		Ranking        string `firestore:"ranking"`
 	}
+	feedDocument struct {
+		Name       string `firestore:"name"`
+		Version    int64  `firestore:"version"`
+		Index      string `firestore:"index"`
+		Date       string `firestore:"date"`
+		Definition string `firestore:"definition"`
+	}
 	indexDocument struct {
 		Index                 string   `firestore:"index"`
 		AttributesForFaceting []string `firestore:"attributesForFaceting"`
@@ -120,6 +130,13 @@ func (d appDocument) app() (config.App, error) {
 	if d.PrivateFacets != "" {
 		if err := json.Unmarshal([]byte(d.PrivateFacets), &a.PrivateFacets); err != nil {
 			return config.App{}, fmt.Errorf("parse stored private facets: %w", err)
+		}
+	}
+	// Nor one whose dates are unknown: its objects would leave the feeds.
+	a.FeedVersion = d.FeedVersion
+	if d.Dates != "" {
+		if err := json.Unmarshal([]byte(d.Dates), &a.Dates); err != nil {
+			return config.App{}, fmt.Errorf("parse stored dates: %w", err)
 		}
 	}
 	if d.StrategyVersion == 0 {

@@ -42,6 +42,10 @@ func (c cached) StrategyVersions(ctx context.Context, appID string) ([]config.Ve
 	return c.store.StrategyVersions(ctx, appID)
 }
 
+func (c cached) Feeds(ctx context.Context, appID string) ([]config.Feed, error) {
+	return c.store.Feeds(ctx, appID)
+}
+
 func (c cached) Parents(ctx context.Context, appID string) ([]config.Key, error) {
 	return c.store.Parents(ctx, appID)
 }
@@ -83,6 +87,9 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"IndexNames", testIndexNames},
 		{"PrivateFacets", testPrivateFacets},
 		{"PrivateFacetsBounded", testPrivateFacetsBounded},
+		{"Feeds", testFeeds},
+		{"FeedsChangeTheApp", testFeedsChangeTheApp},
+		{"FeedsAtOnce", testFeedsAtOnce},
 		{"Deletion", testDeletion},
 		{"Unknown", testUnknown},
 		{"Cancelled", testCancelled},
@@ -437,6 +444,10 @@ func testUnknown(t *testing.T, s config.Store) {
 			_, err := s.SetIndexSettings(ctx, "shop", "products", nil)
 			return err
 		},
+		"Feed":             func() error { _, err := s.Feed(ctx, "shop", "news"); return err },
+		"Feeds":            func() error { _, err := s.Feeds(ctx, "shop"); return err },
+		"SetFeed":          func() error { _, _, err := s.SetFeed(ctx, "shop", config.Feed{Name: "news"}, time.Now()); return err },
+		"DeleteFeed":       func() error { return s.DeleteFeed(ctx, "shop", "news", time.Now()) },
 		"SetPrivateFacets": func() error { return s.SetPrivateFacets(ctx, "shop", "products", []string{"a"}) },
 	}
 	for name, call := range calls {

@@ -53,9 +53,10 @@ variable "unindexed" {
   type        = map(list(string))
   nullable    = false
   default = {
-    apps       = ["privateFacets", "strategy"]
+    apps       = ["dates", "privateFacets", "strategy"]
     strategies = ["strategy"]
     indexes    = ["attributesForFaceting"]
+    feeds      = ["date", "definition", "index"]
     shards     = ["error", "faults", "from", "next", "to"]
   }
 }

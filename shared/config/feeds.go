@@ -1,0 +1,86 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/fault"
+)
+
+// Feed is the definition of a feed as it is stored. Package feed decodes it.
+type Feed struct {
+	Name string
+	// Version is a number that no earlier definition of the app's feeds had.
+	Version int64
+	// Index and Date are those of the definition.
+	Index, Date string
+	Definition  string // JSON
+}
+
+// MaxFeeds is how many feeds an app may have.
+const MaxFeeds = 50
+
+// ErrTooManyFeeds says that an app has as many feeds as it may.
+var ErrTooManyFeeds error = fault.New(fault.Invalid, "The app has %d feeds, as many as it may have: delete one first", MaxFeeds)
+
+// Dates are the attributes by which feeds order the objects of indexes: by index and
+// attribute, the instant at which the first feed named it, by the engine's clock.
+// Whoever writes objects keeps their date rows (package store).
+//
+// They belong to the app and not to the settings of an index, as PrivateFacets do.
+type Dates map[string]map[string]time.Time
+
+// Of returns the attributes of an index, sorted.
+func (d Dates) Of(index string) []string { return slices.Sorted(maps.Keys(d[index])) }
+
+// WithFeed returns an app that has feeds after one of them is set, the feed with its
+// version, and whether it differs from the one of that name. now is the engine's clock.
+func (a App) WithFeed(feeds []Feed, f Feed, now time.Time) (App, Feed, bool, error) {
+	i := slices.IndexFunc(feeds, func(other Feed) bool { return other.Name == f.Name })
+	others := slices.Clone(feeds)
+	if i >= 0 {
+		if f.Version = feeds[i].Version; f == feeds[i] {
+			return a, f, false, nil
+		}
+		others = slices.Delete(others, i, i+1)
+	} else if len(feeds) >= MaxFeeds {
+		return a, Feed{}, false, ErrTooManyFeeds
+	}
+	a.FeedVersion++
+	f.Version = a.FeedVersion
+	return a.withDates(append(others, f), now), f, true, nil
+}
+
+// WithoutFeed returns an app that has feeds after one of them is deleted, or
+// ErrNotFound.
+func (a App) WithoutFeed(feeds []Feed, name string, now time.Time) (App, error) {
+	others := slices.DeleteFunc(slices.Clone(feeds), func(f Feed) bool { return f.Name == name })
+	if len(others) == len(feeds) {
+		return a, fmt.Errorf("feed %q: %w", name, ErrNotFound)
+	}
+	return a.withDates(others, now), nil
+}
+
+// withDates returns an app whose dates are those of feeds.
+func (a App) withDates(feeds []Feed, now time.Time) App {
+	var to Dates
+	for _, f := range feeds {
+		if to == nil {
+			to = Dates{}
+		}
+		if to[f.Index] == nil {
+			to[f.Index] = map[string]time.Time{}
+		}
+		since, known := a.Dates[f.Index][f.Date]
+		if !known {
+			since = Stamp(now)
+		}
+		to[f.Index][f.Date] = since
+	}
+	if !maps.EqualFunc(a.Dates, to, func(x, y map[string]time.Time) bool { return maps.EqualFunc(x, y, time.Time.Equal) }) {
+		a.Dates, a.ChangedAt = to, Stamp(time.Time{})
+	}
+	return a
+}
