@@ -8,7 +8,7 @@ locals {
     profiles   = { app_profile = "processing", reads = ["events", "events_narrow", "histories"], writes = ["users", "usage", "rates", "audit_log"], firestore = "viewer", publishes = false, buries = false }
     rank       = { app_profile = "processing", reads = ["objects", "crowd", "events", "events_narrow", "histories"], writes = ["users", "usage", "rates"], firestore = "viewer", publishes = false, buries = false }
     strategies = { app_profile = "processing", reads = ["events", "events_narrow", "histories", "users"], writes = ["usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
-    catalog    = { app_profile = "processing", reads = [], writes = ["objects", "usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
+    catalog    = { app_profile = "processing", reads = [], writes = ["objects", "dated", "usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
     recomputes = { app_profile = "processing", reads = ["objects", "events", "events_narrow", "histories", "users", "crowd"], writes = ["usage", "rates", "audit_log"], firestore = "user", publishes = false, buries = false }
     # docs reaches no backend, so its app profile is never used.
     docs    = { app_profile = "processing", reads = [], writes = [], firestore = "none", publishes = false, buries = false }

@@ -195,6 +195,7 @@ run "least_privilege" {
       "strategies/audit_log"       = "user"
       "strategies/rates"           = "user"
       "catalog/objects"            = "user"
+      "catalog/dated"              = "user"
       "catalog/usage"              = "user"
       "catalog/audit_log"          = "user"
       "catalog/rates"              = "user"
@@ -216,6 +217,7 @@ run "least_privilege" {
       "process/usage"              = "user"
       "process/rates"              = "user"
       "worker/objects"             = "user"
+      "worker/dated"               = "user"
       "worker/events"              = "user"
       "worker/events_narrow"       = "user"
       "worker/users"               = "user"
@@ -258,8 +260,8 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/usage", "catalog/rates", "catalog/audit_log"])
-    error_message = "catalog may access more than the catalog, usage, rates and the audit log."
+    condition     = toset([for key in keys(local.table_grants) : key if startswith(key, "catalog/")]) == toset(["catalog/objects", "catalog/dated", "catalog/usage", "catalog/rates", "catalog/audit_log"])
+    error_message = "catalog may access more than the catalog with its date rows, usage, rates and the audit log."
   }
 
   assert {
