@@ -78,7 +78,8 @@ func demoCommand(t *tool) *cobra.Command {
 		Use:   "demo",
 		Short: "Start the engine and show it with a simulated shop",
 		Long: "Start the engine and import a simulated shop with a month of its visitors' events. Show two profiles, change the\n" +
-			"strategy, show them again and a page in the order for each of the two, then serve until Ctrl-C. The flags of up apply.",
+			"strategy, show them again, a page in the order for each of the two, and a search in the syntax of two search engines.\n" +
+			"Then serve until Ctrl-C. The flags of up apply.",
 		Example: "  affinity demo\n  affinity demo --seed 7 --once",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -158,6 +159,9 @@ func (d *demo) show(ctx context.Context) error {
 		return err
 	}
 	if err := d.reorder(ctx); err != nil {
+		return err
+	}
+	if err := d.search(ctx); err != nil {
 		return err
 	}
 	d.farewell()

@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/boost"
 )
 
 func TestDemo(t *testing.T) {
@@ -34,6 +39,7 @@ func TestDemo(t *testing.T) {
 	if len(firsts) != 2 || firsts[0] == firsts[1] || !strings.Contains(firsts[0], "Stridewell") {
 		t.Errorf("the first products of the two are %q", firsts)
 	}
+	checkSearch(t, r.out)
 	before, after, _ := strings.Cut(r.out, "strategy change:")
 	tops := func(text string) (tops []string) {
 		lines := strings.Split(text, "\n")
@@ -50,6 +56,52 @@ func TestDemo(t *testing.T) {
 	if got := tops(after); len(got) != 2 || got[0] != "brand:Stridewell" {
 		t.Errorf("the strongest affinities after the change are %s", got)
 	}
+}
+
+// checkSearch compares the orders of the demo's search with what the two like.
+func checkSearch(t *testing.T, out string) {
+	t.Helper()
+	_, search, _ := strings.Cut(out, "one search for")
+	search, _, _ = strings.Cut(search, "your turn:")
+	for line := range strings.Lines(search) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{`{"filter":{"term":{"brand":"Stridewell"}},"weight":`, "sort_by=_text_match(buckets:", "(brand:=`Vandal`"} {
+		if !strings.Contains(search, want) {
+			t.Errorf("the search lacks %s", want)
+		}
+	}
+	var firsts []string
+	for line := range strings.Lines(search) {
+		if first, ok := strings.CutPrefix(line, "  1  "); ok {
+			firsts = append(firsts, strings.Join(strings.Fields(first), " "))
+		}
+	}
+	const vandal, stridewell = "Vandal Yellow Retro Runner", "Stridewell Yellow Retro Runner"
+	want := []string{vandal + " " + stridewell + " " + stridewell, vandal + " " + vandal + " " + vandal}
+	if !slices.Equal(firsts, want) {
+		t.Errorf("the first hits by text, elasticsearch and typesense are %q, want %q\n%s", firsts, want, search)
+	}
+}
+
+// boost renders a profile as the engine does.
+func (e *fakeEngine) boost(w http.ResponseWriter, r *http.Request) {
+	sums, _ := e.sums(r.Header.Get("X-Algolia-Usertoken"))
+	query := r.URL.Query()
+	limit, _ := strconv.Atoi(query.Get("limit"))
+	request := boost.Request{Engine: query.Get("engine"), Impact: 50, Limit: limit}
+	for filter, sum := range sums {
+		facet, value, _ := strings.Cut(filter, ":")
+		request.Affinities = append(request.Affinities, boost.Affinity{Facet: facet, Value: value, Score: sum})
+	}
+	rendered, err := boost.Render(request)
+	if err != nil {
+		refuse(w, 422, err.Error())
+		return
+	}
+	answer(w, 200, map[string]any{"query": rendered.Query})
 }
 
 func TestDemoOfAnEngineThatRefuses(t *testing.T) {

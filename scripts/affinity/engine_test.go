@@ -62,6 +62,7 @@ func newFakeEngine(t *testing.T) *fakeEngine {
 	mux.HandleFunc("GET /1/strategies/personalization", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, e.strategy) })
 	mux.HandleFunc("GET /1/profiles/{user}", e.profile)
 	mux.HandleFunc("POST /1/rank", e.rank)
+	mux.HandleFunc("GET /1/boosts", e.boost)
 	mux.HandleFunc("GET /local", func(w http.ResponseWriter, _ *http.Request) {
 		if e.local == nil {
 			refuse(w, 404, "Not found")
