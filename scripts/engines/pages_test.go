@@ -13,9 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/boost"
 )
 
@@ -128,31 +130,18 @@ func wrap(text json.RawMessage, indent string) (string, error) {
 	return string(text[:1]) + strings.Join(members, ",\n "+indent) + string(text[len(text)-1:]), nil
 }
 
-// answer is the answer of GET /1/boosts.
-type answer struct {
-	UserToken       string           `json:"userToken"`
-	Engine          string           `json:"engine"`
-	Mode            string           `json:"mode"`
-	StrategyVersion int              `json:"strategyVersion"`
-	AsOf            string           `json:"asOf"`
-	Impact          int              `json:"impact"`
-	Affinities      []boost.Weighted `json:"affinities"`
-	Query           map[string]any   `json:"query"`
-	Dropped         []boost.Dropped  `json:"dropped"`
-}
-
 // render answers the parameters of a request for the user of the pages.
-func render(parameters url.Values) (answer, error) {
+func render(parameters url.Values) (api.Boost, error) {
 	impact, err := strconv.Atoi(parameters.Get("impact"))
 	if err != nil {
-		return answer{}, err
+		return api.Boost{}, err
 	}
 	q := boost.Request{Engine: parameters.Get("engine"), Mode: parameters.Get("mode"), Impact: impact, Limit: 20,
 		Affinities: []boost.Affinity{{Facet: "brand", Value: "Apple", Score: 10}, {Facet: "color", Value: "Black", Score: 8}, {Facet: "brand", Value: "Sony", Score: 3}},
 		Spoken:     func(string, string) bool { return true }}
 	if text := parameters.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil {
-			return answer{}, err
+			return api.Boost{}, err
 		}
 	}
 	if text := parameters.Get("fields"); text != "" {
@@ -163,14 +152,22 @@ func render(parameters url.Values) (answer, error) {
 	}
 	for name := range parameters {
 		if !slices.Contains([]string{"engine", "mode", "impact", "limit", "fields", "fieldMap"}, name) {
-			return answer{}, fmt.Errorf("GET /1/boosts has no parameter %s", name)
+			return api.Boost{}, fmt.Errorf("GET /1/boosts has no parameter %s", name)
 		}
 	}
 	a, err := boost.Render(q)
 	if err != nil {
-		return answer{}, err
+		return api.Boost{}, err
 	}
-	return answer{"user-1", q.Engine, a.Mode, 1, "2026-11-22T10:00:00.000Z", impact, a.Affinities, a.Query, a.Dropped}, nil
+	answer := api.Boost{UserToken: "user-1", Engine: q.Engine, Mode: a.Mode, StrategyVersion: 1, Impact: impact, Query: a.Query,
+		AsOf: api.Time{Time: time.Date(2026, time.November, 22, 10, 0, 0, 0, time.UTC)}, Affinities: []api.BoostAffinity{}, Dropped: []api.DroppedAffinity{}}
+	for _, w := range a.Affinities {
+		answer.Affinities = append(answer.Affinities, api.BoostAffinity(w))
+	}
+	for _, d := range a.Dropped {
+		answer.Dropped = append(answer.Dropped, api.DroppedAffinity(d))
+	}
+	return answer, nil
 }
 
 var asked = regexp.MustCompile(`/1/boosts\?([^"]*)"`)

@@ -115,19 +115,20 @@ func startPostgres(t *testing.T) *postgres {
 	return p
 }
 
-// tables hold the same documents: in one of them facets with at most one value
-// are of type text, and in the other all are of type text[].
-var tables = []struct {
-	name string
-	text map[string]bool
-}{
-	{"mixed", map[string]bool{"brand": true, "maker": true, "categories.lvl0": true, "price_range": true}},
-	{"arrays", nil},
+// tables hold the same documents. Facets with at most one value have columns of
+// the type one, and the others of the type many.
+var tables = []struct{ name, one, many string }{
+	{"mixed", "text", "text[]"},
+	{"arrays", "text[]", "text[]"},
+	{"objects", "jsonb", "jsonb"},
 }
 
-// facets of the columns. The field map names a column of one table for brand.
-var facets = []struct{ column, facet string }{{"brand", "brand"}, {"maker", "brand"}, {"categories.lvl0", "categories.lvl0"},
-	{"price_range", "price_range"}, {"color", "color"}, {"tags", "tags"}}
+// facets of the columns. The field map gives the column maker for brand.
+var facets = []struct {
+	column, facet string
+	one           bool
+}{{"brand", "brand", true}, {"maker", "brand", true}, {"categories.lvl0", "categories.lvl0", true},
+	{"price_range", "price_range", true}, {"color", "color", false}, {"tags", "tags", false}}
 
 func fill(t *testing.T, p *postgres, docs []boosttest.Document) {
 	t.Helper()
@@ -137,39 +138,51 @@ func fill(t *testing.T, p *postgres, docs []boosttest.Document) {
 		}
 	}
 	for _, table := range tables {
+		types := map[bool]string{true: table.one, false: table.many}
 		definitions := "id text, relevance float8"
 		for _, c := range facets {
-			definitions += fmt.Sprintf(", %q text", c.column)
-			if !table.text[c.column] {
-				definitions += "[]"
-			}
+			definitions += fmt.Sprintf(", %q %s", c.column, types[c.one])
 		}
 		run("create table "+table.name+" ("+definitions+")", nil)
 		for i, d := range docs {
 			relevance := strconv.FormatFloat(d.Text, 'g', -1, 64)
 			row := []*string{&d.ID, &relevance}
 			for _, c := range facets {
-				row = append(row, column(d.Facets[c.facet], table.text[c.column], i%2 == 0))
+				row = append(row, column(t, d.Facets[c.facet], types[c.one], c.one, i%2 == 0))
 			}
 			run("insert into "+table.name+" values ($1, $2, $3, $4, $5, $6, $7, $8)", row)
 		}
 	}
 }
 
-// column writes values as text or text[]. No values are null, or an empty array.
-func column(values []string, text, null bool) *string {
-	switch {
-	case len(values) == 0 && (text || null):
+// column writes the values of a facet, of which one has at most one. No values
+// are null, or an empty list.
+func column(t *testing.T, values []string, kind string, one, null bool) *string {
+	t.Helper()
+	if len(values) == 0 && (null || kind == "text") {
 		return nil
-	case text:
+	}
+	encoded, err := json.Marshal(values)
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case kind == "text":
 		return &values[0]
+	case kind == "text[]":
+		quoted := make([]string, len(values))
+		for i, v := range values {
+			quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
+		}
+		array := "{" + strings.Join(quoted, ",") + "}"
+		return &array
+	case one && len(values) == 1:
+		encoded, err = json.Marshal(values[0])
 	}
-	quoted := make([]string, len(values))
-	for i, v := range values {
-		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
+	if err != nil {
+		t.Fatal(err)
 	}
-	array := "{" + strings.Join(quoted, ",") + "}"
-	return &array
+	text := string(encoded)
+	return &text
 }
 
 // expression is a rendered query.
@@ -229,7 +242,7 @@ func (p *postgres) search(table string, a boost.Answer) ([]simulate.Hit, error) 
 }
 
 // The first ten rows of PostgreSQL are those of the formula, with its scores,
-// over columns of type text and text[].
+// over columns of type text, text[] and jsonb.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t)
@@ -268,5 +281,8 @@ func TestPostgres(t *testing.T) {
 	}
 	if len(a.Affinities) != boost.MaxLimit {
 		t.Errorf("%d affinities, want %d", len(a.Affinities), boost.MaxLimit)
+	}
+	if _, err := p.search("(select id, relevance, color facet0, color facet1, color facet2, brand facet3, brand facet4 from mixed)", a); err != nil {
+		t.Errorf("a hundred affinities: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/affinityengine/affinity/shared/boost"
+	"github.com/affinityengine/affinity/shared/api"
 )
 
 // received is a request that the engine got.
@@ -36,7 +36,7 @@ func services(t *testing.T) (base string, got func() []received) {
 		switch r.Header.Get("x-algolia-usertoken") {
 		case "user-1":
 		case "unknown":
-			a.Affinities, a.Query = []boost.Weighted{}, map[string]any{}
+			a.Affinities, a.Query = []api.BoostAffinity{}, map[string]any{}
 		case "slow":
 			<-r.Context().Done()
 			return

@@ -96,6 +96,7 @@ func TestUnknownQueriesAreRefused(t *testing.T) {
 		{"{\"sort_by\":\"_eval([(a:=`b`c`):1]):desc\"}", simulate.Typesense},
 		{`{"sort_by":"_eval([(a:=b):1]):desc, "}`, simulate.Typesense},
 		{`{"sort_by":"_eval([` + clause + `]):desc"}`, simulate.Typesense},
+		{`{"sort_by":"_eval([` + strings.Repeat("(", 1_000_000) + `"}`, simulate.Typesense},
 		{`{}`, simulate.FunctionScore},
 		{`{"function_score":{"functions":[{"filter":{"match":{"a":"b"}},"weight":1}]}}`, simulate.FunctionScore},
 		{`{"function_score":{"functions":[{"filter":{"term":{"a":1}},"weight":1}]}}`, simulate.FunctionScore},

@@ -7,10 +7,15 @@ import (
 	"strings"
 )
 
+// maxDepth is how deep parentheses may stand in each other. Typesense has no such
+// limit in words, but one query must not exhaust the stack.
+const maxDepth = 100
+
 // parser reads the language of sort_by and of filters.
 type parser struct {
 	text      string
 	operators int // of the clause that is read
+	depth     int // of parentheses
 }
 
 // parseSortBy reads `_text_match(buckets: 10):desc,_eval([(brand:=Apple):3]):desc`.
@@ -136,7 +141,11 @@ func (p *parser) both() (predicate, error) {
 // condition reads field:=value, field:=[value,value] or a condition in parentheses.
 func (p *parser) condition() (predicate, error) {
 	if p.take("(") {
+		if p.depth++; p.depth > maxDepth {
+			return nil, fmt.Errorf("more than %d parentheses in each other", maxDepth)
+		}
 		inner, err := p.either()
+		p.depth--
 		if err == nil && !p.take(")") {
 			err = p.expected(")")
 		}
