@@ -5,16 +5,26 @@ import (
 	"strings"
 )
 
-// rerankDocs is how many of the best documents Solr reranks.
-const rerankDocs = "200"
+const (
+	// rerankDocs is how many of the best documents Solr reranks.
+	rerankDocs = "200"
+	// everyDocument gives all documents the same small score.
+	everyDocument = "*:*^=0.000001"
+)
 
 // rerank blends: Solr scales text and profile to 0..1 among the best documents,
 // and adds impact / 100 x profile to the text. Below them, the text decides.
+//
+// Solr scales the scores of the documents that rqq matches, so that the weakest
+// of them gets 0. Hence rqq matches every document: 0 is then a document that no
+// affinity matches. The scale takes a common factor of the scores away. They hold
+// the impact all the same, because Solr's cache of results compares rqq and not
+// reRankWeight: it would answer another impact.
 func rerank(terms []term, impact int) map[string]any {
 	return map[string]any{
-		"rq": "{!rerank reRankQuery=$rqq reRankDocs=" + rerankDocs + " reRankWeight=" + decimal(impact, MaxImpact) +
+		"rq": "{!rerank reRankQuery=$rqq reRankDocs=" + rerankDocs + " reRankWeight=" + percent(impact) +
 			" reRankScale=0-1 reRankMainScale=0-1}",
-		"rqq": constantScores(terms),
+		"rqq": constantScores(terms, impact) + " " + everyDocument,
 	}
 }
 
@@ -22,16 +32,16 @@ func rerank(terms []term, impact int) map[string]any {
 // of the parser edismax.
 func product(terms []term, impact int) map[string]any {
 	return map[string]any{
-		"boost": "sum(1,product(" + decimal(impact, MaxImpact) + ",min(1,query($aff,0))))",
-		"aff":   constantScores(terms),
+		"boost": "sum(1,product(" + percent(impact) + ",min(1,query($aff,0))))",
+		"aff":   constantScores(terms, MaxImpact),
 	}
 }
 
-// constantScores returns clauses field:"value"^=weight. A document's score is
-// the sum of the weights that match: ^= replaces the score of a term, whose
-// frequencies would leak into the affinity otherwise. The prefix makes the
-// clauses alternatives, whatever operator the request sets.
-func constantScores(terms []term) string {
+// constantScores returns clauses field:"value"^=score, where score is impact / 100
+// x weight. A document's score is the sum of the scores that match: ^= replaces
+// the score of a term, whose frequencies would leak into the affinity otherwise.
+// The prefix makes the clauses alternatives, whatever operator the request sets.
+func constantScores(terms []term, impact int) string {
 	var s strings.Builder
 	s.Grow(40 * len(terms))
 	s.WriteString("{!lucene q.op=OR}")
@@ -43,9 +53,14 @@ func constantScores(terms []term) string {
 		s.WriteString(`:"`)
 		s.WriteString(solrEscapes.Replace(t.value))
 		s.WriteString(`"^=`)
-		s.WriteString(decimal(t.weight, unit))
+		s.WriteString(strconv.FormatFloat(t.scaled(impact), 'f', -1, 64)) // Solr's grammar has no exponents
 	}
 	return s.String()
+}
+
+// percent returns impact / 100 in digits.
+func percent(impact int) string {
+	return strconv.FormatFloat(float64(impact)/MaxImpact, 'f', -1, 64)
 }
 
 // solrEscapes escapes what ends a quoted value. Solr replaces ${name} by another
@@ -53,10 +68,6 @@ func constantScores(terms []term) string {
 // takes away.
 var solrEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`)
 
-// decimal returns part / of in digits: Solr's grammar has no exponents.
-func decimal(part, of int) string {
-	return strconv.FormatFloat(float64(part)/float64(of), 'f', -1, 64)
-}
 
 func solrRefuses(t term) string {
 	switch {

@@ -41,7 +41,7 @@ var readers = map[string]reader{
 	"opensearch.rank_feature":        {readRankFeature, timesImpact},
 	"postgres.expression":            {readExpression, asTheyAre},
 	"prompt.sentence":                {readPrompt, noDigits},
-	"solr.rerank":                    {readRerank, asTheyAre},
+	"solr.rerank":                    {readRerank, timesImpact},
 	"solr.product":                   {readProduct, asTheyAre},
 	"typesense.eval":                 {readEval, millionths},
 }

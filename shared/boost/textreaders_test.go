@@ -166,7 +166,11 @@ func readRerank(query []byte) ([]filter, error) {
 	if !rerankParams.MatchString(q.RQ) {
 		return nil, fmt.Errorf("rq = %s", q.RQ)
 	}
-	return readConstantScores(q.RQQ)
+	clauses, ok := strings.CutSuffix(q.RQQ, " *:*^=0.000001")
+	if !ok {
+		return nil, fmt.Errorf("rqq does not match every document: %s", q.RQQ)
+	}
+	return readConstantScores(clauses)
 }
 
 var productBoost = regexp.MustCompile(`^sum\(1,product\((1|0\.\d\d?),min\(1,query\(\$aff,0\)\)\)\)$`)
