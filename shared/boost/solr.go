@@ -68,7 +68,6 @@ func percent(impact int) string {
 // takes away.
 var solrEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`)
 
-
 func solrRefuses(t term) string {
 	switch {
 	case !fieldName.MatchString(t.field):
