@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress/wordpresstest"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/client"
 )
 
@@ -141,11 +142,7 @@ func (s *synced) inStep() {
 	}
 	got := map[string]string{}
 	for id, record := range s.engine.records {
-		var r wordpress.Record
-		if err := json.Unmarshal(record, &r); err != nil {
-			s.t.Fatal(err)
-		}
-		got[id] = r.WordPress
+		got[id] = string(catalog.Post(record))
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		s.t.Errorf("the index does not hold the site's posts byte for byte (-site +index):\n%s", diff)
