@@ -61,6 +61,7 @@ const (
 	AppCreate      Action = "app.create"
 	AppRetention   Action = "app.retention"
 	AppConsistency Action = "app.consistency"
+	AppRanking     Action = "app.ranking"
 	AppLimits      Action = "app.limits"
 	AppEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
@@ -75,7 +76,7 @@ var Actions = []Action{
 	StrategySet, StrategyRestore, SettingsSet, IndexClear, UserDelete, UserExport, OptOutSet, OptOutRemove,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	AppCreate, AppRetention, AppConsistency, AppLimits, AppEncoding, AppTickets, KeyAdd, KeyRotate, KeyChange, KeyRemove,
+	AppCreate, AppRetention, AppConsistency, AppRanking, AppLimits, AppEncoding, AppTickets, KeyAdd, KeyRotate, KeyChange, KeyRemove,
 }
 
 // Outcome is how a change ended.

@@ -76,6 +76,17 @@ func (o Operated) SetConsistency(ctx context.Context, appID string, to config.Co
 	})
 }
 
+// SetBrowserRanking records app.ranking.
+func (o Operated) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
+	detail := "browser off"
+	if on {
+		detail = "browser on"
+	}
+	return o.existing(ctx, Change{App: appID, Action: AppRanking, Detail: detail}, func() error {
+		return o.Store.SetBrowserRanking(ctx, appID, on)
+	})
+}
+
 // SetLimits records app.limits.
 func (o Operated) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	detail, err := json.Marshal(n)

@@ -188,6 +188,12 @@ func (c *Cached) SetConsistency(ctx context.Context, appID string, to Consistenc
 	return c.store.SetConsistency(ctx, appID, to)
 }
 
+// SetBrowserRanking is SetBrowserRanking of the Store.
+func (c *Cached) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
+	defer c.apps.evict(appID)
+	return c.store.SetBrowserRanking(ctx, appID, on)
+}
+
 // SetLimits is SetLimits of the Store.
 func (c *Cached) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	defer c.apps.evict(appID)

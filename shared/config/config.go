@@ -47,6 +47,9 @@ type App struct {
 	// Consistency is how reads of the app's profiles see replicas, unless a request
 	// says otherwise. Empty means Eventual.
 	Consistency Consistency
+	// BrowserRanking lets keys that stand in web pages, which hold the right search,
+	// ask for the order of objects for any user whose token the page knows.
+	BrowserRanking bool
 	// Limits are what the app may ask for. A zero is the deployment's default.
 	Limits limit.Numbers
 	// PrivateFacets are the facets that no boost shows.
@@ -122,7 +125,7 @@ type Store interface {
 	UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error)
 	// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
 	// not be used again yet. It ignores app's strategy,
-	// private facets, feeds and migration. A zero CreatedAt becomes the current time, and a zero Log
+	// private facets, feeds, consistency, browser ranking and migration. A zero CreatedAt becomes the current time, and a zero Log
 	// becomes schema.Default(). ChangedAt is always set to the current time.
 	CreateApp(ctx context.Context, app App) error
 	// SetRetention changes how long an app's events count. It returns ErrNotFound
@@ -131,6 +134,9 @@ type Store interface {
 	// SetConsistency changes how reads of an app's profiles see replicas. It returns
 	// ErrNotFound if the app does not exist.
 	SetConsistency(ctx context.Context, appID string, c Consistency) error
+	// SetBrowserRanking changes whether web pages may ask for orders. It does not set
+	// ChangedAt. It returns ErrNotFound if the app does not exist.
+	SetBrowserRanking(ctx context.Context, appID string, on bool) error
 	// SetLimits changes what an app may ask for. It does not set ChangedAt. It
 	// returns ErrNotFound if the app does not exist.
 	SetLimits(ctx context.Context, appID string, n limit.Numbers) error

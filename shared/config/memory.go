@@ -181,6 +181,13 @@ func (m *memory) SetConsistency(ctx context.Context, appID string, c Consistency
 	})
 }
 
+func (m *memory) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		a.BrowserRanking = on
+		return nil
+	})
+}
+
 func (m *memory) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	if err := n.Check(); err != nil {
 		return err

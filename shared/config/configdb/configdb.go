@@ -191,6 +191,13 @@ func (s *store) SetConsistency(ctx context.Context, appID string, c config.Consi
 	return nil
 }
 
+func (s *store) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
+	if _, err := s.appRef(appID).Update(ctx, []firestore.Update{{Path: "browserRanking", Value: on}}); err != nil {
+		return fmt.Errorf("set browser ranking of app %q: %w", appID, named(err, codes.NotFound, config.ErrNotFound))
+	}
+	return nil
+}
+
 func (s *store) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	if err := n.Check(); err != nil {
 		return err

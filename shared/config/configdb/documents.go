@@ -22,9 +22,11 @@ type (
 		ID            string `firestore:"id"`
 		RetentionDays int    `firestore:"retentionDays"`
 		// Consistency is empty in a document in which nobody set it.
-		Consistency     config.Consistency `firestore:"consistency,omitempty"`
-		Strategy        string             `firestore:"strategy"`
-		StrategyVersion int64              `firestore:"strategyVersion"`
+		Consistency config.Consistency `firestore:"consistency,omitempty"`
+		// BrowserRanking is unknown to older functions, which refuse pages.
+		BrowserRanking  bool   `firestore:"browserRanking,omitempty"`
+		Strategy        string `firestore:"strategy"`
+		StrategyVersion int64  `firestore:"strategyVersion"`
 		// More is nil in a document that an older function wrote.
 		More      *moreDocument `firestore:"strategyMore,omitempty"`
 		CreatedAt time.Time     `firestore:"createdAt"`
@@ -111,7 +113,7 @@ type (
 
 func (d appDocument) app() (config.App, error) {
 	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
-		Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+		BrowserRanking: d.BrowserRanking, Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.Limits != nil {
 		a.Limits = limit.Numbers(*d.Limits)
 	}

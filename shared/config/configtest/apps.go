@@ -108,6 +108,29 @@ func testConsistency(t *testing.T, s config.Store) {
 	}
 }
 
+// Pages may ask for nothing until it is turned on, and no other change turns it on
+// or off.
+func testBrowserRanking(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	want, err := s.App(t.Context(), "shop")
+	if err != nil || want.BrowserRanking {
+		t.Fatalf("browser ranking of a new app is %t, error %v", want.BrowserRanking, err)
+	}
+	for _, on := range []bool{true, true, false, true} {
+		if err := s.SetBrowserRanking(t.Context(), "shop", on); err != nil {
+			t.Fatal(err)
+		}
+		want.BrowserRanking = on
+		got, err := s.App(t.Context(), "shop")
+		read(t, "app", got, err, want)
+	}
+	setStrategy(t, s, "shop", scores(1), 1, true)
+	if app, err := s.App(t.Context(), "shop"); err != nil || !app.BrowserRanking {
+		t.Errorf("a new strategy turns browser ranking off (%v)", err)
+	}
+	wantError(t, "browser ranking of no app", s.SetBrowserRanking(t.Context(), "nowhere", true), config.ErrNotFound)
+}
+
 // Limits are kept beside all other changes, and change nothing else.
 func testLimits(t *testing.T, s config.Store) {
 	first := limit.Numbers{EventsPerSecond: 300, UserEventsPerDay: 7}

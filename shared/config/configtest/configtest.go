@@ -64,6 +64,7 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"AppsRefused", testAppsRefused},
 		{"Retention", testRetention},
 		{"Consistency", testConsistency},
+		{"BrowserRanking", testBrowserRanking},
 		{"Limits", testLimits},
 		{"ChangedAt", testChangedAt},
 		{"LogOfNewApps", testLogOfNewApps},
@@ -425,9 +426,10 @@ func testIndexNames(t *testing.T, s config.Store) {
 func testUnknown(t *testing.T, s config.Store) {
 	ctx := t.Context()
 	calls := map[string]func() error{
-		"App":            func() error { _, err := s.App(ctx, "shop"); return err },
-		"SetRetention":   func() error { return s.SetRetention(ctx, "shop", 1) },
-		"SetConsistency": func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
+		"App":               func() error { _, err := s.App(ctx, "shop"); return err },
+		"SetRetention":      func() error { return s.SetRetention(ctx, "shop", 1) },
+		"SetConsistency":    func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
+		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
 		"UpdateLog": func() error {
 			_, err := s.UpdateLog(ctx, "shop", func(*config.App) error { return nil })
 			return err

@@ -21,6 +21,7 @@ const (
 	createPath      = "/local/apps/create"
 	retentionPath   = "/local/apps/retention"
 	consistencyPath = "/local/apps/consistency"
+	rankingPath     = "/local/apps/ranking"
 	limitsPath      = "/local/apps/limits"
 	defaultsPath    = "/local/apps/limits/defaults"
 	encodingPath    = "/local/apps/encoding"
@@ -66,6 +67,9 @@ func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers, c co
 			return nil, invalid(err)
 		}
 		return nil, s.SetConsistency(ctx, r.App.ID, r.App.Consistency)
+	})
+	handle(rt, rankingPath, func(ctx context.Context, r request) (any, error) {
+		return nil, s.SetBrowserRanking(ctx, r.App.ID, r.App.BrowserRanking)
 	})
 	handle(rt, limitsPath, func(ctx context.Context, r request) (any, error) {
 		if err := r.App.Limits.Check(); err != nil {
@@ -166,6 +170,12 @@ func (c *Client) SetRetention(ctx context.Context, appID string, days int) error
 // SetConsistency changes how reads of an app's profiles see replicas.
 func (c *Client) SetConsistency(ctx context.Context, appID string, to config.Consistency) error {
 	_, err := post[any](ctx, c, consistencyPath, request{App: config.App{ID: appID, Consistency: to}})
+	return err
+}
+
+// SetBrowserRanking changes whether web pages may ask for orders.
+func (c *Client) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
+	_, err := post[any](ctx, c, rankingPath, request{App: config.App{ID: appID, BrowserRanking: on}})
 	return err
 }
 
