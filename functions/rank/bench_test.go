@@ -34,7 +34,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				r, err := decode(body)
+				r, err := decode(body, nil)
 				if err != nil || len(r.Candidates) != 1000 {
 					b.Fatal(len(r.Candidates), err)
 				}

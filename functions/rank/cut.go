@@ -28,7 +28,7 @@ func cut(body string, candidates *candidateList) (rest string, ok bool) {
 		start := s.at
 		switch {
 		case name != "objectIDs" && name != "items" || strings.HasPrefix(body[start:], "null"):
-			if !s.scalar() {
+			if !s.value() {
 				return "", false
 			}
 		case !s.list(name == "items", candidates):
@@ -80,6 +80,29 @@ func (s *scanner) plain() (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// value takes a scalar, or an object of scalars such as a diversity: the decoder
+// reads it again.
+func (s *scanner) value() bool {
+	if s.at == len(s.text) || s.text[s.at] != '{' {
+		return s.scalar()
+	}
+	s.at++
+	if s.take('}') {
+		return true
+	}
+	for {
+		if _, ok := s.plain(); !ok || !s.take(':') {
+			return false
+		}
+		if s.space(); !s.scalar() {
+			return false
+		}
+		if !s.take(',') {
+			return s.take('}')
+		}
+	}
 }
 
 // scalar takes a string without escapes, or what may be a number or a literal:

@@ -15,6 +15,8 @@ var written = []string{
 	`{"userToken":"u","index":"i","objectIDs":["a","b","a","é<&>"],"limit":3}`,
 	"{ \"limit\" : 3 ,\r\n\t\"objectIDs\" : [ \"a\" , \"b\" ] , \"userToken\" : \"u\" , \"index\" : \"i\" }\n",
 	`{"explain":true,"items":null,"objectIDs":[],"userToken":"u","index":"i"}`,
+	`{"diversity":{"facet":"brand", "lambda" : 0.5,"maxPerValue":2},"userToken":"u","index":"i","objectIDs":["a"]}`,
+	`{"diversity":{},"userToken":"u","index":"i","objectIDs":["a"]}`,
 	`{"userToken":"u","index":"i","items":[{"id":"a","fields":[{"name":"relevancy","value":-0.25}]},{"id":"b"},{"id":"c","fields":[]},` +
 		`{ "id" : "d" , "fields" : [ { "name" : "relevancy" , "value" : 10 } ] } ]}`,
 }
@@ -36,6 +38,9 @@ var unusual = []string{
 	`{"userToken":"u","index":"i","limit":1 "objectIDs":["a"]}`,
 	`{"userToken":"u\"objectIDs\":[\"a\"]","index":"i"}`,
 	`{"userToken":"u","index":{"objectIDs":["a"]}}`,
+	`{"diversity":{"lambda":0.5,},"userToken":"u","index":"i","objectIDs":["a"]}`,
+	`{"diversity":{"lambda":{}},"userToken":"u","index":"i","objectIDs":["a"]}`,
+	`{"diversity":{"lambda":0.5"},"userToken":"u","index":"i","objectIDs":["a"]}`,
 	`{"objectIDs":["a"],"index":"i"}`, `{"objectIDs":["a"`, `{"objectIDs":[`, `{"objectIDs"`, `{`, ``, `[]`, `{}`,
 	`{"userToken":"u","index":"i","objectIDs":["` + strings.Repeat("a", 600) + `"]}`,
 	`{"userToken":"u","index":"i","objectIDs":["a` + strings.Repeat(`","a`, 5000) + `"]}`,
@@ -81,8 +86,8 @@ func decodesTheSame(t *testing.T, body string) {
 	if !utf8.ValidString(body) {
 		return
 	}
-	want, wantErr := decodeText(body, &candidateList{})
-	got, err := decode([]byte(body))
+	want, wantErr := decodeText(body, nil, &candidateList{})
+	got, err := decode([]byte(body), nil)
 	want.list, got.list = nil, nil
 	if len(got.Candidates) == 0 && len(want.Candidates) == 0 {
 		got.Candidates, want.Candidates = nil, nil

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"math"
@@ -24,6 +25,9 @@ import (
 // version of the strategy, which depend on the app.
 type request struct {
 	id string // empty: make one
+	// weighs is the first option of the body that weighs the user's profile, and tells
+	// more of it than an order does; empty: none.
+	weighs string
 	rerank.Request
 	list *candidateList
 }
@@ -35,25 +39,26 @@ func (r *request) release() {
 	r.list, r.Candidates = nil, nil
 }
 
-// decode reads a body. Every error is a *fault.Error: Malformed if the body is
+// decode reads a body. users are the users that headers name: the body may leave its
+// own out, and must not name another. Every error is a *fault.Error: Malformed if the body is
 // not JSON, and Invalid for everything else.
-func decode(body []byte) (request, error) {
+func decode(body []byte, users []string) (request, error) {
 	if !utf8.Valid(body) {
 		return request{}, malformed("the body is not valid UTF-8")
 	}
 	list, text := lists.Get().(*candidateList), string(body)
 	if rest, ok := cut(text, list); ok {
-		if r, err := decodeText(rest, &candidateList{}); err == nil {
+		if r, err := decodeText(rest, users, &candidateList{}); err == nil {
 			r.list, r.Candidates = list, list.all
 			return r, nil
 		}
 	}
 	list.reset()
-	return decodeText(text, list)
+	return decodeText(text, users, list)
 }
 
 // decodeText reads a body with its candidates, which it adds to an empty list.
-func decodeText(text string, list *candidateList) (request, error) {
+func decodeText(text string, users []string, list *candidateList) (request, error) {
 	// An escape may be half a surrogate pair, as in the catalog.
 	lenient := jsontext.AllowInvalidUTF8(true)
 	d := decoder{json: jsontext.NewDecoder(bytes.NewBufferString(text), lenient), text: text, out: request{list: list}}
@@ -61,7 +66,7 @@ func decodeText(text string, list *candidateList) (request, error) {
 	if err == nil {
 		if _, err = d.json.ReadToken(); err == io.EOF {
 			d.out.Candidates = list.all
-			return d.out, d.complete()
+			return d.out, d.complete(users)
 		}
 		return request{}, malformed("there is more after the end of the JSON object")
 	}
@@ -101,8 +106,16 @@ type decoder struct {
 	notFinite        bool // the body has NaN or an infinity, which is not JSON
 }
 
-// complete checks what the body must have.
-func (d *decoder) complete() error {
+// complete checks what the request must have.
+func (d *decoder) complete(users []string) error {
+	for _, user := range users {
+		if d.out.User != "" && d.out.User != user {
+			return invalid("userToken and the headers x-algolia-usertoken name different users")
+		}
+		if err := d.name("userToken", user); err != nil {
+			return err
+		}
+	}
 	switch {
 	case d.out.User == "":
 		return invalid("userToken is required")
@@ -126,12 +139,16 @@ func (d *decoder) request() error {
 // field reads the value of a key. null equals absent.
 func (d *decoder) field(name string) error {
 	switch name {
-	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen", "strategy":
+	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen", "diversity", "strategy":
 	default:
 		return invalid("Unknown field %s", quote(name))
 	}
 	if d.json.PeekKind() == jsontext.KindNull {
 		return d.json.SkipValue()
+	}
+	switch name {
+	case "impact", "halfLife", "explain", "seen", "strategy":
+		d.out.weighs = cmp.Or(d.out.weighs, name)
 	}
 	switch name {
 	case "objectIDs":
@@ -154,6 +171,8 @@ func (d *decoder) field(name string) error {
 		return d.integer(1, math.MaxInt64, "the version of a strategy, 1 or higher", func(n int) { d.out.Version = int64(n) })
 	case "halfLife":
 		return d.halfLife()
+	case "diversity":
+		return d.diversity()
 	case "explain":
 		return d.boolean(&d.out.Explain)
 	}
@@ -290,6 +309,14 @@ func (d *decoder) halfLife() error {
 		return invalid("halfLife: %v", err)
 	}
 	return nil
+}
+
+func (d *decoder) diversity() error {
+	value, err := d.json.ReadValue()
+	if err == nil {
+		d.out.Diversity, err = strategy.DecodeDiversity(value)
+	}
+	return err
 }
 
 // isID reports whether a text has 32 hexadecimal digits.

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/ranking"
 )
 
 // encode appends the JSON of an answer to b, and room for a character. An answer
@@ -39,6 +40,27 @@ func encode(b []byte, a api.RankAnswer) ([]byte, error) {
 			}
 			b = append(append(b, `,"features":`...), features...)
 		}
+		b = append(b, '}')
+	}
+	return slices.Grow(append(b, end...), 1), nil
+}
+
+// encodeOrder appends the JSON of an order without scores to b, and room for a
+// character: an api.RankOrder.
+func encodeOrder(b []byte, id string, items []ranking.Item) ([]byte, error) {
+	frame, err := json.Marshal(api.RankOrder{ID: id, Items: []api.OrderedItem{}})
+	if err != nil {
+		return nil, fmt.Errorf("encode order: %w", err)
+	}
+	const end = "]}" // items are last
+	b = slices.Grow(b, len(frame)+len(items)*typicalItem)
+	b = append(b, frame[:len(frame)-len(end)]...)
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"objectID":`...)
+		b, _ = jsontext.AppendQuote(b, item.ObjectID)
 		b = append(b, '}')
 	}
 	return slices.Grow(append(b, end...), 1), nil

@@ -5,6 +5,7 @@
 package rank
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
@@ -32,7 +34,7 @@ func New(b Backends) http.Handler {
 
 func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	began := time.Now()
-	app, grant, err := h.Auth.TenantUserGrant(r, auth.Recommendation, auth.OwnUser)
+	app, grant, err := h.Auth.TenantSightGrant(r)
 	if err != nil {
 		return err
 	}
@@ -40,27 +42,34 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in, err := decode(body)
+	in, err := decode(body, r.Header.Values(userHeader))
 	if err != nil {
 		return err
 	}
 	defer in.release()
-	if err := errors.Join(grant.User(in.Request.User), grant.Index(in.Request.Index)); err != nil {
+	sight, err := grant.Sight(app, in.Request.User)
+	if err = errors.Join(err, grant.Index(in.Request.Index)); err != nil {
 		return err
+	}
+	if sight == auth.SightOrder && in.weighs != "" {
+		return fault.New(fault.Forbidden, "%s is not allowed with this API key: the right search alone gets the order of objects", in.weighs)
 	}
 	h.Usage.Reads(app.ID, 1)
 	answer, err := h.Orderer.Order(r.Context(), app, in.Request)
 	if err != nil {
 		return fmt.Errorf("rank: %w", err)
 	}
-	view := render(answer, in.Explain)
-	if view.ID = in.id; view.ID == "" {
-		view.ID = newID()
-	}
-	view.Took = time.Since(began).Milliseconds()
+	id := cmp.Or(in.id, newID())
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
-	encoded, err := encode((*buffer)[:0], view)
+	var encoded []byte
+	if sight == auth.SightOrder {
+		encoded, err = encodeOrder((*buffer)[:0], id, answer.Items)
+	} else {
+		view := render(answer, in.Explain)
+		view.ID, view.Took = id, time.Since(began).Milliseconds()
+		encoded, err = encode((*buffer)[:0], view)
+	}
 	if err != nil {
 		return err
 	}

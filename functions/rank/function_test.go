@@ -82,7 +82,10 @@ func TestRank(t *testing.T) {
 		items("ann", 100, 3, 2, 1):        {"red", "pink", "blue"},
 		items("ann", 0, 1e308, -1e308, 0): {"blue", "red", "pink"},
 		items("ann", 0, 5, 5, 5):          {"blue", "pink", "red"}, // all equal: by objectID
-		`{"userToken":"ann","index":"i","strategy":1,"objectIDs":["blue","red"]}`: {"red", "blue"},
+		`{"userToken":"ann","index":"i","diversity":{"lambda":0.4},"objectIDs":["blue","pink","red"]}`:                            {"red", "blue", "pink"},
+		`{"userToken":"ann","index":"i","objectIDs":["blue","pink","red"],"diversity":{"facet":"color","maxPerValue":1}}`:         {"red", "blue", "pink"},
+		`{"userToken":"ann","index":"i","objectIDs":["pink","red"],"diversity":{"facet":"color","maxPerValue":1},"explain":true}`: {"red", "pink"},
+		`{"userToken":"ann","index":"i","strategy":1,"objectIDs":["blue","red"]}`:                                                 {"red", "blue"},
 	} {
 		got := ranked(t, h, body)
 		if diff := cmp.Diff(want, order(got)); diff != "" {
@@ -160,7 +163,14 @@ func TestRefusals(t *testing.T) {
 		ask(with(`"limit":1`), 422, "the candidates are required: objectIDs, or items"),
 		ask(with(`"objectIDs":null`), 422, "the candidates are required: objectIDs, or items"),
 		ask(with(`"objectIDs":[],"items":[]`), 422, "the candidates must be in objectIDs or in items, not in both"),
-		ask(with(`"diversity":{"facet":"color"}`), 422, `Unknown field \"diversity\"`),
+		ask(with(`"variety":{"facet":"color"}`), 422, `Unknown field \"variety\"`),
+		ask(with(`"objectIDs":[],"diversity":{}`), 200, `"items":[]`),
+		ask(with(`"diversity":null,"objectIDs":[]`), 200, `"items":[]`),
+		ask(with(`"objectIDs":[],"diversity":0.5`), 422, "diversity must be an object, got a number"),
+		ask(with(`"objectIDs":[],"diversity":{"mode":"mmr"}`), 422, `Unknown field \"mode\" in diversity`),
+		ask(with(`"objectIDs":[],"diversity":{"lambda":0}`), 422, "diversity.lambda must be above 0 and at most 1, got 0"),
+		ask(with(`"objectIDs":[],"diversity":{"lambda":1,"lambda":1}`), 422, "diversity.lambda is there twice"),
+		ask(with(`"objectIDs":[],"diversity":{"maxPerValue":2}`), 422, "diversity.maxPerValue needs diversity.facet"),
 		ask(with(`"ObjectIDs":[]`), 422, `Unknown field \"ObjectIDs\"`),
 		ask(with(`"limit":1,"limit":1`), 422, "limit is there twice"),
 		ask(with(`"objectIDs":"red"`), 422, "objectIDs must be a list, got a string"),

@@ -17,7 +17,7 @@ import (
 )
 
 func rankCommand(t *tool) *cobra.Command {
-	r, impact, halfLife, asJSON := api.RankRequest{}, 0, "", false
+	r, diversity, impact, halfLife, asJSON := api.RankRequest{}, strategy.Diversity{}, 0, "", false
 	cmd := &cobra.Command{
 		Use:   "rank --user USER --index INDEX {ID...|-}",
 		Short: "Order objects for a user, with the reason for each place",
@@ -25,7 +25,8 @@ func rankCommand(t *tool) *cobra.Command {
 			"from standard input, one per line. A user without events gets the order by popularity. The key needs the right\n" +
 			"recommendation.",
 		Example: "  affinity rank --user ann --index products shoe-1 shoe-2 shirt-7\n" +
-			"  affinity rank --user ann --index products --limit 10 --explain - < ids.txt",
+			"  affinity rank --user ann --index products --limit 10 --explain - < ids.txt\n" +
+			"  affinity rank --user ann --index products --diverse-by brand --max-per-value 2 - < ids.txt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.Require(cmd, "user", "a user token"); err != nil {
 				return err
@@ -51,6 +52,9 @@ func rankCommand(t *tool) *cobra.Command {
 			if cmd.Flags().Changed("impact") {
 				r.Impact = &impact
 			}
+			if r.Diversity, err = diversityOf(cmd, diversity); err != nil {
+				return err
+			}
 			if r.ObjectIDs, err = t.objectIDs(args); err != nil {
 				return err
 			}
@@ -69,9 +73,29 @@ func rankCommand(t *tool) *cobra.Command {
 	flags.IntVar(&impact, "impact", 0, "personalization impact, 0 to 100 (without a relevancy it changes nothing)")
 	flags.StringVar(&halfLife, "half-life", "", "score by this half-life of the strategy: 30, 12h (default: its first)")
 	flags.StringVar(&r.Seen, "seen", api.SeenKeep, "what happens to objects that the user's events name: keep, demote or exclude")
+	flags.Float64Var(&diversity.Lambda, "lambda", 0, fmt.Sprintf("make the objects differ: 1 is the order by score, 0.5 takes as much for what an\n"+
+		"object shares with one before it (default: no diversity; with --diverse-by %g)", strategy.DefaultLambda))
+	flags.StringVar(&diversity.Facet, "diverse-by", "", "make the objects differ by the values of this facet (default: by all filters)")
+	flags.IntVar(&diversity.MaxPerValue, "max-per-value", 0, "how many objects with the same value of --diverse-by stand before the others")
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
 	flags.BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
+}
+
+// diversityOf returns the diversity that the flags ask for, or nil.
+func diversityOf(cmd *cobra.Command, d strategy.Diversity) (*strategy.Diversity, error) {
+	flags := cmd.Flags()
+	switch lambda, most := flags.Changed("lambda"), flags.Changed("max-per-value"); {
+	case !lambda && !most && !flags.Changed("diverse-by"):
+		return nil, nil
+	case lambda && !(d.Lambda > 0 && d.Lambda <= 1):
+		return nil, cli.Usagef("--lambda %g: must be above 0 and at most 1", d.Lambda)
+	case most && (d.MaxPerValue < 1 || d.MaxPerValue > strategy.MaxPerValue):
+		return nil, cli.Usagef("--max-per-value %d: must be from 1 to %d", d.MaxPerValue, strategy.MaxPerValue)
+	case d.Facet == "" && (most || flags.Changed("diverse-by")):
+		return nil, cli.Usagef("--diverse-by must name a facet")
+	}
+	return &d, nil
 }
 
 // objectIDs are the objects that the arguments name. "-" reads them from

@@ -18,6 +18,7 @@ func TestRankCommand(t *testing.T) {
 		"personalizationImpact":50,"ranking":{"contrast":"none","session":{"weight":0},"popularity":{"weight":0},"pairs":{"weight":0}}}`
 	affinity(t, strategy, "strategy", "set", "-", "--url", s.URL).wants(t, cli.ExitOK)
 	objects := []any{map[string]any{"action": "addObject", "body": map[string]any{"objectID": "red", "color": "Red"}},
+		map[string]any{"action": "addObject", "body": map[string]any{"objectID": "red2", "color": "Red"}},
 		map[string]any{"action": "addObject", "body": map[string]any{"objectID": "blue", "color": "Blue"}}}
 	if _, err := post(t.Context(), s, "/1/indexes/i/batch", map[string]any{"requests": objects}); err != nil {
 		t.Fatal(err)
@@ -39,6 +40,10 @@ func TestRankCommand(t *testing.T) {
 		"  1  1.000  red  affinity 1.000 (color:Red 1.000)\n")
 	affinity(t, "", rank("--seen", "exclude", "red", "blue")...).wants(t, cli.ExitOK, "  1  0.000  blue  nothing speaks for it\n")
 	affinity(t, "", rank("--seen", "demote", "red")...).wants(t, cli.ExitOK, "  1  0.750  red  likes color:Red; seen before\n")
+	affinity(t, "", rank("--diverse-by", "color", "--max-per-value", "1", "--explain", "red", "red2", "blue")...).wants(t, cli.ExitOK,
+		"  1  1.000  red   affinity 1.000 (color:Red 1.000)\n  2  0.000  blue  \n  3  0.000  red2  affinity 1.000 (color:Red 1.000) + "+
+			"diversity -1.000 (color:Red -1.000)\n")
+	affinity(t, "", rank("--lambda", "0.8", "red", "red2")...).wants(t, cli.ExitOK, "  2  0.750  red2  likes color:Red; too like red\n")
 	affinity(t, "", "rank", "--url", s.URL, "--user", "bob", "--index", "i", "red").wants(t, cli.ExitOK,
 		"no event of this user counts: the order is the same for all such users", "  1  0.000  red  nothing speaks for it\n")
 	affinity(t, "", rank("--strategy", "9", "red")...).wants(t, cli.ExitFailed, "rank for ann", "422 strategy 9 does not exist")
@@ -59,6 +64,9 @@ func TestRankUsage(t *testing.T) {
 		{"--user", "u", "--index", "i", "--limit", "0", "red"}, {"--user", "u", "--index", "i", "--impact", "101", "red"},
 		{"--user", "u", "--index", "i", "--impact", "-1", "red"}, {"--user", "u", "--index", "i", "--half-life", "x", "red"},
 		{"--user", "u", "--index", "i", "--seen", "hide", "red"}, {"--user", "u", "--index", "i", "--strategy", "0", "red"},
+		{"--user", "u", "--index", "i", "--lambda", "0", "red"}, {"--user", "u", "--index", "i", "--lambda", "1.5", "red"},
+		{"--user", "u", "--index", "i", "--max-per-value", "2", "red"}, {"--user", "u", "--index", "i", "--diverse-by", "", "red"},
+		{"--user", "u", "--index", "i", "--diverse-by", "b", "--max-per-value", "0", "red"},
 	} {
 		affinity(t, "", append([]string{"rank"}, args...)...).wants(t, cli.ExitUsage)
 	}

@@ -41,6 +41,8 @@ type RankRequest struct {
 	Explain bool `json:"explain,omitempty"`
 	// Seen is SeenKeep, SeenDemote or SeenExclude. Empty stands for SeenKeep.
 	Seen string `json:"seen,omitempty"`
+	// Diversity makes the items differ from each other; nil: they need not.
+	Diversity *strategy.Diversity `json:"diversity,omitempty"`
 	// Strategy ranks by another version of the strategy. 0 stands for the
 	// active one.
 	Strategy int64 `json:"strategy,omitempty"`
@@ -79,6 +81,18 @@ type RankAnswer struct {
 	Items []RankedItem `json:"items"`
 }
 
+// RankOrder is the answer of POST /1/rank to a key that stands in web pages: the
+// order and nothing about why.
+type RankOrder struct {
+	ID    string        `json:"id"`
+	Items []OrderedItem `json:"items"` // the best first
+}
+
+// OrderedItem is a candidate at its place.
+type OrderedItem struct {
+	ObjectID string `json:"objectID"`
+}
+
 // RankedItem is a candidate with its score.
 type RankedItem struct {
 	ObjectID string `json:"objectID"`
@@ -93,8 +107,8 @@ type RankedItem struct {
 type RankFeature struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
-	// Parts are what the value is made of, the largest first: filters, or
-	// objects of the user's last events.
+	// Parts are what the value is made of, the largest first: filters, objects of
+	// the user's last events, or for diversity the similar object before the item.
 	Parts []RankPart `json:"parts,omitempty"`
 }
 

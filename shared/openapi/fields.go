@@ -23,7 +23,11 @@ func (d description) objects(schema *tree.Object, listed map[string]bool, answer
 	name := refName(schema)
 	target := d.follow(schema)
 	if !target.Has("properties") {
-		return nil
+		var all []object
+		for _, one := range target.Objects("anyOf") {
+			all = append(all, d.objects(one, listed, answered)...)
+		}
+		return all
 	}
 	o := object{Name: name, About: inline(target.Text("description")), Limit: target.Text("x-limit"), Listed: listed[name]}
 	if o.Listed {

@@ -107,6 +107,11 @@ func reason(f api.RankFeature) string {
 		return "matches the search"
 	case "seen":
 		return "seen before"
+	case "diversity":
+		if parts == "" {
+			return "behind the places that differ"
+		}
+		return "too like " + parts
 	}
 	return f.Name
 }
