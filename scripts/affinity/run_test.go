@@ -106,6 +106,8 @@ func TestExitCodes(t *testing.T) {
 		{"app key add without rights", "app key add a --project p", 2, "--acl must name"},
 		{"app key add to no app", "app key add a --acl search --project p", 1, "there is no such app"},
 		{"app retention of no app", "app retention a 30 --project p", 1, "there is no such app"},
+		{"app ranking of no app", "app ranking a --browser on --project p", 1, "there is no such app"},
+		{"app ranking empty", "app ranking a --browser= --project p", 2, "must be on or off"},
 		{"app retention word", "app retention a long --project p", 2, "not a whole number"},
 		{"app key alone", "app key", 2, "needs a command"},
 
