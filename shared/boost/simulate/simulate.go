@@ -33,8 +33,8 @@ type Hit struct {
 	Score float64
 }
 
-// has reports whether a document has a value of a facet. Algolia and Typesense
-// compare values without their case, and Elasticsearch compares them exactly.
+// has reports whether a document has a value of a facet. Algolia compares values
+// without their case, and Elasticsearch compares them exactly.
 func (d Document) has(facet, value string, equal func(a, b string) bool) bool {
 	return slices.ContainsFunc(d.Facets[facet], func(v string) bool { return equal(v, value) })
 }

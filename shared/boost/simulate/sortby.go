@@ -165,6 +165,9 @@ func (p *parser) condition() (predicate, error) {
 		if err != nil {
 			return nil, err
 		}
+		if value = words(value); value == "" {
+			return nil, p.expected("a value with a letter or a digit")
+		}
 		values = append(values, value)
 		if !many || !p.take(",") {
 			break
@@ -175,7 +178,7 @@ func (p *parser) condition() (predicate, error) {
 	}
 	return func(d Document) bool {
 		for _, v := range values {
-			if d.has(field, v, strings.EqualFold) {
+			if d.has(field, v, exactly) {
 				return true
 			}
 		}

@@ -1,6 +1,10 @@
 package simulate
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
 
 // Limits of Typesense, from its source.
 const (
@@ -25,6 +29,8 @@ type clause struct {
 // whose fields are _text_match(buckets: N):desc and _eval([(filter):score, ...]):desc.
 // The first clause that holds gives a document's score: scores are not added up.
 //
+// A filter := compares words: neither case nor punctuation counts.
+//
 // The best 250 documents by text are cut into N buckets of equal size; all of a
 // bucket count as equal to its best one. Fewer documents than buckets are not
 // cut. Documents beyond the first 250 keep their text score.
@@ -45,6 +51,7 @@ func Typesense(docs []Document, query []byte) ([]Hit, error) {
 	rows := make([]row, len(docs))
 	for i, d := range docs {
 		rows[i].hit.ID = d.ID
+		d.Facets = spelled(d.Facets)
 		for _, f := range fields {
 			key := d.Text
 			if f.clauses != nil {
@@ -85,4 +92,30 @@ func fillBuckets(rows []row, key, buckets int) {
 			rows[i].keys[key] = rows[start].keys[key]
 		}
 	}
+}
+
+// spelled returns the values of facets as Typesense compares them.
+func spelled(facets map[string][]string) map[string][]string {
+	all := make(map[string][]string, len(facets))
+	for facet, values := range facets {
+		for _, v := range values {
+			all[facet] = append(all[facet], words(v))
+		}
+	}
+	return all
+}
+
+// words returns the words of a text: in lower case, of letters, marks and digits,
+// one space between them.
+func words(text string) string {
+	kept := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit):
+			return unicode.ToLower(r)
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return -1
+	}, text)
+	return strings.Join(strings.Fields(kept), " ")
 }
