@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/rank"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/boost"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -108,6 +109,41 @@ func BenchmarkHandler(b *testing.B) {
 				w := httptest.NewRecorder()
 				if h.ServeHTTP(w, r); w.Code != http.StatusOK {
 					b.Fatalf("%d %s", w.Code, w.Body)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkBoosts answers boosts of 100 affinities for a user with 200, whose row is
+// read from the in-process Bigtable, and renders them alone.
+func BenchmarkBoosts(b *testing.B) {
+	s := department(b)
+	h := rank.New(s.Backends.ForRank())
+	for _, engine := range boost.Engines() {
+		r := httptest.NewRequest(http.MethodGet, "/1/boosts/ann?limit=100&engine="+engine, nil)
+		r.Header.Set("X-Algolia-Application-Id", functiontest.App)
+		r.Header.Set("X-Algolia-API-Key", "recommendation")
+		b.Run("handler/"+engine, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+					b.Fatalf("%d %s", w.Code, w.Body)
+				}
+			}
+		})
+		request := boost.Request{Engine: engine, Impact: 50, Limit: 100, Spoken: func(string, string) bool { return true }}
+		for f := range storeFacets {
+			for v := range storeValues {
+				request.Affinities = append(request.Affinities, boost.Affinity{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", v), Score: float64(1 + v*7%11)})
+			}
+		}
+		b.Run("render/"+engine, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := boost.Render(request); err != nil {
+					b.Fatal(err)
 				}
 			}
 		})
