@@ -33,16 +33,18 @@ func services(t *testing.T) (base string, got func() []received) {
 		if err != nil || r.Header.Get("x-algolia-application-id") != "shop" || r.Header.Get("x-algolia-api-key") != "key" {
 			t.Errorf("%s with %v: %v", r.URL, r.Header, err)
 		}
-		switch r.Header.Get("x-algolia-usertoken") {
+		switch user := r.Header.Get("x-algolia-usertoken"); user {
 		case "user-1":
 		case "unknown":
 			a.Affinities, a.Query = []api.BoostAffinity{}, map[string]any{}
 		case "slow":
 			<-r.Context().Done()
 			return
-		default:
+		case "refused":
 			w.WriteHeader(http.StatusTooManyRequests)
 			return
+		default:
+			t.Errorf("a boost of the user %q", user)
 		}
 		if err := json.NewEncoder(w).Encode(a); err != nil {
 			t.Error(err)
@@ -69,8 +71,9 @@ func services(t *testing.T) (base string, got func() []received) {
 	}
 }
 
-// users search on every page, the first with a boost.
-var users = []string{"user-1", "unknown", "refused"}
+// users search on every page, the first with a boost. The last one is nobody yet, for
+// whom no program asks.
+var users = []string{"user-1", "unknown", "refused", ""}
 
 // check compares what the engine got with the pages: of each page a request for
 // each user, and then what boost answers without Affinity's answer.
