@@ -79,6 +79,7 @@ var layers = []struct {
 	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
 	{"shared/job/crowdbuild", "affinity catalog config crowd event job profile store", ""},
+	{"shared/job/daterows", "catalog config event job store", ""},
 	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy tune", ""},
 	{"shared/job/reenrich", "admission affinity bus config enrich event job profile schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
@@ -88,7 +89,7 @@ var layers = []struct {
 	{"shared/function", "httpapi telemetry", "http"},
 	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
-	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/migration job/recompute job/reenrich profile", ""},
+	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
@@ -155,8 +156,8 @@ var links = map[string]string{
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile refused",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
 }
 
 const module = "github.com/affinityengine/affinity/"

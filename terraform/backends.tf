@@ -32,8 +32,8 @@ module "firestore" {
   backup_days            = var.backup_days
 
   # Jobs that have ended, and their shards, carry the time when Firestore may delete them.
-  expiring = { for collection in ["backtests", "crowds", "moves", "recomputes", "reenrichments", "shards"] : collection => "expiresAt" }
-  queued   = ["backtests", "crowds", "moves", "recomputes", "reenrichments"]
+  expiring = { for collection in ["backtests", "crowds", "dateRows", "moves", "recomputes", "reenrichments", "shards"] : collection => "expiresAt" }
+  queued   = ["backtests", "crowds", "dateRows", "moves", "recomputes", "reenrichments"]
 
   viewers = local.viewers
   users   = local.users

@@ -1,6 +1,7 @@
 // Package worker is the private function that runs tasks. Cloud Tasks calls it
 // for purges of deleted users, audits, the end of imports, and the jobs of
-// recomputes, re-enrichments, migrations, crowd statistics and deletions of apps.
+// recomputes, re-enrichments, migrations, crowd statistics, date rows and deletions of
+// apps.
 // Cloud Scheduler calls it to start the nightly round.
 //
 // A task may be delivered twice, late, or after its work is done: it then has
@@ -33,6 +34,7 @@ func New(b Backends) http.Handler {
 	h.register(rt, b.Reenrich.Runner)
 	h.register(rt, b.Crowd.Runner)
 	h.register(rt, b.Backtests.Runner)
+	h.register(rt, b.DateRows.Runner)
 	h.register(rt, b.Migrations.Runner)
 	h.register(rt, b.Deletions.Runner)
 	rt.Handle("POST /nightly", h.nightly)

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -32,8 +31,12 @@ type DatedRepair struct {
 	Changed int // date rows inserted, replaced or deleted
 	// Undated counts objects, by attribute, that hold no readable date there.
 	Undated map[string]int64
-	Last    string // behind which the next part begins
-	Done    bool   // there is no next part
+	// Faulty is how many objects could not be read, and Faults say what is wrong with
+	// the first of them.
+	Faulty int
+	Faults []string
+	Last   string // behind which the next part begins
+	Done   bool   // there is no next part
 }
 
 // wanted is a date row as its object wants it.
@@ -62,7 +65,6 @@ func (s *Store) InsertDated(ctx context.Context, app string, part DatedPart, fil
 func (s *Store) wantedDated(ctx context.Context, app string, part DatedPart, filters func(Object) (ObjectFilters, error),
 	done *DatedRepair) ([]wanted, error) {
 	var rows []wanted
-	var failed error
 	prefix := indexPrefix(app, part.Index)
 	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, behind(prefix, part.After), func(r bigtable.Row) bool {
 		o := Object{ID: strings.TrimPrefix(r.Key(), prefix)}
@@ -74,19 +76,20 @@ func (s *Store) wantedDated(ctx context.Context, app string, part DatedPart, fil
 			case familyObject + ":" + columnRecord:
 				o.Record, written = item.Value, item.Timestamp
 			case familyObject + ":" + columnFilters:
-				o.Filters, failed = decodeFilters(item.Value)
+				var err error
+				if o.Filters, err = decodeFilters(item.Value); err != nil {
+					o.Filters.SettingsVersion = -1 // of no settings, so that they are made again
+				}
 			}
 		}
+		fresh, err := filters(o)
 		var value []byte
-		if failed == nil {
-			o.Filters, failed = filters(o)
+		if err == nil {
+			value, err = fresh.encode()
 		}
-		if failed == nil {
-			value, failed = o.Filters.encode()
-		}
-		if failed != nil {
-			failed = fmt.Errorf("row %q: %w", r.Key(), failed)
-			return false
+		if err != nil {
+			done.fault(r.Key(), err)
+			return true
 		}
 		dates := datesOf(o.Record, part.Attributes)
 		for _, attribute := range part.Attributes {
@@ -99,7 +102,16 @@ func (s *Store) wantedDated(ctx context.Context, app string, part DatedPart, fil
 		return true
 	}, bigtable.RowFilter(latestObject), bigtable.LimitRows(int64(part.Limit)))
 	done.Done = done.Read < part.Limit
-	return rows, errors.Join(err, failed)
+	return rows, err
+}
+
+// maxFaults is how many faults a part says.
+const maxFaults = 20
+
+func (r *DatedRepair) fault(key string, err error) {
+	if r.Faulty++; len(r.Faults) < maxFaults {
+		r.Faults = append(r.Faults, fmt.Sprintf("%s: %v", key, err))
+	}
 }
 
 // behind returns the keys of a prefix behind a place.

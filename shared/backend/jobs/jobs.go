@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/backtests"
 	"github.com/affinityengine/affinity/shared/job/crowdbuild"
+	"github.com/affinityengine/affinity/shared/job/daterows"
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/reenrich"
@@ -25,12 +26,13 @@ type Jobs struct {
 	Reenrich   *reenrich.Runner
 	Crowd      *crowdbuild.Runner
 	Backtests  *backtests.Runner
+	DateRows   *daterows.Runner
 }
 
 // Before returns how many unfinished jobs of all apps are before a job in its queue:
 // those of every kind whose first task was due earlier.
 func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
-	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner}
+	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner, all.DateRows.Runner}
 	counts := make([]int, len(runners))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, r := range runners {
@@ -61,6 +63,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
 			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Now: b.Now, Log: b.Log,
 		}),
-		Crowd: crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
+		DateRows: daterows.New(runner(daterows.Collection), b.Store, b.Config),
+		Crowd:    crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),
 	}, nil
 }
