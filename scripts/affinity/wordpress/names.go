@@ -62,6 +62,9 @@ func (n *names) learn(ctx context.Context, kind string, ids []int64) error {
 			n.known[kind][id] = ""
 		}
 		for _, one := range found {
+			if !slices.Contains(some, one.ID) {
+				return unasked(kind, one.ID)
+			}
 			n.known[kind][one.ID] = plain(one.Name)
 		}
 	}

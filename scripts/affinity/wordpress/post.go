@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"html"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -47,7 +48,7 @@ func unmarshal(value jsontext.Value, v any) error { return json.Unmarshal(value,
 type Record struct {
 	ObjectID    string   `json:"objectID"`
 	Title       string   `json:"title"`
-	URL         string   `json:"url"`
+	URL         string   `json:"url"`                  // http or https, or empty
 	PublishedAt string   `json:"publishedAt,omitzero"` // RFC 3339
 	ModifiedAt  string   `json:"modifiedAt,omitzero"`  // RFC 3339
 	Categories  []string `json:"categories"`
@@ -82,7 +83,7 @@ func (p *post) unfit() string {
 // WordPress form. A record that is too large even so is nil.
 func (p *post) record(n *names, author string) (encoded []byte, whole bool, err error) {
 	r := Record{
-		ObjectID: strconv.FormatInt(p.ID, 10), Title: plain(p.Title.Rendered), URL: strings.ToValidUTF8(p.Link, "\uFFFD"),
+		ObjectID: strconv.FormatInt(p.ID, 10), Title: plain(p.Title.Rendered), URL: address(p.Link),
 		PublishedAt: instant(p.Date), ModifiedAt: instant(p.Modified),
 		Categories: n.of(categories, p.Categories), Tags: n.of(tags, p.Tags), Author: plain(author),
 	}
@@ -102,6 +103,16 @@ func (p *post) record(n *names, author string) (encoded []byte, whole bool, err 
 		}
 		r.WordPress = ""
 	}
+}
+
+// address is the link of a post, "" if it is not of the web: a page that shows it
+// as a link would run a javascript: address.
+func address(link string) string {
+	u, err := url.Parse(link)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || !utf8.ValidString(link) {
+		return ""
+	}
+	return link
 }
 
 // instant turns a date_gmt, which has no zone, into RFC 3339. "" if it is no date.

@@ -10,7 +10,7 @@ import (
 // that lists far fewer posts than before is more likely broken than empty.
 type MassDeletionError struct {
 	Site               string
-	Listed, Held, Gone int
+	Listed, Held, Gone int // Listed: with --full only those that may be in the index
 }
 
 // Error says what would be removed, and how to permit it.
@@ -49,16 +49,16 @@ func (r *run) removeGone(ctx context.Context, missing []int64) error {
 	if err := r.leave(ctx, closed, reasonProtected); err != nil {
 		return err
 	}
-	if err := r.guard(len(gone)); err != nil {
+	if err := r.guard(len(gone), len(r.listed)); err != nil {
 		return err
 	}
 	return r.leave(ctx, gone, "")
 }
 
 // guard refuses to remove more than half of what the index holds.
-func (r *run) guard(gone int) error {
+func (r *run) guard(gone, listed int) error {
 	if r.AllowMassDeletion || gone == 0 || 2*gone <= len(r.state.Posts) {
 		return nil
 	}
-	return &MassDeletionError{Site: r.Target.Site, Listed: len(r.listed), Held: len(r.state.Posts), Gone: gone}
+	return &MassDeletionError{Site: r.Target.Site, Listed: listed, Held: len(r.state.Posts), Gone: gone}
 }

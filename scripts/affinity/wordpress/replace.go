@@ -21,37 +21,37 @@ func (r *run) replace(ctx context.Context) (err error) {
 		return fmt.Errorf("make a file for the posts: %w", err)
 	}
 	defer func() { err = errors.Join(err, spool.Close(), os.Remove(spool.Name())) }()
-	if err := r.list(ctx); err != nil {
-		return err
-	}
-	if err := r.guardReplace(); err != nil {
-		return err
-	}
-	if err := r.spool(ctx, spool); err != nil {
+	spooled, err := r.spool(ctx, spool)
+	if err != nil {
 		return fmt.Errorf("read all posts: %w", err)
+	}
+	if err := r.guardReplace(spooled); err != nil {
+		return err
 	}
 	if _, err := spool.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return r.reload(ctx, spool)
+	return r.reload(ctx, spool, len(spooled))
 }
 
 // guardReplace refuses to clear an index for far fewer posts.
-func (r *run) guardReplace() error {
+func (r *run) guardReplace(spooled map[int64]bool) error {
 	gone := 0
 	for id := range r.state.Posts {
-		if _, ok := r.listed[id]; !ok {
+		if !spooled[id] {
 			gone++
 		}
 	}
-	if len(r.listed) == 0 && !r.AllowMassDeletion {
+	if len(spooled) == 0 && !r.AllowMassDeletion {
 		return &MassDeletionError{Site: r.Target.Site, Held: len(r.state.Posts), Gone: gone}
 	}
-	return r.guard(gone)
+	return r.guard(gone, len(spooled))
 }
 
-// spool writes all posts that may be in the index to a file, one entry a line.
-func (r *run) spool(ctx context.Context, file io.Writer) error {
+// spool writes all posts that may be in the index to a file, one entry a line. It
+// returns their IDs.
+func (r *run) spool(ctx context.Context, file io.Writer) (map[int64]bool, error) {
+	spooled := map[int64]bool{}
 	buffered := bufio.NewWriter(file)
 	lines := json.NewEncoder(buffered)
 	lines.SetEscapeHTML(false) // a record of the largest size stays one
@@ -59,11 +59,17 @@ func (r *run) spool(ctx context.Context, file io.Writer) error {
 	params := url.Values{"orderby": {"modified"}, "order": {"asc"}}
 	err := r.Site.eachPage(ctx, "wp/v2/posts", params, r.PerPage, func(p page) error {
 		posts := r.parse(p.items)
-		entries, err := r.entries(ctx, posts)
+		entries, unfit, err := r.entries(ctx, posts)
 		if err != nil {
 			return err
 		}
+		for reason, ids := range unfit {
+			for _, id := range ids {
+				r.leftOut(reason, id)
+			}
+		}
 		for _, e := range entries {
+			spooled[e.ID] = true
 			r.state.advance(e.Held.Modified)
 			if err := lines.Encode(e); err != nil {
 				return err
@@ -73,11 +79,11 @@ func (r *run) spool(ctx context.Context, file io.Writer) error {
 		r.Progress("read posts", done, p.total)
 		return nil
 	})
-	return errors.Join(err, buffered.Flush())
+	return spooled, errors.Join(err, buffered.Flush())
 }
 
 // reload clears the index and stores what was spooled.
-func (r *run) reload(ctx context.Context, file io.Reader) error {
+func (r *run) reload(ctx context.Context, file io.Reader, total int) error {
 	r.state.Replacing = true
 	if err := r.state.save(); err != nil {
 		return err
@@ -105,7 +111,7 @@ func (r *run) reload(ctx context.Context, file io.Reader) error {
 			if failed := r.put(ctx, batch); failed != nil {
 				return failed
 			}
-			r.Progress("stored posts", len(r.state.Posts), len(r.listed))
+			r.Progress("stored posts", len(r.state.Posts), total)
 			if failed := r.state.save(); failed != nil || err != nil {
 				return failed
 			}

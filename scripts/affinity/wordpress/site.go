@@ -28,7 +28,9 @@ const (
 	// requestTimeout is longer than a slow site takes to render 100 posts.
 	requestTimeout = 2 * time.Minute
 	maxRedirects   = 5
-	userAgent      = "affinity-wordpress-sync"
+	// maxMessage is how much of an error text is kept, in characters.
+	maxMessage = 300
+	userAgent  = "affinity-wordpress-sync"
 )
 
 // Config names a site.
@@ -300,7 +302,10 @@ func answerError(response *http.Response, body []byte) error {
 		Message string `json:"message"`
 	}
 	_ = json.Unmarshal(body, &said, lenient) // what is not JSON has no code
-	return &AnswerError{Status: response.StatusCode, Code: said.Code, Message: said.Message, RetryAfter: retryAfter(response.Header)}
+	return &AnswerError{
+		Status: response.StatusCode, Code: fmt.Sprintf("%.*s", maxMessage, said.Code), Message: fmt.Sprintf("%.*s", maxMessage, plain(said.Message)),
+		RetryAfter: retryAfter(response.Header),
+	}
 }
 
 // retryAfter reads seconds or a date. Without either, or with a time that has

@@ -1,12 +1,14 @@
 package wordpress_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress/wordpresstest"
 )
 
@@ -68,6 +70,10 @@ func TestFaultySite(t *testing.T) {
 			wordpresstest.Fail(w, http.StatusForbidden, "rest_forbidden", "Sorry, no.")
 			return true
 		}, "403 Sorry, no. (rest_forbidden)"},
+		{"refused at length", func(w http.ResponseWriter, _ int) bool {
+			wordpresstest.Fail(w, http.StatusForbidden, "c", strings.Repeat("m", 5000)+"end")
+			return true
+		}, ": 403 " + strings.Repeat("m", 300) + " (c)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -92,6 +98,67 @@ func TestFaultySite(t *testing.T) {
 				t.Errorf("%d posts are left of 12", len(s.engine.records))
 			}
 		})
+	}
+}
+
+// A plugin that takes the status out of posts empties no index.
+func TestPostsWithoutStatus(t *testing.T) {
+	t.Parallel()
+	s := start(t, 6)
+	s.done(6, 0, 0)
+	s.site.Reset(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if !r.URL.Query().Has("orderby") || r.URL.Query().Has("_fields") {
+			return false
+		}
+		var posts []string
+		for id := range s.site.Posts {
+			posts = append(posts, strings.Replace(s.site.Raw(id), `"status":"publish",`, "", 1))
+		}
+		w.Header().Set("X-WP-TotalPages", "1")
+		fmt.Fprintf(w, "[%s]", strings.Join(posts, ","))
+		return true
+	})
+	sum := s.done(0, 0, 0)
+	if got := sum.LeftOut["not what WordPress sends as a post"]; len(got) != 6 {
+		t.Errorf("left out: %v", sum.LeftOut)
+	}
+	var refused *wordpress.MassDeletionError
+	if _, err := s.run(func(o *wordpress.Options) { o.Full = true }); !errors.As(err, &refused) || len(s.engine.records) != 6 {
+		t.Errorf("--full: %v, %d records", err, len(s.engine.records))
+	}
+}
+
+// A cache that ignores include would make posts and names seem to be missing.
+func TestAnswerToAnotherRequest(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ kind, answer string }{{"posts", `[{"id":5}]`}, {"tags", `[{"id":77,"name":"x"}]`}} {
+		s := start(t, 6)
+		s.done(6, 0, 0)
+		delete(s.site.Posts, 3)
+		s.site.Reset(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			other := strings.HasSuffix(r.URL.Path, "/"+test.kind) && r.URL.Query().Has("include")
+			if other {
+				fmt.Fprint(w, test.answer)
+			}
+			return other
+		})
+		if _, err := s.run(); err == nil || !strings.Contains(err.Error(), test.kind+" that were not asked for") || len(s.engine.records) != 6 {
+			t.Errorf("%s: %v, %d records", test.kind, err, len(s.engine.records))
+		}
+	}
+}
+
+func TestEndlessSite(t *testing.T) {
+	s := start(t, 1)
+	wordpress.LimitPosts(t, 95)
+	s.site.Intercept = func(w http.ResponseWriter, r *http.Request, number int) bool {
+		if strings.HasSuffix(r.URL.Path, "/posts") {
+			fmt.Fprintf(w, `[{"id":%d,"status":"draft"}]`, number)
+		}
+		return strings.HasSuffix(r.URL.Path, "/posts")
+	}
+	if _, err := s.run(); err == nil || !strings.Contains(err.Error(), "page after page, for more than 95 posts") {
+		t.Error(err)
 	}
 }
 

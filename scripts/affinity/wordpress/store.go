@@ -31,9 +31,14 @@ type entry struct {
 // store puts posts into the index that differ from what it holds, and removes
 // those that may not be in it any more.
 func (r *run) store(ctx context.Context, posts []*post) error {
-	entries, err := r.entries(ctx, posts)
+	entries, unfit, err := r.entries(ctx, posts)
 	if err != nil {
 		return err
+	}
+	for reason, ids := range unfit {
+		if err := r.leave(ctx, ids, reason); err != nil {
+			return err
+		}
 	}
 	var different []entry
 	for _, e := range entries {
@@ -46,18 +51,19 @@ func (r *run) store(ctx context.Context, posts []*post) error {
 	return r.put(ctx, different)
 }
 
-// entries are the posts that may be in the index. The others leave it.
-func (r *run) entries(ctx context.Context, posts []*post) ([]entry, error) {
+// entries are the posts that may be in the index, and the IDs of the others by
+// reason.
+func (r *run) entries(ctx context.Context, posts []*post) (entries []entry, unfit map[string][]int64, err error) {
 	if err := r.names.learnAll(ctx, posts); err != nil {
-		return nil, fmt.Errorf("read the names of terms and authors: %w", err)
+		return nil, nil, fmt.Errorf("read the names of terms and authors: %w", err)
 	}
-	var entries []entry
+	unfit = map[string][]int64{}
 	for _, p := range posts {
 		reason := p.unfit()
 		if reason == "" {
 			e, err := r.entry(p)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if e.Record != nil {
 				entries = append(entries, e)
@@ -65,11 +71,9 @@ func (r *run) entries(ctx context.Context, posts []*post) ([]entry, error) {
 			}
 			reason = reasonTooLarge
 		}
-		if err := r.leave(ctx, []int64{p.ID}, reason); err != nil {
-			return nil, err
-		}
+		unfit[reason] = append(unfit[reason], p.ID)
 	}
-	return entries, nil
+	return entries, unfit, nil
 }
 
 func (r *run) entry(p *post) (entry, error) {

@@ -301,7 +301,7 @@ func (r *run) parse(items []jsontext.Value) []*post {
 	posts := make([]*post, 0, len(items))
 	for _, item := range items {
 		p := &post{raw: item}
-		if err := unmarshal(item, p); err != nil || p.ID <= 0 {
+		if err := unmarshal(item, p); err != nil || p.ID <= 0 || p.Status == "" {
 			r.leftOut(reasonUnread, p.ID)
 			continue
 		}

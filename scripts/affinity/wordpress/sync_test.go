@@ -257,6 +257,7 @@ func TestHugeAndHostilePosts(t *testing.T) {
 	s.site.Names["tags"][3] = "R&amp;D: \"x\""
 	s.site.Posts[4].Title = strings.Repeat("t", api.MaxRecord)
 	s.site.Posts[5].Tags = []int64{1, 1, 999, 5}
+	s.site.Posts[5].Link = "javascript:alert(1)"
 	s.engine.refuses = "6"
 	sum, err := s.run()
 	if err != nil {
@@ -281,7 +282,7 @@ func TestHugeAndHostilePosts(t *testing.T) {
 	if r := record("3"); r.Title != "O’Neil & \u202e<script>\" 5 < 6 [2J 👟" || r.WordPress != s.site.Raw(3) || !slices.Contains(r.Tags, `R&D: "x"`) {
 		t.Errorf("a hostile title: %q", r)
 	}
-	if r := record("5"); !slices.Equal(r.Tags, []string{"sneakers", "tag 5"}) {
-		t.Errorf("tags %q", r.Tags)
+	if r := record("5"); !slices.Equal(r.Tags, []string{"sneakers", "tag 5"}) || r.URL != "" {
+		t.Errorf("tags %q, link %q", r.Tags, r.URL)
 	}
 }

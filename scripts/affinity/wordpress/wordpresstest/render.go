@@ -2,6 +2,7 @@ package wordpresstest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -56,7 +57,7 @@ func (s *Site) render(p *Post, embed bool) object {
 		{"id", p.ID}, {"date", local.Format(layout)}, {"date_gmt", p.Date.Format(layout)},
 		{"guid", object{{"rendered", site("/?p=%d", p.ID)}}},
 		{"modified", p.Modified.Add(9 * 60 * 60 * 1e9).Format(layout)}, {"modified_gmt", p.Modified.Format(layout)},
-		{"slug", fmt.Sprintf("post-%d", p.ID)}, {"status", "publish"}, {"type", "post"}, {"link", site("/2026/post-%d/", p.ID)},
+		{"slug", fmt.Sprintf("post-%d", p.ID)}, {"status", "publish"}, {"type", "post"}, {"link", cmp.Or(p.Link, site("/2026/post-%d/", p.ID))},
 		{"title", object{{"rendered", p.Title}}},
 		{"content", object{{"rendered", content}, {"protected", p.Password != ""}}},
 		{"excerpt", object{{"rendered", ""}, {"protected", p.Password != ""}}},

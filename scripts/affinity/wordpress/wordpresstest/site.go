@@ -21,6 +21,7 @@ import (
 type Post struct {
 	ID               int64
 	Title, Content   string // rendered HTML
+	Link             string // "" is the site's address of the post
 	Status           string // "" is publish
 	Password         string
 	Date, Modified   time.Time
