@@ -19,9 +19,14 @@ import (
 	"github.com/affinityengine/affinity/shared/rerank"
 )
 
-// boostWeight is how many bytes an answer takes from the process's gate for each
-// byte of it: the query and its encoding.
-const boostWeight = 3
+const (
+	// boostWeight is how many bytes an answer takes from the process's gate for each
+	// byte of it: the query and its encoding.
+	boostWeight = 3
+	// termBytes is what rendering takes for each affinity of a profile beside its
+	// names, which the profile has taken.
+	termBytes = 256
+)
 
 // boosts answers a user's profile as a part of a request to a search engine. It
 // reads one row. A plain search key gets none, whatever the app permits pages: the
@@ -52,6 +57,9 @@ func (h handler) boosts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read profile: %w", err)
 	}
+	if err := admission.Take(r.Context(), termBytes*int64(len(read.Affinities))); err != nil {
+		return err
+	}
 	request, err := in.request(read)
 	if err != nil {
 		return err
@@ -80,6 +88,9 @@ func (q boostQuery) check(app *config.App) error {
 	// profile.
 	if _, err := boost.Render(q.Request); err != nil {
 		return err
+	}
+	if q.Fields == nil {
+		return nil
 	}
 	private := app.PrivateFacets.Union()
 	var public []string

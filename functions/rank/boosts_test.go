@@ -235,6 +235,18 @@ func TestPrivateFacetsAreNotRendered(t *testing.T) {
 	secret(true)
 }
 
+// The key of a web page gets no boost, also of an app that permits pages to rank.
+func TestPagesGetNoBoosts(t *testing.T) {
+	s := boostShop(t)
+	h := rank.New(s.Backends.ForRank())
+	if err := s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true); err != nil {
+		t.Fatal(err)
+	}
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "GET", "/1/boosts/ann?engine=algolia", "", 403, "Method not allowed with this API key"),
+		functiontest.Ask("search", "GET", "/1/boosts/nobody?engine=algolia", "", 403, "Method not allowed with this API key"))
+}
+
 // failing is a configuration whose apps cannot be read.
 type failing struct {
 	config.Store
