@@ -279,7 +279,9 @@ func (d *demo) farewell() {
 	d.print("")
 	d.print("your turn:  curl '%s/1/events' %s -d '%s'", d.c.URL(), auth, event)
 	d.print("            curl '%s/1/profiles/you' %s", d.c.URL(), auth)
-	d.print("            go run ./scripts/affinity rank --url %s --app %s --key %s --user you --index %s P106 P306 P406", d.c.URL(), d.c.App(), quote(d.key), shop.Index)
+	engine := fmt.Sprintf("--url %s --app %s --key %s", d.c.URL(), d.c.App(), quote(d.key))
+	d.print("            go run ./scripts/affinity rank %s --user you --index %s P106 P306 P406", engine, shop.Index)
+	d.print("            go run ./scripts/affinity boosts %s you --engine typesense --limit 3", engine)
 	if !d.once {
 		d.print("serving on %s until Ctrl-C", d.c.URL())
 	}
