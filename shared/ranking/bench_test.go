@@ -98,6 +98,23 @@ func BenchmarkDiversity(b *testing.B) {
 	}
 }
 
+// BenchmarkDiversityOfEqualScores is the most work: every candidate has the same
+// score, as for an unknown user of an index without statistics.
+func BenchmarkDiversityOfEqualScores(b *testing.B) {
+	for _, filters := range []int{1, 8, 20, 100} {
+		for _, limit := range []int{20, 0} {
+			b.Run(fmt.Sprintf("candidates=5000/filters=%d/limit=%d", filters, limit), func(b *testing.B) {
+				s, q := benchmark(5000, filters, 0)
+				q.Session, q.Neighbours, q.HighestCount, q.Limit, q.Diversity = affinity.Session{}, nil, 0, limit, &strategy.Diversity{}
+				r := ranking.New(s)
+				for b.Loop() {
+					r.Rank(q)
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkExplain(b *testing.B) {
 	s, q := benchmark(1000, 8, 200)
 	q.Limit, q.Explain = 20, true

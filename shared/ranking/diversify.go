@@ -1,10 +1,6 @@
 package ranking
 
-import (
-	"math"
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // greedy computes what Diversify defines by lazy evaluation. While items are
 // chosen, the score of a candidate can only fall, so that of some places ago is an
@@ -16,11 +12,12 @@ type greedy struct {
 	contenders []contender // by candidate
 	chosen     []ranked    // with their final scores
 	deferred   []ranked    // they exceed maxPerValue
+	inRow      int         // deferred since the last was chosen
 	exceeding  bool        // all that are left exceed
 	loss       float64     // of those; below 0: the first of them is not chosen yet
 	exceeded   []string    // the value by which each of the last chosen items exceeds
 	perValue   map[string]int
-	hashes     []uint64 // of the filters of contenders
+	carriers   carriers
 }
 
 // contender is what the choice knows of a candidate.
@@ -29,44 +26,57 @@ type contender struct {
 	overlap float64 // the highest with the first seen chosen items
 	seen    int32
 	nearest int32 // candidate of this overlap
-	filterSet
 }
-
-// filterSet are the filters of a contender that are compared, as sorted hashes. Of
-// a million filters two have the same hash with a probability of 3e-8.
-type filterSet struct {
-	ready      bool
-	start, end int32  // in greedy.hashes
-	signature  uint64 // has one bit of each hash
-}
-
-func (s *filterSet) len() int { return int(s.end - s.start) }
 
 // diversify returns the first n candidates of w.order as Diversify defines. It
 // changes w.order.
 func (w *work) diversify(n int) []ranked {
 	g := &w.greedy
 	g.start(w.q, w.order)
-	w.heapify(w.order, bestOnTop)
+	w.heapify()
 	for places := min(n, diversified(w.q)); len(g.chosen) < places; {
 		if len(w.order) == 0 {
 			w.order, g.deferred, g.exceeding, g.loss = g.deferred, w.order, true, -1
-			w.heapify(w.order, bestOnTop)
+			w.heapify()
 		}
 		top := w.order[0]
 		value, exceeds := g.exceeds(w.q, top.candidate)
 		switch {
 		case exceeds && !g.exceeding:
-			g.deferred = append(g.deferred, top)
-			w.pop()
+			w.deferTop()
+			continue
 		case g.update(w.q, w.order):
-			w.sink(w.order, 0, bestOnTop)
+			w.settle(0)
 		default:
 			g.choose(w.q, top, value)
 			w.pop()
+			g.inRow = 0
 		}
 	}
 	return append(g.chosen, w.follow(n-len(g.chosen))...)
+}
+
+// deferTop puts the top of the heap, which exceeds, behind those that do not. If many
+// of the best exceed, it looks for all that do: that takes less time than to remove
+// one after the other from the heap.
+func (w *work) deferTop() {
+	g := &w.greedy
+	if g.inRow++; g.inRow <= 16+len(w.order)/16 {
+		g.deferred = append(g.deferred, w.order[0])
+		w.pop()
+		return
+	}
+	g.inRow = 0
+	kept := w.order[:0]
+	for _, o := range w.order {
+		if _, exceeds := g.exceeds(w.q, o.candidate); exceeds {
+			g.deferred = append(g.deferred, o)
+		} else {
+			kept = append(kept, o)
+		}
+	}
+	w.order = kept
+	w.heapify()
 }
 
 // follow returns n of the candidates that are left, in the order of their scores
@@ -88,18 +98,50 @@ func (w *work) follow(n int) []ranked {
 	return rest
 }
 
+// heapify makes w.order a heap with the best on top.
+func (w *work) heapify() {
+	for i := len(w.order)/2 - 1; i >= 0; i-- {
+		w.settle(i)
+	}
+}
+
+// settle moves an item of the heap down to where it belongs.
+func (w *work) settle(i int) {
+	if i >= len(w.order) {
+		return
+	}
+	heap, item := w.order, w.order[i]
+	for child := 2*i + 1; child < len(heap); child = 2*i + 1 {
+		if child+1 < len(heap) && w.before(heap[child+1], heap[child]) {
+			child++
+		}
+		if w.before(item, heap[child]) {
+			break
+		}
+		heap[i] = heap[child]
+		i = child
+	}
+	heap[i] = item
+}
+
+// before reports whether a stands before b. Few scores are equal.
+func (w *work) before(a, b ranked) bool {
+	return a.score > b.score || a.score == b.score && w.compare(a, b) < 0
+}
+
 // pop removes the top of the heap.
 func (w *work) pop() {
 	last := len(w.order) - 1
 	w.order[0] = w.order[last]
 	w.order = w.order[:last]
-	w.sink(w.order, 0, bestOnTop)
+	w.settle(0)
 }
 
 func (g *greedy) start(q *Query, order []ranked) {
-	g.penalty, g.exceeding, g.loss = penalty(q), false, 0
+	g.penalty, g.inRow, g.exceeding, g.loss = penalty(q), 0, false, 0
 	g.facet = hashText(q.Diversity.Facet)
-	g.chosen, g.deferred, g.hashes, g.exceeded = g.chosen[:0], g.deferred[:0], g.hashes[:0], g.exceeded[:0]
+	g.chosen, g.deferred, g.exceeded = g.chosen[:0], g.deferred[:0], g.exceeded[:0]
+	g.carriers.reset()
 	g.contenders = slices.Grow(g.contenders[:0], len(q.Candidates))[:len(q.Candidates)]
 	for _, o := range order {
 		g.contenders[o.candidate] = contender{score: o.score}
@@ -164,84 +206,38 @@ func (g *greedy) choose(q *Query, top ranked, value string) {
 		g.exceeded = append(g.exceeded, value)
 	}
 	o := q.Candidates[top.candidate].Object
-	if q.Diversity.MaxPerValue > 0 {
-		for i, end := g.values(q, o); i < end; i++ {
-			g.perValue[o.values[i].name.of(o.text)]++
-		}
+	start, end := g.values(q, o)
+	for i := start; q.Diversity.MaxPerValue > 0 && i < end; i++ {
+		g.perValue[o.values[i].name.of(o.text)]++
 	}
-	g.prepare(q, top.candidate)
+	if g.penalty > 0 {
+		g.carriers.add(o, start, end)
+	}
 	g.chosen = append(g.chosen, top)
 }
 
-// prepare makes the filter set of a candidate.
-func (g *greedy) prepare(q *Query, candidate int32) {
-	c, o := &g.contenders[candidate], q.Candidates[candidate].Object
-	if c.ready {
-		return
-	}
-	c.ready, c.start = true, int32(len(g.hashes))
-	for i, end := g.values(q, o); i < end; i++ {
-		hash := o.values[i].hash
-		g.hashes = append(g.hashes, hash)
-		c.signature |= 1 << (hash & 63)
-	}
-	c.end = int32(len(g.hashes))
-	slices.Sort(g.hashes[c.start:c.end])
-}
-
 // update compares the top of a heap with the items that were chosen since the last
-// time, until its score falls below another one. It reports whether the score fell.
+// time. It reports whether its score fell.
 func (g *greedy) update(q *Query, heap []ranked) bool {
-	c := &g.contenders[heap[0].candidate]
+	top := &heap[0]
+	c, o := &g.contenders[top.candidate], q.Candidates[top.candidate].Object
 	if g.penalty == 0 || int(c.seen) == len(g.chosen) {
 		return false
 	}
-	g.prepare(q, heap[0].candidate)
-	before, next := heap[0].score, runnerUp(heap)
-	for int(c.seen) < len(g.chosen) && heap[0].score >= next {
-		other := g.chosen[c.seen].candidate
-		c.seen++
-		if o := g.overlap(c, &g.contenders[other]); o > c.overlap {
-			c.overlap, c.nearest = o, other
-			heap[0].score = c.score - g.penalty*o
-		}
+	seen := c.seen
+	c.seen = int32(len(g.chosen))
+	start, end := g.values(q, o)
+	if c.overlap == 1 || start == end {
+		return false
 	}
-	return heap[0].score < before
-}
-
-// runnerUp returns the highest score below the top of a heap.
-func runnerUp(heap []ranked) float64 {
-	switch len(heap) {
-	case 1:
-		return math.Inf(-1)
-	case 2:
-		return heap[1].score
+	highest, place := g.carriers.overlap(o, start, end, seen)
+	if highest <= c.overlap {
+		return false
 	}
-	return max(heap[1].score, heap[2].score)
-}
-
-// overlap returns the overlap of two contenders, or less than the first has
-// already. Filters whose bit the other signature lacks are not common.
-func (g *greedy) overlap(a, b *contender) float64 {
-	n, m := a.len(), b.len()
-	most := min(n-bits.OnesCount64(a.signature&^b.signature), m-bits.OnesCount64(b.signature&^a.signature))
-	if most == 0 || jaccard(most, n, m) <= a.overlap {
-		return 0
-	}
-	common, i, j := 0, a.start, b.start
-	for i < a.end && j < b.end {
-		switch x, y := g.hashes[i], g.hashes[j]; {
-		case x == y:
-			common++
-			i++
-			j++
-		case x < y:
-			i++
-		default:
-			j++
-		}
-	}
-	return jaccard(common, n, m)
+	c.overlap, c.nearest = highest, g.chosen[place].candidate
+	before := top.score
+	top.score = c.score - g.penalty*highest
+	return top.score < before
 }
 
 // explain returns the feature of the item at a place; its Value may be 0.

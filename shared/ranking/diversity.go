@@ -10,10 +10,6 @@ import (
 // that are left follow in the order of their scores.
 const MaxDiversified = 250
 
-// DiversityBytes is the memory in bytes that diversity takes for each filter of the
-// candidates.
-const DiversityBytes = 8
-
 var maxDiversified = MaxDiversified // less in tests
 
 const (
@@ -174,11 +170,27 @@ func compared(q *Query, item Item) []event.Filter {
 
 // diversified returns how many places diversity fills.
 func diversified(q *Query) int {
-	filters := 0
-	for i := range q.Candidates {
-		filters += q.Candidates[i].Object.Len()
+	places, _ := countPlaces(q.Candidates)
+	return places
+}
+
+// countPlaces returns how many places of candidates diversity fills, and how many
+// filters the items at these places can have.
+func countPlaces(candidates []Candidate) (places, filters int) {
+	most := 0
+	for i := range candidates {
+		n := candidates[i].Object.Len()
+		filters, most = filters+n, max(most, n)
 	}
-	return max(min(maxDiversified, maxCompared/max(filters, 1)), 1)
+	places = max(min(maxDiversified, maxCompared/max(filters, 1)), 1)
+	return places, min(filters, places*most)
+}
+
+// DiversityBytes bounds the memory in bytes in which diversity compares candidates.
+func DiversityBytes(candidates []Candidate) int64 {
+	const each = 160 // at most 4 slots and 32 bytes, and as much again while they grow
+	_, filters := countPlaces(candidates)
+	return each * int64(filters)
 }
 
 // penalty returns what an overlap of 1 takes from a score.

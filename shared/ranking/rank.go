@@ -199,33 +199,23 @@ func (w *work) first(n int) []ranked {
 // n with the worst of them on top.
 func (w *work) selectBest(n int) {
 	top := w.order[:n]
-	w.heapify(top, worstOnTop)
+	for i := n/2 - 1; i >= 0; i-- {
+		w.sink(top, i)
+	}
 	for i := n; i < len(w.order); i++ {
 		if w.compare(w.order[i], top[0]) < 0 {
 			top[0] = w.order[i]
-			w.sink(top, 0, worstOnTop)
+			w.sink(top, 0)
 		}
 	}
 }
 
-// The kinds of heaps.
-const (
-	bestOnTop  = -1
-	worstOnTop = 1
-)
-
-func (w *work) heapify(heap []ranked, kind int) {
-	for i := len(heap)/2 - 1; i >= 0; i-- {
-		w.sink(heap, i, kind)
-	}
-}
-
-func (w *work) sink(heap []ranked, i, kind int) {
+func (w *work) sink(heap []ranked, i int) {
 	for child := 2*i + 1; child < len(heap); child = 2*i + 1 {
-		if child+1 < len(heap) && kind*w.compare(heap[child+1], heap[child]) > 0 {
+		if child+1 < len(heap) && w.compare(heap[child+1], heap[child]) > 0 {
 			child++
 		}
-		if kind*w.compare(heap[child], heap[i]) <= 0 {
+		if w.compare(heap[child], heap[i]) <= 0 {
 			return
 		}
 		heap[i], heap[child] = heap[child], heap[i]

@@ -128,11 +128,7 @@ func admitExplained(ctx context.Context, candidates []ranking.Candidate) error {
 // admitDiversified takes the memory in which diversity compares candidates from the gate of
 // the process.
 func admitDiversified(ctx context.Context, candidates []ranking.Candidate) error {
-	filters := 0
-	for i := range candidates {
-		filters += candidates[i].Object.Len()
-	}
-	return admission.Take(ctx, ranking.DiversityBytes*int64(filters))
+	return admission.Take(ctx, ranking.DiversityBytes(candidates))
 }
 
 // held returns those of some objects that the catalog holds. An object may occur
