@@ -27,6 +27,7 @@ import (
 // engine holds one index in memory.
 type engine struct {
 	records  map[string]json.RawMessage
+	ever     map[string]bool // the objectIDs that it has held
 	settings api.Settings
 	writes   int    // records stored
 	refuses  string // the objectID that it does not take
@@ -55,7 +56,7 @@ func (e *engine) Batch(_ context.Context, _ string, actions ...api.BatchAction) 
 			if err := json.Unmarshal(a.Body, &r); err != nil || len(a.Body) > api.MaxRecord || r.ObjectID == e.refuses {
 				return api.BatchAnswer{}, &api.Error{Status: http.StatusUnprocessableEntity, Message: fmt.Sprintf("requests[%d]: no", i)}
 			}
-			next[r.ObjectID] = a.Body
+			next[r.ObjectID], e.ever[r.ObjectID] = a.Body, true
 			e.writes++
 		}
 	}
@@ -92,7 +93,7 @@ type synced struct {
 func start(t *testing.T, posts int) *synced {
 	t.Helper()
 	return &synced{
-		t: t, site: wordpresstest.New(t, posts), engine: &engine{records: map[string]json.RawMessage{}},
+		t: t, site: wordpresstest.New(t, posts), engine: &engine{records: map[string]json.RawMessage{}, ever: map[string]bool{}},
 		state: filepath.Join(t.TempDir(), "state.json"),
 	}
 }

@@ -21,10 +21,11 @@ import (
 	"github.com/affinityengine/affinity/shared/client"
 )
 
+// maxBody is the largest answer that is read, in bytes after unpacking. A page of
+// 100 long posts has about 5 MB.
+var maxBody = 64 << 20 // less in tests
+
 const (
-	// maxBody is the largest answer that is read, in bytes after unpacking. A page
-	// of 100 long posts has about 5 MB.
-	maxBody = 64 << 20
 	// requestTimeout is longer than a slow site takes to render 100 posts.
 	requestTimeout = 2 * time.Minute
 	maxRedirects   = 5
@@ -172,7 +173,7 @@ func (s *Site) getOnce(ctx context.Context, u *url.URL, v any) (http.Header, err
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, int64(maxBody)+1))
 	if err != nil {
 		return nil, &cutError{err}
 	}

@@ -3,6 +3,7 @@ package wordpress_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -64,6 +65,9 @@ func TestChanges(t *testing.T) {
 	sum := s.done(28, 0, 0)
 	if diff := cmp.Diff(map[string][]int64{"password-protected": {28}}, sum.LeftOut); diff != "" {
 		t.Error(diff)
+	}
+	if s.engine.ever["28"] || s.engine.ever["29"] {
+		t.Error("the engine held a protected or a private post for a moment")
 	}
 	later := wordpresstest.Start.Add(48 * time.Hour)
 	steps := []struct {
@@ -202,12 +206,83 @@ func TestLostState(t *testing.T) {
 	if _, err := s.run(func(o *wordpress.Options) { o.Target.Index = "other" }); err == nil || !strings.Contains(err.Error(), "name another file with --state") {
 		t.Errorf("another's state: %v", err)
 	}
-	if err := os.WriteFile(s.state, []byte("{"), 0o600); err != nil {
+	for text, want := range map[string]string{"{": "is not a state file", `{"version":2}`: "is of another version of this tool: 2, not 1"} {
+		if err := os.WriteFile(s.state, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.run(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a state file with %s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// The site goes away before --full has read it: the next run still clears the
+// index of what no state knows.
+func TestLostStateOfFailedFull(t *testing.T) {
+	t.Parallel()
+	s := start(t, 5)
+	s.done(5, 0, 0)
+	delete(s.site.Posts, 5)
+	if err := os.Remove(s.state); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.run(); err == nil || !strings.Contains(err.Error(), "is not a state file") {
-		t.Errorf("a damaged state: %v", err)
+	s.site.Reset(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		refuses := r.Method == http.MethodGet
+		if refuses {
+			wordpresstest.Fail(w, http.StatusForbidden, "", "")
+		}
+		return refuses
+	})
+	if _, err := s.run(func(o *wordpress.Options) { o.Full = true }); err == nil {
+		t.Error("a site that refuses: no error")
 	}
+	s.site.Reset(nil)
+	s.done(4, 0, 0)
+	if err := os.Remove(s.state); err != nil {
+		t.Fatal(err)
+	}
+	clear(s.site.Posts)
+	var refused *wordpress.MassDeletionError
+	if _, err := s.run(func(o *wordpress.Options) { o.Full = true }); !errors.As(err, &refused) || len(s.engine.records) != 4 {
+		t.Errorf("--full of an empty site without a state: %v, %d records", err, len(s.engine.records))
+	}
+}
+
+// A post that the list skips leaves only if the site does not give it either, or
+// gives it as protected.
+func TestListThatSkipsPosts(t *testing.T) {
+	t.Parallel()
+	s := start(t, 12)
+	s.done(12, 0, 0)
+	delete(s.site.Posts, 2)
+	s.site.Posts[3].Password = "x"
+	s.site.Reset(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		lists := r.URL.Query().Get("orderby") == "id"
+		if lists {
+			w.Header().Set("X-WP-TotalPages", "1")
+			fmt.Fprint(w, `[{"id":1,"modified_gmt":"2026-01-01T00:01:00"},{"id":5,"modified_gmt":"2026-01-01T00:05:00"}]`)
+		}
+		return lists
+	})
+	s.done(0, 0, 2)
+}
+
+// A post that only the list of all posts shows stands alone on its last page. A
+// post before it leaves while the list is read, and with it the last page.
+func TestLastPageLeaves(t *testing.T) {
+	t.Parallel()
+	s := start(t, 20)
+	s.done(20, 0, 0)
+	s.site.Add(21).Modified = wordpresstest.Start.Add(-time.Hour)
+	s.site.Reset(func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		if q := r.URL.Query(); q.Get("orderby") == "id" && q.Get("page") == "3" {
+			s.site.Lock()
+			delete(s.site.Posts, 1)
+			s.site.Unlock()
+		}
+		return false
+	})
+	s.done(1, 0, 1)
 }
 
 // TestDeathAtEveryBatch ends runs at each batch, before or after the engine has
@@ -257,7 +332,7 @@ func TestHugeAndHostilePosts(t *testing.T) {
 	s.site.Names["tags"][3] = "R&amp;D: \"x\""
 	s.site.Posts[4].Title = strings.Repeat("t", api.MaxRecord)
 	s.site.Posts[5].Tags = []int64{1, 1, 999, 5}
-	s.site.Posts[5].Link = "javascript:alert(1)"
+	s.site.Posts[5].Link = "javascript://example.com/%0aalert(1)"
 	s.engine.refuses = "6"
 	sum, err := s.run()
 	if err != nil {
