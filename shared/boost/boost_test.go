@@ -294,3 +294,22 @@ func TestAlgoliaLevels(t *testing.T) {
 		}
 	}
 }
+
+// The factor is bounded by 1 + impact / 100, also for a document with many values
+// of a facet.
+func TestFactorIsBounded(t *testing.T) {
+	for impact := 1; impact <= boost.MaxImpact; impact++ {
+		for _, mode := range []string{"function_score", "rescore"} {
+			r := request("elasticsearch", mode, example())
+			r.Impact = impact
+			_, query := render(t, r)
+			if want := fmt.Sprintf(`"max_boost":%v}`, float64(100+impact)/100); !strings.Contains(query, want) {
+				t.Errorf("%s at impact %d: %s, want %s", mode, impact, query, want)
+			}
+		}
+	}
+	_, query := render(t, request("postgres", "", example()))
+	if want := "(1 + $1::float8 * least(1, "; !strings.Contains(query, want) {
+		t.Errorf("postgres: %s, want %s", query, want)
+	}
+}

@@ -1,6 +1,7 @@
 package boost_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/boost"
@@ -27,6 +28,33 @@ func FuzzStructure(f *testing.F) {
 				}
 				checkStructure(t, r)
 			}
+		}
+	})
+}
+
+// Whatever the scores are, weights lie in 0..1 and fall, and no affinity is lost.
+func FuzzWeights(f *testing.F) {
+	f.Add(10.0, 8.0, 3.0, uint8(20))
+	f.Add(math.MaxFloat64, math.MaxFloat64, math.SmallestNonzeroFloat64, uint8(1))
+	f.Add(math.NaN(), math.Inf(1), -1.0, uint8(2))
+	f.Fuzz(func(t *testing.T, a, b, c float64, limit uint8) {
+		r := request("elasticsearch", "", []boost.Affinity{{"brand", "a", a}, {"color", "b", b}, {"brand", "c", c}})
+		r.Limit = 1 + int(limit)%boost.MaxLimit
+		answer := checkStructure(t, r)
+		count, before := 0, 1.0
+		for _, a := range r.Affinities {
+			if a.Score > 0 && !math.IsInf(a.Score, 1) {
+				count++
+			}
+		}
+		for _, w := range answer.Affinities {
+			if !(w.Weight > 0) || w.Weight > before {
+				t.Fatalf("weight %g after %g", w.Weight, before)
+			}
+			before = w.Weight
+		}
+		if got := len(answer.Affinities) + len(answer.Dropped); got != count {
+			t.Fatalf("%d of %d affinities are in the answer", got, count)
 		}
 	})
 }
