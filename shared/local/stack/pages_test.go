@@ -1,0 +1,81 @@
+package stack_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// changing are the parts of answers that differ from one call to the next.
+var changing = regexp.MustCompile(`"id":"[0-9a-f]{32}"|"\d{4}-\d\d-\d\dT[^"]*"|"took":\d+`)
+
+// TestPagesLearnNothing walks all public routes with a key as web pages have it, for
+// a user who likes a secret color and for one who does not exist. The answers must
+// be the same, whether the app permits orders or not; with the permission, the
+// order of the objects alone may differ.
+func TestPagesLearnNothing(t *testing.T) {
+	s := start(t, stack.Options{})
+	if err := s.Backends.Config.PutKey(t.Context(), "demo", config.Key{Hash: auth.Hash("page"), ACL: []string{auth.Search}}); err != nil {
+		t.Fatal(err)
+	}
+	secret := strings.NewReplacer(`"u"`, `"ann"`, "Red", "Secret").Replace(seenIn)
+	for _, r := range [][3]string{
+		{"POST", "/1/strategies/personalization", seenStrategy},
+		{"POST", "/1/indexes/i/batch", `{"requests":[{"action":"addObject","body":{"objectID":"1","color":"Plain"}},{"action":"addObject","body":{"objectID":"2","color":"Secret"}}]}`},
+		{"POST", "/1/events", `{"events":[` + secret + `]}`},
+	} {
+		if code, answer := callAs(t, s, "demo", "demokey", r[0], r[1], r[2]); code != http.StatusOK {
+			t.Fatal(r, code, answer)
+		}
+	}
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, answer := callAs(t, s, "demo", "demokey", "GET", "/1/profiles/ann", ""); !strings.Contains(answer, "Secret") {
+		t.Fatalf("ann has no secret: %s", answer)
+	}
+	// ask asks as a page about a user of three letters.
+	ask := func(user, method, path, body string) (int, string) {
+		segment := regexp.MustCompile(`/u(/|\?|$)`)
+		code, answer := callAs(t, s, "demo", "page", method, segment.ReplaceAllString(path, "/"+user+"$1"), strings.ReplaceAll(body, `"u"`, `"`+user+`"`))
+		return code, changing.ReplaceAllString(strings.ReplaceAll(answer, user, "USER"), "")
+	}
+	same := func(method, path, body string) {
+		t.Helper()
+		code, answer := ask("ann", method, path, body)
+		unknown, other := ask("bob", method, path, body)
+		if code != unknown || answer != other || strings.Contains(answer, "Secret") {
+			t.Errorf("%s %s %s: %d %s\nof an unknown user: %d %s", method, path, body, code, answer, unknown, other)
+		}
+		if code < 300 && !strings.HasPrefix(path, "/1/rank") && !strings.HasPrefix(path, "/1/feeds") && path != "/1/events" {
+			t.Errorf("%s %s: %d, want a refusal", method, path, code)
+		}
+	}
+	const rank = `{"userToken":"u","index":"i","objectIDs":["1","2"]`
+	for _, on := range []bool{false, true} {
+		if err := s.Backends.CachedConfig.SetBrowserRanking(t.Context(), "demo", on); err != nil {
+			t.Fatal(err)
+		}
+		for _, route := range routes {
+			same(route.method, route.path, route.body)
+		}
+		for option, value := range map[string]string{"explain": "true", "impact": "1", "seen": `"exclude"`, "strategy": "1", "halfLife": "30"} {
+			if same("POST", "/1/rank", rank+`,"`+option+`":`+value+`}`); on {
+				if code, answer := ask("ann", "POST", "/1/rank", rank+`,"`+option+`":`+value+`}`); code != http.StatusForbidden || !strings.Contains(answer, option+" is not allowed") {
+					t.Errorf("%s: %d %s, want 403 that names it", option, code, answer)
+				}
+			}
+		}
+	}
+	for user, want := range map[string]string{"ann": `{,"items":[{"objectID":"2"},{"objectID":"1"}]}`, "bob": `{,"items":[{"objectID":"1"},{"objectID":"2"}]}`} {
+		if code, answer := ask(user, "POST", "/1/rank", rank+`}`); code != http.StatusOK || answer != want {
+			t.Errorf("the order for %s: %d %s, want %s", user, code, answer, want)
+		}
+	}
+	same("POST", "/1/events", `{"events":[`+seenIn+`]}`) // both are known from now on
+}
