@@ -16,13 +16,15 @@ func loadCommand(t *tool) *cobra.Command {
 	o, asJSON := load.Options{}, false
 	cmd := &cobra.Command{
 		Use:   "load --rate R --for D",
-		Short: "Send events and read profiles at a fixed rate, and measure",
+		Short: "Send events, read profiles and rank at a fixed rate, and measure",
 		Long: "Send R events per second for D and read as many profiles, whether the engine keeps up or not, and print what it took.\n" +
 			"Lag is the time from when an event was due until its user's profile shows it. It is measured for about ten events\n" +
-			"per second. Events have the names and facets of the app's strategy, which does not change. They stay in the app:\n" +
+			"per second. Events have the names and facets of the app's strategy, which does not change. With --ranks it puts objects\n" +
+			"into the index, load-0, load-1 and so on, and asks for the best 20 of them. Events and objects stay in the app:\n" +
 			"measure with an app of its own.",
-		Example: "  affinity load --rate 500 --for 30s\n  affinity load --rate 2000 --batch 10 --reads 0 --for 1m --json",
-		Args:    cli.Subcommand,
+		Example: "  affinity load --rate 500 --for 30s\n  affinity load --rate 2000 --batch 10 --reads 0 --for 1m --json\n" +
+			"  affinity load --rate 100 --ranks 200 --candidates 1000 --for 30s",
+		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.Require(cmd, "rate", "events per second, such as --rate 500"); err != nil {
 				return err
@@ -47,6 +49,8 @@ func loadCommand(t *tool) *cobra.Command {
 	flags.Float64Var(&o.Rate, "rate", 0, "events per second")
 	flags.DurationVar(&o.Duration, "for", 0, "how long, such as 30s")
 	flags.Float64Var(&o.Reads, "reads", 0, "profile reads per second (default: as many as events)")
+	flags.Float64Var(&o.Ranks, "ranks", 0, "rank requests per second")
+	flags.IntVar(&o.Candidates, "candidates", 100, "how many objects a rank request orders")
 	flags.IntVar(&o.Users, "users", 1000, "how many users have the events")
 	flags.StringVar(&o.Index, "index", defaultIndex, "index of the events")
 	flags.IntVar(&o.Batch, "batch", 1, "events per request")

@@ -16,7 +16,8 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
 	engine.strategy = json.RawMessage(loadTestStrategy)
-	r := affinity(t, "", "load", "--url", engine.URL, "--rate", "200", "--for", "250ms", "--batch", "5", "--reads", "40", "--users", "3", "--index", "shoes", "--json")
+	r := affinity(t, "", "load", "--url", engine.URL, "--rate", "200", "--for", "250ms", "--batch", "5", "--reads", "40", "--users", "3", "--index", "shoes",
+		"--ranks", "20", "--candidates", "7", "--json")
 	r.wants(t, cli.ExitOK)
 	var report load.Report
 	if err := json.Unmarshal([]byte(r.out), &report); err != nil {
@@ -30,6 +31,12 @@ func TestLoad(t *testing.T) {
 	}
 	if report.Reads.Answered != 10 || report.Reads.Errors != 0 || report.Reads.P50 <= 0 {
 		t.Errorf("reads %+v, want 10 answered", report.Reads)
+	}
+	if report.Ranks.Answered != 5 || report.Ranks.Errors != 0 || report.Ranks.P50 <= 0 {
+		t.Errorf("ranks %+v, want 5 answered", report.Ranks)
+	}
+	if len(engine.objects["shoes"]) != 7 || valuesAt(engine.objects["shoes"]["load-6"], "mood") == nil {
+		t.Errorf("objects %s, want 7 with the facets of the strategy", engine.objects["shoes"])
 	}
 	for _, event := range engine.events {
 		if event.EventName != "Bought" || event.EventType != "conversion" || event.Index != "shoes" || len(event.Filters) != 2 ||

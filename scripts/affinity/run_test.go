@@ -68,6 +68,8 @@ func TestExitCodes(t *testing.T) {
 		{"load for 0s", "load --rate 1 --for 0s", 2, "--for 0s"},
 		{"load batch too large", "load --rate 1 --for 1s --batch 1001", 2, "--batch 1001"},
 		{"load of no users", "load --rate 1 --for 1s --users 0", 2, "--users 0"},
+		{"load ranks below 0", "load --rate 1 --for 1s --ranks -1", 2, "--ranks -1"},
+		{"load of too many candidates", "load --rate 1 --for 1s --ranks 1 --candidates 5001", 2, "--candidates 5001"},
 		{"load reads below 0", "load --rate 1 --for 1s --reads -1", 2, "--reads -1"},
 
 		{"up schema", "up --schema tall", 2, `--schema: schema "tall" does not exist: there are narrow and wide`},

@@ -29,13 +29,17 @@ import (
 type Options struct {
 	Rate     float64 // events per second
 	Reads    float64 // profile reads per second
+	Ranks    float64 // rank requests per second
 	Duration time.Duration
 	Users    int
 	Index    string
 	Batch    int // events per request
+	// Candidates is how many objects a rank request orders. Run puts as many into the
+	// index if Ranks is not 0.
+	Candidates int
 }
 
-// maxRate bounds both rates: one process on one machine cannot keep time beyond
+// maxRate bounds each rate: one process on one machine cannot keep time beyond
 // it.
 const maxRate = 100_000
 
@@ -46,6 +50,10 @@ func (o Options) Check() error {
 		return fmt.Errorf("--rate %v: must be more than 0 and at most %d events per second", o.Rate, maxRate)
 	case !(o.Reads >= 0 && o.Reads <= maxRate):
 		return fmt.Errorf("--reads %v: must be 0 to %d reads per second", o.Reads, maxRate)
+	case !(o.Ranks >= 0 && o.Ranks <= maxRate):
+		return fmt.Errorf("--ranks %v: must be 0 to %d rank requests per second", o.Ranks, maxRate)
+	case o.Ranks > 0 && (o.Candidates < 1 || o.Candidates > api.MaxCandidates):
+		return fmt.Errorf("--candidates %d: must be 1 to %d", o.Candidates, api.MaxCandidates)
 	case o.Duration <= 0:
 		return fmt.Errorf("--for %s: must be more than 0, such as 30s", o.Duration)
 	case o.Users < 1:
@@ -66,13 +74,18 @@ const (
 	maxInFlight = 4096
 )
 
-// Run sends the events and reads the profiles of one run and waits for the last
-// answers. Events have the types, names and facets that the strategy scores. If
+// Run sends the events, the reads and the rank requests of one run and waits for the
+// last answers. Events have the types, names and facets that the strategy scores. If
 // the context ends, the report covers the time until then.
 func Run(ctx context.Context, c *client.Client, o Options, s api.Strategy) (Report, error) {
 	l := newLoader(c.WithRetry(client.NoRetry), o, newMix(s, o.Index))
 	if err := l.findClock(ctx); err != nil {
 		return Report{}, err
+	}
+	if o.Ranks > 0 {
+		if err := l.putObjects(ctx); err != nil {
+			return Report{}, err
+		}
 	}
 	l.run(ctx)
 	return l.report(), nil
@@ -95,17 +108,28 @@ type loader struct {
 
 	mu                                sync.Mutex
 	accepted, refused, failed, unsent int64 // events
-	readErrors, readsUnsent           int64
 	unseen                            int64 // samples
 	firstError                        string
-	lag, reads                        *hdrhistogram.Histogram // microseconds
+	lag                               *hdrhistogram.Histogram // microseconds
+	reads, ranks                      *stream
+
+	candidates []string // of a rank request
+}
+
+// stream are the requests of one kind whose latency is measured.
+type stream struct {
+	took           *hdrhistogram.Histogram // microseconds
+	errors, unsent int64
+}
+
+func histogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(2*time.Minute/time.Microsecond), 3)
 }
 
 func newLoader(c *client.Client, o Options, m *mix) *loader {
-	histogram := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(2*time.Minute/time.Microsecond), 3) }
 	return &loader{
 		c: c, o: o, mix: m, name: fmt.Sprintf("load-%08x", rand.Uint32()),
-		slots: make(chan struct{}, maxInFlight), lag: histogram(), reads: histogram(),
+		slots: make(chan struct{}, maxInFlight), lag: histogram(), reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
 	}
 }
 
@@ -151,11 +175,8 @@ func (l *loader) run(ctx context.Context) {
 			l.start(func() { l.send(ctx, n, due, n%sampleEvery == 0) }, func() { l.unsent += int64(l.o.Batch) })
 		})
 	})
-	pacers.Go(func() {
-		pace(ctx, l.o.Reads, l.o.Duration, func(_ int, due time.Time) {
-			l.start(func() { l.read(ctx, due) }, func() { l.readsUnsent++ })
-		})
-	})
+	pacers.Go(func() { l.stream(ctx, l.reads, l.o.Reads, l.read) })
+	pacers.Go(func() { l.stream(ctx, l.ranks, l.o.Ranks, l.rank) })
 	pacers.Wait()
 	l.took = time.Since(begun)
 	if ctx.Err() == nil {
@@ -177,6 +198,22 @@ func pace(ctx context.Context, rate float64, lasts time.Duration, call func(n in
 		}
 		call(n, due)
 	}
+}
+
+// stream sends requests of one kind at a fixed rate, and measures each from the
+// moment that it was due.
+func (l *loader) stream(ctx context.Context, s *stream, rate float64, ask func(context.Context) error) {
+	pace(ctx, rate, l.o.Duration, func(_ int, due time.Time) {
+		l.start(func() {
+			err := ask(ctx)
+			took := time.Since(due)
+			if err != nil {
+				l.fault(ctx, err, func() { s.errors++ })
+				return
+			}
+			l.count(func() { record(s.took, took) })
+		}, func() { s.unsent++ })
+	})
 }
 
 // start calls do in the background, or drop if too many requests are in flight.
@@ -246,14 +283,12 @@ func (l *loader) watch(ctx context.Context, event api.Event, due time.Time) {
 }
 
 // read reads the profile of a random user, who may be unknown.
-func (l *loader) read(ctx context.Context, due time.Time) {
+func (l *loader) read(ctx context.Context) error {
 	_, err := l.c.Profile(ctx, l.user(rand.IntN(l.o.Users)), api.ProfileQuery{})
-	took := time.Since(due)
-	if err != nil && !isUnknownUser(err) {
-		l.fault(ctx, err, func() { l.readErrors++ })
-		return
+	if isUnknownUser(err) {
+		return nil
 	}
-	l.count(func() { record(l.reads, took) })
+	return err
 }
 
 // fault counts a failure and keeps the first. Requests that an interrupt broke

@@ -18,6 +18,7 @@ type Report struct {
 	Events     Events  `json:"events"`
 	Lag        Lag     `json:"lag"`
 	Reads      Reads   `json:"reads"`
+	Ranks      Reads   `json:"ranks"`
 	FirstError string  `json:"firstError,omitempty"`
 }
 
@@ -37,7 +38,7 @@ type Lag struct {
 	Percentiles
 }
 
-// Reads is how long reads of profiles took.
+// Reads is how long reads of profiles took, or rank requests.
 type Reads struct {
 	Answered  int64   `json:"answered"`
 	PerSecond float64 `json:"perSecond"`
@@ -69,12 +70,15 @@ func (l *loader) report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rate := func(n int64) float64 { return cli.PerSecond(n, l.took) }
+	reads := func(s *stream) Reads {
+		n := s.took.TotalCount()
+		return Reads{Answered: n, PerSecond: rate(n), Errors: s.errors, NotSent: s.unsent, Percentiles: percentilesOf(s.took)}
+	}
 	return Report{
 		Rate: l.o.Rate, Seconds: l.took.Seconds(), Users: l.o.Users, Batch: l.o.Batch,
 		Events: Events{Accepted: l.accepted, PerSecond: rate(l.accepted), Refused: l.refused, Errors: l.failed, NotSent: l.unsent},
 		Lag:    Lag{Samples: l.lag.TotalCount(), NeverSeen: l.unseen, Percentiles: percentilesOf(l.lag)},
-		Reads: Reads{Answered: l.reads.TotalCount(), PerSecond: rate(l.reads.TotalCount()), Errors: l.readErrors,
-			NotSent: l.readsUnsent, Percentiles: percentilesOf(l.reads)},
+		Reads:  reads(l.reads), Ranks: reads(l.ranks),
 		FirstError: l.firstError,
 	}
 }
@@ -90,11 +94,16 @@ func (r Report) Print(out io.Writer) {
 	if r.Lag.NeverSeen > 0 {
 		fmt.Fprintf(out, "        not in a profile after %[2]s: %[1]s\n", cli.Count(r.Lag.NeverSeen, "sampled event"), sampleTimeout)
 	}
-	if r.Reads.Answered+r.Reads.Errors+r.Reads.NotSent > 0 {
-		fmt.Fprintf(out, "reads   %s  %d answered (%.1f/s)  %s  %d not sent\n", r.Reads.Percentiles, r.Reads.Answered, r.Reads.PerSecond,
-			cli.Count(r.Reads.Errors, "error"), r.Reads.NotSent)
-	}
+	r.Reads.print(out, "reads")
+	r.Ranks.print(out, "ranks")
 	if r.FirstError != "" {
 		fmt.Fprintf(out, "first error: %s\n", r.FirstError)
+	}
+}
+
+// print writes a line, if there was a request.
+func (r Reads) print(out io.Writer, name string) {
+	if r.Answered+r.Errors+r.NotSent > 0 {
+		fmt.Fprintf(out, "%-7s %s  %d answered (%.1f/s)  %s  %d not sent\n", name, r.Percentiles, r.Answered, r.PerSecond, cli.Count(r.Errors, "error"), r.NotSent)
 	}
 }

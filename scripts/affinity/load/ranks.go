@@ -1,0 +1,60 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/api"
+)
+
+// rankLimit is how many items a rank request asks for, as a page shows them.
+const rankLimit = 20
+
+// putObjects puts the candidates of rank requests into the index: load-0, load-1 and
+// so on, with the filters that events have.
+func (l *loader) putObjects(ctx context.Context) error {
+	var actions []api.BatchAction
+	for n := range l.o.Candidates {
+		id := fmt.Sprintf("load-%d", n)
+		record, err := l.mix.record(id, n)
+		if err != nil {
+			return err
+		}
+		actions, l.candidates = append(actions, api.BatchAction{Action: api.ActionAddObject, Body: record}), append(l.candidates, id)
+	}
+	for some := range slices.Chunk(actions, api.MaxActions) {
+		if _, err := l.c.Batch(ctx, l.o.Index, some...); err != nil {
+			return fmt.Errorf("put the objects to rank into index %s: %w", l.o.Index, err)
+		}
+	}
+	return nil
+}
+
+// record is an object with the filters of event target n. A facet with dots is nested.
+func (m *mix) record(id string, n int) (json.RawMessage, error) {
+	record := map[string]any{"objectID": id}
+	for _, filter := range m.filters[n%len(m.filters)] {
+		facet, value, _ := strings.Cut(strings.ReplaceAll(filter, "%25", "%"), ":")
+		at, path := record, strings.Split(facet, ".")
+		for _, name := range path[:len(path)-1] {
+			inner, ok := at[name].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				at[name] = inner
+			}
+			at = inner
+		}
+		at[path[len(path)-1]] = value
+	}
+	return json.Marshal(record)
+}
+
+// rank orders the objects for a random user, who may be unknown.
+func (l *loader) rank(ctx context.Context) error {
+	_, err := l.c.Rank(ctx, api.RankRequest{UserToken: l.user(rand.IntN(l.o.Users)), Index: l.o.Index, ObjectIDs: l.candidates, Limit: rankLimit})
+	return err
+}
