@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,13 +18,13 @@ import (
 // knows all of them.
 type PrivateFacets map[string][]string
 
-// maxPrivateBytes bounds the names of an app's private facets and of their indexes:
-// the app is read with most requests.
+// maxPrivateBytes bounds the JSON of an app's private facets: the app is read with
+// most requests, and its document holds them beside the strategy.
 const maxPrivateBytes = 64 << 10
 
 // ErrTooManyPrivate says that an app has as many private facets as it may.
 var ErrTooManyPrivate error = fault.New(fault.Invalid,
-	"The privateFacets of all indexes and the names of these indexes have more than %d bytes: list a facet in the settings of one index, which holds for all",
+	"The privateFacets of all indexes and the names of these indexes have more than %d bytes of JSON: list a facet in the settings of one index, which holds for all",
 	maxPrivateBytes)
 
 // With returns p with those of an index replaced, or ErrTooManyPrivate.
@@ -35,15 +36,12 @@ func (p PrivateFacets) With(index string, facets []string) (PrivateFacets, error
 	if with[index] = slices.Clone(facets); len(facets) == 0 {
 		delete(with, index)
 	}
-	size := 0
-	for index, facets := range with {
-		size += len(index)
-		for _, f := range facets {
-			size += len(f)
-		}
+	text, err := json.Marshal(with)
+	if err != nil {
+		return nil, fmt.Errorf("encode private facets: %w", err)
 	}
 	switch {
-	case size > maxPrivateBytes:
+	case len(text) > maxPrivateBytes:
 		return nil, fmt.Errorf("index %q: %w", index, ErrTooManyPrivate)
 	case len(with) == 0:
 		with = nil

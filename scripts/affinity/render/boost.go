@@ -92,7 +92,7 @@ var samples = map[string]sample{
 		"query": map[string]any{"function_score": map[string]any{"query": match}}}),
 	"meilisearch": {"SEARCH_HOST, SEARCH_KEY, INDEX", "https://SEARCH_HOST/indexes/INDEX/search", "Authorization: Bearer SEARCH_KEY", beside(map[string]any{"q": words})},
 	"prompt":      {"LLM_HOST, LLM_KEY, MODEL", "https://LLM_HOST/v1/chat/completions", "Authorization: Bearer LLM_KEY", chat},
-	"solr":        {"SEARCH_HOST, USER_AND_PASSWORD, COLLECTION, title", "https://SEARCH_HOST/solr/COLLECTION/query", "Authorization: Basic USER_AND_PASSWORD", solrParams},
+	"solr":        {"SEARCH_HOST, USER_AND_PASSWORD (in base64), COLLECTION, title", "https://SEARCH_HOST/solr/COLLECTION/query", "Authorization: Basic USER_AND_PASSWORD", solrParams},
 	"typesense":   {"SEARCH_HOST, SEARCH_KEY, COLLECTION, title", "https://SEARCH_HOST/multi_search", "X-TYPESENSE-API-KEY: SEARCH_KEY", multiSearch},
 }
 
@@ -101,7 +101,7 @@ var (
 	mustMatch = map[string]any{"query": map[string]any{"bool": map[string]any{"must": []any{match}}}}
 )
 
-// elastic is a search of Elasticsearch, and of OpenSearch, which takes the same.
+// elastic is a search of Elasticsearch.
 func elastic(body map[string]any) sample {
 	return sample{"SEARCH_HOST, SEARCH_KEY, INDEX, title", "https://SEARCH_HOST/INDEX/_search", "Authorization: ApiKey SEARCH_KEY", beside(body)}
 }
@@ -155,7 +155,7 @@ func searchWith(b api.Boost) (string, error) {
 		return how, nil
 	}
 	engine := b.Engine
-	if engine == "opensearch" {
+	if engine == "opensearch" { // it takes the same, but for the key
 		engine = "elasticsearch"
 	}
 	s, ok := samples[engine+" "+b.Mode]
@@ -164,6 +164,9 @@ func searchWith(b api.Boost) (string, error) {
 	}
 	if !ok {
 		return "", nil // an engine that is newer than this tool
+	}
+	if b.Engine == "opensearch" {
+		s.replace, s.header = "SEARCH_HOST, USER_AND_PASSWORD (in base64), INDEX, title", "Authorization: Basic USER_AND_PASSWORD"
 	}
 	body, err := shellJSON(s.with(b.Query))
 	if err != nil {

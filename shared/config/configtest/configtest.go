@@ -397,6 +397,9 @@ func testPrivateFacetsBounded(t *testing.T, s config.Store) {
 	wantError(t, "a third large list", s.SetPrivateFacets(t.Context(), "shop", "c", large), config.ErrTooManyPrivate)
 	app, err := s.App(t.Context(), "shop")
 	read(t, "after the refusal", app.PrivateFacets, err, config.PrivateFacets{"a": large, "b": large})
+	// Characters that JSON escapes count as the bytes that they take.
+	escaped := []string{strings.Repeat("\x00", 500), strings.Repeat("\x00", 400), strings.Repeat("\x00", 300)}
+	wantError(t, "a third list that escapes make large", s.SetPrivateFacets(t.Context(), "shop", "c", escaped), config.ErrTooManyPrivate)
 	if err := s.SetPrivateFacets(t.Context(), "shop", "a", nil); err != nil {
 		t.Fatal(err)
 	}
