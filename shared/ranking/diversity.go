@@ -26,12 +26,15 @@ const (
 //
 //	s - (1 - lambda) / lambda x the highest overlap with an item before it
 //
-// which becomes its score; equal ones go by objectID, then place in the query. The
-// order is that of maximal marginal relevance, lambda x s - (1 - lambda) x overlap
-// (Carbonell and Goldstein, The use of MMR, SIGIR 1998). The overlap of two items
-// is the Jaccard index of their filters, or of their values of the facet if the
-// query names one: the number of common ones / the number of different ones, 0 if
-// they have none. Filters are as the catalog has them: aliases are not applied.
+// which becomes its score. The factor is at most 1,000. Equal scores go by
+// objectID, then place in the query. The order is that of maximal marginal
+// relevance, lambda x s - (1 - lambda) x overlap (Carbonell and Goldstein, The use
+// of MMR, SIGIR 1998).
+//
+// The overlap of two items is the Jaccard index of their filters, or of their
+// values of the facet if the query names one: the number of common ones / the
+// number of different ones, 0 if they have none. Filters are as the catalog has
+// them: aliases are not applied.
 //
 // An item exceeds if maxPerValue of the items before it have one of its values of
 // the facet. It has no place before an item that does not exceed. So that scores

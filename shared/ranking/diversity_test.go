@@ -2,6 +2,7 @@ package ranking_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/ranking"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -113,6 +115,8 @@ func TestDiversity(t *testing.T) {
 		// An overlap of 1 takes 0.5. c has one of three filters in common with a, and with d.
 		{strategy.Diversity{Lambda: 2. / 3}, "a 1.000, d 0.700, c 0.633, e 0.600, b 0.400, zero 0.000, "},
 		{strategy.Diversity{Lambda: 2. / 3, Facet: "brand"}, "a 1.000, d 0.700, e 0.600, b 0.400, c 0.300, zero 0.000, "},
+		// An overlap of 1 takes 1,000 at most.
+		{strategy.Diversity{Lambda: 1e-9}, "a 1.000, d 0.700, e 0.600, zero 0.000, c -332.533, b -999.100, "},
 		{strategy.Diversity{Lambda: 1}, "a 1.000, b 0.900, c 0.800, d 0.700, e 0.600, zero 0.000, "},
 		{strategy.Diversity{Facet: "brand", MaxPerValue: 1}, "a 1.000, d 0.700, e 0.600, zero 0.000, b 0.000, c -0.100, "},
 		{strategy.Diversity{Facet: "brand", MaxPerValue: 2}, "a 1.000, b 0.900, d 0.700, e 0.600, zero 0.000, c 0.000, "},
@@ -149,6 +153,28 @@ func TestDiversityExplains(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, items[3].Features, cmpopts.EquateApprox(0, tolerance)); diff != "" || items[3].ObjectID != "b" {
 		t.Errorf("features of %s (-want +got):\n%s", items[3].ObjectID, diff)
+	}
+}
+
+// Histories of rapid are short. These fill several words of places, with objects of
+// many sizes and equal overlaps.
+func TestDiversityOfManyPlaces(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for i, d := range []strategy.Diversity{{}, {Lambda: 0.3}, {Facet: "brand"}, {Facet: "colour", MaxPerValue: 9, Lambda: 0.5}, {Facet: "colour", MaxPerValue: 2}} {
+		q := ranking.Query{Now: now, Impact: ptr(0), Explain: true, Diversity: &d}
+		for n := range race.Or(140, 80) {
+			var filters []event.Filter
+			for range random.IntN(6) {
+				filters = append(filters, filter([]string{"brand", "colour"}[random.IntN(2)], fmt.Sprint(random.IntN(5))))
+			}
+			q.Candidates = append(q.Candidates, ranking.Candidate{
+				ObjectID: fmt.Sprintf("%03d", n), Object: ranking.Compile(filters), Relevancy: random.Float64(), HasRelevancy: true,
+			})
+		}
+		got, want := ranking.New(scoring()).Rank(&q).Items, ranking.Reference(scoring(), &q).Items
+		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			t.Fatalf("query %d, %+v (-definition +got):\n%s", i, d, diff)
+		}
 	}
 }
 
