@@ -37,9 +37,10 @@ var largestBody = map[string]int64{
 // caches are what the caches of each function hold at most, in bytes, besides the
 // configuration of the apps that it serves: of enrich, 20,000 objects of 100 filters in
 // theory and some tens of megabytes in practice; of rerank, objects, and the statistics
-// of indexes, twice while they are replaced, with their pairs.
+// of indexes, twice while they are replaced, with their pairs; of feed/page, candidates,
+// a list of which is read while another is there, and records.
 var caches = map[string]int64{
-	"ingest": 40 * mib, "imports": 40 * mib, "process": 40 * mib, "process-slow": 40 * mib, "rank": (64 + 128 + 128 + 16) * mib,
+	"ingest": 40 * mib, "imports": 40 * mib, "process": 40 * mib, "process-slow": 40 * mib, "rank": (64 + 128 + 128 + 16 + 48 + 16 + 48) * mib,
 }
 
 // computing are the functions that compute profiles.

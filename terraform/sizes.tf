@@ -7,8 +7,8 @@ locals {
     ingest   = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 4, timeout_seconds = 60 }
     profiles = { cpu = "1", memory = "512Mi", concurrency = 80, max_instances = 3, timeout_seconds = 60 }
     catalog  = { cpu = "1", memory = "512Mi", concurrency = 40, max_instances = 1, timeout_seconds = 60 }
-    # rank keeps candidates and statistics in memory, up to 340 MB, and a request may
-    # have candidates of 32 MiB.
+    # rank keeps candidates, records and statistics in memory, up to 450 MB, and a request
+    # may have candidates of 32 MiB.
     rank = { cpu = "1", memory = "1536Mi", concurrency = 40, max_instances = 2, timeout_seconds = 60 }
     # docs answers with pages that do not change, which clients cache.
     docs = { cpu = "1", memory = "256Mi", concurrency = 80, max_instances = 1, timeout_seconds = 10 }

@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/config/kmscipher"
+	"github.com/affinityengine/affinity/shared/feed/page"
 	"github.com/affinityengine/affinity/shared/function"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rerank"
@@ -29,6 +30,7 @@ type Backends struct {
 	Auth     *auth.Authenticator
 	Profiles *profile.Engine
 	Orderer  *rerank.Orderer
+	Pages    *page.Reader
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -41,8 +43,9 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	orderer := rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log)
 	return New(Backends{
-		Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Profiles: profiles,
-		Orderer: rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log),
+		Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Profiles: profiles, Orderer: orderer,
+		Pages: page.New(base.Store, base.CachedConfig, orderer, base.Now, base.Log),
 	}), nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/feed"
 	"github.com/affinityengine/affinity/shared/httpapi"
 )
 
@@ -29,6 +30,8 @@ func New(b Backends) http.Handler {
 	rt.HandleOwn("POST /1/rank", h.rank)
 	rt.HandleOwn("GET /1/boosts", h.boosts, boostOptions...)
 	rt.HandleOwn("GET /1/boosts/{userToken}", h.boosts, boostOptions...)
+	rt.HandleOwn("GET /1/feeds/{name}/suggested", h.feedPage(feed.Suggested), feedOptions...)
+	rt.HandleOwn("GET /1/feeds/{name}/latest", h.feedPage(feed.Latest), feedOptions...)
 	return rt
 }
 

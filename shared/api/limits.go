@@ -81,6 +81,13 @@ const (
 	MaxBoostField          = 500                 // bytes of a field of the engine
 )
 
+// Limits of the pages of feeds.
+const (
+	DefaultFeedItems  = 20    // items of a page
+	MaxFeedItems      = 100   // items of a page
+	MaxFeedCandidates = 5_000 // records that a feed orders: its newest ones
+)
+
 // Limits of the catalog.
 const (
 	MaxCatalogBody    = catalog.MaxBody          // bytes of a batch, and of settings

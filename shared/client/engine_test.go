@@ -134,6 +134,8 @@ func TestEngineServesUsers(t *testing.T) {
 	if b := check[api.Boost](t)(c.Boost(ctx, "ann", api.BoostQuery{Engine: "elasticsearch", Mode: "rescore", Impact: &none, Consistency: "strong"})); b.Mode != "rescore" || len(b.Query) != 0 {
 		t.Errorf("boost %+v", b)
 	}
+	_, none404 := c.FeedPage(ctx, "news", api.OrderSuggested, api.FeedQuery{User: "ann", Limit: 5, Cursor: "AAAA", Format: api.FormatIDs})
+	wantStatus(t, none404, 404)
 	_, refused := c.Boost(ctx, "ann", api.BoostQuery{Engine: "sphinx"})
 	wantStatus(t, refused, 422)
 	if a := check[api.PersonalizationProfile](t)(c.PersonalizationProfile(ctx, "ann")); a.Scores["color"]["Red"] != 20 {

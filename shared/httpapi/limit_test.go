@@ -64,7 +64,7 @@ func TestLimitedRoutes(t *testing.T) {
 		if got != want {
 			t.Errorf("%s %s: %q, want %q", test.method, test.path, got, want)
 		}
-		const exposed = "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset"
+		const exposed = "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, link, x-wp-total, x-wp-totalpages"
 		if got := h.Get("Access-Control-Expose-Headers"); got != exposed {
 			t.Errorf("a web page may read %q, want %q", got, exposed)
 		}

@@ -178,6 +178,7 @@ func allowOrigin(h http.Header) {
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "content-type, x-algolia-application-id, x-algolia-api-key, x-algolia-agent, "+
 		"x-algolia-usertoken, request-id, accept, content-encoding, authorization")
-	h.Set("Access-Control-Expose-Headers", "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset")
+	h.Set("Access-Control-Expose-Headers", "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, "+
+		"link, x-wp-total, x-wp-totalpages")
 	h.Set("Access-Control-Max-Age", "86400")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/apicheck"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -55,6 +56,10 @@ func TestExamples(t *testing.T) {
 				t.Error(err)
 			}
 		}()
+		news := config.Feed{Name: "news", Index: "posts", Date: "publishedAt", Definition: `{"index":"posts","date":"publishedAt"}`}
+		if _, _, err := s.Backends.CachedConfig.SetFeed(t.Context(), "demo", news, o.Now); err != nil {
+			t.Fatal(err)
+		}
 		r := runner{url: apicheck.Proxy(t, s.URL), operator: s.Operator}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
@@ -169,7 +174,7 @@ func (r *runner) wait(t *testing.T, path string) {
 
 var (
 	working  = regexp.MustCompile(`"state":"(planning|running)"|"settlesInMs":[1-9]`)
-	volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|(manual|backtest|reenrich[a-z-]*|move|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]+|127\.0\.0\.1:\d+|\d{16}-[0-9a-f]{16}|^[0-9a-f]{32}$|^[A-Z2-7]{26}$`)
+	volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|(manual|backtest|reenrich[a-z-]*|move|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]+|127\.0\.0\.1:\d+|\d{16}-[0-9a-f]{16}|^[0-9a-f]{32}$|^[A-Z2-7]{26}$|^AQ[A-Za-z0-9_-]{20,}$`)
 )
 
 // sameAnswer reports whether two records agree, but for what differs between runs.

@@ -150,7 +150,7 @@ func (r *Reader) readList(ctx context.Context, app string, d feed.Definition, se
 	return l, nil
 }
 
-// renewed is how many records are read at a time to make the filters of rows anew.
+// renewed is how many records are read at a time for the filters of rows.
 const renewed = 500
 
 // renew sets the filters of rows that were written under other settings of the index,

@@ -40,6 +40,8 @@ var routes = []struct {
 	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`, []string{auth.Recommendation}},
 	{"GET", "/1/boosts/u?engine=algolia", "", []string{auth.Recommendation}},
 	{"GET", "/1/boosts?engine=algolia", "", []string{auth.Recommendation}},
+	{"GET", "/1/feeds/f/suggested?userToken=u", "", []string{auth.Recommendation}},
+	{"GET", "/1/feeds/f/latest?userToken=u", "", []string{auth.Recommendation, auth.Search}},
 	{"GET", "/1/strategies/personalization", "", []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization", seenStrategy, []string{auth.Recommendation}},
 	{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`, []string{auth.Recommendation}},

@@ -72,6 +72,8 @@ func (a attacker) request() *http.Request {
 		[3]string{"GET", "/1/optouts/ann", ""},
 		[3]string{"POST", "/1/rank", `{"userToken":"ann","index":"i","objectIDs":["1"]}`},
 		[3]string{"GET", "/1/boosts/ann?engine=algolia", ""},
+		[3]string{"GET", "/1/feeds/f/suggested?userToken=ann", ""},
+		[3]string{"GET", "/1/feeds/f/latest", ""},
 		[3]string{"GET", "/1/strategies/personalization", ""},
 		[3]string{"POST", "/1/strategies/personalization", `{}`},
 		[3]string{"GET", "/1/indexes/i/1", ""},
@@ -154,6 +156,7 @@ func TestCrossTenant(t *testing.T) {
 	}
 	public.Handle("/1/rank", rank.New(b.ForRank()))
 	public.Handle("/1/boosts/", rank.New(b.ForRank()))
+	public.Handle("/1/feeds/", rank.New(b.ForRank()))
 	public.Handle("/1/strategies/", strategies.New(b.ForStrategies()))
 	public.Handle("/1/indexes/", catalog.New(b.ForCatalog()))
 	own, refused := 0, 0

@@ -41,6 +41,7 @@ func publicFunctions(b *Backends, operator http.Handler) http.Handler {
 		{"/1/optouts", profiles.New(b.ForProfiles())},
 		{"/1/rank", rank.New(b.ForRank())},
 		{"/1/boosts", rank.New(b.ForRank())},
+		{"/1/feeds", rank.New(b.ForRank())},
 		{"/1/strategies", strategies.New(b.ForStrategies())},
 		{"/1/indexes", catalog.New(b.ForCatalog())},
 		{"/1/recomputes", recomputes.New(b.ForRecomputes())},

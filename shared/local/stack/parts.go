@@ -21,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
+	"github.com/affinityengine/affinity/shared/feed/page"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/deletion"
 	"github.com/affinityengine/affinity/shared/local/seal"
@@ -48,6 +49,7 @@ type Backends struct {
 	Enricher *enrich.Enricher
 	Profiles *profile.Engine
 	Orderer  *rerank.Orderer
+	Pages    *page.Reader
 	Refused  *refused.Recorder
 }
 
@@ -63,6 +65,7 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
+	b.Pages = page.New(base.Store, base.CachedConfig, b.Orderer, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
 	var err error
 	if b.Enricher, err = enrich.New(base.Store, base.CachedConfig); err != nil {
@@ -106,7 +109,7 @@ func (b *Backends) ForProfiles() profiles.Backends {
 
 // ForRank returns the backends of rank.
 func (b *Backends) ForRank() rank.Backends {
-	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Profiles: b.Profiles, Orderer: b.Orderer}
+	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Profiles: b.Profiles, Orderer: b.Orderer, Pages: b.Pages}
 }
 
 // ForStrategies returns the backends of strategies.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
@@ -18,6 +19,8 @@ const seenIn = `{"eventType":"view","eventName":"Seen","index":"i","userToken":"
 var aboutAnIndex = []struct{ method, path, body string }{
 	{"POST", "/1/events", `{"events":[` + seenIn + `]}`},
 	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`},
+	{"GET", "/1/feeds/f/suggested?userToken=u", ""},
+	{"GET", "/1/feeds/f/latest?userToken=u", ""},
 	{"POST", "/1/crowd", `{"index":"i"}`},
 	{"POST", "/1/backtests", `{"index":"i","strategies":[` + seenStrategy + `]}`},
 	{"POST", "/1/indexes/i/batch", addOne},
@@ -33,6 +36,10 @@ var aboutAnIndex = []struct{ method, path, body string }{
 // route that is about the whole app.
 func TestKeysOfIndexes(t *testing.T) {
 	s := start(t, stack.Options{})
+	f := config.Feed{Name: "f", Index: "i", Date: "publishedAt", Definition: `{"index":"i","date":"publishedAt","seen":"keep","format":"records"}`}
+	if _, _, err := s.Backends.Config.SetFeed(t.Context(), "demo", f, time.Now()); err != nil {
+		t.Fatal(err)
+	}
 	for name, index := range map[string]string{"this": "i*", "other": "other"} {
 		key := config.Key{Hash: auth.Hash(name), ACL: auth.All, Indexes: []string{index}}
 		if err := s.Backends.Config.PutKey(t.Context(), "demo", key); err != nil {

@@ -38,6 +38,7 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	own := map[string]bool{
 		"POST /1/events": true, "GET /1/profiles/u": true, "POST /1/profiles/batch": true, "GET /1/profiles/personalization/u": true,
 		"GET /1/explain/u": true, "POST /1/rank": true, "GET /1/boosts/u?engine=algolia": true,
+		"GET /1/feeds/f/suggested?userToken=u": true, "GET /1/feeds/f/latest?userToken=u": true,
 	}
 	u, v := secure("demokey", "u"), secure("demokey", "v")
 	check(u, "POST", "/1/events", `{"events":[`+seenIn+`]}`, nil)
@@ -81,4 +82,9 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	check("page", "POST", "/1/rank", rankU, auth.ErrForbidden)
 	check(secure("page", "u"), "GET", "/1/boosts/u?engine=algolia", "", nil)
 	check("page", "GET", "/1/boosts/u?engine=algolia", "", auth.ErrForbidden)
+	check(secure("page", "u"), "GET", "/1/feeds/f/suggested?userToken=u", "", nil)
+	check("page", "GET", "/1/feeds/f/suggested?userToken=u", "", auth.ErrForbidden)
+	check(secure("page", "u"), "GET", "/1/feeds/f/suggested", "", auth.ErrAnyUser)
+	check(secure("page", "u"), "GET", "/1/feeds/f/latest", "", nil)
+	check("page", "GET", "/1/feeds/f/latest", "", nil)
 }

@@ -70,7 +70,7 @@ variable "routes" {
     ingest     = ["/1/events"]
     imports    = ["/1/events/import"]
     profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts"]
-    rank       = ["/1/rank", "/1/boosts"]
+    rank       = ["/1/rank", "/1/boosts", "/1/feeds"]
     strategies = ["/1/strategies"]
     catalog    = ["/1/indexes"]
     recomputes = ["/1/recomputes", "/1/reenrich", "/1/backtests", "/1/crowd", "/1/schema", "/1/audits", "/1/usage", "/1/audit-log", "/1/export"]

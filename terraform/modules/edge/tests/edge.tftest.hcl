@@ -93,6 +93,8 @@ run "routes" {
       "/1/rank/*"          = google_compute_backend_service.this["fn-rank"].id
       "/1/boosts"          = google_compute_backend_service.this["fn-rank"].id
       "/1/boosts/*"        = google_compute_backend_service.this["fn-rank"].id
+      "/1/feeds"           = google_compute_backend_service.this["fn-rank"].id
+      "/1/feeds/*"         = google_compute_backend_service.this["fn-rank"].id
       "/1/strategies"      = google_compute_backend_service.this["fn-strategies"].id
       "/1/strategies/*"    = google_compute_backend_service.this["fn-strategies"].id
       "/1/indexes"         = google_compute_backend_service.this["fn-catalog"].id

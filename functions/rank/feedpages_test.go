@@ -1,0 +1,234 @@
+package rank_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/feed"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+const wpPost = `{"id":7,"title":{"rendered":"A \u0026 B"}, "tags":[1,2]}`
+
+// blog starts an app with a feed of four posts, an hour apart, and a user who likes
+// red.
+func blog(t *testing.T) *stack.Stack {
+	t.Helper()
+	s := functiontest.Start(t)
+	_, _, err := s.Backends.Config.SetStrategy(t.Context(), functiontest.App, strategy.Strategy{
+		EventsScoring:         []strategy.EventScore{{EventName: "Read", EventType: event.View, Score: 3}},
+		FacetsScoring:         []strategy.FacetScore{{FacetName: "tags", Score: 10}},
+		PersonalizationImpact: 100, Ranking: strategy.PlainRanking(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	for name, definition := range map[string]string{
+		"news": `{"index":"posts","date":"publishedAt"}`,
+		"wp":   `{"index":"posts","date":"publishedAt","format":"wordpress","where":["tags:red"]}`,
+	} {
+		d, err := feed.Decode(name, []byte(definition))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := d.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := config.Feed{Name: name, Index: d.Index, Date: d.Date, Definition: string(stored)}
+		if _, _, err := s.Backends.CachedConfig.SetFeed(t.Context(), functiontest.App, f, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var records []string
+	for i, tag := range []string{"blue", "red", "green", "red"} {
+		r := map[string]any{"objectID": fmt.Sprint("post-", i), "tags": tag, "publishedAt": now.Add(-time.Duration(i+1) * time.Hour).Format(time.RFC3339)}
+		if i == 1 {
+			r["wordpress"] = wpPost
+		}
+		body, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, `{"action":"addObject","body":`+string(body)+`}`)
+	}
+	batch := `{"requests":[` + strings.Join(records, ",") + `]}`
+	if status, answer := functiontest.Call(catalog.New(s.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/posts/batch", batch); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	line := fmt.Sprintf(`{"eventType":"view","eventName":"Read","index":"posts","userToken":"ann","timestamp":%d,"filters":["tags:red"]}`, now.Add(-time.Hour).UnixMilli())
+	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	return s
+}
+
+// paged reads a page of objectIDs.
+func paged(t *testing.T, h http.Handler, key, path string) ([]string, api.FeedPage) {
+	t.Helper()
+	status, answer := functiontest.Call(h, key, "GET", path, "")
+	var p api.FeedPage
+	if err := json.Unmarshal([]byte(answer), &p); err != nil || status != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, status, answer)
+	}
+	ids := []string{}
+	for _, item := range p.Items {
+		var id string
+		if err := json.Unmarshal(item, &id); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, p
+}
+
+func TestFeeds(t *testing.T) {
+	s := blog(t)
+	h := rank.New(s.Backends.ForRank())
+	const r = "recommendation"
+	for path, want := range map[string][]string{
+		"/1/feeds/news/suggested?format=ids&userToken=ann":         {"post-1", "post-3", "post-0", "post-2"},
+		"/1/feeds/news/suggested?format=ids&userToken=ann&limit=1": {"post-1"},
+		"/1/feeds/news/suggested?format=ids&userToken=nobody":      {"post-0", "post-1", "post-2", "post-3"},
+		"/1/feeds/news/suggested?format=ids":                       {"post-0", "post-1", "post-2", "post-3"},
+		"/1/feeds/news/latest?format=ids&limit=2":                  {"post-0", "post-1"},
+		"/1/feeds/wp/latest?format=ids":                            {"post-1", "post-3"},
+	} {
+		ids, p := paged(t, h, r, path)
+		if diff := cmp.Diff(want, ids); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+		personal := strings.Contains(path, "ann") || p.Order == api.OrderLatest
+		if (p.Fallback == nil) != personal || (p.Cursor == nil) == strings.Contains(path, "limit") || p.AsOf.IsZero() {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+	// A walk, in both orders.
+	for _, order := range []string{"suggested?userToken=ann&", "latest?"} {
+		whole, _ := paged(t, h, r, "/1/feeds/news/"+order+"format=ids")
+		var walk []string
+		for cursor := ""; ; {
+			ids, p := paged(t, h, r, "/1/feeds/news/"+order+"format=ids&limit=1"+cursor)
+			walk = append(walk, ids...)
+			if p.Cursor == nil {
+				break
+			}
+			cursor = "&cursor=" + *p.Cursor
+		}
+		if diff := cmp.Diff(whole, walk); diff != "" {
+			t.Errorf("%s (-page +walk):\n%s", order, diff)
+		}
+	}
+	// Records are as they were stored.
+	status, answer := functiontest.Call(h, r, "GET", "/1/feeds/wp/latest?format=records&limit=1", "")
+	var p api.FeedPage
+	if err := json.Unmarshal([]byte(answer), &p); err != nil || status != 200 || p.Feed != "wp" || p.Order != "latest" {
+		t.Fatalf("%d %s", status, answer)
+	}
+	status, stored := functiontest.Call(catalog.New(s.Backends.ForCatalog()), "addObject", "GET", "/1/indexes/posts/post-1", "")
+	if status != 200 || string(p.Items[0]) != stored {
+		t.Errorf("the record is %s, stored as %s", p.Items[0], stored)
+	}
+}
+
+// The format wordpress is the list of posts byte for byte, with WordPress's headers.
+func TestWordPressFeed(t *testing.T) {
+	h := rank.New(blog(t).Backends.ForRank())
+	r := httptest.NewRequest("GET", "/1/feeds/wp/suggested?limit=1&x-algolia-api-key=recommendation&x-algolia-application-id="+functiontest.App, nil)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != "["+wpPost+"]" {
+		t.Errorf("%d %s", w.Code, got)
+	}
+	head := w.Header()
+	if head.Get("X-WP-Total") != "2" || head.Get("X-WP-TotalPages") != "2" || !strings.Contains(head.Get("Access-Control-Expose-Headers"), "x-wp-total") {
+		t.Errorf("headers: %v", head)
+	}
+	link := head.Get("Link")
+	next, ok := strings.CutSuffix(link, `>; rel="next"`)
+	if !ok || !strings.HasPrefix(next, "</1/feeds/wp/suggested?cursor=") || strings.Contains(next, "algolia") {
+		t.Fatalf("Link: %q", link)
+	}
+	// The other post of the feed has no WordPress form.
+	if status, answer := functiontest.Call(h, "recommendation", "GET", next[1:], ""); status != 200 || answer != "[]" {
+		t.Errorf("the next page: %d %s", status, answer)
+	}
+}
+
+// A deleted user gets no personal page, and a deleted post is in none.
+func TestFeedAfterDeletions(t *testing.T) {
+	s := blog(t)
+	h := rank.New(s.Backends.ForRank())
+	if ids, _ := paged(t, h, "recommendation", "/1/feeds/news/suggested?format=ids&userToken=ann"); ids[0] != "post-1" {
+		t.Fatalf("ann's page is %v", ids)
+	}
+	if _, err := s.Backends.Profiles.Delete(t.Context(), functiontest.App, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	ids, p := paged(t, h, "recommendation", "/1/feeds/news/suggested?format=ids&userToken=ann")
+	if p.Fallback == nil || ids[0] != "post-0" {
+		t.Errorf("the page of a deleted user is %v, fallback %v", ids, p.Fallback)
+	}
+}
+
+// A page with a plain search key gets the suggested order if the app permits it, and
+// learns nothing else of the user.
+func TestSuggestedFeedOfBrowsers(t *testing.T) {
+	s := blog(t)
+	h := rank.New(s.Backends.ForRank())
+	if err := s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true); err != nil {
+		t.Fatal(err)
+	}
+	for user, first := range map[string]string{"ann": "post-1", "nobody": "post-0"} {
+		ids, p := paged(t, h, "search", "/1/feeds/news/suggested?format=ids&userToken="+user)
+		if ids[0] != first || p.Fallback != nil {
+			t.Errorf("%s: %v, fallback %v; want %s first, and no fallback", user, ids, p.Fallback, first)
+		}
+	}
+}
+
+func TestFeedRefusals(t *testing.T) {
+	s := blog(t)
+	h := rank.New(s.Backends.ForRank())
+	_, p := paged(t, h, "recommendation", "/1/feeds/news/latest?format=ids&limit=1")
+	ask := func(key, path string, status int, want string) functiontest.Request {
+		return functiontest.Ask(key, "GET", path, "", status, want)
+	}
+	const r = "recommendation"
+	functiontest.Check(t, h,
+		ask("", "/1/feeds/news/latest", 401, "Invalid credentials"),
+		ask("search", "/1/feeds/news/latest?limit=1", 200, `"objectID":"post-0"`),
+		ask("search", "/1/feeds/news/suggested", 403, "Method not allowed with this API key"),
+		ask("addObject", "/1/feeds/news/latest", 403, "Method not allowed with this API key"),
+		ask(r, "/1/feeds/sport/latest", 404, "Feed sport does not exist"),
+		ask(r, "/1/feeds/a.b/latest", 422, "the name of a feed"),
+		ask(r, "/1/feeds/news/oldest", 404, "Path not supported"),
+		ask(r, "/1/feeds/news/latest?limit=101", 422, `limit must be an integer from 1 to 100, got \"101\"`),
+		ask(r, "/1/feeds/news/latest?limit=1&limit=2", 422, "limit is there 2 times"),
+		ask(r, "/1/feeds/news/latest?page=2", 422, `Unknown query option \"page\": this route takes userToken, limit, cursor, format`),
+		ask(r, "/1/feeds/news/latest?format=xml", 422, `format must be records, ids or wordpress, got \"xml\"`),
+		ask(r, "/1/feeds/news/latest?userToken=", 422, "UserToken must contain only"),
+		ask(r, "/1/feeds/news/latest?userToken=%zz", 422, "percent-encode"),
+		ask(r, "/1/feeds/news/latest?cursor=", 422, "cursor must not be empty"),
+		ask(r, "/1/feeds/news/latest?cursor=AAAA", 422, "cursor is damaged"),
+		ask(r, "/1/feeds/news/suggested?cursor="+*p.Cursor, 422, "cursor belongs to the order latest"),
+		ask(r, "/1/feeds/wp/latest?cursor="+*p.Cursor, 422, "cursor belongs to another feed"),
+		ask(r, "/1/feeds/news/latest?format=ids&cursor="+*p.Cursor, 200, `"items":["post-1","post-2","post-3"],"cursor":null`),
+	)
+}
