@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,20 @@ func BenchmarkDiversity(b *testing.B) {
 	ids := make([]string, storeObjects)
 	for i := range ids {
 		ids[i] = objectID(i)
+	}
+	// The most work: ann likes all values alike, so all scores are equal.
+	b.Run("equal", func(b *testing.B) { compareDiversity(b, synthetic, "i", []string{"ann"}, ids, "facet1") })
+	var lines []string
+	for f := range storeFacets {
+		for v := range storeValues {
+			for n := range v / 2 {
+				lines = append(lines, fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":"ann","timestamp":%d,"filters":["facet%d:value %d"]}`,
+					time.Now().Add(-time.Hour).UnixMilli()+int64(n), f, v*(f+3)%storeValues))
+			}
+		}
+	}
+	if status, answer := functiontest.Call(imports.New(synthetic.Backends.ForImports()), "admin", "POST", "/1/events/import", strings.Join(lines, "\n")); status != http.StatusOK {
+		b.Fatalf("%d %s", status, answer)
 	}
 	b.Run("synthetic", func(b *testing.B) { compareDiversity(b, synthetic, "i", []string{"ann"}, ids, "facet1") })
 	for set, facet := range map[string]string{"clickstream": "colour", "onlineretail": "price_range"} {

@@ -40,6 +40,18 @@ func (c *Cases) Show(i int, s strategy.Strategy) (Shown, error) {
 	return shown, nil
 }
 
+// Query returns what a request for the candidates of case i would rank under a valid
+// strategy, and the objects that the user turned to.
+func (c *Cases) Query(i int, s strategy.Strategy) (q *ranking.Query, relevant []string, err error) {
+	if err := Check(s); err != nil {
+		return nil, nil, err
+	}
+	in := &c.cases[i]
+	w := newWorker(c, popular(nil))
+	w.findCandidates(in)
+	return c.query(in, w.candidates, s), c.log.names(in.relevant), nil
+}
+
 // query returns what a request for a case's candidates would rank.
 func (c *Cases) query(in *instant, candidates []int32, s strategy.Strategy) *ranking.Query {
 	l, full := c.log, s.RankingOrDefault()
