@@ -138,17 +138,13 @@ func (q boostQuery) request(read profile.Result) (boost.Request, error) {
 	return r, nil
 }
 
-// renderBoost renders a request. Only sentences ask what the catalogs hold, so
-// statistics are read for those alone.
+// renderBoost renders a request. Statistics are read for sentences alone.
 func (h handler) renderBoost(ctx context.Context, app config.App, r boost.Request) (boost.Answer, error) {
-	asked := false
-	r.Spoken = func(string, string) bool { asked = true; return false }
-	answer, err := boost.Render(r)
-	if err != nil || !asked {
-		return answer, err
-	}
-	if r.Spoken, err = h.Orderer.Spoken(ctx, app); err != nil {
-		return boost.Answer{}, err
+	if boost.Speaks(r.Engine) && len(r.Affinities) > 0 {
+		var err error
+		if r.Spoken, err = h.Orderer.Spoken(ctx, app); err != nil {
+			return boost.Answer{}, err
+		}
 	}
 	return boost.Render(r)
 }

@@ -313,3 +313,16 @@ func TestFactorIsBounded(t *testing.T) {
 		t.Errorf("postgres: %s, want %s", query, want)
 	}
 }
+
+// Only the engines that speak ask what catalogs hold.
+func TestSpeaks(t *testing.T) {
+	everyMode(t, func(t *testing.T, engine, mode string) {
+		asked := false
+		r := request(engine, mode, example())
+		r.Spoken = func(string, string) bool { asked = true; return true }
+		render(t, r)
+		if got := boost.Speaks(engine); got != asked {
+			t.Errorf("%s speaks: %v, asked: %v", engine, got, asked)
+		}
+	})
+}

@@ -47,6 +47,9 @@ func Modes(engine string) []string {
 	return modes
 }
 
+// Speaks reports whether an engine gets sentences, which ask Request.Spoken.
+func Speaks(engine string) bool { return engine == "meilisearch" || engine == "prompt" }
+
 // dialect returns what the request asks for, and its mode.
 func (r Request) dialect() (dialect, string, error) {
 	modes := dialects[r.Engine]
