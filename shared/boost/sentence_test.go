@@ -91,4 +91,21 @@ func TestSentenceHas60Words(t *testing.T) {
 	if reason := answer.Dropped[0].Reason; reason != "beyond the 60 words of a sentence" {
 		t.Errorf("reason = %q", reason)
 	}
+	// 12 words of the preamble, 15 x 3 and 2 leave room for one, and the last affinity has two.
+	r.Affinities = append(many[:15:15], boost.Affinity{"brand", "one", 2}, boost.Affinity{"brand", "more", 1})
+	if answer := checkStructure(t, r); len(answer.Affinities) != 16 {
+		t.Errorf("%d affinities of two and three words, want 16: %v", len(answer.Affinities), answer.Query)
+	}
+}
+
+// A value has at most 60 characters, however many bytes they have. The replacement
+// character stands for text that was lost.
+func TestSpokenValues(t *testing.T) {
+	for value, spoken := range map[string]bool{
+		strings.Repeat("緑", boost.MaxSpoken): true, strings.Repeat("緑", boost.MaxSpoken+1): false, "Caf\ufffd": false, "نامه\u200cها": true,
+	} {
+		if answer := checkStructure(t, request("prompt", "", []boost.Affinity{{"brand", value, 1}})); len(answer.Affinities) == 1 != spoken {
+			t.Errorf("%q is in the sentence: %t", value, !spoken)
+		}
+	}
 }

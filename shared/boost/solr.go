@@ -16,10 +16,10 @@ const (
 // and adds impact / 100 x profile to the text. Below them, the text decides.
 //
 // Solr scales the scores of the documents that rqq matches, so that the weakest
-// of them gets 0. Hence rqq matches every document: 0 is then a document that no
-// affinity matches. The scale takes a common factor of the scores away. They hold
-// the impact all the same, because Solr's cache of results compares rqq and not
-// reRankWeight: it would answer another impact.
+// of them gets 0. So rqq matches every document, and a document that no affinity
+// matches gets 0. The scale removes a common factor of the scores. They hold the
+// impact all the same: Solr's cache of results compares rqq and not reRankWeight,
+// and would return the order of another impact.
 func rerank(terms []term, impact int) map[string]any {
 	return map[string]any{
 		"rq": "{!rerank reRankQuery=$rqq reRankDocs=" + rerankDocs + " reRankWeight=" + percent(impact) +
