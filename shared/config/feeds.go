@@ -27,7 +27,7 @@ var ErrTooManyFeeds error = fault.New(fault.Invalid, "The app has %d feeds, as m
 
 // Dates are the attributes by which feeds order the objects of indexes: by index and
 // attribute, the instant at which the first feed named it, by the engine's clock.
-// Whoever writes objects keeps their date rows (package store).
+// A writer of objects keeps their date rows (package store).
 //
 // They belong to the app and not to the settings of an index, as PrivateFacets do.
 type Dates map[string]map[string]time.Time

@@ -5,8 +5,8 @@
 // and then deletes those that no object confirms, such as those of a writer that died.
 //
 // A job starts when a feed names a new attribute, and every night. It reads the index
-// in the order of its keys, and its checkpoints are places in it. Whatever it is
-// stopped at, the next one begins anew and changes only what is wrong. Package job
+// in the order of its keys, and its checkpoints are places in it. Wherever a
+// job stops, the next one begins at the start and changes only what is wrong. Package job
 // runs the jobs, which lie in a collection of this package:
 //
 //	apps/{app}/dateRows/{id}
