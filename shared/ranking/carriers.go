@@ -39,11 +39,9 @@ func (c *carriers) add(o *Object, start, end int32) {
 	word, bit := c.places/64, uint64(1)<<(c.places%64)
 	c.places++
 	group(&c.sizes, int(end-start)).places[word] |= bit
-	if need := tableSize(len(c.carried) + int(end-start)); need > len(c.slots) {
-		c.grow(need)
-	}
+	c.slots = grown(c.slots, len(c.carried)+int(end-start))
 	for i := start; i < end; i++ {
-		s := c.find(o.values[i].hash)
+		s := at(c.slots, o.values[i].hash)
 		if s.key == 0 {
 			c.carried = append(c.carried, [words]uint64{})
 			s.hash, s.key = o.values[i].hash, int32(len(c.carried))
@@ -63,26 +61,6 @@ func group(all *[]sizeGroup, size int) *sizeGroup {
 	return &(*all)[len(*all)-1]
 }
 
-func (c *carriers) grow(size int) {
-	old := c.slots
-	c.slots = make([]slot, size)
-	for _, s := range old {
-		if s.key != 0 {
-			insert(c.slots, s)
-		}
-	}
-}
-
-// find returns the slot of a filter, or the free one where it belongs.
-func (c *carriers) find(hash uint64) *slot {
-	mask := uint64(len(c.slots) - 1)
-	for i := hash & mask; ; i = (i + 1) & mask {
-		if s := &c.slots[i]; s.key == 0 || s.hash == hash {
-			return s
-		}
-	}
-}
-
 // counters are the common filters by place: bit i of the count of a place is in
 // counters[word][i].
 type counters [words][24]uint64
@@ -95,18 +73,18 @@ func (c *carriers) overlap(o *Object, start, end, first int32) (highest float64,
 	from, last := int(first)/64, (c.places-1)/64
 	for i := range c.sizes {
 		g := &c.sizes[i]
-		common, at := 0, 0
+		common, found := 0, 0
 		for w := from; w <= last; w++ {
 			in := g.places[w]
 			if w == from {
 				in &= ^uint64(0) << (first % 64)
 			}
 			if most, bit := n.most(w, depth, in); most > common {
-				common, at = most, 64*w+bit
+				common, found = most, 64*w+bit
 			}
 		}
-		if o := jaccard(common, int(end-start), g.size); o > highest || o == highest && at < place {
-			highest, place = o, at
+		if o := jaccard(common, int(end-start), g.size); o > highest || o == highest && found < place {
+			highest, place = o, found
 		}
 	}
 	return highest, place
@@ -117,7 +95,7 @@ func (c *carriers) overlap(o *Object, start, end, first int32) (highest float64,
 func (c *carriers) count(n *counters, o *Object, start, end int32, first int) (depth int) {
 	from, last, found := first/64, (c.places-1)/64, uint(0)
 	for i := start; i < end; i++ {
-		s := c.find(o.values[i].hash)
+		s := at(c.slots, o.values[i].hash)
 		if s.key == 0 {
 			continue
 		}

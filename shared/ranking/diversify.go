@@ -16,7 +16,7 @@ type greedy struct {
 	exceeding  bool        // all that are left exceed
 	loss       float64     // of those; below 0: the first of them is not chosen yet
 	exceeded   []string    // the value by which each of the last chosen items exceeds
-	perValue   map[string]int
+	perValue   tally       // chosen items by their values of the facet
 	carriers   carriers
 }
 
@@ -26,6 +26,8 @@ type contender struct {
 	overlap float64 // the highest with the first seen chosen items
 	seen    int32
 	nearest int32 // candidate of this overlap
+	// The positions of the filters that are compared; end is 0 until values finds them.
+	start, end int32
 }
 
 // diversify returns the first n candidates of w.order as Diversify defines. It
@@ -146,14 +148,11 @@ func (g *greedy) start(q *Query, order []ranked) {
 	for _, o := range order {
 		g.contenders[o.candidate] = contender{score: o.score}
 	}
-	if g.perValue == nil {
-		g.perValue = map[string]int{}
-	}
+	g.perValue.reset()
 }
 
 // reset drops the texts of a request.
 func (g *greedy) reset() {
-	clear(g.perValue)
 	clear(g.exceeded)
 }
 
@@ -163,23 +162,24 @@ func (g *greedy) last() float64 { return g.chosen[len(g.chosen)-1].score }
 // behindLast returns a score with a loss. Rounding must not lift it above the last.
 func behindLast(score, loss, last float64) float64 { return min(score-loss, last) }
 
-// values returns the positions of an object's filters that are compared.
-func (g *greedy) values(q *Query, o *Object) (start, end int32) {
-	facet := q.Diversity.Facet
-	switch {
-	case o == nil:
-		return 0, 0
+// values returns the positions of a candidate's filters that are compared.
+func (g *greedy) values(q *Query, candidate int32) (o *Object, start, end int32) {
+	c, o := &g.contenders[candidate], q.Candidates[candidate].Object
+	switch facet := q.Diversity.Facet; {
+	case o == nil || c.end != 0:
 	case facet == "":
-		return 0, int32(len(o.values))
-	}
-	for i := range o.facets {
-		f := &o.facets[i]
-		if f.hash == g.facet && f.name.of(o.text) == facet {
-			return start, f.until
+		c.end = int32(len(o.values))
+	default:
+		for i, start := 0, int32(0); i < len(o.facets); i++ {
+			f := &o.facets[i]
+			if f.hash == g.facet && f.name.of(o.text) == facet {
+				c.start, c.end = start, f.until
+				break
+			}
+			start = f.until
 		}
-		start = f.until
 	}
-	return 0, 0
+	return o, c.start, c.end
 }
 
 // exceeds returns the first value by which a candidate exceeds.
@@ -187,10 +187,10 @@ func (g *greedy) exceeds(q *Query, candidate int32) (value string, ok bool) {
 	if q.Diversity.MaxPerValue == 0 {
 		return "", false
 	}
-	o := q.Candidates[candidate].Object
-	for i, end := g.values(q, o); i < end; i++ {
-		if value = o.values[i].name.of(o.text); g.perValue[value] >= q.Diversity.MaxPerValue {
-			return value, true
+	o, start, end := g.values(q, candidate)
+	for i := start; i < end; i++ {
+		if v := &o.values[i]; int(g.perValue.of(v.hash)) >= q.Diversity.MaxPerValue {
+			return v.name.of(o.text), true
 		}
 	}
 	return "", false
@@ -205,10 +205,9 @@ func (g *greedy) choose(q *Query, top ranked, value string) {
 		top.score = behindLast(top.score, g.loss, g.last())
 		g.exceeded = append(g.exceeded, value)
 	}
-	o := q.Candidates[top.candidate].Object
-	start, end := g.values(q, o)
+	o, start, end := g.values(q, top.candidate)
 	for i := start; q.Diversity.MaxPerValue > 0 && i < end; i++ {
-		g.perValue[o.values[i].name.of(o.text)]++
+		g.perValue.add(o.values[i].hash)
 	}
 	if g.penalty > 0 {
 		g.carriers.add(o, start, end)
@@ -220,13 +219,13 @@ func (g *greedy) choose(q *Query, top ranked, value string) {
 // time. It reports whether its score fell.
 func (g *greedy) update(q *Query, heap []ranked) bool {
 	top := &heap[0]
-	c, o := &g.contenders[top.candidate], q.Candidates[top.candidate].Object
+	c := &g.contenders[top.candidate]
 	if g.penalty == 0 || int(c.seen) == len(g.chosen) {
 		return false
 	}
 	seen := c.seen
 	c.seen = int32(len(g.chosen))
-	start, end := g.values(q, o)
+	o, start, end := g.values(q, top.candidate)
 	if c.overlap == 1 || start == end {
 		return false
 	}

@@ -108,5 +108,31 @@ func insert(slots []slot, s slot) {
 	slots[i] = s
 }
 
+// at returns the slot of a hash, or the free one where it belongs. It compares no
+// texts.
+func at(slots []slot, hash uint64) *slot {
+	mask := uint64(len(slots) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		if s := &slots[i]; s.key == 0 || s.hash == hash {
+			return s
+		}
+	}
+}
+
+// grown returns slots with room for n entries.
+func grown(slots []slot, n int) []slot {
+	size := tableSize(n)
+	if size <= len(slots) {
+		return slots
+	}
+	more := make([]slot, size)
+	for _, s := range slots {
+		if s.key != 0 {
+			insert(more, s)
+		}
+	}
+	return more
+}
+
 // tableSize returns a power of 2 of which n entries fill a quarter to a half.
 func tableSize(n int) int { return 4 << bits.Len(uint(n)) >> 1 }
