@@ -27,8 +27,8 @@ func (t Target) String() string {
 const stateVersion = 1
 
 // state is what the engine holds of a site. A post enters it before the engine
-// gets the post, and leaves it after the engine has removed the post: whatever
-// happens in between, no post is in the engine that the state does not know.
+// gets the post, and leaves it after the engine has removed the post: however the
+// process ends in between, the engine holds no post that the state does not know.
 type state struct {
 	Version int    `json:"version"`
 	Target  Target `json:"target"`
