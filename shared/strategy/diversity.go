@@ -10,8 +10,8 @@ import (
 
 const (
 	// DefaultLambda is the lambda of a Diversity that gives neither lambda nor
-	// maxPerValue: an item with the filters of one before it loses 3/7. It is a
-	// choice and not measured.
+	// maxPerValue: an item with the filters of one before it loses 3/7. The
+	// README of package ranking holds the measurements.
 	DefaultLambda = 0.7
 	// MaxPerValue is the highest maxPerValue: the candidates of a request.
 	MaxPerValue = 5_000
