@@ -8,10 +8,14 @@ import (
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/backend/jobrunner"
 	"github.com/affinityengine/affinity/shared/config/kmscipher"
 	"github.com/affinityengine/affinity/shared/feed/page"
 	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/daterows"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/rerank"
 )
 
@@ -22,6 +26,8 @@ type Settings struct {
 	backend.Settings
 	Auth    auth.Environment
 	Parents kmscipher.Config
+	Queue   taskqueue.Config
+	Jobs    job.Settings
 }
 
 // Backends are the services that the function uses.
@@ -31,6 +37,7 @@ type Backends struct {
 	Profiles *profile.Engine
 	Orderer  *rerank.Orderer
 	Pages    *page.Reader
+	DateRows *daterows.Runner
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -42,10 +49,18 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
+	tasks, err := taskqueue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	orderer := rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log)
 	return New(Backends{
 		Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Profiles: profiles, Orderer: orderer,
-		Pages: page.New(base.Store, base.CachedConfig, orderer, base.Now, base.Log),
+		Pages:    page.New(base.Store, base.CachedConfig, orderer, base.Now, base.Log),
+		DateRows: daterows.New(jobrunner.Open(base, tasks, s.Jobs, daterows.Collection), base.Store, base.Config),
 	}), nil
 }
+
+// Validate checks the settings of the queue and of jobs.
+func (s Settings) Validate() error { return errors.Join(s.Queue.Validate(), s.Jobs.Validate()) }

@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/feed"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
 )
 
 type handler struct{ Backends }
@@ -27,11 +28,13 @@ type handler struct{ Backends }
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
+	rt.Count(limit.Jobs, "PUT /1/feeds/{name}")
 	rt.HandleOwn("POST /1/rank", h.rank)
 	rt.HandleOwn("GET /1/boosts", h.boosts, boostOptions...)
 	rt.HandleOwn("GET /1/boosts/{userToken}", h.boosts, boostOptions...)
 	rt.HandleOwn("GET /1/feeds/{name}/suggested", h.feedPage(feed.Suggested), feedOptions...)
 	rt.HandleOwn("GET /1/feeds/{name}/latest", h.feedPage(feed.Latest), feedOptions...)
+	h.registerDefinitions(rt)
 	return rt
 }
 

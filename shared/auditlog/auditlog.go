@@ -36,6 +36,8 @@ const (
 	StrategyRestore Action = "strategy.restore"
 	SettingsSet     Action = "settings.set"
 	IndexClear      Action = "index.clear"
+	FeedSet         Action = "feed.set"
+	FeedDelete      Action = "feed.delete"
 	UserDelete      Action = "user.delete"
 	UserExport      Action = "user.export"
 	OptOutSet       Action = "optout.set"
@@ -73,7 +75,7 @@ const (
 
 // Actions are all actions. It must not be modified.
 var Actions = []Action{
-	StrategySet, StrategyRestore, SettingsSet, IndexClear, UserDelete, UserExport, OptOutSet, OptOutRemove,
+	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, UserDelete, UserExport, OptOutSet, OptOutRemove,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
 	AppCreate, AppRetention, AppConsistency, AppRanking, AppLimits, AppEncoding, AppTickets, KeyAdd, KeyRotate, KeyChange, KeyRemove,

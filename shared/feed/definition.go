@@ -148,9 +148,9 @@ func (d *Definition) set(key string, value jsontext.Value) (err error) {
 			d.Diversity, err = strategy.DecodeDiversity(value)
 		}
 	case "seen":
-		err = choice(key, value, &d.Seen, ranking.Keep, ranking.Demote, ranking.Exclude)
+		err = choice(key, value, &d.Seen, "seen must be keep, demote or exclude, got %s", ranking.Keep, ranking.Demote, ranking.Exclude)
 	case "format":
-		err = choice(key, value, &d.Format, Records, IDs, WordPress)
+		err = choice(key, value, &d.Format, "format must be records, ids or wordpress, got %s", Records, IDs, WordPress)
 	default:
 		err = invalid("Unknown field %s", quote(key))
 	}
@@ -196,8 +196,8 @@ func conditions(value jsontext.Value) ([][]string, error) {
 	return where, nil
 }
 
-// choice takes one of some words.
-func choice[T ~string](key string, value jsontext.Value, into *T, words ...T) error {
+// choice takes one of some words. refusal is the message about another one.
+func choice[T ~string](key string, value jsontext.Value, into *T, refusal string, words ...T) error {
 	if value == nil {
 		return nil
 	}
@@ -206,12 +206,7 @@ func choice[T ~string](key string, value jsontext.Value, into *T, words ...T) er
 		return err
 	}
 	if !slices.Contains(words, T(word)) {
-		var all []string
-		for _, w := range words {
-			all = append(all, string(w))
-		}
-		last := len(all) - 1
-		return invalid("%s must be %s or %s, got %s", key, strings.Join(all[:last], ", "), all[last], quote(word))
+		return invalid(refusal, quote(word))
 	}
 	*into = T(word)
 	return nil

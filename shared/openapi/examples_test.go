@@ -15,7 +15,6 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/apicheck"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -42,7 +41,7 @@ func TestExamples(t *testing.T) {
 			Recompute: job.Settings{ShardUsers: 1000, Budget: time.Minute, Attempts: 3},
 		}
 		switch filepath.Base(path) {
-		case "1-shop", "3-waiting":
+		case "1-shop", "3-waiting", "9-feeds":
 			o.ConfigTTL = time.Hour // jobs do not begin
 		case "4-schema":
 			o.Layout = schema.Of(schema.Narrow)
@@ -56,10 +55,6 @@ func TestExamples(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		news := config.Feed{Name: "news", Index: "posts", Date: "publishedAt", Definition: `{"index":"posts","date":"publishedAt"}`}
-		if _, _, err := s.Backends.CachedConfig.SetFeed(t.Context(), "demo", news, o.Now); err != nil {
-			t.Fatal(err)
-		}
 		r := runner{url: apicheck.Proxy(t, s.URL), operator: s.Operator}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {

@@ -58,6 +58,9 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 		{"PUT", "/1/indexes/shoes/settings", `{"attributesForFaceting":["brand","color"]}`, 200},
 		{"POST", "/1/indexes/shoes/batch", addOne, 200}, // objects have no entries
 		{"POST", "/1/indexes/shoes/batch", `{"requests":[{"action":"clear"},{"action":"addObject","body":{"objectID":"1"}}]}`, 200},
+		{"PUT", "/1/feeds/news", `{"index":"shoes","date":"at"}`, 200},
+		{"PUT", "/1/feeds/latest", `{"index":"shoes","date":"at"}`, 422},
+		{"DELETE", "/1/feeds/news", "", 200},
 		{"POST", "/1/reenrich", `{"dryRun":true}`, 200},
 		{"POST", "/1/recomputes/no-such-job/cancel", "", 404},
 		{"POST", "/1/schema/verify", "", 409},
@@ -85,6 +88,8 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 		"boss strategy.restore [version 1] done: version 1, unchanged",
 		"boss settings.set [shoes] done: version 1, attributesForFaceting brand,color",
 		"boss index.clear [shoes] done: in a batch of 2 actions",
+		`boss feed.set [news] done: version 1, {"index":"shoes","date":"at","seen":"keep","format":"records"}`,
+		"boss feed.delete [news] done: index shoes",
 		"boss reenrich.start ",
 		"boss schema.verify [] failed: ",
 		"boss user.delete user [] done: ",

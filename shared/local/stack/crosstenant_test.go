@@ -74,6 +74,8 @@ func (a attacker) request() *http.Request {
 		[3]string{"GET", "/1/boosts/ann?engine=algolia", ""},
 		[3]string{"GET", "/1/feeds/f/suggested?userToken=ann", ""},
 		[3]string{"GET", "/1/feeds/f/latest", ""},
+		[3]string{"PUT", "/1/feeds/f", `{"index":"i","date":"d"}`},
+		[3]string{"GET", "/1/feeds", ""},
 		[3]string{"GET", "/1/strategies/personalization", ""},
 		[3]string{"POST", "/1/strategies/personalization", `{}`},
 		[3]string{"GET", "/1/indexes/i/1", ""},
@@ -131,7 +133,7 @@ func TestCrossTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	shops := func() (state string) {
-		for _, path := range []string{"/1/profiles/personalization/ann", "/1/strategies/personalization", "/1/indexes/i/1", "/1/events/refused", "/1/explain/ann?facet=color&value=Secret"} {
+		for _, path := range []string{"/1/profiles/personalization/ann", "/1/strategies/personalization", "/1/indexes/i/1", "/1/feeds", "/1/events/refused", "/1/explain/ann?facet=color&value=Secret"} {
 			_, answer := callAt(t, s, "shop.example", "shop", "the-shops-own-key", "GET", path, "")
 			answer, _, _ = strings.Cut(answer, `"asOf"`) // the instant of the answer
 			state += answer
@@ -156,6 +158,7 @@ func TestCrossTenant(t *testing.T) {
 	}
 	public.Handle("/1/rank", rank.New(b.ForRank()))
 	public.Handle("/1/boosts/", rank.New(b.ForRank()))
+	public.Handle("/1/feeds", rank.New(b.ForRank()))
 	public.Handle("/1/feeds/", rank.New(b.ForRank()))
 	public.Handle("/1/strategies/", strategies.New(b.ForStrategies()))
 	public.Handle("/1/indexes/", catalog.New(b.ForCatalog()))

@@ -168,6 +168,8 @@ func fillApp(t *testing.T, s *stack.Stack, client *bigtable.Client, app string) 
 		{"POST", "/1/strategies/personalization", seenStrategy},
 		{"POST", "/1/indexes/i/batch", `{"requests":[{"action":"addObject","body":{"objectID":"1","color":"Red"}}]}`},
 		{"PUT", "/1/indexes/i/settings", `{"attributesForFaceting":["color"]}`},
+		{"PUT", "/1/feeds/f", `{"index":"i","date":"at"}`},
+		{"POST", "/1/indexes/i/batch", `{"requests":[{"action":"addObject","body":{"objectID":"2","at":"2026-11-20"}}]}`},
 		{"POST", "/1/events", seenBy("ann")},
 		{"POST", "/1/events", seenBy("bob")},
 		{"POST", "/1/events", `{"events":[{"eventType":"view"}]}`},

@@ -109,7 +109,7 @@ func (b *Backends) ForProfiles() profiles.Backends {
 
 // ForRank returns the backends of rank.
 func (b *Backends) ForRank() rank.Backends {
-	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Profiles: b.Profiles, Orderer: b.Orderer, Pages: b.Pages}
+	return rank.Backends{Base: b.Base, Auth: b.AuthSecured, Profiles: b.Profiles, Orderer: b.Orderer, Pages: b.Pages, DateRows: b.DateRows}
 }
 
 // ForStrategies returns the backends of strategies.

@@ -21,6 +21,8 @@ var aboutAnIndex = []struct{ method, path, body string }{
 	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`},
 	{"GET", "/1/feeds/f/suggested?userToken=u", ""},
 	{"GET", "/1/feeds/f/latest?userToken=u", ""},
+	{"PUT", "/1/feeds/f", `{"index":"i","date":"d"}`},
+	{"GET", "/1/feeds/f", ""},
 	{"POST", "/1/crowd", `{"index":"i"}`},
 	{"POST", "/1/backtests", `{"index":"i","strategies":[` + seenStrategy + `]}`},
 	{"POST", "/1/indexes/i/batch", addOne},
@@ -65,7 +67,7 @@ func TestKeysOfIndexes(t *testing.T) {
 		ofUser := strings.HasPrefix(route.path, "/1/profiles/") || strings.HasPrefix(route.path, "/1/explain/") || strings.HasPrefix(route.path, "/1/boosts")
 		readsProfiles := ofUser && route.method == "GET" || route.path == "/1/profiles/batch"
 		switch {
-		case named[route.method+" "+route.path], route.path == "/1/events/import":
+		case named[route.method+" "+route.path], route.path == "/1/events/import", route.method == "DELETE" && route.path == "/1/feeds/f":
 		case readsProfiles:
 			check("this", route.method, route.path, route.body, nil)
 			check("other", route.method, route.path, route.body, nil)
