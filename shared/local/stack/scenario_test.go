@@ -111,7 +111,7 @@ var (
 	repeatMark  = regexp.MustCompile(`<(.)\*(\d+)>`)
 	timeMark    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	versionMark = regexp.MustCompile(`"version":"[^"]+"`)
-	numberMark  = regexp.MustCompile(`"(taskID|sequence|timestamp|ageDays)":[\d.e+-]+`)
+	numberMark  = regexp.MustCompile(`"(taskID|sequence|timestamp|ageDays|took)":[\d.e+-]+`)
 )
 
 // expand writes times as milliseconds of the engine's clock as it started.
