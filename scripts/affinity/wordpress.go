@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
@@ -27,10 +29,10 @@ import (
 const passwordVariable = "AFFINITY_WORDPRESS_PASSWORD"
 
 type wordpressOptions struct {
-	site, index, state, user, password string
-	perPage                            int
-	full, allowMassDeletion, asJSON    bool
-	retryFor                           time.Duration
+	site, index, feed, state, user, password string
+	perPage                                  int
+	full, allowMassDeletion, asJSON          bool
+	retryFor                                 time.Duration
 }
 
 func wordpressCommand(t *tool) *cobra.Command {
@@ -48,7 +50,7 @@ func wordpressSyncCommand(t *tool) *cobra.Command {
 			"own. What the index holds stands in a state file. If that is lost, --full clears the index and loads all posts.\n" +
 			"Exit 1 if the run failed or would remove more than half of the posts, 3 if the engine refused a post; all others\n" +
 			"are in step then. The key needs the rights addObject, deleteObject and settings.",
-		Example: "  affinity wordpress sync --site https://blog.example.com\n" +
+		Example: "  affinity wordpress sync --site https://blog.example.com --feed blog\n" +
 			"  " + passwordVariable + "='abcd efgh ijkl' affinity wordpress sync --site https://blog.example.com --user reader --index blog",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,6 +71,7 @@ func wordpressSyncCommand(t *tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.site, "site", "", "address of the site, without /wp-json")
 	flags.StringVar(&o.index, "index", "posts", "index of the posts, which holds nothing else")
+	flags.StringVar(&o.feed, "feed", "", "define this feed of the posts by publishedAt, in the format of WordPress, if the app has none of the name")
 	flags.StringVar(&o.state, "state", "", "file that says what the index holds (default: one in your configuration directory)")
 	flags.BoolVar(&o.full, "full", false, "read all posts, clear the index and store them")
 	flags.BoolVar(&o.allowMassDeletion, "allow-mass-deletion", false, "remove also more than half of the posts")
@@ -122,6 +125,11 @@ func syncWordPress(ctx context.Context, t *tool, c *client.Client, o wordpressOp
 			return err
 		}
 	}
+	if o.feed != "" { // first, so that the posts are listed by date as they enter
+		if err := defineFeed(ctx, t, c.WithRetry(retry), o.feed, o.index); err != nil {
+			return err
+		}
+	}
 	begun := time.Now()
 	site, err := wordpress.Open(ctx, wordpress.Config{URL: o.site, User: o.user, Password: o.password, Retry: retry})
 	if err != nil {
@@ -142,6 +150,26 @@ func syncWordPress(ctx context.Context, t *tool, c *client.Client, o wordpressOp
 		return cli.WithCode(errors.New("the engine refused some posts: they are shown above; all others are in step"), exitLines)
 	}
 	return err
+}
+
+// defineFeed defines a feed of the posts, unless the app has one of that name: its
+// operator may have changed it since.
+func defineFeed(ctx context.Context, t *tool, c *client.Client, name, index string) error {
+	feed, err := c.Feed(ctx, name)
+	switch {
+	case statusOf(err) == http.StatusNotFound:
+		request := api.FeedRequest{Index: index, Date: "publishedAt", Format: "wordpress"}
+		if _, err := c.SetFeed(ctx, name, request); err != nil {
+			return fmt.Errorf("define the feed %s: %w", name, err)
+		}
+		fmt.Fprintf(t.err, "the feed %s is defined: GET /1/feeds/%s/latest and /suggested\n", cli.Printable(name), cli.Printable(name))
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the feed %s: %w", name, err)
+	case feed.Index != index:
+		return fmt.Errorf("the feed %s shows the index %s, not %s: name another one with --feed", name, feed.Index, index)
+	}
+	return nil
 }
 
 // defaultState is the path of the state file of a target. Its directory exists.

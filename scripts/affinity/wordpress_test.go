@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress/wordpresstest"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -74,6 +77,16 @@ func TestWordPressSync(t *testing.T) {
 			t.Errorf("post %d: %v, %s", id, err, record)
 		}
 	}
+
+	for _, of := range []string{"first", "again"} { // a feed that is there stays as it is
+		affinity(t, "", append(args, "--feed", "blog")...).wants(t, 0)
+		feed, err := c.Feed(t.Context(), "blog")
+		want := api.FeedRequest{Index: "posts", Date: "publishedAt", Seen: "keep", Format: "wordpress"}
+		if diff := cmp.Diff(want, feed.FeedRequest); err != nil || feed.Version != 1 || diff != "" {
+			t.Errorf("%s: the feed is %+v, %v", of, feed, err)
+		}
+	}
+	affinity(t, "", append(args, "--feed", "blog", "--index", "other")...).wants(t, 1, "the feed blog shows the index posts, not other")
 
 	delete(site.Posts, 3)
 	site.Posts[4].Password = "secret"
