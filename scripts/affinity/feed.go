@@ -17,10 +17,10 @@ import (
 func feedCommand(t *tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "feed",
-		Short: "Set, list, show and delete the definitions of feeds",
+		Short: "Set, list, show and delete the definitions of feeds, and read pages of them",
 		Long: "Set, list, show and delete the definitions of feeds: which objects of an index a feed shows, and by which date. The\n" +
-			"key needs the right settings.",
-	}, setFeedCommand(t), listFeedsCommand(t), showFeedCommand(t), deleteFeedCommand(t))
+			"key needs the right settings. Read pages of a feed with the right recommendation.",
+	}, setFeedCommand(t), listFeedsCommand(t), showFeedCommand(t), deleteFeedCommand(t), readFeedCommand(t))
 }
 
 func setFeedCommand(t *tool) *cobra.Command {

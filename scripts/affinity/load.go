@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,19 +21,20 @@ func loadCommand(t *tool) *cobra.Command {
 		Long: "Send R events per second for D and read as many profiles, whether the engine keeps up or not, and print what it took.\n" +
 			"Lag is the time from when an event was due until its user's profile shows it. It is measured for about ten events\n" +
 			"per second. Events have the names and facets of the app's strategy, which does not change. With --ranks it puts objects\n" +
-			"into the index, load-0, load-1 and so on, and asks for the best 20 of them. Events and objects stay in the app:\n" +
-			"measure with an app of its own.",
+			"into the index, load-0, load-1 and so on, and asks for the best 20 of them. With --feeds it sets a feed of them, which is\n" +
+			"named load, and reads its suggested order in walks of five pages. Events, objects and the feed stay in the app: measure\n" +
+			"with an app of its own.",
 		Example: "  affinity load --rate 500 --for 30s\n  affinity load --rate 2000 --batch 10 --reads 0 --for 1m --json\n" +
-			"  affinity load --rate 100 --ranks 200 --candidates 1000 --for 30s",
+			"  affinity load --rate 100 --ranks 200 --candidates 1000 --for 30s\n" +
+			"  affinity load --feeds 500 --candidates 1000",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.Require(cmd, "rate", "events per second, such as --rate 500"); err != nil {
+			if o.Feeds > 0 {
+				feedDefaults(cmd, &o)
+			} else if err := requireRate(cmd); err != nil {
 				return err
 			}
-			if err := cli.Require(cmd, "for", "how long, such as --for 30s"); err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("reads") {
+			if o.Feeds == 0 && !cmd.Flags().Changed("reads") {
 				o.Reads = o.Rate
 			}
 			if err := o.Check(); err != nil {
@@ -50,12 +52,34 @@ func loadCommand(t *tool) *cobra.Command {
 	flags.DurationVar(&o.Duration, "for", 0, "how long, such as 30s")
 	flags.Float64Var(&o.Reads, "reads", 0, "profile reads per second (default: as many as events)")
 	flags.Float64Var(&o.Ranks, "ranks", 0, "rank requests per second")
-	flags.IntVar(&o.Candidates, "candidates", 100, "how many objects a rank request orders")
+	flags.Float64Var(&o.Feeds, "feeds", 0, "pages of a suggested feed per second")
+	flags.IntVar(&o.Candidates, "candidates", 100, "how many objects a rank request or the feed orders")
 	flags.IntVar(&o.Users, "users", 1000, "how many users have the events")
 	flags.StringVar(&o.Index, "index", defaultIndex, "index of the events")
 	flags.IntVar(&o.Batch, "batch", 1, "events per request")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
+}
+
+func requireRate(cmd *cobra.Command) error {
+	if err := cli.Require(cmd, "rate", "events per second, such as --rate 500"); err != nil {
+		return err
+	}
+	return cli.Require(cmd, "for", "how long, such as --for 30s")
+}
+
+// feedDefaults completes a run that reads pages, so that its users have events.
+func feedDefaults(cmd *cobra.Command, o *load.Options) {
+	flags := cmd.Flags()
+	if !flags.Changed("rate") {
+		o.Rate, o.Users = 50, min(o.Users, 100)
+	}
+	if !flags.Changed("for") {
+		o.Duration = 30 * time.Second
+	}
+	if !flags.Changed("reads") {
+		o.Reads = 0
+	}
 }
 
 func runLoad(ctx context.Context, t *tool, c *client.Client, o load.Options, asJSON bool) error {

@@ -30,12 +30,13 @@ type Options struct {
 	Rate     float64 // events per second
 	Reads    float64 // profile reads per second
 	Ranks    float64 // rank requests per second
+	Feeds    float64 // pages of a suggested feed per second
 	Duration time.Duration
 	Users    int
 	Index    string
 	Batch    int // events per request
-	// Candidates is how many objects a rank request orders. Run puts as many into the
-	// index if Ranks is not 0.
+	// Candidates is how many objects a rank request or a feed orders. Run puts as many
+	// into the index if Ranks or Feeds is not 0.
 	Candidates int
 }
 
@@ -52,7 +53,9 @@ func (o Options) Check() error {
 		return fmt.Errorf("--reads %v: must be 0 to %d reads per second", o.Reads, maxRate)
 	case !(o.Ranks >= 0 && o.Ranks <= maxRate):
 		return fmt.Errorf("--ranks %v: must be 0 to %d rank requests per second", o.Ranks, maxRate)
-	case o.Ranks > 0 && (o.Candidates < 1 || o.Candidates > api.MaxCandidates):
+	case !(o.Feeds >= 0 && o.Feeds <= maxRate):
+		return fmt.Errorf("--feeds %v: must be 0 to %d pages per second", o.Feeds, maxRate)
+	case o.Ranks+o.Feeds > 0 && (o.Candidates < 1 || o.Candidates > api.MaxCandidates):
 		return fmt.Errorf("--candidates %d: must be 1 to %d", o.Candidates, api.MaxCandidates)
 	case o.Duration <= 0:
 		return fmt.Errorf("--for %s: must be more than 0, such as 30s", o.Duration)
@@ -82,8 +85,13 @@ func Run(ctx context.Context, c *client.Client, o Options, s api.Strategy) (Repo
 	if err := l.findClock(ctx); err != nil {
 		return Report{}, err
 	}
-	if o.Ranks > 0 {
+	if o.Ranks+o.Feeds > 0 {
 		if err := l.putObjects(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	if o.Feeds > 0 {
+		if err := l.setFeed(ctx); err != nil {
 			return Report{}, err
 		}
 	}
@@ -111,7 +119,9 @@ type loader struct {
 	unseen                            int64 // samples
 	firstError                        string
 	lag                               *hdrhistogram.Histogram // microseconds
-	reads, ranks                      *stream
+	reads, ranks, feeds               *stream
+	walks                             map[string]walk // by user
+	fallback                          int64           // pages
 
 	candidates []string // of a rank request
 }
@@ -130,6 +140,7 @@ func newLoader(c *client.Client, o Options, m *mix) *loader {
 	return &loader{
 		c: c, o: o, mix: m, name: fmt.Sprintf("load-%08x", rand.Uint32()),
 		slots: make(chan struct{}, maxInFlight), lag: histogram(), reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
+		feeds: &stream{took: histogram()}, walks: map[string]walk{},
 	}
 }
 
@@ -177,6 +188,7 @@ func (l *loader) run(ctx context.Context) {
 	})
 	pacers.Go(func() { l.stream(ctx, l.reads, l.o.Reads, l.read) })
 	pacers.Go(func() { l.stream(ctx, l.ranks, l.o.Ranks, l.rank) })
+	pacers.Go(func() { l.stream(ctx, l.feeds, l.o.Feeds, l.page) })
 	pacers.Wait()
 	l.took = time.Since(begun)
 	if ctx.Err() == nil {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -14,13 +15,15 @@ import (
 // rankLimit is how many items a rank request asks for, as a page shows them.
 const rankLimit = 20
 
-// putObjects puts the candidates of rank requests into the index: load-0, load-1 and
-// so on, with the filters that events have.
+// putObjects puts the candidates of rank requests and of the feed into the index:
+// load-0, load-1 and so on, with the filters that events have, each dated a minute before
+// the one before it.
 func (l *loader) putObjects(ctx context.Context) error {
 	var actions []api.BatchAction
+	now := time.Now().Add(l.ahead)
 	for n := range l.o.Candidates {
 		id := fmt.Sprintf("load-%d", n)
-		record, err := l.mix.record(id, n)
+		record, err := l.mix.record(id, n, now.Add(-time.Duration(n)*time.Minute))
 		if err != nil {
 			return err
 		}
@@ -35,8 +38,8 @@ func (l *loader) putObjects(ctx context.Context) error {
 }
 
 // record is an object with the filters of event target n. A facet with dots is nested.
-func (m *mix) record(id string, n int) (json.RawMessage, error) {
-	record := map[string]any{"objectID": id}
+func (m *mix) record(id string, n int, at time.Time) (json.RawMessage, error) {
+	record := map[string]any{"objectID": id, feedDate: at.UTC().Format(time.RFC3339)}
 	for _, filter := range m.filters[n%len(m.filters)] {
 		facet, value, _ := strings.Cut(strings.ReplaceAll(filter, "%25", "%"), ":")
 		at, path := record, strings.Split(facet, ".")

@@ -19,6 +19,7 @@ type Report struct {
 	Lag        Lag     `json:"lag"`
 	Reads      Reads   `json:"reads"`
 	Ranks      Reads   `json:"ranks"`
+	Feeds      Feeds   `json:"feeds"`
 	FirstError string  `json:"firstError,omitempty"`
 }
 
@@ -45,6 +46,12 @@ type Reads struct {
 	Errors    int64   `json:"errors"`
 	NotSent   int64   `json:"notSent"`
 	Percentiles
+}
+
+// Feeds is how long pages of the feed took.
+type Feeds struct {
+	Reads
+	Fallback int64 `json:"fallback"` // pages in the order of a user without events
 }
 
 // Percentiles of a time, in milliseconds.
@@ -78,7 +85,7 @@ func (l *loader) report() Report {
 		Rate: l.o.Rate, Seconds: l.took.Seconds(), Users: l.o.Users, Batch: l.o.Batch,
 		Events: Events{Accepted: l.accepted, PerSecond: rate(l.accepted), Refused: l.refused, Errors: l.failed, NotSent: l.unsent},
 		Lag:    Lag{Samples: l.lag.TotalCount(), NeverSeen: l.unseen, Percentiles: percentilesOf(l.lag)},
-		Reads:  reads(l.reads), Ranks: reads(l.ranks),
+		Reads:  reads(l.reads), Ranks: reads(l.ranks), Feeds: Feeds{reads(l.feeds), l.fallback},
 		FirstError: l.firstError,
 	}
 }
@@ -96,6 +103,10 @@ func (r Report) Print(out io.Writer) {
 	}
 	r.Reads.print(out, "reads")
 	r.Ranks.print(out, "ranks")
+	r.Feeds.print(out, "feeds")
+	if r.Feeds.Fallback > 0 {
+		fmt.Fprintf(out, "        by popularity, as of a user without events: %s\n", cli.Count(r.Feeds.Fallback, "page"))
+	}
 	if r.FirstError != "" {
 		fmt.Fprintf(out, "first error: %s\n", r.FirstError)
 	}
