@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -181,6 +182,27 @@ func BenchmarkScanBlocks(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.N*users*blocks)/b.Elapsed().Seconds(), "blocks/s")
+		})
+	}
+}
+
+// BenchmarkPutObjects puts a batch of 1,000 objects of 1 KB that are there already, in
+// an index without dates, and in one that has one.
+func BenchmarkPutObjects(b *testing.B) {
+	objects := make([]store.Object, 1000)
+	for i := range objects {
+		record := fmt.Sprintf(`{"objectID":"%d","text":%q,"at":"2026-11-%02d"}`, i, strings.Repeat("x", 1000), 1+i%28)
+		objects[i] = store.Object{ID: fmt.Sprint("post", i), Record: []byte(record),
+			Filters: store.ObjectFilters{Filters: []event.Filter{{Facet: "color", Value: "Red"}, {Facet: "brand", Value: "Acme"}}}}
+	}
+	for name, dates := range map[string][]string{"dates=0": nil, "dates=1": {"at"}} {
+		b.Run(name, func(b *testing.B) {
+			s := storetest.New(b)
+			for range b.N {
+				if err := s.PutObjects(context.Background(), app, "posts", objects, dates...); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }
