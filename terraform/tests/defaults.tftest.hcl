@@ -272,8 +272,8 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "recomputes", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
-    error_message = "The functions that may change the configuration are not strategies, catalog, recomputes and worker: ${join(", ", keys(local.users))}"
+    condition     = toset(keys(local.users)) == toset(["strategies", "catalog", "rank", "recomputes", "worker"]) && length(setintersection(keys(local.users), keys(local.viewers))) == 0
+    error_message = "The functions that may change the configuration are not strategies, catalog, rank, recomputes and worker: ${join(", ", keys(local.users))}"
   }
 
   assert {
@@ -282,7 +282,7 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.enqueuers)) == toset(["imports", "profiles", "strategies", "recomputes", "worker"])
+    condition     = toset(keys(local.enqueuers)) == toset(["imports", "profiles", "rank", "strategies", "recomputes", "worker"])
     error_message = "The functions that may enqueue tasks are not those that do: ${join(", ", keys(local.enqueuers))}"
   }
 }
