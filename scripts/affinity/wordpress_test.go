@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress"
 	"github.com/affinityengine/affinity/scripts/affinity/wordpress/wordpresstest"
 	"github.com/affinityengine/affinity/shared/api"
@@ -85,6 +87,18 @@ func TestWordPressSync(t *testing.T) {
 		if diff := cmp.Diff(want, feed.FeedRequest); err != nil || feed.Version != 1 || diff != "" {
 			t.Errorf("%s: the feed is %+v, %v", of, feed, err)
 		}
+	}
+	err = cli.Poll(t.Context(), time.Minute, func() (bool, error) { // the posts were there before the feed
+		feed, err := c.Feed(t.Context(), "blog")
+		return feed.Backfill == nil || feed.Backfill.State == api.JobDone, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	latest, err := c.Do(t.Context(), http.MethodGet, "/1/feeds/blog/latest?limit=3", nil)
+	want := "[" + site.Raw(25) + "," + site.Raw(24) + "," + site.Raw(23) + "]"
+	if got := strings.TrimSpace(string(latest)); err != nil || got != want {
+		t.Errorf("the feed's latest posts are %s, %v, want %s", got, err, want)
 	}
 	affinity(t, "", append(args, "--feed", "blog", "--index", "other")...).wants(t, 1, "the feed blog shows the index posts, not other")
 
