@@ -21,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/feed"
 	"github.com/affinityengine/affinity/shared/feed/page"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/ranking"
 )
 
 // feedOptions are the query options of a page of a feed.
@@ -49,6 +50,9 @@ func (h handler) feedPage(order feed.Order) httpapi.Handler {
 		}
 		if q.Format == "" {
 			q.Format = q.Feed.Format
+		}
+		if sight != auth.SightAll {
+			q.Feed.Seen = ranking.Keep // it would say which records the user's events name
 		}
 		h.Usage.Reads(app.ID, 1)
 		p, err := h.Pages.Read(r.Context(), app, q)

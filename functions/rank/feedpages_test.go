@@ -201,6 +201,20 @@ func TestSuggestedFeedOfBrowsers(t *testing.T) {
 			t.Errorf("%s: %v, fallback %v; want %s first, and no fallback", user, ids, p.Fallback, first)
 		}
 	}
+	// Nor which records the user's events name.
+	f := config.Feed{Name: "unseen", Index: "posts", Date: "publishedAt", Definition: `{"index":"posts","date":"publishedAt","seen":"exclude","format":"ids"}`}
+	if _, _, err := s.Backends.CachedConfig.SetFeed(t.Context(), functiontest.App, f, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf(`{"eventType":"view","eventName":"Read","index":"posts","userToken":"bob","timestamp":%d,"objectIDs":["post-2"]}`, time.Now().UnixMilli())
+	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", line); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	for key, n := range map[string]int{"recommendation": 3, "search": 4} {
+		if ids, _ := paged(t, h, key, "/1/feeds/unseen/suggested?userToken=bob"); len(ids) != n {
+			t.Errorf("the key %s gets %v, want %d records", key, ids, n)
+		}
+	}
 }
 
 func TestFeedRefusals(t *testing.T) {
