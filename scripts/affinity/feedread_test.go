@@ -29,7 +29,7 @@ func TestFeedRead(t *testing.T) {
 	}
 	r := affinity(t, "", "feed", "read", "news", "--url", s.URL, "--order", "latest", "--limit", "1")
 	r.wants(t, cli.ExitOK, `{"at":"2021-01-01","objectID":"new"}`)
-	next := regexp.MustCompile("--cursor (\\S+)").FindStringSubmatch(r.out)
+	next := regexp.MustCompile(`--cursor (\S+)`).FindStringSubmatch(r.out)
 	if next == nil {
 		t.Fatalf("printed %q, want the next page", r.out)
 	}
