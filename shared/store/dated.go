@@ -50,11 +50,15 @@ type DatedQuery struct {
 	Keep func(DatedObject) bool
 	// Limit is how many objects are wanted. 0: all.
 	Limit int
+	// MaxBytes bounds the memory of the listed objects: older ones are left out. 0: it
+	// is not bounded.
+	MaxBytes int
 }
 
 // ListDated lists objects by an attribute's instant, the newest first and equal ones
 // by objectID. It reads ranges of doubling width until it has enough, and MaxDatedRows
-// rows at most; truncated says that it left older ones out for that reason.
+// rows at most; truncated says that it left older ones out for that reason, or for
+// MaxBytes.
 //
 // An object is listed once. It may have been deleted, or hold another instant, since
 // its date row was written: the caller compares catalog.Date of its record with At.
@@ -82,6 +86,7 @@ type dateLister struct {
 	table  *bigtable.Table
 	prefix string
 	left   int // rows that it may read; below 0: there was another one
+	bytes  int // of the list
 	list   []DatedObject
 	ended  bool
 }
@@ -101,13 +106,26 @@ func (l *dateLister) window(ctx context.Context, from, to int64) error {
 			return false
 		}
 		if l.query.Keep == nil || l.query.Keep(o) {
-			l.list = append(l.list, o)
-			l.ended = l.query.Limit > 0 && len(l.list) == l.query.Limit
+			l.keep(o)
 		}
 		return !l.ended
 	}, bigtable.RowFilter(latestDated), bigtable.LimitRows(int64(l.left+1)))
 	return errors.Join(err, failed)
 }
+
+// keep adds an object to the list, if it has room.
+func (l *dateLister) keep(o DatedObject) {
+	l.bytes += datedBytes + len(o.ID) + o.Filters.Size()
+	if l.query.MaxBytes > 0 && l.bytes > l.query.MaxBytes {
+		l.left, l.ended = -1, true
+		return
+	}
+	l.list = append(l.list, o)
+	l.ended = l.query.Limit > 0 && len(l.list) == l.query.Limit
+}
+
+// datedBytes is what a listed object takes beside its id and its filters.
+const datedBytes = 64
 
 var latestDated = bigtable.ChainFilters(bigtable.ColumnRangeFilter(familyObject, columnDated, columnDated+"\x00"), bigtable.LatestNFilter(1))
 
@@ -133,13 +151,15 @@ func (s *Store) once(ctx context.Context, app string, q DatedQuery, list []Dated
 	}), nil
 }
 
-// datedObject decodes a row whose key ends in rest.
+// datedObject decodes a row whose key ends in rest. Damaged filters are of no
+// settings, so that they are made again.
 func datedObject(rest string, r bigtable.Row) (DatedObject, error) {
 	at, id, err := parseDated(rest)
 	o := DatedObject{ID: id, At: at}
 	for _, item := range r[familyObject] {
-		if err == nil {
-			o.Filters, err = decodeFilters(item.Value)
+		var damaged error
+		if o.Filters, damaged = decodeFilters(item.Value); damaged != nil {
+			o.Filters = ObjectFilters{SettingsVersion: -1}
 		}
 	}
 	return o, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -188,6 +189,35 @@ func TestListDatedIsNotAScan(t *testing.T) {
 		if err != nil || int64(len(list)) != test.listed || truncated != test.truncated || rows.Load() > test.atMost {
 			t.Errorf("%+v: %d listed, truncated %v, %d rows read, error %v", test, len(list), truncated, rows.Load(), err)
 		}
+	}
+}
+
+// A listing holds no more than it may, and damaged filters end none.
+func TestListDatedIsBounded(t *testing.T) {
+	opened, client := storetest.NewWithClient(t)
+	s, ctx := fixture{Store: opened, client: client}, t.Context()
+	objects := []store.Object{dated("1", 3*hour, 0), dated("2", 2*hour, 0), dated("3", hour, 0)}
+	if err := s.PutObjects(ctx, app, "posts", objects, "a"); err != nil {
+		t.Fatal(err)
+	}
+	q := store.DatedQuery{Index: "posts", Attribute: "a", Newest: 9 * hour}
+	for most, want := range map[int]int{0: 3, 1: 0, 100 + objects[0].Filters.Size(): 1, 1000: 3} {
+		q.MaxBytes = most
+		if list, truncated, err := s.ListDated(ctx, app, q); err != nil || len(list) != want || truncated != (want < 3) {
+			t.Errorf("%d bytes: %v, truncated %v, error %v; want %d objects", most, idsOf(list), truncated, err, want)
+		}
+	}
+	for key := range storedDated(t, s, app) {
+		m := bigtable.NewMutation()
+		m.Set("o", "f", bigtable.Now(), []byte("damaged"))
+		if err := s.client.Open(store.TableDated).Apply(ctx, key, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.MaxBytes = 0
+	list, _, err := s.ListDated(ctx, app, q)
+	if err != nil || len(list) != 3 || list[0].Filters.SettingsVersion != -1 || list[0].Filters.Filters != nil {
+		t.Errorf("damaged filters: %+v, error %v", list, err)
 	}
 }
 

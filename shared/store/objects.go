@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"cloud.google.com/go/bigtable"
 
@@ -28,6 +29,15 @@ type Object struct {
 type ObjectFilters struct {
 	SettingsVersion int64
 	Filters         []event.Filter
+}
+
+// Size returns the memory that the filters take, in bytes.
+func (f ObjectFilters) Size() int {
+	size := len(f.Filters) * int(unsafe.Sizeof(event.Filter{}))
+	for _, x := range f.Filters {
+		size += len(x.Facet) + len(x.Value)
+	}
+	return size
 }
 
 // filtersJSON is the stored form: {"v":2,"f":[["color","Red"],["brand","Acme"]]}.

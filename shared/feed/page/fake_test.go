@@ -47,6 +47,7 @@ type fakeStore struct {
 	fail     error            // of every read
 	gate     chan struct{}    // reads wait until it is closed
 	slow     map[string]bool  // objects whose records hang
+	damaged  string           // an object whose record is not JSON
 	lists    int              // reads
 	read     int              // of records
 }
@@ -108,7 +109,11 @@ func (f *fakeStore) ScanRecords(ctx context.Context, _ string, refs []store.Obje
 			return ctx.Err()
 		}
 		if ok {
-			if err := fn(ref, []byte(p.record(ref.ID))); err != nil {
+			text := p.record(ref.ID)
+			if ref.ID == f.damaged {
+				text = "damaged"
+			}
+			if err := fn(ref, []byte(text)); err != nil {
 				return err
 			}
 		}

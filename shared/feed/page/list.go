@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sort"
 	"strings"
@@ -26,6 +27,8 @@ const (
 	// listsBytes bounds the lists in memory, and listBytes one of them.
 	listsBytes = 48 << 20
 	listBytes  = 16 << 20
+	// readBytes bounds the filters that a list is made from: an object may have 64 KB.
+	readBytes = 2 * listBytes
 	// recheck is the age up to which a list is not read again for a walk that began at
 	// another instance.
 	recheck = time.Second
@@ -117,7 +120,7 @@ func (r *Reader) readList(ctx context.Context, app string, d feed.Definition, se
 	// A walk that began a while ago has candidates that have become too old since.
 	old := oldest(d, l.asOf-feed.CursorLife.Milliseconds())
 	rows, truncated, err := r.store.ListDated(ctx, app, store.DatedQuery{
-		Index: d.Index, Attribute: d.Date, Newest: l.asOf, Oldest: old, Limit: feed.MaxCandidates,
+		Index: d.Index, Attribute: d.Date, Newest: l.asOf, Oldest: old, Limit: feed.MaxCandidates, MaxBytes: readBytes,
 		Keep: func(o store.DatedObject) bool {
 			return o.Filters.SettingsVersion != settings.Version || matches(d.Where, o.Filters.Filters)
 		},
@@ -126,9 +129,11 @@ func (r *Reader) readList(ctx context.Context, app string, d feed.Definition, se
 		return nil, err
 	}
 	l.truncated = truncated
-	if err := r.renew(ctx, app, d, settings, rows); err != nil {
+	whole, err := r.renew(ctx, app, d, settings, rows, readBytes)
+	if err != nil {
 		return nil, err
 	}
+	l.truncated = l.truncated || !whole
 	l.all = make([]candidate, 0, len(rows))
 	for _, row := range rows {
 		if row.Filters.SettingsVersion != settings.Version || !matches(d.Where, row.Filters.Filters) {
@@ -154,8 +159,9 @@ func (r *Reader) readList(ctx context.Context, app string, d feed.Definition, se
 const renewed = 500
 
 // renew sets the filters of rows that were written under other settings of the index,
-// from the objects' records. Rows of deleted objects keep theirs.
-func (r *Reader) renew(ctx context.Context, app string, d feed.Definition, settings catalog.Settings, rows []store.DatedObject) error {
+// from the objects' records. Rows of deleted objects and of damaged ones keep theirs,
+// and so do those that have no room: then whole is false.
+func (r *Reader) renew(ctx context.Context, app string, d feed.Definition, settings catalog.Settings, rows []store.DatedObject, maxBytes int) (whole bool, err error) {
 	at := map[string]int{}
 	var stale []store.ObjectRef
 	for i, row := range rows {
@@ -164,20 +170,26 @@ func (r *Reader) renew(ctx context.Context, app string, d feed.Definition, setti
 			stale = append(stale, store.ObjectRef{Index: d.Index, ID: row.ID})
 		}
 	}
+	size := 0
 	for refs := range slices.Chunk(stale, renewed) {
 		err := r.store.ScanRecords(ctx, app, refs, func(ref store.ObjectRef, record []byte) error {
 			filters, err := catalog.Filters(record, settings)
 			if err != nil {
-				return fmt.Errorf("filters of object %q of %s/%s: %w", ref.ID, app, ref.Index, err)
+				r.log.LogAttrs(ctx, slog.LevelError, "a damaged object is in no feed",
+					slog.String("app", app), slog.String("index", ref.Index), slog.String("objectID", ref.ID), slog.Any("error", err))
+				return nil
 			}
-			rows[at[ref.ID]].Filters = store.ObjectFilters{SettingsVersion: settings.Version, Filters: filters}
+			fresh := store.ObjectFilters{SettingsVersion: settings.Version, Filters: filters}
+			if size += fresh.Size(); size <= maxBytes {
+				rows[at[ref.ID]].Filters = fresh
+			}
 			return nil
 		})
-		if err != nil {
-			return err
+		if err != nil || size > maxBytes {
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // matches reports whether an object has one filter of each list.

@@ -14,8 +14,10 @@ import (
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/feed"
+	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -114,6 +116,29 @@ func TestWhere(t *testing.T) {
 	w.settings.s = catalog.Settings{Version: 2, AttributesForFaceting: []string{"size"}}
 	if p := w.read(t, 0, q); len(p.Items) != 0 || p.Cursor != "" || p.Total != 0 {
 		t.Errorf("color is no facet, and the feed has %v, cursor %q", ids(p), p.Cursor)
+	}
+}
+
+// An object whose record is damaged is in no feed, and the others are. Filters that need
+// too much memory are not made.
+func TestRenew(t *testing.T) {
+	w := newWorld(1).fill(3)
+	w.settings.s = catalog.Settings{Version: 1, AttributesForFaceting: []string{"color"}}
+	w.store.damaged = "post-001"
+	if diff := cmp.Diff([]string{"post-000", "post-002"}, ids(w.read(t, 0, Request{Order: feed.Latest, Limit: 9}))); diff != "" {
+		t.Errorf("with a damaged record (-want +got):\n%s", diff)
+	}
+	one := store.ObjectFilters{Filters: []event.Filter{{Facet: "color", Value: "red"}}}.Size()
+	for room, want := range map[int]int{0: 0, one: 1, 9 * one: 2} {
+		rows := []store.DatedObject{{ID: "post-000"}, {ID: "post-001"}, {ID: "post-002"}}
+		whole, err := w.instances[0].renew(t.Context(), "shop", w.feed, w.settings.s, rows, room)
+		made := 0
+		for _, row := range rows {
+			made += len(row.Filters.Filters)
+		}
+		if err != nil || made != want || whole != (want == 2) {
+			t.Errorf("%d bytes: filters of %d, whole %v, error %v; want %d", room, made, whole, err, want)
+		}
 	}
 }
 
