@@ -26,7 +26,7 @@ const (
 	// MaxCursor is the length of the longest cursor that is decoded. One of a feed with
 	// MaxCandidates takes up to 4 kB.
 	MaxCursor = 16 << 10
-	// MaxCandidates is how many of its newest records a feed orders.
+	// MaxCandidates is how many of the newest records of its index a feed orders at most.
 	MaxCandidates = 5_000
 
 	// aheadOfClock is how much later than its own clock an instance accepts the start of

@@ -24,8 +24,12 @@ import (
 // MaxDatedRows is how many rows ListDated reads at most.
 const MaxDatedRows = 5_000
 
-// firstWindow is the width of the first range that ListDated reads.
-const firstWindow = time.Hour
+// firstWindow is the width of the first range that ListDated reads, and lastWindow that
+// of the last one but one: what is older comes in one range.
+const (
+	firstWindow = time.Hour
+	lastWindow  = 4096 * time.Hour
+)
 
 // ErrNoDatedTable means that the deployment has no table of date rows yet. The
 // operator must apply the Terraform configuration of this version.
@@ -71,6 +75,9 @@ func (s *Store) listDated(ctx context.Context, app string, q DatedQuery, maxRows
 	width := firstWindow.Milliseconds()
 	for to := q.Newest; to >= q.Oldest && !l.ended; width *= 2 {
 		from := max(q.Oldest, to-width+1)
+		if width > lastWindow.Milliseconds() {
+			from = q.Oldest
+		}
 		if err := l.window(ctx, from, to); err != nil {
 			return nil, false, fmt.Errorf("list %s/%s by %s: %w", app, q.Index, q.Attribute, noTable(err, ErrNoDatedTable))
 		}
