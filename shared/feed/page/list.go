@@ -111,7 +111,7 @@ func (r *Reader) candidates(ctx context.Context, app config.App, q Request, star
 	if l := found[key]; l != nil {
 		return l, err
 	}
-	return nil, fmt.Errorf("list candidates of feed %s/%s: %w", app.ID, q.Feed.Name, err)
+	return nil, &unread{fmt.Errorf("list candidates of feed %s/%s: %w", app.ID, q.Feed.Name, err)}
 }
 
 // readList reads the candidates of a feed from the store.

@@ -89,6 +89,8 @@ func TestStaleValuesEnd(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if p, err := w.instances[0].Read(t.Context(), config.App{ID: "shop"}, q); !errors.Is(err, errAway) {
 			t.Errorf("after %v: %v, %v", maxStale, ids(p), err)
+		} else if !errors.As(err, new(interface{ Transient() bool })) {
+			t.Errorf("error %v is no fault that may be gone at the next request", err)
 		}
 	})
 }

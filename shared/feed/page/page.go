@@ -195,10 +195,19 @@ func (p *pager) fill(ctx context.Context, order []int, wrong func(c candidate, r
 	}
 	if len(p.page.Items) == 0 && len(t.slow) > 0 {
 		// An empty page would look like the end of the feed.
-		return t, fmt.Errorf("read the records of a page: %w", p.page.Stale)
+		return t, &unread{fmt.Errorf("read the records of a page: %w", p.page.Stale)}
 	}
 	return t, nil
 }
+
+// unread says that the store did not give what a page needs. The next request may
+// succeed, whatever the store's error is.
+type unread struct{ error }
+
+func (u *unread) Unwrap() error { return u.error }
+
+// Transient is a method of errors that package httpapi answers with 503.
+func (u *unread) Transient() bool { return true }
 
 // outside reports whether a record is dated outside of the walk.
 func (p *pager) outside(r record) bool {
