@@ -47,7 +47,7 @@ func TestFeedRead(t *testing.T) {
 func TestLoadFeeds(t *testing.T) {
 	t.Parallel()
 	s := startEngine(t, stack.Options{RetentionDays: 90, ConfigTTL: time.Millisecond})
-	r := affinity(t, "", "load", "--url", s.URL, "--feeds", "40", "--for", "250ms", "--rate", "20", "--candidates", "30", "--json")
+	r := affinity(t, "", "load", "--url", s.URL, "--feeds", "40", "--for", "250ms", "--rate", "20", "--candidates", "30", "--users", "20", "--json")
 	r.wants(t, cli.ExitOK)
 	var report load.Report
 	if err := json.Unmarshal([]byte(r.out), &report); err != nil {

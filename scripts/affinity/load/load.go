@@ -95,6 +95,11 @@ func Run(ctx context.Context, c *client.Client, o Options, s api.Strategy) (Repo
 			return Report{}, err
 		}
 	}
+	if o.Ranks+o.Feeds > 0 {
+		if err := l.introduce(ctx, c); err != nil {
+			return Report{}, err
+		}
+	}
 	l.run(ctx)
 	return l.report(), nil
 }

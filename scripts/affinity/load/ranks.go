@@ -9,7 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/googleapis/gax-go/v2"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
 // rankLimit is how many items a rank request asks for, as a page shows them.
@@ -32,6 +36,52 @@ func (l *loader) putObjects(ctx context.Context) error {
 	for some := range slices.Chunk(actions, api.MaxActions) {
 		if _, err := l.c.Batch(ctx, l.o.Index, some...); err != nil {
 			return fmt.Errorf("put the objects to rank into index %s: %w", l.o.Index, err)
+		}
+	}
+	return nil
+}
+
+const (
+	// firstEvents is how many events each user has before a run that orders objects: the
+	// order for a user without events costs less.
+	firstEvents = 3
+	// firstRate is how many of them are sent per second: less than the lowest default of
+	// an app's limit.
+	firstRate = 800
+)
+
+// introduce sends the first events of all users, and waits until they count. They are
+// no part of the measurement, so c may repeat requests.
+func (l *loader) introduce(ctx context.Context, c *client.Client) error {
+	var events []api.Event
+	now := time.Now().Add(l.ahead)
+	for n := range l.o.Users {
+		for k := range firstEvents {
+			events = append(events, l.mix.event(l.user(n), now.Add(-time.Duration(k)*time.Minute)))
+		}
+	}
+	requests := slices.Collect(slices.Chunk(events, firstRate/2))
+	for n, some := range requests {
+		if n > 0 {
+			if err := gax.Sleep(ctx, time.Second/2); err != nil {
+				return err
+			}
+		}
+		if err := c.SendEvents(ctx, some...); err != nil {
+			return fmt.Errorf("send the first events of the users: %w", err)
+		}
+	}
+	for _, some := range requests {
+		last := some[len(some)-1].UserToken
+		err := cli.Poll(ctx, sampleTimeout, func() (bool, error) {
+			_, err := c.Profile(ctx, last, api.ProfileQuery{})
+			if isUnknownUser(err) {
+				return false, nil
+			}
+			return err == nil, err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for the first events of the users: %w", err)
 		}
 	}
 	return nil
