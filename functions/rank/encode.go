@@ -12,25 +12,13 @@ import (
 	"github.com/affinityengine/affinity/shared/ranking"
 )
 
-// encode appends the JSON of an answer to b, and room for a character. An answer
-// may have thousands of items, for which package json takes several times as long.
+// encode appends the JSON of an answer to b, and room for a character.
 func encode(b []byte, a api.RankAnswer) ([]byte, error) {
 	items := a.Items
 	a.Items = []api.RankedItem{}
-	frame, err := json.Marshal(a)
-	if err != nil {
-		return nil, fmt.Errorf("encode answer: %w", err)
-	}
-	const end = "]}" // items are last
-	b = slices.Grow(b, len(frame)+len(items)*typicalItem)
-	b = append(b, frame[:len(frame)-len(end)]...)
-	for i, item := range items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"objectID":`...)
-		// An objectID is valid UTF-8, so there is no error.
-		b, _ = jsontext.AppendQuote(b, item.ObjectID)
+	return fillFrame(b, a, len(items), func(b []byte, i int) ([]byte, error) {
+		item := &items[i]
+		b = appendObjectID(b, item.ObjectID)
 		b = append(b, `,"score":`...)
 		b = strconv.AppendFloat(b, item.Score, 'g', -1, 64)
 		if item.Features != nil {
@@ -40,30 +28,47 @@ func encode(b []byte, a api.RankAnswer) ([]byte, error) {
 			}
 			b = append(append(b, `,"features":`...), features...)
 		}
-		b = append(b, '}')
-	}
-	return slices.Grow(append(b, end...), 1), nil
+		return b, nil
+	})
 }
 
 // encodeOrder appends the JSON of an order without scores to b, and room for a
 // character: an api.RankOrder.
 func encodeOrder(b []byte, id string, items []ranking.Item) ([]byte, error) {
-	frame, err := json.Marshal(api.RankOrder{ID: id, Items: []api.OrderedItem{}})
+	order := api.RankOrder{ID: id, Items: []api.OrderedItem{}}
+	return fillFrame(b, order, len(items), func(b []byte, i int) ([]byte, error) {
+		return appendObjectID(b, items[i].ObjectID), nil
+	})
+}
+
+// fillFrame appends the JSON of an answer to b, with n items in place of the empty
+// list at its end, and room for a character. item appends the keys of one. An answer
+// may have thousands of items, for which package json takes several times as long.
+func fillFrame(b []byte, answer any, n int, item func(b []byte, i int) ([]byte, error)) ([]byte, error) {
+	frame, err := json.Marshal(answer)
 	if err != nil {
-		return nil, fmt.Errorf("encode order: %w", err)
+		return nil, fmt.Errorf("encode answer: %w", err)
 	}
 	const end = "]}" // items are last
-	b = slices.Grow(b, len(frame)+len(items)*typicalItem)
+	b = slices.Grow(b, len(frame)+n*typicalItem)
 	b = append(b, frame[:len(frame)-len(end)]...)
-	for i, item := range items {
+	for i := range n {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"objectID":`...)
-		b, _ = jsontext.AppendQuote(b, item.ObjectID)
+		if b, err = item(append(b, '{'), i); err != nil {
+			return nil, err
+		}
 		b = append(b, '}')
 	}
 	return slices.Grow(append(b, end...), 1), nil
+}
+
+// appendObjectID appends the key objectID. An objectID is valid UTF-8, so there is no
+// error.
+func appendObjectID(b []byte, id string) []byte {
+	b, _ = jsontext.AppendQuote(append(b, `"objectID":`...), id)
+	return b
 }
 
 // typicalItem estimates the size of an item in bytes, to preallocate.
