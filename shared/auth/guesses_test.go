@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
@@ -31,6 +32,10 @@ func (c *counting) Key(ctx context.Context, id, hash string) (config.Key, error)
 // An address that keeps guessing is refused without a lookup. Another
 // client of the address, whose key the process knows, is not.
 func TestGuessingAddress(t *testing.T) {
+	synctest.Test(t, guessingAddress) // no time passes, in which an address could guess again
+}
+
+func guessingAddress(t *testing.T) {
 	store := &counting{Store: newStore(t)}
 	a := auth.New(config.NewCached(store, config.TTL), auth.Environment{})
 	ask := func(address, app, key string) error {
