@@ -1,7 +1,6 @@
 package profiles
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -17,12 +15,9 @@ import (
 // render returns the answer for a profile, with at most limit affinities, scored
 // and sorted by halfLife. The zero value is the strategy's first half-life.
 func render(user string, r profile.Result, limit int, halfLife strategy.HalfLife) (api.Profile, error) {
-	at := 0
-	if !halfLife.IsZero() {
-		if at = slices.IndexFunc(r.HalfLives, halfLife.SameAs); at < 0 {
-			return api.Profile{}, httpapi.Errorf(http.StatusUnprocessableEntity,
-				"halfLife must be one of the strategy's halfLives: %s", listHalfLives(r.HalfLives))
-		}
+	at, err := strategy.HalfLifeAt(r.HalfLives, halfLife)
+	if err != nil {
+		return api.Profile{}, err
 	}
 	if at > 0 {
 		slices.SortStableFunc(r.Affinities, func(a, b affinity.Affinity) int {
@@ -58,16 +53,4 @@ func scoringVersion(app config.App) int64 {
 		return 0
 	}
 	return app.ScoringVersion
-}
-
-// listHalfLives names the half-lives of a strategy in a message.
-func listHalfLives(halfLives []strategy.HalfLife) string {
-	if len(halfLives) == 0 {
-		return "it has none"
-	}
-	text := make([]string, len(halfLives))
-	for i, h := range halfLives {
-		text[i] = h.String()
-	}
-	return strings.Join(text, ", ")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/rerank"
+	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 const (
@@ -121,7 +121,7 @@ func facets(names []string) string {
 
 // request returns what to render of a profile.
 func (q boostQuery) request(read profile.Result) (boost.Request, error) {
-	at, err := rerank.HalfLifeAt(read.HalfLives, q.halfLife)
+	at, err := strategy.HalfLifeAt(read.HalfLives, q.halfLife)
 	if err != nil {
 		return boost.Request{}, err
 	}

@@ -14,8 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -116,7 +114,7 @@ func (o *Orderer) Order(ctx context.Context, app config.App, r Request) (Answer,
 		return Answer{}, err
 	}
 	app = in.user.App
-	halfLife, err := HalfLifeAt(app.Strategy.HalfLives, r.HalfLife)
+	halfLife, err := strategy.HalfLifeAt(app.Strategy.HalfLives, r.HalfLife)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -174,28 +172,4 @@ func (o *Orderer) prepare(app config.App) *prepared {
 	p := &prepared{ranking.New(app.Strategy), affinity.Compile(app.Strategy)}
 	o.strategies.Add(key, p)
 	return p
-}
-
-// HalfLifeAt returns the position of a half-life among the strategy's. The zero
-// half-life stands for the first. The error is a *fault.Error.
-func HalfLifeAt(all []strategy.HalfLife, h strategy.HalfLife) (int, error) {
-	if h.IsZero() {
-		return 0, nil
-	}
-	if at := slices.IndexFunc(all, h.SameAs); at >= 0 {
-		return at, nil
-	}
-	return 0, fault.New(fault.Invalid, "halfLife must be one of the strategy's halfLives: %s", list(all))
-}
-
-// list names the half-lives of a strategy.
-func list(all []strategy.HalfLife) string {
-	if len(all) == 0 {
-		return "it has none"
-	}
-	texts := make([]string, len(all))
-	for i, h := range all {
-		texts[i] = h.String()
-	}
-	return strings.Join(texts, ", ")
 }

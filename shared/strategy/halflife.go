@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/fault"
 )
 
 // Limits of a half-life that counts events.
@@ -196,4 +199,28 @@ func decodeHalfLife(path string, b []byte) (HalfLife, error) {
 	default:
 		return HalfLife{}, invalid(forms, path, kindOf(first))
 	}
+}
+
+// HalfLifeAt returns the position of a half-life among the strategy's. The zero
+// half-life stands for the first. The error is a *fault.Error.
+func HalfLifeAt(all []HalfLife, h HalfLife) (int, error) {
+	if h.IsZero() {
+		return 0, nil
+	}
+	if at := slices.IndexFunc(all, h.SameAs); at >= 0 {
+		return at, nil
+	}
+	return 0, fault.New(fault.Invalid, "halfLife must be one of the strategy's halfLives: %s", listHalfLives(all))
+}
+
+// listHalfLives names the half-lives of a strategy.
+func listHalfLives(all []HalfLife) string {
+	if len(all) == 0 {
+		return "it has none"
+	}
+	texts := make([]string, len(all))
+	for i, h := range all {
+		texts[i] = h.String()
+	}
+	return strings.Join(texts, ", ")
 }
