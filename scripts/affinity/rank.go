@@ -28,29 +28,9 @@ func rankCommand(t *tool) *cobra.Command {
 			"  affinity rank --user ann --index products --limit 10 --explain - < ids.txt\n" +
 			"  affinity rank --user ann --index products --diverse-by brand --max-per-value 2 - < ids.txt",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.Require(cmd, "user", "a user token"); err != nil {
+			err := checkRank(cmd, &r, impact, halfLife)
+			if err != nil {
 				return err
-			}
-			if err := cli.Require(cmd, "index", "the index of the objects"); err != nil {
-				return err
-			}
-			var err error
-			switch {
-			case cmd.Flags().Changed("limit") && r.Limit < 1:
-				return cli.Usagef("--limit %d: must be 1 or more", r.Limit)
-			case impact < 0 || impact > strategy.MaxImpact:
-				return cli.Usagef("--impact %d: must be from 0 to %d", impact, strategy.MaxImpact)
-			case cmd.Flags().Changed("strategy") && r.Strategy < 1:
-				return cli.Usagef("--strategy %d: must be a version, 1 or more", r.Strategy)
-			case r.Seen != api.SeenKeep && r.Seen != api.SeenDemote && r.Seen != api.SeenExclude:
-				return cli.Usagef("--seen %q: must be keep, demote or exclude", r.Seen)
-			case halfLife != "":
-				if r.HalfLife, err = strategy.ParseHalfLife(halfLife); err != nil {
-					return cli.Usagef("--half-life: %v", err)
-				}
-			}
-			if cmd.Flags().Changed("impact") {
-				r.Impact = &impact
 			}
 			if r.Diversity, err = diversityOf(cmd, diversity); err != nil {
 				return err
@@ -80,6 +60,37 @@ func rankCommand(t *tool) *cobra.Command {
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
 	flags.BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
+}
+
+// checkRank checks the flags of rank, and takes those into the request that are not
+// bound to it.
+func checkRank(cmd *cobra.Command, r *api.RankRequest, impact int, halfLife string) error {
+	if err := cli.Require(cmd, "user", "a user token"); err != nil {
+		return err
+	}
+	if err := cli.Require(cmd, "index", "the index of the objects"); err != nil {
+		return err
+	}
+	flags := cmd.Flags()
+	switch {
+	case flags.Changed("limit") && r.Limit < 1:
+		return cli.Usagef("--limit %d: must be 1 or more", r.Limit)
+	case impact < 0 || impact > strategy.MaxImpact:
+		return cli.Usagef("--impact %d: must be from 0 to %d", impact, strategy.MaxImpact)
+	case flags.Changed("strategy") && r.Strategy < 1:
+		return cli.Usagef("--strategy %d: must be a version, 1 or more", r.Strategy)
+	case r.Seen != api.SeenKeep && r.Seen != api.SeenDemote && r.Seen != api.SeenExclude:
+		return cli.Usagef("--seen %q: must be keep, demote or exclude", r.Seen)
+	case halfLife != "":
+		var err error
+		if r.HalfLife, err = strategy.ParseHalfLife(halfLife); err != nil {
+			return cli.Usagef("--half-life: %v", err)
+		}
+	}
+	if flags.Changed("impact") {
+		r.Impact = &impact
+	}
+	return nil
 }
 
 // diversityOf returns the diversity that the flags ask for, or nil.
