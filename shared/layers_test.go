@@ -67,7 +67,8 @@ var layers = []struct {
 	{"shared/store", "affinity auditlog catalog crowd event history schema terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
-	{"shared/profile", "admission affinity config event history store", ""},
+	{"shared/recent", "", ""},
+	{"shared/profile", "admission affinity config event history recent store", ""},
 	{"shared/rerank", "admission affinity catalog config crowd event fault profile ranking store strategy", ""},
 	{"shared/feed/page", "admission catalog config event feed ranking rerank store", ""},
 	{"shared/export", "affinity api event fault schema store", ""},
@@ -149,15 +150,15 @@ const all = "admission affinity auditlog backend catalog config config/configdb 
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
-	"imports":    all + " api auth bus enrich export imported profile queue queue/taskqueue refused",
-	"profiles":   all + " api auth explain profile purge queue queue/taskqueue config/kmscipher",
-	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank",
-	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue",
+	"imports":    all + " api auth bus enrich export imported profile queue queue/taskqueue refused recent",
+	"profiles":   all + " api auth explain profile purge queue queue/taskqueue config/kmscipher recent",
+	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent",
+	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue recent",
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
-	"process":    all + " apply bus bus/pubsub enrich profile refused",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune",
+	"process":    all + " apply bus bus/pubsub enrich profile refused recent",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune recent",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune recent",
 }
 
 const module = "github.com/affinityengine/affinity/"

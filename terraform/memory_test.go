@@ -46,6 +46,10 @@ var caches = map[string]int64{
 // computing are the functions that compute profiles.
 var computing = map[string]bool{"profiles": true, "rank": true, "strategies": true, "recomputes": true, "process": true, "process-slow": true, "worker": true}
 
+// refreshing are the functions that refresh profiles, and keep of users what the next
+// refresh needs.
+var refreshing = map[string]bool{"process": true, "process-slow": true}
+
 var sizeRow = regexp.MustCompile(`(?m)^\s+([a-z-]+)\s*= \{ cpu = "[0-9]+", memory = "([0-9]+)(Mi|Gi)", concurrency = ([0-9]+),`)
 
 // As many requests as an instance serves at a time, each the worst that is
@@ -82,6 +86,9 @@ func TestWorstRequestsFitTheMemory(t *testing.T) {
 		}
 		if computing[name] {
 			worst += profile.Computing(limit)
+		}
+		if refreshing[name] {
+			worst += profile.Recent(limit)
 		}
 		if worst > limit {
 			t.Errorf("%s: %d requests take %d MiB, the limit is %d MiB", name, concurrency, worst/mib, limit/mib)

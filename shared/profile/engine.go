@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/recent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -40,6 +41,8 @@ type env struct {
 	// fit is computed alone.
 	memory *affinity.Memory
 	alone  chan struct{} // an item for each user who is computed alone
+	// recent is what refreshes keep of users for the next ones.
+	recent *recent.Memory
 }
 
 // What computations hold together in a process with a soft limit of memory in bytes: a
@@ -58,6 +61,17 @@ var heldFree = affinity.Hold{Values: 256, Bytes: 16 << 10}
 // Computing returns how many bytes the computations of profiles hold at most in a
 // process with a soft limit of memory.
 func Computing(limit int64) int64 { return min(limit/heldShare, heldMost) + maxAlone*aloneBytes }
+
+// What refreshes keep of users in a process with a soft limit of memory in bytes: a
+// fourteenth of it, at most 64 MB. A process that only reads keeps nothing.
+const (
+	recentShare = 14
+	recentMost  = 64_000_000
+)
+
+// Recent returns how many bytes the refreshes of a process with a soft limit of memory
+// keep of users.
+func Recent(limit int64) int64 { return min(limit/recentShare, recentMost) }
 
 // heldWithin is half values and half names.
 func heldWithin(limit int64) affinity.Hold {
@@ -93,6 +107,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	v := &env{
 		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack,
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), alone: make(chan struct{}, maxAlone),
+		recent: recent.New(Recent(admission.MemoryLimit())),
 	}
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
 	t := &tickets{env: v}
