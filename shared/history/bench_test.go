@@ -116,7 +116,7 @@ func BenchmarkScore(b *testing.B) {
 			b.Run(fmt.Sprintf("halfLives=%d/events=%d", len(halfLives), n), func(b *testing.B) {
 				blocks, size := packAll(crowd(200, n))
 				c := affinity.Compile(benchStrategy(halfLives...))
-				r, sc := history.NewReader(c), affinity.NewScorer(c, benchWindow)
+				r, sc := history.NewReader(c, nil), affinity.NewScorer(c, benchWindow)
 				b.ReportAllocs()
 				events, i := 0, 0
 				before := cpu()
@@ -147,7 +147,7 @@ func BenchmarkRecomputeUser(b *testing.B) {
 		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
 			blocks, _ := packAll(crowd(200, n))
 			c := affinity.Compile(benchStrategy(30))
-			r, sc := history.NewReader(c), affinity.NewScorer(c, benchWindow)
+			r, sc := history.NewReader(c, nil), affinity.NewScorer(c, benchWindow)
 			var stored []byte
 			b.ReportAllocs()
 			events, i := 0, 0
@@ -223,7 +223,7 @@ func BenchmarkEvents(b *testing.B) {
 	before := cpu()
 	for b.Loop() {
 		for _, block := range blocks[i] {
-			for _, err := range history.Events(block) {
+			for _, err := range history.Events(block, nil) {
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -24,7 +24,7 @@ import (
 // unpack returns all events of a block.
 func unpack(block []byte) ([]affinity.Event, error) {
 	var events []affinity.Event
-	for e, err := range history.Events(block) {
+	for e, err := range history.Events(block, nil) {
 		if err != nil {
 			return events, err
 		}
@@ -90,7 +90,7 @@ func TestEventsStopsEarly(t *testing.T) {
 		b.Add(affinity.Event{Time: int64(i)})
 	}
 	read := 0
-	for range history.Events(b.AppendBlock(nil)) {
+	for range history.Events(b.AppendBlock(nil), nil) {
 		if read++; read == 2 {
 			break
 		}
@@ -177,7 +177,7 @@ func TestBoundHoldsForGrowingParts(t *testing.T) {
 				t.Errorf("%d events in %d bytes", n, len(block))
 			}
 			read := 0
-			for _, err := range history.Events(block) {
+			for _, err := range history.Events(block, nil) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -264,7 +264,7 @@ func sampleStrategy() strategy.Strategy {
 
 func TestBlockDamageIsDetected(t *testing.T) {
 	block, c := sampleBlock(), affinity.Compile(sampleStrategy())
-	r := history.NewReader(c)
+	r := history.NewReader(c, nil)
 	readable := func(b []byte) bool {
 		_, scored := r.Score(b, affinity.NewScorer(c, benchWindow))
 		_, unpacked := unpack(b)
@@ -317,7 +317,7 @@ func TestBlockErrors(t *testing.T) {
 	s := sampleStrategy()
 	s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: "a", Score: 1})
 	c := affinity.Compile(s)
-	r := history.NewReader(c)
+	r := history.NewReader(c, nil)
 	right := body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 5, 1, 2, 0, 0, 1, 'v', 4, 0, 1)
 	if events, err := unpack(right); err != nil || len(events) != 2 || events[1].Counts[0].Value != "v" {
 		t.Fatalf("what the tests begin with is %+v: %v", events, err)

@@ -42,6 +42,9 @@ type Builder struct {
 	byIndex map[string]uint64
 	omit    bool // the section of objects
 
+	dictionary *Dictionary // nil: none
+	format     byte
+
 	values   []valueList
 	index    []uint32 // of values: open addressing, a power of two; index + 1, 0 is free
 	text     []byte   // the values themselves
@@ -83,7 +86,7 @@ const objectsPlace = math.MaxUint32
 
 // NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
-	return &Builder{size: roomHeader, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}, byIndex: map[string]uint64{}}
+	return &Builder{size: roomHeader, format: blockFormat, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}, byIndex: map[string]uint64{}}
 }
 
 // NewBuilderWithoutObjects returns a builder of blocks as older versions built them,
@@ -93,6 +96,20 @@ func NewBuilderWithoutObjects() *Builder {
 	b.omit = true
 	return b
 }
+
+// Use makes the builder use a dictionary of the app for its blocks, nil for none.
+// Call it while the builder is empty. Blocks of format 1 use no dictionary.
+func (b *Builder) Use(d *Dictionary) { b.dictionary = d }
+
+// Formats of blocks.
+const (
+	Format1 = 1 // which every version reads
+	Format2 = 2
+)
+
+// SetFormat sets the format of the builder's blocks. Call it while the builder is
+// empty.
+func (b *Builder) SetFormat(format int) { b.format = byte(format) }
 
 // Len returns the number of events in the builder.
 func (b *Builder) Len() int { return len(b.kinds) }

@@ -126,7 +126,7 @@ func TestDenseBlocksEqualReference(t *testing.T) {
 		r := crowded{rand.New(rand.NewPCG(seed, 1))}
 		s := r.strategy()
 		c := affinity.Compile(s)
-		reader, sc := history.NewReader(c), affinity.NewScorer(c, affinity.Window{})
+		reader, sc := history.NewReader(c, nil), affinity.NewScorer(c, affinity.Window{})
 		for user := range 3 {
 			w, events := r.window(), r.log()
 			sc.Reset(w)
@@ -169,7 +169,7 @@ func TestReaderForgetsPreviousBlock(t *testing.T) {
 	for _, halfLives := range [][]int{nil, {30}, {30, 7}} {
 		s.HalfLives = strategy.InDays(halfLives...)
 		c := affinity.Compile(s)
-		r, sc := history.NewReader(c), affinity.NewScorer(c, w)
+		r, sc := history.NewReader(c, nil), affinity.NewScorer(c, w)
 		var all []affinity.Event
 		for _, events := range [][]affinity.Event{at(9, 8, 7, 6), at(22, 21, 2, 1), at(3, 2, -1, -2), at(22, 1, 0, -1)} {
 			all = append(all, events...)
@@ -190,7 +190,7 @@ func TestReaderForgetsPreviousBlock(t *testing.T) {
 func TestKindsOfEqualLength(t *testing.T) {
 	s, w := sampleStrategy(), affinity.Window{Now: now}
 	c := affinity.Compile(s)
-	r, sc := history.NewReader(c), affinity.NewScorer(c, w)
+	r, sc := history.NewReader(c, nil), affinity.NewScorer(c, w)
 	var all []affinity.Event
 	for _, name := range []string{"a", "b", "a"} {
 		e := affinity.Event{Time: now, Type: event.View, Name: name, Counts: []affinity.Count{{Facet: "f0", Value: "v0", N: 1}}}

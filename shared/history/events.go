@@ -14,7 +14,7 @@ import (
 // the block is damaged or has an unknown format (ErrNewer), Events yields one
 // error and stops. The events share one copy of the block's texts, not the
 // block itself, so the caller may keep them.
-func Events(block []byte) iter.Seq2[affinity.Event, error] {
+func Events(block []byte, dictionaries Dictionaries) iter.Seq2[affinity.Event, error] {
 	return func(yield func(affinity.Event, error) bool) {
 		u, err := unpack(block)
 		if err != nil {

@@ -21,7 +21,7 @@ func ExampleBuilder() {
 	}
 	block := b.AppendBlock(nil)
 
-	for e, err := range history.Events(block) {
+	for e, err := range history.Events(block, nil) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func ExampleReader() {
 		FacetsScoring: []strategy.FacetScore{{FacetName: "brand", Score: 3}},
 	})
 	scorer := affinity.NewScorer(compiled, affinity.Window{Now: 2000})
-	events, err := history.NewReader(compiled).Score(block, scorer)
+	events, err := history.NewReader(compiled, nil).Score(block, scorer)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 		s.HalfLives = strategy.InDays(halfLives...)
 		c := affinity.Compile(s)
 		sc := affinity.NewScorer(c, benchWindow)
-		n, scored := history.NewReader(c).Score(block, sc)
+		n, scored := history.NewReader(c, nil).Score(block, sc)
 		if unpacked != nil {
 			continue // in a part that scoring may skip
 		}
@@ -70,7 +70,7 @@ func checkObjects(t *testing.T, block []byte, events []affinity.Event, unpacked 
 	var got []affinity.Event
 	read, damaged := new(history.ObjectReader).Read(block, allTime, func(e affinity.Event) { got = append(got, e) })
 	recent := 0
-	_, unread := history.NewReader(affinity.Compile(s)).Recent(block, benchWindow, 3, func(affinity.Event) { recent++ })
+	_, unread := history.NewReader(affinity.Compile(s), nil).Recent(block, benchWindow, 3, func(affinity.Event) { recent++ })
 	if unpacked != nil {
 		return // in a part that they may skip
 	}

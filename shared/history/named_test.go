@@ -49,7 +49,7 @@ func TestObjectsOfBlocks(t *testing.T) {
 		if rapid.Bool().Draw(t, "wide") {
 			events = drawWide(t, 200)
 		}
-		r := history.NewReader(affinity.Compile(s))
+		r := history.NewReader(affinity.Compile(s), nil)
 		n := rapid.IntRange(0, 60).Draw(t, "n")
 		for _, block := range pack(history.NewBuilder(), events) {
 			want, err := unpack(block)
@@ -128,7 +128,7 @@ func TestBlocksWithoutObjects(t *testing.T) {
 			if known, err := new(history.ObjectReader).Read(block, allTime, yields); known || err != nil {
 				t.Errorf("objects: %v, %v", known, err)
 			}
-			if known, err := history.NewReader(affinity.Compile(s)).Recent(block, benchWindow, 9, yields); known || err != nil {
+			if known, err := history.NewReader(affinity.Compile(s), nil).Recent(block, benchWindow, 9, yields); known || err != nil {
 				t.Errorf("recent: %v, %v", known, err)
 			}
 			events, err := unpack(block)
@@ -190,14 +190,14 @@ func TestDamagedObjects(t *testing.T) {
 			if known, _, err := read(block); known || err == nil {
 				t.Errorf("known %v, %v", known, err)
 			}
-			if _, err := history.NewReader(affinity.Compile(sampleStrategy())).Recent(block, benchWindow, 9, func(affinity.Event) {}); err == nil {
+			if _, err := history.NewReader(affinity.Compile(sampleStrategy()), nil).Recent(block, benchWindow, 9, func(affinity.Event) {}); err == nil {
 				t.Error("recent: no error")
 			}
 			if _, err := unpack(block); err == nil || errors.Is(err, history.ErrNewer) {
 				t.Errorf("events: %v", err)
 			}
 			c := affinity.Compile(sampleStrategy())
-			if n, err := history.NewReader(c).Score(block, affinity.NewScorer(c, benchWindow)); n != 2 || err != nil {
+			if n, err := history.NewReader(c, nil).Score(block, affinity.NewScorer(c, benchWindow)); n != 2 || err != nil {
 				t.Errorf("scoring: %d events, %v", n, err)
 			}
 		})

@@ -12,8 +12,9 @@ import (
 // Reader scores the blocks of any number of users. Its scratch memory grows to
 // a few times the largest block. A Reader is not safe for concurrent use.
 type Reader struct {
-	c *affinity.Compiled
-	k int // scores of an affinity
+	c            *affinity.Compiled
+	k            int // scores of an affinity
+	dictionaries Dictionaries
 
 	names  []byte    // kinds of events, as stored in the last block
 	points []float64 // by kind: its event score
@@ -36,10 +37,11 @@ type Reader struct {
 	recent ObjectReader // of Recent
 }
 
-// NewReader returns a reader for a strategy.
-func NewReader(c *affinity.Compiled) *Reader {
+// NewReader returns a reader for a strategy and the blocks of one app, whose
+// dictionaries it takes from dictionaries. nil: it reads no block that names one.
+func NewReader(c *affinity.Compiled, dictionaries Dictionaries) *Reader {
 	k := c.Scores()
-	return &Reader{c: c, k: k, weights: make([][]float64, k), totals: make([]float64, k)}
+	return &Reader{c: c, k: k, dictionaries: dictionaries, weights: make([][]float64, k), totals: make([]float64, k)}
 }
 
 var errStrategy = errors.New("the scorer and the reader have different strategies")

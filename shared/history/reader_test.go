@@ -62,7 +62,7 @@ func TestBlocksAndLogEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStrategy(t)
 		c := affinity.Compile(s)
-		r, sc := history.NewReader(c), affinity.NewScorer(c, affinity.Window{})
+		r, sc := history.NewReader(c, nil), affinity.NewScorer(c, affinity.Window{})
 		for range rapid.IntRange(1, 3).Draw(t, "users") {
 			w := drawWindow(t)
 			events := drawLog(t, w)
@@ -113,7 +113,7 @@ func TestWideBlocksEqualReference(t *testing.T) {
 		}
 		w := affinity.Window{Now: now + 400*dayMS}
 		c := affinity.Compile(s)
-		r, sc := history.NewReader(c), affinity.NewScorer(c, w)
+		r, sc := history.NewReader(c, nil), affinity.NewScorer(c, w)
 		for _, block := range pack(history.NewBuilder(), events) {
 			if _, err := r.Score(block, sc); err != nil {
 				t.Fatal(err)
@@ -144,7 +144,7 @@ func TestOldestScoredEvent(t *testing.T) {
 		c := affinity.Compile(s)
 		sc := affinity.NewScorer(c, w)
 		for _, block := range pack(history.NewBuilder(), events) {
-			if _, err := history.NewReader(c).Score(block, sc); err != nil {
+			if _, err := history.NewReader(c, nil).Score(block, sc); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -156,7 +156,7 @@ func TestOldestScoredEvent(t *testing.T) {
 
 func TestScoreRefusesAnotherStrategy(t *testing.T) {
 	c, other := affinity.Compile(sampleStrategy()), affinity.Compile(sampleStrategy())
-	if _, err := history.NewReader(c).Score(sampleBlock(), affinity.NewScorer(other, benchWindow)); err == nil {
+	if _, err := history.NewReader(c, nil).Score(sampleBlock(), affinity.NewScorer(other, benchWindow)); err == nil {
 		t.Error("a block is scored under two strategies")
 	}
 }
@@ -165,7 +165,7 @@ func TestScoringDoesNotAllocate(t *testing.T) {
 	blocks, _ := packAll(crowd(3, 300))
 	for _, halfLives := range [][]int{nil, {30}, {30, 7}} {
 		c := affinity.Compile(benchStrategy(halfLives...))
-		r, sc := history.NewReader(c), affinity.NewScorer(c, benchWindow)
+		r, sc := history.NewReader(c, nil), affinity.NewScorer(c, benchWindow)
 		var stored []byte
 		all := func() {
 			for _, user := range blocks {

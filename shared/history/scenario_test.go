@@ -75,7 +75,7 @@ func playBlock(b *history.Builder, input string) (string, error) {
 	}
 	block := b.AppendBlock(nil)
 	var again strings.Builder
-	for e, err := range history.Events(block) {
+	for e, err := range history.Events(block, nil) {
 		if err != nil {
 			return "", err
 		}

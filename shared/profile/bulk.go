@@ -143,7 +143,7 @@ func (b *bulk) newRun(app config.App, o RecomputeOptions) *bulkRun {
 		bulk: b, app: app, options: o, compiled: b.compile(app), depth: 1 + runtime.GOMAXPROCS(0),
 	}
 	run.scratch.New = func() any {
-		return &scratch{blocks: history.NewReader(run.compiled), scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
+		return &scratch{blocks: history.NewReader(run.compiled, nil), scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
 	}
 	return run
 }

@@ -157,7 +157,7 @@ func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 		return p.packAgain(ctx, b)
 	}
 	from := p.user.windowStart() // events before it stay in the log alone
-	for ev, err := range history.Events(value) {
+	for ev, err := range history.Events(value, nil) {
 		if err != nil {
 			return fmt.Errorf("merge block %d,%d of %s,%s: %w", b.ID.Ticket, b.ID.N, p.appID, p.user.token, err)
 		}

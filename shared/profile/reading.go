@@ -32,7 +32,7 @@ type reading struct {
 // marked to restart.
 func (c *computer) readParts(ctx context.Context, w work, all []*computation) error {
 	r := &reading{
-		computer: c, work: w, blocks: history.NewReader(w.compiled),
+		computer: c, work: w, blocks: history.NewReader(w.compiled, nil),
 		byUser: make(map[string]*computation, len(all)), logScorers: map[string]*affinity.Scorer{},
 	}
 	for _, u := range all {

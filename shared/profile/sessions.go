@@ -142,7 +142,7 @@ func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b 
 		return err
 	}
 	var times []int64
-	for ev, err := range history.Events(value) {
+	for ev, err := range history.Events(value, nil) {
 		if err != nil {
 			return err
 		}

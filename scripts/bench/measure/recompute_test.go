@@ -226,7 +226,7 @@ func readHistory(ctx context.Context, t *testing.T, c *client, user string) (his
 	}
 	var events []affinity.Event
 	err = c.store.ReadBlocks(ctx, appID, names, func(_ store.BlockName, value []byte) error {
-		for e, err := range history.Events(slices.Clone(value)) {
+		for e, err := range history.Events(slices.Clone(value), nil) {
 			if err != nil {
 				return err
 			}
