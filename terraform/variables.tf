@@ -274,3 +274,14 @@ variable "deletion_slack" {
     error_message = "deletion_slack must be a whole number with ms, s or m, such as 3s."
   }
 }
+
+variable "history_format" {
+  type        = number
+  default     = 2
+  nullable    = false
+  description = "Newest format in which users' histories are stored. To upgrade a deployment of an earlier version, apply with 1, and with 2 when no instance of the earlier version runs: that version fails the events and reads of a user whose history has format 2."
+  validation {
+    condition     = contains([1, 2], var.history_format)
+    error_message = "history_format must be 1 or 2."
+  }
+}

@@ -45,6 +45,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	profiles.SetHistoryFormat(base.HistoryFormat)
 	profiles.Counters().Each(base.Metrics.Watch)
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)

@@ -54,6 +54,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	profiles.SetHistoryFormat(base.HistoryFormat)
 	orderer := rerank.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log)
 	return New(Backends{
 		Base: base, Auth: auth.New(parents, s.Auth).Note(base.Usage.Key), Profiles: profiles, Orderer: orderer,

@@ -44,6 +44,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		return nil, errors.Join(err, base.Close())
 	}
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
+	profiles.SetHistoryFormat(base.HistoryFormat)
 	runner := jobrunner.Open(base, tasks, s.Jobs, recompute.Collection)
 	return New(Backends{
 		Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Profiles: profiles, Recompute: recompute.New(runner, profiles),

@@ -30,6 +30,22 @@ import (
 type Settings struct {
 	Store     store.Config
 	Firestore FirestoreSettings
+	Histories HistorySettings
+}
+
+// HistorySettings say how histories are stored.
+type HistorySettings struct {
+	// Format is the newest format in which the engine stores histories: see
+	// profile.SetHistoryFormat. While an earlier version runs beside this one it is 1.
+	Format int `env:"HISTORY_FORMAT" envDefault:"2"`
+}
+
+// Validate checks the format.
+func (s HistorySettings) Validate() error {
+	if s.Format < 0 || s.Format > 2 { // 0: not read from the environment
+		return fmt.Errorf("HISTORY_FORMAT is %d, want 1 or 2", s.Format)
+	}
+	return nil
 }
 
 // FirestoreSettings name the database of the configuration and of the jobs.
@@ -49,6 +65,8 @@ type Base struct {
 	CachedConfig *config.Cached
 	// Usage counts what apps use.
 	Usage *usage.Counter
+	// HistoryFormat is that of HistorySettings.
+	HistoryFormat int
 	// Propagation is how long a change of the configuration takes to reach every
 	// function: a request may use what it read from a cache for as long as that
 	// was cached.
@@ -74,6 +92,9 @@ func (b Base) Buffered() Buffered { return Buffered{b.Store, b.CachedConfig} }
 
 // Open opens Bigtable and Firestore.
 func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
+	if err := s.Histories.Validate(); err != nil {
+		return Base{}, err
+	}
 	client, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Database)
 	if err != nil {
 		return Base{}, fmt.Errorf("open Firestore of %s: %w", s.Firestore.Project, err)
@@ -84,7 +105,7 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	}
 	opened.LogTo(log)
 	b := New(log, time.Now, opened, configdb.New(client, log), config.TTL)
-	b.Firestore = client
+	b.Firestore, b.HistoryFormat = client, s.Histories.Format
 	b.CountUsage()
 	function.AtExit(func(context.Context) error { b.Usage.Close(); return nil })
 	return b, nil

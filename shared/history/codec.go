@@ -13,25 +13,30 @@ import (
 // position (from 0 for the first), then its id as a text.
 //
 //	offset  size
-//	0       1     format: 1
+//	0       1     format: 2 if a block is inline, otherwise 1
 //	1       8     Version, big-endian
 //	9       4     CRC-32C of all bytes except these four, little-endian
 //	13      var   Complete: signed
 //	        1     flags: bit 0 is set if an announcement follows, the others are 0
 //	        var   the announcement, if any: From, To, then Ticket: signed
 //	        var   number of blocks, unsigned, then each of them:
-//	              1     flags: bit 0 is set if From is the previous block's To; the others are 0
+//	              1     flags: bit 0 is set if From is the previous block's To, bit 1 if
+//	                    the block is inline, which needs format 2; the others are 0
 //	              var   From, unless bit 0 is set; To
 //	              var   Ticket, as the difference from the previous block's: signed
 //	              var   N: unsigned
 //	              var   Newest, as the difference from the time of To: signed
 //	              var   Events, Bytes: unsigned
 //
+// At most one block is inline. An earlier version reads format 1 alone: it must not
+// take an inline block for a row, and fails until a newer one has changed the manifest.
+//
 // An entry takes 30 bytes next to another block, and 45 otherwise. This is
 // stored data: a new layout needs a new format byte. The first nine bytes must
 // not change: the store compares them to see whether a manifest has changed.
 const (
 	manifestFormat = 1
+	inlineFormat   = 2
 	// PrefixSize is the number of leading bytes of a stored manifest that hold
 	// its format and version.
 	PrefixSize     = 9
@@ -40,6 +45,7 @@ const (
 
 	flagAnnounced = 1
 	flagAdjacent  = 1
+	flagInline    = 2
 )
 
 var errDamaged = errors.New("damaged, though its checksum matches")
@@ -47,8 +53,7 @@ var errDamaged = errors.New("damaged, though its checksum matches")
 // AppendBinary appends the stored form of the manifest to dst.
 func (m Manifest) AppendBinary(dst []byte) []byte {
 	start := len(dst)
-	dst = append(dst, manifestFormat)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(m.Version))
+	dst = m.AppendPrefix(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.AppendVarint(dst, m.Complete)
 	w := posWriter{dst: dst}
@@ -64,6 +69,16 @@ func (m Manifest) AppendBinary(dst []byte) []byte {
 	dst = w.dst
 	binary.LittleEndian.PutUint32(dst[start+PrefixSize:], manifestSum(dst[start:]))
 	return dst
+}
+
+// AppendPrefix appends the first PrefixSize bytes of the stored form, which tell one
+// manifest of a user from another.
+func (m Manifest) AppendPrefix(dst []byte) []byte {
+	format := byte(manifestFormat)
+	if _, ok := m.Inline(); ok {
+		format = inlineFormat
+	}
+	return binary.BigEndian.AppendUint64(append(dst, format), uint64(m.Version))
 }
 
 // manifestSum returns the checksum of a stored manifest, which covers all bytes
@@ -89,10 +104,14 @@ func (w *posWriter) blocks(blocks []Block) {
 	w.dst = binary.AppendUvarint(w.dst, uint64(len(blocks)))
 	var before Block
 	for i, b := range blocks {
+		flags := byte(0)
+		if b.Inline {
+			flags = flagInline
+		}
 		if i > 0 && b.From == before.To {
-			w.dst = append(w.dst, flagAdjacent)
+			w.dst = append(w.dst, flags|flagAdjacent)
 		} else {
-			w.dst = append(w.dst, 0)
+			w.dst = append(w.dst, flags)
 			w.pos(b.From)
 		}
 		w.pos(b.To)
@@ -125,10 +144,10 @@ func ParseManifest(b []byte) (Manifest, error) {
 }
 
 func parseManifest(b []byte) (Manifest, error) {
-	if b[0] > manifestFormat {
-		return Manifest{}, fmt.Errorf("format %d, want %d: %w", b[0], manifestFormat, ErrNewer)
+	if b[0] > inlineFormat {
+		return Manifest{}, fmt.Errorf("format %d, want %d or %d: %w", b[0], manifestFormat, inlineFormat, ErrNewer)
 	}
-	if b[0] != manifestFormat || len(b) < manifestHeader {
+	if b[0] < manifestFormat || len(b) < manifestHeader {
 		return Manifest{}, errors.New("not a manifest")
 	}
 	if manifestSum(b) != binary.LittleEndian.Uint32(b[PrefixSize:]) {
@@ -147,7 +166,7 @@ func parseManifest(b []byte) (Manifest, error) {
 		return Manifest{}, errDamaged
 	}
 	m.Blocks = r.blocks()
-	if r.damaged || r.next != len(b) {
+	if _, inline := m.Inline(); r.damaged || r.next != len(b) || inline != (b[0] == inlineFormat) {
 		return Manifest{}, errDamaged
 	}
 	return m, nil
@@ -174,17 +193,23 @@ func (r *posReader) blocks() []Block {
 		return nil
 	}
 	blocks := make([]Block, n)
+	inline := false // there is one already
 	var before Block
 	for i := range blocks {
 		b := &blocks[i]
-		switch flags := r.byte(); {
-		case flags == 0:
+		flags := r.byte()
+		b.Inline = flags&flagInline != 0
+		switch flags &^ flagInline {
+		case 0:
 			b.From = r.pos()
-		case flags == flagAdjacent && i > 0:
+		case flagAdjacent:
 			b.From = before.To
+			r.damaged = r.damaged || i == 0
 		default:
 			r.damaged = true
 		}
+		r.damaged = r.damaged || inline && b.Inline
+		inline = inline || b.Inline
 		b.To = r.pos()
 		b.ID = BlockID{Ticket: before.ID.Ticket + r.signed(), N: r.number()}
 		b.Newest = b.To.Time + r.signed()

@@ -125,5 +125,8 @@ func drawManifest(t *rapid.T) history.Manifest {
 	for range rapid.IntRange(0, 6).Draw(t, "blocks") {
 		m = m.With(drawBlock(t))
 	}
+	if n := len(m.Blocks); n > 0 && rapid.Bool().Draw(t, "inline") {
+		m.Blocks[rapid.IntRange(0, n-1).Draw(t, "which")].Inline = true
+	}
 	return m
 }

@@ -19,6 +19,9 @@ type Block struct {
 	Newest int64 // time of its latest event, in ms
 	Events int
 	Bytes  int // as stored
+	// Inline reports that the block is a cell of the user's row, and not a row of its
+	// own. At most one block of a manifest is inline.
+	Inline bool
 }
 
 // Announcement records that a fold is running: it names the range that the fold
@@ -52,6 +55,16 @@ func (m Manifest) Covering(p Pos) (Block, bool) {
 // after returns the index of the first block that ends after p.
 func (m Manifest) after(p Pos) int {
 	return sort.Search(len(m.Blocks), func(i int) bool { return m.Blocks[i].To.Compare(p) > 0 })
+}
+
+// Inline returns the block that is a cell of the user's row.
+func (m Manifest) Inline() (Block, bool) {
+	for _, b := range m.Blocks {
+		if b.Inline {
+			return b, true
+		}
+	}
+	return Block{}, false
 }
 
 // Gaps returns the ranges of the log from a position on that no block covers,

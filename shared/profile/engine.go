@@ -36,6 +36,7 @@ type env struct {
 	log      *slog.Logger
 	limits   limits
 	slack    time.Duration
+	inline   bool // small histories are stored in the user's row
 	counters Counters
 	// memory is what the scorers of all requests hold together. A user who does not
 	// fit is computed alone.
@@ -94,6 +95,11 @@ const (
 // before the engine is used.
 func (e *Engine) SetSlack(slack time.Duration) { e.env.slack = min(max(slack, MinSlack), MaxSlack) }
 
+// SetHistoryFormat sets the newest format in which the engine stores histories; it reads
+// all. 1 is what the version before reads: an operator sets it while instances of that
+// version run. Any other number is 2. Call it before the engine is used.
+func (e *Engine) SetHistoryFormat(format int) { e.env.inline = format != 1 }
+
 // compile prepares the strategy of an app for scoring within the engine's bounds.
 func (v *env) compile(app config.App) *affinity.Compiled {
 	return affinity.Compile(app.Strategy).Within(v.limits.bounds)
@@ -105,7 +111,7 @@ func (v *env) compile(app config.App) *affinity.Compiled {
 func New(s *store.Store, apps config.Store, cached *config.Cached, now func() time.Time,
 	log *slog.Logger) *Engine {
 	v := &env{
-		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack,
+		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack, inline: true,
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), alone: make(chan struct{}, maxAlone),
 		recent: recent.New(Recent(admission.MemoryLimit())),
 	}

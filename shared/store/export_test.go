@@ -15,7 +15,7 @@ var DecodeTables = decodeTables
 var Families = map[string][]string{
 	TableEvents:       append(schema.Wide.Families(), familyOriginal),
 	TableEventsNarrow: append(schema.Narrow.Families(), familyOriginal),
-	TableUsers:        {familyState, familyProfile},
+	TableUsers:        {familyState, familyProfile, familyInline},
 	TableHistories:    {familyBlock},
 	TableObjects:      {familyObject},
 	TableDated:        {familyObject},

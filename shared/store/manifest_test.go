@@ -11,6 +11,7 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -145,4 +146,71 @@ func testForgettingSummaries(t *testing.T, s fixture) {
 	if row := read(t, s, "u"); row.Summary != nil || string(row.Profile) != "profile" {
 		t.Errorf("%+v, want the profile alone", row)
 	}
+}
+
+// inlineOf is a manifest that names an inline block.
+func inlineOf(version int64) []byte {
+	b := history.Block{Range: history.Range{To: history.End}, ID: history.BlockID{Ticket: version}, Inline: true}
+	return history.Manifest{Version: version, Blocks: []history.Block{b}}.AppendBinary(nil)
+}
+
+// The inline block changes with the manifest, or not at all.
+func testInlineChangesWithManifest(t *testing.T, s fixture) {
+	ctx := context.Background()
+	holds := func(step, want string) {
+		t.Helper()
+		row, err := s.ReadPrimary(ctx, app, "u", store.UserHistory)
+		got := ""
+		if read := s.ReadInline(ctx, app, []string{"u", "none"}, func(_ string, cell []byte) error { got += string(cell); return nil }); err != nil || read != nil {
+			t.Fatal(err, read)
+		}
+		if string(row.Inline) != want || got != want || !row.HasInline {
+			t.Fatalf("%s: the row holds %q and %q, want %q", step, row.Inline, got, want)
+		}
+		if other, err := s.ReadUser(ctx, app, "u"); err != nil || other.Inline != nil || other.HasInline {
+			t.Fatalf("%s: a read of the profile has %q, %v", step, other.Inline, err)
+		}
+	}
+	swap := func(from int64, to []byte, want bool, changes ...store.RowChange) {
+		t.Helper()
+		if done, err := s.SwapManifest(ctx, app, "u", from, to, changes...); done != want || err != nil {
+			t.Fatalf("swap of version %d: %v, %v", from, done, err)
+		}
+	}
+	ticket(t, s, "u")
+	swap(7, inlineOf(8), false, store.SetInline([]byte("x")))
+	holds("another version", "")
+	swap(0, inlineOf(8), true, store.SetInline([]byte("a")))
+	holds("set", "a")
+	ticket(t, s, "u")
+	holds("a ticket", "a")
+	swap(9, manifest(10), false, store.DropInline())
+	swap(7, manifest(10), false, store.DropInline())
+	holds("other versions", "a")
+	swap(8, inlineOf(12), true, store.SetInline([]byte("b")))
+	swap(12, inlineOf(13), true)
+	holds("replaced, and left alone", "b")
+	if done, err := s.CommitFold(ctx, app, "u", 1, inlineOf(16), store.SetInline([]byte("c"))); done || err != nil {
+		t.Fatal(done, err)
+	}
+	holds("an older ticket", "b")
+	if done, err := s.CommitFold(ctx, app, "u", 2, manifest(16), store.DropInline()); !done || err != nil {
+		t.Fatal(done, err)
+	}
+	holds("dropped", "")
+	swap(16, inlineOf(20), true, store.SetInline([]byte("d")))
+	if err := s.DropUnnamedInline(ctx, app, "u", 16); err != nil {
+		t.Fatal(err)
+	}
+	holds("an older version", "d")
+	swap(20, manifest(21), true)
+	if err := s.DropUnnamedInline(ctx, app, "u", 21); err != nil {
+		t.Fatal(err)
+	}
+	holds("unnamed", "")
+	swap(21, inlineOf(24), true, store.SetInline([]byte("e")))
+	if err := s.ForgetUser(ctx, app, "u", 2, manifest(25)); err != nil {
+		t.Fatal(err)
+	}
+	holds("forgotten", "")
 }

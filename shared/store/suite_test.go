@@ -75,6 +75,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"ForgettingSummaries", testForgettingSummaries},
 		{"Swaps", testSwaps},
 		{"Commits", testCommits},
+		{"InlineBlocks", testInlineChangesWithManifest},
 		{"OlderVersions", testOlderVersions},
 		{"LaterClock", testLaterClock},
 		{"OneSwapOfMany", testOneSwapOfMany},

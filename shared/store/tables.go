@@ -38,6 +38,7 @@ const (
 	familyState    = "u"
 	familyProfile  = "p"
 	familyBlock    = "b"
+	familyInline   = "h" // of table users: the block in the user's row
 	familyObject   = "o"
 	familyCounts   = "c"
 	familyRing     = "r"

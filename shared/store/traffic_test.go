@@ -70,7 +70,7 @@ func (tr *traffic) of(t *testing.T, call func() error) (requests, largest, recei
 func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	tr := &traffic{}
 	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
-	const profile, summary, session, block, original = 1_000_000, 100_000, 200_000, 500_000, 50_000
+	const profile, summary, session, block, inline, original = 1_000_000, 100_000, 200_000, 500_000, 70_000, 50_000
 	row, err := s.TakeTicket(ctx, app, "u")
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +86,10 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 			return s.WriteBlocks(ctx, app, "u", []store.BlockWrite{{Value: make([]byte, block)}, {ID: blockOf(1, 1), Value: make([]byte, block)}})
 		},
 		func() error { return s.Log(app, schema.Default()).Append(ctx, []store.LogEvent{big}) },
+		func() error {
+			_, err := s.CommitFold(ctx, app, "u", row.Ticket, manifest(1), store.SetInline(make([]byte, inline)))
+			return err
+		},
 	} {
 		if err := write(); err != nil {
 			t.Fatal(err)
@@ -110,6 +114,11 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 		{"ScanUsers, profile", profile, scan(store.UserProfile)},
 		{"ScanUsers, summary", summary, scan(store.UserSummary)},
 		{"ScanUsers, state", 0, scan(store.UserState)},
+		{"ScanUsers, history", inline, scan(store.UserHistory)},
+		{"ReadInline", inline, func() error {
+			return s.ReadInline(ctx, app, []string{"u", "v"}, func(string, []byte) error { return nil })
+		}},
+		{"TakeTicket", 0, func() error { _, err := s.TakeTicket(ctx, app, "u"); return err }},
 		{"ScanUserKeys", 0, func() error { return s.ScanUserKeys(ctx, app, "", "", func(string) error { return nil }) }},
 		{"ReadBlocks", block, func() error {
 			return s.ReadBlocks(ctx, app, []store.BlockName{{User: "u", ID: blockOf(1, 1)}}, func(store.BlockName, []byte) error { return nil })

@@ -9,7 +9,6 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/history"
 )
 
 // Columns of a user row.
@@ -22,6 +21,7 @@ const (
 	columnProfile   = "p"
 	columnSummary   = "s"
 	columnSession   = "n"
+	columnInline    = "h"
 	microsPerTicket = 1000 // Bigtable keeps cell times to the millisecond
 )
 
@@ -49,6 +49,10 @@ type User struct {
 	// that the caller asked for. TakeTicket reads neither part.
 	Profile, Summary []byte
 	HasProfile       bool
+	// Inline is the cell of the inline block, if the caller asked for it: history.ParseInline
+	// reads it. HasInline reports that the caller did.
+	Inline    []byte
+	HasInline bool
 	// Session is the session that was written with the profile. It is empty if the
 	// newest session cell is of another ticket than the profile: an old release
 	// writes profiles alone.
@@ -85,11 +89,12 @@ const (
 	UserSummary                  // the state, and the summary of the profile
 	UserProfile                  // the state, and the profile
 	UserSession                  // the state, the profile and the session
+	UserHistory                  // the state, and the inline block
 )
 
 // userFilters pass the parts. Each column range has a branch of its own, because a
 // family filter is a regular expression.
-var userFilters = func() (filters [4]bigtable.ReadOption) {
+var userFilters = func() (filters [5]bigtable.ReadOption) {
 	state := bigtable.ColumnRangeFilter(familyState, "", "")
 	column := func(c string) bigtable.Filter { return bigtable.ColumnRangeFilter(familyProfile, c, c+"\x00") }
 	for parts, f := range map[UserParts]bigtable.Filter{
@@ -97,6 +102,7 @@ var userFilters = func() (filters [4]bigtable.ReadOption) {
 		UserSummary: bigtable.InterleaveFilters(state, column(columnSummary)),
 		UserProfile: bigtable.InterleaveFilters(state, column(columnProfile)),
 		UserSession: bigtable.InterleaveFilters(state, column(columnProfile), column(columnSession)),
+		UserHistory: bigtable.InterleaveFilters(state, inlineFilter),
 	} {
 		filters[parts] = bigtable.RowFilter(bigtable.ChainFilters(f, bigtable.LatestNFilter(1)))
 	}
@@ -128,7 +134,14 @@ func readUser(ctx context.Context, table *bigtable.Table, app, user string, part
 	if err != nil {
 		return User{}, fmt.Errorf("read user %s,%s: %w", app, user, err)
 	}
-	return parseUser(row)
+	return parseParts(row, parts)
+}
+
+// parseParts parses a row of which these parts were read.
+func parseParts(row bigtable.Row, parts UserParts) (User, error) {
+	u, err := parseUser(row)
+	u.HasInline = parts == UserHistory
+	return u, err
 }
 
 // ReadUsers reads many user rows in one request. It returns no entry for a user
@@ -137,7 +150,13 @@ func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[
 	return s.readUsers(ctx, app, users, UserProfile)
 }
 
-// ReadUserStates is ReadUsers without profiles: what a computation needs.
+// ReadUserHistories is ReadUsers without profiles and with inline blocks: what a
+// computation needs.
+func (s *Store) ReadUserHistories(ctx context.Context, app string, users []string) (map[string]User, error) {
+	return s.readUsers(ctx, app, users, UserHistory)
+}
+
+// ReadUserStates is ReadUsers without profiles.
 func (s *Store) ReadUserStates(ctx context.Context, app string, users []string) (map[string]User, error) {
 	return s.readUsers(ctx, app, users, UserState)
 }
@@ -169,7 +188,7 @@ func scanUsers(ctx context.Context, table *bigtable.Table, app string, users []s
 	for _, keys := range keyChunks(users, func(u string) string { return userKey(app, u) }, byKey) {
 		var failed error
 		err := table.ReadRows(ctx, keys, func(r bigtable.Row) bool {
-			row, err := parseUser(r)
+			row, err := parseParts(r, parts)
 			if err == nil {
 				err = fn(byKey[r.Key()], row)
 			}
@@ -228,6 +247,9 @@ func parseUser(row bigtable.Row) (User, error) {
 	if u.HasProfile && session.Timestamp == profile.Timestamp {
 		u.Session = session.Value
 	}
+	for _, item := range row[familyInline] {
+		u.Inline = item.Value
+	}
 	return u, nil
 }
 
@@ -284,10 +306,11 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
 // ForgetUser drops the data derived from deleted events, at a ticket drawn after the
-// tombstone. It replaces the manifest, deletes every older profile and session and
-// leaves a marker. An empty profile would hide events newer than the tombstone.
+// tombstone. It replaces the manifest, deletes the inline block and every older profile
+// and session, and leaves a marker. An empty profile would hide events newer than the tombstone.
 func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
 	m, at := replace(columnManifest, manifest), bigtable.Timestamp(ticket*microsPerTicket)
+	DropInline()(m)
 	for _, column := range []string{columnProfile, columnSummary, columnSession} {
 		m.Set(familyProfile, column, at, nil)
 		if at > 0 { // a range that ends at 0 has no end
@@ -315,60 +338,4 @@ func (s *Store) DropSessions(ctx context.Context, app, user string, ticket int64
 		return fmt.Errorf("drop sessions of %s,%s below ticket %d: %w", app, user, ticket, err)
 	}
 	return nil
-}
-
-// replace returns a mutation that sets a state column and deletes every other
-// version of it. The new cell has the server's time, like the cells that a ticket
-// writes. A server whose clock is behind must not leave the new cell below an
-// older one, so the older ones are deleted.
-func replace(column string, value []byte) *bigtable.Mutation {
-	m := bigtable.NewMutation()
-	m.DeleteCellsInColumn(familyState, column)
-	m.Set(familyState, column, bigtable.ServerTime, value)
-	return m
-}
-
-// latest passes the newest cell of a state column if its value is in [from, to).
-func latest(column string, from, to []byte) bigtable.Filter {
-	return bigtable.ChainFilters(
-		bigtable.ColumnRangeFilter(familyState, column, column+"\x00"),
-		bigtable.LatestNFilter(1),
-		bigtable.ValueRangeFilter(from, to))
-}
-
-// SwapManifest replaces a user's manifest if it still has the given version.
-// Version 0 means that the user has no manifest. It returns false if the manifest
-// has another version, or if the first answer was lost. In the second case the
-// manifest may have been replaced.
-func (s *Store) SwapManifest(ctx context.Context, app, user string, version int64, manifest []byte) (bool, error) {
-	var cond *bigtable.Mutation
-	if version == 0 {
-		// The cell is absent or empty if it has no first byte.
-		cond = bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, replace(columnManifest, manifest))
-	} else {
-		prefix := history.Manifest{Version: version}.AppendBinary(nil)[:history.PrefixSize]
-		next := history.Manifest{Version: version + 1}.AppendBinary(nil)[:history.PrefixSize]
-		cond = bigtable.NewCondMutation(latest(columnManifest, prefix, next), replace(columnManifest, manifest), nil)
-	}
-	return s.swap(ctx, app, user, cond, version == 0)
-}
-
-// CommitFold sets a user's manifest if ticket is the newest one. It returns false
-// in the cases of SwapManifest.
-func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, manifest []byte) (bool, error) {
-	newest := latest(columnCounter, bigEndian(ticket), bigEndian(ticket+1))
-	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, replace(columnManifest, manifest), nil), false)
-}
-
-// swap runs a conditional mutation. It reports whether the predicate matched or,
-// with inverse, whether it did not match.
-func (s *Store) swap(ctx context.Context, app, user string, cond *bigtable.Mutation, inverse bool) (bool, error) {
-	var matched bool
-	err := retryAtomic(ctx, func() error {
-		return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), cond, bigtable.GetCondMutationResult(&matched))
-	})
-	if err != nil {
-		return false, fmt.Errorf("change the row of %s,%s: %w", app, user, err)
-	}
-	return matched != inverse, nil
 }

@@ -25,7 +25,7 @@ func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, 
 	var failed error
 	err := s.tables.of(app, allUsers).users.ReadRows(ctx, usersBetween(app, from, to), func(r bigtable.Row) bool {
 		var row User
-		if row, failed = parseUser(r); failed == nil {
+		if row, failed = parseParts(r, parts); failed == nil {
 			failed = fn(userOf(r.Key()), row)
 		}
 		return failed == nil

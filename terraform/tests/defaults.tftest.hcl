@@ -142,6 +142,11 @@ run "apply" {
     condition     = alltrue([for name, f in module.function : f.environment.BIGTABLE_SERVING_APP_PROFILE == "serving" if name != "docs"])
     error_message = "A function does not read stored profiles by the app profile serving."
   }
+
+  assert {
+    condition     = alltrue([for name, f in module.function : f.environment.HISTORY_FORMAT == "2" if name != "docs"])
+    error_message = "A function does not store histories in format 2."
+  }
 }
 
 run "urls_are_not_logged" {

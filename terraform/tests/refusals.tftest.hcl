@@ -189,3 +189,13 @@ run "budget_of_zero" {
 
   expect_failures = [var.monthly_budget]
 }
+
+run "unknown_format_of_histories" {
+  command = plan
+
+  variables {
+    history_format = 3
+  }
+
+  expect_failures = [var.history_format]
+}

@@ -64,6 +64,7 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 		Profiles: profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log),
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
+	b.Profiles.SetHistoryFormat(base.HistoryFormat)
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Pages = page.New(base.Store, base.CachedConfig, b.Orderer, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)

@@ -197,6 +197,9 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 		return messaging{}, err
 	}
 	base := backend.New(o.Log, clock(o.Now), opened, db.config, cmp.Or(o.ConfigTTL, config.TTL)).WithLimits(o.limits())
+	if base.HistoryFormat, err = historyFormat(); err != nil {
+		return messaging{}, err
+	}
 	base.CountUsage()
 	s.onClose(func() error { base.Usage.Close(); return nil })
 	if s.Backends, err = newBackends(base, o, pubsub.bus, tasks, db); err != nil {
@@ -204,6 +207,15 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	}
 	s.onClose(s.Backends.flush)
 	return pubsub, createApps(ctx, db.config, s.Backends.Cipher, o)
+}
+
+// historyFormat is that of the environment.
+func historyFormat() (int, error) {
+	var s backend.HistorySettings
+	if err := env.Parse(&s); err != nil {
+		return 0, err
+	}
+	return s.Format, s.Validate()
 }
 
 // Idle waits until every accepted event is in its user's profile and every task

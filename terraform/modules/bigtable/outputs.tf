@@ -1,6 +1,8 @@
 output "instance" {
   description = "The instance's name."
   value       = google_bigtable_instance.this.name
+  # Who has the instance finds the tables, with the families of this version.
+  depends_on = [google_bigtable_table.this]
 }
 
 output "app_profiles" {

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/history"
+)
+
+// inlineFilter passes the inline block.
+var inlineFilter = bigtable.ColumnRangeFilter(familyInline, columnInline, columnInline+"\x00")
+
+// RowChange is what changes in a user's row in the mutation that changes the manifest.
+// Without one the inline block stays as it is.
+type RowChange func(*bigtable.Mutation)
+
+// SetInline sets the cell of the inline block: see history.AppendInline. Every older
+// version of it is deleted.
+func SetInline(cell []byte) RowChange {
+	return func(m *bigtable.Mutation) {
+		m.DeleteCellsInColumn(familyInline, columnInline)
+		m.Set(familyInline, columnInline, bigtable.ServerTime, cell)
+	}
+}
+
+// DropInline deletes the cell of the inline block.
+func DropInline() RowChange {
+	return func(m *bigtable.Mutation) { m.DeleteCellsInColumn(familyInline, columnInline) }
+}
+
+// ReadInline reads the cells of the inline blocks of users, and calls fn for each user
+// who has one, in no particular order. fn may keep the cell. ReadInline returns the first
+// error from fn.
+func (s *Store) ReadInline(ctx context.Context, app string, users []string, fn func(user string, cell []byte) error) error {
+	byKey := make(map[string]string, len(users))
+	newest := bigtable.RowFilter(bigtable.ChainFilters(inlineFilter, bigtable.LatestNFilter(1)))
+	for _, keys := range keyChunks(users, func(u string) string { return userKey(app, u) }, byKey) {
+		var failed error
+		err := s.tables.of(app, allUsers).users.ReadRows(ctx, keys, func(r bigtable.Row) bool {
+			for _, item := range r[familyInline] {
+				failed = errors.Join(failed, fn(byKey[r.Key()], item.Value))
+			}
+			return failed == nil
+		}, newest)
+		if err := errors.Join(err, failed); err != nil {
+			return fmt.Errorf("read inline blocks of %d users of %s: %w", len(users), app, err)
+		}
+	}
+	return nil
+}
+
+// DropUnnamedInline deletes the inline block of a user whose manifest names none, if
+// the manifest still has the given version; 0 means none. An earlier version deletes a
+// user's manifest and leaves the block.
+func (s *Store) DropUnnamedInline(ctx context.Context, app, user string, version int64) error {
+	drop := bigtable.NewMutation()
+	DropInline()(drop)
+	_, err := s.swap(ctx, app, user, ifVersion(version, drop), false)
+	return err
+}
+
+// replace returns a mutation that sets a state column and deletes every other
+// version of it. The new cell has the server's time, like the cells that a ticket
+// writes. A server whose clock is behind must not leave the new cell below an
+// older one, so the older ones are deleted.
+func replace(column string, value []byte) *bigtable.Mutation {
+	m := bigtable.NewMutation()
+	m.DeleteCellsInColumn(familyState, column)
+	m.Set(familyState, column, bigtable.ServerTime, value)
+	return m
+}
+
+// latest passes the newest cell of a state column if its value is in [from, to).
+func latest(column string, from, to []byte) bigtable.Filter {
+	return bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(familyState, column, column+"\x00"),
+		bigtable.LatestNFilter(1),
+		bigtable.ValueRangeFilter(from, to))
+}
+
+// SwapManifest replaces a user's manifest, with more changes of the row, if it still has
+// the given version. Version 0 means that the user has no manifest. It returns false if
+// the manifest has another version, or if the first answer was lost. In the second case
+// the manifest may have been replaced.
+func (s *Store) SwapManifest(ctx context.Context, app, user string, version int64, manifest []byte, changes ...RowChange) (bool, error) {
+	return s.swap(ctx, app, user, ifVersion(version, changed(manifest, changes)), version == 0)
+}
+
+// CommitFold sets a user's manifest, with more changes of the row, if ticket is the
+// newest one. It returns false in the cases of SwapManifest.
+func (s *Store) CommitFold(ctx context.Context, app, user string, ticket int64, manifest []byte, changes ...RowChange) (bool, error) {
+	newest := latest(columnCounter, bigEndian(ticket), bigEndian(ticket+1))
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(newest, changed(manifest, changes), nil), false)
+}
+
+func changed(manifest []byte, changes []RowChange) *bigtable.Mutation {
+	m := replace(columnManifest, manifest)
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+// ifVersion makes a mutation one for a manifest of a version. For version 0, no manifest,
+// the mutation is that of a condition that does not hold.
+func ifVersion(version int64, m *bigtable.Mutation) *bigtable.Mutation {
+	if version == 0 {
+		// The cell is absent or empty if it has no first byte.
+		return bigtable.NewCondMutation(latest(columnManifest, []byte{0}, nil), nil, m)
+	}
+	// No two manifests of a user have the same version, in either format.
+	var formats []bigtable.Filter
+	for _, blocks := range [][]history.Block{nil, {{Inline: true}}} {
+		from := history.Manifest{Version: version, Blocks: blocks}.AppendPrefix(nil)
+		to := history.Manifest{Version: version + 1, Blocks: blocks}.AppendPrefix(nil)
+		formats = append(formats, bigtable.ValueRangeFilter(from, to))
+	}
+	newest := bigtable.ChainFilters(column(familyState, columnManifest), bigtable.LatestNFilter(1), bigtable.InterleaveFilters(formats...))
+	return bigtable.NewCondMutation(newest, m, nil)
+}
+
+// swap runs a conditional mutation. It reports whether the predicate matched or,
+// with inverse, whether it did not match.
+func (s *Store) swap(ctx context.Context, app, user string, cond *bigtable.Mutation, inverse bool) (bool, error) {
+	var matched bool
+	err := retryAtomic(ctx, func() error {
+		return s.tables.of(app, user).users.Apply(ctx, userKey(app, user), cond, bigtable.GetCondMutationResult(&matched))
+	})
+	if err != nil {
+		return false, fmt.Errorf("change the row of %s,%s: %w", app, user, err)
+	}
+	return matched != inverse, nil
+}
