@@ -102,7 +102,7 @@ var layers = []struct {
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile refused", "http"},
-	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion profile purge queue queue/taskqueue store", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.

@@ -32,9 +32,9 @@ func (s *slots) forget(app string) {
 	delete(s.last, app)
 }
 
-// noteImport has crowd statistics built once the app's imports have ended. It
-// only logs a fault: the events are imported, and the nightly round builds the
-// statistics too.
+// noteImport has histories folded and crowd statistics built once the app's imports
+// have ended. It only logs a fault: the events are imported, and the nightly round
+// does both too.
 func (h handler) noteImport(ctx context.Context, app string) {
 	now := h.Now()
 	err := h.Store.NoteImport(ctx, app, now)
@@ -48,6 +48,6 @@ func (h handler) noteImport(ctx context.Context, app string) {
 		}
 	}
 	if err != nil {
-		h.Log.LogAttrs(ctx, slog.LevelWarn, "no build of crowd statistics follows this import", slog.String("app", app), slog.Any("error", err))
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "no recompute and no build of crowd statistics follow this import", slog.String("app", app), slog.Any("error", err))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auditlog"
@@ -57,6 +58,7 @@ func (h handler) render(ctx context.Context, j job.Job) api.Recompute {
 		ID: j.ID, State: api.JobState(j.State), StrategyVersion: p.StrategyVersion, Shards: shards(j),
 		Users: c.Known, Events: c.Events, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
 		Wait: h.wait(ctx, j), Trigger: string(p.Trigger), RetentionDays: p.RetentionDays, OnlyStale: p.OnlyStale, Maintain: p.Maintain,
+		Fold: p.Fold, FoldedUsers: c.Folded,
 		PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, StaleUsers: j.Totals.Stale, Faulty: c.Faulty, Error: j.Error,
 	}
 	if p.Scoring() != p.StrategyVersion {
@@ -88,20 +90,30 @@ func (h handler) start(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var request api.RecomputeRequest
-	if err := decodeBody(body, &request, "empty or an object with no other key than onlyStale, true or false"); err != nil {
+	if err := decodeBody(body, &request, "empty or an object with no other keys than onlyStale and fold, each true or false"); err != nil {
 		return err
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.RecomputeStart}
-	if request.OnlyStale {
-		change.Detail = "only stale profiles"
-	}
+	change.Detail = detail(request)
 	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) {
-		return h.Recompute.StartManual(r.Context(), app.ID, request.OnlyStale)
+		return h.Recompute.StartManual(r.Context(), app.ID, recompute.Options{OnlyStale: request.OnlyStale, Fold: request.Fold})
 	})
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, h.render(r.Context(), j))
+}
+
+// detail is what the audit log says of a recompute.
+func detail(r api.RecomputeRequest) string {
+	var parts []string
+	if r.OnlyStale {
+		parts = append(parts, "only stale profiles")
+	}
+	if r.Fold {
+		parts = append(parts, "folds histories")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // decodeBody decodes a JSON object into request. It leaves request as it is if

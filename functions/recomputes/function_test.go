@@ -23,6 +23,8 @@ func TestRecomputes(t *testing.T) {
 		functiontest.Ask("admin", "POST", "/1/recomputes", `{"onlystale":1}`, 422, "The body must be empty or an object"),
 		functiontest.Ask("admin", "POST", "/1/recomputes", strings.Repeat(" ", api.MaxAdminBody+1), 413, "Request Entity Too Large"),
 		functiontest.Ask("admin", "POST", "/1/recomputes", `{"onlyStale":true}`, 200, `"trigger":"manual","retentionDays":0,"onlyStale":true`),
+		functiontest.Ask("admin", "POST", "/1/recomputes", `{"fold":true}`, 200, `"onlyStale":false,"maintain":false,"fold":true`),
+		functiontest.Ask("admin", "POST", "/1/recomputes", `{"fold":1}`, 422, "no other keys than onlyStale and fold, each true or false"),
 		functiontest.Ask("admin", "GET", "/1/recomputes", "", 200, `"id":"manual-`),
 	)
 }

@@ -1,19 +1,32 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/job/crowdbuild"
+	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// imported starts a build of crowd statistics if the app's last import is long
-// enough ago. Otherwise it enqueues the task that looks again.
+// importEnded is the answer to the task that follows an import: the jobs that follow
+// it, which may run or have ended, without those that wait or are not to be.
+type importEnded struct {
+	Started   bool   `json:"started"`
+	Recompute string `json:"recompute,omitempty"`
+	Crowd     string `json:"crowd,omitempty"`
+}
+
+// imported starts a recompute that folds, and a build of crowd statistics, if the
+// app's last import is long enough ago. Otherwise it enqueues the task that looks
+// again.
 func (h handler) imported(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
@@ -28,26 +41,59 @@ func (h handler) imported(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if last.IsZero() {
-		return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": false})
+		return httpapi.WriteJSON(w, http.StatusOK, importEnded{})
 	}
 	if wait := last.Add(imported.Quiet).Sub(h.Now()); wait > 0 {
-		task, err := request.Later(last, min(wait, imported.Quiet))
-		if err != nil {
+		if err := h.lookLater(r.Context(), request, last, min(wait, imported.Quiet)); err != nil {
 			return err
 		}
-		if err := h.Queue.Create(r.Context(), task); err != nil {
-			return fmt.Errorf("wait for the end of an import: %w", err)
-		}
-		return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": false})
+		return httpapi.WriteJSON(w, http.StatusOK, importEnded{})
 	}
-	j, err := h.Crowd.StartImport(r.Context(), request.App, last)
-	switch {
-	case errors.Is(err, config.ErrNotFound):
+	var answer importEnded
+	var failed [2]error // neither job waits for the other
+	answer.Recompute, failed[0] = h.foldImported(r.Context(), request, last)
+	answer.Crowd, failed[1] = h.buildImported(r.Context(), request.App, last)
+	if err := errors.Join(failed[:]...); errors.Is(err, config.ErrNotFound) {
 		return h.drop(w, r, err)
-	case errors.Is(err, crowdbuild.ErrNoObjects), errors.Is(err, store.ErrNoCrowdTable):
-		return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": false})
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"started": true, "job": j.ID})
+	answer.Started = answer.Recompute != "" || answer.Crowd != ""
+	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// foldImported starts the recompute that folds what an app's last import brought. While
+// another recompute of the app is under way it starts none, and looks again later.
+func (h handler) foldImported(ctx context.Context, request imported.Request, last time.Time) (id string, err error) {
+	j, err := h.Recompute.StartImport(ctx, request.App, last)
+	switch {
+	case !errors.Is(err, recompute.ErrBusy):
+		return j.ID, err
+	case request.Exhausted(last):
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "an import is left to the nightly round, another recompute does not end",
+			slog.String("app", request.App))
+		return "", nil
+	}
+	return "", h.lookLater(ctx, request, last, imported.Quiet)
+}
+
+// buildImported starts the build of crowd statistics that follows an app's last import,
+// if there is anything to build.
+func (h handler) buildImported(ctx context.Context, app string, last time.Time) (id string, err error) {
+	j, err := h.Crowd.StartImport(ctx, app, last)
+	if errors.Is(err, crowdbuild.ErrNoObjects) || errors.Is(err, store.ErrNoCrowdTable) {
+		return "", nil
+	}
+	return j.ID, err
+}
+
+func (h handler) lookLater(ctx context.Context, request imported.Request, last time.Time, wait time.Duration) error {
+	task, err := request.Later(last, wait)
+	if err != nil {
+		return err
+	}
+	if err := h.Queue.Create(ctx, task); err != nil {
+		return fmt.Errorf("wait for the end of an import: %w", err)
+	}
+	return nil
 }

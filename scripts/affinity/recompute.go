@@ -64,7 +64,7 @@ func recomputeCommand(t *tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "recompute",
 		Short: "Recompute the stored profiles of all users: start, watch, cancel, list",
-		Long: "Recompute the stored profiles of all users. A new strategy starts a recompute by itself, and so does every night.\n" +
+		Long: "Recompute the stored profiles of all users. A new strategy starts a recompute by itself, and so do every night and the end of an import.\n" +
 			"Reads use the new strategy before the recompute is done. The key needs the right admin.",
 	}, startRecomputeCommand(t), watch, cancel, list)
 }
@@ -74,8 +74,10 @@ func startRecomputeCommand(t *tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "start",
 		Short:   "Start a recompute; it supersedes one under way",
-		Example: "  affinity recompute start --watch\n  affinity recompute start --only-stale",
-		Args:    cli.Subcommand,
+		Example: "  affinity recompute start --watch\n  affinity recompute start --only-stale\n  affinity recompute start --only-stale --fold --watch",
+		Long: "Start a recompute; it supersedes one under way. With --fold it packs the history of every user too, so that the next\n" +
+			"read or recompute of users with long logs is fast. An import does so by itself a minute after its last events.",
+		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := t.client()
 			if err != nil {
@@ -94,6 +96,7 @@ func startRecomputeCommand(t *tool) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&request.OnlyStale, "only-stale", false, "leave profiles alone that are up to date")
+	cmd.Flags().BoolVar(&request.Fold, "fold", false, "pack the history of every user as well")
 	cmd.Flags().BoolVar(&watch, "watch", false, "follow it to its end")
 	return cmd
 }
@@ -175,6 +178,9 @@ func watchRecompute(ctx context.Context, t *tool, c *client.Client, id string) e
 	}
 	text := fmt.Sprintf("recompute %s %s: %s, %s, %d of %s%s", cli.Printable(job.ID), outcome(job.State), cli.Count(job.Users, "user"),
 		cli.Count(job.Events, "event"), job.Shards.Done, cli.Count(job.Shards.Total, "shard"), render.Took(job.StartedAt, job.FinishedAt))
+	if job.FoldedUsers > 0 {
+		text += "\nfolded the histories of " + cli.Count(job.FoldedUsers, "user")
+	}
 	if job.Faulty > 0 {
 		text += "\n" + faultList(cli.Count(job.Faulty, "user")+" could not be computed or stored", job.Faults)
 	}

@@ -29,6 +29,7 @@ const (
 	TriggerStrategy = "strategy" // a new strategy
 	TriggerManual   = "manual"   // POST /1/recomputes
 	TriggerNightly  = "nightly"
+	TriggerImport   = "import" // the end of an import
 )
 
 // RecomputeRequest is the body of POST /1/recomputes, which may be empty. A new
@@ -36,6 +37,9 @@ const (
 type RecomputeRequest struct {
 	// OnlyStale skips profiles that can be served as they are. Default: false.
 	OnlyStale bool `json:"onlyStale"`
+	// Fold packs the history of every user, as the nightly round does for those with
+	// many events. Default: false.
+	Fold bool `json:"fold,omitempty"`
 }
 
 // Recompute is a job that stores the profiles of all users again: the answer of
@@ -59,7 +63,7 @@ type Recompute struct {
 	FinishedAt *Time `json:"finishedAt"`
 
 	Wait
-	// Trigger is TriggerStrategy, TriggerManual or TriggerNightly.
+	// Trigger is TriggerStrategy, TriggerManual, TriggerNightly or TriggerImport.
 	Trigger string `json:"trigger"`
 	// RetentionDays is the retention of the app when the job started; 0 is
 	// without limit.
@@ -67,6 +71,10 @@ type Recompute struct {
 	OnlyStale     bool `json:"onlyStale"`
 	// Maintain is whether the job also maintains the users' histories.
 	Maintain bool `json:"maintain"`
+	// Fold is whether the job packs the history of every user, and FoldedUsers how
+	// many it has packed, also without Fold: absent if none.
+	Fold        bool  `json:"fold"`
+	FoldedUsers int64 `json:"foldedUsers,omitempty"`
 	// PlannedUsers is about how many users the job will visit, VisitedUsers how
 	// many it has visited. Users may come and go while it runs.
 	PlannedUsers int64 `json:"plannedUsers"`

@@ -1,6 +1,7 @@
-// Package imported is the task that follows an app's import of history: it starts
-// a build of crowd statistics once no import has come for a while, so that an
-// import in many pieces starts one build.
+// Package imported is the task that follows an app's import of history. Once no
+// import has come for a while it starts a recompute, which folds the history of
+// every user, and a build of crowd statistics. So an import in many pieces starts
+// one of each.
 //
 // The function imports notes the time of each import in the table crowd and
 // enqueues the task, at most once a minute for each app. The worker runs it. The
@@ -20,8 +21,13 @@ import (
 // Path is the worker's route for the task.
 const Path = "/imported"
 
-// Quiet is the time without an import after which the build starts.
+// Quiet is the time without an import after which the jobs start. Events that were
+// imported without a time are then old enough to be folded.
 const Quiet = time.Minute
+
+// maxLooks is how many tasks, a minute apart, wait for another recompute of the app
+// to end.
+const maxLooks = 24 * 60
 
 // Request is the body of a task.
 type Request struct {
@@ -41,8 +47,14 @@ func Task(app string, slot int64) (queue.Task, error) {
 	return task(Request{App: app}, Quiet, "imported", app, strconv.FormatInt(slot, 10))
 }
 
+// Exhausted reports whether so many tasks have seen the app's last import, at the
+// given time, that none is to follow.
+func (r Request) Exhausted(last time.Time) bool {
+	return r.Last == last.UnixMilli() && r.Looks >= maxLooks
+}
+
 // Later returns the task that looks again after wait, because the app's last
-// import at the given time is too recent. Tasks that see one last import for the
+// import at the given time is too recent, or another recompute under way. Tasks that see one last import for the
 // first time share it. It never has the name of the task of r, which may run
 // before its time by another machine's clock: a name is used once.
 func (r Request) Later(last time.Time, wait time.Duration) (queue.Task, error) {

@@ -28,12 +28,18 @@ type RecomputeOptions struct {
 	// Maintain adds the work of the nightly round: fold and trim histories, and delete
 	// orphan blocks.
 	Maintain bool
+	// Fold folds the history of every user who has an unfolded event that is at least
+	// FoldAge old.
+	Fold bool
 	// Discard computes profiles and stores nothing.
 	Discard bool
 	// Until is the time after which the recompute starts no group. Zero means no
 	// limit.
 	Until time.Time
 }
+
+// folds reports whether a recompute folds users whose profiles it does not compute.
+func (o RecomputeOptions) folds() bool { return o.Maintain || o.Fold }
 
 // Progress counts the work of a recompute on its range.
 type Progress struct {
@@ -258,7 +264,7 @@ func (run *bulkRun) process(ctx context.Context, gr *group) error {
 	}
 	run.tickets.repair(ctx, run.app.ID, users)
 	var err error
-	if gr.result.Folded, err = run.folder.maintain(ctx, run.app, gr.users, run.options.Maintain); err != nil {
+	if gr.result.Folded, err = run.folder.maintain(ctx, run.app, gr.users, run.options); err != nil {
 		return err
 	}
 	return run.orphans.delete(ctx, run.app.ID, listed)
@@ -290,7 +296,7 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 	var blockNames []store.BlockName
 	var ranges []store.UserRange
 	for _, u := range gr.users {
-		if !u.stale && !run.options.Maintain || u.fault != nil {
+		if !u.stale && !run.options.folds() || u.fault != nil {
 			continue
 		}
 		if u.stale && u.sifted() {

@@ -55,12 +55,16 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	foldEvents: 256, maintainEvents: 32, foldAge: time.Minute, maxYoung: 2_000,
+	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 2_000,
 	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
 	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20,
 	patience: 10 * time.Second, bulkPatience: 5 * time.Minute,
 }
+
+// FoldAge is the age, by its own time, from which a fold takes an event of a user
+// who is not very busy.
+const FoldAge = time.Minute
 
 const (
 	// mergeBytes is the size of the largest block that a fold merges with the events

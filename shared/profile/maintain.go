@@ -13,10 +13,14 @@ import (
 
 // maintain folds the users of a recompute who have many unfolded events. In the
 // nightly round it also folds users with fewer, and removes spent blocks from
-// manifests. It returns the number of folded histories.
-func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser, nightly bool) (int64, error) {
+// manifests. A recompute that is to fold takes users with one event. It returns the
+// number of folded histories.
+func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser, o RecomputeOptions) (int64, error) {
 	minEvents := f.limits.foldEvents
-	if nightly {
+	switch {
+	case o.Fold:
+		minEvents = 1
+	case o.Maintain:
 		minEvents = f.limits.maintainEvents
 	}
 	folded := make([]bool, len(users))
@@ -31,7 +35,7 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 				f.logFailure(ctx, app.ID, u.token, err)
 				return nil
 			})
-		case nightly && slices.ContainsFunc(u.manifest.Blocks, u.spent):
+		case o.Maintain && slices.ContainsFunc(u.manifest.Blocks, u.spent):
 			g.Go(func() error {
 				f.logFailure(ctx, app.ID, u.token, f.trim(ctx, app.ID, &u.user))
 				return nil

@@ -228,7 +228,7 @@ func (w *simulation) step() {
 			return err
 		})
 	case "round":
-		o := profile.RecomputeOptions{OnlyStale: rapid.Bool().Draw(w.t, "only stale"), Maintain: rapid.Bool().Draw(w.t, "maintain")}
+		o := profile.RecomputeOptions{OnlyStale: rapid.Bool().Draw(w.t, "only stale"), Maintain: rapid.Bool().Draw(w.t, "maintain"), Fold: rapid.Bool().Draw(w.t, "fold")}
 		w.start("round", func(ctx context.Context) error { return w.round(ctx, app, o) })
 	case "delete":
 		w.clock.Add(1)

@@ -117,7 +117,7 @@ func TestRecomputeRunsInLanes(t *testing.T) {
 	w.WantDone("strategy-1")
 }
 
-// Only the first pass maintains histories, and only the first pass computes
+// Only the first pass maintains and folds histories, and only the first pass computes
 // users with current profiles.
 func TestPassOptions(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -129,6 +129,8 @@ func TestPassOptions(t *testing.T) {
 		"all, again":             {recompute.Params{}, 1, profile.RecomputeOptions{OnlyStale: true}},
 		"only stale":             {recompute.Params{OnlyStale: true}, 0, profile.RecomputeOptions{OnlyStale: true}},
 		"with maintenance":       {recompute.Params{Maintain: true}, 0, profile.RecomputeOptions{Maintain: true}},
+		"with folds":             {recompute.Params{OnlyStale: true, Fold: true}, 0, profile.RecomputeOptions{OnlyStale: true, Fold: true}},
+		"with folds again":       {recompute.Params{Fold: true}, 1, profile.RecomputeOptions{OnlyStale: true}},
 		"with maintenance again": {recompute.Params{Maintain: true}, 2, profile.RecomputeOptions{OnlyStale: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,9 +4,10 @@
 // the profiles.
 //
 // It is separate from both because it is the policy. A new strategy, an
-// operator and the nightly schedule start jobs. An app has one unfinished job
-// at a time. A job for a newer strategy supersedes jobs for older ones. The
-// jobs lie in a collection of this package:
+// operator, the nightly schedule and the end of an import start jobs. An app has
+// one unfinished job at a time. A job for a newer strategy supersedes jobs for
+// older ones. A job that takes the place of one that folds histories folds them
+// too. The jobs lie in a collection of this package:
 //
 //	apps/{app}/recomputes/{id}
 package recompute
@@ -30,11 +31,13 @@ var Collection = job.Collection{Name: "recomputes", Decode: job.DecodeParams[Par
 // Trigger is what started a job.
 type Trigger string
 
-// A new strategy, an operator and the nightly schedule start jobs.
+// A new strategy, an operator, the nightly schedule and the end of an import start
+// jobs.
 const (
 	ByStrategy Trigger = "strategy"
 	Manual     Trigger = "manual"
 	Nightly    Trigger = "nightly"
+	Import     Trigger = "import"
 )
 
 // Params are the parameters of a recompute.
@@ -52,6 +55,8 @@ type Params struct {
 	OnlyStale bool `firestore:"onlyStale"`
 	// Maintain folds and trims the users' histories as well.
 	Maintain bool `firestore:"maintain"`
+	// Fold folds the history of every user. An older engine ignores it.
+	Fold bool `firestore:"fold,omitempty"`
 }
 
 var _ job.Params = Params{}
@@ -74,16 +79,17 @@ type Counts struct {
 	Known   int64 // processed users who are known, computed or skipped
 	Events  int64 // read
 	Written int64 // profiles
+	Folded  int64 // histories
 	Faulty  int64 // users whose profiles could not be computed or stored
 }
 
 // CountsOf names the counts of a recompute.
 func CountsOf(c job.Counts) Counts {
-	return Counts{Users: c.Visited, Known: c.Users, Events: c.Events, Written: c.Changed, Faulty: c.Faulty}
+	return Counts{Users: c.Visited, Known: c.Users, Events: c.Events, Written: c.Changed, Folded: c.Left, Faulty: c.Faulty}
 }
 
 func (c Counts) stored() job.Counts {
-	return job.Counts{Visited: c.Users, Users: c.Known, Events: c.Events, Changed: c.Written, Faulty: c.Faulty}
+	return job.Counts{Visited: c.Users, Users: c.Known, Events: c.Events, Changed: c.Written, Left: c.Folded, Faulty: c.Faulty}
 }
 
 // Engine computes and verifies the profiles of a range of users.
@@ -125,7 +131,8 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	progress func(job.Progress) error) (job.Progress, error) {
 	p := job.ParamsOf[Params](j)
 	o := profile.RecomputeOptions{
-		OnlyStale: p.OnlyStale || shard.Pass > 0, Maintain: p.Maintain && shard.Pass == 0, Until: until,
+		OnlyStale: p.OnlyStale || shard.Pass > 0, Until: until,
+		Maintain: p.Maintain && shard.Pass == 0, Fold: p.Fold && shard.Pass == 0,
 	}
 	users := store.Range{From: shard.Next, To: shard.To}
 	done, err := w.Engine.Recompute(ctx, app, users, o, func(p profile.Progress) error {
@@ -135,7 +142,7 @@ func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 }
 
 func progressOf(p profile.Progress) job.Progress {
-	counts := Counts{Users: p.Users, Known: p.Known, Events: p.Events, Written: p.Written, Faulty: p.Faulty}
+	counts := Counts{Users: p.Users, Known: p.Known, Events: p.Events, Written: p.Written, Folded: p.Folded, Faulty: p.Faulty}
 	return job.Progress{Next: p.Next, Done: p.Done, Counts: counts.stored(), Faults: p.Faults}
 }
 

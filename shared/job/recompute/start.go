@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/profile"
 )
 
 // StartStrategy starts the job for the app's active strategy. A scoring version
@@ -24,17 +25,55 @@ func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error)
 	})
 }
 
+// Options are what an operator chooses of a job.
+type Options struct{ OnlyStale, Fold bool }
+
 // StartManual starts a job. It supersedes the app's unfinished jobs.
-func (r *Runner) StartManual(ctx context.Context, app string, onlyStale bool) (job.Job, error) {
+func (r *Runner) StartManual(ctx context.Context, app string, o Options) (job.Job, error) {
 	return r.start(ctx, app, 0, func(config.App) (string, Params) {
-		return job.NewID(string(Manual), r.Now()), Params{Trigger: Manual, OnlyStale: onlyStale}
+		return job.NewID(string(Manual), r.Now()), Params{Trigger: Manual, OnlyStale: o.OnlyStale, Fold: o.Fold}
 	})
 }
 
+// ErrBusy means that another recompute of the app is under way.
+var ErrBusy = errors.New("another recompute of the app is under way")
+
+// StartImport starts the job that follows an app's last import, at the given time:
+// it computes stale profiles and folds all histories. It is idempotent. If such a
+// job began when every event of the import was old enough to fold, StartImport
+// returns that one. ErrBusy while a job of another start is unfinished: a job over
+// all users, begun again for each import, might never end.
+func (r *Runner) StartImport(ctx context.Context, app string, last time.Time) (job.Job, error) {
+	id := string(Import) + "-" + strconv.FormatInt(last.UnixMilli(), 10)
+	latest, err := r.Jobs.List(ctx, app, maxListed)
+	if err != nil {
+		return job.Job{}, fmt.Errorf("list the latest recomputes: %w", err)
+	}
+	busy := false
+	for _, j := range latest {
+		if j.ID == id || j.State.Ended() && j.State != job.Done {
+			continue
+		}
+		if job.ParamsOf[Params](j).Fold && !j.StartedAt.Before(last.Add(profile.FoldAge)) {
+			return j, r.ResumeJob(ctx, j)
+		}
+		busy = busy || !j.State.Ended()
+	}
+	if busy {
+		return job.Job{}, fmt.Errorf("start recompute: %w", ErrBusy)
+	}
+	return r.start(ctx, app, 0, func(config.App) (string, Params) {
+		return id, Params{Trigger: Import, OnlyStale: true, Fold: true}
+	})
+}
+
+// maxListed is how many of the latest jobs a start looks at.
+const maxListed = 10
+
 // Nightly starts each app's job for the day of the engine's clock, in the given
 // order, and spreads the starts evenly over the time spread. It is idempotent
-// within a day. It skips an app with an unfinished job of another trigger. It
-// returns for how many apps the day's job exists and for how many it does not.
+// within a day. It skips an app with an unfinished job of a strategy or an operator.
+// It returns for how many apps the day's job exists and for how many it does not.
 func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) (started, skipped int, err error) {
 	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
 	has, failed := make([]bool, len(apps)), make([]error, len(apps))
@@ -65,7 +104,7 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 		return false, err
 	}
 	for _, j := range unfinished {
-		if job.ParamsOf[Params](j).Trigger != Nightly {
+		if rank(j) == 0 {
 			r.Log.LogAttrs(ctx, slog.LevelInfo, "nightly recompute not started, another is under way",
 				slog.String("app", app), slog.String("recompute", j.ID))
 			// The queue may have lost its tasks. To enqueue tasks that exist
@@ -90,6 +129,11 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
 	}
 	id, p := draft(app)
 	p.StrategyVersion, p.ScoringVersion, p.RetentionDays = app.StrategyVersion, app.ScoringVersion, app.RetentionDays
+	if !p.Fold {
+		if p.Fold, err = r.owesFolds(ctx, appID, id); err != nil {
+			return job.Job{}, fmt.Errorf("start recompute: %w", err)
+		}
+	}
 	j, err := r.Create(ctx, job.Job{App: appID, ID: id, MaxInFlight: r.Lanes, Params: p}, delay)
 	if err != nil || j.State.Ended() {
 		return j, err
@@ -105,16 +149,41 @@ func (r *Runner) start(ctx context.Context, appID string, delay time.Duration,
 	return j, r.EnqueuePlan(ctx, j, app, delay)
 }
 
+// owesFolds reports whether a job of the app that folds has lost its place, or is
+// about to lose it to the job that starts, and no job has ended since. If two jobs
+// start at the same instant, the folds may be left to the nightly round.
+func (r *Runner) owesFolds(ctx context.Context, app, id string) (bool, error) {
+	latest, err := r.Jobs.List(ctx, app, maxListed)
+	if err != nil {
+		return false, fmt.Errorf("list the latest recomputes: %w", err)
+	}
+	for _, j := range latest {
+		switch {
+		case j.ID == id:
+		case j.State.Ended() && j.State != job.Superseded:
+			return false, nil
+		case job.ParamsOf[Params](j).Fold:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // byPrecedence orders the unfinished jobs of an app; the first one continues.
-// Nightly jobs come last. Among the others a newer scoring comes first, then a
-// newer job.
+// Nightly jobs come after others, and those of imports last. Within a rank a newer
+// scoring comes first, then a newer job.
 func byPrecedence(a, b job.Job) int {
 	p, q := job.ParamsOf[Params](a), job.ParamsOf[Params](b)
-	if x, y := p.Trigger == Nightly, q.Trigger == Nightly; x != y {
-		if x {
-			return 1
-		}
-		return -1
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(q.Scoring(), p.Scoring()), job.NewestFirst(a, b))
+}
+
+// rank is lower for a job that is more urgent.
+func rank(j job.Job) int {
+	switch job.ParamsOf[Params](j).Trigger {
+	case Import:
+		return 2
+	case Nightly:
+		return 1
 	}
-	return cmp.Or(cmp.Compare(q.Scoring(), p.Scoring()), job.NewestFirst(a, b))
+	return 0
 }

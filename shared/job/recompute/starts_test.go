@@ -76,7 +76,7 @@ func (w *harness) start(what string) {
 	var err error
 	switch what {
 	case "manual":
-		_, err = w.runner.StartManual(w.T.Context(), jobtest.App, false)
+		_, err = w.runner.StartManual(w.T.Context(), jobtest.App, recompute.Options{})
 	case "next", "ranking", "strategy":
 		switch what {
 		case "next":
@@ -212,7 +212,7 @@ func TestJobOfEarlierEngine(t *testing.T) {
 func TestOnlyStale(t *testing.T) {
 	w := newHarness(t, 7, roomy)
 	w.Users["b"].Version, w.Users["c"].Version = 1, 1
-	j, err := w.runner.StartManual(t.Context(), jobtest.App, true)
+	j, err := w.runner.StartManual(t.Context(), jobtest.App, recompute.Options{OnlyStale: true})
 	if err != nil || !strings.HasPrefix(j.ID, "manual-20261120T120000Z-") {
 		t.Fatalf("started %q, error %v", j.ID, err)
 	}

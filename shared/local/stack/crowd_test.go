@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/crowdbuild"
+	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/realdata"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -216,7 +217,9 @@ func waitForCrowd(t *testing.T, s *stack.Stack) {
 	}
 }
 
-// However many pieces an import has, one build follows the last one.
+// However many pieces an import has, one build follows the last one, and one
+// recompute, which folds the users. While another recompute is under way, that one
+// waits.
 func TestOneBuildFollowsAnImport(t *testing.T) {
 	const line = `{"eventType":"view","eventName":"Seen","index":"products","userToken":"u%d","objectIDs":["1"],"timestamp":%d}`
 	s := start(t, stack.Options{ConfigTTL: time.Millisecond})
@@ -224,7 +227,7 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 		t.Fatalf("%d %s", code, answer)
 	}
 	for i := range 50 {
-		body := fmt.Sprintf(line, i, s.Backends.Now().UnixMilli()-1000)
+		body := fmt.Sprintf(line, i, s.Backends.Now().UnixMilli()-120_000)
 		if code, answer := call(t, s, "POST", "/1/events/import", body); code != 200 {
 			t.Fatalf("%d %s", code, answer)
 		}
@@ -235,8 +238,8 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 			t.Fatalf("the task answers %s", answer)
 		}
 	}
-	if got := builds(t, s); len(got) != 0 {
-		t.Fatalf("%d builds during the import", len(got))
+	if got := builds(t, s); len(got) != 0 || newest(t, s).ID != "" {
+		t.Fatalf("%d builds and a recompute %q during the import", len(got), newest(t, s).ID)
 	}
 	last, err := s.Backends.Store.LastImport(t.Context(), "demo")
 	if err != nil {
@@ -244,8 +247,19 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 	}
 	// The import lies further back than the engine waits.
 	s.Backends.Base.Now = func() time.Time { return last.Add(imported.Quiet) }
+	s.Backends.Recompute.Now = s.Backends.Base.Now
+	other := job.Job{App: "demo", ID: "manual-1", State: job.Planning, StartedAt: last, Params: recompute.Params{Trigger: recompute.Manual}}
+	if err := s.Backends.Recompute.Jobs.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if answer := work(t, s, imported.Path, task); !strings.Contains(answer, `{"started":true,"crowd":"import-`) {
+		t.Fatalf("beside another recompute the task answers %s", answer)
+	}
+	if _, err := s.Backends.Recompute.Cancel(t.Context(), "demo", other.ID); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
-		if answer := work(t, s, imported.Path, task); !strings.Contains(answer, `"started":true`) {
+		if answer := work(t, s, imported.Path, task); !strings.Contains(answer, `{"started":true,"recompute":"import-`) || !strings.Contains(answer, `"crowd":"import-`) {
 			t.Fatalf("the task answers %s", answer)
 		}
 	}
@@ -256,5 +270,12 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 	waitForCrowd(t, s)
 	if j, err := s.Backends.Crowd.Find(t.Context(), "demo", got[0].ID); err != nil || j.State != job.Done {
 		t.Errorf("the build is %s, %v", j.State, err)
+	}
+	if answer := waitForJob(t, s); !strings.Contains(answer, `"trigger":"import"`) || !strings.Contains(answer, `"fold":true,"foldedUsers":50`) {
+		t.Errorf("the recompute: %s", answer)
+	}
+	jobs, err := s.Backends.Recompute.List(t.Context(), "demo", 10)
+	if err != nil || len(jobs) != 2 {
+		t.Errorf("%d recomputes, %v; want the one that was cancelled and the one of the import", len(jobs), err)
 	}
 }

@@ -100,7 +100,7 @@ func TestRecomputePassesALargeOne(t *testing.T) {
 
 func manual(t *testing.T, r *recompute.Runner, app string) job.Job {
 	t.Helper()
-	j, err := r.StartManual(t.Context(), app, false)
+	j, err := r.StartManual(t.Context(), app, recompute.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
