@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -31,23 +33,27 @@ var commands = []command{{
 	name:  "recompute",
 	short: "Recompute all profiles from histories, from the log and from narrow rows",
 	long: "Make users with events, load them in the form that each reader reads, and recompute all profiles, once without\n" +
-		"and once with writing them. The floor receives the same rows and decodes nothing. Every profile is checked:\n" +
-		"a reader that computes a wrong one fails the command.\n" +
+		"and once with writing them. --events takes a list: each number of events a user is a data set of its own. The real\n" +
+		"data sets of --data follow. Every profile is checked: a reader that computes a wrong one fails the command.\n" +
+		"--floor also receives the same rows and decodes nothing.\n" +
 		"  narrow       published schema: a row per event, one cell of JSON, encoding/json\n" +
 		"  narrow-fast  the same rows, read by the engine\n" +
 		"  wide         the engine's log, the server filters the columns\n" +
 		"  wide-client  the engine's log, whole rows, the client filters the columns\n" +
 		"  history      the engine's recompute: user rows, blocks, and events outside them",
 	example: "  affinity bench recompute\n" +
-		"  affinity bench recompute --users 2000 --events 500 --readers narrow,history --json",
+		"  affinity bench recompute --users 2000 --events 500 --data= --json\n" +
+		"  affinity bench recompute --events 7,30 --readers narrow,narrow-fast,wide,wide-client,history --floor",
 	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
 		o := &measure.Recompute{}
-		flags.IntVar(&o.Users, "users", 1000, "users")
-		flags.IntVar(&o.Events, "events", 300, "events per user, over 90 days")
+		flags.IntVar(&o.Users, "users", 0, "users of each synthetic data set (default: as many as have 140,000 events together)")
+		flags.IntSliceVar(&o.Events, "events", []int{7, 30, 100, 500}, "events a user, over 90 days: a data set for each")
 		flags.IntVar(&o.Facets, "facets", 8, "facets per event")
 		flags.IntVar(&o.Values, "values", 2, "maximum values per facet and event; the minimum is 1")
 		flags.IntVar(&o.Selected, "selected", 3, "facets that the strategy scores")
-		flags.StringSliceVar(&o.Readers, "readers", measure.Readers, "readers to measure")
+		flags.StringSliceVar(&o.Readers, "readers", []string{measure.Narrow, measure.History}, "readers to measure")
+		flags.StringVar(&o.Data, "data", besideCheckout(), "directory of real data sets: a folder for each, with events, objects and a strategy; empty for none")
+		flags.BoolVar(&o.Floor, "floor", false, "also measure how long it takes to receive the same rows and decode nothing")
 		flags.IntVar(&o.Tail, "tail", 0, "newest events of each user that are not folded yet")
 		flags.IntVar(&o.Repeat, "repeat", 3, repeatUsage)
 		flags.StringVar(&o.CPUProfile, "cpuprofile", "", "file for a CPU profile (pprof) of the last reader's recomputes")
@@ -172,3 +178,16 @@ var commands = []command{{
 		return of(o), &o.Common
 	},
 }}
+
+// besideCheckout is where real data may lie beside the checkout that the command runs
+// in, and "" elsewhere.
+func besideCheckout() string {
+	dir, err := os.Getwd()
+	for err == nil && dir != filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(filepath.Dir(dir), "shared", "data")
+		}
+		dir = filepath.Dir(dir)
+	}
+	return ""
+}

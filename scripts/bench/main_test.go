@@ -31,7 +31,7 @@ func bench(t *testing.T, args ...string) clitest.Result {
 // The whole command with all readers, the server in a process of its own.
 func TestRecompute(t *testing.T) {
 	t.Parallel()
-	const line = "recompute --users 20 --events 10 --facets 3 --values 2 --selected 2 --tail 2 --repeat 2 --json"
+	const line = "recompute --users 20 --events 10 --facets 3 --values 2 --selected 2 --tail 2 --repeat 2 --readers narrow,narrow-fast,wide,wide-client,history --data= --floor --json"
 	r := bench(t, strings.Fields(line)...)
 	r.Wants(t, cli.ExitOK)
 	if r.Err != "" {
@@ -40,30 +40,34 @@ func TestRecompute(t *testing.T) {
 	var document struct {
 		Machine map[string]any
 		Config  map[string]any
-		Results []map[string]any
+		Sets    []struct {
+			Users, Events, EventsPerUser int
+			Results                      []map[string]any
+		}
 	}
 	decoder := json.NewDecoder(strings.NewReader(r.Out))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&document); err != nil {
+	if err := decoder.Decode(&document); err != nil || len(document.Sets) != 1 || document.Sets[0].EventsPerUser != 10 {
 		t.Fatalf("%v in %s", err, r.Out)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
 		t.Errorf("more than one document: %v", err)
 	}
 	hasKeys(t, document.Machine, "cpus", "goVersion", "date")
-	hasKeys(t, document.Config, "users", "events", "facets", "values", "selected", "tail", "repeat", "workers", "inProcess")
+	hasKeys(t, document.Config, "facets", "values", "selected", "tail", "repeat", "workers", "inProcess")
 	var names []string
-	for i, result := range document.Results {
+	results := document.Sets[0].Results
+	for i, result := range results {
 		hasKeys(t, result, "reader", "writes", "eventsPerSecond", "seconds", "walls", "clientCPUSeconds", "bytesReceived", "allocations",
-			"peakHeapBytes", "floorSeconds", "floorCPUSeconds", "floorBytesReceived", "cpuToFloor", "speedupToNarrow", "cpuSpeedupToNarrow")
+			"peakHeapBytes", "server", "rowsReadPerUser", "floorSeconds", "floorCPUSeconds", "floorBytesReceived", "cpuToFloor", "speedupToNarrow", "cpuSpeedupToNarrow")
 		if result["writes"] != (i%2 == 1) {
 			t.Errorf("result %d: writes %v", i, result["writes"])
 		}
 		names = append(names, result["reader"].(string))
 	}
 	slices.Sort(names)
-	if names = slices.Compact(names); len(document.Results) != 10 || !slices.Equal(names, slices.Sorted(slices.Values(measure.Readers))) {
-		t.Errorf("%d results of %v", len(document.Results), names)
+	if names = slices.Compact(names); len(results) != 10 || !slices.Equal(names, slices.Sorted(slices.Values(measure.Readers))) {
+		t.Errorf("%d results of %v", len(results), names)
 	}
 }
 
@@ -121,8 +125,8 @@ func TestSchemasTable(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	t.Parallel()
-	bench(t, strings.Fields("recompute --users 10 --events 5 --readers history,narrow --repeat 1 --in-process")...).
-		Wants(t, cli.ExitOK, "10 users x 5 events", "narrow ", "history ", "CPU/floor", "the server shares the process")
+	bench(t, strings.Fields("recompute --users 10 --events 5,6 --repeat 1 --data /nowhere --in-process")...).
+		Wants(t, cli.ExitOK, "5 events a user (synthetic: 10 users, 50 events)", "narrow ", "history ", "x narrow CPU", "rows written", "no real data in /nowhere", "the server shares the process")
 	bench(t, strings.Fields("backfill --users 10 --events 5 --repeat 1")...).Wants(t, cli.ExitOK, "narrow rows copied as they are", "bar: 200000")
 	bench(t, strings.Fields("heap --users 30 --events 3 --in-process")...).Wants(t, cli.ExitOK, "peak heap MB", "the server shares")
 	bench(t, strings.Fields("read --events 20 --reads 10 --in-process")...).Wants(t, cli.ExitOK, "on top of its row reads", "the server shares")
@@ -143,13 +147,14 @@ func TestUsage(t *testing.T) {
 		"":                                       "needs a command",
 		"all":                                    "unknown command",
 		"recompute now":                          "unknown command",
-		"recompute --users 0":                    "--users 0",
+		"recompute --users -1":                   "--users -1",
 		"recompute --users many":                 "invalid argument",
 		"recompute --events -1":                  "--events -1",
 		"recompute --facets 0":                   "--facets 0",
 		"recompute --values 0":                   "--values 0",
 		"recompute --selected 9":                 "--selected 9",
-		"recompute --tail 301":                   "--tail 301",
+		"recompute --tail 8":                     "--tail 8",
+		"recompute --events 7,7":                 "7 is named twice",
 		"recompute --repeat 0":                   "--repeat 0",
 		"recompute --readers narrow,quick":       `--readers "quick"`,
 		"recompute --readers=":                   "--readers",

@@ -69,7 +69,10 @@ type RowRate struct {
 
 // Check returns a FlagError for a value out of range.
 func (o Backfill) Check() error {
-	return Recompute{Users: o.Users, Events: o.Events, Facets: usualFacets, Values: usualValues, Selected: usualSelected, Repeat: o.Repeat, Readers: Readers}.Check()
+	if err := (Heap{Users: o.Users, Events: o.Events}).Check(); err != nil {
+		return err
+	}
+	return Recompute{Users: o.Users, Events: []int{o.Events}, Facets: usualFacets, Values: usualValues, Selected: usualSelected, Repeat: o.Repeat, Readers: Readers}.Check()
 }
 
 // Run measures. It fails if the migration's verification finds a difference.

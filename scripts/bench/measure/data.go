@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
@@ -31,7 +32,7 @@ const (
 // every day.
 var instant = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// window holds all events of the data set.
+// window holds all events of a synthetic data set.
 var window = affinity.Window{Now: instant.UnixMilli(), RetentionDays: windowDays}
 
 // kinds are the types and names of the events. All of them score.
@@ -58,13 +59,18 @@ type shape struct {
 }
 
 // dataset generates events, independently for each user. The same shape gives the
-// same events on every machine.
+// same events on every machine. Or it holds those of a real shop.
 type dataset struct {
 	shape
+	name       string // of a real data set
+	window     affinity.Window
 	strategy   strategy.Strategy
 	names      []string   // by facet
 	vocabulary [][]string // by facet, then value
 	shares     []float64  // of the values, cumulative
+
+	log    []store.LogEvent // of a real data set, by user and then in the order of the log
+	firsts []int            // by user: the first of their events in log
 }
 
 // entry is one event with its id.
@@ -74,7 +80,7 @@ type entry struct {
 }
 
 func newDataset(s shape) *dataset {
-	d := &dataset{shape: s, strategy: strategy.Strategy{EventsScoring: kinds, HalfLives: strategy.InDays(halfLife)}}
+	d := &dataset{shape: s, window: window, strategy: strategy.Strategy{EventsScoring: kinds, HalfLives: strategy.InDays(halfLife)}}
 	for i := range s.facets {
 		name := fmt.Sprintf("facet%d", i+1)
 		if i < len(facetNames) {
@@ -98,11 +104,31 @@ func newDataset(s shape) *dataset {
 	return d
 }
 
-// user is the token of a user. Tokens sort by number.
-func (d *dataset) user(i int) string { return fmt.Sprintf("user-%07d", i) }
+// user is the token of a user. Tokens sort by number. The one after the last is a token
+// that sorts after all others.
+func (d *dataset) user(i int) string {
+	switch {
+	case d.name == "":
+		return fmt.Sprintf("user-%07d", i)
+	case i == d.users:
+		return "~"
+	}
+	return d.log[d.firsts[i]].User
+}
+
+// total is the number of events of all users.
+func (d *dataset) total() int {
+	if d.name == "" {
+		return d.users * d.shape.events
+	}
+	return len(d.log)
+}
 
 // events returns the events of a user in the order of the log. It reuses into.
 func (d *dataset) events(i int, into []entry) []entry {
+	if d.name != "" {
+		return d.realEvents(i, into)
+	}
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
 	shift := make([]int, d.facets)
 	for f := range shift {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/bigtable"
@@ -17,88 +18,84 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// historyTables hold the result of folds: every user's row with a manifest, and
-// the blocks. The log holds only the events outside the blocks: the engine does
-// not read the others.
+// historyTables hold every user's row and blocks as the engine's folds leave them. The
+// log holds only the events outside the blocks: the engine does not read the others.
 var historyTables = tables{[]string{History}, loadHistories,
 	func(_ string, c *client, d *dataset, tail int) reader { return newHistoryReader(c, d, tail) }}
 
-// loaders is how many writers load histories: each mostly waits for the server.
-const loaders = 16
+const (
+	// loaders is how many writers load histories: each mostly waits for the server.
+	loaders = 16
+	// loadEvents is the number of events whose rows of the log exist at a time, and
+	// loadBatch how many the engine imports at once.
+	loadEvents, loadBatch = 400_000, 500
+)
 
+// loadHistories imports the events of all users and folds them with the engine, except
+// the newest of each user, of which there are tail.
 func loadHistories(ctx context.Context, c *client, d *dataset, tail int) error {
-	return share(ctx, loaders, d.users, 1, func() func(context.Context, span) error {
-		f := folder{c: c, builder: history.NewBuilder(), tail: tail}
-		var events []entry
+	l := historyLoader{newHistoryReader(c, d, 0)}
+	each := max(1, d.total()/d.users)
+	step := max(1, loadEvents/each)
+	for from := 0; from < d.users; from += step {
+		if err := l.fold(ctx, span{from, min(from+step, d.users)}, tail); err != nil {
+			return err
+		}
+	}
+	if tail == 0 {
+		return nil
+	}
+	return l.load(ctx, span{0, d.users}, func(events []store.LogEvent) []store.LogEvent { return newest(events, tail) })
+}
+
+// newest returns the last events of a user.
+func newest(events []store.LogEvent, n int) []store.LogEvent { return events[max(0, len(events)-n):] }
+
+type historyLoader struct{ *historyReader }
+
+// fold imports all but the newest events of some users, folds them as the job after an
+// import does, and deletes their rows of the log.
+func (l historyLoader) fold(ctx context.Context, users span, tail int) error {
+	err := l.load(ctx, users, func(events []store.LogEvent) []store.LogEvent { return events[:max(0, len(events)-tail)] })
+	if err != nil {
+		return err
+	}
+	did, err := l.engine.Recompute(ctx, l.app, store.Range{From: l.d.user(users.from), To: l.d.user(users.to)},
+		profile.RecomputeOptions{Fold: true}, func(profile.Progress) error { return nil })
+	if err == nil && !did.Done {
+		err = errors.New("the recompute ended before its part did")
+	}
+	if err != nil {
+		return fmt.Errorf("fold: %w", err)
+	}
+	if err := l.c.admin.DropAllRows(ctx, store.TableEvents); err != nil {
+		return fmt.Errorf("empty table %s: %w", store.TableEvents, err)
+	}
+	return nil
+}
+
+// load imports the chosen events of some users.
+func (l historyLoader) load(ctx context.Context, users span, choose func([]store.LogEvent) []store.LogEvent) error {
+	each := max(1, loadBatch*l.d.users/l.d.total())
+	return share(ctx, loaders, users.to-users.from, each, func() func(context.Context, span) error {
 		return func(ctx context.Context, sp span) error {
-			events = d.events(sp.from, events)
-			return f.fold(ctx, d.user(sp.from), events)
+			var events []store.LogEvent
+			for i := users.from + sp.from; i < users.from+sp.to; i++ {
+				events = append(events, choose(l.d.rows(i))...)
+			}
+			for some := range slices.Chunk(events, loadBatch) {
+				if _, err := l.engine.Import(ctx, l.app, some); err != nil {
+					return fmt.Errorf("import: %w", err)
+				}
+			}
+			return nil
 		}
 	})
 }
 
-// folder writes the histories of users.
-type folder struct {
-	c       *client
-	builder *history.Builder
-	tail    int // newest events that stay outside the blocks
-	blocks  []history.Block
-	writes  []store.BlockWrite
-}
-
-// fold writes a user's events as a fold of all but the newest leaves them.
-func (f *folder) fold(ctx context.Context, user string, events []entry) error {
-	row, err := f.c.store.TakeTicket(ctx, appID, user)
-	if err != nil {
-		return err
-	}
-	f.blocks, f.writes = f.blocks[:0], f.writes[:0]
-	folded := events[:len(events)-f.tail]
-	from := history.Pos{Time: window.From()}
-	for i := range folded {
-		if f.builder.Add(folded[i].Event) {
-			continue
-		}
-		to := history.Pos{Time: folded[i].Time, ID: folded[i].ID}
-		f.block(row.Ticket, history.Range{From: from, To: to})
-		if from = to; !f.builder.Add(folded[i].Event) {
-			return fmt.Errorf("fold %s: event %s fits no block", user, folded[i].ID)
-		}
-	}
-	var m history.Manifest
-	if len(folded) > 0 {
-		last := folded[len(folded)-1]
-		f.block(row.Ticket, history.Range{From: from, To: history.Pos{Time: last.Time, ID: last.ID}.Next()})
-		m = m.With(f.blocks...)
-	}
-	if m.Version = row.Ticket; f.tail == 0 {
-		m.Complete = row.Ticket
-	}
-	if err := f.c.store.WriteBlocks(ctx, appID, user, f.writes); err != nil {
-		return err
-	}
-	if err := f.c.store.Log(appID, schema.Default()).Append(ctx, logEvents(user, events[len(folded):])); err != nil {
-		return err
-	}
-	done, err := f.c.store.CommitFold(ctx, appID, user, row.Ticket, m.AppendBinary(nil))
-	if err == nil && !done {
-		err = fmt.Errorf("fold %s: ticket %d is not the newest", user, row.Ticket)
-	}
-	return err
-}
-
-// block completes the current block.
-func (f *folder) block(ticket int64, r history.Range) {
-	b := history.Block{Range: r, ID: history.BlockID{Ticket: ticket, N: len(f.blocks)}, Newest: f.builder.Newest(), Events: f.builder.Len()}
-	value := f.builder.AppendBlock(nil)
-	b.Bytes = len(value)
-	f.blocks = append(f.blocks, b)
-	f.writes = append(f.writes, store.BlockWrite{ID: b.ID, Newest: b.Newest, Value: value})
-}
-
 // benchApp is the app of all measurements.
 func benchApp(d *dataset) config.App {
-	return config.App{ID: appID, RetentionDays: windowDays, Strategy: d.strategy, Log: schema.Default()}
+	return config.App{ID: appID, RetentionDays: d.window.RetentionDays, Strategy: d.strategy, Log: schema.Default()}
 }
 
 // unchanging is a configuration of one app that never changes.
@@ -125,14 +122,14 @@ type historyReader struct {
 
 func newHistoryReader(c *client, d *dataset, tail int) *historyReader {
 	app := benchApp(d)
-	now := func() time.Time { return instant }
+	now := func() time.Time { return time.UnixMilli(d.window.Now) }
 	r := &historyReader{
 		c: c, d: d, app: app, compiled: affinity.Compile(d.strategy),
 		engine: profile.New(c.whole, still(app), config.NewCached(still(app), time.Hour), now, slog.New(slog.DiscardHandler)),
 	}
 	for i := 0; tail > 0 && i < d.users; i++ {
-		first := d.events(i, nil)[d.shape.events-tail]
-		r.tails = append(r.tails, store.UserRange{User: d.user(i), From: history.Pos{Time: first.Time, ID: first.ID}, To: history.End})
+		first := newest(d.rows(i), tail)[0]
+		r.tails = append(r.tails, store.UserRange{User: first.User, From: history.Pos{Time: first.Time, ID: first.ID}, To: history.End})
 	}
 	return r
 }

@@ -24,15 +24,15 @@ type judge struct {
 
 // newJudge computes the expected profiles from the data set.
 func newJudge(ctx context.Context, d *dataset) (*judge, error) {
-	j := &judge{expect: totals{users: int64(d.users), events: int64(d.users) * int64(d.shape.events)}}
+	j := &judge{expect: totals{users: int64(d.users), events: int64(d.total())}}
 	compiled := affinity.Compile(d.strategy)
 	var mu sync.Mutex
 	err := eachShard(ctx, d.users, logShard, func() func(context.Context, span) error {
-		sc, events := affinity.NewScorer(compiled, window), []entry(nil)
+		sc, events := affinity.NewScorer(compiled, d.window), []entry(nil)
 		return func(_ context.Context, sp span) error {
 			scores := 0.0
 			for i := sp.from; i < sp.to; i++ {
-				sc.Reset(window)
+				sc.Reset(d.window)
 				events = d.events(i, events)
 				for _, e := range events {
 					sc.AddEvent(e.Event)
@@ -50,7 +50,7 @@ func newJudge(ctx context.Context, d *dataset) (*judge, error) {
 		for _, e := range d.events(i, nil) {
 			plain = append(plain, e.Event)
 		}
-		j.first = append(j.first, affinity.Reference(plain, d.strategy, window))
+		j.first = append(j.first, affinity.Reference(plain, d.strategy, d.window))
 	}
 	return j, err
 }

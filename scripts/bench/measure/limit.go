@@ -17,23 +17,25 @@ import (
 // So limited ends the range where the limit is reached. It knows rows that began
 // with a row transaction, as user rows do.
 type limited struct {
+	counter
 	mu     sync.Mutex
 	keys   map[string][]string // by table
 	sorted map[string]bool
 }
 
-func startLimited() (*bttest.Server, error) {
+func startLimited() (*bttest.Server, *counter, error) {
 	l := &limited{keys: map[string][]string{}, sorted: map[string]bool{}}
 	s, err := bttest.NewServer("127.0.0.1:0", grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.UnaryInterceptor(l.unary), grpc.StreamInterceptor(l.stream))
 	if err != nil {
-		return nil, fmt.Errorf("start the Bigtable stand-in: %w", err)
+		return nil, nil, fmt.Errorf("start the Bigtable stand-in: %w", err)
 	}
-	return s, nil
+	return s, &l.counter, nil
 }
 
-// unary records the keys of new rows.
+// unary counts the request and records the keys of new rows.
 func (l *limited) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	l.request(req)
 	if r, ok := req.(*bigtablepb.ReadModifyWriteRowRequest); ok {
 		l.mu.Lock()
 		keys := l.keys[r.TableName]
@@ -54,11 +56,18 @@ type limitedStream struct {
 	l *limited
 }
 
-// RecvMsg shortens the range of a request with a limit.
+// SendMsg counts the rows of an answer.
+func (s *limitedStream) SendMsg(m any) error {
+	s.l.answer(m)
+	return s.ServerStream.SendMsg(m)
+}
+
+// RecvMsg counts the request, and shortens the range of one with a limit.
 func (s *limitedStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
+	s.l.request(m)
 	r, ok := m.(*bigtablepb.ReadRowsRequest)
 	if !ok || r.RowsLimit == 0 || len(r.GetRows().GetRowRanges()) != 1 || len(r.Rows.RowKeys) > 0 {
 		return nil

@@ -28,17 +28,23 @@ func logTables(l schema.Layout, readers ...string) tables {
 func loadLog(ctx context.Context, c *client, d *dataset, l schema.Layout) error {
 	log := c.store.Log(appID, l)
 	return eachShard(ctx, d.users, d.logShard(), func() func(context.Context, span) error {
-		var events []entry
 		return func(ctx context.Context, sp span) error {
 			for i := sp.from; i < sp.to; i++ {
-				events = d.events(i, events)
-				if err := log.Append(ctx, logEvents(d.user(i), events)); err != nil {
+				if err := log.Append(ctx, d.rows(i)); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
 	})
+}
+
+// rows are the events of a user in the form that the log takes.
+func (d *dataset) rows(i int) []store.LogEvent {
+	if d.name != "" {
+		return d.logOf(i)
+	}
+	return logEvents(d.user(i), d.events(i, nil))
 }
 
 // logEvents are a user's events in the form that the log takes.
@@ -61,7 +67,7 @@ type logReader struct {
 func (r *logReader) spans(sp span) []store.UserRange {
 	spans := make([]store.UserRange, 0, sp.to-sp.from)
 	for i := sp.from; i < sp.to; i++ {
-		spans = append(spans, store.UserRange{User: r.d.user(i), From: history.Pos{Time: window.From()}, To: history.End})
+		spans = append(spans, store.UserRange{User: r.d.user(i), From: history.Pos{Time: r.d.window.From()}, To: history.End})
 	}
 	return spans
 }
@@ -76,7 +82,7 @@ func (r *logReader) floor(ctx context.Context) error {
 
 func (r *logReader) recompute(ctx context.Context, t *target) error {
 	return eachShard(ctx, r.d.users, r.d.logShard(), func() func(context.Context, span) error {
-		o, scorer, rows := t.output(), affinity.NewScorer(r.compiled, window), store.NewLogScorer(r.compiled)
+		o, scorer, rows := t.output(), affinity.NewScorer(r.compiled, r.d.window), store.NewLogScorer(r.compiled)
 		return func(ctx context.Context, sp span) error {
 			user, events := "", 0
 			end := func() error {
@@ -91,7 +97,7 @@ func (r *logReader) recompute(ctx context.Context, t *target) error {
 						return err
 					}
 					user, events = of, 0
-					scorer.Reset(window)
+					scorer.Reset(r.d.window)
 				}
 				events++
 				return rows.Score(row, scorer)

@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -20,6 +21,7 @@ type taken struct {
 	seconds  float64
 	cpu      float64 // seconds, user and system, of this process
 	received int64   // bytes of gRPC messages
+	server   Counts
 	allocs   uint64
 	peakHeap uint64    // bytes of objects, with garbage that is not collected yet
 	walls    []float64 // of all runs; this is the median
@@ -69,6 +71,10 @@ func median(all []taken) taken {
 func (c *client) measure(do func() error) (taken, error) {
 	runtime.GC()
 	heap := watchHeap()
+	counts, err := c.server.Count()
+	if err != nil {
+		return taken{}, err
+	}
 	received, allocs := c.traffic.received.Load(), allocations()
 	cpu, err := cpuTime()
 	if err != nil {
@@ -80,10 +86,13 @@ func (c *client) measure(do func() error) (taken, error) {
 	}
 	wall := time.Since(began)
 	after, err := cpuTime()
-	return taken{
+	t := taken{
 		seconds: wall.Seconds(), cpu: (after - cpu).Seconds(), received: c.traffic.received.Load() - received,
 		allocs: allocations() - allocs, peakHeap: heap.stop(),
-	}, err
+	}
+	now, counting := c.server.Count()
+	t.server = now.minus(counts)
+	return t, errors.Join(err, counting)
 }
 
 // heapWatch samples the size of the heap.

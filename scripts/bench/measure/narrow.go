@@ -92,7 +92,7 @@ func rowsOf(d *dataset, sp span) bigtable.RowRange {
 func (r *narrowReader) recompute(ctx context.Context, t *target) error {
 	table := r.c.raw.Open(store.TableEventsNarrow)
 	return eachShard(ctx, r.d.users, r.d.logShard(), func() func(context.Context, span) error {
-		n := narrowScan{reader: r, decode: narrowJSON(), scorer: affinity.NewScorer(r.compiled, window),
+		n := narrowScan{reader: r, decode: narrowJSON(), scorer: affinity.NewScorer(r.compiled, r.d.window),
 			sections: map[string]map[string]affinity.Section{}, out: t.output()}
 		return func(ctx context.Context, sp span) error {
 			err := errors.Join(table.ReadRows(ctx, rowsOf(r.d, sp), n.row), n.err)
@@ -132,7 +132,7 @@ func (n *narrowScan) row(r bigtable.Row) bool {
 			return false
 		}
 		n.user, n.prefix = strings.Clone(user), strings.Clone(key[:len(appID)+len(user)+2])
-		n.scorer.Reset(window)
+		n.scorer.Reset(n.reader.d.window)
 	}
 	n.events++
 	for typ, items := range r {

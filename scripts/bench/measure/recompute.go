@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,17 +38,25 @@ var Readers = []string{Narrow, NarrowFast, Wide, WideClient, History}
 // appID is the app of the data set.
 const appID = "bench"
 
-// Recompute measures recomputes of all profiles by different readers.
+// Recompute measures recomputes of all profiles by different readers, for users with
+// few events and with many, and for the users of real shops.
 type Recompute struct {
-	Users, Events    int // events per user, over 90 days
-	Facets, Selected int // facets stored, and how many of them are scored
-	Values           int // maximum values per facet and event
-	Tail             int // newest events of each user outside the history
-	Repeat           int // measurements; the median counts
+	Users            int   // 0: as many as have usualTotal events
+	Events           []int // per user, over 90 days: a data set for each
+	Facets, Selected int   // facets stored, and how many of them are scored
+	Values           int   // maximum values per facet and event
+	Tail             int   // newest events of each user outside the history
+	Repeat           int   // measurements; the median counts
 	Readers          []string
+	Floor            bool   // measure the floor of each reader as well
+	Data             string // directory of real data sets; "": none
 	CPUProfile       string // file for a CPU profile of the recomputes
 	Common
 }
+
+// usualTotal is the number of events of all users of a data set whose users are not
+// given: so that users with few events and users with many take a similar time.
+const usualTotal = 140_000
 
 // Bounds of the options.
 const (
@@ -67,26 +76,41 @@ func flagf(format string, args ...any) error { return FlagError{fmt.Sprintf(form
 // Check returns a FlagError for a value out of range.
 func (o Recompute) Check() error {
 	switch {
-	case o.Users < 1 || o.Users > maxUsers:
-		return flagf("--users %d: must be 1 to %d", o.Users, maxUsers)
-	case o.Events < 1:
-		return flagf("--events %d: must be 1 or more", o.Events)
+	case o.Users < 0 || o.Users > maxUsers:
+		return flagf("--users %d: must be 1 to %d, or 0 for as many as have %d events together", o.Users, maxUsers, usualTotal)
+	case len(o.Events) == 0:
+		return flagf("--events: name one or more numbers of events of a user")
 	case o.Facets < 1 || o.Facets > maxFacets:
 		return flagf("--facets %d: must be 1 to %d", o.Facets, maxFacets)
 	case o.Values < 1 || o.Values > maxValues:
 		return flagf("--values %d: must be 1 to %d", o.Values, maxValues)
 	case o.Selected < 1 || o.Selected > o.Facets:
 		return flagf("--selected %d: must be 1 to the %d facets there are", o.Selected, o.Facets)
-	case o.Tail < 0 || o.Tail > o.Events:
-		return flagf("--tail %d: must be 0 to the %d events a user has", o.Tail, o.Events)
+	case o.Tail < 0:
+		return flagf("--tail %d: must be 0 or more", o.Tail)
 	case o.Repeat < 1:
 		return flagf("--repeat %d: must be 1 or more", o.Repeat)
+	}
+	for i, n := range o.Events {
+		switch {
+		case n < 1:
+			return flagf("--events %d: must be 1 or more", n)
+		case o.Tail > n:
+			return flagf("--tail %d: must be 0 to the %d events a user has", o.Tail, n)
+		case slices.Contains(o.Events[:i], n):
+			return flagf("--events: %d is named twice", n)
+		}
 	}
 	return checkNames("--readers", o.Readers, Readers)
 }
 
-func (o Recompute) shape() shape {
-	return shape{users: o.Users, events: o.Events, facets: o.Facets, selected: o.Selected, values: o.Values}
+// shape is the data set of users with that many events.
+func (o Recompute) shape(events int) shape {
+	users := o.Users
+	if users == 0 {
+		users = max(1, usualTotal/events)
+	}
+	return shape{users: users, events: events, facets: o.Facets, selected: o.Selected, values: o.Values}
 }
 
 // reader is one way to recompute all profiles.
@@ -116,22 +140,49 @@ func (o Recompute) Run(ctx context.Context, start Starter) (Report, error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
 	}
-	d := newDataset(o.shape())
-	o.progress("%d users of %d events: expected profiles", o.Users, o.Events)
-	judge, err := newJudge(ctx, d)
-	if err != nil {
-		return Report{}, err
-	}
 	report := Report{Machine: machine(), Config: o.config()}
-	for _, l := range layouts {
-		results, err := o.measureLayout(ctx, start, l, d, judge)
+	for _, n := range o.Events {
+		if err := o.measureSet(ctx, start, newDataset(o.shape(n)), &report); err != nil {
+			return Report{}, fmt.Errorf("%d events a user: %w", n, err)
+		}
+	}
+	if o.Data == "" {
+		return report, nil
+	}
+	names := realSets(o.Data)
+	if len(names) == 0 {
+		report.Absent = o.Data
+	}
+	for _, name := range names {
+		d, err := openReal(o.Data, name)
 		if err != nil {
 			return Report{}, err
 		}
-		report.Results = append(report.Results, results...)
+		if err := o.measureSet(ctx, start, d, &report); err != nil {
+			return Report{}, fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	report.compare()
 	return report, nil
+}
+
+// measureSet measures all readers with one data set.
+func (o Recompute) measureSet(ctx context.Context, start Starter, d *dataset, report *Report) error {
+	set := d.set()
+	o.progress("%s: expected profiles", set)
+	judge, err := newJudge(ctx, d)
+	if err != nil {
+		return err
+	}
+	for _, l := range layouts {
+		results, err := o.measureLayout(ctx, start, l, d, judge)
+		if err != nil {
+			return err
+		}
+		set.Results = append(set.Results, results...)
+	}
+	set.compare()
+	report.Sets = append(report.Sets, set)
+	return nil
 }
 
 // measureLayout loads tables into a server of their own and runs their readers.
@@ -164,13 +215,16 @@ func (o Recompute) measureLayout(ctx context.Context, start Starter, l tables, d
 	return results, nil
 }
 
-// measureReader measures the floor and the recompute without and with writes, and
-// checks the written profiles.
+// measureReader measures the recompute without and with writes, and the floor if it is
+// wanted, and checks the written profiles.
 func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *client, d *dataset, j *judge) ([]Result, error) {
-	o.progress("%s: floor", name)
-	floor, err := c.repeat(o.Repeat, func() error { return r.floor(ctx) })
-	if err != nil {
-		return nil, fmt.Errorf("scan: %w", err)
+	var floor taken
+	var err error
+	if o.Floor {
+		o.progress("%s: floor", name)
+		if floor, err = c.repeat(o.Repeat, func() error { return r.floor(ctx) }); err != nil {
+			return nil, fmt.Errorf("scan: %w", err)
+		}
 	}
 	stop, err := o.profile(name)
 	if err != nil {
@@ -183,7 +237,7 @@ func (o Recompute) measureReader(ctx context.Context, name string, r reader, c *
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("recompute: %w", err), stop())
 		}
-		results = append(results, o.result(name, writes, floor, taken))
+		results = append(results, result(name, writes, d, floor, taken))
 	}
 	if err := stop(); err != nil {
 		return nil, err

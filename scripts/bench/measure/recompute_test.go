@@ -2,25 +2,20 @@ package measure
 
 import (
 	"bytes"
-	"context"
+	"compress/gzip"
 	"errors"
-	"log/slog"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/affinityengine/affinity/shared/affinity"
-	"github.com/affinityengine/affinity/shared/config"
-	"github.com/affinityengine/affinity/shared/history"
-	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
 func small() Recompute {
-	return Recompute{Users: 20, Events: 10, Facets: 2, Values: 2, Selected: 1, Repeat: 1, Readers: Readers, Common: Common{InProcess: true}}
+	return Recompute{Users: 20, Events: []int{10}, Facets: 2, Values: 2, Selected: 1, Repeat: 1, Readers: Readers, Floor: true, Common: Common{InProcess: true}}
 }
 
 // Every reader computes and writes the profiles of the formula: else Run fails.
@@ -32,10 +27,11 @@ func TestAllReaders(t *testing.T) {
 		if err != nil {
 			t.Fatalf("with %d events outside: %v", tail, err)
 		}
-		if len(report.Results) != 2*len(Readers) {
-			t.Fatalf("%d results, want two of each reader", len(report.Results))
+		results := report.Sets[0].Results
+		if len(results) != 2*len(Readers) {
+			t.Fatalf("%d results, want two of each reader", len(results))
 		}
-		for i, r := range report.Results {
+		for i, r := range results {
 			if r.Reader != Readers[i/2] || r.Writes != (i%2 == 1) {
 				t.Errorf("result %d is of %s, writes %t", i, r.Reader, r.Writes)
 			}
@@ -43,6 +39,7 @@ func TestAllReaders(t *testing.T) {
 				r.FloorSeconds <= 0 || r.FloorCPUSeconds <= 0 || r.FloorBytesReceived <= 0 || r.CPUToFloor <= 0 || r.SpeedupToNarrow <= 0 || r.LoadSeconds <= 0 {
 				t.Errorf("a value is missing: %+v", r)
 			}
+			checkRows(t, r, tail)
 			if r.Reader == Narrow && (r.SpeedupToNarrow != 1 || r.CPUSpeedupToNarrow != 1) {
 				t.Errorf("narrow is %v times as fast as narrow", r.SpeedupToNarrow)
 			}
@@ -50,6 +47,19 @@ func TestAllReaders(t *testing.T) {
 				t.Errorf("%v s is not one of %v", r.Seconds, r.Walls)
 			}
 		}
+	}
+}
+
+// checkRows checks the rows that the server counted for users with ten events, of which
+// tail are outside the history.
+func checkRows(t *testing.T, r Result, tail int) {
+	t.Helper()
+	read := map[bool]float64{false: 10, true: float64(2 + tail)}[r.Reader == History]
+	if r.Reader == History && tail == 10 {
+		read-- // there is no block
+	}
+	if written := map[bool]float64{true: 1}[r.Writes]; r.RowsReadPerUser > read || r.RowsWrittenPerUser != written {
+		t.Errorf("%s with %d events outside: %v rows of a user read and %v written, want %v and %v", r.Reader, tail, r.RowsReadPerUser, r.RowsWrittenPerUser, read, written)
 	}
 }
 
@@ -61,7 +71,7 @@ func TestBytesReceived(t *testing.T) {
 		t.Fatal(err)
 	}
 	received := map[string]int64{}
-	for _, r := range report.Results {
+	for _, r := range report.Sets[0].Results {
 		if !r.Writes {
 			received[r.Reader] = r.BytesReceived
 			if off := float64(r.BytesReceived) / float64(r.FloorBytesReceived); off < 0.9 || off > 1.1 {
@@ -76,13 +86,13 @@ func TestBytesReceived(t *testing.T) {
 
 func TestOnlyNamedReadersRun(t *testing.T) {
 	o := small()
-	o.Readers = []string{History, NarrowFast}
+	o.Readers, o.Floor = []string{History, NarrowFast}, false
 	report, err := o.Run(t.Context(), InProcess)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, r := range report.Results {
+	for _, r := range report.Sets[0].Results {
 		names = append(names, r.Reader)
 		if r.SpeedupToNarrow != 0 {
 			t.Errorf("%s is compared with narrow, which was not run", r.Reader)
@@ -95,16 +105,99 @@ func TestOnlyNamedReadersRun(t *testing.T) {
 	if err := report.Print(&text); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(text.String()), "\n"); len(lines) != 9 {
+	if lines := strings.Split(strings.TrimSpace(text.String()), "\n"); len(lines) != 11 || strings.Contains(text.String(), "floor") {
 		t.Errorf("the table is not a head and a row per result:\n%s", text.String())
+	}
+}
+
+// There is a table for each number of events a user, and for each real data set that
+// has all its files. A directory without one is named.
+func TestSets(t *testing.T) {
+	o := small()
+	o.Users, o.Events, o.Readers, o.Floor, o.Data = 0, []int{140_000, 70_000}, []string{History}, false, t.TempDir()
+	if a, b := o.shape(7), o.shape(1<<30); a.users != 20_000 || b.users != 1 {
+		t.Errorf("%d users with 7 events, %d with very many", a.users, b.users)
+	}
+	o.Users, o.Events = 2, []int{1, 3}
+	report, err := o.Run(t.Context(), InProcess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := report.Print(&text); err != nil || !strings.Contains(text.String(), "no real data in "+o.Data) {
+		t.Errorf("%v:\n%s", err, text.String())
+	}
+	writeShop(t, filepath.Join(o.Data, "shop"))
+	if err := os.Mkdir(filepath.Join(o.Data, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o.Readers = []string{Narrow, History}
+	if report, err = o.Run(t.Context(), InProcess); err != nil {
+		t.Fatal(err)
+	}
+	text.Reset()
+	if err := report.Print(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n1 events a user (synthetic: 2 users, 2 events)", "\n3 events a user (synthetic: 2 users, 6 events)", "\n2.5 events a user (shop: 2 users, 5 events)"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("output lacks %q:\n%s", want, text.String())
+		}
+	}
+	if set := report.Sets[2]; len(report.Sets) != 3 || len(set.Results) != 4 || set.Results[2].RowsReadPerUser > 2 {
+		t.Errorf("measured %+v", report.Sets)
+	}
+}
+
+// writeShop writes a real data set: five events of two users, one of them twice.
+func writeShop(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	event := `{"eventType":"click","eventName":"Clicked","userToken":"%s","timestamp":%d,"objectIDs":["%s"]}` + "\n"
+	events := ""
+	for i, user := range []string{"ann-2", "ann", "ann-2", "ann-2", "ann", "ann-2"} {
+		events += fmt.Sprintf(event, user, 1_200_000_000_000+int64(i%5)*60_000, []string{"a", "b"}[i%5%2])
+	}
+	for name, text := range map[string]string{
+		strategyFile: `{"eventsScoring":[{"eventType":"click","eventName":"Clicked","score":10}],"facetsScoring":[{"facetName":"brand","score":5}]}`,
+		objectsFile:  `{"objectID":"a","brand":["Acme","Bolt"],"size":"L"}` + "\n" + `{"objectID":"b","brand":"Bolt"}` + "\n",
+		eventsFile:   events,
+	} {
+		var b bytes.Buffer
+		if b.WriteString(text); name != strategyFile {
+			b.Reset()
+			w := gzip.NewWriter(&b)
+			if _, err := w.Write([]byte(text)); err != nil || w.Close() != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A data set that is not one is refused with the place of the fault.
+func TestBrokenData(t *testing.T) {
+	dir := t.TempDir()
+	writeShop(t, filepath.Join(dir, "shop"))
+	if err := os.WriteFile(filepath.Join(dir, "shop", eventsFile), []byte("not zipped"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openReal(dir, "shop"); err == nil || !strings.Contains(err.Error(), eventsFile) {
+		t.Errorf("%v, want an error of %s", err, eventsFile)
 	}
 }
 
 func TestCheck(t *testing.T) {
 	for want, change := range map[string]func(*Recompute){
-		"--users 0":           func(o *Recompute) { o.Users = 0 },
+		"--users -1":          func(o *Recompute) { o.Users = -1 },
 		"--users 10000001":    func(o *Recompute) { o.Users = 10_000_001 },
-		"--events 0":          func(o *Recompute) { o.Events = 0 },
+		"--events 0":          func(o *Recompute) { o.Events = []int{10, 0} },
+		"--events: name one":  func(o *Recompute) { o.Events = nil },
+		"--events: 10 is":     func(o *Recompute) { o.Events = []int{10, 10} },
 		"--facets 0":          func(o *Recompute) { o.Facets = 0 },
 		"--facets 101":        func(o *Recompute) { o.Facets = 101 },
 		"--values 0":          func(o *Recompute) { o.Values = 0 },
@@ -152,7 +245,7 @@ func testClient(t *testing.T) *client {
 // The benchmark fails if a reader computes a wrong profile.
 func TestWrongProfilesFail(t *testing.T) {
 	ctx, o, c := t.Context(), small(), testClient(t)
-	d := newDataset(o.shape())
+	d := newDataset(o.shape(10))
 	if err := loadPublished(ctx, c, d, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -174,74 +267,6 @@ func TestWrongProfilesFail(t *testing.T) {
 	fails("until", func(j *judge) { j.first[3].Until++ })
 	fails("scores", func(j *judge) { j.first[19].Affinities[0].Scores[0] *= 1 - 1e-8 })
 	fails("affinities, want", func(j *judge) { j.first[0].Affinities = j.first[0].Affinities[1:] })
-}
-
-// loadHistories writes what a fold of the engine writes.
-func TestHistoriesEqualFolds(t *testing.T) {
-	ctx, direct, folded := t.Context(), testClient(t), testClient(t)
-	d := newDataset(shape{users: 1, events: 3000, facets: 8, selected: 2, values: 2}) // more than a small block takes
-	if err := loadHistories(ctx, direct, d, 0); err != nil {
-		t.Fatal(err)
-	}
-	app := benchApp(d)
-	engine := profile.New(folded.store, still(app), config.NewCached(still(app), time.Hour), func() time.Time { return instant }, slog.New(slog.DiscardHandler))
-	if _, err := engine.Import(ctx, app, logEvents(d.user(0), d.events(0, nil))); err != nil {
-		t.Fatal(err)
-	}
-	if done, err := engine.Fold(ctx, app, d.user(0)); err != nil || !done {
-		t.Fatalf("folded %t, %v", done, err)
-	}
-	want, wantEvents := readHistory(ctx, t, folded, d.user(0))
-	got, gotEvents := readHistory(ctx, t, direct, d.user(0))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("manifest (-fold +direct):\n%s", diff)
-	}
-	if len(got.Blocks) < 2 || got.Complete != 1 {
-		t.Errorf("%d blocks, complete at %d", len(got.Blocks), got.Complete)
-	}
-	if !cmp.Equal(wantEvents, gotEvents) || len(gotEvents) != 3000 {
-		t.Errorf("the fold packed %d events; %d were written and differ", len(wantEvents), len(gotEvents))
-	}
-}
-
-// readHistory reads a manifest, with its newest ticket as 1 and others as 0, and the
-// events in its blocks. The log does not keep the order of an event's counts.
-func readHistory(ctx context.Context, t *testing.T, c *client, user string) (history.Manifest, []affinity.Event) {
-	t.Helper()
-	row, err := c.store.ReadUser(ctx, appID, user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := history.ParseManifest(row.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []store.BlockName
-	for i := range m.Blocks {
-		names = append(names, store.BlockName{User: user, ID: m.Blocks[i].ID})
-		m.Blocks[i].ID.Ticket = 0
-	}
-	if m.Version = 0; m.Complete == row.Ticket {
-		m.Complete = 1
-	}
-	var events []affinity.Event
-	err = c.store.ReadBlocks(ctx, appID, names, func(_ store.BlockName, value []byte) error {
-		for e, err := range history.Events(slices.Clone(value), nil) {
-			if err != nil {
-				return err
-			}
-			e.Counts = slices.Clone(e.Counts)
-			slices.SortFunc(e.Counts, func(a, b affinity.Count) int {
-				return strings.Compare(a.Facet+"\x00"+a.Value, b.Facet+"\x00"+b.Value)
-			})
-			events = append(events, e)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, events
 }
 
 func TestHeap(t *testing.T) {

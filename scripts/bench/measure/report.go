@@ -5,15 +5,41 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
 
 // Report is the outcome of Recompute. --json prints it as it is.
 type Report struct {
-	Machine Machine  `json:"machine"`
-	Config  Config   `json:"config"`
-	Results []Result `json:"results"` // by reader, first without writes
+	Machine Machine `json:"machine"`
+	Config  Config  `json:"config"`
+	Sets    []Set   `json:"sets"` // synthetic ones by events a user, then real ones
+	// Absent is the directory in which real data sets were looked for and not found.
+	Absent string `json:"absent,omitempty"`
+}
+
+// Set is what was measured with one data set.
+type Set struct {
+	Name          string   `json:"name,omitempty"` // of a real data set
+	Users         int      `json:"users"`
+	Events        int      `json:"events"` // of all users
+	EventsPerUser float64  `json:"eventsPerUser"`
+	Results       []Result `json:"results,omitempty"` // by reader, first without writes
+}
+
+func (d *dataset) set() Set {
+	return Set{Name: d.name, Users: d.users, Events: d.total(), EventsPerUser: ratio(float64(d.total()), float64(d.users))}
+}
+
+// String says which data set it is, and how many events a user has.
+func (s Set) String() string {
+	name := "synthetic"
+	if s.Name != "" {
+		name = s.Name
+	}
+	each := strconv.FormatFloat(s.EventsPerUser, 'f', 1, 64)
+	return fmt.Sprintf("%s events a user (%s: %d users, %d events)", strings.TrimSuffix(each, ".0"), name, s.Users, s.Events)
 }
 
 // Machine is where and when something was measured.
@@ -26,8 +52,6 @@ type Machine struct {
 
 // Config is what was measured.
 type Config struct {
-	Users     int  `json:"users"`
-	Events    int  `json:"events"` // per user
 	Facets    int  `json:"facets"`
 	Values    int  `json:"values"` // maximum per facet and event
 	Selected  int  `json:"selected"`
@@ -50,15 +74,20 @@ type Result struct {
 	BytesReceived    int64     `json:"bytesReceived"` // of gRPC messages
 	Allocations      uint64    `json:"allocations"`
 	PeakHeapBytes    uint64    `json:"peakHeapBytes"`
+	// Server is what the server counted. A user's share of its rows follows.
+	Server             Counts  `json:"server"`
+	RowsReadPerUser    float64 `json:"rowsReadPerUser"`
+	RowsWrittenPerUser float64 `json:"rowsWrittenPerUser"`
 
-	// The floor receives the same rows and decodes nothing of them.
-	FloorSeconds       float64   `json:"floorSeconds"`
-	FloorWalls         []float64 `json:"floorWalls"`
-	FloorCPUSeconds    float64   `json:"floorCPUSeconds"`
-	FloorBytesReceived int64     `json:"floorBytesReceived"`
+	// The floor receives the same rows and decodes nothing of them; absent if it was
+	// not measured.
+	FloorSeconds       float64   `json:"floorSeconds,omitempty"`
+	FloorWalls         []float64 `json:"floorWalls,omitempty"`
+	FloorCPUSeconds    float64   `json:"floorCPUSeconds,omitempty"`
+	FloorBytesReceived int64     `json:"floorBytesReceived,omitempty"`
+	SecondsToFloor     float64   `json:"secondsToFloor,omitempty"`
+	CPUToFloor         float64   `json:"cpuToFloor,omitempty"`
 
-	SecondsToFloor float64 `json:"secondsToFloor"`
-	CPUToFloor     float64 `json:"cpuToFloor"`
 	// How many times faster, and with how many times less processor time, than
 	// narrow, which writes as well where this does; absent if narrow was not run.
 	SpeedupToNarrow    float64 `json:"speedupToNarrow,omitempty"`
@@ -68,15 +97,16 @@ type Result struct {
 }
 
 func (o Recompute) config() Config {
-	return Config{Users: o.Users, Events: o.Events, Facets: o.Facets, Values: o.Values, Selected: o.Selected, Tail: o.Tail,
-		Repeat: o.Repeat, Workers: workers(), InProcess: o.InProcess}
+	return Config{Facets: o.Facets, Values: o.Values, Selected: o.Selected, Tail: o.Tail, Repeat: o.Repeat, Workers: workers(), InProcess: o.InProcess}
 }
 
-func (o Recompute) result(name string, writes bool, floor, t taken) Result {
+func result(name string, writes bool, d *dataset, floor, t taken) Result {
+	users := float64(d.users)
 	return Result{
 		Reader: name, Writes: writes,
-		EventsPerSecond: ratio(float64(o.Users)*float64(o.Events), t.seconds), Seconds: t.seconds, Walls: t.walls,
+		EventsPerSecond: ratio(float64(d.total()), t.seconds), Seconds: t.seconds, Walls: t.walls,
 		ClientCPUSeconds: t.cpu, BytesReceived: t.received, Allocations: t.allocs, PeakHeapBytes: t.peakHeap,
+		Server: t.server, RowsReadPerUser: ratio(float64(t.server.RowsRead), users), RowsWrittenPerUser: ratio(float64(t.server.RowsWritten), users),
 		FloorSeconds: floor.seconds, FloorWalls: floor.walls, FloorCPUSeconds: floor.cpu, FloorBytesReceived: floor.received,
 		SecondsToFloor: ratio(t.seconds, floor.seconds), CPUToFloor: ratio(t.cpu, floor.cpu),
 	}
@@ -90,10 +120,10 @@ func ratio(a, b float64) float64 {
 }
 
 // compare fills in how each reader compares with narrow.
-func (r *Report) compare() {
-	for i := range r.Results {
-		for j := range r.Results {
-			result, narrow := &r.Results[i], &r.Results[j]
+func (s *Set) compare() {
+	for i := range s.Results {
+		for j := range s.Results {
+			result, narrow := &s.Results[i], &s.Results[j]
 			if narrow.Reader == Narrow && narrow.Writes == result.Writes {
 				result.SpeedupToNarrow = ratio(narrow.Seconds, result.Seconds)
 				result.CPUSpeedupToNarrow = ratio(narrow.ClientCPUSeconds, result.ClientCPUSeconds)
@@ -105,20 +135,40 @@ func (r *Report) compare() {
 // Print writes the report for people.
 func (r Report) Print(out io.Writer) error {
 	c := r.Config
-	fmt.Fprintf(out, "%d users x %d events, %d facets of 1 to %d values, %d scored, %d newest events outside histories; %d workers, median of %d\n",
-		c.Users, c.Events, c.Facets, c.Values, c.Selected, c.Tail, c.Workers, c.Repeat)
+	fmt.Fprintf(out, "synthetic: %d facets of 1 to %d values, %d scored; %d newest events of a user outside histories; %d workers, median of %d\n",
+		c.Facets, c.Values, c.Selected, c.Tail, c.Workers, c.Repeat)
+	fmt.Fprintln(out, "seconds are wall time, CPU s is the processor time of the client; rows are those of a user, counted at the server")
 	r.Machine.print(out, c.InProcess)
-	fmt.Fprintln(out)
+	for _, s := range r.Sets {
+		fmt.Fprintf(out, "\n%s\n", s)
+		if err := s.print(out); err != nil {
+			return err
+		}
+	}
+	if r.Absent != "" {
+		fmt.Fprintf(out, "\nno real data in %s: --data names a directory with a folder for each shop, which holds %s, %s and %s\n",
+			r.Absent, eventsFile, objectsFile, strategyFile)
+	}
+	return nil
+}
+
+func (s Set) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "reader\twrites\tseconds\tevents/s\tCPU s\tfloor s\tfloor CPU s\tCPU/floor\tMB in\tallocs\tpeak heap MB\tx narrow\tx narrow CPU\t")
-	for _, x := range r.Results {
+	floor := ""
+	if s.Results[0].FloorSeconds > 0 {
+		floor = "floor s\tfloor CPU s\tCPU/floor\t"
+	}
+	fmt.Fprintf(w, "reader\twrites\tseconds\tevents/s\tCPU s\tx narrow wall\tx narrow CPU\tMB in\trows read\trows written\t%s\n", floor)
+	for _, x := range s.Results {
 		writes := "no"
 		if x.Writes {
 			writes = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.3f\t%.0f\t%.3f\t%.3f\t%.3f\t%.2f\t%.1f\t%d\t%.0f\t%s\t%s\t\n", x.Reader, writes, x.Seconds, x.EventsPerSecond,
-			x.ClientCPUSeconds, x.FloorSeconds, x.FloorCPUSeconds, x.CPUToFloor, megabytes(x.BytesReceived), x.Allocations,
-			megabytes(x.PeakHeapBytes), times(x.SpeedupToNarrow), times(x.CPUSpeedupToNarrow))
+		if floor != "" {
+			floor = fmt.Sprintf("%.3f\t%.3f\t%.2f\t", x.FloorSeconds, x.FloorCPUSeconds, x.CPUToFloor)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.3f\t%.0f\t%.3f\t%s\t%s\t%.1f\t%.2f\t%.2f\t%s\n", x.Reader, writes, x.Seconds, x.EventsPerSecond, x.ClientCPUSeconds,
+			times(x.SpeedupToNarrow), times(x.CPUSpeedupToNarrow), megabytes(x.BytesReceived), x.RowsReadPerUser, x.RowsWrittenPerUser, floor)
 	}
 	return w.Flush()
 }

@@ -46,7 +46,7 @@ func (o Schemas) Check() error {
 			}
 		}
 	}
-	return Recompute{Users: 1, Events: 1, Facets: o.Facets, Values: o.Values, Selected: o.Selected, Repeat: o.Repeat, Readers: Readers}.Check()
+	return Recompute{Users: 1, Events: []int{1}, Facets: o.Facets, Values: o.Values, Selected: o.Selected, Repeat: o.Repeat, Readers: Readers}.Check()
 }
 
 func (o Schemas) checkSizes() error {

@@ -60,7 +60,7 @@ func (o Schemas) config() SchemasConfig {
 }
 
 func schemaResult(name string, d *dataset, t, load taken, h held) SchemaResult {
-	events := float64(d.users) * float64(d.shape.events)
+	events := float64(d.total())
 	return SchemaResult{
 		Users: d.users, Events: d.shape.events, Schema: name,
 		Seconds: t.seconds, Walls: t.walls, EventsPerSecond: ratio(events, t.seconds), ClientCPUSeconds: t.cpu,

@@ -3,6 +3,7 @@ package measure
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 // A Server is a Bigtable on loopback for one measurement.
 type Server struct {
 	Addr  string
+	Count func() (Counts, error) // since its start
 	Close func() error
 }
 
@@ -24,11 +26,11 @@ type Starter func(ctx context.Context) (Server, error)
 // InProcess starts a server in this process. Processor time and memory then include
 // the server's.
 func InProcess(context.Context) (Server, error) {
-	s, err := startLimited()
+	s, n, err := startLimited()
 	if err != nil {
 		return Server{}, err
 	}
-	return Server{Addr: s.Addr, Close: func() error { s.Close(); return nil }}, nil
+	return Server{Addr: s.Addr, Count: func() (Counts, error) { return n.counts(), nil }, Close: func() error { s.Close(); return nil }}, nil
 }
 
 // killAfter is how long a child may take to end.
@@ -55,12 +57,28 @@ func Child(stderr io.Writer, name string, args ...string) Starter {
 		end := func() error {
 			return errors.Join(ignoreClosed(stdin.Close()), cmd.Wait())
 		}
-		line, err := bufio.NewReader(stdout).ReadString('\n')
+		answers := bufio.NewReader(stdout)
+		line, err := answers.ReadString('\n')
 		if err != nil {
 			return Server{}, fmt.Errorf("start a server: it printed no address: %w", errors.Join(err, end()))
 		}
-		return Server{Addr: strings.TrimSpace(line), Close: end}, nil
+		return Server{Addr: strings.TrimSpace(line), Count: func() (Counts, error) { return ask(stdin, answers) }, Close: end}, nil
 	}
+}
+
+// ask asks a child for its counts. Serve answers each line with one.
+func ask(question io.Writer, answers *bufio.Reader) (n Counts, err error) {
+	if _, err := fmt.Fprintln(question); err != nil {
+		return Counts{}, fmt.Errorf("ask a server for its counts: %w", err)
+	}
+	line, err := answers.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &n)
+	}
+	if err != nil {
+		return Counts{}, fmt.Errorf("ask a server for its counts: %w", err)
+	}
+	return n, nil
 }
 
 func ignoreClosed(err error) error {
@@ -71,9 +89,9 @@ func ignoreClosed(err error) error {
 }
 
 // Serve serves a Bigtable on loopback until in or ctx ends, and writes its address
-// to out.
+// to out. It answers each line of in with its counts as a line of JSON.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	s, err := startLimited()
+	s, n, err := startLimited()
 	if err != nil {
 		return err
 	}
@@ -83,8 +101,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(io.Discard, in)
-		ended <- err
+		questions := bufio.NewScanner(in)
+		var failed error
+		for failed == nil && questions.Scan() {
+			failed = json.NewEncoder(out).Encode(n.counts())
+		}
+		ended <- errors.Join(failed, questions.Err())
 	}()
 	select {
 	case err := <-ended:

@@ -1,0 +1,55 @@
+package measure
+
+import (
+	"sync/atomic"
+
+	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
+)
+
+// Counts are what a server has answered so far.
+type Counts struct {
+	Requests    int64 `json:"requests"`
+	RowsRead    int64 `json:"rowsRead"`    // rows sent to clients
+	RowsWritten int64 `json:"rowsWritten"` // rows that clients sent mutations of, applied or not
+}
+
+func (c Counts) minus(d Counts) Counts {
+	return Counts{c.Requests - d.Requests, c.RowsRead - d.RowsRead, c.RowsWritten - d.RowsWritten}
+}
+
+// counter counts requests and rows where the server receives and sends them, so that
+// a client that reads or retries in another way is counted alike.
+type counter struct{ requests, read, written atomic.Int64 }
+
+func (c *counter) counts() Counts {
+	return Counts{Requests: c.requests.Load(), RowsRead: c.read.Load(), RowsWritten: c.written.Load()}
+}
+
+// request counts a request and the rows that it writes.
+func (c *counter) request(message any) {
+	switch r := message.(type) {
+	case *bigtablepb.ReadRowsRequest:
+	case *bigtablepb.MutateRowRequest, *bigtablepb.CheckAndMutateRowRequest, *bigtablepb.ReadModifyWriteRowRequest:
+		c.written.Add(1)
+	case *bigtablepb.MutateRowsRequest:
+		c.written.Add(int64(len(r.Entries)))
+	default: // administration
+		return
+	}
+	c.requests.Add(1)
+}
+
+// answer counts the rows that end in a part of an answer.
+func (c *counter) answer(message any) {
+	r, ok := message.(*bigtablepb.ReadRowsResponse)
+	if !ok {
+		return
+	}
+	n := int64(0)
+	for _, chunk := range r.Chunks {
+		if chunk.GetCommitRow() {
+			n++
+		}
+	}
+	c.read.Add(n)
+}
