@@ -242,6 +242,30 @@ variable "alert_email" {
   default     = null
 }
 
+variable "request_log_sample" {
+  description = "Share of Cloud Run's request logs that Logging keeps of requests that succeeded within a second, from 0 to 1. It keeps those of all other requests. The load balancer's log is a sample of its own."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.request_log_sample >= 0 && var.request_log_sample <= 1
+    error_message = "request_log_sample ${var.request_log_sample} must be from 0 to 1."
+  }
+}
+
+variable "message_log_sample" {
+  description = "Share of process's lines \"events applied\" that Logging keeps of messages that were applied within a second, from 0 to 1. It keeps those of all other messages. The metrics of lag and events count every line."
+  type        = number
+  default     = 1
+  nullable    = false
+
+  validation {
+    condition     = var.message_log_sample >= 0 && var.message_log_sample <= 1
+    error_message = "message_log_sample ${var.message_log_sample} must be from 0 to 1."
+  }
+}
+
 variable "billing_account" {
   description = "Billing account of the project, such as 012345-6789AB-CDEF01 (`gcloud billing projects describe PROJECT`). With it the project gets a budget that sends mail at 50, 90 and 100 percent of monthly_budget. It needs the role roles/billing.costsManager on the billing account. Null: no budget."
   type        = string

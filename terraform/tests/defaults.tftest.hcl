@@ -158,6 +158,16 @@ run "urls_are_not_logged" {
   }
 }
 
+# By default no request that succeeded quickly is in the log, and every message is.
+run "healthy_requests_are_not_logged" {
+  command = plan
+
+  assert {
+    condition     = { for name, e in google_logging_project_exclusion.healthy : e.name => e.filter } == { affinity-healthy-requests = local.healthy_requests }
+    error_message = "The exclusions are wrong: ${jsonencode(google_logging_project_exclusion.healthy)}"
+  }
+}
+
 # The access of each function, as README.md lists it. A grant that is missing here fails
 # the test too.
 run "least_privilege" {

@@ -126,6 +126,36 @@ run "sizes" {
   }
 }
 
+run "logs_are_sampled" {
+  command = plan
+
+  variables {
+    request_log_sample = 0.1
+    message_log_sample = 0
+  }
+
+  assert {
+    condition = { for name, e in google_logging_project_exclusion.healthy : name => e.filter } == {
+      requests = "${local.healthy_requests} AND sample(insertId, 0.9)"
+      messages = local.healthy_messages
+    }
+    error_message = "The samples do not apply: ${jsonencode({ for name, e in google_logging_project_exclusion.healthy : name => e.filter })}"
+  }
+}
+
+run "all_logs_are_kept" {
+  command = plan
+
+  variables {
+    request_log_sample = 1
+  }
+
+  assert {
+    condition     = length(google_logging_project_exclusion.healthy) == 0
+    error_message = "Entries are excluded although all are to be kept."
+  }
+}
+
 # After a restore, every function uses the new instance and the new database. docs uses
 # neither.
 run "restored" {

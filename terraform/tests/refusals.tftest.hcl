@@ -199,3 +199,25 @@ run "unknown_format_of_histories" {
 
   expect_failures = [var.history_format]
 }
+
+run "log_samples_over_one" {
+  command = plan
+
+  variables {
+    request_log_sample = 10
+    message_log_sample = 1.5
+  }
+
+  expect_failures = [var.request_log_sample, var.message_log_sample]
+}
+
+run "log_samples_below_zero" {
+  command = plan
+
+  variables {
+    request_log_sample = -0.1
+    message_log_sample = -1
+  }
+
+  expect_failures = [var.request_log_sample, var.message_log_sample]
+}
