@@ -109,9 +109,19 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 		for range result.Events + result.Deleted + result.Refused {
 			h.Metrics.Lag.Observe(lag.Seconds())
 		}
-		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App), slog.Int("events", result.Events),
-			slog.Int("deleted", result.Deleted), slog.Int("refused", result.Refused), slog.Int("withUnknownObjects", result.WithUnknownObjects), slog.String("lane", string(result.Lane)), slog.Int64("lagMs", lag.Milliseconds()))
+		// The one line of a message. Fields of rare outcomes are left out where they are 0:
+		// Logging bills every byte.
+		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App), slog.Int("events", result.Events), slog.Int64("lagMs", lag.Milliseconds()),
+			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("withUnknownObjects", result.WithUnknownObjects), rare("lane", string(result.Lane)))
 	}
+}
+
+// rare returns an attribute, or for a zero value one that a logger leaves out.
+func rare[T comparable](key string, value T) slog.Attr {
+	if value == *new(T) {
+		return slog.Attr{}
+	}
+	return slog.Any(key, value)
 }
 
 // count counts the events of a message.

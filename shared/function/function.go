@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -96,8 +97,17 @@ func (l *lazy[Settings]) opened() (http.Handler, error) {
 	}
 	// Not the request's context: the clients stay open after the request.
 	l.handler, err = l.open(context.Background(), l.log, s)
+	if err == nil {
+		err = os.Unsetenv(platformService)
+	}
 	return l.handler, err
 }
+
+// platformService is the variable by which the framework recognizes Cloud Run. There
+// it writes two empty lines after every request, to flush what a function printed
+// without an end of line. The engine prints whole lines only. Libraries read the
+// variable when a client is opened, so it is removed after that.
+const platformService = "K_SERVICE"
 
 // unconfigured answers every request of a function that does not open.
 func unconfigured() http.Handler {

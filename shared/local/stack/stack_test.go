@@ -23,7 +23,7 @@ func start(tb testing.TB, o stack.Options) *stack.Stack {
 	if o.Apps == nil {
 		o.Apps = []stack.App{{ID: "demo", Key: "demokey"}, {ID: "other", Key: "otherkey"}}
 	}
-	if testing.Verbose() {
+	if testing.Verbose() && o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	s, err := stack.Start(context.Background(), o)
