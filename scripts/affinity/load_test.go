@@ -26,8 +26,13 @@ func TestLoad(t *testing.T) {
 	if report.Events.Accepted != 50 || report.Events.Refused+report.Events.Errors+report.Events.NotSent != 0 {
 		t.Errorf("events %+v, want 50 accepted and no others", report.Events)
 	}
-	if report.Lag.Samples != 3 || report.Lag.NeverSeen != 0 || report.Lag.Max <= 0 {
-		t.Errorf("lag %s of %d samples, %d never seen; want 3 samples, all seen", report.Lag, report.Lag.Samples, report.Lag.NeverSeen)
+	for whose, lag := range map[string]load.Lag{"the users": report.Lag, "new users": report.LagNew} {
+		if want := map[string]int64{"the users": 3, "new users": 2}[whose]; lag.Samples != want || lag.NeverSeen != 0 || lag.Max <= 0 {
+			t.Errorf("lag %s of %d samples of %s, %d never seen; want %d samples, all seen", lag, lag.Samples, whose, lag.NeverSeen, want)
+		}
+	}
+	if report.Reads.Unknown != 0 || report.Preload != 3 || len(engine.events) != 1+3*3+50 {
+		t.Errorf("%d reads of unknown users, %d events; want none, and three events of each of three users before the 50", report.Reads.Unknown, len(engine.events))
 	}
 	if report.Reads.Answered != 10 || report.Reads.Errors != 0 || report.Reads.P50 <= 0 {
 		t.Errorf("reads %+v, want 10 answered", report.Reads)
@@ -52,8 +57,9 @@ func TestLoad(t *testing.T) {
 func TestLoadWithoutStrategy(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)
-	affinity(t, "", "load", "--url", engine.URL, "--rate", "50", "--for", "100ms").
-		wants(t, cli.ExitOK, "warning: the app has no strategy", "events  5 accepted", "lag     p50", "reads   p50")
+	affinity(t, "", "load", "--url", engine.URL, "--rate", "50", "--for", "100ms", "--preload", "0").
+		wants(t, cli.ExitOK, "warning: the app has no strategy", "of 0 events before", "events  5 accepted", "of these users)", "of new users)", "reads   p50",
+			"of users without events")
 }
 
 func TestLoadRefused(t *testing.T) {
@@ -64,6 +70,6 @@ func TestLoadRefused(t *testing.T) {
 	for range 100 {
 		engine.failures = append(engine.failures, refusing(429))
 	}
-	affinity(t, "", "load", "--url", engine.URL, "--rate", "50", "--for", "100ms", "--reads", "0").
+	affinity(t, "", "load", "--url", engine.URL, "--rate", "50", "--for", "100ms", "--reads", "0", "--preload", "0").
 		wants(t, cli.ExitFailed, "0 accepted", "5 refused", "no event was accepted", "429")
 }

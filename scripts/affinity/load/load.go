@@ -33,6 +33,7 @@ type Options struct {
 	Feeds    float64 // pages of a suggested feed per second
 	Duration time.Duration
 	Users    int
+	Preload  int // events of each user before the measurement
 	Index    string
 	Batch    int // events per request
 	// Candidates is how many objects a rank request or a feed orders. Run puts as many
@@ -61,6 +62,8 @@ func (o Options) Check() error {
 		return fmt.Errorf("--for %s: must be more than 0, such as 30s", o.Duration)
 	case o.Users < 1:
 		return fmt.Errorf("--users %d: must be 1 or more", o.Users)
+	case o.Preload < 0 || o.Preload > maxPreload:
+		return fmt.Errorf("--preload %d: must be 0 to %d events of each user", o.Preload, maxPreload)
 	case o.Batch < 1 || o.Batch > api.MaxEvents:
 		return fmt.Errorf("--batch %d: must be 1 to %d", o.Batch, api.MaxEvents)
 	case o.Index == "":
@@ -70,7 +73,7 @@ func (o Options) Check() error {
 }
 
 const (
-	samplesPerSecond = 10               // events whose lag is measured
+	samplesPerSecond = 20               // events whose lag is measured, half of them of new users
 	sampleTimeout    = 30 * time.Second // a sampled event that takes longer counts as never seen
 	// maxInFlight bounds the requests in flight, so that a stuck engine does not
 	// exhaust this machine. Requests beyond it count as not sent.
@@ -95,7 +98,7 @@ func Run(ctx context.Context, c *client.Client, o Options, s api.Strategy) (Repo
 			return Report{}, err
 		}
 	}
-	if o.Ranks+o.Feeds > 0 {
+	if o.Preload > 0 {
 		if err := l.introduce(ctx, c); err != nil {
 			return Report{}, err
 		}
@@ -121,14 +124,20 @@ type loader struct {
 
 	mu                                sync.Mutex
 	accepted, refused, failed, unsent int64 // events
-	unseen                            int64 // samples
 	firstError                        string
-	lag                               *hdrhistogram.Histogram // microseconds
+	lag, lagNew                       *samples // of the users of the run, and of users without earlier events
+	unknown                           int64    // reads
 	reads, ranks, feeds               *stream
 	walks                             map[string]walk // by user
 	fallback                          int64           // pages
 
 	candidates []string // of a rank request
+}
+
+// samples are events whose lag is measured.
+type samples struct {
+	took   *hdrhistogram.Histogram // microseconds
+	unseen int64
 }
 
 // stream are the requests of one kind whose latency is measured.
@@ -144,7 +153,7 @@ func histogram() *hdrhistogram.Histogram {
 func newLoader(c *client.Client, o Options, m *mix) *loader {
 	return &loader{
 		c: c, o: o, mix: m, name: fmt.Sprintf("load-%08x", rand.Uint32()),
-		slots: make(chan struct{}, maxInFlight), lag: histogram(), reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
+		slots: make(chan struct{}, maxInFlight), lag: &samples{took: histogram()}, lagNew: &samples{took: histogram()}, reads: &stream{took: histogram()}, ranks: &stream{took: histogram()},
 		feeds: &stream{took: histogram()}, walks: map[string]walk{},
 	}
 }
@@ -188,7 +197,14 @@ func (l *loader) run(ctx context.Context) {
 	var pacers sync.WaitGroup
 	pacers.Go(func() {
 		pace(ctx, requests, l.o.Duration, func(n int, due time.Time) {
-			l.start(func() { l.send(ctx, n, due, n%sampleEvery == 0) }, func() { l.unsent += int64(l.o.Batch) })
+			var to *samples
+			switch n % (2 * sampleEvery) {
+			case 0:
+				to = l.lag
+			case sampleEvery:
+				to = l.lagNew
+			}
+			l.start(func() { l.send(ctx, n, due, to) }, func() { l.unsent += int64(l.o.Batch) })
 		})
 	})
 	pacers.Go(func() { l.stream(ctx, l.reads, l.o.Reads, l.read) })
@@ -252,15 +268,15 @@ func (l *loader) count(add func()) {
 	add()
 }
 
-// send sends one request. The first event of a sampled request has a user of its
-// own, so that the lastEventAt of the profile can only be that event's.
-func (l *loader) send(ctx context.Context, n int, due time.Time, sampled bool) {
+// send sends one request, and measures the lag of its first event if that is sampled.
+// A sample of new users has a user of its own.
+func (l *loader) send(ctx context.Context, n int, due time.Time, to *samples) {
 	at := time.Now().Add(l.ahead)
 	events := make([]api.Event, l.o.Batch)
 	for i := range events {
 		events[i] = l.mix.event(l.user(rand.IntN(l.o.Users)), at)
 	}
-	if sampled {
+	if to == l.lagNew {
 		events[0].UserToken = fmt.Sprintf("%s-s%d", l.name, n)
 	}
 	if err := l.c.SendEvents(ctx, events...); err != nil {
@@ -275,15 +291,17 @@ func (l *loader) send(ctx context.Context, n int, due time.Time, sampled bool) {
 		return
 	}
 	l.count(func() { l.accepted += int64(len(events)) })
-	if sampled {
-		l.running.Go(func() { l.watch(ctx, events[0], due) })
+	if to != nil {
+		l.running.Go(func() { l.watch(ctx, events[0], due, to) })
 	}
 }
 
 func (l *loader) user(n int) string { return fmt.Sprintf("%s-u%d", l.name, n) }
 
-// watch measures the time from due until the profile shows the event.
-func (l *loader) watch(ctx context.Context, event api.Event, due time.Time) {
+// watch measures the time from due until the profile is as new as the event: until its
+// lastEventAt is at least the event's time. A later event of the same user that counts
+// first ends the wait, too.
+func (l *loader) watch(ctx context.Context, event api.Event, due time.Time, to *samples) {
 	err := cli.Poll(ctx, sampleTimeout, func() (bool, error) {
 		p, err := l.c.Profile(ctx, event.UserToken, api.ProfileQuery{})
 		return err == nil && p.LastEventAt.UnixMilli() >= event.Timestamp, nil // a failed read may succeed next time
@@ -292,17 +310,19 @@ func (l *loader) watch(ctx context.Context, event api.Event, due time.Time) {
 	l.count(func() {
 		switch {
 		case err == nil:
-			record(l.lag, took)
+			record(to.took, took)
 		case ctx.Err() == nil:
-			l.unseen++
+			to.unseen++
 		}
 	})
 }
 
-// read reads the profile of a random user, who may be unknown.
+// read reads the profile of a random user, who may be unknown if no event of theirs
+// came before.
 func (l *loader) read(ctx context.Context) error {
 	_, err := l.c.Profile(ctx, l.user(rand.IntN(l.o.Users)), api.ProfileQuery{})
 	if isUnknownUser(err) {
+		l.count(func() { l.unknown++ })
 		return nil
 	}
 	return err

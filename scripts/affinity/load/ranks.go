@@ -42,25 +42,25 @@ func (l *loader) putObjects(ctx context.Context) error {
 }
 
 const (
-	// firstEvents is how many events each user has before a run that orders objects: the
-	// order for a user without events costs less.
-	firstEvents = 3
-	// firstRate is how many of them are sent per second: less than the lowest default of
+	// maxPreload is the largest number of events of a user before the measurement.
+	maxPreload = 1000
+	// preloadRate is how many of them are sent per second: less than the lowest default of
 	// an app's limit.
-	firstRate = 800
+	preloadRate = 800
 )
 
-// introduce sends the first events of all users, and waits until they count. They are
-// no part of the measurement, so c may repeat requests.
+// introduce sends the first events of all users, and waits until they count, so that
+// reads and orders are those of users with events. They are no part of the measurement,
+// so c may repeat requests.
 func (l *loader) introduce(ctx context.Context, c *client.Client) error {
 	var events []api.Event
 	now := time.Now().Add(l.ahead)
 	for n := range l.o.Users {
-		for k := range firstEvents {
+		for k := range l.o.Preload {
 			events = append(events, l.mix.event(l.user(n), now.Add(-time.Duration(k)*time.Minute)))
 		}
 	}
-	requests := slices.Collect(slices.Chunk(events, firstRate/2))
+	requests := slices.Collect(slices.Chunk(events, preloadRate/2))
 	for n, some := range requests {
 		if n > 0 {
 			if err := gax.Sleep(ctx, time.Second/2); err != nil {

@@ -14,9 +14,11 @@ type Report struct {
 	Rate       float64 `json:"rate"` // events per second that were asked for
 	Seconds    float64 `json:"seconds"`
 	Users      int     `json:"users"`
+	Preload    int     `json:"preload"` // events of each user before
 	Batch      int     `json:"batch"`
 	Events     Events  `json:"events"`
-	Lag        Lag     `json:"lag"`
+	Lag        Lag     `json:"lag"`    // of the users of the run
+	LagNew     Lag     `json:"lagNew"` // of users without earlier events
 	Reads      Reads   `json:"reads"`
 	Ranks      Reads   `json:"ranks"`
 	Feeds      Feeds   `json:"feeds"`
@@ -32,7 +34,7 @@ type Events struct {
 	NotSent   int64   `json:"notSent"`   // too many requests were in flight
 }
 
-// Lag is the time from when an event was due until a profile showed it.
+// Lag is the time from when an event was due until the profile was as new as it.
 type Lag struct {
 	Samples   int64 `json:"samples"`
 	NeverSeen int64 `json:"neverSeen"` // within sampleTimeout
@@ -42,6 +44,7 @@ type Lag struct {
 // Reads is how long reads of profiles took, or rank requests.
 type Reads struct {
 	Answered  int64   `json:"answered"`
+	Unknown   int64   `json:"unknown,omitempty"` // of them, reads of users without events
 	PerSecond float64 `json:"perSecond"`
 	Errors    int64   `json:"errors"`
 	NotSent   int64   `json:"notSent"`
@@ -81,27 +84,31 @@ func (l *loader) report() Report {
 		n := s.took.TotalCount()
 		return Reads{Answered: n, PerSecond: rate(n), Errors: s.errors, NotSent: s.unsent, Percentiles: percentilesOf(s.took)}
 	}
+	lag := func(s *samples) Lag {
+		return Lag{Samples: s.took.TotalCount(), NeverSeen: s.unseen, Percentiles: percentilesOf(s.took)}
+	}
+	profiles := reads(l.reads)
+	profiles.Unknown = l.unknown
 	return Report{
-		Rate: l.o.Rate, Seconds: l.took.Seconds(), Users: l.o.Users, Batch: l.o.Batch,
+		Rate: l.o.Rate, Seconds: l.took.Seconds(), Users: l.o.Users, Preload: l.o.Preload, Batch: l.o.Batch,
 		Events: Events{Accepted: l.accepted, PerSecond: rate(l.accepted), Refused: l.refused, Errors: l.failed, NotSent: l.unsent},
-		Lag:    Lag{Samples: l.lag.TotalCount(), NeverSeen: l.unseen, Percentiles: percentilesOf(l.lag)},
-		Reads:  reads(l.reads), Ranks: reads(l.ranks), Feeds: Feeds{reads(l.feeds), l.fallback},
+		Lag:    lag(l.lag), LagNew: lag(l.lagNew), Reads: profiles, Ranks: reads(l.ranks), Feeds: Feeds{reads(l.feeds), l.fallback},
 		FirstError: l.firstError,
 	}
 }
 
 // Print writes the report for people.
 func (r Report) Print(out io.Writer) {
-	fmt.Fprintf(out, "load    %v events/s for %.1f s in batches of %d, %s\n", r.Rate, r.Seconds, r.Batch, cli.Count(r.Users, "user"))
+	fmt.Fprintf(out, "load    %v events/s for %.1f s in batches of %d, %s of %s before\n", r.Rate, r.Seconds, r.Batch, cli.Count(r.Users, "user"),
+		cli.Count(r.Preload, "event"))
 	fmt.Fprintf(out, "events  %d accepted (%.1f/s)  %d refused  %s  %d not sent\n", r.Events.Accepted, r.Events.PerSecond,
 		r.Events.Refused, cli.Count(r.Events.Errors, "error"), r.Events.NotSent)
-	if r.Lag.Samples > 0 {
-		fmt.Fprintf(out, "lag     %s  (%s)\n", r.Lag.Percentiles, cli.Count(r.Lag.Samples, "sample"))
-	}
-	if r.Lag.NeverSeen > 0 {
-		fmt.Fprintf(out, "        not in a profile after %[2]s: %[1]s\n", cli.Count(r.Lag.NeverSeen, "sampled event"), sampleTimeout)
-	}
+	r.Lag.print(out, "lag", "these users")
+	r.LagNew.print(out, "lag", "new users")
 	r.Reads.print(out, "reads")
+	if r.Reads.Unknown > 0 {
+		fmt.Fprintf(out, "        of users without events, which cost less: %s\n", cli.Count(r.Reads.Unknown, "read"))
+	}
 	r.Ranks.print(out, "ranks")
 	r.Feeds.print(out, "feeds")
 	if r.Feeds.Fallback > 0 {
@@ -109,6 +116,16 @@ func (r Report) Print(out io.Writer) {
 	}
 	if r.FirstError != "" {
 		fmt.Fprintf(out, "first error: %s\n", r.FirstError)
+	}
+}
+
+// print writes a line, if there was a sample.
+func (l Lag) print(out io.Writer, name, whose string) {
+	if l.Samples > 0 {
+		fmt.Fprintf(out, "%-7s %s  (%s of %s)\n", name, l.Percentiles, cli.Count(l.Samples, "sample"), whose)
+	}
+	if l.NeverSeen > 0 {
+		fmt.Fprintf(out, "        not in a profile after %s: %s of %s\n", sampleTimeout, cli.Count(l.NeverSeen, "sampled event"), whose)
 	}
 }
 
