@@ -142,7 +142,11 @@ func matches(t *testing.T, filter string, e entry) bool {
 func amount(t *testing.T, text string, duration bool) float64 {
 	t.Helper()
 	if !duration {
-		return number(t, text)
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

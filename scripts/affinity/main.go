@@ -6,8 +6,8 @@
 // `up` and `demo` start an engine in this process (stack.go). `app` and `replay`
 // use Firestore and Pub/Sub with the operator's credentials. Every other command
 // speaks HTTP to a running engine. The files here hold flags and calls; what the
-// commands do is in the packages importer, wordpress, load, deadletter, render,
-// shop and cli. The tool keeps no data but the state file of `wordpress sync`.
+// commands do is in the packages importer, wordpress, load, deadletter, plan,
+// render, shop and cli. The tool keeps no data but the state file of `wordpress sync`.
 package main
 
 import (

@@ -1,0 +1,155 @@
+package plan
+
+import "math"
+
+// Line is one item of a bill.
+type Line struct {
+	What     string  `json:"what"`
+	Quantity float64 `json:"quantity"` // in the unit of the price
+	Price    string  `json:"price"`    // its name
+	// USD is nil if the price is unknown.
+	USD *float64 `json:"usd"`
+}
+
+// Bill is the estimate for a month.
+type Bill struct {
+	Workload Workload `json:"workload"`
+	Figures  Figures  `json:"figures"`
+	Needs    Needs    `json:"needs"`
+	Lines    []Line   `json:"lines"`
+	// Sum is that of the lines with a price, in USD.
+	Sum float64 `json:"sum"`
+}
+
+// Compute returns the bill of a workload, which Check accepts.
+func Compute(w Workload, f Figures, p Prices, d Delivery) Bill {
+	b := Bill{Workload: w, Figures: f}
+	add := func(what string, quantity float64, price string) {
+		line := Line{What: what, Quantity: quantity, Price: price}
+		if usd := p.find(price).USD; usd != nil {
+			cost := math.Round(100*quantity**usd) / 100
+			line.USD = &cost
+			b.Sum += cost
+		}
+		b.Lines = append(b.Lines, line)
+	}
+	b.needs()
+	b.storage(add)
+	b.compute(add, d)
+	b.traffic(add)
+	b.logs(add)
+	b.rest(add)
+	b.Sum = math.Round(100*b.Sum) / 100
+	return b
+}
+
+type adder func(what string, quantity float64, price string)
+
+func (b *Bill) needs() {
+	w, n := b.Workload, &b.Needs
+	n.EventsKept = w.EventsPerDay * w.RetentionDays
+	n.EventsPerUser = n.EventsKept / w.Users
+	n.Messages = w.rates().messages * monthSeconds
+	n.Tasks = monthDays * math.Ceil(w.Users/shardUsers)
+	n.LogGiB, n.HistoryGiB, n.UsersGiB = w.storage(b.Figures)
+	n.Nodes = w.nodes(b.Figures)
+	n.Recompute = w.recompute(b.Figures)
+}
+
+func (b *Bill) storage(add adder) {
+	w, n := b.Workload, b.Needs
+	add("Bigtable's nodes", n.Nodes.Total*w.Clusters*730, "bigtable_nodes")
+	add("rows of the event log", n.LogGiB*w.Clusters, "bigtable_ssd")
+	add("histories", n.HistoryGiB*w.Clusters, "bigtable_ssd")
+	add("users' rows", n.UsersGiB*w.Clusters, "bigtable_ssd")
+}
+
+// ingestShare is the part of a message's CPU that ingest takes.
+const ingestShare = 0.2
+
+// compute adds Cloud Run.
+func (b *Bill) compute(add adder, d Delivery) {
+	r, f := b.Workload.rates(), b.Figures
+	message := f.MessageCPU + b.Workload.EventsPerRequest*f.EventCPU
+	ingest, process, pushes := message*ingestShare, message*(1-ingestShare), r.messages
+	served, cpu := instances, "run_cpu"
+	if d == Instances {
+		served, cpu = always, "run_cpu_instance"
+	}
+	in, read, applied := served(r.messages, ingest), served(r.reads, f.ReadCPU), served(r.messages, process)
+	b.Needs.VCPU = in + read + applied
+	if d == Pull {
+		pool := always(r.messages, process)
+		b.Needs.VCPU += pool - applied
+		applied, pushes = 0, 0
+		add("CPU of the worker pool in place of process", pool*monthSeconds, "run_cpu_instance")
+		add("its memory", pool*processMemory*monthSeconds, "run_memory")
+	}
+	gibs := in*ingestMemory + read*profilesMemory + applied*processMemory
+	add("CPU of ingest, profiles and process", (in+read+applied)*monthSeconds, cpu)
+	add("their memory", gibs*monthSeconds, "run_memory")
+	night := b.Needs.Recompute.CoreSeconds * monthDays
+	add("CPU of worker, at night", night, "run_cpu")
+	add("its memory", night*workerMemory, "run_memory")
+	b.Needs.Requests = (r.messages + r.reads + pushes) * monthSeconds
+	if d != Instances {
+		add("requests and pushes", b.Needs.Requests/1e6, "run_requests")
+	}
+}
+
+func (b *Bill) traffic(add adder) {
+	w, r := b.Workload, b.Workload.rates()
+	message := (w.EventsPerRequest*eventBytes + messageBytes) * b.Needs.Messages
+	in := r.messages*(w.EventsPerRequest*eventBytes+requestBytes) + r.reads*requestBytes
+	out := r.messages*acceptedBytes + r.reads*profileBytes
+	add("messages, published and delivered", 2*message/(1<<40), "pubsub_traffic")
+	add("two forwarding rules", 730, "lb_rules")
+	add("load balancer, in and out", (in+out)*monthSeconds/gib, "lb_traffic")
+	add("answers to the internet", out*monthSeconds/gib, "egress")
+	add("messages kept for a replay", message/monthDays*replayDays/gib, "pubsub_retention")
+}
+
+func (b *Bill) logs(add adder) {
+	r, f := b.Workload.rates(), b.Figures
+	logged := func(what string, perSecond, share, bytes float64) {
+		share += (1 - share) * unhealthy
+		n := perSecond * share * bytes * monthSeconds / gib
+		b.Needs.LoggedGiB += n
+		add(what, n, "logs")
+	}
+	logged("log entries of requests and pushes", b.Needs.Requests/monthSeconds, f.RequestLogs, requestEntry)
+	logged("lines of process, one a message", r.messages, f.MessageLogs, f.LineBytes)
+	n := (r.messages + r.reads) * balancerShare * balancerEntry * monthSeconds / gib
+	b.Needs.LoggedGiB += n
+	add("log entries of the load balancer, a sample", n, "logs")
+}
+
+func (b *Bill) rest(add adder) {
+	w, r := b.Workload, b.Workload.rates()
+	add("nightly rounds", 1, "scheduler_jobs")
+	add("tasks of the nightly rounds", b.Needs.Tasks*taskRequests/1e6, "tasks_operations")
+	add("reads of the apps' configuration", b.Needs.VCPU*(1+w.Customers)/configEvery*monthSeconds/1e6, "firestore_reads")
+	add("Cloud Armor's policy", 1, "armor_policies")
+	add("its rules, one a host and the last one", 2+w.Customers, "armor_rules")
+	add("requests that it checks", (r.messages+r.reads)*monthSeconds/1e6, "armor_requests")
+	add("certificates, one a host", 1+w.Customers, "certificates")
+	add("alerts", alerts, "alert_conditions")
+	add("images of the functions", imagesGiB, "images")
+}
+
+// Unknown returns the prices that a bill needs and the list lacks.
+func (b Bill) Unknown(p Prices) (unknown Prices) {
+	for _, line := range b.Lines {
+		if price := p.find(line.Price); price.USD == nil && unknown.find(line.Price) == nil {
+			unknown = append(unknown, *price)
+		}
+	}
+	return unknown
+}
+
+// Comparison is the bill of this version, and of an earlier one if that is asked for.
+type Comparison struct {
+	Now    Bill   `json:"now"`
+	Before *Bill  `json:"before,omitempty"`
+	Prices Prices `json:"prices"`
+}

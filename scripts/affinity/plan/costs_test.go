@@ -1,0 +1,154 @@
+package plan_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/scripts/affinity/plan"
+	"github.com/affinityengine/affinity/scripts/affinity/render"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the tables of terraform/COSTS.md")
+
+const costsFile = "../../../terraform/COSTS.md"
+
+// The workloads of COSTS.md.
+var (
+	shop   = plan.Workload{EventsPerDay: 1e6, Users: 100_000, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 12, Peak: 3, Clusters: 1, Compression: 1}
+	market = plan.Workload{EventsPerDay: 1e8, Users: 1e7, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 500, Peak: 3, Clusters: 1, Compression: 1}
+)
+
+// TestCostsPage compares the tables of terraform/COSTS.md with the model. -rewrite writes
+// them.
+func TestCostsPage(t *testing.T) {
+	page, err := os.ReadFile(costsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	for name, table := range map[string]string{"prices": pricesTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "log": logTable(t)} {
+		part := regexp.MustCompile(`(?s)(<!-- ` + name + `: written by a test -->\n).*?(<!-- end -->)`)
+		if !part.MatchString(text) {
+			t.Fatalf("COSTS.md has no part %s", name)
+		}
+		text = part.ReplaceAllStringFunc(text, func(old string) string {
+			m := part.FindStringSubmatch(old)
+			return m[1] + "\n" + table + "\n" + m[2]
+		})
+	}
+	if text == string(page) {
+		return
+	}
+	if !*rewrite {
+		t.Fatal("the tables of terraform/COSTS.md are not those of the model: go test ./scripts/affinity/plan -run TestCostsPage -rewrite")
+	}
+	if err := os.WriteFile(costsFile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pricesTable() string {
+	var b strings.Builder
+	b.WriteString("| name | USD | for | region | page | date | note |\n|---|---|---|---|---|---|---|\n")
+	for _, p := range plan.List() {
+		usd := "unknown"
+		if p.USD != nil {
+			usd = strconv.FormatFloat(*p.USD, 'f', -1, 64)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", p.Name, usd, p.Unit, p.Region, p.Page, p.Date, p.Note)
+	}
+	return b.String()
+}
+
+// remembered are the prices of the page's tables: the list and two that nobody could
+// read.
+func remembered(t *testing.T) plan.Prices {
+	t.Helper()
+	prices := plan.List()
+	for _, price := range []string{"bigtable_nodes=0.65", "bigtable_ssd=0.17"} {
+		if err := prices.Set(price); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return prices
+}
+
+func billsTable(t *testing.T) string {
+	prices := remembered(t)
+	var bills []plan.Bill
+	for _, w := range []plan.Workload{shop, market} {
+		bills = append(bills, plan.Compute(w, plan.Before, prices, plan.Push), plan.Compute(w, plan.Now, prices, plan.Push))
+	}
+	var b strings.Builder
+	b.WriteString("| what | price | 1M a day, before | now | 100M a day, before | now |\n|---|---|---|---|---|---|\n")
+	for i, line := range bills[0].Lines {
+		if line.USD == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | `%s` |", line.What, line.Price)
+		for _, bill := range bills {
+			fmt.Fprintf(&b, " %s |", render.Dollars(bill.Lines[i].USD))
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("| **sum of what has a price** | |")
+	for _, bill := range bills {
+		fmt.Fprintf(&b, " **%s** |", render.Dollars(&bill.Sum))
+	}
+	fmt.Fprintf(&b, "\n\n| without a price | unit | 1M a day | 100M a day |\n|---|---|---|---|\n")
+	for i, line := range bills[1].Lines {
+		if line.USD == nil {
+			unknown := bills[1].Unknown(prices)
+			at := slices.IndexFunc(unknown, func(p plan.Price) bool { return p.Name == line.Price })
+			fmt.Fprintf(&b, "| %s | %s, `%s` | %s | %s |\n", line.What, unknown[at].Unit, line.Price, render.Quantity(line.Quantity), render.Quantity(bills[3].Lines[i].Quantity))
+		}
+	}
+	return b.String()
+}
+
+func deliveryTable(t *testing.T) string {
+	prices := remembered(t)
+	var b strings.Builder
+	b.WriteString("| delivery | 1M a day: vCPU, requests | Cloud Run, USD | 100M a day: vCPU, requests | Cloud Run, USD |\n|---|---|---|---|---|\n")
+	for d, name := range []string{"push, as deployed", "pull by a worker pool in place of process", "push to instances that are billed while they exist"} {
+		fmt.Fprintf(&b, "| %s |", name)
+		for _, w := range []plan.Workload{shop, market} {
+			bill := plan.Compute(w, plan.Now, prices, plan.Delivery(d))
+			var run float64
+			for _, line := range bill.Lines {
+				if strings.HasPrefix(line.Price, "run_") && !strings.HasSuffix(line.What, "night") {
+					run += *line.USD
+				}
+			}
+			fmt.Fprintf(&b, " %s, %s | %s |", render.Quantity(bill.Needs.VCPU), render.Quantity(bill.Needs.Requests), render.Dollars(&run))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// logTable says what the log costs, by leaving out all of its rows but those of a week.
+func logTable(t *testing.T) string {
+	prices := remembered(t)
+	var b strings.Builder
+	b.WriteString("| workload | GiB of the log, of all | its storage, USD | nodes for it, USD | share of the sum | the same with a week of the log, USD |\n|---|---|---|---|---|---|\n")
+	for _, w := range []plan.Workload{shop, market} {
+		whole := plan.Compute(w, plan.Now, prices, plan.Push)
+		share := 7 / w.RetentionDays
+		week := plan.Now
+		week.RowBytes *= share
+		cut := plan.Compute(w, week, prices, plan.Push)
+		week.RowBytes = 0
+		none := plan.Compute(w, week, prices, plan.Push)
+		nodes, rows := *whole.Lines[0].USD-*none.Lines[0].USD, *whole.Lines[1].USD
+		fmt.Fprintf(&b, "| %s events a day | %s of %s | %.2f | %.2f | %.0f %% | %.2f |\n", render.Quantity(w.EventsPerDay),
+			render.Quantity(whole.Needs.LogGiB), render.Quantity(whole.Needs.LogGiB+whole.Needs.HistoryGiB+whole.Needs.UsersGiB), rows, nodes, 100*(rows+nodes)/whole.Sum, cut.Sum)
+	}
+	return b.String()
+}

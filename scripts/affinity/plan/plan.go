@@ -1,0 +1,155 @@
+// Package plan estimates what a deployment of the engine needs and costs in a month:
+// Bigtable nodes, storage, messages, tasks, CPU, requests and money.
+//
+// The model is arithmetic on measured figures of the engine (Figures) and Google's
+// prices (prices.json). terraform/COSTS.md is written from it. It leaves out free
+// allotments, discounts, backups, warm instances and taxes. The package keeps no data.
+package plan
+
+import (
+	"fmt"
+	"math"
+)
+
+// Workload is what clients do, and how long the engine keeps it.
+type Workload struct {
+	EventsPerDay     float64 `json:"eventsPerDay"`
+	Users            float64 `json:"users"` // with an event in the retention
+	RetentionDays    float64 `json:"retentionDays"`
+	EventsPerRequest float64 `json:"eventsPerRequest"` // all of one user
+	ReadsPerSecond   float64 `json:"readsPerSecond"`   // of stored profiles, on average
+	// Peak is the busiest minute's load as a multiple of the average one.
+	Peak float64 `json:"peak"`
+	// Clusters are copies of all data, each with nodes for all writes.
+	Clusters float64 `json:"clusters"`
+	// Customers have a host and an app each, beside the default host.
+	Customers float64 `json:"customers"`
+	// Compression is by what factor Bigtable compresses rows on disk. 1: not at all.
+	Compression float64 `json:"compression"`
+}
+
+// Check returns what is wrong with a workload, in words, or nil.
+func (w Workload) Check() error {
+	for _, n := range []struct {
+		name           string
+		value, low, up float64
+		whole          bool
+	}{
+		{"events-per-day", w.EventsPerDay, 1, 1e12, false},
+		{"users", w.Users, 1, 1e12, true},
+		{"retention", w.RetentionDays, 1, 36500, true},
+		{"events-per-request", w.EventsPerRequest, 1, 1000, false},
+		{"reads-per-second", w.ReadsPerSecond, 0, 1e9, false},
+		{"peak", w.Peak, 1, 1000, false},
+		{"clusters", w.Clusters, 1, 8, true},
+		{"customers", w.Customers, 0, 100000, true},
+		{"compression", w.Compression, 1, 20, false},
+	} {
+		kind := "a number"
+		if n.whole {
+			kind = "a whole number"
+		}
+		if !(n.value >= n.low && n.value <= n.up) || n.whole && n.value != math.Trunc(n.value) {
+			return fmt.Errorf("--%s %v: must be %s from %.0f to %.0f", n.name, n.value, kind, n.low, n.up)
+		}
+	}
+	if kept := w.EventsPerDay * w.RetentionDays; w.Users > kept {
+		return fmt.Errorf("--users %.0f: more than the %.0f events that are kept, but each user has at least one", w.Users, kept)
+	}
+	return nil
+}
+
+// Delivery is how messages reach process, and how Cloud Run bills the functions that
+// clients and messages reach.
+type Delivery int
+
+const (
+	// Push is the deployment: Pub/Sub pushes, and Cloud Run bills requests.
+	Push Delivery = iota
+	// Pull is a worker pool in place of process, which pulls messages.
+	Pull
+	// Instances is Push to instances that are billed while they exist, at no charge for
+	// requests.
+	Instances
+)
+
+// Nodes are Bigtable's nodes of a cluster.
+type Nodes struct {
+	Load    float64 `json:"load"`    // how many the load needs at its peak
+	Storage float64 `json:"storage"` // how many the storage needs
+	Total   float64 `json:"total"`   // the larger one, in whole nodes
+}
+
+// Needs are what a month takes.
+type Needs struct {
+	EventsKept    float64 `json:"eventsKept"`
+	EventsPerUser float64 `json:"eventsPerUser"`
+	Messages      float64 `json:"messages"` // published in a month
+	Tasks         float64 `json:"tasks"`    // of the nightly rounds
+	Requests      float64 `json:"requests"` // that Cloud Run serves
+	VCPU          float64 `json:"vCPU"`     // billed, on average
+	LogGiB        float64 `json:"logGiB"`   // rows of the event log, of one cluster
+	HistoryGiB    float64 `json:"historyGiB"`
+	UsersGiB      float64 `json:"usersGiB"`
+	LoggedGiB     float64 `json:"loggedGiB"` // entries of Cloud Logging
+	Nodes         Nodes   `json:"nodes"`
+	// Recompute is what all profiles take after a change of the strategy.
+	Recompute Recompute `json:"recompute"`
+}
+
+// Recompute is the work of one recompute of all users.
+type Recompute struct {
+	NodeSeconds float64 `json:"nodeSeconds"`
+	CoreSeconds float64 `json:"coreSeconds"`
+}
+
+// rates are numbers a second, on average.
+type rates struct{ events, messages, reads float64 }
+
+func (w Workload) rates() rates {
+	events := w.EventsPerDay / 86400
+	return rates{events, events / w.EventsPerRequest, w.ReadsPerSecond}
+}
+
+// storage returns the GiB of the log, of histories and of user rows, of one cluster.
+func (w Workload) storage(f Figures) (log, histories, users float64) {
+	kept := w.EventsPerDay * w.RetentionDays
+	size := gib * w.Compression
+	return kept * f.RowBytes / size, kept * f.BlockBytes / size, w.Users * f.UserBytes / size
+}
+
+// nodes returns the nodes of a cluster.
+func (w Workload) nodes(f Figures) Nodes {
+	r := w.rates()
+	// A ticket reads and writes the user's row. A refresh writes the profile.
+	reads := r.reads + r.messages*(1+f.RefreshRows)
+	writes := r.events + r.messages*2
+	load := w.Peak * (reads/nodeReads + writes/nodeWrites) / cpuTarget
+	log, histories, users := w.storage(f)
+	stored := (log + histories + users) / nodeStorage
+	return Nodes{load, stored, math.Max(1, math.Ceil(math.Max(load, stored)))}
+}
+
+// recompute returns the work of a recompute. Each user is a row, or two if the history
+// has rows of its own, and a profile is written.
+func (w Workload) recompute(f Figures) Recompute {
+	kept := w.EventsPerDay * w.RetentionDays
+	rows := w.Users
+	if kept/w.Users > f.InlineEvents {
+		rows += w.Users
+	}
+	scan := (kept*f.BlockBytes + w.Users*f.UserBytes) / nodeScan
+	return Recompute{
+		NodeSeconds: math.Max(rows/nodeReads, scan) + w.Users/nodeWrites,
+		CoreSeconds: w.Users*f.RecomputeUserCPU + kept*f.RecomputeEventCPU,
+	}
+}
+
+// instances returns how many instances of a function are billed on average: one while
+// it serves anything, and more as CPU asks for them.
+func instances(perSecond, cpu float64) float64 {
+	return math.Max(1-math.Exp(-perSecond*billedStep), perSecond*cpu/busy)
+}
+
+// always is instances of those that exist all the time.
+func always(perSecond, cpu float64) float64 { return math.Max(1, perSecond*cpu/busy) }

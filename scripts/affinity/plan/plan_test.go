@@ -1,0 +1,222 @@
+package plan_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/scripts/affinity/plan"
+)
+
+// small is a workload with short numbers: 10 events a second in requests of their own,
+// and 10 reads.
+var small = plan.Workload{EventsPerDay: 864_000, Users: 1_000, RetentionDays: 10, EventsPerRequest: 1, ReadsPerSecond: 10, Peak: 2, Clusters: 1, Compression: 1}
+
+var simple = plan.Figures{
+	RowBytes: 1000, BlockBytes: 100, UserBytes: 10_000, RefreshRows: 3, MessageCPU: 0.002, EventCPU: 0.001, ReadCPU: 0.001,
+	RecomputeUserCPU: 0.0001, RecomputeEventCPU: 1e-6, RequestLogs: 0.5, MessageLogs: 1, LineBytes: 500,
+}
+
+// TestBillByHand compares each line with arithmetic that a person can follow. A month
+// has 2,628,000 seconds.
+func TestBillByHand(t *testing.T) {
+	prices := plan.List()
+	for _, price := range []string{"bigtable_nodes=1", "bigtable_ssd=0.1"} {
+		if err := prices.Set(price); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := plan.Compute(small, simple, prices, plan.Push)
+	const gib = 1024 * 1024 * 1024
+	// 10 requests a second of a tenth of a second each: an instance is busy with
+	// probability 1 - 1/e.
+	busy := 1 - math.Exp(-1)
+	for what, want := range map[string]struct{ quantity, usd float64 }{
+		"Bigtable's nodes":                           {730, 730.00},
+		"rows of the event log":                      {8_640_000.0 * 1000 / gib, 0.80},
+		"histories":                                  {8_640_000.0 * 100 / gib, 0.08},
+		"users' rows":                                {1000.0 * 10_000 / gib, 0.00},
+		"CPU of ingest, profiles and process":        {3 * busy * 2_628_000, 119.61},
+		"their memory":                               {2 * busy * 2_628_000, 8.31},
+		"CPU of worker, at night":                    {(0.1 + 8.64) * 30.4166666667, 0.01},
+		"requests and pushes":                        {30 * 2.628, 31.54},
+		"messages, published and delivered":          {2 * 26_280_000.0 * 1500 / gib / 1024, 2.87},
+		"load balancer, in and out":                  {(10*1000 + 10*500 + 10*300 + 10*5000) * 2_628_000.0 / gib, 1.33},
+		"log entries of requests and pushes":         {30 * (0.5 + 0.005) * 1000 * 2_628_000 / gib, 18.54},
+		"lines of process, one a message":            {10 * 500 * 2_628_000.0 / gib, 6.12},
+		"log entries of the load balancer, a sample": {20 * 0.1 * 1200 * 2_628_000 / gib, 2.94},
+		"two forwarding rules":                       {730, 18.25},
+		"tasks of the nightly rounds":                {30.4166666667 * 2 / 1e6, 0},
+	} {
+		i := slices.IndexFunc(b.Lines, func(l plan.Line) bool { return l.What == what })
+		if i < 0 {
+			t.Errorf("the bill has no line %q", what)
+			continue
+		}
+		got := b.Lines[i]
+		if math.Abs(got.Quantity-want.quantity) > 1e-6*want.quantity || got.USD == nil || math.Abs(*got.USD-want.usd) > 0.0051 {
+			t.Errorf("%s: %v for %v USD, want %v for %v", what, got.Quantity, dollars(got.USD), want.quantity, want.usd)
+		}
+	}
+	// A ticket, and three rows for a refresh: 10 x 4 + 10 rows a second are read. 10
+	// events, 10 tickets and 10 profiles are written. The peak is twice as much, and
+	// 60 % of a node are used.
+	if want := 2 * (50.0/17000 + 30.0/14000) / 0.6; math.Abs(b.Needs.Nodes.Load-want) > 1e-9 || b.Needs.Nodes.Total != 1 {
+		t.Errorf("nodes %+v, want a load of %v and one node", b.Needs.Nodes, want)
+	}
+	// 864 MB of histories and 10 MB of users' rows are scanned at 220 MB/s, and 1,000
+	// profiles written.
+	if r := b.Needs.Recompute; math.Abs(r.NodeSeconds-(874.0/220+1.0/14)) > 1e-9 || math.Abs(r.CoreSeconds-8.74) > 1e-9 {
+		t.Errorf("recompute %+v, want %v and 8.74", r, 874.0/220+1.0/14)
+	}
+}
+
+func dollars(usd *float64) float64 {
+	if usd == nil {
+		return math.NaN()
+	}
+	return *usd
+}
+
+// The storage asks for nodes where the load does not, and the other way round.
+func TestNodes(t *testing.T) {
+	w := small
+	w.EventsPerDay, w.RetentionDays, w.Clusters = 864_000, 3650, 2
+	b := plan.Compute(w, simple, plan.List(), plan.Push)
+	// 3,153,600,000 events of 1,100 B are 3,231 GiB, and a node keeps 2,560.
+	if b.Needs.Nodes.Total != 2 || math.Abs(b.Needs.Nodes.Storage-1.2620) > 0.001 {
+		t.Errorf("nodes %+v, want 2 by the storage", b.Needs.Nodes)
+	}
+	if got := b.Lines[0].Quantity; got != 2*2*730 {
+		t.Errorf("%v node-hours, want those of two clusters", got)
+	}
+	w = small
+	w.ReadsPerSecond, w.Peak = 17_000, 3
+	if n := plan.Compute(w, simple, plan.List(), plan.Push).Needs.Nodes; n.Total != 6 {
+		t.Errorf("nodes %+v, want 6: 17,000 rows a second, three times at the peak, at 60 %% of a node", n)
+	}
+}
+
+// A history that fits the user's row costs a recompute one row in place of two.
+func TestRecomputeReadsOneRowOfAnInlineHistory(t *testing.T) {
+	w, f := small, simple
+	w.Users, w.EventsPerDay, f.BlockBytes, f.UserBytes = 1_000_000, 700_000, 10, 100 // 7 events a user
+	apart := plan.Compute(w, f, plan.List(), plan.Push).Needs.Recompute.NodeSeconds
+	f.InlineEvents = 64
+	inline := plan.Compute(w, f, plan.List(), plan.Push).Needs.Recompute.NodeSeconds
+	if want := 1e6 / 17000; math.Abs(apart-inline-want) > 1e-6 {
+		t.Errorf("an inline history saves %v node-seconds, want %v", apart-inline, want)
+	}
+}
+
+// Pull saves the pushes and pays for an instance that waits. Instances that are billed
+// while they exist pay nothing for requests.
+func TestDeliveries(t *testing.T) {
+	prices := plan.List()
+	push, pull := plan.Compute(small, simple, prices, plan.Push), plan.Compute(small, simple, prices, plan.Pull)
+	instances := plan.Compute(small, simple, prices, plan.Instances)
+	if push.Needs.Requests != 30*2_628_000 || pull.Needs.Requests != 20*2_628_000 || instances.Needs.Requests != push.Needs.Requests {
+		t.Errorf("requests: push %v, pull %v, instances %v", push.Needs.Requests, pull.Needs.Requests, instances.Needs.Requests)
+	}
+	if i := slices.IndexFunc(instances.Lines, func(l plan.Line) bool { return l.Price == "run_requests" }); i >= 0 {
+		t.Errorf("instances pay for requests: %+v", instances.Lines[i])
+	}
+	for _, l := range pull.Lines {
+		if strings.HasPrefix(l.What, "CPU of the worker pool") && (l.Quantity != 2_628_000 || *l.USD != 47.30) {
+			t.Errorf("the worker pool costs %v for %v, want one vCPU all the time", *l.USD, l.Quantity)
+		}
+	}
+}
+
+// More of anything costs at least as much.
+func TestMoreIsNotCheaper(t *testing.T) {
+	prices := plan.List()
+	for i := range prices {
+		if prices[i].USD == nil {
+			one := 1.0
+			prices[i].USD = &one
+		}
+	}
+	base := plan.Compute(small, plan.Now, prices, plan.Push).Sum
+	for name, more := range map[string]func(*plan.Workload){
+		"events":    func(w *plan.Workload) { w.EventsPerDay *= 10 },
+		"users":     func(w *plan.Workload) { w.Users *= 1000 },
+		"retention": func(w *plan.Workload) { w.RetentionDays *= 100 },
+		"reads":     func(w *plan.Workload) { w.ReadsPerSecond *= 10 },
+		"peak":      func(w *plan.Workload) { w.Peak *= 500 },
+		"clusters":  func(w *plan.Workload) { w.Clusters++ },
+		"customers": func(w *plan.Workload) { w.Customers += 5 },
+	} {
+		w := small
+		more(&w)
+		if got := plan.Compute(w, plan.Now, prices, plan.Push).Sum; !(got > base) {
+			t.Errorf("more %s cost %v, less than %v", name, got, base)
+		}
+	}
+	w := small
+	w.Compression = 3
+	if got := plan.Compute(w, plan.Now, prices, plan.Push).Sum; !(got < base) {
+		t.Errorf("compressed rows cost %v, not less than %v", got, base)
+	}
+}
+
+func TestWrongWorkloadsAreSaidInWords(t *testing.T) {
+	if err := small.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for want, wrong := range map[string]func(*plan.Workload){
+		"--events-per-day 0: must be a number from 1":         func(w *plan.Workload) { w.EventsPerDay = 0 },
+		"--events-per-day NaN: must":                          func(w *plan.Workload) { w.EventsPerDay = math.NaN() },
+		"--users 1.5: must be a whole number":                 func(w *plan.Workload) { w.Users = 1.5 },
+		"--users 9000000: more than the 8640000 events":       func(w *plan.Workload) { w.Users = 9_000_000 },
+		"--retention -1: must be a whole number from 1":       func(w *plan.Workload) { w.RetentionDays = -1 },
+		"--reads-per-second +Inf: must":                       func(w *plan.Workload) { w.ReadsPerSecond = math.Inf(1) },
+		"--peak 0.5: must be a number from 1 to 1000":         func(w *plan.Workload) { w.Peak = 0.5 },
+		"--clusters 9: must be a whole number from 1 to 8":    func(w *plan.Workload) { w.Clusters = 9 },
+		"--events-per-request 1001: must be a number from 1 ": func(w *plan.Workload) { w.EventsPerRequest = 1001 },
+	} {
+		w := small
+		wrong(&w)
+		if err := w.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	f := plan.Now
+	if f.RequestLogs = 10; f.Check() == nil {
+		t.Error("a share of 10 is accepted")
+	}
+}
+
+// Every price says where and when it was read, and some bill uses it.
+func TestPricesHaveSources(t *testing.T) {
+	used := map[string]bool{}
+	for _, d := range []plan.Delivery{plan.Push, plan.Pull, plan.Instances} {
+		for _, line := range plan.Compute(small, plan.Now, plan.List(), d).Lines {
+			used[line.Price] = true
+		}
+	}
+	for _, p := range plan.List() {
+		if !used[p.Name] || p.Unit == "" || p.Region == "" || !strings.HasPrefix(p.Page, "https://cloud.google.com/") || len(p.Date) != len("2026-11-22") {
+			t.Errorf("%+v lacks something, or no bill uses it", p)
+		}
+		if p.USD == nil && p.Note == "" {
+			t.Errorf("%s is unknown without a reason", p.Name)
+		}
+	}
+}
+
+func TestWrongPricesAreSaidInWords(t *testing.T) {
+	for _, test := range [][2]string{
+		{"bigtable_nodes", "must be NAME=USD"},
+		{"nodes=1", `there is no price "nodes"; prices are alert_conditions, armor_policies`},
+		{"bigtable_nodes=-1", `"-1" must be dollars, 0 or more`},
+		{"bigtable_nodes=inf", "must be dollars"},
+		{"bigtable_nodes=NaN", "must be dollars"},
+		{"bigtable_nodes=", "must be dollars"},
+	} {
+		if err := plan.List().Set(test[0]); err == nil || !strings.Contains(err.Error(), test[1]) {
+			t.Errorf("%s: got %v, want %q", test[0], err, test[1])
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/scripts/affinity/plan"
+)
+
+func TestPlan(t *testing.T) {
+	workload := []string{"plan", "--events-per-day", "1e6", "--users", "200000", "--retention", "90"}
+	got := affinity(t, "", workload...)
+	got.wants(t, 0, "1,000,000 events a day in requests of 4, 2.894 reads a second; 200,000 users with 450 events each", "sum of what has a price",
+		"bigtable_nodes (a node-hour): Bigtable's nodes 730; https://cloud.google.com/bigtable/pricing")
+	if strings.Contains(got.out, "before") {
+		t.Errorf("the plan compares without --before:\n%s", got.out)
+	}
+	got = affinity(t, "", append(workload, "--before", "--price", "bigtable_nodes=0.65")...)
+	got.wants(t, 0, "before", " 474.50 ")
+	if strings.Contains(got.out, "bigtable_nodes (a node-hour)") {
+		t.Errorf("a price that is given is unknown:\n%s", got.out)
+	}
+	got = affinity(t, "", append(workload, "--json", "--before", "--reads-per-second", "12")...)
+	got.wants(t, 0)
+	var answer plan.Comparison
+	if err := json.Unmarshal([]byte(got.out), &answer); err != nil || answer.Before == nil || answer.Now.Workload.ReadsPerSecond != 12 {
+		t.Fatalf("%v: %s", err, got.out)
+	}
+	if answer.Now.Lines[0].USD != nil || answer.Now.Sum <= 0 || answer.Before.Sum <= answer.Now.Sum {
+		t.Errorf("the unknown price of nodes costs something, or nothing is saved: %+v", answer.Now)
+	}
+}
+
+func TestWrongPlan(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"", "--events-per-day is required: how many events"},
+		{"--events-per-day 1e6 --users 10", "--retention is required"},
+		{"--events-per-day 1e6 --users 10 --retention 0", "--retention 0: must be a whole number from 1 to 36500"},
+		{"--events-per-day many --users 10 --retention 90", `invalid argument "many"`},
+		{"--events-per-day 1 --users 100 --retention 2", "more than the 2 events that are kept"},
+		{"--events-per-day 1e6 --users 10 --retention 90 --request-logs 2", "--request-logs 2: must be a number from 0 to 1"},
+		{"--events-per-day 1e6 --users 10 --retention 90 --price gold=1", `there is no price "gold"`},
+		{"shop --events-per-day 1e6", "unknown command"},
+	} {
+		affinity(t, "", append([]string{"plan"}, strings.Fields(test.args)...)...).wants(t, 2, test.want)
+	}
+}

@@ -1,0 +1,98 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/affinityengine/affinity/scripts/affinity/plan"
+)
+
+// Plan writes the estimate of a month: what is needed, a line for each item with a
+// price, the sum, and the prices that are unknown.
+func Plan(out io.Writer, c plan.Comparison) error {
+	var text bytes.Buffer
+	writeNeeds(&text, c.Now)
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	last := ""
+	if c.Before != nil {
+		last = "before\t"
+	}
+	fmt.Fprintf(table, "a month\tprice\tUSD\t%s what\n", last)
+	for i, line := range c.Now.Lines {
+		if line.USD == nil {
+			continue
+		}
+		if c.Before != nil {
+			last = Dollars(c.Before.Lines[i].USD) + "\t"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s %s\n", Quantity(line.Quantity), line.Price, Dollars(line.USD), last, line.What)
+	}
+	if c.Before != nil {
+		last = Dollars(&c.Before.Sum) + "\t"
+	}
+	fmt.Fprintf(table, "\t\t%s\t%s sum of what has a price\n", Dollars(&c.Now.Sum), last)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	writeUnknown(&text, c)
+	_, err := out.Write(text.Bytes())
+	return err
+}
+
+// writeNeeds writes the workload, and what it takes beside money.
+func writeNeeds(text *bytes.Buffer, b plan.Bill) {
+	w, n := b.Workload, b.Needs
+	fmt.Fprintf(text, "%s events a day in requests of %s, %s reads a second; %s users with %s events each, kept %s days\n\n",
+		Quantity(w.EventsPerDay), Quantity(w.EventsPerRequest), Quantity(w.ReadsPerSecond), Quantity(w.Users), Quantity(n.EventsPerUser), Quantity(w.RetentionDays))
+	each := ""
+	if w.Clusters > 1 {
+		each = " in each cluster"
+	}
+	fmt.Fprintf(text, "nodes      %s%s: the load at its peak needs %s, the storage %s\n", Quantity(n.Nodes.Total), each, Quantity(n.Nodes.Load), Quantity(n.Nodes.Storage))
+	fmt.Fprintf(text, "storage    %s GiB: the log %s, histories %s, users' rows %s\n", Quantity(n.LogGiB+n.HistoryGiB+n.UsersGiB), Quantity(n.LogGiB), Quantity(n.HistoryGiB), Quantity(n.UsersGiB))
+	fmt.Fprintf(text, "a month    %s messages, %s requests and pushes, %s tasks, %s GiB of logs\n", Quantity(n.Messages), Quantity(n.Requests), Quantity(n.Tasks), Quantity(n.LoggedGiB))
+	fmt.Fprintf(text, "CPU        %s vCPU are billed on average\n", Quantity(n.VCPU))
+	fmt.Fprintf(text, "recompute  of all users after a change of the strategy: %s seconds of one node, %s seconds of one core\n\n", Quantity(n.Recompute.NodeSeconds), Quantity(n.Recompute.CoreSeconds))
+}
+
+func writeUnknown(text *bytes.Buffer, c plan.Comparison) {
+	unknown := c.Now.Unknown(c.Prices)
+	if len(unknown) > 0 {
+		fmt.Fprintf(text, "\nNot in the sum, because their price is unknown. Read it on its page and give it as --price NAME=USD:\n")
+	}
+	for _, price := range unknown {
+		var what []string
+		for _, line := range c.Now.Lines {
+			if line.Price == price.Name {
+				what = append(what, fmt.Sprintf("%s %s", line.What, Quantity(line.Quantity)))
+			}
+		}
+		fmt.Fprintf(text, "  %s (a %s): %s; %s\n", price.Name, price.Unit, strings.Join(what, ", "), price.Page)
+	}
+	fmt.Fprintln(text, "\nFree allotments, discounts, backups, warm instances and taxes are left out. terraform/COSTS.md has the prices' dates.")
+}
+
+// Dollars is a cost to the cent, or unknown.
+func Dollars(usd *float64) string {
+	if usd == nil {
+		return "unknown"
+	}
+	return strconv.FormatFloat(*usd, 'f', 2, 64)
+}
+
+// Quantity is a quantity in four digits: 0.0314, 12.57, 1,971.
+func Quantity(n float64) string {
+	if n == 0 {
+		return "0"
+	}
+	if math.Abs(n) >= 1000 {
+		step := math.Pow(10, math.Floor(math.Log10(n))-3)
+		return grouped(int64(math.Round(n/step) * step))
+	}
+	return strconv.FormatFloat(n, 'g', 4, 64)
+}
