@@ -64,6 +64,7 @@ var layers = []struct {
 	{"shared/imported", "config queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
+	{"shared/store/rowstream", "", "bigtable grpc"},
 	{"shared/store", "affinity auditlog catalog crowd event history schema terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},

@@ -1,0 +1,179 @@
+package rowstream_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"cloud.google.com/go/bigtable"
+	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/api/option"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/affinityengine/affinity/shared/store/rowstream"
+)
+
+type (
+	chunk   = bigtablepb.ReadRowsResponse_CellChunk
+	message = bigtablepb.ReadRowsResponse
+)
+
+// attempt is the answer to one request: messages, and how it ends.
+type attempt struct {
+	messages []*message
+	end      error
+}
+
+// fake is a Bigtable that gives prepared answers. Behind the last of them it ends
+// every request without rows.
+type fake struct {
+	bigtablepb.UnimplementedBigtableServer
+	mu       sync.Mutex
+	attempts []attempt
+	requests []*bigtablepb.ReadRowsRequest
+	headers  []metadata.MD
+}
+
+func (f *fake) ReadRows(req *bigtablepb.ReadRowsRequest, stream bigtablepb.Bigtable_ReadRowsServer) error {
+	f.mu.Lock()
+	var a attempt
+	if n := len(f.requests); n < len(f.attempts) {
+		a = f.attempts[n]
+	}
+	header, _ := metadata.FromIncomingContext(stream.Context())
+	f.requests, f.headers = append(f.requests, req), append(f.headers, header)
+	f.mu.Unlock()
+	for _, m := range a.messages {
+		if err := stream.Send(m); err != nil {
+			return err
+		}
+	}
+	return a.end
+}
+
+// again is an error after which the library tries again at once.
+func again() error {
+	s, err := status.New(codes.Unavailable, "broken by the test").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(0)})
+	if err != nil {
+		panic(err)
+	}
+	return s.Err()
+}
+
+// clients are two clients of a fake: one decodes in place, and one is the library's.
+type clients struct {
+	*fake
+	own, library *bigtable.Client
+}
+
+func start(t testing.TB) *clients {
+	t.Helper()
+	listener, server := bufconn.Listen(1<<20), grpc.NewServer()
+	c := &clients{fake: &fake{}}
+	bigtablepb.RegisterBigtableServer(server, c.fake)
+	go func() { _ = server.Serve(listener) }() // until the test ends
+	t.Cleanup(server.Stop)
+	open := func(opts ...grpc.DialOption) *bigtable.Client {
+		conn, err := grpc.NewClient("passthrough:///fake", append(opts,
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := bigtable.NewClientWithConfig(t.Context(), "p", "i",
+			bigtable.ClientConfig{AppProfile: "batch", MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return client
+	}
+	c.own, c.library = open(grpc.WithChainStreamInterceptor(rowstream.Intercept)), open()
+	return c
+}
+
+// row and cell are copies of what a read passes on.
+type row struct {
+	Key   string
+	Cells []cell
+}
+
+type cell struct {
+	Family, Qualifier string
+	Time              int64
+	Value             string
+}
+
+// outcome is all that one read has shown.
+type outcome struct {
+	Rows     []row
+	Err      error
+	Requests []*bigtablepb.ReadRowsRequest
+}
+
+var errStop = errors.New("stopped by the test")
+
+// read reads through a client from prepared answers. It stops after some rows, unless
+// stop is 0.
+func (c *clients) read(ctx context.Context, client *bigtable.Client, set bigtable.RowSet, stop int, attempts []attempt, opts ...bigtable.ReadOption) outcome {
+	c.mu.Lock()
+	c.attempts, c.requests, c.headers = attempts, nil, nil
+	c.mu.Unlock()
+	var got outcome
+	got.Err = rowstream.Read(ctx, client.Open("t"), set, rowstream.Receiver{Row: func(r *rowstream.Row) error {
+		kept := row{Key: string(r.Key)}
+		for _, c := range r.Cells {
+			kept.Cells = append(kept.Cells, cell{string(c.Family), string(c.Qualifier), c.Time, string(c.Value)})
+		}
+		// The library forgets how families follow each other.
+		slices.SortStableFunc(kept.Cells, func(a, b cell) int { return strings.Compare(a.Family, b.Family) })
+		if got.Rows = append(got.Rows, kept); len(got.Rows) == stop {
+			return errStop
+		}
+		return nil
+	}}, opts...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	got.Requests = c.requests
+	return got
+}
+
+// first returns a chunk that begins a row, with a whole value.
+func first(key, family, qualifier, value string) *chunk {
+	return &chunk{RowKey: []byte(key), FamilyName: wrapperspb.String(family), Qualifier: wrapperspb.Bytes([]byte(qualifier)),
+		TimestampMicros: 1000, Value: []byte(value)}
+}
+
+func committed(c *chunk) *chunk {
+	c.RowStatus = &bigtablepb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+	return c
+}
+
+func reset() *chunk {
+	return &chunk{RowStatus: &bigtablepb.ReadRowsResponse_CellChunk_ResetRow{ResetRow: true}}
+}
+
+// whole is a row of one cell in one chunk.
+func whole(key string) *chunk { return committed(first(key, "f", "q", "v"+key)) }
+
+func of(chunks ...*chunk) *message { return &message{Chunks: chunks} }
+
+func keys(rows []row) string {
+	var all []string
+	for _, r := range rows {
+		all = append(all, r.Key)
+	}
+	return strings.Join(all, " ")
+}
