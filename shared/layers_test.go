@@ -65,7 +65,7 @@ var layers = []struct {
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store/rowstream", "", "bigtable grpc"},
-	{"shared/store", "affinity auditlog catalog crowd event history schema terraform usage", "bigtable grpc"},
+	{"shared/store", "affinity auditlog catalog crowd event history schema store/rowstream terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
 	{"shared/recent", "", ""},
@@ -145,7 +145,7 @@ var domain = []string{
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission affinity auditlog backend catalog config config/configdb crowd event fault function history httpapi limit schema store strategy telemetry usage"
+const all = "admission affinity auditlog backend catalog config config/configdb crowd event fault function history httpapi limit schema store store/rowstream strategy telemetry usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

@@ -385,7 +385,7 @@ func (f *folder) readMergeable(ctx context.Context, appID, token string, base hi
 		return mergeable, nil
 	}
 	err := f.store.ReadBlocks(ctx, appID, names, func(name store.BlockName, value []byte) error {
-		mergeable[name.ID] = value
+		mergeable[name.ID] = slices.Clone(value)
 		return nil
 	})
 	return mergeable, err

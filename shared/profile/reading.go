@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -147,7 +148,7 @@ func (r *reading) readBlocks(ctx context.Context) error {
 		}
 		u.events += n
 		if _, ok := u.mergeable[name.ID]; ok {
-			u.mergeable[name.ID] = value
+			u.mergeable[name.ID] = slices.Clone(value)
 		}
 		return nil
 	})

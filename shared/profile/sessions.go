@@ -105,7 +105,7 @@ func (r *reading) searchBlock(u *computation, id history.BlockID, value []byte) 
 		return r.addBlock(u, u.newest.blocks, b, value)
 	}
 	r.blockBytes += len(value)
-	u.newest.kept = append(u.newest.kept, keptBlock{b, value})
+	u.newest.kept = append(u.newest.kept, keptBlock{b, slices.Clone(value)})
 	return nil
 }
 

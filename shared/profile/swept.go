@@ -187,7 +187,7 @@ func (sw *swept) readBatch(ctx context.Context, names []store.BlockName) (map[st
 	batch := make(map[store.BlockName][]byte, len(names))
 	if sw.whole == nil || len(names) < len(sw.names) {
 		err := sw.store.ReadBlocks(ctx, sw.app.ID, names, func(name store.BlockName, value []byte) error {
-			batch[name] = value
+			batch[name] = slices.Clone(value)
 			return nil
 		})
 		return batch, err
@@ -197,7 +197,7 @@ func (sw *swept) readBatch(ctx context.Context, names []store.BlockName) (map[st
 	}
 	err := sw.store.ScanBlocks(ctx, sw.app.ID, sw.whole.From, sw.whole.To, func(name store.BlockName, value []byte) error {
 		if _, named := batch[name]; named {
-			batch[name] = value
+			batch[name] = slices.Clone(value)
 		}
 		return nil
 	})

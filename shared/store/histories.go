@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
 const columnBlock = "b"
@@ -31,9 +31,9 @@ func blockKey(app string, n BlockName) string {
 	return fmt.Sprintf("%s%016x,%04x", userKey(app, n.User), n.ID.Ticket, n.ID.N)
 }
 
-// parseBlockKey returns the name in a block's key. The name aliases the key.
-func parseBlockKey(key string) (BlockName, error) {
-	_, rest, _ := strings.Cut(key, ",")
+// parseBlockKey returns the name in a block's key.
+func parseBlockKey(key []byte) (BlockName, error) {
+	_, rest, _ := strings.Cut(string(key), ",")
 	user, rest, _ := strings.Cut(rest, ",")
 	ticket, n, ok := strings.Cut(rest, ",")
 	if !ok {
@@ -73,8 +73,8 @@ func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []Bloc
 func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
 	byKey := make(map[string]BlockName, len(names))
 	for _, keys := range keyChunks(names, func(n BlockName) string { return blockKey(app, n) }, byKey) {
-		nameOf := func(key string) (BlockName, error) { return byKey[key], nil }
-		if err := readBlocks(ctx, s.tables.of(app, allUsers).blocks, keys, nameOf, fn); err != nil {
+		nameOf := func(key []byte) (BlockName, error) { return byKey[string(key)], nil }
+		if err := s.readBlocks(ctx, s.tables.of(app, allUsers).blocks, keys, nameOf, fn); err != nil {
 			return fmt.Errorf("read %d blocks of %s: %w", len(names), app, err)
 		}
 	}
@@ -87,34 +87,28 @@ func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, f
 // ReadBlocks.
 func (s *Store) ScanBlocks(ctx context.Context, app, from, to string, fn func(BlockName, []byte) error) error {
 	table := s.tables.of(app, allUsers).blocks
-	if err := readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
+	if err := s.readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, fn); err != nil {
 		return fmt.Errorf("read blocks of %s: %w", app, err)
 	}
 	return nil
 }
 
-func readBlocks(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet,
-	nameOf func(key string) (BlockName, error), fn func(BlockName, []byte) error, opts ...bigtable.ReadOption) error {
-	var failed error
-	err := table.ReadRows(ctx, rows, func(r bigtable.Row) bool {
-		var name BlockName
-		if name, failed = nameOf(r.Key()); failed != nil {
-			return false
+func (s *Store) readBlocks(ctx context.Context, table *bigtable.Table, rows bigtable.RowSet,
+	nameOf func(key []byte) (BlockName, error), fn func(BlockName, []byte) error, opts ...bigtable.ReadOption) error {
+	return s.readRows(ctx, table, rows, func(r *rowstream.Row) error {
+		name, err := nameOf(r.Key)
+		if err != nil {
+			return err
 		}
-		for _, item := range r[familyBlock] {
-			failed = fn(name, item.Value)
-			return failed == nil // the newest version comes first
-		}
-		return true
+		return fn(name, r.Cells[0].Value) // the newest version comes first
 	}, opts...)
-	return errors.Join(err, failed)
 }
 
 // ScanBlockKeys is ScanBlocks without the values.
 func (s *Store) ScanBlockKeys(ctx context.Context, app, from, to string, fn func(BlockName) error) error {
 	table := s.tables.of(app, allUsers).blocks
 	nameOnly := func(name BlockName, _ []byte) error { return fn(name) }
-	err := readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, nameOnly, keysOnly)
+	err := s.readBlocks(ctx, table, usersBetween(app, from, to), parseBlockKey, nameOnly, keysOnly)
 	if err != nil {
 		return fmt.Errorf("list blocks of %s: %w", app, err)
 	}
@@ -131,7 +125,7 @@ func (s *Store) ListBlocks(ctx context.Context, app, user string) ([]history.Blo
 		ids = append(ids, name.ID)
 		return nil
 	}
-	err := readBlocks(ctx, s.tables.of(app, user).blocks, rows, parseBlockKey, addID, keysOnly)
+	err := s.readBlocks(ctx, s.tables.of(app, user).blocks, rows, parseBlockKey, addID, keysOnly)
 	if err != nil {
 		return nil, fmt.Errorf("list blocks of %s,%s: %w", app, user, err)
 	}

@@ -1,13 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
 // inlineFilter passes the inline block.
@@ -38,14 +39,10 @@ func (s *Store) ReadInline(ctx context.Context, app string, users []string, fn f
 	byKey := make(map[string]string, len(users))
 	newest := bigtable.RowFilter(bigtable.ChainFilters(inlineFilter, bigtable.LatestNFilter(1)))
 	for _, keys := range keyChunks(users, func(u string) string { return userKey(app, u) }, byKey) {
-		var failed error
-		err := s.tables.of(app, allUsers).users.ReadRows(ctx, keys, func(r bigtable.Row) bool {
-			for _, item := range r[familyInline] {
-				failed = errors.Join(failed, fn(byKey[r.Key()], item.Value))
-			}
-			return failed == nil
+		err := s.readRows(ctx, s.tables.of(app, allUsers).users, keys, func(r *rowstream.Row) error {
+			return fn(byKey[string(r.Key)], bytes.Clone(r.Cells[0].Value))
 		}, newest)
-		if err := errors.Join(err, failed); err != nil {
+		if err != nil {
 			return fmt.Errorf("read inline blocks of %d users of %s: %w", len(users), app, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 
+	"github.com/affinityengine/affinity/shared/store/rowstream"
 	"github.com/affinityengine/affinity/shared/usage"
 )
 
@@ -23,9 +24,21 @@ func (s *Store) CountIn(c *usage.Counter) { s.meter.counter.Store(c) }
 
 func (m *meter) options() []option.ClientOption {
 	return []option.ClientOption{
+		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(rowstream.Intercept)),
 		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(m.unary)),
 		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(m.stream)),
 	}
+}
+
+// received returns a function that counts rows which no stream has counted, because
+// nothing but the receiver decodes them, and one that must be called after the last.
+func (m *meter) received() (count func(key []byte, bytes int), end func()) {
+	c := m.counter.Load()
+	if c == nil {
+		return nil, func() {}
+	}
+	t := &tally{counter: c}
+	return t.received, t.report
 }
 
 func (m *meter) unary(ctx context.Context, method string, req, resp any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -99,6 +112,17 @@ func (t *tally) of(key []byte) {
 }
 
 var comma = []byte{','}
+
+// reportEvery is the number of received rows after which a tally reports them.
+const reportEvery = 1000
+
+func (t *tally) received(key []byte, bytes int) {
+	t.of(key)
+	t.counts.Rows++
+	if t.counts.Bytes += int64(bytes); t.counts.Rows == reportEvery {
+		t.report()
+	}
+}
 
 func (t *tally) report() {
 	if t.counts != (usage.Counts{}) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,7 +68,8 @@ const (
 // fails.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store, error) {
 	m := &meter{}
-	opts = append(m.options(), opts...)
+	// Nothing reads the client's traces and counts of requests.
+	opts = slices.Concat(m.options(), []option.ClientOption{option.WithTelemetryDisabled()}, opts)
 	client, err := newClient(ctx, cfg, cfg.Profile, opts)
 	if err != nil {
 		return nil, err

@@ -3,12 +3,12 @@ package store
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
 // Columns of a user row.
@@ -137,13 +137,6 @@ func readUser(ctx context.Context, table *bigtable.Table, app, user string, part
 	return parseParts(row, parts)
 }
 
-// parseParts parses a row of which these parts were read.
-func parseParts(row bigtable.Row, parts UserParts) (User, error) {
-	u, err := parseUser(row)
-	u.HasInline = parts == UserHistory
-	return u, err
-}
-
 // ReadUsers reads many user rows in one request. It returns no entry for a user
 // without a row.
 func (s *Store) ReadUsers(ctx context.Context, app string, users []string) (map[string]User, error) {
@@ -163,7 +156,7 @@ func (s *Store) ReadUserStates(ctx context.Context, app string, users []string) 
 
 func (s *Store) readUsers(ctx context.Context, app string, users []string, parts UserParts) (map[string]User, error) {
 	found := make(map[string]User, len(users))
-	err := scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, parts, func(user string, row User) error {
+	err := s.scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, parts, func(user string, row User) error {
 		found[user] = row
 		return nil
 	})
@@ -174,83 +167,30 @@ func (s *Store) readUsers(ctx context.Context, app string, users []string, parts
 // fn for each user who has a row, one at a time, in no particular order. An error of
 // fn ends the request.
 func (s *Store) ScanServing(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
-	return scanUsers(ctx, s.tables.of(app, allUsers).serving, app, users, UserProfile, fn)
+	return s.scanUsers(ctx, s.tables.of(app, allUsers).serving, app, users, UserProfile, fn)
 }
 
 // ScanPrimary is ScanServing from the cluster that is written.
 func (s *Store) ScanPrimary(ctx context.Context, app string, users []string, fn func(user string, row User) error) error {
-	return scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserProfile, fn)
+	return s.scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserProfile, fn)
 }
 
-func scanUsers(ctx context.Context, table *bigtable.Table, app string, users []string, parts UserParts,
+func (s *Store) scanUsers(ctx context.Context, table *bigtable.Table, app string, users []string, parts UserParts,
 	fn func(user string, row User) error) error {
 	byKey := make(map[string]string, len(users))
 	for _, keys := range keyChunks(users, func(u string) string { return userKey(app, u) }, byKey) {
-		var failed error
-		err := table.ReadRows(ctx, keys, func(r bigtable.Row) bool {
-			row, err := parseParts(r, parts)
-			if err == nil {
-				err = fn(byKey[r.Key()], row)
+		err := s.readRows(ctx, table, keys, func(r *rowstream.Row) error {
+			row, err := keepUser(r, parts)
+			if err != nil {
+				return err
 			}
-			failed = err
-			return err == nil
+			return fn(byKey[string(r.Key)], row)
 		}, userFilters[parts])
-		if err := errors.Join(err, failed); err != nil {
+		if err != nil {
 			return fmt.Errorf("read %d users of %s: %w", len(users), app, err)
 		}
 	}
 	return nil
-}
-
-func parseUser(row bigtable.Row) (User, error) {
-	u := User{Exists: len(row) > 0}
-	number := func(item bigtable.ReadItem) (int64, error) {
-		switch len(item.Value) {
-		case 0:
-			return 0, nil
-		case 8:
-			return int64(binary.BigEndian.Uint64(item.Value)), nil
-		}
-		return 0, fmt.Errorf("column %q: %d bytes, want 8", item.Column, len(item.Value))
-	}
-	var err error
-	for _, item := range row[familyState] {
-		switch item.Column[len(familyState)+1:] {
-		case columnCounter:
-			u.Ticket, err = number(item)
-		case columnManifest:
-			u.Manifest = item.Value
-		case columnDeleted:
-			u.DeletedUntil, err = number(item)
-		case columnExcluded:
-			err = u.parseExcluded(item.Value)
-		case columnVersion:
-			u.Version, err = number(item)
-		}
-		if err != nil {
-			return User{}, fmt.Errorf("user row %q: %w", row.Key(), err)
-		}
-	}
-	// An older version advances the tombstone of times alone.
-	u.ReceivedUntil = max(u.ReceivedUntil, u.DeletedUntil)
-	var profile, session bigtable.ReadItem
-	for _, item := range row[familyProfile] {
-		switch item.Column[len(familyProfile)+1:] {
-		case columnProfile:
-			u.HasProfile, u.Profile, profile = true, item.Value, item
-		case columnSummary:
-			u.HasProfile, u.Summary = true, item.Value
-		case columnSession:
-			session = item
-		}
-	}
-	if u.HasProfile && session.Timestamp == profile.Timestamp {
-		u.Session = session.Value
-	}
-	for _, item := range row[familyInline] {
-		u.Inline = item.Value
-	}
-	return u, nil
 }
 
 // ProfileWrite is a profile to write to a user row.

@@ -2,12 +2,13 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
 // UserOrder compares users as the keys of their rows do.
@@ -22,15 +23,14 @@ func (s *Store) ScanUsers(ctx context.Context, app, from, to string, limit int, 
 	if limit > 0 {
 		opts = append(opts, bigtable.LimitRows(int64(limit)))
 	}
-	var failed error
-	err := s.tables.of(app, allUsers).users.ReadRows(ctx, usersBetween(app, from, to), func(r bigtable.Row) bool {
-		var row User
-		if row, failed = parseParts(r, parts); failed == nil {
-			failed = fn(userOf(r.Key()), row)
+	err := s.readRows(ctx, s.tables.of(app, allUsers).users, usersBetween(app, from, to), func(r *rowstream.Row) error {
+		row, err := keepUser(r, parts)
+		if err != nil {
+			return err
 		}
-		return failed == nil
+		return fn(userOf(string(r.Key)), row)
 	}, opts...)
-	if err := errors.Join(err, failed); err != nil {
+	if err != nil {
 		return fmt.Errorf("read users of %s: %w", app, err)
 	}
 	return nil
@@ -47,31 +47,27 @@ func (s *Store) ScanUserKeys(ctx context.Context, app, from, to string, fn func(
 
 func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowRange, fn func(user string) error,
 	opts ...bigtable.ReadOption) error {
-	var failed error
-	err := s.tables.of(app, allUsers).users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
-		failed = fn(userOf(r.Key()))
-		return failed == nil
+	return s.readRows(ctx, s.tables.of(app, allUsers).users, rows, func(r *rowstream.Row) error {
+		return fn(userOf(string(r.Key)))
 	}, append(opts, keysOnly)...)
-	return errors.Join(err, failed)
 }
 
 // ScanExcluded calls fn for each user from one user to another, both included, who was
 // deleted or has opted out, with these parts of their row.
 func (s *Store) ScanExcluded(ctx context.Context, app, from, to string, fn func(user string, row User) error) error {
-	var failed error
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
 	newest := bigtable.ChainFilters(interleave([]bigtable.Filter{
 		column(familyState, columnDeleted), column(familyState, columnExcluded),
 	}), bigtable.LatestNFilter(1))
 	users := s.tables.of(app, allUsers).users
-	err := users.ReadRows(ctx, rows, func(r bigtable.Row) bool {
-		var row User
-		if row, failed = parseUser(r); failed == nil && row.DeletedUntil != 0 { // an opt-out raises it, too
-			failed = fn(userOf(r.Key()), row)
+	err := s.readRows(ctx, users, rows, func(r *rowstream.Row) error {
+		row, err := keepUser(r, UserState)
+		if err != nil || row.DeletedUntil == 0 { // an opt-out raises it, too
+			return err
 		}
-		return failed == nil
+		return fn(userOf(string(r.Key)), row)
 	}, bigtable.RowFilter(newest))
-	if err := errors.Join(err, failed); err != nil {
+	if err != nil {
 		return fmt.Errorf("read tombstones of %s: %w", app, err)
 	}
 	return nil

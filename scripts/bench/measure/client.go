@@ -18,8 +18,8 @@ const (
 	maxMessage                    = 256 << 20
 )
 
-// client holds all clients of a server. They share one connection, which counts
-// the received bytes.
+// client holds all clients of a server. All count the received bytes. Each store has a
+// connection of its own, because it decodes rows by interceptors of its connection.
 type client struct {
 	server  Server
 	conn    *grpc.ClientConn
@@ -66,6 +66,11 @@ func (c *client) open(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("open Bigtable: %w", err)
 	}
+	opts = []option.ClientOption{
+		option.WithEndpoint(c.server.Addr), option.WithGRPCConnectionPool(1), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+		option.WithGRPCDialOption(grpc.WithStatsHandler(c.traffic)),
+	}
 	cfg := store.Config{Project: instanceProject, Instance: instanceName}
 	if c.whole, err = store.Open(ctx, cfg, opts...); err != nil {
 		return err
@@ -95,11 +100,16 @@ func (c *client) createTables(ctx context.Context) error {
 	return nil
 }
 
-// close ends the connection, which all clients share, and the server.
+// close ends the connections and the server.
 func (c *client) close() error {
 	var err error
+	for _, s := range []*store.Store{c.store, c.whole} {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
 	if c.conn != nil {
-		err = c.conn.Close()
+		err = errors.Join(err, c.conn.Close())
 	}
 	return errors.Join(err, c.server.Close())
 }
