@@ -33,12 +33,18 @@ type Session struct {
 // keeps the counts of the facets that the strategy scores, and as many events as
 // fit the stored form. It shares the texts of the events.
 func NewSession(c *Compiled, events []Event) Session {
+	kept := c.sessionEvents(events)
+	return Session{Events: kept[:fit(kept)]}
+}
+
+// sessionEvents returns events with the counts that sessions keep.
+func (c *Compiled) sessionEvents(events []Event) []Event {
 	kept := make([]Event, len(events))
 	for i, e := range events {
 		kept[i] = e
 		kept[i].Counts = c.sessionCounts(e.Counts)
 	}
-	return Session{Events: kept[:fit(kept)]}
+	return kept
 }
 
 // sessionCounts returns the counts above 0 of the facets that score, sorted,
