@@ -72,6 +72,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"Tombstones", testTombstones},
 		{"Forgetting", testForgetting},
 		{"Sessions", testSessions},
+		{"Bases", testBases},
 		{"ForgettingSummaries", testForgettingSummaries},
 		{"Swaps", testSwaps},
 		{"Commits", testCommits},

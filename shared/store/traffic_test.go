@@ -70,7 +70,7 @@ func (tr *traffic) of(t *testing.T, call func() error) (requests, largest, recei
 func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	tr := &traffic{}
 	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
-	const profile, summary, session, block, inline, original = 1_000_000, 100_000, 200_000, 500_000, 70_000, 50_000
+	const profile, summary, session, counted, block, inline, original = 1_000_000, 100_000, 200_000, 20_000, 500_000, 70_000, 50_000
 	row, err := s.TakeTicket(ctx, app, "u")
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	for _, write := range []func() error{
 		func() error {
 			return s.WriteProfiles(ctx, app, []store.ProfileWrite{
-				{User: "u", Row: row, Value: make([]byte, profile), Summary: make([]byte, summary), Session: make([]byte, session)}})
+				{User: "u", Row: row, Value: make([]byte, profile), Summary: make([]byte, summary), Session: make([]byte, session), Counted: make([]byte, counted)}})
 		},
 		func() error {
 			return s.WriteBlocks(ctx, app, "u", []store.BlockWrite{{Value: make([]byte, block)}, {ID: blockOf(1, 1), Value: make([]byte, block)}})
@@ -110,6 +110,7 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 		{"ReadUser", profile, func() error { _, err := s.ReadUser(ctx, app, "u"); return err }},
 		{"ReadServing", profile, func() error { _, err := s.ReadServing(ctx, app, "u", store.UserProfile); return err }},
 		{"ReadServing, session", profile + session, func() error { _, err := s.ReadServing(ctx, app, "u", store.UserSession); return err }},
+		{"ReadBases", profile + session + counted, func() error { _, err := s.ReadBases(ctx, app, []string{"u", "v"}); return err }},
 		{"ReadUsers", profile, func() error { _, err := s.ReadUsers(ctx, app, []string{"u", "v"}); return err }},
 		{"ScanUsers, profile", profile, scan(store.UserProfile)},
 		{"ScanUsers, summary", summary, scan(store.UserSummary)},

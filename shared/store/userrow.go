@@ -50,8 +50,8 @@ func keepUser(row *rowstream.Row, parts UserParts) (User, error) {
 // userParser makes a user of the newest cells of their row, in any order.
 type userParser struct {
 	User
-	session              []byte
-	profileAt, sessionAt int64 // times of the cells
+	session, counted                []byte
+	profileAt, sessionAt, countedAt int64 // times of the cells
 }
 
 func (p *userParser) cell(family, column string, at int64, value []byte) (err error) {
@@ -66,6 +66,8 @@ func (p *userParser) cell(family, column string, at int64, value []byte) (err er
 			p.HasProfile, p.Summary = true, value
 		case columnSession:
 			p.session, p.sessionAt = value, at
+		case columnCounted:
+			p.counted, p.countedAt = value, at
 		}
 	case familyInline:
 		p.Inline = value
@@ -107,5 +109,9 @@ func (p *userParser) user() User {
 	if p.HasProfile && p.sessionAt == p.profileAt {
 		p.Session = p.session
 	}
+	if p.HasProfile && p.countedAt == p.profileAt {
+		p.Counted = p.counted
+	}
+	p.ProfileTicket = p.profileAt / microsPerTicket
 	return p.User
 }

@@ -22,6 +22,7 @@ const (
 	columnSummary   = "s"
 	columnSession   = "n"
 	columnInline    = "h"
+	columnCounted   = "l"
 	microsPerTicket = 1000 // Bigtable keeps cell times to the millisecond
 )
 
@@ -53,10 +54,12 @@ type User struct {
 	// reads it. HasInline reports that the caller did.
 	Inline    []byte
 	HasInline bool
+	// ProfileTicket is the ticket of the profile, if the caller asked for it.
+	ProfileTicket int64
 	// Session is the session that was written with the profile. It is empty if the
 	// newest session cell is of another ticket than the profile: an old release
-	// writes profiles alone.
-	Session []byte
+	// writes profiles alone. So is Counted, which lists what the profile counts.
+	Session, Counted []byte
 }
 
 // TakeTicket draws the user's next ticket and returns manifest, tombstone, opt-out and
@@ -90,11 +93,12 @@ const (
 	UserProfile                  // the state, and the profile
 	UserSession                  // the state, the profile and the session
 	UserHistory                  // the state, and the inline block
+	UserBase                     // the profile, the session and what the profile counts, without the state
 )
 
 // userFilters pass the parts. Each column range has a branch of its own, because a
 // family filter is a regular expression.
-var userFilters = func() (filters [5]bigtable.ReadOption) {
+var userFilters = func() (filters [6]bigtable.ReadOption) {
 	state := bigtable.ColumnRangeFilter(familyState, "", "")
 	column := func(c string) bigtable.Filter { return bigtable.ColumnRangeFilter(familyProfile, c, c+"\x00") }
 	for parts, f := range map[UserParts]bigtable.Filter{
@@ -103,6 +107,7 @@ var userFilters = func() (filters [5]bigtable.ReadOption) {
 		UserProfile: bigtable.InterleaveFilters(state, column(columnProfile)),
 		UserSession: bigtable.InterleaveFilters(state, column(columnProfile), column(columnSession)),
 		UserHistory: bigtable.InterleaveFilters(state, inlineFilter),
+		UserBase:    bigtable.InterleaveFilters(column(columnProfile), column(columnSession), column(columnCounted)),
 	} {
 		filters[parts] = bigtable.RowFilter(bigtable.ChainFilters(f, bigtable.LatestNFilter(1)))
 	}
@@ -163,6 +168,11 @@ func (s *Store) readUsers(ctx context.Context, app string, users []string, parts
 	return found, err
 }
 
+// ReadBases is ReadUsers of what a refresh can add events to. The rows lack the state.
+func (s *Store) ReadBases(ctx context.Context, app string, users []string) (map[string]User, error) {
+	return s.readUsers(ctx, app, users, UserBase)
+}
+
 // ScanServing is ReadServing of the profiles of many users in one request. It calls
 // fn for each user who has a row, one at a time, in no particular order. An error of
 // fn ends the request.
@@ -203,16 +213,17 @@ type ProfileWrite struct {
 	// write a marker.
 	Value, Summary []byte
 	// Session is the encoded session of the same reading. Empty means that the next
-	// read that needs the session computes it.
-	Session []byte
+	// read that needs the session computes it. Counted lists what the profile counts.
+	// Empty means that the next refresh computes the profile.
+	Session, Counted []byte
 	// Version is the profile's strategy version.
 	Version int64
 }
 
 // WriteProfiles writes profiles at their tickets by plain mutations. The cell of the
-// higher ticket is the newest one, whatever the order of the writes. A profile and
-// its session are one mutation. A profile without a session writes an empty cell,
-// because otherwise the older session would stay in the row. An error of type RefusedRows
+// higher ticket is the newest one, whatever the order of the writes. A profile, its
+// session and what it counts are one mutation. A profile without a session writes an
+// empty cell, because otherwise the older session would stay in the row. An error of type RefusedRows
 // names the users whose rows Bigtable will not take; all others are written.
 func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileWrite) error {
 	b, refused := newBulk(ctx), RefusedRows{}
@@ -223,12 +234,15 @@ func (s *Store) WriteProfiles(ctx context.Context, app string, writes []ProfileW
 		m.Set(familyProfile, columnProfile, at, w.Value)
 		m.Set(familyProfile, columnSummary, at, w.Summary)
 		m.Set(familyProfile, columnSession, at, w.Session)
+		if len(w.Counted) > 0 { // an older one is of another ticket, or of another profile
+			m.Set(familyProfile, columnCounted, at, w.Counted)
+		}
 		if w.Version != w.Row.Version {
 			// The server's time, like the cells of tickets. The client does not retry such
 			// a write; bulk does.
 			m.Set(familyState, columnVersion, bigtable.ServerTime, bigEndian(w.Version))
 		}
-		size := len(w.Value) + len(w.Summary) + len(w.Session)
+		size := len(w.Value) + len(w.Summary) + len(w.Session) + len(w.Counted)
 		if err := b.add(s.tables.of(app, w.User).users, userKey(app, w.User), m, size); err != nil {
 			return fmt.Errorf("write profiles of %s: %w", app, err)
 		}
@@ -251,7 +265,7 @@ func bigEndian(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint6
 func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, manifest []byte) error {
 	m, at := replace(columnManifest, manifest), bigtable.Timestamp(ticket*microsPerTicket)
 	DropInline()(m)
-	for _, column := range []string{columnProfile, columnSummary, columnSession} {
+	for _, column := range []string{columnProfile, columnSummary, columnSession, columnCounted} {
 		m.Set(familyProfile, column, at, nil)
 		if at > 0 { // a range that ends at 0 has no end
 			m.DeleteTimestampRange(familyProfile, column, 0, at)
@@ -266,14 +280,16 @@ func (s *Store) ForgetUser(ctx context.Context, app, user string, ticket int64, 
 	return nil
 }
 
-// DropSessions deletes a user's sessions below a ticket. An earlier version deletes
-// a user's profiles and leaves their sessions.
+// DropSessions deletes a user's sessions below a ticket, and what older profiles count.
+// An earlier version deletes a user's profiles and leaves these.
 func (s *Store) DropSessions(ctx context.Context, app, user string, ticket int64) error {
 	if ticket <= 0 { // a range that ends at 0 has no end
 		return nil
 	}
 	m := bigtable.NewMutation()
-	m.DeleteTimestampRange(familyProfile, columnSession, 0, bigtable.Timestamp(ticket*microsPerTicket))
+	for _, column := range []string{columnSession, columnCounted} {
+		m.DeleteTimestampRange(familyProfile, column, 0, bigtable.Timestamp(ticket*microsPerTicket))
+	}
 	if err := s.tables.of(app, user).users.Apply(ctx, userKey(app, user), m); err != nil {
 		return fmt.Errorf("drop sessions of %s,%s below ticket %d: %w", app, user, ticket, err)
 	}

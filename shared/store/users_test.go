@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -160,7 +162,7 @@ func testSessions(t *testing.T, s fixture) {
 	expect("eight", "")
 	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 9}, Value: []byte("nine")})
 	expect("nine", "")
-	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 10}, Value: []byte("ten"), Session: []byte("of ten")})
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 10}, Value: []byte("ten"), Session: []byte("of ten"), Counted: []byte("list")})
 	if err := s.ForgetUser(context.Background(), app, "u", 11, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -173,6 +175,38 @@ func testSessions(t *testing.T, s fixture) {
 		if len(item.Value) > 0 {
 			t.Errorf("the deletion left %s: %q", item.Column, item.Value)
 		}
+	}
+}
+
+// What a profile counts is read with its profile and session, and with those of its
+// ticket alone.
+func testBases(t *testing.T, s fixture) {
+	expect := func(want ...string) {
+		t.Helper()
+		rows, err := s.ReadBases(context.Background(), app, []string{"u", "nobody"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := rows["u"]
+		if got := []string{fmt.Sprint(row.ProfileTicket), string(row.Profile), string(row.Session), string(row.Counted)}; !slices.Equal(got, want) || len(rows) != 1 {
+			t.Errorf("read %q of %d users, want %q", got, len(rows), want)
+		}
+		if row := readSession(t, s, "u"); len(row.Counted) > 0 {
+			t.Errorf("read the list %q without asking for it", row.Counted)
+		}
+	}
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 7}, Value: []byte("seven"), Session: []byte("session"), Counted: []byte("list")})
+	expect("7", "seven", "session", "list")
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 6}, Value: []byte("six"), Session: []byte("of six"), Counted: []byte("list of six")})
+	expect("7", "seven", "session", "list")
+	write(t, s, store.ProfileWrite{User: "u", Row: store.User{Ticket: 9}, Value: []byte("nine"), Session: []byte("of nine")})
+	expect("9", "nine", "of nine", "")
+	if err := s.DropSessions(context.Background(), app, "u", 9); err != nil {
+		t.Fatal(err)
+	}
+	row, err := s.client.Open(store.TableUsers).ReadRow(context.Background(), app+",u,", bigtable.RowFilter(bigtable.ColumnRangeFilter("p", "l", "m")))
+	if err != nil || len(row) > 0 {
+		t.Errorf("the list of an older profile is left: %v, %v", row, err)
 	}
 }
 
