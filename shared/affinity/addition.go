@@ -49,13 +49,17 @@ type Arrival struct {
 	Event
 }
 
+// AdditionLimits are how many events a base lists, and how many additions there are
+// before its profile is computed again.
+type AdditionLimits struct{ Events, Additions int }
+
 // Refusal says why events cannot be added to a base. Then the profile must be computed
 // from the log.
 type Refusal int
 
 const (
 	NotRefused Refusal = iota
-	// Worn: there were MaxAdditions additions.
+	// Worn: there were as many additions as the limit allows.
 	Worn
 	// Expired: an event has left the window.
 	Expired
@@ -94,11 +98,11 @@ func fingerprint(counts []Count) uint64 {
 
 // Add returns the base with events that have arrived, as of w.Now. The window must be
 // the one of the base, as of this time or a later one, and not end before an event. c
-// must be the strategy of the base. limit is that of NewBase. The
-// scores equal those of a computation from all events within a relative 1e-9.
-func (b Base) Add(c *Compiled, w Window, arrivals []Arrival, limit int) (Base, Refusal) {
+// must be the strategy of the base, and l.Events the limit of NewBase. The scores equal
+// those of a computation from all events within a relative 1e-9.
+func (b Base) Add(c *Compiled, w Window, arrivals []Arrival, l AdditionLimits) (Base, Refusal) {
 	switch {
-	case b.Counted.Additions >= MaxAdditions:
+	case b.Counted.Additions >= l.Additions:
 		return b, Worn
 	case b.Profile.Until != math.MaxInt64 && w.Now >= b.Profile.Until:
 		return b, Expired
@@ -117,7 +121,7 @@ func (b Base) Add(c *Compiled, w Window, arrivals []Arrival, limit int) (Base, R
 			list.insert(a)
 		}
 	}
-	session, counted := list.cut(limit)
+	session, counted := list.cut(l.Events)
 	counted.Additions = b.Counted.Additions + 1
 	return Base{Profile: p, Session: session, Counted: counted}, NotRefused
 }

@@ -143,7 +143,7 @@ func TestAdditionEqualsReference(t *testing.T) {
 					counted = append(counted, e)
 				}
 			}
-			next, why := base.Add(c, w, arrivals, limit)
+			next, why := base.Add(c, w, arrivals, affinity.AdditionLimits{Events: limit, Additions: affinity.MaxAdditions})
 			if why != affinity.NotRefused {
 				refused[why]++
 				base = computed(counted, s, c, w, limit, inBlocks)
@@ -184,6 +184,8 @@ func additions(t *testing.T, bounds affinity.Bounds, events ...logged) (*affinit
 	return c, computed(events, s, c, w, 2, func(int64) bool { return false }), w
 }
 
+var two = affinity.AdditionLimits{Events: 2, Additions: affinity.MaxAdditions}
+
 func red(id string, time int64, value string) logged {
 	return logged{id, affinity.Event{Time: time, Type: types[0], Name: "a", Counts: []affinity.Count{{Facet: "f0", Value: value, N: 1}}}}
 }
@@ -222,7 +224,7 @@ func TestAdditionIsRefused(t *testing.T) {
 	} {
 		c, base, w := additions(t, test.bounds, test.events...)
 		w.Now += test.passes
-		if _, why := base.Add(c, w, arrival(test.arrives), 2); why != test.want {
+		if _, why := base.Add(c, w, arrival(test.arrives), two); why != test.want {
 			t.Errorf("%s: %v, want %v", name, why, test.want)
 		}
 	}
@@ -232,10 +234,10 @@ func TestAdditionIsRefused(t *testing.T) {
 func TestAdditionBesideEventOfBlock(t *testing.T) {
 	c, base, w := additions(t, affinity.Bounds{}, red("a", now-1000, "Red"))
 	base.Counted.Events[0].ID = ""
-	if _, why := base.Add(c, w, arrival(red("a", now-1000, "Red")), 2); why != affinity.Unclear {
+	if _, why := base.Add(c, w, arrival(red("a", now-1000, "Red")), two); why != affinity.Unclear {
 		t.Errorf("%v, want unclear", why)
 	}
-	if _, why := base.Add(c, w, arrival(red("b", now-999, "Red")), 2); why != affinity.NotRefused {
+	if _, why := base.Add(c, w, arrival(red("b", now-999, "Red")), two); why != affinity.NotRefused {
 		t.Errorf("%v of another time", why)
 	}
 }
@@ -244,10 +246,10 @@ func TestAdditionBesideEventOfBlock(t *testing.T) {
 func TestAdditionOfTwoResolutions(t *testing.T) {
 	c, base, w := additions(t, affinity.Bounds{})
 	first, second := red("a", now-1000, "Red"), red("a", now-1000, "Blue")
-	if _, why := base.Add(c, w, append(arrival(first), arrival(second)...), 2); why != affinity.Unclear {
+	if _, why := base.Add(c, w, append(arrival(first), arrival(second)...), two); why != affinity.Unclear {
 		t.Errorf("%v, want unclear", why)
 	}
-	got, why := base.Add(c, w, append(arrival(first), arrival(first)...), 2)
+	got, why := base.Add(c, w, append(arrival(first), arrival(first)...), two)
 	if why != affinity.NotRefused || len(got.Session.Events) != 1 {
 		t.Errorf("%v, %+v, want one event", why, got.Session)
 	}
@@ -266,7 +268,7 @@ func TestRoundingOfAdditions(t *testing.T) {
 		e := red(fmt.Sprint(i), w.Now-int64(i%7), "Red")
 		events = append(events, e.Event)
 		var why affinity.Refusal
-		if base, why = base.Add(c, w, arrival(e), 2); why != affinity.NotRefused {
+		if base, why = base.Add(c, w, arrival(e), two); why != affinity.NotRefused {
 			t.Fatalf("addition %d: %v", i, why)
 		}
 	}
@@ -274,7 +276,7 @@ func TestRoundingOfAdditions(t *testing.T) {
 	if fault := differ(base.Profile, want, 1e-12); fault != "" {
 		t.Error(fault)
 	}
-	if _, why := base.Add(c, w, nil, 2); why != affinity.Worn {
+	if _, why := base.Add(c, w, nil, two); why != affinity.Worn {
 		t.Errorf("%v, want a computation after %d additions", why, affinity.MaxAdditions)
 	}
 }
@@ -297,7 +299,7 @@ func TestAdditionToLongSession(t *testing.T) {
 	base := computed(log[:20], s, c, w, affinity.MaxSessionEvents, func(int64) bool { return false })
 	for i := 20; i < len(log); i++ {
 		var why affinity.Refusal
-		if base, why = base.Add(c, w, arrival(log[i]), affinity.MaxSessionEvents); why != affinity.NotRefused {
+		if base, why = base.Add(c, w, arrival(log[i]), affinity.AdditionLimits{Events: affinity.MaxSessionEvents, Additions: 20}); why != affinity.NotRefused {
 			t.Fatal(why)
 		}
 		if fault := equalBase(base, slices.Clone(log[:i+1]), s, affinity.StandardBounds(), w, affinity.MaxSessionEvents); fault != "" {

@@ -66,6 +66,12 @@ func decay(affinities []Affinity, factors []float64) []Affinity {
 	return decayed
 }
 
+// Outline returns the profile without affinities.
+func (p Profile) Outline() Profile {
+	p.Affinities, p.Total, p.LeftOut = nil, 0, nil
+	return p
+}
+
 // Scaled returns facet -> value -> 1..20, the form of Algolia's profiles.
 // Clients of that form apply the facet's weight themselves, so Scaled divides
 // it out and scales the rest so that the highest score of the profile is 20. It

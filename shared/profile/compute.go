@@ -40,6 +40,7 @@ type computation struct {
 	pass    *affinity.Scorer // of a user who is computed alone
 	newest  *newest          // nil if nobody needs the session
 	session affinity.Session
+	counted affinity.Counted
 	events  int // read from blocks, scored or not
 	missing map[history.BlockID]bool
 	restart bool
@@ -72,11 +73,15 @@ func (c *computation) profile(app config.App) affinity.Profile {
 	return p
 }
 
-// write returns the encoded profile, with its session, as a write at the ticket of
-// the user's row.
+// write returns the encoded profile, with its session and what it counts, as a write at
+// the ticket of the user's row. The last of several passes counts an event that arrived
+// after the first with some of its values, so nobody may add to that profile.
 func (c *computation) write(app config.App, encoded []byte) store.ProfileWrite {
 	w := profileWrite(c.user, c.scorer, app, encoded)
 	w.Session = c.session.AppendBinary(nil, encoded)
+	if c.pass == nil {
+		w.Counted = c.counted.AppendBinary(nil, encoded)
+	}
 	return w
 }
 

@@ -1,12 +1,25 @@
 package profile
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
 
 // Counters count what an engine has done since it was made.
 type Counters struct {
 	// Folds counts committed folds, FoldsLost those that another change of the
 	// manifest preceded.
 	Folds, FoldsLost atomic.Int64
+	// Added counts refreshes that added events to a base, AddedFromMemory those of them
+	// whose base the process had written.
+	Added, AddedFromMemory atomic.Int64
+	// The others count refreshes that computed a profile, by the reason: no base under
+	// this strategy, retention and tombstone; a ticket in between; a late event; an
+	// event has left the window; the base cannot tell whether it counts an event; it
+	// leaves values out; it has had MaxAdditions.
+	NotAddedNoBase, NotAddedGap, NotAddedLate, NotAddedExpired atomic.Int64
+	NotAddedUnclear, NotAddedLeftOut, NotAddedWorn             atomic.Int64
 	// Alone counts users whose profiles were computed alone, because they have too many
 	// values.
 	Alone atomic.Int64
@@ -26,11 +39,35 @@ type Counters struct {
 	OrphansDeleted atomic.Int64
 }
 
+// notAdded counts a refresh that computes.
+func (c *Counters) notAdded(why affinity.Refusal) {
+	switch why {
+	case affinity.Worn:
+		c.NotAddedWorn.Add(1)
+	case affinity.Expired:
+		c.NotAddedExpired.Add(1)
+	case affinity.LeftOut:
+		c.NotAddedLeftOut.Add(1)
+	default:
+		c.NotAddedUnclear.Add(1)
+	}
+}
+
 // Each calls fn with the metric name, the help text and the value of each counter.
 func (c *Counters) Each(fn func(name, help string, read func() int64)) {
 	fn("affinity_folds_total", "Folds of histories that were committed.", c.Folds.Load)
 	fn("affinity_folds_lost_total", "Folds that failed because the manifest changed first.", c.FoldsLost.Load)
 	fn("affinity_fold_faults_total", "Folds and trims of histories that failed.", c.FoldFaults.Load)
+	fn("affinity_added_total", "Refreshes that added events to a profile.", c.Added.Load)
+	fn("affinity_added_from_memory_total", "Refreshes that added events to a profile that their process had written.",
+		c.AddedFromMemory.Load)
+	fn("affinity_not_added_no_base_total", "Refreshes that computed: no profile to add to.", c.NotAddedNoBase.Load)
+	fn("affinity_not_added_gap_total", "Refreshes that computed: another process refreshes the user.", c.NotAddedGap.Load)
+	fn("affinity_not_added_late_total", "Refreshes that computed: an event was late or refused.", c.NotAddedLate.Load)
+	fn("affinity_not_added_expired_total", "Refreshes that computed: an event has left the window.", c.NotAddedExpired.Load)
+	fn("affinity_not_added_unclear_total", "Refreshes that computed: an event may be counted already.", c.NotAddedUnclear.Load)
+	fn("affinity_not_added_left_out_total", "Refreshes that computed: the profile leaves values out.", c.NotAddedLeftOut.Load)
+	fn("affinity_not_added_worn_total", "Refreshes that computed after 1,000 additions.", c.NotAddedWorn.Load)
 	fn("affinity_computed_alone_total", "Users with so many values that their profiles were computed alone.", c.Alone.Load)
 	fn("affinity_faulty_users_total", "Users whose profiles could not be computed or stored.", c.Faults.Load)
 	fn("affinity_reopened_total", "Times a late event uncovered part of a history.", c.Uncovered.Load)

@@ -29,7 +29,9 @@
 //     where receipts decide, readers take the log.
 //  7. A session comes from the reading of its profile, and one mutation writes
 //     both. Readers take it only beside that very profile.
-//  8. A process may repeat every step at any time: after a crash, after a lost
+//  8. A refresh may add its events to a profile of the ticket before. A list of the
+//     newest events that the profile counts says which are new.
+//  9. A process may repeat every step at any time: after a crash, after a lost
 //     answer, for a duplicate. It skips no step because the step seems done.
 //
 // # Parts
@@ -37,11 +39,12 @@
 // Engine exports the operations. Each of its parts is one type. An arrow means
 // "uses":
 //
-//	writer   (refresh.go)   -> logs, tickets, flights, computer, folder
+//	writer   (refresh.go)   -> logs, tickets, flights, adder, computer, folder
 //	reader   (read.go)      -> logs, tickets, computer
 //	bulk     (bulk.go)      -> logs, tickets, computer, folder, orphans
 //	deletion (deletion.go)  -> orphans
 //	computer (compute.go)   -> logs
+//	adder    (addition.go)
 //	folder   (fold.go)      -> logs, tickets
 //	sweeper  (sweep.go)     -> logs
 //

@@ -301,6 +301,7 @@ func TestAbandonInvalidatesProfile(t *testing.T) {
 // as of that event, and what has left the window by then does not count.
 func TestProfileIsAsOfNewestEvent(t *testing.T) {
 	b := newFixture(t, 90, plain)
+	b.eng.SetMaxAdditions(0) // what is added counts no event of another writer
 	b.apply(bought("u", b.clock-90*day+3), bought("u", b.clock))
 	if r := b.read("u"); red(r) != 60 {
 		t.Fatalf("%+v, want two events", r)

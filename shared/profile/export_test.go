@@ -17,7 +17,7 @@ func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldA
 		bounds: affinity.StandardBounds(), hold: defaultLimits.hold, writeBytes: defaultLimits.writeBytes, groupBytes: defaultLimits.groupBytes,
 		patience: defaultLimits.patience, bulkPatience: defaultLimits.bulkPatience,
 		foldEvents: foldEvents, maintainEvents: 1, foldAge: foldAge, maxYoung: 2, maxFold: maxFold, blockEvents: blockEvents, keepRows: keepRows,
-		sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
+		sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown, maxAdditions: e.env.limits.maxAdditions,
 	}
 }
 
@@ -58,6 +58,9 @@ func (e *Engine) ComputeAlone() (leave func()) {
 // SetSessionEvents sets how many events a session holds.
 func (e *Engine) SetSessionEvents(events int) { e.env.limits.sessionEvents = events }
 
+// SetMaxAdditions sets after how many additions a refresh computes; 0: it always does.
+func (e *Engine) SetMaxAdditions(additions int) { e.env.limits.maxAdditions = additions }
+
 // SetSessionUnknown sets how many rows a reading keeps because only their originals
 // tell their kinds.
 func (e *Engine) SetSessionUnknown(rows int) { e.env.limits.sessionUnknown = rows }
@@ -86,7 +89,7 @@ func (e *Engine) AwaitWaiting(key string, events int) {
 	for {
 		fs.mu.Lock()
 		q := fs.byUser[key]
-		ready := q != nil && q.next != nil && len(q.next.events) == events
+		ready := q != nil && q.next != nil && len(q.next.at) == events
 		fs.mu.Unlock()
 		if ready {
 			return

@@ -59,6 +59,7 @@ func TestFaultyUserFailsAlone(t *testing.T) {
 	for name, do := range spoil {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, 90, plain)
+			b.eng.SetMaxAdditions(0) // which read no log
 			tokens := []string{"u0", "u1", "u2", "u3"}
 			for _, u := range tokens {
 				b.apply(bought(u, b.clock-day))

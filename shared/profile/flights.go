@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -27,10 +26,10 @@ type queue struct {
 
 // flight is one refresh of one user.
 type flight struct {
-	events []history.Pos // of all messages that joined it
-	done   chan struct{}
-	row    store.User // at the flight's ticket, once done
-	err    error
+	own  // of all messages that joined it
+	done chan struct{}
+	row  store.User // at the flight's ticket, once done
+	err  error
 }
 
 func newFlights() *flights { return &flights{byUser: map[string]*queue{}} }
@@ -48,13 +47,13 @@ const (
 
 // join adds a message's events to a flight of a user. For a leader it also
 // returns a channel that closes when the running flight ends.
-func (fs *flights) join(key string, events []history.Pos) (*flight, role, <-chan struct{}) {
+func (fs *flights) join(key string, events own) (*flight, role, <-chan struct{}) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	q := fs.byUser[key]
 	if q == nil {
 		f := newFlight()
-		f.events = events
+		f.own = events
 		fs.byUser[key] = &queue{running: f}
 		return f, owner, nil
 	}
@@ -62,7 +61,7 @@ func (fs *flights) join(key string, events []history.Pos) (*flight, role, <-chan
 	if q.next == nil {
 		q.next, r = newFlight(), leader
 	}
-	q.next.events = append(q.next.events, events...)
+	q.next.own = q.next.with(events)
 	return q.next, r, q.running.done
 }
 

@@ -40,6 +40,9 @@ type limits struct {
 	// sessionUnknown is the largest number of rows of a user that a reading keeps
 	// because only their originals tell whether they belong to the session.
 	sessionUnknown int
+	// maxAdditions is the number of additions after which a refresh computes a profile
+	// again.
+	maxAdditions int
 	// bounds are those of profiles.
 	bounds affinity.Bounds
 	// hold is what the computation of one user alone holds at a time.
@@ -57,7 +60,7 @@ type limits struct {
 var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 2_000,
 	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
-	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown,
+	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown, maxAdditions: affinity.MaxAdditions,
 	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20,
 	patience: 10 * time.Second, bulkPatience: 5 * time.Minute,
 }

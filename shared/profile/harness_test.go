@@ -33,7 +33,16 @@ func onEveryBigtable(t *testing.T, test func(*testing.T, opener)) {
 // newHarness makes a harness on a Bigtable of the test's choice.
 func newHarness(t *testing.T, open opener) *harness {
 	t.Helper()
-	return &harness{newFixtureOn(t, open, 90, plain, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))}
+	s := &harness{newFixtureOn(t, open, 90, plain, grpc.WithChainUnaryInterceptor(gateUnary), grpc.WithChainStreamInterceptor(gateStream))}
+	s.eng = s.engine()
+	return s
+}
+
+// engine is an engine whose refreshes compute.
+func (s *harness) engine() *profile.Engine {
+	e := s.fixture.engine()
+	e.SetMaxAdditions(0)
+	return e
 }
 
 // clear empties the tables and makes another engine.

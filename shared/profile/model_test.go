@@ -48,6 +48,10 @@ type simulation struct {
 	session int           // events of a session
 	bounds  affinity.Bounds
 	held    int // values that a computation holds at a time
+	// additions is after how many additions a refresh computes; 0: it always does.
+	additions int
+	// calm histories are mostly messages, so that most events are added to a base.
+	calm bool
 
 	migrations
 	working   []*actor
@@ -115,6 +119,8 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 		w.bounds.FacetValues = rapid.IntRange(1, 2).Draw(t, "facet values")
 		w.bounds.Values = rapid.SampledFrom([]int{1, 2, 10_000}).Draw(t, "values")
 	}
+	w.additions = rapid.SampledFrom([]int{0, 2, 1000, 1000}).Draw(t, "additions")
+	w.calm = rapid.Bool().Draw(t, "calm")
 	w.held = rapid.SampledFrom([]int{1, 2, 3, 1000, 1000}).Draw(t, "held")
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
 	layout := schema.Of(rapid.SampledFrom(schema.Names).Draw(t, "schema"))
@@ -168,6 +174,7 @@ func (w *simulation) processAt(skew int64) *profile.Engine {
 	e.SetSessionEvents(w.session)
 	e.SetBounds(w.bounds)
 	e.SetMemory(w.held)
+	e.SetMaxAdditions(w.additions)
 	return e
 }
 
@@ -189,8 +196,13 @@ func (w *simulation) app() config.App {
 
 // step takes one random step.
 func (w *simulation) step() {
-	kind := rapid.SampledFrom([]string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "earlier", "fold", "round", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "migration", "migration", "task", "task", "task"}).Draw(w.t, "step")
+	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
+		"read", "rank", "earlier", "fold", "round", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "migration", "migration", "task", "task", "task"}
+	if w.calm {
+		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
+			"read", "rank", "earlier", "fold", "delete", "time", "minutes"}
+	}
+	kind := rapid.SampledFrom(kinds).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
 	switch kind {
 	case "advance":

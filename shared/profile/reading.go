@@ -205,7 +205,7 @@ func (r *reading) readLog(ctx context.Context) error {
 // score adds a row of the log to a user.
 func (r *reading) score(u *computation, row store.LogRow, scorer *store.LogScorer) {
 	if u.newest != nil {
-		u.addRow(row, scorer)
+		u.addRow(row, scorer, false)
 	}
 	if err := scorer.Score(row, r.logScorers[u.token]); err != nil {
 		u.fault = fmt.Errorf("compute %s,%s: %w", r.app.ID, u.token, err)

@@ -37,6 +37,7 @@ type writer struct {
 	tickets  *tickets
 	computer *computer
 	folder   *folder
+	adder    *adder
 	flights  *flights
 	// refreshed counts the users of refreshes. A message takes its users before it
 	// joins a flight, so every flight that it waits for runs, and ends.
@@ -49,7 +50,7 @@ func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEv
 	if err != nil {
 		return Outcome{}, err
 	}
-	rows, err := w.refreshShared(ctx, app, positions(events))
+	rows, err := w.refreshShared(ctx, app, owns(events, refused))
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -111,7 +112,7 @@ func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent
 // flight that other messages may share. It returns the rows at the flights'
 // tickets. While too many users are being refreshed, it waits.
 func (w *writer) refreshShared(ctx context.Context, app config.App,
-	events map[string][]history.Pos) (map[string]store.User, error) {
+	events map[string]own) (map[string]store.User, error) {
 	places, err := w.takePlaces(ctx, len(events))
 	if err != nil {
 		return nil, fmt.Errorf("wait for the refreshes of other messages of %s: %w", app.ID, err)
@@ -124,9 +125,9 @@ func (w *writer) refreshShared(ctx context.Context, app config.App,
 	// A flight continues after the end of its message's request, because other
 	// messages wait for it.
 	detached := context.WithoutCancel(ctx)
-	for token, positions := range events {
+	for token, own := range events {
 		key := app.ID + "," + token
-		f, role, previous := w.flights.join(key, positions)
+		f, role, previous := w.flights.join(key, own)
 		all[token] = f
 		switch role {
 		case owner:
@@ -168,9 +169,9 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxFlight)
 	defer cancel()
-	events := make(map[string][]history.Pos, len(fs))
+	events, at := make(map[string]own, len(fs)), make(map[string][]history.Pos, len(fs))
 	for token, f := range fs {
-		events[token] = f.events
+		events[token], at[token] = f.own, f.at
 	}
 	var mu sync.Mutex // of fs
 	end := func(u *user, err error) {
@@ -194,7 +195,7 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 			end(&user{token: token}, cmp.Or(err, errCutShort))
 		}
 	}()
-	users, err := w.tickets.drawAll(ctx, app.ID, events)
+	users, err := w.tickets.drawAll(ctx, app.ID, at)
 	if err != nil {
 		return
 	}
@@ -207,28 +208,39 @@ func (w *writer) run(ctx context.Context, app config.App, fs map[string]*flight,
 	err = w.refresh(ctx, app, users, events, end)
 }
 
-// refresh computes the profiles of users and writes them at their tickets. Then it
-// folds logs with many unfolded events, and calls end for each user who is done.
-func (w *writer) refresh(ctx context.Context, app config.App, users []*user, events map[string][]history.Pos,
+// refresh writes the profiles of users at their tickets: their bases with the events, or
+// else computed from blocks and log. Then it folds logs with many unfolded events, and
+// calls end for each user who is done.
+func (w *writer) refresh(ctx context.Context, app config.App, users []*user, events map[string]own,
 	end func(*user, error)) error {
 	app, err := w.logs.newest(ctx, app, users)
 	if err != nil {
 		return err
 	}
 	compiled := w.compile(app)
-	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app.ID, u, events[u.token]) }
+	draw := func(ctx context.Context, u *user) error { return w.tickets.draw(ctx, app.ID, u, events[u.token].at) }
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxScans)
 	for chunk := range slices.Chunk(users, scanUsers) {
 		g.Go(func() error {
+			added, chunk, err := w.adder.add(ctx, app, compiled, chunk, events)
+			if err == nil && len(added) > 0 {
+				err = w.saveAdded(ctx, app, added)
+			}
+			if err != nil {
+				return err
+			}
+			for _, a := range added {
+				end(a.user, nil)
+			}
 			computations := make([]*computation, len(chunk))
 			for i, u := range chunk {
-				computations[i] = &computation{user: u, own: newestTime(events[u.token])}
+				computations[i] = &computation{user: u, own: newestTime(events[u.token].at)}
 			}
 			share := w.memory.Share()
 			defer share.Close()
 			of := work{app, compiled, forRefresh, share, draw, w.limits.patience}
-			err := w.computer.compute(ctx, of, computations, func(some []*computation) error {
+			err = w.computer.compute(ctx, of, computations, func(some []*computation) error {
 				err := w.save(ctx, app, some)
 				for _, c := range some {
 					if err == nil {
@@ -260,7 +272,7 @@ func (w *writer) giveUp(ctx context.Context, app config.App, u *user) error {
 
 // save writes computed profiles and folds.
 func (w *writer) save(ctx context.Context, app config.App, computed []*computation) error {
-	save, users := w.logs.newSaver(app), make([]*user, len(computed))
+	save, users := w.newSaver(app), make([]*user, len(computed))
 	for i, c := range computed {
 		users[i] = c.user
 		if err := save.add(ctx, c.write(app, c.scorer.AppendProfile(nil, app.ScoringVersion))); err != nil {

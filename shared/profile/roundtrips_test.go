@@ -58,6 +58,7 @@ func TestRequests(t *testing.T) {
 		}))
 	b.eng = b.engine()
 	b.eng.SetLimits(4, 100, 100, 100, time.Minute)
+	b.eng.SetMaxAdditions(0)
 	expect := func(what, want string) {
 		t.Helper()
 		if got := r.take(); got != want {
@@ -74,6 +75,19 @@ func TestRequests(t *testing.T) {
 	expect("a refresh that folds", "CheckAndMutateRow MutateRow MutateRow MutateRows ReadModifyWriteRow ReadRows")
 	b.apply(bought("u", b.clock))
 	expect("a refresh with blocks", "MutateRow MutateRow ReadModifyWriteRow ReadRows ReadRows")
+	b.eng.SetMaxAdditions(3)
+	b.apply(bought("u", b.clock-1))
+	expect("an addition to what the process has written", "MutateRow MutateRow ReadModifyWriteRow")
+	adder := b.engine()
+	adder.SetLimits(2, 100, 100, 100, 0)
+	apply := func(e store.LogEvent) {
+		if _, err := adder.Apply(ctx, b.app(), []store.LogEvent{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(bought("u", b.clock-2))
+	expect("an addition to what is stored, that folds", "CheckAndMutateRow MutateRow MutateRow MutateRow ReadModifyWriteRow ReadRows ReadRows ReadRows")
+	b.eng.SetMaxAdditions(0)
 	b.setStrategy(decaying)
 	b.read("u")
 	expect("a computed read and its repair", "MutateRow ReadRows ReadRows ReadRows")

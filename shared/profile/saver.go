@@ -16,6 +16,8 @@ type saver struct {
 	bytes   int
 	written int64
 	faults  faults
+	// stored is called for each profile that is written; nil: nobody asks.
+	stored func(store.ProfileWrite)
 }
 
 func (l *logs) newSaver(app config.App) *saver { return &saver{env: l.env, logs: l, app: app} }
@@ -23,7 +25,7 @@ func (l *logs) newSaver(app config.App) *saver { return &saver{env: l.env, logs:
 // add writes a profile, now or later. Its log has been read.
 func (s *saver) add(ctx context.Context, w store.ProfileWrite) error {
 	s.writes = append(s.writes, w)
-	if s.bytes += len(w.Value) + len(w.Session); s.bytes < s.limits.writeBytes {
+	if s.bytes += len(w.Value) + len(w.Session) + len(w.Counted); s.bytes < s.limits.writeBytes {
 		return nil
 	}
 	return s.flush(ctx)
@@ -51,6 +53,8 @@ func (s *saver) flush(ctx context.Context) error {
 			if err := s.hide(ctx, s.app.ID, s.app.ScoringVersion, &user{token: w.User, row: w.Row}); err != nil {
 				return err
 			}
+		} else if s.stored != nil {
+			s.stored(w)
 		}
 	}
 	s.written += int64(len(s.writes) - len(refused))

@@ -117,7 +117,7 @@ func (b *fixture) ageBlocks(name schema.Name, events []store.LogEvent) {
 		b.t.Fatal(err)
 	}
 	m, err := history.ParseManifest(row.Manifest)
-	if err != nil || len(m.Blocks) < 2 {
+	if err != nil || len(m.Blocks) == 0 {
 		b.t.Fatalf("%+v, %v; want blocks", m, err)
 	}
 	for _, block := range m.Blocks {

@@ -29,6 +29,9 @@ type candidate struct {
 	row   store.LogRow
 	event affinity.Event
 	block *history.Block // nil for a row
+	// again means that the row is of another reading than the scores: the profile
+	// may not count it.
+	again bool
 }
 
 // newest finds the events of a user's session in the reading that makes the
@@ -81,16 +84,16 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, 
 	return n
 }
 
-// addRow adds a row of the log.
-func (u *computation) addRow(row store.LogRow, of *store.LogScorer) {
+// addRow adds a row of the log. again says that it is read apart from the scores.
+func (u *computation) addRow(row store.LogRow, of *store.LogScorer, again bool) {
 	n := u.newest
 	if !n.log.WantsTime(row.Time) {
 		return
 	}
 	if kind, ok := of.Kind(row, u.scorer); !ok {
-		n.unknown.Add(row.Time, row.ID, 0, candidate{row: row})
+		n.unknown.Add(row.Time, row.ID, 0, candidate{row: row, again: again})
 	} else if n.log.Wants(row.Time, kind.Type, kind.Name) {
-		n.log.Add(row.Time, row.ID, 0, candidate{row: row})
+		n.log.Add(row.Time, row.ID, 0, candidate{row: row, again: again})
 	}
 }
 
@@ -189,7 +192,7 @@ func (r *reading) readUnnamed(ctx context.Context, users ...*computation) error 
 	}
 	scorer := store.NewLogScorer(r.compiled)
 	return r.logs.of(r.app).ReadWithObjects(ctx, parts, r.compiled, func(token string, row store.LogRow) error {
-		r.byUser[token].addRow(row, scorer)
+		r.byUser[token].addRow(row, scorer, true)
 		return nil
 	})
 }
@@ -226,14 +229,17 @@ func (r *reading) sessions(ctx context.Context, all []*computation) error {
 	decoder := store.NewLogDecoder()
 	for i, u := range all {
 		u.newest = nil
-		events := make([]affinity.Event, len(found[i]))
+		events, ids := make([]affinity.Event, len(found[i])), make([]string, len(found[i]))
 		for j, c := range found[i] {
+			if c.block == nil && !c.again {
+				ids[j] = c.row.ID
+			}
 			var err error
 			if events[j], err = c.decode(decoder); err != nil && u.fault == nil {
 				u.fault = fmt.Errorf("compute session of %s,%s: %w", r.app.ID, u.token, err)
 			}
 		}
-		u.session = affinity.NewSession(r.compiled, events)
+		u.session, u.counted = affinity.NewBase(r.compiled, events, ids, r.limits.sessionEvents)
 	}
 	return nil
 }

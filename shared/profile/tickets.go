@@ -71,6 +71,7 @@ func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][
 // uncovers the range and draws another ticket, because a reader sees the event
 // only from then on.
 func (t *tickets) draw(ctx context.Context, appID string, u *user, events []history.Pos) error {
+	u.late = false
 	for range maxUncovers {
 		row, err := t.store.TakeTicket(ctx, appID, u.token)
 		if err != nil {
@@ -83,6 +84,7 @@ func (t *tickets) draw(ctx context.Context, appID string, u *user, events []hist
 		if !late {
 			return nil
 		}
+		u.late = true
 		t.counters.Uncovered.Add(1)
 		next.Version = version(row.Ticket, uncovered)
 		if _, err := t.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, next.AppendBinary(nil)); err != nil {

@@ -53,7 +53,7 @@ func (r *reading) completeOlder(ctx context.Context, u *computation, before hist
 		if _, known := scorer.Kind(row, u.scorer); known || !found.WantsTime(row.Time) {
 			return nil
 		}
-		if batch = append(batch, candidate{row: row}); len(batch) < r.limits.sessionUnknown {
+		if batch = append(batch, candidate{row: row, again: true}); len(batch) < r.limits.sessionUnknown {
 			return nil
 		}
 		return complete()

@@ -20,6 +20,8 @@ type user struct {
 	manifest history.Manifest
 	// damaged means that the row's manifest does not parse. manifest is then empty.
 	damaged bool
+	// late means that a block, or an announcement, was removed for the user's ticket.
+	late bool
 	// badBlocks are blocks that the manifest names and that are lost or damaged. The
 	// engine reads the log in their place.
 	badBlocks map[history.BlockID]bool

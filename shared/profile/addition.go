@@ -1,0 +1,231 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/recent"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// adder adds the events of a refresh to a base: a profile that is stored, or that this
+// process has written, and the list of the newest events that it counts. It reads
+// neither blocks nor log.
+type adder struct {
+	*env
+	bases recent.Values[storedBase]
+}
+
+// storedBase is a base as it is written at a ticket.
+type storedBase struct {
+	ticket                    int64
+	profile, session, counted []byte
+}
+
+// own are the events of the messages for which a user is refreshed.
+type own struct {
+	at     []history.Pos
+	events []*store.LogEvent
+	// refused means that a row of the log may lack one of the events.
+	refused bool
+}
+
+// owns returns the events of a message by user token.
+func owns(events []store.LogEvent, refused Faulty) map[string]own {
+	byUser := make(map[string]own, len(events))
+	for i := range events {
+		token := events[i].User
+		o := byUser[token]
+		o.at, o.events = append(o.at, position(&events[i])), append(o.events, &events[i])
+		o.refused = refused[token] != nil
+		byUser[token] = o
+	}
+	return byUser
+}
+
+// with returns the events of two messages.
+func (o own) with(other own) own {
+	return own{append(o.at, other.at...), append(o.events, other.events...), o.refused || other.refused}
+}
+
+// addition is a profile to which events were added.
+type addition struct {
+	*user
+	affinity.Base
+}
+
+// write returns the new profile as a write at the ticket of the user's row.
+func (a addition) write(app config.App) store.ProfileWrite {
+	p := a.Profile
+	p.StrategyVersion = app.ScoringVersion
+	encoded := p.AppendBinary(nil)
+	return store.ProfileWrite{
+		User: a.token, Row: a.row, Version: app.ScoringVersion, Value: encoded, Summary: p.Outline().AppendBinary(nil),
+		Session: a.Session.AppendBinary(nil, encoded), Counted: a.Counted.AppendBinary(nil, encoded),
+	}
+}
+
+// add adds the events of users, who have drawn their tickets, to their bases. It
+// returns the users whose profiles must be computed.
+func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, users []*user,
+	events map[string]own) (added []addition, rest []*user, err error) {
+	if d.limits.maxAdditions == 0 {
+		return nil, users, nil
+	}
+	var ask []*user
+	for _, u := range users {
+		b, remembered := d.bases.Take(app.ID, u.token)
+		switch {
+		case u.fault != nil:
+			rest = append(rest, u)
+		case u.late || u.damaged || events[u.token].refused:
+			d.counters.NotAddedLate.Add(1)
+			rest = append(rest, u)
+		case u.row.Version == 0:
+			d.counters.NotAddedNoBase.Add(1) // nobody has written a profile
+			rest = append(rest, u)
+		case remembered && b.ticket == u.row.Ticket-1:
+			if a, ok := d.addTo(ctx, app, c, u, b, events[u.token]); ok {
+				d.counters.AddedFromMemory.Add(1)
+				added = append(added, a)
+			} else {
+				rest = append(rest, u)
+			}
+		default:
+			ask = append(ask, u)
+		}
+	}
+	if len(ask) == 0 {
+		return added, rest, nil
+	}
+	tokens := make([]string, len(ask))
+	for i, u := range ask {
+		tokens[i] = u.token
+	}
+	rows, err := d.store.ReadBases(ctx, app.ID, tokens)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, u := range ask {
+		row := rows[u.token]
+		b := storedBase{row.ProfileTicket, row.Profile, row.Session, row.Counted}
+		if a, ok := d.addTo(ctx, app, c, u, b, events[u.token]); ok {
+			added = append(added, a)
+		} else {
+			rest = append(rest, u)
+		}
+	}
+	return added, rest, nil
+}
+
+// addTo adds events to a base of the ticket before the user's, or of a later one. It
+// returns false if it cannot.
+func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled, u *user, b storedBase,
+	events own) (addition, bool) {
+	switch {
+	case len(b.profile) == 0 || len(b.session) == 0 || len(b.counted) == 0:
+		d.counters.NotAddedNoBase.Add(1)
+		return addition{}, false
+	case b.ticket < u.row.Ticket-1:
+		d.counters.NotAddedGap.Add(1)
+		return addition{}, false
+	}
+	base, err := d.limits.bounds.ParseBase(b.profile, b.session, b.counted)
+	if err != nil && !errors.Is(err, affinity.ErrOtherProfile) {
+		// The base is only a cache of the log.
+		d.log.LogAttrs(ctx, slog.LevelError, "stored profile is damaged, computing it",
+			slog.String("app", app.ID), slog.String("user", u.token), slog.Any("error", err))
+	}
+	p := base.Profile
+	if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays || p.Tombstone() != u.row.Tombstone() {
+		d.counters.NotAddedNoBase.Add(1)
+		return addition{}, false
+	}
+	at, arrivals := max(d.now().UnixMilli(), p.Anchor), make([]affinity.Arrival, 0, len(events.events))
+	for i, e := range events.events {
+		if u.row.Excludes(e.Type, e.Time, e.ReceivedAt()) {
+			continue
+		}
+		time := events.at[i].Time
+		at = max(at, time)
+		arrivals = append(arrivals, affinity.Arrival{ID: e.ID, Event: affinity.Event{
+			Time: time, Type: e.Type, Name: e.Name, Counts: e.Counts, Index: e.Index, ObjectIDs: e.ObjectIDs,
+		}})
+	}
+	u.setWindow(at, app)
+	next, why := base.Add(c, u.window, arrivals, d.limits.additions())
+	if why != affinity.NotRefused {
+		d.counters.notAdded(why)
+		return addition{}, false
+	}
+	d.counters.Added.Add(1)
+	return addition{u, next}, true
+}
+
+// additions returns how much bases list, and when they are computed again.
+func (l *limits) additions() affinity.AdditionLimits {
+	return affinity.AdditionLimits{Events: l.sessionEvents, Additions: l.maxAdditions}
+}
+
+// keep keeps a profile that was written for the next refresh of its user.
+func (d *adder) keep(appID string, w store.ProfileWrite) {
+	if len(w.Counted) > 0 {
+		d.bases.Put(appID, w.User, storedBase{w.Row.Ticket, w.Value, w.Session, w.Counted},
+			len(w.Value)+len(w.Session)+len(w.Counted))
+	}
+}
+
+// saveAdded writes profiles to which events were added. Now and then it folds the
+// events that additions leave unfolded.
+func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition) error {
+	save := w.newSaver(app)
+	for _, a := range added {
+		if err := save.add(ctx, a.write(app)); err != nil {
+			return err
+		}
+	}
+	if err := save.flush(ctx); err != nil {
+		return err
+	}
+	for _, a := range added {
+		if a.Counted.Additions%w.limits.foldEvents == 0 {
+			w.folder.logFailure(ctx, app.ID, a.token, w.folder.foldUnderTicket(ctx, app, a.user))
+		}
+	}
+	return nil
+}
+
+// newSaver makes a saver that keeps what it writes for the next refreshes.
+func (w *writer) newSaver(app config.App) *saver {
+	s := w.logs.newSaver(app)
+	s.stored = func(write store.ProfileWrite) { w.adder.keep(app.ID, write) }
+	return s
+}
+
+// foldUnderTicket folds a user's unfolded events under the ticket of a refresh that has
+// not read them. It leaves another fold's announcement alone. foldRows says why it may
+// commit.
+func (f *folder) foldUnderTicket(ctx context.Context, app config.App, u *user) error {
+	if a := u.manifest.Announced; a != nil && u.row.Ticket-a.Ticket < refreshPatience {
+		return nil
+	}
+	base := u.trimmed()
+	gaps, until := base.Gaps(u.foldStart()), history.Pos{Time: u.window.Now - f.limits.foldAge.Milliseconds()}
+	if len(gaps) == 0 || gaps[0].From.Compare(until) >= 0 {
+		return nil
+	}
+	next, packed, err := f.packGaps(ctx, app, u, base, gaps, until, min(f.limits.maxFold, maxRefreshFold))
+	if packed == packedNone || err != nil {
+		return err
+	}
+	if err := f.logs.check(ctx, app); err != nil {
+		return err
+	}
+	done, err := f.store.CommitFold(ctx, app.ID, u.token, u.row.Ticket, next.AppendBinary(nil))
+	f.countFold(done, err)
+	return err
+}
