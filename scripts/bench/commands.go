@@ -60,6 +60,25 @@ var commands = []command{{
 		return of(o), &o.Common
 	},
 }, {
+	name:  "peers",
+	short: "Compute the same profiles with DuckDB and PostgreSQL",
+	long: "Make users with events, recompute and store all profiles from histories, and have DuckDB and PostgreSQL compute and\n" +
+		"store the same profiles from the same events, with as many threads. All values are compared with the engine's. Each\n" +
+		"database has its events in memory, in a table of texts and then in one of numbers. DuckDB is its command line tool, or\n" +
+		"scripts/bench/duckdb/duckdb.mjs after `npm install` there. PostgreSQL is a cluster of its own, which is then removed.\n" +
+		"A line says what is not installed.",
+	example: "  affinity bench peers\n" +
+		"  affinity bench peers --events 500 --users 2000 --duckdb scripts/bench/duckdb/duckdb.mjs",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Peers{}
+		flags.IntVar(&o.Users, "users", 0, "users of each data set (default: as many as have 140,000 events together)")
+		flags.IntSliceVar(&o.Events, "events", []int{100, 500}, "events a user, over 90 days: a data set for each")
+		flags.IntVar(&o.Repeat, "repeat", 3, repeatUsage)
+		flags.StringVar(&o.DuckDB, "duckdb", "duckdb", "DuckDB's command line tool")
+		flags.StringVar(&o.Postgres, "postgres", "", "directory of PostgreSQL's programs (default: that of Debian's newest, or on the PATH)")
+		return of(o), &o.Common
+	},
+}, {
 	name:  "schemas",
 	short: "Compare the schemas of the log, from few users with many events to many users with few",
 	long: "Make users with events, write them in each schema, and build all profiles from it. The profiles are then written\n" +

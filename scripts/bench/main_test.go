@@ -127,6 +127,8 @@ func TestTables(t *testing.T) {
 	t.Parallel()
 	bench(t, strings.Fields("recompute --users 10 --events 5,6 --repeat 1 --data /nowhere --in-process")...).
 		Wants(t, cli.ExitOK, "5 events a user (synthetic: 10 users, 50 events)", "narrow ", "history ", "x narrow CPU", "rows written", "no real data in /nowhere", "the server shares the process")
+	bench(t, strings.Fields("peers --users 3 --events 2 --repeat 1 --duckdb /nowhere --postgres /nowhere --in-process")...).
+		Wants(t, cli.ExitOK, "Affinity  histories", "DuckDB was not measured", "PostgreSQL was not measured")
 	bench(t, strings.Fields("backfill --users 10 --events 5 --repeat 1")...).Wants(t, cli.ExitOK, "narrow rows copied as they are", "bar: 200000")
 	bench(t, strings.Fields("heap --users 30 --events 3 --in-process")...).Wants(t, cli.ExitOK, "peak heap MB", "the server shares")
 	bench(t, strings.Fields("read --events 20 --reads 10 --in-process")...).Wants(t, cli.ExitOK, "on top of its row reads", "the server shares")
@@ -159,6 +161,7 @@ func TestUsage(t *testing.T) {
 		"recompute --readers narrow,quick":       `--readers "quick"`,
 		"recompute --readers=":                   "--readers",
 		"recompute --readers narrow,wide,narrow": "named twice",
+		"peers --events 0":                       "--events 0",
 		"schemas now":                            "unknown command",
 		"schemas --scenarios tiny":               `--scenarios "tiny"`,
 		"schemas --schemas narrow":               `--schemas "narrow"`,

@@ -11,18 +11,21 @@ type Counts struct {
 	Requests    int64 `json:"requests"`
 	RowsRead    int64 `json:"rowsRead"`    // rows sent to clients
 	RowsWritten int64 `json:"rowsWritten"` // rows that clients sent mutations of, applied or not
+	// CPUSeconds is the processor time of the server's process.
+	CPUSeconds float64 `json:"cpuSeconds"`
 }
 
 func (c Counts) minus(d Counts) Counts {
-	return Counts{c.Requests - d.Requests, c.RowsRead - d.RowsRead, c.RowsWritten - d.RowsWritten}
+	return Counts{c.Requests - d.Requests, c.RowsRead - d.RowsRead, c.RowsWritten - d.RowsWritten, c.CPUSeconds - d.CPUSeconds}
 }
 
 // counter counts requests and rows where the server receives and sends them, so that
 // a client that reads or retries in another way is counted alike.
 type counter struct{ requests, read, written atomic.Int64 }
 
-func (c *counter) counts() Counts {
-	return Counts{Requests: c.requests.Load(), RowsRead: c.read.Load(), RowsWritten: c.written.Load()}
+func (c *counter) counts() (Counts, error) {
+	cpu, err := cpuTime()
+	return Counts{Requests: c.requests.Load(), RowsRead: c.read.Load(), RowsWritten: c.written.Load(), CPUSeconds: cpu.Seconds()}, err
 }
 
 // request counts a request and the rows that it writes.

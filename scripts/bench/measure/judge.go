@@ -68,7 +68,28 @@ func (j *judge) total(t *target) error {
 
 // stored checks the profiles that the last recompute wrote.
 func (j *judge) stored(ctx context.Context, c *client, d *dataset) error {
-	total := 0.0
+	total, n := 0.0, 0
+	err := eachStored(ctx, c, d, func(user string, p affinity.Profile) error {
+		if p.StrategyVersion != c.version {
+			return fmt.Errorf("the profile of %s is of version %d, want %d", user, p.StrategyVersion, c.version)
+		}
+		if n < len(j.first) {
+			if err := equal(p, j.first[n]); err != nil {
+				return fmt.Errorf("the profile of %s is wrong: %w", user, err)
+			}
+		}
+		total += sum(p)
+		n++
+		return nil
+	})
+	if err == nil && !same(total, j.scores) {
+		err = fmt.Errorf("all scores written add up to %v, want %v", total, j.scores)
+	}
+	return err
+}
+
+// eachStored passes the stored profiles of all users in their order.
+func eachStored(ctx context.Context, c *client, d *dataset, do func(user string, p affinity.Profile) error) error {
 	for from := 0; from < d.users; from += historyShard {
 		var users []string
 		for i := from; i < min(from+historyShard, d.users); i++ {
@@ -78,24 +99,15 @@ func (j *judge) stored(ctx context.Context, c *client, d *dataset) error {
 		if err != nil {
 			return fmt.Errorf("read what was written: %w", err)
 		}
-		for i, user := range users {
+		for _, user := range users {
 			p, err := affinity.ParseProfile(rows[user].Profile, 0)
 			if err != nil {
 				return fmt.Errorf("what was written of %s: %w", user, err)
 			}
-			if p.StrategyVersion != c.version {
-				return fmt.Errorf("the profile of %s is of version %d, want %d", user, p.StrategyVersion, c.version)
+			if err := do(user, p); err != nil {
+				return err
 			}
-			if n := from + i; n < len(j.first) {
-				if err := equal(p, j.first[n]); err != nil {
-					return fmt.Errorf("the profile of %s is wrong: %w", user, err)
-				}
-			}
-			total += sum(p)
 		}
-	}
-	if !same(total, j.scores) {
-		return fmt.Errorf("all scores written add up to %v, want %v", total, j.scores)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func InProcess(context.Context) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	return Server{Addr: s.Addr, Count: func() (Counts, error) { return n.counts(), nil }, Close: func() error { s.Close(); return nil }}, nil
+	return Server{Addr: s.Addr, Count: n.counts, Close: func() error { s.Close(); return nil }}, nil
 }
 
 // killAfter is how long a child may take to end.
@@ -104,7 +104,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		questions := bufio.NewScanner(in)
 		var failed error
 		for failed == nil && questions.Scan() {
-			failed = json.NewEncoder(out).Encode(n.counts())
+			var counts Counts
+			if counts, failed = n.counts(); failed == nil {
+				failed = json.NewEncoder(out).Encode(counts)
+			}
 		}
 		ended <- errors.Join(failed, questions.Err())
 	}()
