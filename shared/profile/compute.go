@@ -52,9 +52,20 @@ type computation struct {
 	unfolded int
 	banded   int
 	rows     []store.LogRow
+	rowBytes int
 	// mergeable holds the contents of blocks that a fold may merge with the events
 	// after them.
 	mergeable map[history.BlockID][]byte
+
+	// tail is what the refresh before this one has read, nil if the process does not have
+	// it, and first the position of the oldest event that the refresh is for. hit means
+	// that the reading used the rows of the tail. whole means that rows and unfolded are
+	// all of the log outside the blocks, and blocks holds blocks: the next tail.
+	tail   *tail
+	first  history.Pos
+	hit    bool
+	whole  bool
+	blocks map[history.BlockID][]byte
 }
 
 // purpose is what a computation is for. Each reads what those before it read.

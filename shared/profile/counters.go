@@ -35,6 +35,9 @@ type Counters struct {
 	// CorruptBlocks and CorruptManifests count lost or damaged ones. The engine read
 	// the log in their place.
 	CorruptBlocks, CorruptManifests atomic.Int64
+	// TailHits counts refreshes that used the rows which the one before them had read,
+	// TailMisses those that read the log outside the blocks as a whole.
+	TailHits, TailMisses atomic.Int64
 	// OrphansDeleted counts blocks deleted because no manifest named them.
 	OrphansDeleted atomic.Int64
 }
@@ -75,5 +78,7 @@ func (c *Counters) Each(fn func(name, help string, read func() int64)) {
 		c.Restarts.Load)
 	fn("affinity_corrupt_blocks_total", "Lost or damaged blocks; the engine read the log.", c.CorruptBlocks.Load)
 	fn("affinity_corrupt_manifests_total", "Damaged manifests; the engine read the log.", c.CorruptManifests.Load)
+	fn("affinity_tail_hits_total", "Refreshes that used the rows that the refresh before had read.", c.TailHits.Load)
+	fn("affinity_tail_misses_total", "Refreshes that read all of the log outside the blocks.", c.TailMisses.Load)
 	fn("affinity_swept_blocks_total", "Blocks deleted because no manifest named them.", c.OrphansDeleted.Load)
 }

@@ -39,7 +39,8 @@
 // Engine exports the operations. Each of its parts is one type. An arrow means
 // "uses":
 //
-//	writer   (refresh.go)   -> logs, tickets, flights, adder, computer, folder
+//	writer   (refresh.go)   -> logs, tickets, flights, adder, computer, folder,
+//	                            tails (tail.go)
 //	reader   (read.go)      -> logs, tickets, computer
 //	bulk     (bulk.go)      -> logs, tickets, computer, folder, orphans
 //	deletion (deletion.go)  -> orphans

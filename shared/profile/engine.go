@@ -123,7 +123,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	return &Engine{
 		env: v, logs: l, folder: f,
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(),
-			adder:     &adder{env: v, bases: recent.Of[storedBase](v.recent)},
+			adder:     &adder{env: v, bases: recent.Of[storedBase](v.recent)}, tails: recent.Of[*tail](v.recent),
 			refreshed: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed},
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},

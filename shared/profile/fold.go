@@ -180,6 +180,9 @@ func (f *folder) foldRows(ctx context.Context, app config.App, c *computation) (
 	}
 	done, err := f.store.CommitFold(ctx, app.ID, c.token, c.row.Ticket, next.AppendBinary(nil))
 	f.countFold(done, err)
+	if done {
+		c.folded(next, n, p.written)
+	}
 	return done, err
 }
 

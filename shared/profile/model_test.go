@@ -41,6 +41,7 @@ type simulation struct {
 	appID  string
 	clock  atomic.Int64
 	engine *profile.Engine
+	hot    [2]hotProcess
 
 	client  *bigtable.Client
 	settle  time.Duration // of folds
@@ -64,6 +65,13 @@ type simulation struct {
 	maxDelete affinity.Tombstone // of the deletions that were begun
 	receipts  map[int][]receipt  // by event
 	optOuts
+}
+
+// hotProcess is a process that stays, so that it keeps what its refreshes read. It
+// serves one message at a time.
+type hotProcess struct {
+	engine *profile.Engine
+	busy   bool
 }
 
 // receipt is one of an event, of a message that was sent.
@@ -333,18 +341,34 @@ func (w *simulation) deliver(m message, bulk bool) {
 		return
 	}
 	app := w.app() // which may be out of date when it is used
-	do := w.process().Apply
-	if bulk {
-		do = w.process().Import
-	}
+	do, done := w.applier(bulk)
 	w.pending = append(w.pending, m)
 	w.start(fmt.Sprint("message ", m), func(ctx context.Context) error {
+		defer done()
 		_, err := do(ctx, app, events)
 		if err == nil {
 			w.ack(m)
 		}
 		return err
 	})
+}
+
+// applier returns how a process applies a message, and what to call afterwards. It is a
+// new process, or one that has refreshed the user before.
+func (w *simulation) applier(bulk bool) (do func(context.Context, config.App, []store.LogEvent) (profile.Outcome, error), done func()) {
+	if bulk {
+		return w.process().Import, func() {}
+	}
+	i := rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2}).Draw(w.t, "process")
+	if i == len(w.hot) || w.hot[i].busy {
+		return w.process().Apply, func() {}
+	}
+	p := &w.hot[i]
+	if p.engine == nil || rapid.IntRange(0, 7).Draw(w.t, "restart") == 0 {
+		p.engine = w.process()
+	}
+	p.busy = true
+	return p.engine.Apply, func() { p.busy = false }
 }
 
 func (w *simulation) ack(m message) {

@@ -37,8 +37,10 @@ type packer struct {
 
 	blocks  []history.Block
 	pending []store.BlockWrite
-	bytes   int // of pending
-	events  int // added, without the events of merged blocks
+	written []store.BlockWrite // as many as a tail keeps
+	kept    int                // their bytes
+	bytes   int                // of pending
+	events  int                // added, without the events of merged blocks
 	entered bool
 }
 
@@ -227,6 +229,9 @@ func (p *packer) write(ctx context.Context) error {
 	}
 	if err := p.store.WriteBlocks(ctx, p.appID, p.user.token, p.pending); err != nil {
 		return err
+	}
+	if p.kept+p.bytes <= maxTailBlocks {
+		p.written, p.kept = append(p.written, p.pending...), p.kept+p.bytes
 	}
 	p.pending, p.bytes = nil, 0
 	return nil

@@ -27,6 +27,9 @@ type reading struct {
 
 	kept, keptBytes int // log rows
 	blockBytes      int // of blocks that wait for the log
+	tailBytes       int // of blocks for tails
+	// inMemory are the blocks that the tails of users hold.
+	inMemory []store.BlockName
 }
 
 // readParts reads blocks and log at the same time. It leaves each user scored, or
@@ -43,7 +46,7 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 	if all[0].pass != nil {
 		g.SetLimit(1) // both add to one scorer
 	}
-	if len(r.names) > 0 {
+	if len(r.names)+len(r.inMemory) > 0 {
 		g.Go(func() error { return r.readBlocks(gctx) })
 	}
 	if len(r.ranges)+len(r.sifted) > 0 {
@@ -89,13 +92,17 @@ func (r *reading) plan(u *computation) {
 		u.release() // of an earlier attempt
 		u.scorer = r.newScorer(u)
 	}
-	u.unfolded, u.banded, u.rows, u.events, u.restart = 0, 0, nil, 0, false
+	u.unfolded, u.banded, u.rows, u.rowBytes, u.events, u.restart, u.hit = 0, 0, nil, 0, 0, false, false
+	u.blocks = nil
 	u.missing, u.mergeable = map[history.BlockID]bool{}, map[history.BlockID][]byte{}
 	r.byUser[u.token] = u
 	blocks, gaps := u.parts()
 	if u.newest = nil; r.why >= forReading {
 		u.newest = newNewest(r.compiled, u.window, blocks, &r.limits)
 	}
+	all := gaps
+	u.whole = r.tailed(u)
+	gaps = r.useTail(u, gaps)
 	for _, g := range gaps {
 		if gap := (store.UserRange{User: u.token, From: g.From, To: g.To}); u.row.OptedOut == 0 {
 			r.ranges = append(r.ranges, gap)
@@ -107,17 +114,27 @@ func (r *reading) plan(u *computation) {
 	if banded {
 		r.sifted = append(r.sifted, band)
 	}
-	for _, b := range blocks {
-		u.missing[b.ID] = true
-		r.names = append(r.names, store.BlockName{User: u.token, ID: b.ID})
-		if r.why == forRefresh && b.Bytes <= mergeBytes && precedesGap(b, gaps) {
-			u.mergeable[b.ID] = nil
-		}
-	}
-	if len(blocks) > 0 && (len(gaps) > 0 || banded) && u.pass == nil {
+	r.planBlocks(u, blocks, all)
+	if len(blocks) > 0 && (len(all) > 0 || banded) && u.pass == nil {
 		r.logScorers[u.token] = r.newScorer(u)
 	} else {
 		r.logScorers[u.token] = u.scorer
+	}
+}
+
+// planBlocks adds a user's blocks to the reading.
+func (r *reading) planBlocks(u *computation, blocks []history.Block, gaps []history.Range) {
+	for _, b := range blocks {
+		name := store.BlockName{User: u.token, ID: b.ID}
+		if _, ok := u.tail.block(b.ID); ok {
+			r.inMemory = append(r.inMemory, name)
+		} else {
+			u.missing[b.ID] = true
+			r.names = append(r.names, name)
+		}
+		if r.why == forRefresh && b.Bytes <= mergeBytes && precedesGap(b, gaps) {
+			u.mergeable[b.ID] = nil
+		}
 	}
 }
 
@@ -131,27 +148,39 @@ func (r *reading) newScorer(u *computation) *affinity.Scorer {
 // readBlocks scores the blocks. It restarts the user of a damaged block, who is
 // then scored without that block.
 func (r *reading) readBlocks(ctx context.Context) error {
+	for _, name := range r.inMemory {
+		value, _ := r.byUser[name.User].tail.block(name.ID)
+		r.scoreBlock(ctx, name, value)
+	}
 	return r.store.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
-		u := r.byUser[name.User]
-		delete(u.missing, name.ID)
-		if u.restart {
-			return nil
+		if r.why == forRefresh { // a fold or a tail may keep it
+			value = slices.Clone(value)
 		}
-		n, err := r.blocks.Score(value, u.scorer)
-		if err == nil && u.newest != nil {
-			err = r.searchBlock(u, name.ID, value)
-		}
-		if err != nil {
-			r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
-			u.restart = true
-			return nil
-		}
-		u.events += n
-		if _, ok := u.mergeable[name.ID]; ok {
-			u.mergeable[name.ID] = slices.Clone(value)
-		}
+		r.scoreBlock(ctx, name, value)
 		return nil
 	})
+}
+
+func (r *reading) scoreBlock(ctx context.Context, name store.BlockName, value []byte) {
+	u := r.byUser[name.User]
+	delete(u.missing, name.ID)
+	if u.restart {
+		return
+	}
+	n, err := r.blocks.Score(value, u.scorer)
+	if err == nil && u.newest != nil {
+		err = r.searchBlock(u, name.ID, value)
+	}
+	if err != nil {
+		r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
+		u.restart = true
+		return
+	}
+	u.events += n
+	if _, ok := u.mergeable[name.ID]; ok {
+		u.mergeable[name.ID] = value
+	}
+	r.keepBlock(u, name.ID, value)
 }
 
 // readLog scores the unfolded events. It reads whole events if it keeps them for a
@@ -176,6 +205,12 @@ func (r *reading) readLog(ctx context.Context) error {
 		return err
 	}
 	unfolded := make(map[string]int, len(r.byUser))
+	for token, u := range r.byUser {
+		for i := range u.rows { // of the tail
+			unfolded[token]++
+			r.score(u, u.rows[i], scorer)
+		}
+	}
 	add := func(token string, row store.LogRow) error {
 		u := r.byUser[token]
 		if u.fault != nil {
@@ -219,14 +254,14 @@ func (r *reading) keepRow(u *computation, row store.LogRow, n int) {
 		return // dropped before
 	}
 	if r.kept >= r.limits.keepRows || r.keptBytes >= keepBytes {
-		for i := range u.rows {
-			r.keptBytes -= u.rows[i].Size()
-		}
+		r.keptBytes -= u.rowBytes
 		r.kept -= len(u.rows)
-		u.rows = nil
+		u.rows, u.rowBytes = nil, 0
 		return
 	}
 	u.rows = append(u.rows, row)
 	r.kept++
-	r.keptBytes += row.Size()
+	size := row.Size()
+	r.keptBytes += size
+	u.rowBytes += size
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/recent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -39,6 +40,7 @@ type writer struct {
 	folder   *folder
 	adder    *adder
 	flights  *flights
+	tails    recent.Values[*tail]
 	// refreshed counts the users of refreshes. A message takes its users before it
 	// joins a flight, so every flight that it waits for runs, and ends.
 	refreshed *semaphore.Weighted
@@ -235,7 +237,9 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 			}
 			computations := make([]*computation, len(chunk))
 			for i, u := range chunk {
-				computations[i] = &computation{user: u, own: newestTime(events[u.token].at)}
+				at := events[u.token].at
+				computations[i] = &computation{user: u, own: newestTime(at), first: slices.MinFunc(at, history.Pos.Compare)}
+				computations[i].tail, _ = w.tails.Take(app.ID, u.token)
 			}
 			share := w.memory.Share()
 			defer share.Close()
@@ -284,6 +288,9 @@ func (w *writer) save(ctx context.Context, app config.App, computed []*computati
 	}
 	w.tickets.repair(ctx, app.ID, users)
 	w.folder.foldUnfolded(ctx, app, computed)
+	for _, c := range computed {
+		w.keepTail(app, c)
+	}
 	return nil
 }
 

@@ -73,7 +73,11 @@ func TestRequests(t *testing.T) {
 	expect("a stored read", "ReadRows")
 	b.apply(old(3), old(4))
 	expect("a refresh that folds", "CheckAndMutateRow MutateRow MutateRow MutateRows ReadModifyWriteRow ReadRows")
-	b.apply(bought("u", b.clock))
+	b.apply(bought("u", b.clock-1))
+	expect("a refresh with blocks that the process knows", "MutateRow MutateRow ReadModifyWriteRow ReadRows")
+	if _, err := b.engine().Apply(ctx, b.app(), []store.LogEvent{bought("u", b.clock)}); err != nil {
+		t.Fatal(err)
+	}
 	expect("a refresh with blocks", "MutateRow MutateRow ReadModifyWriteRow ReadRows ReadRows")
 	b.eng.SetMaxAdditions(3)
 	b.apply(bought("u", b.clock-1))
