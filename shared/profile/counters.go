@@ -38,6 +38,9 @@ type Counters struct {
 	// TailHits counts refreshes that used the rows which the one before them had read,
 	// TailMisses those that read the log outside the blocks as a whole.
 	TailHits, TailMisses atomic.Int64
+	// LogGroups counts writes of the log that waited for another one, Grouped the messages
+	// that they wrote.
+	LogGroups, Grouped atomic.Int64
 	// OrphansDeleted counts blocks deleted because no manifest named them.
 	OrphansDeleted atomic.Int64
 }
@@ -80,5 +83,7 @@ func (c *Counters) Each(fn func(name, help string, read func() int64)) {
 	fn("affinity_corrupt_manifests_total", "Damaged manifests; the engine read the log.", c.CorruptManifests.Load)
 	fn("affinity_tail_hits_total", "Refreshes that used the rows that the refresh before had read.", c.TailHits.Load)
 	fn("affinity_tail_misses_total", "Refreshes that read all of the log outside the blocks.", c.TailMisses.Load)
+	fn("affinity_log_groups_total", "Writes of the log that waited for another one, each for all messages that waited.", c.LogGroups.Load)
+	fn("affinity_grouped_messages_total", "Messages whose events such a write has written.", c.Grouped.Load)
 	fn("affinity_swept_blocks_total", "Blocks deleted because no manifest named them.", c.OrphansDeleted.Load)
 }

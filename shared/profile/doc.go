@@ -48,7 +48,8 @@
 //	adder    (addition.go)
 //	folder   (fold.go)      -> logs, tickets
 //	sweeper  (sweep.go)     -> logs
+//	logs     (logs.go)      -> appends (appends.go)
 //
-// logs, tickets, flights and orphans use no other part. The computer finds sessions
+// tickets, flights and orphans use no other part. The computer finds sessions
 // in sessions.go.
 package profile

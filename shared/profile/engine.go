@@ -116,6 +116,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 		recent: recent.New(Recent(admission.MemoryLimit())),
 	}
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
+	l.appends = newAppends(l)
 	t := &tickets{env: v}
 	c := &computer{env: v, logs: l}
 	f := &folder{env: v, logs: l, tickets: t}
@@ -123,7 +124,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	return &Engine{
 		env: v, logs: l, folder: f,
 		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(),
-			adder:     &adder{env: v, bases: recent.Of[storedBase](v.recent)}, tails: recent.Of[*tail](v.recent),
+			adder: &adder{env: v, bases: recent.Of[storedBase](v.recent)}, tails: recent.Of[*tail](v.recent),
 			refreshed: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed},
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},

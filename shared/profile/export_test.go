@@ -97,3 +97,23 @@ func (e *Engine) AwaitWaiting(key string, events int) {
 		runtime.Gosched()
 	}
 }
+
+// AloneRows is the number of rows from which a message writes the log alone.
+const AloneRows = aloneRows
+
+// AwaitAppends returns once so many messages of an app wait to write the log.
+func (e *Engine) AwaitAppends(app string, messages int) {
+	a := e.logs.appends
+	for waiting := -1; waiting != messages; runtime.Gosched() {
+		waiting = 0
+		a.mu.Lock()
+		for key, q := range a.queues {
+			for _, g := range q.waiting {
+				if key.app == app {
+					waiting += len(g.messages)
+				}
+			}
+		}
+		a.mu.Unlock()
+	}
+}

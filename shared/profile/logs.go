@@ -28,6 +28,7 @@ type logs struct {
 	// fresh reads an app's configuration past every cache, cached through the cache
 	// of the requests.
 	fresh, cached func(ctx context.Context, appID string) (config.App, error)
+	appends       *appends
 }
 
 // ErrSchemaChanged reports that the schemas of the log have changed since a read.
@@ -52,7 +53,7 @@ func (l *logs) of(app config.App) store.Log { return l.store.Log(app.ID, app.Log
 // Bigtable refuses: the other rows are written.
 func (l *logs) append(ctx context.Context, app config.App, events []store.LogEvent) (config.App, Faulty, error) {
 	for range maxSchemaChanges {
-		err := l.of(app).Append(ctx, events)
+		err := l.appends.append(ctx, app, events)
 		refused, ok := errors.AsType[store.RefusedEvents](err)
 		if err != nil && !ok {
 			return app, nil, err

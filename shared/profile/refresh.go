@@ -235,12 +235,7 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 			for _, a := range added {
 				end(a.user, nil)
 			}
-			computations := make([]*computation, len(chunk))
-			for i, u := range chunk {
-				at := events[u.token].at
-				computations[i] = &computation{user: u, own: newestTime(at), first: slices.MinFunc(at, history.Pos.Compare)}
-				computations[i].tail, _ = w.tails.Take(app.ID, u.token)
-			}
+			computations := w.computations(app, chunk, events)
 			share := w.memory.Share()
 			defer share.Close()
 			of := work{app, compiled, forRefresh, share, draw, w.limits.patience}
@@ -262,6 +257,18 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 		})
 	}
 	return g.Wait()
+}
+
+// computations prepares the computation of users, each with the tail of the refresh
+// before.
+func (w *writer) computations(app config.App, users []*user, events map[string]own) []*computation {
+	all := make([]*computation, len(users))
+	for i, u := range users {
+		at := events[u.token].at
+		all[i] = &computation{user: u, own: newestTime(at), first: slices.MinFunc(at, history.Pos.Compare)}
+		all[i].tail, _ = w.tails.Take(app.ID, u.token)
+	}
+	return all
 }
 
 // giveUp leaves a marker for a user who has waited too long to be computed alone, as

@@ -73,11 +73,12 @@ func TestRequests(t *testing.T) {
 	expect("a stored read", "ReadRows")
 	b.apply(old(3), old(4))
 	expect("a refresh that folds", "CheckAndMutateRow MutateRow MutateRow MutateRows ReadModifyWriteRow ReadRows")
-	b.apply(bought("u", b.clock-1))
+	b.apply(bought("u", b.clock-3))
 	expect("a refresh with blocks that the process knows", "MutateRow MutateRow ReadModifyWriteRow ReadRows")
-	if _, err := b.engine().Apply(ctx, b.app(), []store.LogEvent{bought("u", b.clock)}); err != nil {
-		t.Fatal(err)
-	}
+	b.eng = b.engine()
+	b.eng.SetLimits(4, 100, 100, 100, time.Minute)
+	b.eng.SetMaxAdditions(0)
+	b.apply(bought("u", b.clock))
 	expect("a refresh with blocks", "MutateRow MutateRow ReadModifyWriteRow ReadRows ReadRows")
 	b.eng.SetMaxAdditions(3)
 	b.apply(bought("u", b.clock-1))

@@ -46,6 +46,18 @@ func (r RefusedEvents) ByUser() map[string]error {
 	return users
 }
 
+// Among returns the refused rows of some events of an app.
+func (r RefusedEvents) Among(app string, events []LogEvent) RefusedEvents {
+	own := RefusedEvents{}
+	for i := range events {
+		key := logKey(app, events[i].User, events[i].Time, events[i].ID)
+		if err := r[key]; err != nil {
+			own[key] = err
+		}
+	}
+	return own
+}
+
 // orNil returns r as an error, nil if no row is refused.
 func (r RefusedEvents) orNil() error {
 	if len(r) == 0 {

@@ -50,6 +50,15 @@ type LogEvent struct {
 	Original []byte
 }
 
+// Size returns roughly how many bytes the row takes in a request.
+func (e *LogEvent) Size() int {
+	size := len(e.User) + len(e.Original) + 128
+	for _, c := range e.Counts {
+		size += len(c.Facet) + len(c.Value) + 16
+	}
+	return size
+}
+
 // Columns of familyOriginal: the event as the client sent it, and its objects in
 // short (schema.Objects).
 const (

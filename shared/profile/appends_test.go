@@ -1,0 +1,237 @@
+package profile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// writes holds the first write of one row of the log until the test lets it go on, and
+// records the rows of each request that writes several.
+type writes struct {
+	begun, goOn chan struct{}
+	held        atomic.Bool
+	mu          sync.Mutex
+	rows        []int
+	fail        func(key string) error // of a request with a row; nil: none fails
+}
+
+func newWrites() *writes { return &writes{begun: make(chan struct{}), goOn: make(chan struct{})} }
+
+func (w *writes) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if m, ok := req.(*btpb.MutateRowRequest); ok && strings.HasSuffix(m.TableName, "/"+store.TableEvents) && w.held.CompareAndSwap(false, true) {
+		close(w.begun)
+		<-w.goOn
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}
+
+func (w *writes) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, desc, cc, method, opts...)
+	return writing{s, w}, err
+}
+
+type writing struct {
+	grpc.ClientStream
+	w *writes
+}
+
+func (s writing) SendMsg(msg any) error {
+	if m, ok := msg.(*btpb.MutateRowsRequest); ok && strings.HasSuffix(m.TableName, "/"+store.TableEvents) {
+		s.w.mu.Lock()
+		s.w.rows = append(s.w.rows, len(m.Entries))
+		s.w.mu.Unlock()
+		for _, e := range m.Entries {
+			if s.w.fail != nil && s.w.fail(string(e.RowKey)) != nil {
+				return s.w.fail(string(e.RowKey))
+			}
+		}
+	}
+	return s.ClientStream.SendMsg(msg)
+}
+
+// group holds one message's write and applies others beside it. They wait, and the
+// test then lets all go on. It returns the errors of the others.
+func (w *writes) group(b *fixture, each func(), messages ...[]store.LogEvent) []error {
+	b.t.Helper()
+	var all sync.WaitGroup
+	app := b.app()
+	all.Go(func() {
+		if _, err := b.eng.Apply(ctx, app, []store.LogEvent{bought("first", b.clock)}); err != nil {
+			b.t.Error(err)
+		}
+	})
+	<-w.begun
+	errs := make([]error, len(messages))
+	for i, m := range messages {
+		all.Go(func() { _, errs[i] = b.eng.Apply(ctx, app, m) })
+	}
+	b.eng.AwaitAppends(appID, len(messages))
+	if each != nil {
+		each()
+	}
+	close(w.goOn)
+	all.Wait()
+	return errs
+}
+
+func (w *writes) fixture(t *testing.T, dial ...grpc.DialOption) *fixture {
+	return newFixtureOn(t, storetest.NewWithClient, 90, plain, append([]grpc.DialOption{grpc.WithChainUnaryInterceptor(w.unary), grpc.WithChainStreamInterceptor(w.stream)}, dial...)...)
+}
+
+// of is a message of some users, one event of each.
+func (b *fixture) of(users ...string) []store.LogEvent {
+	var events []store.LogEvent
+	for _, u := range users {
+		events = append(events, bought(u, b.clock-hour))
+	}
+	return events
+}
+
+func TestMessagesWriteTogether(t *testing.T) {
+	w := newWrites()
+	b := w.fixture(t)
+	errs := w.group(b, nil, b.of("u0"), b.of("u1", "u2"), b.of("u0"))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(w.rows) != "[4]" {
+		t.Errorf("requests of %v rows, want one of 4", w.rows)
+	}
+	for _, u := range []string{"first", "u0", "u1", "u2"} {
+		if r := b.read(u); red(r) != 30 || !r.Stored {
+			t.Errorf("%s: %v (stored: %v), want 30", u, red(r), r.Stored)
+		}
+	}
+	if c := b.eng.Counters(); c.LogGroups.Load() != 1 || c.Grouped.Load() != 3 {
+		t.Errorf("%d groups of %d messages, want 1 of 3", c.LogGroups.Load(), c.Grouped.Load())
+	}
+	b.apply(b.of("u3")...) // nobody waits for it
+	if c := b.eng.Counters(); c.LogGroups.Load() != 1 {
+		t.Errorf("%d groups, want 1", c.LogGroups.Load())
+	}
+}
+
+// A row that Bigtable refuses fails its message alone, also if another message has other
+// rows of the same user.
+func TestRefusedRowFailsItsMessageAlone(t *testing.T) {
+	w := newWrites()
+	b := w.fixture(t, storetest.Refuse(func(table, key string) bool { return strings.HasSuffix(key, ",refused") })...)
+	bad := bought("u0", b.clock)
+	bad.ID = "refused"
+	errs := w.group(b, nil, b.of("u0"), []store.LogEvent{bad}, b.of("u1"))
+	if errs[0] != nil || errs[2] != nil || errs[1] == nil {
+		t.Errorf("%v, want an error of the second message alone", errs)
+	}
+	if r := b.read("u0"); red(r) != 30 {
+		t.Errorf("%v, want the event of the first message", red(r))
+	}
+}
+
+// A fault of one request concerns the messages whose rows cannot be written.
+func TestGroupFailsOneByOne(t *testing.T) {
+	w := newWrites()
+	w.fail = func(key string) error {
+		if strings.Contains(key, ",bad,") {
+			return status.Error(codes.PermissionDenied, "no such row for this test")
+		}
+		return nil
+	}
+	b := w.fixture(t)
+	errs := w.group(b, nil, b.of("u0"), b.of("bad", "worse"), b.of("u1"))
+	if errs[0] != nil || errs[2] != nil || status.Code(errors.Unwrap(errs[1])) == codes.OK {
+		t.Errorf("%v, want an error of the second message alone", errs)
+	}
+}
+
+// A message that gives up before its group is written leaves nothing in the log.
+func TestWaitingMessageIsCancelled(t *testing.T) {
+	w := newWrites()
+	b := w.fixture(t)
+	giving, cancel := context.WithCancel(ctx)
+	app, given := b.app(), make(chan error)
+	errs := w.group(b, func() {
+		go func() {
+			_, err := b.eng.Apply(giving, app, b.of("gone"))
+			given <- err
+		}()
+		b.eng.AwaitAppends(appID, 2)
+		cancel()
+		if err := <-given; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that the message was cancelled", err)
+		}
+	}, b.of("u0"))
+	if errs[0] != nil {
+		t.Error(errs[0])
+	}
+	if events, err := readLive(b.store, b.app(), "gone", store.User{}); len(events) != 0 || err != nil {
+		t.Errorf("%d events of the cancelled message, %v", len(events), err)
+	}
+	if r := b.read("u0"); red(r) != 30 {
+		t.Errorf("%v, want the event of the other message", red(r))
+	}
+}
+
+// The schemas of the log change while a message waits.
+func TestGroupFollowsSchemaChange(t *testing.T) {
+	w := newWrites()
+	b := w.fixture(t)
+	errs := w.group(b, func() {
+		_, err := b.apps.UpdateLog(ctx, appID, func(a *config.App) error { a.Log.Write = schema.Names; return nil })
+		if err != nil {
+			t.Error(err)
+		}
+	}, b.of("u0"), b.of("u1"))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	app := b.app()
+	app.Log.Read = schema.Narrow
+	for _, u := range []string{"u0", "u1"} {
+		if events, err := readLive(b.store, app, u, store.User{}); len(events) != 1 || err != nil {
+			t.Errorf("%s has %d events in the new schema, %v", u, len(events), err)
+		}
+	}
+}
+
+// No request holds more rows than permitted, and a large message does not wait.
+func TestGroupsAreBounded(t *testing.T) {
+	w := newWrites()
+	b := w.fixture(t)
+	var messages [][]store.LogEvent
+	for i := range 12 {
+		var m []store.LogEvent
+		for j := range int64(profile.AloneRows - 1) {
+			m = append(m, bought(fmt.Sprint("u", i), b.clock-hour-j))
+		}
+		messages = append(messages, m)
+	}
+	errs := w.group(b, func() {
+		alone := make([]store.LogEvent, profile.AloneRows)
+		for i := range alone {
+			alone[i] = bought("alone", b.clock-int64(i))
+		}
+		b.apply(alone...)
+	}, messages...)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprint([]int{profile.AloneRows, 990, 198}); fmt.Sprint(w.rows) != want {
+		t.Errorf("requests of %v rows, want %v", w.rows, want)
+	}
+}
