@@ -133,6 +133,20 @@ var commands = []command{{
 		return of(o), &o.Common
 	},
 }, {
+	name:  "event",
+	short: "Measure one new event of a user with a long history",
+	long: "Give one user a history, and then new events, one by one. Report what one costs until the profile is stored: if it\n" +
+		"is computed from blocks and log, if the event is added to the profile in the user's row, and if it is added to\n" +
+		"what the same process has written. Requests and rows are those that the server counts.",
+	example: "  affinity bench event\n" +
+		"  affinity bench event --events 100000 --repeat 50 --json",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Event{}
+		flags.IntSliceVar(&o.Events, "events", []int{100, 1_000, 10_000, 100_000}, "events of the user, over 90 days; each is a measurement")
+		flags.IntVar(&o.Repeat, "repeat", 30, "new events of each kind")
+		return of(o), &o.Common
+	},
+}, {
 	name:  "rank",
 	short: "Measure the order of candidates for a user",
 	long: "Order candidates of an index for one user, with the handler of POST /1/rank in process: the candidates and\n" +

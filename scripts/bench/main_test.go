@@ -131,6 +131,7 @@ func TestTables(t *testing.T) {
 		Wants(t, cli.ExitOK, "Affinity  histories", "DuckDB was not measured", "PostgreSQL was not measured")
 	bench(t, strings.Fields("backfill --users 10 --events 5 --repeat 1")...).Wants(t, cli.ExitOK, "narrow rows copied as they are", "bar: 200000")
 	bench(t, strings.Fields("heap --users 30 --events 3 --in-process")...).Wants(t, cli.ExitOK, "peak heap MB", "the server shares")
+	bench(t, strings.Fields("event --events 5,9 --repeat 2 --in-process")...).Wants(t, cli.ExitOK, "computed", "memory", "bytes read", "the server shares")
 	bench(t, strings.Fields("read --events 20 --reads 10 --in-process")...).Wants(t, cli.ExitOK, "on top of its row reads", "the server shares")
 	bench(t, strings.Fields("rank --candidates 20 --affinities 10 --requests 3 --cold 2 --in-process")...).
 		Wants(t, cli.ExitOK, "20 candidates of 100 objects against 10 affinities", "warm, items with a relevancy", "cold, nothing in memory")
@@ -174,6 +175,8 @@ func TestUsage(t *testing.T) {
 		"backfill --users 0":                     "--users 0",
 		"backfill --events 0":                    "--events 0",
 		"backfill --repeat 0":                    "--repeat 0",
+		"event --events 0":                       "--events 0",
+		"event --repeat 0":                       "--repeat 0",
 		"heap --users 0":                         "--users 0",
 		"heap --events 0":                        "--events 0",
 		"read --events 0":                        "--events 0",
