@@ -77,7 +77,34 @@ func (sc *Scorer) Weigh(k int, weights, points []float64, times []int64) {
 // caller reports the oldest of them to Scored.
 func (sc *Scorer) AddTotals(facet int, b []byte, start, end int, totals []float64) {
 	f := int32(facet)
+	sc.addTotals(f, sc.lookup(f, b, start, end), totals)
+}
+
+// Place remembers where a scorer holds a value of a facet. Its zero value
+// remembers nothing. It serves any number of scorers, one after the other.
+type Place uint64 // epoch of a scorer, then entry
+
+const (
+	placeBits = 24
+	maxPlace  = 1<<placeBits - 1
+)
+
+// AddTotalsAt is AddTotals for a value that has a place of its own, which spares
+// the scorer the search for a value that it has found before.
+func (sc *Scorer) AddTotalsAt(p *Place, facet int, b []byte, start, end int, totals []float64) {
+	f := int32(facet)
+	if at := *p; uint64(at)>>placeBits == sc.epoch {
+		sc.addTotals(f, int32(at&maxPlace), totals)
+		return
+	}
 	at := sc.lookup(f, b, start, end)
+	if at >= 0 && at <= maxPlace {
+		*p = Place(sc.epoch<<placeBits | uint64(at))
+	}
+	sc.addTotals(f, at, totals)
+}
+
+func (sc *Scorer) addTotals(f, at int32, totals []float64) {
 	if at == refused {
 		return
 	}
@@ -89,7 +116,7 @@ func (sc *Scorer) AddTotals(facet int, b []byte, start, end int, totals []float6
 	if sc.enters(f, slot) {
 		sc.enlist(f, slot, sums)
 	}
-	weight := sc.c.weights[facet]
+	weight := sc.c.weights[f]
 	for i, total := range totals[:len(sums)] {
 		sums[i] += weight * total
 	}

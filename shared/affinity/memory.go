@@ -105,8 +105,7 @@ func (sc *Scorer) reach() {
 func (sc *Scorer) overflow() {
 	sc.held.reset()
 	sc.held.full = true
-	clear(sc.tables)
-	sc.names = arena{}
+	sc.forget()
 }
 
 // reset gives back what the scorer has taken.

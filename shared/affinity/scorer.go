@@ -1,6 +1,9 @@
 package affinity
 
-import "math"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // Scorer adds up the events of one user, in any order; Reset prepares it for
 // the next user. Its memory is one sum per filter and half-life, however many
@@ -13,6 +16,7 @@ type Scorer struct {
 	c      *Compiled
 	window Window
 	user   uint32  // number of the user since the tables were last cleared; never 0
+	epoch  uint64  // number of the tables since they were last cleared; see Place
 	tables []table // by facet index
 	names  arena   // the text of their values
 	text   []byte  // scratch: a value
@@ -54,6 +58,7 @@ func NewScorer(c *Compiled, w Window) *Scorer {
 		c:        c,
 		window:   w,
 		user:     1,
+		epoch:    epochs.Add(1),
 		tables:   make([]table, len(c.facets)),
 		factors:  make([]float64, len(c.perMS)),
 		upcoming: math.MaxInt64, chosenUntil: math.MaxInt64,
@@ -78,8 +83,7 @@ func (sc *Scorer) Reset(w Window) {
 	}
 	if sc.user++; sc.user == 0 || sc.held.full || kept > maxKept || sc.names.size > maxKeptBytes {
 		sc.user = 1
-		clear(sc.tables)
-		sc.names = arena{}
+		sc.forget()
 		sc.order, sc.spare = nil, nil
 	}
 	sc.window = w
@@ -88,6 +92,17 @@ func (sc *Scorer) Reset(w Window) {
 	sc.time, sc.inside, sc.aged = 0, false, false
 	sc.known, sc.scored, sc.latest, sc.oldest = false, false, 0, 0
 	sc.upcoming, sc.chosenUntil, sc.ahead = math.MaxInt64, math.MaxInt64, 0
+}
+
+// epochs numbers the contents of the tables of all scorers. A place has 40 bits
+// for it, which a process does not use up.
+var epochs atomic.Uint64
+
+// forget drops all values. The places that Place remembers are no longer valid.
+func (sc *Scorer) forget() {
+	clear(sc.tables)
+	sc.names = arena{}
+	sc.epoch = epochs.Add(1)
 }
 
 // Compiled returns the compiled strategy of the scorer.
