@@ -92,8 +92,7 @@ func pack(b *history.Builder, events []affinity.Event) [][]byte {
 	return blocks
 }
 
-func packAll(logs [][]affinity.Event) (blocks [][][]byte, size int) {
-	b := history.NewBuilder()
+func packAll(b *history.Builder, logs [][]affinity.Event) (blocks [][][]byte, size int) {
 	for _, events := range logs {
 		blocks = append(blocks, pack(b, events))
 		for _, block := range blocks[len(blocks)-1] {
@@ -112,90 +111,83 @@ func perCore(b *testing.B, events int, before time.Duration) {
 // user into one scorer.
 func BenchmarkScore(b *testing.B) {
 	for _, halfLives := range [][]int{{30}, {7, 30, 180}, nil} {
-		for _, n := range []int{300, 500} {
-			b.Run(fmt.Sprintf("halfLives=%d/events=%d", len(halfLives), n), func(b *testing.B) {
-				blocks, size := packAll(crowd(200, n))
-				c := affinity.Compile(benchStrategy(halfLives...))
-				r, sc := history.NewReader(c, nil), affinity.NewScorer(c, benchWindow)
-				b.ReportAllocs()
-				events, i := 0, 0
-				before := cpu()
-				for b.Loop() {
-					sc.Reset(benchWindow)
-					for _, block := range blocks[i] {
-						n, err := r.Score(block, sc)
-						if err != nil {
-							b.Fatal(err)
-						}
-						events += n
-					}
-					if i++; i == len(blocks) {
-						i = 0
-					}
-				}
-				perCore(b, events, before)
-				b.ReportMetric(float64(size)/float64(200*n), "B/event")
-			})
+		for _, n := range []int{5, 50, 500, 5000} {
+			logs := crowd(max(10, min(2000, 100_000/n)), n)
+			for _, l := range layouts(logs) {
+				b.Run(fmt.Sprintf("halfLives=%d/events=%d/%s", len(halfLives), n, l.name), func(b *testing.B) {
+					l.score(b, benchStrategy(halfLives...), logs, func(*affinity.Scorer) {})
+				})
+			}
 		}
 	}
+}
+
+// score scores the users, one after the other.
+func (l layout) score(b *testing.B, s strategy.Strategy, logs [][]affinity.Event, then func(*affinity.Scorer)) {
+	blocks, size := packAll(l.Builder, logs)
+	c := affinity.Compile(s)
+	r, sc := history.NewReader(c, l.Dictionaries), affinity.NewScorer(c, benchWindow)
+	b.ReportAllocs()
+	events, i := 0, 0
+	before := cpu()
+	for b.Loop() {
+		sc.Reset(benchWindow)
+		for _, block := range blocks[i] {
+			n, err := r.Score(block, sc)
+			if err != nil {
+				b.Fatal(err)
+			}
+			events += n
+		}
+		then(sc)
+		if i++; i == len(blocks) {
+			i = 0
+		}
+	}
+	perCore(b, events, before)
+	b.ReportMetric(float64(size)/float64(len(logs)*len(logs[0])), "B/event")
 }
 
 // BenchmarkRecomputeUser is all that a recompute does for a user between the
 // bytes of blocks and those of the profile.
 func BenchmarkRecomputeUser(b *testing.B) {
 	for _, n := range []int{300, 500} {
-		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
-			blocks, _ := packAll(crowd(200, n))
-			c := affinity.Compile(benchStrategy(30))
-			r, sc := history.NewReader(c, nil), affinity.NewScorer(c, benchWindow)
-			var stored []byte
-			b.ReportAllocs()
-			events, i := 0, 0
-			before := cpu()
-			for b.Loop() {
-				sc.Reset(benchWindow)
-				for _, block := range blocks[i] {
-					n, err := r.Score(block, sc)
-					if err != nil {
-						b.Fatal(err)
-					}
-					events += n
-				}
-				stored = sc.AppendProfile(stored[:0], 1)
-				if i++; i == len(blocks) {
-					i = 0
-				}
-			}
-			perCore(b, events, before)
-			b.ReportMetric(float64(len(stored)), "B/profile")
-		})
+		logs := crowd(200, n)
+		for _, l := range layouts(logs) {
+			b.Run(fmt.Sprintf("events=%d/%s", n, l.name), func(b *testing.B) {
+				var stored []byte
+				l.score(b, benchStrategy(30), logs, func(sc *affinity.Scorer) { stored = sc.AppendProfile(stored[:0], 1) })
+				b.ReportMetric(float64(len(stored)), "B/profile")
+			})
+		}
 	}
 }
 
 func BenchmarkBuild(b *testing.B) {
-	for _, n := range []int{200, 5000} {
-		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
-			logs := crowd(10, n)
-			builder := history.NewBuilder()
-			var block []byte
-			b.ReportAllocs()
-			events, i := 0, 0
-			before := cpu()
-			for b.Loop() {
-				for _, e := range logs[i] {
-					if !builder.Add(e) {
-						block = builder.AppendBlock(block[:0])
-						builder.Add(e)
+	for _, n := range []int{5, 200, 5000} {
+		logs := crowd(10, n)
+		for _, l := range layouts(logs) {
+			b.Run(fmt.Sprintf("events=%d/%s", n, l.name), func(b *testing.B) {
+				var block []byte
+				b.ReportAllocs()
+				events, i := 0, 0
+				before := cpu()
+				for b.Loop() {
+					for _, e := range logs[i] {
+						if !l.Add(e) {
+							block = l.AppendBlock(block[:0])
+							l.Add(e)
+						}
+					}
+					block = l.AppendBlock(block[:0])
+					events += len(logs[i])
+					if i++; i == len(logs) {
+						i = 0
 					}
 				}
-				block = builder.AppendBlock(block[:0])
-				events += len(logs[i])
-				if i++; i == len(logs) {
-					i = 0
-				}
-			}
-			perCore(b, events, before)
-		})
+				perCore(b, events, before)
+			})
+		}
 	}
 }
 
@@ -217,22 +209,27 @@ func BenchmarkBuildOne(b *testing.B) {
 }
 
 func BenchmarkEvents(b *testing.B) {
-	blocks, _ := packAll(crowd(10, 300))
-	b.ReportAllocs()
-	events, i := 0, 0
-	before := cpu()
-	for b.Loop() {
-		for _, block := range blocks[i] {
-			for _, err := range history.Events(block, nil) {
-				if err != nil {
-					b.Fatal(err)
+	logs := crowd(10, 300)
+	for _, l := range layouts(logs) {
+		b.Run(l.name, func(b *testing.B) {
+			blocks, _ := packAll(l.Builder, logs)
+			b.ReportAllocs()
+			events, i := 0, 0
+			before := cpu()
+			for b.Loop() {
+				for _, block := range blocks[i] {
+					for _, err := range history.Events(block, l.Dictionaries) {
+						if err != nil {
+							b.Fatal(err)
+						}
+						events++
+					}
 				}
-				events++
+				if i++; i == len(blocks) {
+					i = 0
+				}
 			}
-		}
-		if i++; i == len(blocks) {
-			i = 0
-		}
+			perCore(b, events, before)
+		})
 	}
-	perCore(b, events, before)
 }

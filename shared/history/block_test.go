@@ -18,13 +18,14 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 // unpack returns all events of a block.
 func unpack(block []byte) ([]affinity.Event, error) {
 	var events []affinity.Event
-	for e, err := range history.Events(block, nil) {
+	for e, err := range history.Events(block, commonShelf) {
 		if err != nil {
 			return events, err
 		}
@@ -61,9 +62,9 @@ func TestBlockRoundTrip(t *testing.T) {
 		"wide":  func(t *rapid.T) []affinity.Event { return drawWide(t, 250) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := history.NewBuilder()
+			all := testLayouts()
 			rapid.Check(t, func(t *rapid.T) {
-				events := draw(t)
+				events, b := draw(t), rapid.SampledFrom(all).Draw(t, "layout").Builder
 				var got []affinity.Event
 				for _, block := range pack(b, events) {
 					if err := history.Check(block); err != nil {
@@ -75,6 +76,17 @@ func TestBlockRoundTrip(t *testing.T) {
 					}
 					clear(block) // the events must not depend on it any more
 					got = append(got, part...)
+				}
+				var again []affinity.Event
+				for _, block := range pack(rapid.SampledFrom(all).Draw(t, "layout of a merge").Builder, got) {
+					part, err := unpack(block)
+					if err != nil {
+						t.Fatal(err)
+					}
+					again = append(again, part...)
+				}
+				if merged := tidy(again); !slices.EqualFunc(merged, tidy(got), sameEvent) {
+					t.Fatalf("merged (-want +got):\n%s", cmp.Diff(tidy(got), merged, cmpopts.EquateEmpty()))
 				}
 				if want, got := tidy(events), tidy(got); !slices.EqualFunc(want, got, sameEvent) {
 					t.Fatalf("(-want +got):\n%s", cmp.Diff(want, got, cmpopts.EquateEmpty()))
@@ -90,7 +102,7 @@ func TestEventsStopsEarly(t *testing.T) {
 		b.Add(affinity.Event{Time: int64(i)})
 	}
 	read := 0
-	for range history.Events(b.AppendBlock(nil), nil) {
+	for range history.Events(b.AppendBlock(nil), commonShelf) {
 		if read++; read == 2 {
 			break
 		}
@@ -166,18 +178,19 @@ func TestBoundHoldsForGrowingParts(t *testing.T) {
 		},
 	}
 	for name, event := range tests {
-		t.Run(name, func(t *testing.T) {
+		testBound := func(t *testing.T, format int) {
 			b := history.NewBuilder()
+			b.SetFormat(format)
 			n := 0
 			for b.Add(event(n)) {
 				n++
 			}
 			block := b.AppendBlock(nil)
-			if len(block) > history.MaxBytes || len(block) < history.MaxBytes/4 && n < 200_000 {
+			if len(block) > history.MaxBytes || len(block) < history.MaxBytes/8 && n < 200_000 {
 				t.Errorf("%d events in %d bytes", n, len(block))
 			}
 			read := 0
-			for _, err := range history.Events(block, nil) {
+			for _, err := range history.Events(block, commonShelf) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -186,7 +199,11 @@ func TestBoundHoldsForGrowingParts(t *testing.T) {
 			if read != n {
 				t.Errorf("%d of %d events", read, n)
 			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { testBound(t, history.Format2) })
+		if !race.On {
+			t.Run(name+", format 1", func(t *testing.T) { testBound(t, history.Format1) })
+		}
 	}
 }
 
@@ -239,11 +256,11 @@ func TestBuilderCopiesEvents(t *testing.T) {
 }
 
 // sampleBlock is a block of all that blocks can hold.
-func sampleBlock() []byte {
-	b := history.NewBuilder()
+func sampleBlock(b *history.Builder) []byte {
 	for i := range int64(5) {
 		b.Add(affinity.Event{Time: now - dayMS + i*i*i*100_000, Type: types[i%3], Name: "a", Counts: []affinity.Count{
 			{Facet: "f0", Value: "v0", N: 1}, {Facet: "f0", Value: fmt.Sprint("v", i%2), N: 1}, {Facet: "f1", Value: "v2", N: 1 + int(i)*100},
+			{Facet: "f2", Value: "v3", N: 1},
 		}})
 		b.Add(affinity.Event{Time: now - dayMS + i*i*i*100_000, Index: fmt.Sprint("i", i%2), ObjectIDs: []string{"a", fmt.Sprint(i)}})
 	}
@@ -263,29 +280,42 @@ func sampleStrategy() strategy.Strategy {
 }
 
 func TestBlockDamageIsDetected(t *testing.T) {
-	block, c := sampleBlock(), affinity.Compile(sampleStrategy())
-	r := history.NewReader(c, nil)
-	readable := func(b []byte) bool {
-		_, scored := r.Score(b, affinity.NewScorer(c, benchWindow))
-		_, unpacked := unpack(b)
-		return history.Check(b) == nil || scored == nil || unpacked == nil
-	}
-	for n := range block {
-		if readable(block[:n]) {
-			t.Errorf("cut to %d of %d bytes it can still be read", n, len(block))
-		}
-		for bit := range 8 {
-			damaged := slices.Clone(block)
-			damaged[n] ^= 1 << bit
-			if readable(damaged) {
-				t.Errorf("with bit %d of byte %d turned over it can still be read", bit, n)
+	for _, l := range testLayouts() {
+		t.Run(l.name, func(t *testing.T) {
+			block, c := sampleBlock(l.Builder), affinity.Compile(sampleStrategy())
+			r := history.NewReader(c, commonShelf)
+			readable := func(b []byte) bool {
+				_, scored := r.Score(b, affinity.NewScorer(c, benchWindow))
+				_, unpacked := unpack(b)
+				_, named := history.HasObjects(b)
+				return history.Check(b) == nil || scored == nil || unpacked == nil || named == nil
 			}
-		}
+			if !readable(block) {
+				t.Fatal("the test begins with a damaged block")
+			}
+			for n := range block {
+				if readable(block[:n]) {
+					t.Errorf("cut to %d of %d bytes it can still be read", n, len(block))
+				}
+				for bit := range 8 {
+					damaged := slices.Clone(block)
+					damaged[n] ^= 1 << bit
+					if readable(damaged) {
+						t.Errorf("with bit %d of byte %d turned over it can still be read", bit, n)
+					}
+				}
+			}
+			other := slices.Clone(block)
+			other[0] = 3 - other[0]
+			if readable(other) {
+				t.Error("as a block of the other format it can still be read")
+			}
+		})
 	}
 }
 
 func TestBlockErrors(t *testing.T) {
-	whole := sampleBlock()
+	whole := sampleBlock(testLayouts()[0].Builder)
 	// After the header: two events 2 ms apart, one kind, one facet "f", one
 	// time, two kinds of events, one section.
 	body := func(parts ...byte) []byte { return sealBlock(append(make([]byte, 5), parts...)) }
@@ -297,7 +327,7 @@ func TestBlockErrors(t *testing.T) {
 		block []byte
 		want  string
 	}{
-		"another format":           {append([]byte{2}, whole[1:]...), "format 2, want 1"},
+		"another format":           {append([]byte{3}, whole[1:]...), "format 3, want 2"},
 		"nothing":                  {nil, "not a block"},
 		"no format":                {append([]byte{0}, whole[1:]...), "not a block"},
 		"damage":                   {append(slices.Clone(whole), 0), "checksum does not match"},
@@ -317,7 +347,7 @@ func TestBlockErrors(t *testing.T) {
 	s := sampleStrategy()
 	s.EventsScoring = append(s.EventsScoring, strategy.EventScore{EventName: "a", Score: 1})
 	c := affinity.Compile(s)
-	r := history.NewReader(c, nil)
+	r := history.NewReader(c, commonShelf)
 	right := body(0, 2, 2, 3, 0, 1, 'a', 1, 2, 'f', '0', 5, 1, 2, 0, 0, 1, 'v', 4, 0, 1)
 	if events, err := unpack(right); err != nil || len(events) != 2 || events[1].Counts[0].Value != "v" {
 		t.Fatalf("what the tests begin with is %+v: %v", events, err)
@@ -338,11 +368,19 @@ func TestBlockErrors(t *testing.T) {
 	}
 }
 
-// sealBlock makes the first bytes of b right, so that what follows them is
-// read.
+// sealBlock makes the first bytes of b those of a block of format 1, so that what
+// follows them is read.
 func sealBlock(b []byte) []byte {
 	b[0] = 1
 	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[5:], crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}
+
+// sealBlock2 is sealBlock for format 2.
+func sealBlock2(b []byte) []byte {
+	b[0] = 2
+	table := crc32.MakeTable(crc32.Castagnoli)
+	binary.LittleEndian.PutUint32(b[1:], crc32.Update(crc32.Checksum(b[:1], table), table, b[5:]))
 	return b
 }
 

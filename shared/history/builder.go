@@ -54,6 +54,14 @@ type Builder struct {
 	lengths []int
 	places  []uint32
 	key     []byte
+
+	// Of one facet, or of the kinds:
+	list       postings
+	items      []item            // those of a group are linked
+	packed     []byte            // their postings
+	groups     []uint32          // the first item of each
+	byPostings map[uint64]uint32 // by hash of postings: the last item
+	section    []byte
 }
 
 // Lists are linked by indexes. Index 0 ends a list: the item with index 0 is
@@ -86,7 +94,7 @@ const objectsPlace = math.MaxUint32
 
 // NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
-	return &Builder{size: roomHeader, format: blockFormat, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}, byIndex: map[string]uint64{}}
+	return &Builder{size: roomHeader, format: blockFormat, byName: map[affinity.Pair]uint32{}, byFacet: map[string]uint32{}, byIndex: map[string]uint64{}, byPostings: map[uint64]uint32{}}
 }
 
 // NewBuilderWithoutObjects returns a builder of blocks as older versions built them,

@@ -124,7 +124,7 @@ func (w *posWriter) blocks(blocks []Block) {
 	}
 }
 
-func appendText(dst []byte, s string) []byte {
+func appendText[T string | []byte](dst []byte, s T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 

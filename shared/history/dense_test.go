@@ -95,7 +95,7 @@ func (r crowded) log() []affinity.Event {
 
 // add adds a log to scorers, parts of it in blocks and parts loose, and returns
 // how many events that were.
-func (r crowded) add(t *testing.T, b *history.Builder, reader *history.Reader, events []affinity.Event, scorers ...*affinity.Scorer) int {
+func (r crowded) add(t *testing.T, all []layout, reader *history.Reader, events []affinity.Event, scorers ...*affinity.Scorer) int {
 	n := 0
 	for rest := events; len(rest) > 0; {
 		part := rest[:1+r.IntN(len(rest))]
@@ -108,7 +108,7 @@ func (r crowded) add(t *testing.T, b *history.Builder, reader *history.Reader, e
 			n += len(part)
 			continue
 		}
-		for _, block := range pack(b, part) {
+		for _, block := range pack(all[r.IntN(len(all))].Builder, part) {
 			m, err := reader.Score(block, sc)
 			if err != nil {
 				t.Fatal(err)
@@ -120,18 +120,18 @@ func (r crowded) add(t *testing.T, b *history.Builder, reader *history.Reader, e
 }
 
 func TestDenseBlocksEqualReference(t *testing.T) {
-	b := history.NewBuilder()
+	all := testLayouts()
 	listed, cut := 0, 0
 	for seed := range uint64(150) {
 		r := crowded{rand.New(rand.NewPCG(seed, 1))}
 		s := r.strategy()
 		c := affinity.Compile(s)
-		reader, sc := history.NewReader(c, nil), affinity.NewScorer(c, affinity.Window{})
+		reader, sc := history.NewReader(c, commonShelf), affinity.NewScorer(c, affinity.Window{})
 		for user := range 3 {
 			w, events := r.window(), r.log()
 			sc.Reset(w)
 			other := affinity.NewScorer(c, w)
-			if n := r.add(t, b, reader, events, sc, other); n != len(events) {
+			if n := r.add(t, all, reader, events, sc, other); n != len(events) {
 				t.Fatalf("seed %d, user %d: %d of %d events", seed, user, n, len(events))
 			}
 			sc.Merge(other)
@@ -169,7 +169,7 @@ func TestReaderForgetsPreviousBlock(t *testing.T) {
 	for _, halfLives := range [][]int{nil, {30}, {30, 7}} {
 		s.HalfLives = strategy.InDays(halfLives...)
 		c := affinity.Compile(s)
-		r, sc := history.NewReader(c, nil), affinity.NewScorer(c, w)
+		r, sc := history.NewReader(c, commonShelf), affinity.NewScorer(c, w)
 		var all []affinity.Event
 		for _, events := range [][]affinity.Event{at(9, 8, 7, 6), at(22, 21, 2, 1), at(3, 2, -1, -2), at(22, 1, 0, -1)} {
 			all = append(all, events...)
@@ -190,7 +190,7 @@ func TestReaderForgetsPreviousBlock(t *testing.T) {
 func TestKindsOfEqualLength(t *testing.T) {
 	s, w := sampleStrategy(), affinity.Window{Now: now}
 	c := affinity.Compile(s)
-	r, sc := history.NewReader(c, nil), affinity.NewScorer(c, w)
+	r, sc := history.NewReader(c, commonShelf), affinity.NewScorer(c, w)
 	var all []affinity.Event
 	for _, name := range []string{"a", "b", "a"} {
 		e := affinity.Event{Time: now, Type: event.View, Name: name, Counts: []affinity.Count{{Facet: "f0", Value: "v0", N: 1}}}

@@ -105,6 +105,12 @@ func (d *Dictionary) Len() int {
 // Bytes returns the size of the stored form.
 func (d *Dictionary) Bytes() int { return len(d.stored) }
 
+// sum is the checksum by which a block knows its dictionary. It covers the
+// generation.
+func (d *Dictionary) sum() uint32 { return binary.LittleEndian.Uint32(d.stored[1:]) }
+
+func (d *Dictionary) text(s span) []byte { return d.stored[s.start:s.end] }
+
 // AppendBinary appends the stored form to dst.
 func (d *Dictionary) AppendBinary(dst []byte) []byte { return append(dst, d.stored...) }
 
@@ -198,4 +204,25 @@ func (d *Dictionary) makeIndex() *dictionaryIndex {
 		}
 	}
 	return x
+}
+
+// dictionary returns the dictionary of a block, nil if the block has none.
+func (f *frame) dictionary(from Dictionaries) (*Dictionary, error) {
+	if !f.bound {
+		return nil, nil
+	}
+	generation := f.generation
+	if from == nil {
+		return nil, fmt.Errorf("dictionary %d: %w", generation, ErrNoDictionary)
+	}
+	d, err := from.Dictionary(generation)
+	switch {
+	case errors.Is(err, ErrNoDictionary) || errors.Is(err, ErrNewer):
+		return nil, fmt.Errorf("dictionary %d: %w", generation, err)
+	case err != nil:
+		return nil, fmt.Errorf("dictionary %d: %w: %w", generation, ErrUnread, err)
+	case d == nil || d.generation != generation || d.sum() != f.sum:
+		return nil, fmt.Errorf("dictionary %d: it is not the one of the block: %w", generation, ErrNoDictionary)
+	}
+	return d, nil
 }

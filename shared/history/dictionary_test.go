@@ -101,6 +101,53 @@ func TestDictionaryLimits(t *testing.T) {
 	}
 }
 
+// TestVocabularyIsBounded: what many users have survives any number of terms that
+// few have.
+func TestVocabularyIsBounded(t *testing.T) {
+	v := history.NewVocabulary()
+	v.Bound(history.Limits{Entries: 100, Bytes: 2000})
+	for user := range 2000 {
+		v.Add(fmt.Sprint(user), filtered("Viewed", "color:Red", fmt.Sprintf("number:%d", user)))
+		if terms, bytes := v.Counted(); terms > 100 || bytes > 2000 {
+			t.Fatalf("%d terms, %d bytes", terms, bytes)
+		}
+	}
+	d := v.Dictionary(1, history.Limits{})
+	if stored := d.AppendBinary(nil); d.Len() != 4 || !bytes.Contains(stored, []byte("Red")) {
+		t.Errorf("%d terms: %q", d.Len(), stored)
+	}
+}
+
+func FuzzDictionary(f *testing.F) {
+	f.Add(sampleDictionary().AppendBinary(nil))
+	f.Add(common.AppendBinary(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, b := range [][]byte{b, resealed(b)} {
+			d, err := history.ParseDictionary(b)
+			if err != nil {
+				continue
+			}
+			if !bytes.Equal(d.AppendBinary(nil), b) || d.Len() > len(b) {
+				t.Errorf("%d terms of %d bytes: %x", d.Len(), len(b), d.AppendBinary(nil))
+			}
+			builder := history.NewBuilder()
+			builder.Use(d)
+			events := []affinity.Event{filtered("Viewed", "color:Red", "color:Pink", "brand:Acme", ":")}
+			builder.Add(events[0])
+			var got []affinity.Event
+			for e, err := range history.Events(builder.AppendBlock(nil), shelf{d.Generation(): d}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, e)
+			}
+			if !slices.EqualFunc(tidy(events), tidy(got), sameEvent) {
+				t.Errorf("got %+v", got)
+			}
+		}
+	})
+}
+
 func TestDictionaryIsDeterministic(t *testing.T) {
 	one, two := sampleDictionary(), sampleDictionary()
 	if !bytes.Equal(one.AppendBinary(nil), two.AppendBinary(nil)) {

@@ -10,15 +10,16 @@ import (
 
 // Events iterates over the events of a block, in order, with their objects if the
 // block has them (HasObjects). The counts of an event
-// are in the order of the block, not in the order in which they were added. If
-// the block is damaged or has an unknown format (ErrNewer), Events yields one
-// error and stops. The events share one copy of the block's texts, not the
-// block itself, so the caller may keep them.
+// are in the order of the block, not in the order in which they were added. The
+// dictionary of the block comes from dictionaries. If the block cannot be read,
+// Events yields one error and stops: the error is as in Reader.Score. The events
+// share one copy of the block's texts and the dictionary, not the block itself, so
+// the caller may keep them.
 func Events(block []byte, dictionaries Dictionaries) iter.Seq2[affinity.Event, error] {
 	return func(yield func(affinity.Event, error) bool) {
-		u, err := unpack(block)
+		u, err := unpack(block, dictionaries)
 		if err != nil {
-			yield(affinity.Event{}, fmt.Errorf("read block of %d bytes: %w", len(block), err))
+			yield(affinity.Event{}, err)
 			return
 		}
 		for i, time := range u.times {
@@ -38,6 +39,7 @@ func Events(block []byte, dictionaries Dictionaries) iter.Seq2[affinity.Event, e
 // events by value.
 type unpacked struct {
 	text   string
+	of     *Dictionary // nil: the block has none
 	times  []int64
 	kinds  []uint32 // by event: index in names
 	names  []affinity.Pair
@@ -49,7 +51,8 @@ type unpacked struct {
 	objects objectList
 	named   bool // the block has objects
 
-	skips func(facet []byte) bool // facets to leave out; nil: none
+	skips    func(facet []byte) bool // facets to leave out; nil: none
+	postings postings                // of one group
 }
 
 // cell is a posting as its event holds it.
@@ -58,105 +61,155 @@ type cell struct {
 	count int
 }
 
-func unpack(block []byte) (*unpacked, error) {
-	if err := Check(block); err != nil {
+func unpack(block []byte, dictionaries Dictionaries) (*unpacked, error) {
+	f, err := open(block)
+	if err != nil {
 		return nil, err
 	}
-	f, ok := open(block)
-	if !ok {
-		return nil, errDamaged
+	d, err := f.dictionary(dictionaries)
+	if err != nil {
+		return nil, fmt.Errorf("read block of %d bytes: %w", len(block), err)
 	}
-	u := &unpacked{text: string(block), times: make([]int64, f.events)}
-	at := len(block) - len(f.rest) // offset of the kinds
-	if !f.readTimes(u.times) || !u.readNames(f.kinds) {
-		return nil, errDamaged
-	}
-	c := cursor{b: block, next: at}
-	u.kinds = make([]uint32, f.events)
-	for i := range u.kinds {
-		before := c.next
-		kind := c.unsigned()
-		long := len(u.names) <= shortKinds && c.next-before > 1
-		if c.damaged || long || kind >= uint64(len(u.names)) {
-			return nil, errDamaged
-		}
-		u.kinds[i] = uint32(kind)
-	}
-	if !u.readSections(f, c) {
-		return nil, errDamaged
+	u := &unpacked{text: string(block), of: d, times: make([]int64, f.events), kinds: make([]uint32, f.events)}
+	names, ok := f.pairs(nil, d)
+	if u.names = names; !ok || !f.readTimes(u.times) || !f.readKinds(u.kinds) || !u.readSections(&f) {
+		return nil, damaged(block)
 	}
 	return u, nil
 }
 
-func (u *unpacked) readNames(kinds []byte) bool {
-	c := cursor{b: kinds}
-	for c.next < len(kinds) && !c.damaged {
-		typ := string(c.text())
-		u.names = append(u.names, affinity.Pair{Type: typ, Name: string(c.text())})
-	}
-	return !c.damaged
-}
-
 // readSections reads all postings twice: first to count those of each event,
 // then to store them.
-func (u *unpacked) readSections(f frame, c cursor) bool {
+func (u *unpacked) readSections(f *frame) bool {
 	u.starts = make([]uint32, f.events+1)
 	ends := u.starts[1:]
-	sections := c
-	if !u.eachPosting(f, &sections, func(_ uint32, ordinal, _ int) { ends[ordinal]++ }) || sections.next != len(c.b) {
+	total, most := 0, MaxBytes+len(u.text)
+	if !u.eachPosting(f, func(_ uint32, ordinal, _ int) bool {
+		ends[ordinal]++
+		total++
+		return total <= most
+	}) {
 		return false
 	}
-	total := uint32(0)
+	end := uint32(0)
 	for i, n := range ends {
-		ends[i] = total // the start of the event's cells; it advances to their end
-		total += n
+		ends[i] = end // the start of the event's cells; it advances to their end
+		end += n
 	}
 	u.cells = make([]cell, total)
 	u.values = u.values[:0]
-	objects, ok := f.objects(c.b[c.next:])
+	objects, ok := f.named()
 	if !ok {
 		return false
 	}
 	if u.named, ok = u.objects.read(objects, f.events); !ok {
 		return false
 	}
-	return u.eachPosting(f, &c, func(value uint32, ordinal, count int) {
+	return u.eachPosting(f, func(value uint32, ordinal, count int) bool {
 		u.cells[ends[ordinal]] = cell{value, count}
 		ends[ordinal]++
+		return true
 	})
 }
 
-// eachPosting calls fn for every posting of the sections of facets at c and advances
-// c behind the last section. It appends the values to u.values.
-func (u *unpacked) eachPosting(f frame, c *cursor, fn func(value uint32, ordinal, count int)) bool {
-	list := f.facets
-	for range f.listed {
-		name := list.text()
-		facet := u.text[list.next-len(name) : list.next]
-		size := list.unsigned()
-		if size > uint64(len(c.b)-c.next) {
+// eachPosting calls fn for every posting of the sections of facets, until fn
+// returns false. It appends the values to u.values. It reports whether it came to
+// the end of the block.
+func (u *unpacked) eachPosting(f *frame, fn func(value uint32, ordinal, count int) bool) bool {
+	s := f.eachSection()
+	for s.next() {
+		if !u.eachOf(&s.section, f.format, fn) {
 			return false
 		}
-		if string(name) == objectsFacet || u.skips != nil && u.skips(name) {
-			c.next += int(size)
-			continue
-		}
-		section := cursor{b: c.b[:c.next+int(size)], next: c.next}
-		for section.next < len(section.b) && !section.damaged {
-			value := section.text()
-			u.values = append(u.values, affinity.Count{Facet: facet, Value: u.text[section.next-len(value) : section.next]})
-			u.readPostings(&section, fn)
-		}
-		if section.damaged {
+	}
+	return s.done()
+}
+
+func (u *unpacked) eachOf(s *section, format byte, fn func(value uint32, ordinal, count int) bool) bool {
+	if s.id >= 0 && (u.of == nil || s.id >= len(u.of.facets)) {
+		return false
+	}
+	name, facet := s.name, ""
+	if s.id >= 0 {
+		name, facet = u.of.text(u.of.facets[s.id].name), u.of.texts().facets[s.id]
+	}
+	if u.skips != nil && u.skips(name) {
+		return true
+	}
+	if s.id < 0 {
+		facet = u.text[s.end-len(name) : s.end]
+	}
+	if format != Format1 {
+		return u.eachGroup(s, facet, fn)
+	}
+	for c := &s.body; c.next < len(c.b); {
+		value := c.text()
+		if c.damaged {
 			return false
 		}
-		c.next = section.next
+		u.values = append(u.values, affinity.Count{Facet: facet, Value: u.text[c.next-len(value) : c.next]})
+		if !u.readPostings(c, fn) {
+			return false
+		}
 	}
 	return true
 }
 
-// readPostings calls fn for the postings of the last value.
-func (u *unpacked) readPostings(c *cursor, fn func(value uint32, ordinal, count int)) {
+// eachGroup is eachPosting for the groups of one facet.
+func (u *unpacked) eachGroup(s *section, facet string, fn func(value uint32, ordinal, count int) bool) bool {
+	var known []string
+	if s.id >= 0 {
+		known = u.of.texts().values[s.id]
+	}
+	c, first := &s.body, -1
+	for c.next < len(c.b) {
+		head, n, next, ok := readHead(c.b, c.next)
+		if !ok {
+			return false
+		}
+		if c.next, ok = u.postings.read(c.b, next, head, len(u.times)); !ok {
+			return false
+		}
+		distance, id := head>>groupShift, first
+		for i := range n {
+			if i > 0 && head>>groupShift > 0 {
+				distance = c.unsigned() + 1
+			}
+			value := ""
+			if head>>groupShift == 0 {
+				text := c.text()
+				value = u.text[c.next-len(text) : c.next]
+			} else {
+				if distance-1 >= uint64(len(known)) || uint64(id)+distance >= uint64(len(known)) {
+					return false
+				}
+				id += int(distance)
+				value = known[id]
+			}
+			if i == 0 {
+				first = id
+			}
+			if c.damaged || !u.post(affinity.Count{Facet: facet, Value: value}, fn) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// post calls fn for the postings of a group for one of its values.
+func (u *unpacked) post(value affinity.Count, fn func(value uint32, ordinal, count int) bool) bool {
+	u.values = append(u.values, value)
+	for i, o := range u.postings.ordinals {
+		if !fn(uint32(len(u.values)-1), int(o), int(u.postings.count(i))) {
+			return false
+		}
+	}
+	return true
+}
+
+// readPostings calls fn for the postings of the last value, in a block of format 1.
+func (u *unpacked) readPostings(c *cursor, fn func(value uint32, ordinal, count int) bool) bool {
 	head := c.unsigned()
 	ordinal, events := uint64(0), uint64(len(u.times))
 	for range head / 2 {
@@ -167,14 +220,14 @@ func (u *unpacked) readPostings(c *cursor, fn func(value uint32, ordinal, count 
 				count = c.unsigned()
 			}
 		}
-		if ordinal += since; since >= events || ordinal >= events || !countable(count) {
-			c.damaged = true
+		if ordinal += since; since >= events || ordinal >= events || !countable(count) || c.damaged {
+			return false
 		}
-		if c.damaged {
-			return
+		if !fn(uint32(len(u.values)-1), int(ordinal), int(count)) {
+			return false
 		}
-		fn(uint32(len(u.values)-1), int(ordinal), int(count))
 	}
+	return !c.damaged
 }
 
 // counts returns the counts of event i, cut from a slab that events share to

@@ -13,10 +13,12 @@ import (
 )
 
 func FuzzBlock(f *testing.F) {
-	f.Add(sampleBlock())
-	f.Add(history.NewBuilder().AppendBlock(nil))
-	for _, block := range pack(history.NewBuilder(), crowd(1, 20)[0]) {
-		f.Add(block)
+	for _, l := range testLayouts() {
+		f.Add(sampleBlock(l.Builder))
+		f.Add(l.AppendBlock(nil))
+		for _, block := range pack(l.Builder, crowd(1, 20)[0]) {
+			f.Add(block)
+		}
 	}
 	s := sampleStrategy()
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -25,6 +27,7 @@ func FuzzBlock(f *testing.F) {
 		}
 		if len(b) >= 5 {
 			checkBlock(t, sealBlock(slices.Clone(b)), s)
+			checkBlock(t, sealBlock2(slices.Clone(b)), s)
 		}
 	})
 }
@@ -40,7 +43,7 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 			t.Errorf("event %d is out of order", i)
 		}
 	}
-	if len(events)+counts > len(block) {
+	if most := len(block) + history.MaxBytes; block[0] == history.Format1 && len(events)+counts > len(block) || counts > 2*most {
 		t.Errorf("%d events and %d counts from %d bytes", len(events), counts, len(block))
 	}
 	checkObjects(t, block, events, unpacked, s)
@@ -48,7 +51,7 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 		s.HalfLives = strategy.InDays(halfLives...)
 		c := affinity.Compile(s)
 		sc := affinity.NewScorer(c, benchWindow)
-		n, scored := history.NewReader(c, nil).Score(block, sc)
+		n, scored := history.NewReader(c, commonShelf).Score(block, sc)
 		if unpacked != nil {
 			continue // in a part that scoring may skip
 		}
@@ -66,18 +69,18 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 
 // checkObjects holds the readings of objects to the events.
 func checkObjects(t *testing.T, block []byte, events []affinity.Event, unpacked error, s strategy.Strategy) {
-	known, headless := history.HasObjects(block)
+	has, headless := history.HasObjects(block)
 	var got []affinity.Event
-	read, damaged := new(history.ObjectReader).Read(block, allTime, func(e affinity.Event) { got = append(got, e) })
+	read, damaged := (&history.ObjectReader{Dictionaries: commonShelf}).Read(block, allTime, func(e affinity.Event) { got = append(got, e) })
 	recent := 0
-	_, unread := history.NewReader(affinity.Compile(s), nil).Recent(block, benchWindow, 3, func(affinity.Event) { recent++ })
+	_, unread := history.NewReader(affinity.Compile(s), commonShelf).Recent(block, benchWindow, 3, func(affinity.Event) { recent++ })
 	if unpacked != nil {
 		return // in a part that they may skip
 	}
-	if headless != nil || damaged != nil || unread != nil || read != known || recent > 3 {
-		t.Fatalf("%d events are read, but objects: %v, %v; known %v, %v; recent %d, %v", len(events), read, damaged, known, headless, recent, unread)
+	if headless != nil || damaged != nil || unread != nil || read != has || recent > 3 {
+		t.Fatalf("%d events are read, but objects: %v, %v; has %v, %v; recent %d, %v", len(events), read, damaged, has, headless, recent, unread)
 	}
-	if !known {
+	if !has {
 		events = nil
 	}
 	if !slices.EqualFunc(events, got, func(a, b affinity.Event) bool {

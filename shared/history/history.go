@@ -7,13 +7,15 @@
 // skips. It says so of every event or of none: blocks of older versions say
 // nothing, and a reader of objects takes their ranges from the log (HasObjects).
 //
+// Blocks hold short ids in place of the texts that many users share. The ids are
+// those of a Dictionary, which the block names. Vocabulary makes dictionaries.
+//
 // A history is a cache: it can be rebuilt from the log at any time. A reader
 // takes each range of the log either from a block or from the log, so no event
 // counts twice.
 //
 // The package only encodes and decodes. Package profile decides what to pack
-// and when. Package store keeps the blocks in the table histories and the
-// manifest in the user row.
+// and when. Package store keeps the blocks, and the manifest in the user row.
 package history
 
 import (

@@ -9,23 +9,23 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 )
 
-// HasObjects reports whether a block says which objects its events name. An error
-// is as in Reader.Score.
+// HasObjects reports whether a block says which objects its events name. It needs no
+// dictionary. An error means that the block is damaged or has an unknown format
+// (ErrNewer).
 func HasObjects(block []byte) (bool, error) {
-	var r ObjectReader
-	f, section, err := r.section(block)
+	f, err := open(block)
 	if err != nil {
 		return false, err
+	}
+	section, ok := f.named()
+	if !ok {
+		return false, damaged(block)
 	}
 	known, ok := new(objectList).readHead(&cursor{b: section}, f.events)
 	if !ok {
 		return false, damaged(block)
 	}
 	return known, nil
-}
-
-func damaged(block []byte) error {
-	return fmt.Errorf("read block of %d bytes: %w", len(block), errDamaged)
 }
 
 // ObjectReader reads what blocks say of the objects of events. It decodes facets
@@ -37,8 +37,13 @@ type ObjectReader struct {
 	// Counts gives events that name no objects their counts of the facets that
 	// Strategy scores, without aliases. It needs a Strategy.
 	Counts bool
+	// Dictionaries are those of the app whose blocks it reads. nil: it reads no
+	// block that names one.
+	Dictionaries Dictionaries
 
-	names   []byte // kinds of events, as stored in the last block
+	format  byte        // of the last block
+	names   []byte      // kinds of its events, as stored
+	of      *Dictionary // its dictionary; nil: it had none
 	pairs   []affinity.Pair
 	wanted  []bool // by kind
 	times   []int64
@@ -54,7 +59,7 @@ type ObjectReader struct {
 // of the block from the log. An error is as in Reader.Score; it comes before the first
 // call of fn.
 func (r *ObjectReader) Read(block []byte, w affinity.Window, fn func(affinity.Event)) (known bool, err error) {
-	f, section, err := r.section(block)
+	f, section, err := r.section(block, r.Dictionaries)
 	if err != nil {
 		return false, err
 	}
@@ -112,56 +117,41 @@ func (r *ObjectReader) event(i int, time int64) affinity.Event {
 
 // section checks a block, decodes the kinds of its events and finds its section of
 // objects.
-func (r *ObjectReader) section(block []byte) (frame, []byte, error) {
-	if err := Check(block); err != nil {
+func (r *ObjectReader) section(block []byte, dictionaries Dictionaries) (frame, []byte, error) {
+	f, err := open(block)
+	if err != nil {
+		return frame{}, nil, err
+	}
+	d, err := f.dictionary(dictionaries)
+	if err != nil {
 		return frame{}, nil, fmt.Errorf("read block of %d bytes: %w", len(block), err)
 	}
-	f, ok := open(block)
-	if !ok || !r.readNames(f.kinds) {
+	r.kinds = resize(r.kinds, f.events)
+	if !r.readNames(&f, d) || !f.readKinds(r.kinds) {
 		return frame{}, nil, damaged(block)
 	}
-	sections, ok := r.readKinds(&f)
-	if !ok {
-		return frame{}, nil, damaged(block)
-	}
-	section, ok := f.objects(sections)
+	section, ok := f.named()
 	if !ok {
 		return frame{}, nil, damaged(block)
 	}
 	return f, section, nil
 }
 
-func (r *ObjectReader) readNames(kinds []byte) bool {
-	if r.pairs != nil && bytes.Equal(kinds, r.names) {
+func (r *ObjectReader) readNames(f *frame, d *Dictionary) bool {
+	if r.pairs != nil && r.format == f.format && r.of == d && bytes.Equal(f.kinds, r.names) {
 		return true
 	}
-	r.names, r.pairs, r.wanted = append(r.names[:0], kinds...), []affinity.Pair{}, r.wanted[:0]
-	c := cursor{b: kinds}
-	for c.next < len(kinds) && !c.damaged {
-		typ, name := c.text(), c.text()
-		r.pairs = append(r.pairs, affinity.Pair{Type: string(typ), Name: string(name)})
-		r.wanted = append(r.wanted, r.Strategy == nil || r.Strategy.Points(typ, name) > 0)
-	}
-	if c.damaged {
+	r.format, r.of, r.names = f.format, d, append(r.names[:0], f.kinds...)
+	pairs, ok := f.pairs([]affinity.Pair{}, d)
+	if r.pairs = pairs; !ok {
 		r.pairs = nil
+		return false
 	}
-	return !c.damaged
-}
-
-// readKinds decodes the kinds of the events and returns the bytes behind them.
-func (r *ObjectReader) readKinds(f *frame) (sections []byte, ok bool) {
-	r.kinds = resize(r.kinds, f.events)
-	c := cursor{b: f.rest}
-	for i := range r.kinds {
-		before := c.next
-		kind := c.unsigned()
-		long := len(r.pairs) <= shortKinds && c.next-before > 1
-		if c.damaged || long || kind >= uint64(len(r.pairs)) {
-			return nil, false
-		}
-		r.kinds[i] = uint32(kind)
+	r.wanted = r.wanted[:0]
+	for _, p := range pairs {
+		r.wanted = append(r.wanted, r.Strategy == nil || r.Strategy.KindScore(event.Type(p.Type), p.Name) > 0)
 	}
-	return f.rest[c.next:], true
+	return true
 }
 
 // Recent calls fn for the newest n events of a block, oldest first, that are inside
@@ -170,13 +160,13 @@ func (r *ObjectReader) readKinds(f *frame) (sections []byte, ok bool) {
 // may keep the events. known and errors are as in ObjectReader.Read.
 func (r *Reader) Recent(block []byte, w affinity.Window, n int, fn func(affinity.Event)) (known bool, err error) {
 	o := &r.recent
-	f, section, err := o.section(block)
+	f, section, err := o.section(block, r.dictionaries)
 	if err != nil {
 		return false, err
 	}
 	o.times = resize(o.times, f.events)
 	known, ok := o.objects.read(section, f.events)
-	if !ok || !f.readTimes(o.times) || !r.readNames(f.kinds) {
+	if !ok || !f.readTimes(o.times) {
 		return false, damaged(block)
 	}
 	if !known {
@@ -202,7 +192,7 @@ func (r *Reader) Recent(block []byte, w affinity.Window, n int, fn func(affinity
 func (r *Reader) newest(w affinity.Window, n int) []int {
 	var chosen []int
 	for i := len(r.recent.times) - 1; i >= 0 && len(chosen) < n; i-- {
-		if r.points[r.recent.kinds[i]] > 0 && w.Contains(r.recent.times[i]) {
+		if r.recent.wanted[r.recent.kinds[i]] && w.Contains(r.recent.times[i]) {
 			chosen = append(chosen, i)
 		}
 	}
@@ -214,24 +204,21 @@ func (r *Reader) newest(w affinity.Window, n int) []int {
 // given by their ordinals, in order.
 func (r *ObjectReader) countsOf(st *affinity.Compiled, f *frame, block []byte, ordinals []int) ([][]affinity.Count, bool) {
 	counts, first := make([][]affinity.Count, len(ordinals)), ordinals[0]
-	u := unpacked{times: r.times, skips: func(facet []byte) bool {
+	u := unpacked{times: r.times, of: r.of, skips: func(facet []byte) bool {
 		_, scored := st.Facet(facet)
 		return !scored
 	}}
 	u.text = string(block)
-	c := cursor{b: block, next: len(block) - len(f.rest)}
-	for range r.kinds {
-		c.unsigned()
-	}
-	ok := u.eachPosting(*f, &c, func(value uint32, ordinal, count int) {
+	ok := u.eachPosting(f, func(value uint32, ordinal, count int) bool {
 		if ordinal < first {
-			return
+			return true
 		}
 		if i, found := slices.BinarySearch(ordinals, ordinal); found {
 			counted := u.values[value]
 			counted.N = count
 			counts[i] = append(counts[i], counted)
 		}
+		return true
 	})
 	return counts, ok
 }

@@ -42,16 +42,16 @@ func recentOf(events []affinity.Event, s strategy.Strategy, w affinity.Window, n
 // TestObjectsOfBlocks: what reads objects gives those of the events, of blocks with
 // few kinds and with many, one after the other with one reader.
 func TestObjectsOfBlocks(t *testing.T) {
-	var objects history.ObjectReader
+	all, objects := testLayouts(), history.ObjectReader{Dictionaries: commonShelf}
 	rapid.Check(t, func(t *rapid.T) {
 		w, s := drawWindow(t), drawStrategy(t)
 		events := drawLog(t, w)
 		if rapid.Bool().Draw(t, "wide") {
 			events = drawWide(t, 200)
 		}
-		r := history.NewReader(affinity.Compile(s), nil)
+		r := history.NewReader(affinity.Compile(s), commonShelf)
 		n := rapid.IntRange(0, 60).Draw(t, "n")
-		for _, block := range pack(history.NewBuilder(), events) {
+		for _, block := range pack(rapid.SampledFrom(all).Draw(t, "layout").Builder, events) {
 			want, err := unpack(block)
 			if err != nil {
 				t.Fatal(err)
@@ -66,11 +66,11 @@ func TestObjectsOfBlocks(t *testing.T) {
 				t.Fatal(known, err)
 			}
 			var some []affinity.Event
-			if _, err := (&history.ObjectReader{Strategy: affinity.Compile(s)}).Read(block, w, func(e affinity.Event) { some = append(some, e) }); err != nil {
+			if _, err := (&history.ObjectReader{Strategy: affinity.Compile(s), Dictionaries: commonShelf}).Read(block, w, func(e affinity.Event) { some = append(some, e) }); err != nil {
 				t.Fatal(err)
 			}
 			var counted []affinity.Event
-			withCounts := history.ObjectReader{Strategy: affinity.Compile(s), Counts: true}
+			withCounts := history.ObjectReader{Strategy: affinity.Compile(s), Counts: true, Dictionaries: commonShelf}
 			if _, err := withCounts.Read(block, w, func(e affinity.Event) { counted = append(counted, e) }); err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestBlocksWithoutObjects(t *testing.T) {
 			if known, err := new(history.ObjectReader).Read(block, allTime, yields); known || err != nil {
 				t.Errorf("objects: %v, %v", known, err)
 			}
-			if known, err := history.NewReader(affinity.Compile(s), nil).Recent(block, benchWindow, 9, yields); known || err != nil {
+			if known, err := history.NewReader(affinity.Compile(s), commonShelf).Recent(block, benchWindow, 9, yields); known || err != nil {
 				t.Errorf("recent: %v, %v", known, err)
 			}
 			events, err := unpack(block)
@@ -190,14 +190,14 @@ func TestDamagedObjects(t *testing.T) {
 			if known, _, err := read(block); known || err == nil {
 				t.Errorf("known %v, %v", known, err)
 			}
-			if _, err := history.NewReader(affinity.Compile(sampleStrategy()), nil).Recent(block, benchWindow, 9, func(affinity.Event) {}); err == nil {
+			if _, err := history.NewReader(affinity.Compile(sampleStrategy()), commonShelf).Recent(block, benchWindow, 9, func(affinity.Event) {}); err == nil {
 				t.Error("recent: no error")
 			}
 			if _, err := unpack(block); err == nil || errors.Is(err, history.ErrNewer) {
 				t.Errorf("events: %v", err)
 			}
 			c := affinity.Compile(sampleStrategy())
-			if n, err := history.NewReader(c, nil).Score(block, affinity.NewScorer(c, benchWindow)); n != 2 || err != nil {
+			if n, err := history.NewReader(c, commonShelf).Score(block, affinity.NewScorer(c, benchWindow)); n != 2 || err != nil {
 				t.Errorf("scoring: %d events, %v", n, err)
 			}
 		})

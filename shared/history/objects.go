@@ -66,23 +66,6 @@ func (b *Builder) appendObjects(dst []byte) []byte {
 	return b.appendSection(dst, &b.objects)
 }
 
-// objects returns the section of objects; nil if the block has none. sections are the
-// bytes of the block behind the kinds of its events. ok is false if they are damaged.
-func (f *frame) objects(sections []byte) (section []byte, ok bool) {
-	list := f.facets
-	for range f.listed {
-		name, size := list.text(), list.unsigned()
-		if size > uint64(len(sections)) {
-			return nil, false
-		}
-		if string(name) == objectsFacet {
-			section = sections[:size]
-		}
-		sections = sections[size:]
-	}
-	return section, len(sections) == 0
-}
-
 // objectList holds the objects of a block by event.
 type objectList struct {
 	indexes []string

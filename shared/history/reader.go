@@ -16,8 +16,12 @@ type Reader struct {
 	k            int // scores of an affinity
 	dictionaries Dictionaries
 
-	names  []byte    // kinds of events, as stored in the last block
+	format byte      // of the last block
+	names  []byte    // kinds of its events, as stored
 	points []float64 // by kind: its event score
+
+	bound    *bound   // for the dictionary of the last block, nil: it had none
+	boundAll []*bound // for recent dictionaries
 
 	// By ordinal of the block's events:
 	times   []int64
@@ -34,6 +38,8 @@ type Reader struct {
 	// event that scores.
 	oldest, seek, firstScored int
 
+	postings postings // of one group
+
 	recent ObjectReader // of Recent
 }
 
@@ -41,46 +47,45 @@ type Reader struct {
 // dictionaries it takes from dictionaries. nil: it reads no block that names one.
 func NewReader(c *affinity.Compiled, dictionaries Dictionaries) *Reader {
 	k := c.Scores()
-	return &Reader{c: c, k: k, dictionaries: dictionaries, weights: make([][]float64, k), totals: make([]float64, k)}
+	return &Reader{c: c, k: k, dictionaries: dictionaries, recent: ObjectReader{Strategy: c}, weights: make([][]float64, k), totals: make([]float64, k)}
 }
 
 var errStrategy = errors.New("the scorer and the reader have different strategies")
 
 // Score adds all events of a block to a scorer with the reader's strategy. It
-// returns the number of events in the block, inside the window or not. An error
-// means that the block is damaged or has an unknown format (ErrNewer). The
-// scorer may then hold part of the block and must be discarded.
+// returns the number of events in the block, inside the window or not. The error
+// is ErrUnread if the dictionary of the block cannot be read at the moment. Any
+// other error means that the block is damaged, has an unknown format (ErrNewer), or
+// has lost its dictionary (ErrNoDictionary). The scorer may then hold part of the
+// block and must be discarded.
 func (r *Reader) Score(block []byte, sc *affinity.Scorer) (events int, err error) {
 	if sc.Compiled() != r.c {
 		return 0, errStrategy
 	}
-	err = Check(block)
-	if err == nil && !r.score(block, sc, &events) {
-		err = errDamaged
-	}
+	f, err := open(block)
 	if err != nil {
+		return 0, err
+	}
+	if err := r.bind(&f); err != nil {
 		return 0, fmt.Errorf("score block of %d bytes: %w", len(block), err)
 	}
-	return events, nil
+	if !r.score(&f, sc) {
+		return 0, damaged(block)
+	}
+	return f.events, nil
 }
 
-func (r *Reader) score(block []byte, sc *affinity.Scorer, events *int) bool {
-	f, ok := open(block)
-	if !ok {
-		return false
-	}
+func (r *Reader) score(f *frame, sc *affinity.Scorer) bool {
 	n := f.events
-	*events = n
 	r.times = resize(r.times, n)
-	if !f.readTimes(r.times) || !r.readNames(f.kinds) {
+	if !f.readTimes(r.times) || !r.readNames(f) {
 		return false
 	}
 	lo, hi := sc.BeginRun(r.times)
 	if lo == hi {
 		return true
 	}
-	sections, ok := r.readKinds(f.rest, n)
-	if !ok {
+	if !r.readKinds(f) {
 		return false
 	}
 	clear(r.scored[:lo])
@@ -97,7 +102,7 @@ func (r *Reader) score(block []byte, sc *affinity.Scorer, events *int) bool {
 		r.weights[k] = w
 	}
 	r.oldest, r.seek = n, n
-	if !r.sections(&f, sections, sc) {
+	if !r.sections(f, sc) {
 		return false
 	}
 	if r.oldest < n {
@@ -115,63 +120,73 @@ func resize[T any](s []T, n int) []T {
 }
 
 // readNames looks up the event score of each kind of events.
-func (r *Reader) readNames(kinds []byte) bool {
-	if r.points != nil && bytes.Equal(kinds, r.names) {
+func (r *Reader) readNames(f *frame) bool {
+	if r.points != nil && r.format == f.format && bytes.Equal(f.kinds, r.names) {
 		return true
 	}
-	r.names = append(r.names[:0], kinds...)
-	r.points = r.points[:0]
-	c := cursor{b: kinds}
-	for c.next < len(kinds) && !c.damaged {
-		typ := c.text()
-		r.points = append(r.points, r.c.Points(typ, c.text()))
+	r.format, r.names, r.points = f.format, append(r.names[:0], f.kinds...), r.points[:0]
+	k := kindCursor{cursor: cursor{b: f.kinds}, format: f.format}
+	for k.next() {
+		switch {
+		case k.id < 0:
+			r.points = append(r.points, r.c.Points(k.typ, k.name))
+		case r.bound == nil || k.id >= len(r.bound.points):
+			k.damaged = true
+		default:
+			r.points = append(r.points, r.bound.points[k.id])
+		}
 	}
-	if c.damaged {
+	if k.damaged {
 		r.points = nil
 	}
-	return !c.damaged
+	return !k.damaged
 }
 
-// readKinds looks up the score of each event and returns the bytes behind the
-// kinds.
-func (r *Reader) readKinds(b []byte, n int) (sections []byte, ok bool) {
-	r.scored = resize(r.scored, n)
-	if len(r.points) <= shortKinds {
-		for i, kind := range b[:n] {
+// readKinds looks up the score of each event.
+func (r *Reader) readKinds(f *frame) bool {
+	r.scored = resize(r.scored, f.events)
+	switch f.width {
+	case 0:
+		for i := range r.scored {
+			r.scored[i] = r.points[0]
+		}
+	case 8:
+		for i, kind := range f.indexes {
 			if int(kind) >= len(r.points) {
-				return nil, false
+				return false
 			}
 			r.scored[i] = r.points[kind]
 		}
-		return b[n:], true
-	}
-	p := 0
-	for i := range r.scored {
-		var kind uint64
-		if kind, p = uvarint(b, p); p > len(b) || kind >= uint64(len(r.points)) {
-			return nil, false
+	default:
+		r.ordinals = resize(r.ordinals, f.events)
+		if !f.readKinds(r.ordinals) {
+			return false
 		}
-		r.scored[i] = r.points[kind]
+		for i, kind := range r.ordinals {
+			r.scored[i] = r.points[kind]
+		}
 	}
-	return b[p:], true
+	return true
 }
 
 // sections scores the sections of the facets that the strategy scores.
-func (r *Reader) sections(f *frame, b []byte, sc *affinity.Scorer) bool {
-	c := f.facets
-	for range f.listed {
-		name, size := c.text(), c.unsigned()
-		if size > uint64(len(b)) {
+func (r *Reader) sections(f *frame, sc *affinity.Scorer) bool {
+	s := f.eachSection()
+	for s.next() {
+		if s.format == Format1 {
+			if facet, ok := r.c.Facet(s.name); ok && !r.section(s.body.b[s.body.next:], facet, sc) {
+				return false
+			}
+			continue
+		}
+		if !r.groups(&s.section, sc) {
 			return false
 		}
-		if facet, ok := r.c.Facet(name); ok && !r.section(b[:size], facet, sc) {
-			return false
-		}
-		b = b[size:]
 	}
-	return len(b) == 0
+	return s.done()
 }
 
+// section scores a section of a block of format 1.
 func (r *Reader) section(b []byte, facet int, sc *affinity.Scorer) bool {
 	for p := 0; p < len(b); {
 		size, start := uvarint(b, p)

@@ -58,11 +58,11 @@ func scores(p affinity.Profile) map[string][]float64 {
 // TestBlocksAndLogEqualReference scores users one after the other, with the same
 // reader and scorer, from their events partly in blocks and partly loose.
 func TestBlocksAndLogEqualReference(t *testing.T) {
-	b := history.NewBuilder()
+	all := testLayouts()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStrategy(t)
 		c := affinity.Compile(s)
-		r, sc := history.NewReader(c, nil), affinity.NewScorer(c, affinity.Window{})
+		r, sc := history.NewReader(c, commonShelf), affinity.NewScorer(c, affinity.Window{})
 		for range rapid.IntRange(1, 3).Draw(t, "users") {
 			w := drawWindow(t)
 			events := drawLog(t, w)
@@ -73,7 +73,7 @@ func TestBlocksAndLogEqualReference(t *testing.T) {
 				rest = rest[len(part):]
 				where := rapid.IntRange(0, 2).Draw(t, "in a block, loose, or loose elsewhere")
 				if where == 0 {
-					for _, block := range pack(b, part) {
+					for _, block := range pack(rapid.SampledFrom(all).Draw(t, "layout").Builder, part) {
 						m, err := r.Score(block, sc)
 						if err != nil {
 							t.Fatal(err)
@@ -113,8 +113,8 @@ func TestWideBlocksEqualReference(t *testing.T) {
 		}
 		w := affinity.Window{Now: now + 400*dayMS}
 		c := affinity.Compile(s)
-		r, sc := history.NewReader(c, nil), affinity.NewScorer(c, w)
-		for _, block := range pack(history.NewBuilder(), events) {
+		r, sc := history.NewReader(c, commonShelf), affinity.NewScorer(c, w)
+		for _, block := range pack(rapid.SampledFrom(testLayouts()).Draw(t, "layout").Builder, events) {
 			if _, err := r.Score(block, sc); err != nil {
 				t.Fatal(err)
 			}
@@ -140,47 +140,52 @@ func TestOldestScoredEvent(t *testing.T) {
 		{Time: now - 10*dayMS, Type: types[0], Name: "a", Counts: count("f0", "v0")},
 	}
 	for _, halfLives := range [][]int{nil, {1}, {1, 2}} {
-		s.HalfLives = strategy.InDays(halfLives...)
-		c := affinity.Compile(s)
-		sc := affinity.NewScorer(c, w)
-		for _, block := range pack(history.NewBuilder(), events) {
-			if _, err := history.NewReader(c, nil).Score(block, sc); err != nil {
-				t.Fatal(err)
+		for _, l := range testLayouts() {
+			s.HalfLives = strategy.InDays(halfLives...)
+			c := affinity.Compile(s)
+			sc := affinity.NewScorer(c, w)
+			for _, block := range pack(l.Builder, events) {
+				if _, err := history.NewReader(c, commonShelf).Score(block, sc); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		if got, want := sc.Profile().Until, now+15*dayMS; got != want {
-			t.Errorf("half-lives %v: holds until %d, want %d", halfLives, got, want)
+			if got, want := sc.Profile().Until, now+15*dayMS; got != want {
+				t.Errorf("%s, half-lives %v: holds until %d, want %d", l.name, halfLives, got, want)
+			}
 		}
 	}
 }
 
 func TestScoreRefusesAnotherStrategy(t *testing.T) {
 	c, other := affinity.Compile(sampleStrategy()), affinity.Compile(sampleStrategy())
-	if _, err := history.NewReader(c, nil).Score(sampleBlock(), affinity.NewScorer(other, benchWindow)); err == nil {
+	if _, err := history.NewReader(c, commonShelf).Score(sampleBlock(history.NewBuilder()), affinity.NewScorer(other, benchWindow)); err == nil {
 		t.Error("a block is scored under two strategies")
 	}
 }
 
 func TestScoringDoesNotAllocate(t *testing.T) {
-	blocks, _ := packAll(crowd(3, 300))
-	for _, halfLives := range [][]int{nil, {30}, {30, 7}} {
-		c := affinity.Compile(benchStrategy(halfLives...))
-		r, sc := history.NewReader(c, nil), affinity.NewScorer(c, benchWindow)
-		var stored []byte
-		all := func() {
-			for _, user := range blocks {
-				sc.Reset(benchWindow)
-				for _, block := range user {
-					if _, err := r.Score(block, sc); err != nil {
-						t.Fatal(err)
+	logs := crowd(3, 300)
+	for _, l := range layouts(logs) {
+		blocks, _ := packAll(l.Builder, logs)
+		for _, halfLives := range [][]int{nil, {30}, {30, 7}} {
+			c := affinity.Compile(benchStrategy(halfLives...))
+			r, sc := history.NewReader(c, l.Dictionaries), affinity.NewScorer(c, benchWindow)
+			var stored []byte
+			all := func() {
+				for _, user := range blocks {
+					sc.Reset(benchWindow)
+					for _, block := range user {
+						if _, err := r.Score(block, sc); err != nil {
+							t.Fatal(err)
+						}
 					}
+					stored = sc.AppendProfile(stored[:0], 1)
 				}
-				stored = sc.AppendProfile(stored[:0], 1)
 			}
-		}
-		all()
-		if n := testing.AllocsPerRun(5, all); n != 0 {
-			t.Errorf("half-lives %v: %v allocations for %d users", halfLives, n, len(blocks))
+			all()
+			if n := testing.AllocsPerRun(5, all); n != 0 {
+				t.Errorf("%s, half-lives %v: %v allocations for %d users", l.name, halfLives, n, len(blocks))
+			}
 		}
 	}
 }
@@ -188,11 +193,11 @@ func TestScoringDoesNotAllocate(t *testing.T) {
 // TestBlockSize holds blocks to what reading them was planned to cost.
 func TestBlockSize(t *testing.T) {
 	logs := crowd(10, 500)
-	_, size := packAll(logs)
+	_, size := packAll(history.NewBuilder(), logs)
 	if each := size / (len(logs) * 500); each > 65 {
 		t.Errorf("%d bytes an event", each)
 	}
-	if blocks, _ := packAll([][]affinity.Event{slices.Repeat([]affinity.Event{{Time: now, Type: "view", Name: "a", Counts: []affinity.Count{{Facet: "f", Value: "v", N: 1}}}}, 1_000)}); len(blocks[0][0]) > 3_050 {
+	if blocks, _ := packAll(history.NewBuilder(), [][]affinity.Event{slices.Repeat([]affinity.Event{{Time: now, Type: "view", Name: "a", Counts: []affinity.Count{{Facet: "f", Value: "v", N: 1}}}}, 1_000)}); len(blocks[0][0]) > 3_050 {
 		t.Errorf("1,000 equal events take %d bytes", len(blocks[0][0]))
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // TestScenarios plays the stories in testdata/scenarios:
 //
-//	block [objects]   lines "<time> [<type> <name> <facet>:<value>[*<count>] ... @<index>/<objectID> ...]", one event each; shows
+//	block [format=2 [dictionary]] [objects]   lines "<time> [<type> <name> <facet>:<value>[*<count>] ... @<index>/<objectID> ...]", one event each; shows
 //	           the stored block, with a section of objects or as older versions stored it,
 //	           and, once the block is read back, what differs from those lines
 //	manifest [version=] [complete=]   lines "announced <from> <to> <ticket>" and
@@ -42,9 +42,14 @@ func TestScenarios(t *testing.T) {
 func play(t *testing.T, d *datadriven.TestData, m *history.Manifest) (string, error) {
 	switch d.Cmd {
 	case "block":
-		b := history.NewBuilderWithoutObjects()
+		b, format := history.NewBuilderWithoutObjects(), history.Format1
 		if d.HasArg("objects") {
 			b = history.NewBuilder()
+		}
+		d.MaybeScanArgs(t, "format", &format)
+		b.SetFormat(format)
+		if d.HasArg("dictionary") {
+			b.Use(sampleDictionary())
 		}
 		return playBlock(b, d.Input)
 	case "manifest":
@@ -75,7 +80,7 @@ func playBlock(b *history.Builder, input string) (string, error) {
 	}
 	block := b.AppendBlock(nil)
 	var again strings.Builder
-	for e, err := range history.Events(block, nil) {
+	for e, err := range history.Events(block, shelf{7: sampleDictionary()}) {
 		if err != nil {
 			return "", err
 		}

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -46,9 +47,13 @@ type packer struct {
 
 func (f *folder) newPacker(app config.App, u *user, base history.Manifest, unfolded int,
 	mergeable map[history.BlockID][]byte) *packer {
+	builder := history.NewBuilder()
+	if !f.inline {
+		builder.SetFormat(history.Format1)
+	}
 	return &packer{
 		env: f.env, appID: app.ID, log: f.logs.of(app), user: u, base: base, unfolded: unfolded, mergeable: mergeable,
-		builder: history.NewBuilder(),
+		builder: builder,
 	}
 }
 
@@ -160,8 +165,11 @@ func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 	}
 	from := p.user.windowStart() // events before it stay in the log alone
 	for ev, err := range history.Events(value, nil) {
-		if err != nil {
+		if errors.Is(err, history.ErrUnread) {
 			return fmt.Errorf("merge block %d,%d of %s,%s: %w", b.ID.Ticket, b.ID.N, p.appID, p.user.token, err)
+		}
+		if err != nil {
+			return nil // the next computation reports it
 		}
 		if ev.Time < from.Time {
 			continue
@@ -169,9 +177,9 @@ func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 		if p.builder.Len() == 0 && next-ev.Time > history.MaxSpan && b.Bytes > history.SmallBytes/2 {
 			return nil
 		}
-		if !p.builder.Add(ev) {
-			return fmt.Errorf("merge block %d,%d of %s,%s: it does not fit a block",
-				b.ID.Ticket, b.ID.N, p.appID, p.user.token)
+		if !p.builder.Add(ev) { // a builder of another version had more room
+			p.builder.Reset()
+			return nil
 		}
 	}
 	if p.builder.Len() > 0 {

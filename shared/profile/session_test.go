@@ -1,6 +1,7 @@
 package profile_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -308,8 +309,9 @@ func TestSessionOfDamagedBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	value[len(value)-1] = 0x80 // the last posting of the objects, not ended
-	binary.LittleEndian.PutUint32(value[1:], crc32.Checksum(value[5:], crc32.MakeTable(crc32.Castagnoli)))
+	value[bytes.Index(value, []byte("o2"))+3] |= 0x80 // the posting of o2 is of an event beyond
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	binary.LittleEndian.PutUint32(value[1:], crc32.Update(crc32.Checksum(value[:1], castagnoli), castagnoli, value[5:]))
 	if err := s.store.WriteBlocks(ctx, appID, "u", []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}); err != nil {
 		t.Fatal(err)
 	}
