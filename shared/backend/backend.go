@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/api/option"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -95,7 +96,8 @@ func Open(ctx context.Context, log *slog.Logger, s Settings) (Base, error) {
 	if err := s.Histories.Validate(); err != nil {
 		return Base{}, err
 	}
-	client, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Database)
+	// Nothing reads the client's traces and counts of requests.
+	client, err := firestore.NewClientWithDatabase(ctx, s.Firestore.Project, s.Firestore.Database, option.WithTelemetryDisabled())
 	if err != nil {
 		return Base{}, fmt.Errorf("open Firestore of %s: %w", s.Firestore.Project, err)
 	}

@@ -45,6 +45,8 @@ type Bus struct {
 
 // Open returns a Bus. It connects at the first publish.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Bus, error) {
+	// Nothing reads the client's traces and counts of requests.
+	opts = append([]option.ClientOption{option.WithTelemetryDisabled()}, opts...)
 	client, err := pubsub.NewClient(ctx, cfg.Project, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open Pub/Sub of %s: %w", cfg.Project, err)

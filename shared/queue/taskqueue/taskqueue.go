@@ -80,6 +80,8 @@ func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Client
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open the task queue: %w", err)
 	}
+	// Nothing reads the client's traces and counts of requests.
+	opts = append([]option.ClientOption{option.WithTelemetryDisabled()}, opts...)
 	client, err := cloudtasks.NewClient(ctx, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open the task queue %s: %w", cfg.Queue, err)
