@@ -86,6 +86,7 @@ var commands = []command{{
 		"memory, and the size of the tables.\n" +
 		"Schemas:\n" +
 		"  narrow-json, narrow-compact  one cell per event, received whole\n" +
+		"  narrow-proto, narrow-gob     the same with values in encodings that no app can have\n" +
 		"  wide-json, wide-compact      one cell per facet, the server filters the columns\n" +
 		"  wide-client                  the rows of wide-compact, whole, the client filters the columns\n" +
 		"  history                      the engine's packed histories, which exist beside either log\n" +

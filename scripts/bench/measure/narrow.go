@@ -44,7 +44,7 @@ func openPublished(name string, c *client, d *dataset, _ int) reader {
 	if name == NarrowFast {
 		return &logReader{log: c.store.Log(appID, published), d: d, compiled: compiled}
 	}
-	return &narrowReader{c: c, d: d, compiled: compiled}
+	return &narrowReader{c: c, d: d, compiled: compiled, decode: narrowJSON}
 }
 
 // decoder appends the filter counts of a cell's value to a list.
@@ -73,6 +73,7 @@ type narrowReader struct {
 	c        *client
 	d        *dataset
 	compiled *affinity.Compiled
+	decode   func() decoder // of a worker
 }
 
 func (r *narrowReader) floor(ctx context.Context) error {
@@ -92,7 +93,7 @@ func rowsOf(d *dataset, sp span) bigtable.RowRange {
 func (r *narrowReader) recompute(ctx context.Context, t *target) error {
 	table := r.c.raw.Open(store.TableEventsNarrow)
 	return eachShard(ctx, r.d.users, r.d.logShard(), func() func(context.Context, span) error {
-		n := narrowScan{reader: r, decode: narrowJSON(), scorer: affinity.NewScorer(r.compiled, r.d.window),
+		n := narrowScan{reader: r, decode: r.decode(), scorer: affinity.NewScorer(r.compiled, r.d.window),
 			sections: map[string]map[string]affinity.Section{}, out: t.output()}
 		return func(ctx context.Context, sp span) error {
 			err := errors.Join(table.ReadRows(ctx, rowsOf(r.d, sp), n.row), n.err)

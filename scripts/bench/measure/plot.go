@@ -26,6 +26,8 @@ var looks = map[string]struct {
 }{
 	NarrowJSON:    {color.RGBA{R: 0xd5, G: 0x5e, A: 0xff}, nil, draw.RingGlyph{}},
 	NarrowCompact: {color.RGBA{R: 0xe6, G: 0x9f, A: 0xff}, dashed, draw.CircleGlyph{}},
+	NarrowProto:   {color.RGBA{R: 0x80, G: 0x80, B: 0x80, A: 0xff}, dashed, draw.PlusGlyph{}},
+	NarrowGob:     {color.RGBA{A: 0xff}, nil, draw.TriangleGlyph{}},
 	WideJSON:      {color.RGBA{G: 0x72, B: 0xb2, A: 0xff}, nil, draw.SquareGlyph{}},
 	WideCompact:   {color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff}, dashed, draw.BoxGlyph{}},
 	WideClient:    {color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff}, nil, draw.CrossGlyph{}},

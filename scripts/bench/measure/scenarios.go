@@ -6,23 +6,27 @@ import (
 	"github.com/affinityengine/affinity/shared/schema"
 )
 
-// The schemas to compare: those of the log in both encodings, and the histories
-// packed from it.
+// The schemas to compare: those of the log in both encodings, narrow in two others,
+// and the histories packed from the log.
 const (
 	NarrowJSON    = "narrow-json"
 	NarrowCompact = "narrow-compact"
+	NarrowProto   = "narrow-proto" // Protocol Buffers and encoding/gob, which no app can have
+	NarrowGob     = "narrow-gob"
 	WideJSON      = "wide-json"    // the server filters columns
 	WideCompact   = "wide-compact" // the same
 )
 
 // CompareSchemas lists all schemas in the order of the report. WideClient receives
 // the rows of WideCompact whole.
-var CompareSchemas = []string{NarrowJSON, NarrowCompact, WideJSON, WideCompact, WideClient, History}
+var CompareSchemas = []string{NarrowJSON, NarrowCompact, NarrowProto, NarrowGob, WideJSON, WideCompact, WideClient, History}
 
 // schemaTables are the tables that hold them.
 var schemaTables = []tables{
 	logTables(only(schema.Narrow, schema.JSON), NarrowJSON),
 	logTables(only(schema.Narrow, schema.Compact), NarrowCompact),
+	encodedTables(NarrowProto),
+	encodedTables(NarrowGob),
 	logTables(only(schema.Wide, schema.JSON), WideJSON),
 	logTables(only(schema.Wide, schema.Compact), WideCompact, WideClient),
 	historyTables,

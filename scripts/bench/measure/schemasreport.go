@@ -47,7 +47,8 @@ type SchemaResult struct {
 	PeakHeapBytes    uint64    `json:"peakHeapBytes"` // of the client, with garbage that is not collected yet
 	// StoredBytes is the size of keys, once per row, qualifiers and values, without
 	// OriginalBytes. OriginalBytes is the size of the original events: the same in
-	// every log, and 0 in histories, which exist beside a log.
+	// every log, and 0 in histories, which exist beside a log, and with encodings that
+	// no log can have.
 	StoredBytes    int64   `json:"storedBytes"`
 	StoredPerEvent float64 `json:"storedPerEvent"`
 	OriginalBytes  int64   `json:"originalBytes"`
