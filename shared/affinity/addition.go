@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// MaxAdditions is the number of additions after which a profile must be computed
-// again. Each multiplies all scores by a factor and adds to some, so it costs a
-// relative error of some 4e-16. A thousand stay below 1e-12.
+// MaxAdditions is the number of added events after which a profile must be computed
+// again. Each addition multiplies all scores by a factor and adds to some, so it costs
+// a relative error of some 4e-16. A thousand stay below 1e-12.
 const MaxAdditions = 1_000
 
 // Base is a profile of one reading of the log, with what it takes to add events to
@@ -28,7 +28,7 @@ type Counted struct {
 	// After (ms): every counted event later than it is listed, if its kind scores.
 	// math.MinInt64: every one.
 	After int64
-	// Additions is the number of additions since the profile was computed.
+	// Additions is the number of events that were added since the profile was computed.
 	Additions int
 }
 
@@ -49,8 +49,8 @@ type Arrival struct {
 	Event
 }
 
-// AdditionLimits are how many events a base lists, and how many additions there are
-// before its profile is computed again.
+// AdditionLimits are how many events a base lists, and how many are added before its
+// profile is computed again.
 type AdditionLimits struct{ Events, Additions int }
 
 // Refusal says why events cannot be added to a base. Then the profile must be computed
@@ -59,7 +59,7 @@ type Refusal int
 
 const (
 	NotRefused Refusal = iota
-	// Worn: there were as many additions as the limit allows.
+	// Worn: as many events were added as the limit allows.
 	Worn
 	// Expired: an event has left the window.
 	Expired
@@ -122,7 +122,7 @@ func (b Base) Add(c *Compiled, w Window, arrivals []Arrival, l AdditionLimits) (
 		}
 	}
 	session, counted := list.cut(l.Events)
-	counted.Additions = b.Counted.Additions + 1
+	counted.Additions = b.Counted.Additions + max(1, len(fresh))
 	return Base{Profile: p, Session: session, Counted: counted}, NotRefused
 }
 

@@ -56,6 +56,7 @@ func (o own) with(other own) own {
 type addition struct {
 	*user
 	affinity.Base
+	before int // additions to the base
 }
 
 // write returns the new profile as a write at the ticket of the user's row.
@@ -163,7 +164,7 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 		return addition{}, false
 	}
 	d.counters.Added.Add(1)
-	return addition{u, next}, true
+	return addition{u, next, base.Counted.Additions}, true
 }
 
 // additions returns how much bases list, and when they are computed again.
@@ -192,7 +193,7 @@ func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition
 		return err
 	}
 	for _, a := range added {
-		if a.Counted.Additions%w.limits.foldEvents == 0 {
+		if fold := w.limits.foldEvents; a.before/fold < a.Counted.Additions/fold {
 			w.folder.logFailure(ctx, app.ID, a.token, w.folder.foldUnderTicket(ctx, app, a.user))
 		}
 	}

@@ -73,7 +73,7 @@ func (c *Counters) Each(fn func(name, help string, read func() int64)) {
 	fn("affinity_not_added_expired_total", "Refreshes that computed: an event has left the window.", c.NotAddedExpired.Load)
 	fn("affinity_not_added_unclear_total", "Refreshes that computed: an event may be counted already.", c.NotAddedUnclear.Load)
 	fn("affinity_not_added_left_out_total", "Refreshes that computed: the profile leaves values out.", c.NotAddedLeftOut.Load)
-	fn("affinity_not_added_worn_total", "Refreshes that computed after 1,000 additions.", c.NotAddedWorn.Load)
+	fn("affinity_not_added_worn_total", "Refreshes that computed after 1,000 added events.", c.NotAddedWorn.Load)
 	fn("affinity_computed_alone_total", "Users with so many values that their profiles were computed alone.", c.Alone.Load)
 	fn("affinity_faulty_users_total", "Users whose profiles could not be computed or stored.", c.Faults.Load)
 	fn("affinity_reopened_total", "Times a late event uncovered part of a history.", c.Uncovered.Load)

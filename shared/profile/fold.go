@@ -40,7 +40,7 @@ type limits struct {
 	// sessionUnknown is the largest number of rows of a user that a reading keeps
 	// because only their originals tell whether they belong to the session.
 	sessionUnknown int
-	// maxAdditions is the number of additions after which a refresh computes a profile
+	// maxAdditions is the number of added events after which a refresh computes a profile
 	// again.
 	maxAdditions int
 	// bounds are those of profiles.
