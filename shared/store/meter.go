@@ -24,7 +24,7 @@ func (s *Store) CountIn(c *usage.Counter) { s.meter.counter.Store(c) }
 
 func (m *meter) options() []option.ClientOption {
 	return []option.ClientOption{
-		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(rowstream.Intercept)),
+		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(rowstream.Intercept, rowstream.InterceptWrites)),
 		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(m.unary)),
 		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(m.stream)),
 	}

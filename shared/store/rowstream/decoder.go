@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"google.golang.org/grpc/mem"
 )
 
 // maxReserve bounds the memory that is reserved for a value of which the first part
@@ -28,6 +30,7 @@ type decoder struct {
 	time              int64
 	value             []byte // the parts of a value that have arrived
 	bytes             int    // of the row
+	joined            []byte // reused memory for messages in several buffers
 	kept              int    // number of cells that do not alias a message
 }
 
@@ -57,7 +60,20 @@ func (d *decoder) end() error {
 	return io.EOF
 }
 
-// message passes on the rows that a message completes.
+// read passes on the rows that a message completes, and frees the message.
+func (d *decoder) read(m mem.BufferSlice) error {
+	defer m.Free()
+	if len(m) == 1 {
+		return lend(m[0].ReadOnlyData(), d.message)
+	}
+	d.joined = d.joined[:0]
+	for _, b := range m {
+		d.joined = append(d.joined, b.ReadOnlyData()...)
+	}
+	return lend(d.joined, d.message)
+}
+
+// message does so for the bytes of a message.
 func (d *decoder) message(b []byte) error {
 	var scanned []byte
 	for len(b) > 0 {

@@ -86,7 +86,7 @@ func (s *stream) receive() error {
 		default:
 			return err
 		}
-		err := f.read(d.message)
+		err := d.read(f.data)
 		if d.stopped != nil {
 			s.left = true // the library cancels the request
 			return io.EOF
@@ -108,14 +108,6 @@ func (s *stream) Trailer() metadata.MD {
 
 // frame is a message as gRPC received it.
 type frame struct{ data mem.BufferSlice }
-
-// read passes the bytes of the message to fn, and then frees them.
-func (f *frame) read(fn func([]byte) error) error {
-	b := f.data.MaterializeToBuffer(mem.DefaultBufferPool())
-	f.data.Free()
-	defer b.Free()
-	return lend(b.ReadOnlyData(), fn)
-}
 
 // codec leaves answers as they are. It encodes requests as gRPC does by default.
 type codec struct{}
