@@ -46,6 +46,9 @@ func checkBlock(t *testing.T, block []byte, s strategy.Strategy) {
 	if most := len(block) + history.MaxBytes; block[0] == history.Format1 && len(events)+counts > len(block) || counts > 2*most {
 		t.Errorf("%d events and %d counts from %d bytes", len(events), counts, len(block))
 	}
+	if counts > 1<<14 {
+		return // few bytes hold many counts, and the checks below take long for each
+	}
 	checkObjects(t, block, events, unpacked, s)
 	for _, halfLives := range [][]int{nil, {30, 7}} {
 		s.HalfLives = strategy.InDays(halfLives...)
