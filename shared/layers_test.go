@@ -68,8 +68,9 @@ var layers = []struct {
 	{"shared/store", "affinity auditlog catalog crowd event history schema store/rowstream terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
+	{"shared/dictionary", "affinity history", ""},
 	{"shared/recent", "", ""},
-	{"shared/profile", "admission affinity config event history recent store", ""},
+	{"shared/profile", "admission affinity config dictionary event history recent store", ""},
 	{"shared/rerank", "admission affinity catalog config crowd event fault profile ranking store strategy", ""},
 	{"shared/feed/page", "admission catalog config event feed ranking rerank store", ""},
 	{"shared/export", "affinity api event fault schema store", ""},
@@ -151,15 +152,15 @@ const all = "admission affinity auditlog backend catalog config config/configdb 
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
-	"imports":    all + " api auth bus enrich export imported profile queue queue/taskqueue refused recent",
-	"profiles":   all + " api auth explain profile purge queue queue/taskqueue config/kmscipher recent",
-	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent",
-	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue recent",
+	"imports":    all + " api auth bus enrich export imported profile queue queue/taskqueue refused recent dictionary",
+	"profiles":   all + " api auth explain profile purge queue queue/taskqueue config/kmscipher recent dictionary",
+	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
+	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue recent dictionary",
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
-	"process":    all + " apply bus bus/pubsub enrich profile refused recent",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune recent",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune recent",
+	"process":    all + " apply bus bus/pubsub enrich profile refused recent dictionary",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune recent dictionary",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune recent dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -85,7 +85,7 @@ func TestWorstRequestsFitTheMemory(t *testing.T) {
 			worst += capacity
 		}
 		if computing[name] {
-			worst += profile.Computing(limit)
+			worst += profile.Computing(limit) + profile.Dictionaries(limit)
 		}
 		if refreshing[name] {
 			worst += profile.Recent(limit)

@@ -81,6 +81,12 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 	case err != nil:
 		return Outcome{}, fmt.Errorf("plan %s %s: %w", r.Name, job.ID, err)
 	}
+	if preparing, ok := r.Work.(Preparing); ok {
+		starts := func(ctx context.Context) ([]string, error) { return r.starts(ctx, job) }
+		if err := preparing.Prepare(ctx, job, app, starts); err != nil {
+			return Outcome{}, fmt.Errorf("prepare %s %s: %w", r.Name, job.ID, err)
+		}
+	}
 	_, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
 		j.State, j.RunningAt = Running, r.Now()
 		return nil
@@ -89,6 +95,28 @@ func (r *Runner) plan(ctx context.Context, job Job, app config.App) (Outcome, er
 		return Outcome{}, fmt.Errorf("end the planning of %s: %w", job.ID, err)
 	}
 	return Outcome{Next: "all shards are planned"}, r.finish(ctx, job.App, job.ID)
+}
+
+// maxStarts is of how many shards Prepare learns the first users.
+const maxStarts = 32
+
+// starts returns the first users of some of the job's shards.
+func (r *Runner) starts(ctx context.Context, job Job) ([]string, error) {
+	last, err := r.Jobs.LastShard(ctx, job.App, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	all := last.N + 1
+	n := min(all, maxStarts)
+	starts := make([]string, n)
+	for i := range starts {
+		shard, err := r.Jobs.Shard(ctx, job.App, job.ID, i*all/n)
+		if err != nil {
+			return nil, err
+		}
+		starts[i] = shard.From
+	}
+	return starts, nil
 }
 
 // nextPlanStep ends the current plan step and enqueues the task of the next

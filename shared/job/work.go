@@ -64,6 +64,16 @@ type Continued interface {
 	Following(ctx context.Context, job Job, last Shard) ([]Shard, error)
 }
 
+// Preparing is a Work that has something to do once the shards of a job are stored,
+// before the job runs. If the job has no MaxInFlight, tasks may run at the same time.
+type Preparing interface {
+	Work
+	// Prepare is called with a function that returns the first users of some shards,
+	// spread evenly over all, beginning with "". After an error, or if the process died,
+	// the task is retried and Prepare is called again.
+	Prepare(ctx context.Context, job Job, app config.App, starts func(context.Context) ([]string, error)) error
+}
+
 // Closing is a Work that has something to do once its job has ended, in any way. It
 // may then delete the job and its shards.
 type Closing interface {

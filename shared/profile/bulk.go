@@ -78,8 +78,8 @@ type bulk struct {
 
 func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions,
 	progress func(Progress) error) (Progress, error) {
-	run := b.newRun(app, o)
 	ctx, stop := context.WithCancel(ctx)
+	run := b.newRun(ctx, app, o)
 	defer run.running.Wait()
 	defer stop()
 	total, from, more := Progress{Next: r.From}, r.From, true
@@ -144,12 +144,12 @@ type scratch struct {
 	buffer []byte
 }
 
-func (b *bulk) newRun(app config.App, o RecomputeOptions) *bulkRun {
+func (b *bulk) newRun(ctx context.Context, app config.App, o RecomputeOptions) *bulkRun {
 	run := &bulkRun{
 		bulk: b, app: app, options: o, compiled: b.compile(app), depth: 1 + runtime.GOMAXPROCS(0),
 	}
 	run.scratch.New = func() any {
-		return &scratch{blocks: history.NewReader(run.compiled, nil), scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
+		return &scratch{blocks: history.NewReader(run.compiled, b.dictionaries.Of(ctx, app.ID)), scorer: affinity.NewScorer(run.compiled, affinity.Window{})}
 	}
 	return run
 }

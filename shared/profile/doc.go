@@ -49,6 +49,7 @@
 //	folder   (fold.go)      -> logs, tickets
 //	sweeper  (sweep.go)     -> logs
 //	logs     (logs.go)      -> appends (appends.go)
+//	sampler  (sample.go)    -> logs
 //
 // tickets, flights and orphans use no other part. The computer finds sessions
 // in sessions.go.

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/dictionary"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/recent"
 	"github.com/affinityengine/affinity/shared/store"
@@ -27,6 +28,7 @@ type Engine struct {
 	bulk     *bulk
 	deletion *deletion
 	sweeper  *sweeper
+	sampler  *sampler
 }
 
 // env holds the dependencies of every part.
@@ -44,6 +46,8 @@ type env struct {
 	alone  chan struct{} // an item for each user who is computed alone
 	// recent is what refreshes keep of users for the next ones.
 	recent *recent.Memory
+	// dictionaries are those that blocks name.
+	dictionaries *dictionary.Cache
 }
 
 // What computations hold together in a process with a soft limit of memory in bytes: a
@@ -73,6 +77,17 @@ const (
 // Recent returns how many bytes the refreshes of a process with a soft limit of memory
 // keep of users.
 func Recent(limit int64) int64 { return min(limit/recentShare, recentMost) }
+
+// What a process with a soft limit of memory in bytes keeps of dictionaries: a
+// fortieth of it, at most 32 MB. The largest one takes 4 MB.
+const (
+	dictionaryShare = 40
+	dictionaryMost  = 32_000_000
+)
+
+// Dictionaries returns how many bytes of dictionaries a process with a soft limit of
+// memory keeps.
+func Dictionaries(limit int64) int64 { return min(limit/dictionaryShare, dictionaryMost) }
 
 // heldWithin is half values and half names.
 func heldWithin(limit int64) affinity.Hold {
@@ -113,7 +128,8 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	v := &env{
 		store: s, now: now, log: log, limits: defaultLimits, slack: MinSlack, inline: true,
 		memory: affinity.NewMemory(heldWithin(admission.MemoryLimit()), heldFree), alone: make(chan struct{}, maxAlone),
-		recent: recent.New(Recent(admission.MemoryLimit())),
+		recent:       recent.New(Recent(admission.MemoryLimit())),
+		dictionaries: dictionary.NewCache(s, Dictionaries(admission.MemoryLimit()), now, log),
 	}
 	l := &logs{env: v, fresh: apps.App, cached: cached.App}
 	l.appends = newAppends(l)
@@ -130,6 +146,7 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},
 		deletion: &deletion{env: v, orphans: o},
 		sweeper:  &sweeper{env: v, logs: l},
+		sampler:  &sampler{env: v, logs: l},
 	}
 }
 
@@ -231,6 +248,14 @@ func (e *Engine) Fold(ctx context.Context, app config.App, user string) (bool, e
 func (e *Engine) Recompute(ctx context.Context, app config.App, r store.Range, o RecomputeOptions,
 	progress func(Progress) error) (Progress, error) {
 	return e.bulk.recompute(ctx, app, r, o, progress)
+}
+
+// RenewDictionary makes the next dictionary of an app, from a sample of the users who
+// follow each of some user tokens, if the newest one is a day old and another one pays.
+// It deletes dictionaries that no block can name any more. No profile depends on it, so
+// it only logs its errors.
+func (e *Engine) RenewDictionary(ctx context.Context, app config.App, starts []string) {
+	e.sampler.renew(ctx, app, starts)
 }
 
 // SweepObjects reads the objects of the events of a range of an app's users, from

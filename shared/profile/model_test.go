@@ -54,6 +54,9 @@ type simulation struct {
 	// calm histories are mostly messages, so that most events are added to a base.
 	calm bool
 
+	generation int64 // of the newest dictionary; 0: there is none yet
+	terms      bool  // there are dictionaries
+
 	migrations
 	working   []*actor
 	events    []store.LogEvent // that exist
@@ -129,6 +132,7 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	}
 	w.additions = rapid.SampledFrom([]int{0, 2, 1000, 1000}).Draw(t, "additions")
 	w.calm = rapid.Bool().Draw(t, "calm")
+	w.terms = rapid.Bool().Draw(t, "dictionaries")
 	w.held = rapid.SampledFrom([]int{1, 2, 3, 1000, 1000}).Draw(t, "held")
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
 	layout := schema.Of(rapid.SampledFrom(schema.Names).Draw(t, "schema"))
@@ -205,7 +209,7 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "earlier", "fold", "round", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "migration", "migration", "task", "task", "task"}
+		"read", "rank", "earlier", "fold", "round", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task"}
 	if w.calm {
 		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
 			"read", "rank", "earlier", "fold", "delete", "time", "minutes"}
@@ -281,6 +285,8 @@ func (w *simulation) step() {
 		w.clock.Add(rapid.Int64Range(1, 3*minute).Draw(w.t, "passes"))
 	case "damage":
 		w.damage()
+	case "dictionary":
+		w.changeDictionaries()
 	case "migration":
 		w.migrate(rapid.IntRange(0, 5).Draw(w.t, "give up") == 0)
 	case "task":

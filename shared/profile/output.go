@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -73,6 +74,9 @@ func (o *output) block(ctx context.Context) func(store.BlockName, []byte) error 
 			o.open(u)
 		}
 		n, err := o.scratch.blocks.Score(value, u.scorer)
+		if errors.Is(err, history.ErrUnread) {
+			return err
+		}
 		if err != nil {
 			o.addBadBlock(ctx, o.app.ID, &u.user, name.ID, err)
 			u.restart = true

@@ -45,16 +45,24 @@ type packer struct {
 	entered bool
 }
 
-func (f *folder) newPacker(app config.App, u *user, base history.Manifest, unfolded int,
+func (f *folder) newPacker(ctx context.Context, app config.App, u *user, base history.Manifest, unfolded int,
 	mergeable map[history.BlockID][]byte) *packer {
-	builder := history.NewBuilder()
-	if !f.inline {
-		builder.SetFormat(history.Format1)
-	}
 	return &packer{
 		env: f.env, appID: app.ID, log: f.logs.of(app), user: u, base: base, unfolded: unfolded, mergeable: mergeable,
-		builder: builder,
+		builder: f.newBuilder(ctx, app.ID),
 	}
+}
+
+// newBuilder returns a builder of blocks in the newest format that the engine may write.
+func (v *env) newBuilder(ctx context.Context, appID string) *history.Builder {
+	b := history.NewBuilder()
+	if !v.inline {
+		b.SetFormat(history.Format1)
+		return b
+	}
+	b.SetFormat(history.Format2)
+	b.Use(v.dictionaries.Newest(ctx, appID))
+	return b
 }
 
 // add adds the next event.
@@ -164,7 +172,7 @@ func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 		return p.packAgain(ctx, b)
 	}
 	from := p.user.windowStart() // events before it stay in the log alone
-	for ev, err := range history.Events(value, nil) {
+	for ev, err := range history.Events(value, p.dictionaries.Of(ctx, p.appID)) {
 		if errors.Is(err, history.ErrUnread) {
 			return fmt.Errorf("merge block %d,%d of %s,%s: %w", b.ID.Ticket, b.ID.N, p.appID, p.user.token, err)
 		}

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,9 +19,11 @@ type reading struct {
 	work
 	byUser map[string]*computation
 	blocks *history.Reader
-	names  []store.BlockName
-	ranges []store.UserRange
-	sifted []store.UserRange // of the log: with receipts and types
+	// dictionaries are those that the blocks name.
+	dictionaries history.Dictionaries
+	names        []store.BlockName
+	ranges       []store.UserRange
+	sifted       []store.UserRange // of the log: with receipts and types
 	// logScorers holds the scorers of the log by user. A user who also has blocks
 	// needs two scorers, because the engine reads blocks and log at the same time.
 	logScorers map[string]*affinity.Scorer
@@ -35,8 +38,9 @@ type reading struct {
 // readParts reads blocks and log at the same time. It leaves each user scored, or
 // marked to restart.
 func (c *computer) readParts(ctx context.Context, w work, all []*computation) error {
+	dictionaries := c.dictionaries.Of(ctx, w.app.ID)
 	r := &reading{
-		computer: c, work: w, blocks: history.NewReader(w.compiled, nil),
+		computer: c, work: w, blocks: history.NewReader(w.compiled, dictionaries), dictionaries: dictionaries,
 		byUser: make(map[string]*computation, len(all)), logScorers: map[string]*affinity.Scorer{},
 	}
 	for _, u := range all {
@@ -150,37 +154,43 @@ func (r *reading) newScorer(u *computation) *affinity.Scorer {
 func (r *reading) readBlocks(ctx context.Context) error {
 	for _, name := range r.inMemory {
 		value, _ := r.byUser[name.User].tail.block(name.ID)
-		r.scoreBlock(ctx, name, value)
+		if err := r.scoreBlock(ctx, name, value); err != nil {
+			return err
+		}
 	}
 	return r.store.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
 		if r.why == forRefresh { // a fold or a tail may keep it
 			value = slices.Clone(value)
 		}
-		r.scoreBlock(ctx, name, value)
-		return nil
+		return r.scoreBlock(ctx, name, value)
 	})
 }
 
-func (r *reading) scoreBlock(ctx context.Context, name store.BlockName, value []byte) {
+// scoreBlock scores a block. The error is that of a dictionary that could not be read.
+func (r *reading) scoreBlock(ctx context.Context, name store.BlockName, value []byte) error {
 	u := r.byUser[name.User]
 	delete(u.missing, name.ID)
 	if u.restart {
-		return
+		return nil
 	}
 	n, err := r.blocks.Score(value, u.scorer)
 	if err == nil && u.newest != nil {
 		err = r.searchBlock(u, name.ID, value)
 	}
+	if errors.Is(err, history.ErrUnread) {
+		return err
+	}
 	if err != nil {
 		r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
 		u.restart = true
-		return
+		return nil
 	}
 	u.events += n
 	if _, ok := u.mergeable[name.ID]; ok {
 		u.mergeable[name.ID] = value
 	}
 	r.keepBlock(u, name.ID, value)
+	return nil
 }
 
 // readLog scores the unfolded events. It reads whole events if it keeps them for a

@@ -72,7 +72,7 @@ func TestRequests(t *testing.T) {
 	b.read("u")
 	expect("a stored read", "ReadRows")
 	b.apply(old(3), old(4))
-	expect("a refresh that folds", "CheckAndMutateRow MutateRow MutateRow MutateRows ReadModifyWriteRow ReadRows")
+	expect("a refresh that folds and looks for a dictionary", "CheckAndMutateRow MutateRow MutateRow MutateRows ReadModifyWriteRow ReadRows ReadRows")
 	b.apply(bought("u", b.clock-3))
 	expect("a refresh with blocks that the process knows", "MutateRow MutateRow ReadModifyWriteRow ReadRows")
 	b.eng = b.engine()
@@ -91,7 +91,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	apply(bought("u", b.clock-2))
-	expect("an addition to what is stored, that folds", "CheckAndMutateRow MutateRow MutateRow MutateRow ReadModifyWriteRow ReadRows ReadRows ReadRows")
+	expect("an addition to what is stored, that folds and looks for a dictionary", "CheckAndMutateRow MutateRow MutateRow MutateRow ReadModifyWriteRow ReadRows ReadRows ReadRows ReadRows")
 	b.eng.SetMaxAdditions(0)
 	b.setStrategy(decaying)
 	b.read("u")
@@ -106,7 +106,7 @@ func TestRequests(t *testing.T) {
 	}
 	// The announcement is one request more than the minimum. Without it the next event
 	// of a busy user would make the fold lose.
-	expect("a fold by itself", "CheckAndMutateRow CheckAndMutateRow MutateRow ReadModifyWriteRow ReadRows")
+	expect("a fold by itself, that looks for a dictionary", "CheckAndMutateRow CheckAndMutateRow MutateRow ReadModifyWriteRow ReadRows ReadRows")
 	if err := b.recompute(profile.RecomputeOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package profile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,18 +115,22 @@ func (r *reading) searchBlock(u *computation, id history.BlockID, value []byte) 
 
 // searchKept adds the kept blocks that may hold one of the newest events. It
 // restarts the user of a damaged block: scoring skips the section of objects.
-func (r *reading) searchKept(ctx context.Context, u *computation) {
+func (r *reading) searchKept(ctx context.Context, u *computation) error {
 	kept, found := u.newest.kept, u.newest.log
 	slices.SortFunc(kept, func(a, b keptBlock) int { return cmp.Compare(b.Newest, a.Newest) })
 	for _, b := range kept {
 		if u.restart || found.Full() && !found.WantsTime(b.Newest) {
-			return
+			return nil
 		}
-		if err := r.addBlock(u, found, b.Block, b.value); err != nil {
+		switch err := r.addBlock(u, found, b.Block, b.value); {
+		case errors.Is(err, history.ErrUnread):
+			return err
+		case err != nil:
 			r.addBadBlock(ctx, r.app.ID, u.user, b.ID, err)
 			u.restart = true
 		}
 	}
+	return nil
 }
 
 // addBlock adds the events of a block to a collector of the user. A block of an
@@ -145,7 +150,7 @@ func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b 
 		return err
 	}
 	var times []int64
-	for ev, err := range history.Events(value, nil) {
+	for ev, err := range history.Events(value, r.dictionaries) {
 		if err != nil {
 			return err
 		}
@@ -204,7 +209,9 @@ func (r *reading) sessions(ctx context.Context, all []*computation) error {
 	}
 	for _, u := range all {
 		u.newest.log.Merge(u.newest.blocks)
-		r.searchKept(ctx, u)
+		if err := r.searchKept(ctx, u); err != nil {
+			return err
+		}
 	}
 	if err := r.readUnnamed(ctx, all...); err != nil {
 		return err
@@ -275,10 +282,12 @@ func (r *reading) searchRest(ctx context.Context, u *computation) error {
 		name := []store.BlockName{{User: u.token, ID: b.ID}}
 		err := r.store.ReadBlocks(ctx, r.app.ID, name, func(name store.BlockName, value []byte) error {
 			delete(u.missing, name.ID)
-			if err := r.addBlock(u, found, b, value); err != nil {
-				r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
-				u.restart = true
+			err := r.addBlock(u, found, b, value)
+			if err == nil || errors.Is(err, history.ErrUnread) {
+				return err
 			}
+			r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
+			u.restart = true
 			return nil
 		})
 		if err != nil {

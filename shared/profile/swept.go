@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -95,6 +96,7 @@ type loose struct {
 
 // run reads the group and calls fn.
 func (sw *swept) run(ctx context.Context) error {
+	sw.reader.Dictionaries = sw.dictionaries.Of(ctx, sw.app.ID)
 	var ranges []store.UserRange
 	for _, u := range sw.users {
 		parts := partsOf(u)
@@ -354,6 +356,9 @@ func (sw *swept) block(ctx context.Context, u *user, b *history.Block, n int) er
 	if ok {
 		sw.buffer = sw.buffer[:0]
 		known, err := sw.reader.Read(value, u.window, func(e affinity.Event) { sw.buffer = append(sw.buffer, e) })
+		if errors.Is(err, history.ErrUnread) {
+			return err
+		}
 		if err != nil {
 			sw.addBadBlock(ctx, sw.app.ID, u, b.ID, err)
 		}

@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are eleven tables. Every key begins with the app id and a comma:
+// There are twelve tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -17,6 +17,9 @@
 //	histories
 //	         app,user,<ticket %016x>,<n %04x>          packed ranges of the log; the manifest names the valid ones
 //	           b:b a block, never rewritten, cell time = its latest event
+//	dictionaries
+//	         app,<MaxInt64 - generation %016x>         terms that many users share, the newest generation first
+//	           d:d a dictionary, never rewritten
 //	objects  app,index,objectID                        the catalog
 //	           o:record the object as sent, o:filters its filters and the settings version they were made under,
 //	           o:at the instants that its dated attributes hold

@@ -17,6 +17,7 @@ var Families = map[string][]string{
 	TableEventsNarrow: append(schema.Narrow.Families(), familyOriginal),
 	TableUsers:        {familyState, familyProfile, familyInline},
 	TableHistories:    {familyBlock},
+	TableDictionaries: {familyTerms},
 	TableObjects:      {familyObject},
 	TableDated:        {familyObject},
 	TableRefused:      {familyCounts, familyRing},

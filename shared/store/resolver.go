@@ -29,6 +29,7 @@ type tableSet struct {
 	users   *bigtable.Table
 	serving *bigtable.Table // users, through the serving app profile
 	blocks  *bigtable.Table
+	terms   *bigtable.Table // dictionaries
 	objects *bigtable.Table
 	dated   *bigtable.Table
 	refused *bigtable.Table
@@ -46,6 +47,7 @@ func openTables(client, serving *bigtable.Client) tables {
 		users:   client.Open(TableUsers),
 		serving: serving.Open(TableUsers),
 		blocks:  client.Open(TableHistories),
+		terms:   client.Open(TableDictionaries),
 		objects: client.Open(TableObjects),
 		dated:   client.Open(TableDated),
 		refused: client.Open(TableRefused),

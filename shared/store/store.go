@@ -41,6 +41,7 @@ type Store struct {
 	meter           *meter
 	log             *slog.Logger // nil: none
 	noTableLogged   sync.Once
+	noTermsLogged   sync.Once
 	clock           func() time.Time // of date rows; tests replace it
 }
 

@@ -80,6 +80,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"OlderVersions", testOlderVersions},
 		{"LaterClock", testLaterClock},
 		{"OneSwapOfMany", testOneSwapOfMany},
+		{"Dictionaries", testDictionaries},
 		{"AuditLog", testAuditLog},
 		{"AuditLogOfNewerVersion", testAuditLogOfNewerVersion},
 		{"AuditLogWriters", testAuditLogWriters},

@@ -22,6 +22,7 @@ const (
 	TableEventsNarrow = "events_narrow"
 	TableUsers        = "users"
 	TableHistories    = "histories"
+	TableDictionaries = "dictionaries"
 	TableObjects      = "objects"
 	TableDated        = "dated"
 	TableRefused      = "refused"
@@ -39,6 +40,7 @@ const (
 	familyProfile  = "p"
 	familyBlock    = "b"
 	familyInline   = "h" // of table users: the block in the user's row
+	familyTerms    = "d" // dictionaries
 	familyObject   = "o"
 	familyCounts   = "c"
 	familyRing     = "r"

@@ -19,6 +19,7 @@ import (
 type harness struct {
 	*jobtest.Harness
 	runner *recompute.Runner
+	starts []string // with which a dictionary was last made
 }
 
 // Two configurations: tasks with enough time, and tasks that run out of time.
@@ -61,6 +62,11 @@ func (w gatedEngine) Recompute(ctx context.Context, a config.App, part store.Ran
 		}
 	}
 	return computed(did), nil
+}
+
+func (w gatedEngine) RenewDictionary(ctx context.Context, _ config.App, starts []string) {
+	w.starts = starts
+	_ = w.Call(ctx, "dictionary", func() error { return nil })
 }
 
 func computed(p job.Progress) profile.Progress {

@@ -92,11 +92,13 @@ func (c Counts) stored() job.Counts {
 	return job.Counts{Visited: c.Users, Users: c.Known, Events: c.Events, Changed: c.Written, Left: c.Folded, Faulty: c.Faulty}
 }
 
-// Engine computes and verifies the profiles of a range of users.
+// Engine computes and verifies the profiles of a range of users, and makes dictionaries
+// of what users share.
 type Engine interface {
 	Recompute(ctx context.Context, app config.App, users store.Range, o profile.RecomputeOptions,
 		progress func(profile.Progress) error) (profile.Progress, error)
 	Verify(ctx context.Context, app config.App, users store.Range) (stale int64, err error)
+	RenewDictionary(ctx context.Context, app config.App, starts []string)
 }
 
 var _ Engine = (*profile.Engine)(nil)
@@ -114,7 +116,21 @@ func New(r job.Runner, engine Engine) *Runner {
 // Work recomputes the profiles of users.
 type Work struct{ Engine Engine }
 
-var _ job.Work = Work{}
+var _ job.Preparing = Work{}
+
+// Prepare makes a dictionary, if it is time for one, of a sample of the users. A job
+// that folds most of the app's users comes first, so that their blocks use it.
+func (w Work) Prepare(ctx context.Context, j job.Job, app config.App, starts func(context.Context) ([]string, error)) error {
+	if p := job.ParamsOf[Params](j); !p.Maintain && !p.Fold {
+		return nil
+	}
+	from, err := starts(ctx)
+	if err != nil {
+		return err
+	}
+	w.Engine.RenewDictionary(ctx, app, from)
+	return nil
+}
 
 // Obsolete ends a job whose profiles would not have the active scoring.
 func (Work) Obsolete(j job.Job, app config.App) string {

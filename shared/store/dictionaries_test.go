@@ -1,0 +1,80 @@
+package store_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// testDictionaries stores generations, of which one of several writers wins.
+func testDictionaries(t *testing.T, b fixture) {
+	ctx := t.Context()
+	var won atomic.Int64
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			created, err := b.CreateDictionary(ctx, app, 7, []byte{byte(i)})
+			if err != nil {
+				t.Error(err)
+			}
+			if created {
+				won.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	first, err := b.ReadDictionary(ctx, app, 7)
+	if err != nil || won.Load() != 1 || len(first) != 1 {
+		t.Errorf("%d of 4 writers stored %v, %v; want one", won.Load(), first, err)
+	}
+	for _, g := range []int64{0, 8, 1 << 40} {
+		if created, err := b.CreateDictionary(ctx, app, g, []byte("x")); !created || err != nil {
+			t.Errorf("%d: %v, %v", g, created, err)
+		}
+	}
+	for _, other := range []string{"ap", "app-", "appx"} { // whose keys are beside those of app
+		if _, err := b.CreateDictionary(ctx, other, 99, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := b.Dictionaries(ctx, app, 9); err != nil || !slices.Equal(got, []int64{1 << 40, 8, 7, 0}) {
+		t.Errorf("generations %v, %v", got, err)
+	}
+	if got, err := b.Dictionaries(ctx, app, 1); err != nil || !slices.Equal(got, []int64{1 << 40}) {
+		t.Errorf("newest %v, %v", got, err)
+	}
+	if err := b.DeleteDictionary(ctx, app, 8); err != nil {
+		t.Fatal(err)
+	}
+	if value, err := b.ReadDictionary(ctx, app, 8); value != nil || err != nil {
+		t.Errorf("after its deletion: %q, %v", value, err)
+	}
+	m := bigtable.NewMutation()
+	m.Set("d", "d", bigtable.Now(), nil)
+	if err := b.client.Open(store.TableDictionaries).Apply(ctx, app+",no generation", m); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Dictionaries(ctx, app, 9); err != nil || !slices.Equal(got, []int64{1 << 40, 7, 0}) {
+		t.Errorf("generations beside a foreign key %v, %v", got, err)
+	}
+}
+
+// A deployment without the table has no dictionaries, and says so to who makes one.
+func TestMissingDictionaries(t *testing.T) {
+	s, ctx := openWithout(t, store.TableDictionaries), t.Context()
+	if got, err := s.Dictionaries(ctx, app, 9); len(got) > 0 || err != nil {
+		t.Errorf("generations %v, %v", got, err)
+	}
+	if value, err := s.ReadDictionary(ctx, app, 1); value != nil || err != nil {
+		t.Errorf("dictionary %q, %v", value, err)
+	}
+	if _, err := s.CreateDictionary(ctx, app, 1, nil); !errors.Is(err, store.ErrNoDictionaryTable) {
+		t.Errorf("created with %v", err)
+	}
+}
