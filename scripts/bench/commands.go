@@ -191,6 +191,23 @@ var commands = []command{{
 		return of(o), &o.Common
 	},
 }, {
+	name:  "hot",
+	short: "Measure users with ten events a second",
+	long: "Start a local engine and send it the events of a few users at a high rate, each in a request of its own. The report\n" +
+		"has the time from an event to the profile that shows it, what the Bigtable server sent and was asked for each event,\n" +
+		"and what the engine's caches did. The warm-up fills the minute in which folds leave events alone. All run in this process.",
+	example: "  affinity bench hot\n" +
+		"  affinity bench hot --users 10 --rate 20 --warm 5s --for 20s --json",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Hot{}
+		flags.IntVar(&o.Users, "users", 50, "users")
+		flags.Float64Var(&o.Rate, "rate", 10, "events of each user per second")
+		flags.DurationVar(&o.Warm, "warm", 60*time.Second, "how long events are sent before the measurement")
+		flags.DurationVar(&o.Duration, "for", 30*time.Second, "how long events are measured")
+		flags.IntVar(&o.Sample, "sample", 7, "one of so many events is timed")
+		return of(o), &o.Common
+	},
+}, {
 	name:  "guard",
 	short: "Count how often tuning recommends a strategy where nothing can help",
 	long: "Replace the relevant objects of past cases by as many that are drawn uniformly from each case's candidates, tune,\n" +
