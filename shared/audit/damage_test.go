@@ -36,6 +36,7 @@ func of(user string, lines []string) []string {
 // without the engine.
 func TestDamagedBlocksAndRows(t *testing.T) {
 	b := newBench(t)
+	b.eng.SetHistoryFormat(1) // blocks in rows of their own
 	one, two := int64(1_700_000_000_000-2*day), int64(1_700_000_000_000-day)
 	for i, test := range []struct {
 		name  string
@@ -106,6 +107,34 @@ func (b *harness) writeBlock(user string, value []byte) {
 	b.t.Helper()
 	block := b.block(user)
 	b.must(b.store.WriteBlocks(ctx, appID, user, []store.BlockWrite{{ID: block.ID, Newest: block.Newest, Value: value}}))
+}
+
+func TestDamagedInlineBlockIsReported(t *testing.T) {
+	b := newBench(t)
+	for what, spoil := range map[string]func(history.Block) store.RowChange{
+		"damaged": func(b history.Block) store.RowChange {
+			return store.SetInline(history.AppendInline(nil, b, []byte("\x01abcdefgh")))
+		},
+		"missing": func(history.Block) store.RowChange { return store.DropInline() },
+	} {
+		b.apply(bought(what, b.clock-day, "Red", "Acme"))
+		b.fold(what)
+		block := b.block(what)
+		if r := b.run(what); !block.Inline || r.Differing != 0 {
+			t.Fatalf("%+v: %+v, want an inline block and no difference", block, r)
+		}
+		m, err := history.ParseManifest(b.row(what).Manifest)
+		b.must(err)
+		next := m
+		next.Version++
+		if ok, err := b.store.SwapManifest(ctx, appID, what, m.Version, next.AppendBinary(nil), spoil(block)); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		r := b.run(what)
+		if len(r.Differences) != 1 || r.Differences[0].Which != "history" || r.Differences[0].What != what {
+			t.Errorf("%s: %+v", what, r.Differences)
+		}
+	}
 }
 
 func TestDamagedManifestIsReported(t *testing.T) {

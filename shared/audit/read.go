@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
@@ -248,7 +250,8 @@ func (rd *reading) differ(d Difference) {
 // without them, so no score reveals them.
 func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) error {
 	missing := map[store.BlockName]bool{}
-	var names []store.BlockName
+	var all, names []store.BlockName
+	inline := map[string]history.Block{}
 	for user, rd := range byUser {
 		if rd.log == nil {
 			continue
@@ -263,24 +266,40 @@ func (r *run) checkHistories(ctx context.Context, byUser map[string]*reading) er
 		for _, b := range m.Blocks {
 			if b.Newest >= rd.log.window.From() {
 				name := store.BlockName{User: user, ID: b.ID}
-				missing[name], names = true, append(names, name)
+				missing[name], all = true, append(all, name)
+				if b.Inline {
+					inline[user] = b
+				} else {
+					names = append(names, name)
+				}
 			}
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	err := r.store.ReadBlocks(ctx, r.app.ID, names, func(name store.BlockName, value []byte) error {
+	check := func(name store.BlockName, value []byte, err error) {
 		delete(missing, name)
-		if err := history.Check(value); err != nil && !errors.Is(err, history.ErrNewer) {
+		if err == nil {
+			err = history.Check(value)
+		}
+		if err != nil && !errors.Is(err, history.ErrNewer) {
 			byUser[name.User].differ(Difference{Which: "history", What: "damaged", Value: blockName(name.ID), Got: err.Error()})
+		}
+	}
+	err := r.store.ReadInline(ctx, r.app.ID, slices.Sorted(maps.Keys(inline)), func(user string, cell []byte) error {
+		if block, err := history.ParseInline(inline[user], cell); !errors.Is(err, history.ErrOtherBlock) {
+			check(store.BlockName{User: user, ID: inline[user].ID}, block, err)
 		}
 		return nil
 	})
+	if err == nil && len(names) > 0 {
+		err = r.store.ReadBlocks(ctx, r.app.ID, names, func(name store.BlockName, value []byte) error {
+			check(name, value, nil)
+			return nil
+		})
+	}
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
+	for _, name := range all {
 		if missing[name] {
 			byUser[name.User].differ(Difference{Which: "history", What: "missing", Value: blockName(name.ID)})
 		}

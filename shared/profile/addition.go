@@ -194,7 +194,8 @@ func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition
 	}
 	for _, a := range added {
 		if fold := w.limits.foldEvents; a.before/fold < a.Counted.Additions/fold {
-			w.folder.logFailure(ctx, app.ID, a.token, w.folder.foldUnderTicket(ctx, app, a.user))
+			_, err := w.folder.foldUnderTicket(ctx, app, a.user)
+			w.folder.logFailure(ctx, app.ID, a.token, err)
 		}
 	}
 	return nil
@@ -208,25 +209,27 @@ func (w *writer) newSaver(app config.App) *saver {
 }
 
 // foldUnderTicket folds a user's unfolded events under the ticket of a refresh that has
-// not read them. It leaves another fold's announcement alone. foldRows says why it may
-// commit.
-func (f *folder) foldUnderTicket(ctx context.Context, app config.App, u *user) error {
+// not read them, or of a round. It leaves another fold's announcement alone. foldRows says
+// why it may commit.
+func (f *folder) foldUnderTicket(ctx context.Context, app config.App, u *user) (extent, error) {
 	if a := u.manifest.Announced; a != nil && u.row.Ticket-a.Ticket < refreshPatience {
-		return nil
+		return packedNone, nil
 	}
-	base := u.trimmed()
-	gaps, until := base.Gaps(u.foldStart()), history.Pos{Time: u.window.Now - f.limits.foldAge.Milliseconds()}
-	if len(gaps) == 0 || gaps[0].From.Compare(until) >= 0 {
-		return nil
+	base, gaps, until, ok := f.toFold(u)
+	if !ok {
+		return packedNone, nil
 	}
-	next, packed, err := f.packGaps(ctx, app, u, base, gaps, until, min(f.limits.maxFold, maxRefreshFold))
+	next, cell, packed, err := f.packGaps(ctx, app, u, base, gaps, until, min(f.limits.maxFold, maxRefreshFold))
 	if packed == packedNone || err != nil {
-		return err
+		return packedNone, err
 	}
 	if err := f.logs.check(ctx, app); err != nil {
-		return err
+		return packedNone, err
 	}
-	done, err := f.store.CommitFold(ctx, app.ID, u.token, u.row.Ticket, next.AppendBinary(nil))
+	done, err := f.commit(ctx, app.ID, u, owned(next, cell), cell)
 	f.countFold(done, err)
-	return err
+	if !done || err != nil {
+		return packedNone, err
+	}
+	return packed, nil
 }

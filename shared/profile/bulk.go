@@ -161,8 +161,9 @@ type bulkUser struct {
 	done  bool // the run has computed the profile
 
 	scorer   *affinity.Scorer
-	unfolded int // events outside the blocks
-	events   int // read from blocks
+	inline   *history.Block // nil: none
+	unfolded int            // events outside the blocks
+	events   int            // read from blocks
 	missing  map[history.BlockID]bool
 	restart  bool
 }
@@ -195,7 +196,7 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 	gr := &group{
 		byUser: make(map[string]*bulkUser, bulkUsers), last: true, first: r.From, end: r.To, done: make(chan struct{}),
 	}
-	parts := store.UserState
+	parts := store.UserHistory
 	if run.options.OnlyStale {
 		parts = store.UserSummary
 	}
@@ -292,6 +293,9 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 		share.Close()
 		run.scratch.Put(s)
 	}()
+	if err := run.readInline(ctx, gr); err != nil {
+		return err
+	}
 	o := &output{bulkRun: run, gr: gr, scratch: s, share: share, save: run.logs.newSaver(run.app)}
 	var blockNames []store.BlockName
 	var ranges []store.UserRange
@@ -308,6 +312,10 @@ func (run *bulkRun) profiles(ctx context.Context, gr *group) error {
 			ranges = append(ranges, store.UserRange{User: u.token, From: g.From, To: g.To})
 		}
 		for i := 0; u.stale && i < len(blocks); i++ {
+			if blocks[i].Inline {
+				u.inline = &blocks[i]
+				continue
+			}
 			u.expect(blocks[i].ID)
 			blockNames = append(blockNames, store.BlockName{User: u.token, ID: blocks[i].ID})
 		}

@@ -102,8 +102,11 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 	if err := d.orphans.delete(ctx, appID, map[string][]history.BlockID{token: blocks}); err != nil {
 		return 0, err
 	}
-	row, err := d.store.ReadUser(ctx, appID, token)
+	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserHistory)
 	if err != nil {
+		return 0, err
+	}
+	if err := d.dropUnnamed(ctx, appID, token, row); err != nil {
 		return 0, err
 	}
 	covered := row.Deleted()
@@ -116,4 +119,16 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 		return 0, err
 	}
 	return d.store.PurgeLog(ctx, appID, token, covered)
+}
+
+// dropUnnamed deletes an inline block that the manifest does not name.
+func (d *deletion) dropUnnamed(ctx context.Context, appID, token string, row store.User) error {
+	if len(row.Inline) == 0 {
+		return nil
+	}
+	m, err := history.ParseManifest(row.Manifest)
+	if _, named := m.Inline(); named || err != nil {
+		return nil // the next computation finds the damage
+	}
+	return d.store.DropUnnamedInline(ctx, appID, token, m.Version)
 }

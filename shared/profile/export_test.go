@@ -11,7 +11,11 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 )
 
-// SetLimits makes an engine fold a few events at a time, into blocks of few.
+// SetInlineEvents sets the largest number of events of a block in the user's row.
+func (e *Engine) SetInlineEvents(n int) { e.env.limits.inlineEvents = n }
+
+// SetLimits makes an engine fold a few events at a time, into blocks of few, in rows of
+// their own.
 func (e *Engine) SetLimits(foldEvents, maxFold, blockEvents, keepRows int, foldAge time.Duration) {
 	e.env.limits = limits{
 		bounds: affinity.StandardBounds(), hold: defaultLimits.hold, writeBytes: defaultLimits.writeBytes, groupBytes: defaultLimits.groupBytes,
@@ -66,7 +70,9 @@ func (e *Engine) SetMaxAdditions(additions int) { e.env.limits.maxAdditions = ad
 func (e *Engine) SetSessionUnknown(rows int) { e.env.limits.sessionUnknown = rows }
 
 // NeverFold keeps an engine from folding.
-func (e *Engine) NeverFold() { e.env.limits.foldEvents, e.env.limits.maintainEvents = 1<<30, 1<<30 }
+func (e *Engine) NeverFold() {
+	e.env.limits.foldEvents, e.env.limits.maintainEvents, e.env.limits.inlineEvents = 1<<30, 1<<30, 0
+}
 
 // SetMaxRefreshed sets of how many users refreshes run or wait at a time.
 func (e *Engine) SetMaxRefreshed(users int) {

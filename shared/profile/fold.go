@@ -31,6 +31,8 @@ type limits struct {
 	maxYoung int
 	// maxFold is the largest number of events of one fold.
 	maxFold int
+	// inlineEvents is the largest number of events of a block in the user's row.
+	inlineEvents int
 	// blockEvents is the largest number of events in a block.
 	blockEvents int
 	// keepRows is the largest number of log rows that a refresh keeps for its folds.
@@ -59,7 +61,7 @@ type limits struct {
 
 var defaultLimits = limits{
 	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 2_000,
-	maxFold: 200_000, blockEvents: 1 << 20, keepRows: 8_192,
+	maxFold: 200_000, inlineEvents: InlineEvents, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown, maxAdditions: affinity.MaxAdditions,
 	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20,
 	patience: 10 * time.Second, bulkPatience: 5 * time.Minute,
@@ -167,7 +169,7 @@ func (f *folder) foldRows(ctx context.Context, app config.App, c *computation) (
 	if n < len(c.rows) {
 		rest = c.rows[n].Pos
 	}
-	next, err := p.finish(ctx, rest)
+	next, cell, err := p.finish(ctx, rest)
 	if err != nil {
 		return false, err
 	}
@@ -178,10 +180,12 @@ func (f *folder) foldRows(ctx context.Context, app config.App, c *computation) (
 	if err := f.logs.check(ctx, app); err != nil {
 		return false, err
 	}
-	done, err := f.store.CommitFold(ctx, app.ID, c.token, c.row.Ticket, next.AppendBinary(nil))
+	left := owned(next, cell)
+	done, err := f.commit(ctx, app.ID, c.user, left, cell)
 	f.countFold(done, err)
 	if done {
-		c.folded(next, n, p.written)
+		c.whole = c.whole && len(left.Blocks) == len(next.Blocks) // else events are unfolded that it has not read
+		c.folded(left, n, p.written)
 	}
 	return done, err
 }
@@ -248,27 +252,22 @@ func (f *folder) foldOnce(ctx context.Context, app config.App, token string,
 		return packedNone, err
 	}
 	u.setWindow(f.now().UnixMilli(), app)
-	if u.row.Gone() {
-		return packedNone, nil
-	}
-	base := u.trimmed()
-	gaps := base.Gaps(u.foldStart())
-	until := history.Pos{Time: u.window.Now - f.limits.foldAge.Milliseconds()}
-	if len(gaps) == 0 || gaps[0].From.Compare(until) >= 0 {
+	base, gaps, until, ok := f.toFold(u)
+	if !ok {
 		return packedNone, nil
 	}
 	open, ok, err := f.announce(ctx, app.ID, u, base, history.Range{From: gaps[0].From, To: until})
 	if !ok || err != nil {
 		return packedNone, err
 	}
-	next, packed, err := f.packGaps(ctx, app, u, base, gaps, until, maxEvents)
+	next, cell, packed, err := f.packGaps(ctx, app, u, base, gaps, until, maxEvents)
 	if packed == packedNone || err != nil {
 		return packedNone, err
 	}
 	if err := f.logs.check(ctx, app); err != nil {
 		return packedNone, err
 	}
-	done, err := f.swapManifest(ctx, app.ID, token, open.Version, next)
+	done, err := f.swapManifest(ctx, app.ID, token, open, next, cell)
 	f.countFold(done, err)
 	if !done || err != nil {
 		return packedNone, err
@@ -302,41 +301,41 @@ func (f *folder) announce(ctx context.Context, appID string, u *user, base histo
 	open := base
 	open.Announced = &history.Announcement{Range: r, Ticket: u.row.Ticket}
 	open.Version = version(u.row.Ticket, announced)
-	ok, err := f.swapManifest(ctx, appID, u.token, u.manifest.Version, open)
+	ok, err := f.swapManifest(ctx, appID, u.token, u.manifest, open, nil)
 	if !ok || err != nil {
 		f.countFold(false, err)
 	}
-	return open, ok, err
+	return f.storable(open), ok, err
 }
 
 // packGaps packs the events of the gaps before a position into blocks. It returns
-// the manifest that names the blocks.
+// the manifest that names the blocks, and the cell of the inline one if it is new.
 func (f *folder) packGaps(ctx context.Context, app config.App, u *user, base history.Manifest,
-	gaps []history.Range, until history.Pos, maxEvents int) (history.Manifest, extent, error) {
+	gaps []history.Range, until history.Pos, maxEvents int) (history.Manifest, []byte, extent, error) {
 	mergeable, err := f.readMergeable(ctx, app.ID, u.token, base, gaps)
 	if err != nil {
-		return history.Manifest{}, packedNone, err
+		return history.Manifest{}, nil, packedNone, err
 	}
 	p := f.newPacker(ctx, app, u, base, 0, mergeable)
 	end, rest, err := f.pack(ctx, app, p, gaps, until, maxEvents)
 	if err != nil || p.events == 0 {
-		return history.Manifest{}, packedNone, err
+		return history.Manifest{}, nil, packedNone, err
 	}
 	if until.Compare(rest) < 0 {
 		rest = until // the announcement ends before the gap
 	}
-	next, err := p.finish(ctx, rest)
+	next, cell, err := p.finish(ctx, rest)
 	if err != nil || len(p.blocks) == 0 { // the user has opted out of the types of all events
-		return history.Manifest{}, packedNone, err
+		return history.Manifest{}, nil, packedNone, err
 	}
 	next.Version = version(u.row.Ticket, committed)
 	switch end {
 	case reachedEnd:
 		next.Complete = u.row.Ticket
 	case reachedLimit:
-		return next, packedSome, nil
+		return next, cell, packedSome, nil
 	}
-	return next, packedAll, nil
+	return next, cell, packedAll, nil
 }
 
 // ending is the reason why a fold stopped reading.
@@ -381,12 +380,22 @@ func (f *folder) pack(ctx context.Context, app config.App, p *packer, gaps []his
 func (f *folder) readMergeable(ctx context.Context, appID, token string, base history.Manifest,
 	gaps []history.Range) (map[history.BlockID][]byte, error) {
 	var names []store.BlockName
+	mergeable := map[history.BlockID][]byte{}
 	for _, b := range base.Blocks {
-		if b.Bytes <= mergeBytes && precedesGap(b, gaps) {
+		switch {
+		case b.Bytes > mergeBytes || !precedesGap(b, gaps):
+		case !b.Inline:
 			names = append(names, store.BlockName{User: token, ID: b.ID})
+		default:
+			err := f.store.ReadInline(ctx, appID, []string{token}, func(_ string, cell []byte) error {
+				mergeable[b.ID], _ = history.ParseInline(b, cell) // a damaged one is found by the next computation
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
-	mergeable := map[history.BlockID][]byte{}
 	if len(names) == 0 {
 		return mergeable, nil
 	}

@@ -12,6 +12,7 @@ import (
 // whose profiles are current, and leaves the profiles as they were.
 func TestRecomputeFolds(t *testing.T) {
 	b := newFixture(t, 90, plain)
+	b.eng.SetInlineEvents(0)
 	recompute := func(o profile.RecomputeOptions) profile.Progress {
 		t.Helper()
 		p, err := b.eng.Recompute(ctx, b.app(), store.Range{}, o, func(profile.Progress) error { return nil })

@@ -56,6 +56,7 @@ func TestGroupReadsItsOwnBlocks(t *testing.T) {
 	for i := range events {
 		events[i] = bought(fmt.Sprintf("u%04d", i), b.clock-hour)
 	}
+	b.eng.SetInlineEvents(0)
 	if _, err := b.eng.Import(ctx, b.app(), events); err != nil {
 		t.Fatal(err)
 	}

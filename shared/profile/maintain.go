@@ -29,13 +29,19 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 	for i, u := range users {
 		switch {
 		case u.fault != nil:
+		case o.folds() && f.isSmall(u):
+			g.Go(func() (err error) {
+				folded[i], err = f.foldSmall(ctx, app, u.token)
+				f.logFailure(ctx, app.ID, u.token, err)
+				return nil
+			})
 		case u.unfolded >= minEvents:
 			g.Go(func() (err error) {
 				folded[i], err = f.fold(ctx, app, u.token)
 				f.logFailure(ctx, app.ID, u.token, err)
 				return nil
 			})
-		case o.Maintain && slices.ContainsFunc(u.manifest.Blocks, u.spent):
+		case o.Maintain && slices.ContainsFunc(u.manifest.Blocks, func(b history.Block) bool { return f.removable(&u.user, b) }):
 			g.Go(func() error {
 				f.logFailure(ctx, app.ID, u.token, f.trim(ctx, app.ID, &u.user))
 				return nil
@@ -55,6 +61,10 @@ func (f *folder) maintain(ctx context.Context, app config.App, users []*bulkUser
 	return n, nil
 }
 
+// removable reports whether the nightly round removes a block from a user's manifest: it
+// is spent, or inline while an earlier version runs beside this one.
+func (f *folder) removable(u *user, b history.Block) bool { return u.spent(b) || b.Inline && !f.inline }
+
 // trim removes spent blocks from a user's manifest. Like every change of a
 // manifest it draws a ticket first, so that a concurrent fold, which still names
 // those blocks, does not commit.
@@ -68,22 +78,22 @@ func (f *folder) trim(ctx context.Context, appID string, stale *user) error {
 		return err
 	}
 	next := u.manifest.Without(u.spent)
-	if len(next.Blocks) == len(u.manifest.Blocks) {
-		return nil
-	}
 	if u.manifest.Complete == row.Ticket-1 {
 		next.Complete = row.Ticket // the holder of this ticket wrote no event
 	}
+	if next = f.storable(next); len(next.Blocks) == len(u.manifest.Blocks) {
+		return nil
+	}
 	next.Version = version(row.Ticket, trimmed)
-	_, err = f.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, next.AppendBinary(nil))
+	_, err = f.swap(ctx, appID, u.token, u.manifest, next, nil)
 	return err
 }
 
 // swapManifest sets a user's manifest if it has a version. It also reports true if an
 // earlier attempt has set it, and its answer was lost: no two manifests have the same
 // version.
-func (f *folder) swapManifest(ctx context.Context, appID, token string, from int64, next history.Manifest) (bool, error) {
-	ok, err := f.store.SwapManifest(ctx, appID, token, from, next.AppendBinary(nil))
+func (f *folder) swapManifest(ctx context.Context, appID, token string, from, next history.Manifest, cell []byte) (bool, error) {
+	ok, err := f.swap(ctx, appID, token, from, next, cell)
 	if ok || err != nil {
 		return ok, err
 	}

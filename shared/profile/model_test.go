@@ -52,7 +52,9 @@ type simulation struct {
 	// additions is after how many additions a refresh computes; 0: it always does.
 	additions int
 	// calm histories are mostly messages, so that most events are added to a base.
-	calm bool
+	calm   bool
+	inline int  // events of a block in the user's row
+	spoilt bool // an inline block was damaged
 
 	generation int64 // of the newest dictionary; 0: there is none yet
 	terms      bool  // there are dictionaries
@@ -133,6 +135,7 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	w.additions = rapid.SampledFrom([]int{0, 2, 1000, 1000}).Draw(t, "additions")
 	w.calm = rapid.Bool().Draw(t, "calm")
 	w.terms = rapid.Bool().Draw(t, "dictionaries")
+	w.inline = rapid.SampledFrom([]int{0, 1, 3, 64}).Draw(t, "inline")
 	w.held = rapid.SampledFrom([]int{1, 2, 3, 1000, 1000}).Draw(t, "held")
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
 	layout := schema.Of(rapid.SampledFrom(schema.Names).Draw(t, "schema"))
@@ -187,6 +190,7 @@ func (w *simulation) processAt(skew int64) *profile.Engine {
 	e.SetBounds(w.bounds)
 	e.SetMemory(w.held)
 	e.SetMaxAdditions(w.additions)
+	w.setInline(e)
 	return e
 }
 
@@ -285,6 +289,7 @@ func (w *simulation) step() {
 		w.clock.Add(rapid.Int64Range(1, 3*minute).Draw(w.t, "passes"))
 	case "damage":
 		w.damage()
+		w.damageInline()
 	case "dictionary":
 		w.changeDictionaries()
 	case "migration":
@@ -451,6 +456,7 @@ func (w *simulation) finish() {
 		w.t.Fatalf("%d profiles are stale after the nightly round, %v", stale, err)
 	}
 	w.checkNoOrphans()
+	w.checkInline()
 	if err := w.round(ctx, w.app(), profile.RecomputeOptions{}); err != nil {
 		w.t.Fatal(err)
 	}

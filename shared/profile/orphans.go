@@ -78,5 +78,5 @@ func unnamed(row store.User, ids []history.BlockID) (history.Manifest, []history
 
 // manifestNames reports whether a manifest names a block.
 func manifestNames(m history.Manifest, id history.BlockID) bool {
-	return slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.ID == id })
+	return slices.ContainsFunc(m.Blocks, func(b history.Block) bool { return b.ID == id && !b.Inline })
 }

@@ -102,6 +102,9 @@ func (o *output) close(ctx context.Context) error {
 	if u == nil {
 		return nil
 	}
+	if err := o.inline(ctx, u); err != nil {
+		return err
+	}
 	var err error
 	if u.fault != nil {
 		o.failed = append(o.failed, &u.user)

@@ -161,7 +161,7 @@ func (p *packer) enter(ctx context.Context, at history.Pos, time int64) error {
 func (p *packer) merge(ctx context.Context, b history.Block, next int64) error {
 	value, ok := p.mergeable[b.ID]
 	if !ok || len(value) == 0 ||
-		b.Events > mergeRatio*max(p.unfolded, p.limits.maintainEvents) || b.Events >= p.limits.blockEvents {
+		!b.Inline && b.Events > mergeRatio*max(p.unfolded, p.limits.maintainEvents) || b.Events >= p.limits.blockEvents {
 		return nil
 	}
 	named, err := history.HasObjects(value)
@@ -253,24 +253,29 @@ func (p *packer) write(ctx context.Context) error {
 	return nil
 }
 
-// finish writes the last blocks and returns the manifest that names all blocks.
-// next is the position of the first event that the fold did not pack. In the last
+// finish writes the last blocks and returns the manifest that names all blocks, and the
+// cell of the inline one if the fold has packed one. next is the position of the first event that the fold did not pack. In the last
 // gap the last block ends with its last event, so that newer events are not late.
-func (p *packer) finish(ctx context.Context, next history.Pos) (history.Manifest, error) {
+func (p *packer) finish(ctx context.Context, next history.Pos) (history.Manifest, []byte, error) {
 	if err := p.packWaiting(ctx); err != nil {
-		return history.Manifest{}, err
+		return history.Manifest{}, nil, err
 	}
 	to := p.last.Next()
 	if p.gap.To != history.End && p.gap.To.Compare(next) <= 0 {
 		to = p.gap.To
 	}
 	if err := p.flush(ctx, to); err != nil {
-		return history.Manifest{}, err
-	}
-	if err := p.write(ctx); err != nil {
-		return history.Manifest{}, err
+		return history.Manifest{}, nil, err
 	}
 	m := p.base.With(p.blocks...)
 	m.Announced, m.Complete = nil, 0
-	return m, nil
+	cell := p.intoRow(m)
+	if cell != nil {
+		p.written = append(p.written, p.pending...)
+	} else {
+		if err := p.write(ctx); err != nil {
+			return history.Manifest{}, nil, err
+		}
+	}
+	return m, cell, nil
 }

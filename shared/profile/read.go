@@ -57,7 +57,7 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 	}
 	if !written {
 		// A read that leads to a write must see the cluster that is written.
-		if row, err = r.store.ReadUser(ctx, app.ID, token); err != nil {
+		if row, err = r.store.ReadPrimary(ctx, app.ID, token, store.UserHistory); err != nil {
 			return Result{}, err
 		}
 	}
@@ -264,7 +264,7 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 	strategies []*affinity.Compiled) (map[string][]affinity.Profile, error) {
 	profiles, faulty := make(map[string][]affinity.Profile, len(tokens)), Faulty{}
 	for chunk := range slices.Chunk(distinct(tokens), scanUsers) {
-		rows, err := r.store.ReadUserStates(ctx, app.ID, chunk)
+		rows, err := r.store.ReadUserHistories(ctx, app.ID, chunk)
 		if err != nil {
 			return nil, err
 		}
@@ -297,7 +297,7 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 }
 
 func (r *reader) computeRanking(ctx context.Context, asked config.App, token string, compiled *affinity.Compiled) (Result, error) {
-	row, err := r.store.ReadUser(ctx, asked.ID, token)
+	row, err := r.store.ReadPrimary(ctx, asked.ID, token, store.UserHistory)
 	if err != nil {
 		return Result{}, err
 	}

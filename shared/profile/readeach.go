@@ -118,7 +118,7 @@ func (r *reader) readGroup(ctx context.Context, app config.App, tokens []string,
 	}
 	if !written {
 		// A read that leads to a write must see the cluster that is written.
-		if rows, err = r.store.ReadUserStates(ctx, app.ID, stale); err != nil {
+		if rows, err = r.store.ReadUserHistories(ctx, app.ID, stale); err != nil {
 			return app, nil, err
 		}
 	}

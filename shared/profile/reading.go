@@ -22,8 +22,12 @@ type reading struct {
 	// dictionaries are those that the blocks name.
 	dictionaries history.Dictionaries
 	names        []store.BlockName
-	ranges       []store.UserRange
-	sifted       []store.UserRange // of the log: with receipts and types
+	// inRows are the users whose inline blocks came with their rows, apart those whose
+	// inline blocks are to be read.
+	inRows []*computation
+	apart  []string
+	ranges []store.UserRange
+	sifted []store.UserRange // of the log: with receipts and types
 	// logScorers holds the scorers of the log by user. A user who also has blocks
 	// needs two scorers, because the engine reads blocks and log at the same time.
 	logScorers map[string]*affinity.Scorer
@@ -50,7 +54,7 @@ func (c *computer) readParts(ctx context.Context, w work, all []*computation) er
 	if all[0].pass != nil {
 		g.SetLimit(1) // both add to one scorer
 	}
-	if len(r.names)+len(r.inMemory) > 0 {
+	if len(r.names)+len(r.inMemory)+len(r.inRows)+len(r.apart) > 0 {
 		g.Go(func() error { return r.readBlocks(gctx) })
 	}
 	if len(r.ranges)+len(r.sifted) > 0 {
@@ -130,11 +134,19 @@ func (r *reading) plan(u *computation) {
 func (r *reading) planBlocks(u *computation, blocks []history.Block, gaps []history.Range) {
 	for _, b := range blocks {
 		name := store.BlockName{User: u.token, ID: b.ID}
-		if _, ok := u.tail.block(b.ID); ok {
-			r.inMemory = append(r.inMemory, name)
-		} else {
+		_, kept := u.tail.block(b.ID)
+		if !kept {
 			u.missing[b.ID] = true
+		}
+		switch {
+		case kept:
+			r.inMemory = append(r.inMemory, name)
+		case !b.Inline:
 			r.names = append(r.names, name)
+		case u.row.HasInline:
+			r.inRows = append(r.inRows, u)
+		default:
+			r.apart = append(r.apart, u.token)
 		}
 		if r.why == forRefresh && b.Bytes <= mergeBytes && precedesGap(b, gaps) {
 			u.mergeable[b.ID] = nil
@@ -153,43 +165,63 @@ func (r *reading) newScorer(u *computation) *affinity.Scorer {
 // then scored without that block.
 func (r *reading) readBlocks(ctx context.Context) error {
 	for _, name := range r.inMemory {
-		value, _ := r.byUser[name.User].tail.block(name.ID)
-		if err := r.scoreBlock(ctx, name, value); err != nil {
+		u := r.byUser[name.User]
+		value, _ := u.tail.block(name.ID)
+		if err := r.takeBlock(ctx, u, name.ID, value, nil); err != nil {
 			return err
 		}
+	}
+	for _, u := range r.inRows {
+		if err := r.addInline(ctx, u, u.row.Inline); err != nil {
+			return err
+		}
+	}
+	if len(r.apart) > 0 {
+		err := r.store.ReadInline(ctx, r.app.ID, r.apart, func(user string, cell []byte) error {
+			return r.addInline(ctx, r.byUser[user], cell)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(r.names) == 0 {
+		return nil
 	}
 	return r.store.ReadBlocks(ctx, r.app.ID, r.names, func(name store.BlockName, value []byte) error {
 		if r.why == forRefresh { // a fold or a tail may keep it
 			value = slices.Clone(value)
 		}
-		return r.scoreBlock(ctx, name, value)
+		return r.takeBlock(ctx, r.byUser[name.User], name.ID, value, nil)
 	})
 }
 
-// scoreBlock scores a block. The error is that of a dictionary that could not be read.
-func (r *reading) scoreBlock(ctx context.Context, name store.BlockName, value []byte) error {
-	u := r.byUser[name.User]
-	delete(u.missing, name.ID)
+// takeBlock scores a block, unless damage says that it is damaged. The error is that of a
+// dictionary that could not be read.
+func (r *reading) takeBlock(ctx context.Context, u *computation, id history.BlockID, value []byte, damage error) error {
+	delete(u.missing, id)
 	if u.restart {
 		return nil
 	}
-	n, err := r.blocks.Score(value, u.scorer)
+	n, err := 0, damage
+	if err == nil {
+		n, err = r.blocks.Score(value, u.scorer)
+	}
 	if err == nil && u.newest != nil {
-		err = r.searchBlock(u, name.ID, value)
+		err = r.searchBlock(u, id, value)
 	}
 	if errors.Is(err, history.ErrUnread) {
 		return err
 	}
 	if err != nil {
-		r.addBadBlock(ctx, r.app.ID, u.user, name.ID, err)
+		r.addBadBlock(ctx, r.app.ID, u.user, id, err)
 		u.restart = true
 		return nil
 	}
 	u.events += n
-	if _, ok := u.mergeable[name.ID]; ok {
-		u.mergeable[name.ID] = value
+	if _, ok := u.mergeable[id]; ok {
+		u.mergeable[id] = value
 	}
-	r.keepBlock(u, name.ID, value)
+	r.keepBlock(u, id, value)
 	return nil
 }
 

@@ -14,25 +14,30 @@ import (
 // left out. terraform/RESTORE.md has the steps.
 func TestRestoredTables(t *testing.T) {
 	restores := map[string]struct {
-		withoutBlocks, replay bool
-		counted               int
+		withoutBlocks, replay, inline bool
+		counted                       int
 	}{
 		"blocks and a replay":         {replay: true, counted: 5},
 		"no blocks and no replay":     {withoutBlocks: true, counted: 5},
 		"no blocks and a replay":      {withoutBlocks: true, replay: true, counted: 5},
+		"inline, no replay":           {inline: true, counted: 5},
 		"blocks and no replay: wrong": {counted: 4}, // why the steps take one of the other ways
 	}
 	for name, restore := range restores {
 		t.Run(name, func(t *testing.T) {
 			onEveryBigtable(t, func(t *testing.T, open opener) {
 				s := newHarness(t, open)
+				fold := s.fold
+				if restore.inline {
+					fold = s.foldInline
+				}
 				s.apply(s.at(1), s.at(5), s.at(6))
-				s.fold()
+				fold()
 				backup := s.cells(store.TableUsers)
 
 				since := []store.LogEvent{s.at(3), s.at(20)} // one of them in the range of the blocks
 				s.apply(since[0])
-				s.fold()
+				fold()
 				s.apply(since[1])
 
 				s.replace(store.TableUsers, backup)

@@ -75,9 +75,9 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []history.Block, 
 	})
 	events := 0
 	for i := range byAge {
-		if events >= searchShare*limit {
-			n.rest = byAge[i:]
-			break
+		if events >= searchShare*limit && !byAge[i].Inline { // that one is read in any case
+			n.rest = append(n.rest, byAge[i])
+			continue
 		}
 		n.searched[byAge[i].ID] = &byAge[i]
 		events += byAge[i].Events

@@ -105,6 +105,9 @@ func (sw *swept) run(ctx context.Context) error {
 				ranges = append(ranges, store.UserRange{User: u.token, From: p.From, To: p.To})
 				continue
 			}
+			if p.block.Inline {
+				continue // it came with the row
+			}
 			sw.names = append(sw.names, store.BlockName{User: u.token, ID: p.block.ID})
 			sw.bytes = append(sw.bytes, p.block.Bytes)
 		}
@@ -291,9 +294,16 @@ func (sw *swept) merge(ctx context.Context) error {
 	for i, u := range sw.users {
 		for _, p := range sw.parts[i] {
 			var err error
-			if p.block == nil {
+			switch {
+			case p.block == nil:
 				err = sw.gap(ctx, u, p.To)
-			} else {
+			case p.block.Inline:
+				var block []byte
+				if block, err = history.ParseInline(*p.block, u.row.Inline); err != nil {
+					sw.addBadBlock(ctx, sw.app.ID, u, p.block.ID, err)
+				}
+				err = sw.giveBlock(ctx, u, p.block, block)
+			default:
 				err = sw.block(ctx, u, p.block, next)
 				next++
 			}
@@ -351,7 +361,11 @@ func (sw *swept) block(ctx context.Context, u *user, b *history.Block, n int) er
 		sw.unasked = sw.batchEnd(n) - n
 	}
 	sw.unasked--
-	value := sw.batch[sw.names[n]]
+	return sw.giveBlock(ctx, u, b, sw.batch[sw.names[n]])
+}
+
+// giveBlock gives the events of a block; an empty one is missing.
+func (sw *swept) giveBlock(ctx context.Context, u *user, b *history.Block, value []byte) error {
 	ok := len(value) > 0
 	if ok {
 		sw.buffer = sw.buffer[:0]

@@ -87,7 +87,7 @@ func (t *tickets) draw(ctx context.Context, appID string, u *user, events []hist
 		u.late = true
 		t.counters.Uncovered.Add(1)
 		next.Version = version(row.Ticket, uncovered)
-		if _, err := t.store.SwapManifest(ctx, appID, u.token, u.manifest.Version, next.AppendBinary(nil)); err != nil {
+		if _, err := t.swap(ctx, appID, u.token, u.manifest, next, nil); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (t *tickets) removeBlocks(ctx context.Context, appID, token string, remove 
 		return nil
 	}
 	next.Version = version(row.Ticket, uncovered)
-	_, err = t.store.SwapManifest(ctx, appID, token, u.manifest.Version, next.AppendBinary(nil))
+	_, err = t.swap(ctx, appID, token, u.manifest, next, nil)
 	return err
 }
 
@@ -158,7 +158,7 @@ func (t *tickets) removeBlocks(ctx context.Context, appID, token string, remove 
 // whether it replaced the manifest: another process may have drawn a ticket first.
 func (t *tickets) replaceManifest(ctx context.Context, appID string, u *user) (bool, error) {
 	empty := history.Manifest{Version: version(u.row.Ticket, uncovered)}
-	done, err := t.store.CommitFold(ctx, appID, u.token, u.row.Ticket, empty.AppendBinary(nil))
+	done, err := t.commit(ctx, appID, u, empty, nil)
 	if done {
 		u.manifest, u.damaged = empty, false
 	}

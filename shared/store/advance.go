@@ -13,7 +13,8 @@ const maxAdvances = 64
 
 // AdvanceTickets adds a step to the ticket counter of each user of an app, and
 // returns the number of users. A cluster restored from a backup may lack the newest
-// tickets, and nobody may draw these again. A second run is harmless.
+// tickets, and nobody may draw these again. It deletes the inline blocks: they may be
+// older than the log. A second run is harmless.
 func (s *Store) AdvanceTickets(ctx context.Context, app string, step int64) (int, error) {
 	n := 0
 	g, advancing := errgroup.WithContext(ctx)
@@ -24,8 +25,12 @@ func (s *Store) AdvanceTickets(ctx context.Context, app string, step int64) (int
 			return retryAtomic(advancing, func() error {
 				rmw := bigtable.NewReadModifyWrite()
 				rmw.Increment(familyState, columnCounter, step)
-				_, err := s.tables.of(app, user).users.ApplyReadModifyWrite(advancing, userKey(app, user), rmw)
-				return err
+				if _, err := s.tables.of(app, user).users.ApplyReadModifyWrite(advancing, userKey(app, user), rmw); err != nil {
+					return err
+				}
+				m := bigtable.NewMutation()
+				DropInline()(m)
+				return s.tables.of(app, user).users.Apply(advancing, userKey(app, user), m)
 			})
 		})
 		return nil

@@ -149,7 +149,9 @@ func (r *reading) read(ctx context.Context, user string) error {
 	}
 	var names []store.BlockName
 	for _, b := range m.Blocks {
-		names = append(names, store.BlockName{User: user, ID: b.ID})
+		if !b.Inline {
+			names = append(names, store.BlockName{User: user, ID: b.ID})
+		}
 	}
 	err = r.rows.time(func() error {
 		if _, err := r.c.store.ReadUser(ctx, appID, user); err != nil {

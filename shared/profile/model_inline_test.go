@@ -1,0 +1,76 @@
+package profile_test
+
+import (
+	"cloud.google.com/go/bigtable"
+	"pgregory.net/rapid"
+
+	"github.com/affinityengine/affinity/shared/history"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// setInline makes one process in four one that stores no inline block, as while an
+// earlier version runs, or before a return to it.
+func (w *simulation) setInline(e *profile.Engine) {
+	e.SetInlineEvents(w.inline)
+	e.SetHistoryFormat(rapid.SampledFrom([]int{2, 2, 2, 1}).Draw(w.t, "format"))
+}
+
+// damageInline corrupts or deletes the inline block.
+func (w *simulation) damageInline() {
+	cell := w.inlineRow().Inline
+	if len(cell) == 0 {
+		return
+	}
+	w.spoilt = true
+	spoilt := append([]byte(nil), cell...)
+	switch rapid.IntRange(0, 2).Draw(w.t, "damage of the row") {
+	case 0:
+		spoilt[len(spoilt)-1] ^= 1
+	case 1:
+		spoilt = spoilt[:len(spoilt)/2]
+	case 2:
+		spoilt = nil
+	}
+	if err := spoilInline(w.client, w.appID, spoilt); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// spoilInline replaces the cell of the inline block of a user. nil deletes it.
+func spoilInline(client *bigtable.Client, appID string, cell []byte) error {
+	m := bigtable.NewMutation()
+	m.DeleteCellsInColumn("h", "h")
+	if cell != nil {
+		m.Set("h", "h", bigtable.ServerTime, cell)
+	}
+	return client.Open(store.TableUsers).Apply(ctx, appID+",u,", m)
+}
+
+func (w *simulation) inlineRow() store.User {
+	row, err := w.store.ReadPrimary(ctx, w.appID, "u", store.UserHistory)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return row
+}
+
+// checkInline checks that the row holds the block that the manifest names, and no other:
+// two nightly rounds have repaired what was damaged.
+func (w *simulation) checkInline() {
+	row := w.inlineRow()
+	m, err := history.ParseManifest(row.Manifest)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	b, named := m.Inline()
+	if !named && len(row.Inline) > 0 {
+		w.t.Fatalf("the row holds a block of %d bytes that %+v does not name", len(row.Inline), m)
+	}
+	if !named || row.Gone() {
+		return
+	}
+	if _, err := history.ParseInline(b, row.Inline); err != nil && !w.spoilt {
+		w.t.Fatalf("the manifest names %+v: %v", b, err)
+	}
+}
