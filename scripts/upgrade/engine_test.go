@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -92,12 +93,12 @@ const (
 )
 
 // startEngine starts an engine and returns when it is ready. It ends with the test.
-func startEngine(t *testing.T, name, binary, app, schema string, b backends) *engine {
+func startEngine(t *testing.T, name, binary, app, schema string, b backends, environment ...string) *engine {
 	t.Helper()
 	e := &engine{name: name, stderr: &tail{}}
 	e.cmd = exec.Command(binary, "up", "--addr", "127.0.0.1:0", "--app", app+":"+key, "--schema", schema,
 		"--retention-days", fmt.Sprint(retentionDays))
-	e.cmd.Env, e.cmd.Stderr = append(os.Environ(), b.environment...), e.stderr
+	e.cmd.Env, e.cmd.Stderr = slices.Concat(os.Environ(), b.environment, environment), e.stderr
 	out, err := e.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -49,10 +49,12 @@ func TestUpgrade(t *testing.T) {
 		t.Run(schema, func(t *testing.T) {
 			w := newWorld(t, b)
 			app := fmt.Sprintf("%s-%d", schema, time.Now().UnixMilli()) // emulators that run already may have older apps
-			startNew := func() *engine { return startEngine(t, "new", current, app, schema, b) }
+			startNew := func(format int) *engine {
+				return startEngine(t, "new", current, app, schema, b, fmt.Sprint("HISTORY_FORMAT=", format))
+			}
 			w.old = startEngine(t, "old", old, app, schema, b)
 			if !b.shared {
-				w.current = startNew() // at about the same time: see align
+				w.current = startNew(1) // at about the same time: see align
 			}
 			w.rollout(startNew)
 		})
@@ -64,10 +66,10 @@ const longUsers = 6
 
 // rollout is the whole check: the old engine alone, both, the new one alone, and
 // the old one again as after a rollback.
-func (w *world) rollout(startNew func() *engine) {
+func (w *world) rollout(startNew func(format int) *engine) {
 	w.oldAlone()
 	if w.current == nil {
-		w.current = startNew()
+		w.current = startNew(1)
 	}
 	w.must("settings of the new engine", w.settings(w.current))
 	w.setStrategy(w.old, strategyA)
@@ -80,6 +82,7 @@ func (w *world) rollout(startNew func() *engine) {
 	w.strategies()
 	w.audit()
 	w.rollback(startNew)
+	w.newAlone(startNew)
 }
 
 var colors, brands, sizes = []string{"Red", "Crimson", "Blue", "Green"}, []string{"Acme", "Globex", "Initech"}, []string{"S", "M", "L"}
@@ -323,9 +326,45 @@ func (w *world) agreeEventually(step string, e *engine) {
 	}
 }
 
+// newAlone: the old engine is gone, and the new one stores small histories in its users'
+// rows.
+func (w *world) newAlone(startNew func(format int) *engine) {
+	w.t.Helper()
+	w.old.stop(w.t)
+	w.current.stop(w.t)
+	if n := w.inlineBlocks(); n > 0 {
+		w.t.Errorf("%d rows of users hold a block that the old engine could not read", n)
+	}
+	w.current = startNew(2)
+	if !w.shared {
+		w.must("settings of the new engine", w.settings(w.current))
+		w.must("set a strategy", w.current.SetStrategyJSON(w.t.Context(), []byte(ranked(strategyC))))
+	}
+	w.recomputeOf(w.current, api.RecomputeRequest{Fold: true})
+	if w.inlineBlocks() == 0 {
+		w.t.Error("no row of a user holds a block: the check would prove nothing about them")
+	}
+	w.agreeEventually("the new engine alone", w.current)
+}
+
+// inlineBlocks counts the users whose rows hold a block.
+func (w *world) inlineBlocks() int {
+	w.t.Helper()
+	c, err := bigtable.NewClient(w.t.Context(), stack.Project, stack.Instance)
+	w.must("open Bigtable", err)
+	defer func() { w.must("close Bigtable", c.Close()) }()
+	n := 0
+	err = c.Open(store.TableUsers).ReadRows(w.t.Context(), bigtable.PrefixRange(w.current.App()+","), func(bigtable.Row) bool {
+		n++
+		return true
+	}, bigtable.RowFilter(bigtable.FamilyFilter("h")))
+	w.must("read rows of users", err)
+	return n
+}
+
 // rollback: the old engine continues alone on rows of both, and the new one again
 // after it.
-func (w *world) rollback(startNew func() *engine) {
+func (w *world) rollback(startNew func(format int) *engine) {
 	w.t.Helper()
 	w.current.stop(w.t)
 	for u := range 4 {
@@ -333,7 +372,7 @@ func (w *world) rollback(startNew func() *engine) {
 	}
 	w.recompute(w.old)
 	w.agreeEventually("the old engine alone", w.old)
-	w.current = startNew()
+	w.current = startNew(1)
 	if !w.shared {
 		w.must("settings of the new engine", w.settings(w.current))
 		w.must("set a strategy", w.current.SetStrategyJSON(w.t.Context(), []byte(ranked(strategyC))))

@@ -294,9 +294,11 @@ func (w *world) agree(step string, first, second *engine) (storedFirst, storedSe
 }
 
 // recompute recomputes all profiles by one engine.
-func (w *world) recompute(by *engine) {
+func (w *world) recompute(by *engine) { w.t.Helper(); w.recomputeOf(by, api.RecomputeRequest{}) }
+
+func (w *world) recomputeOf(by *engine, request api.RecomputeRequest) {
 	w.t.Helper()
-	job, err := by.StartRecompute(w.t.Context(), api.RecomputeRequest{})
+	job, err := by.StartRecompute(w.t.Context(), request)
 	w.must("start a recompute by the "+by.name+" engine", err)
 	if !poll(w.t.Context(), jobTimeout, func() bool {
 		job, err = by.Recompute(w.t.Context(), job.ID)
