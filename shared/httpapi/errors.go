@@ -4,11 +4,13 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/fault"
@@ -79,25 +81,36 @@ func transient(err error) bool {
 
 // WriteJSON answers with a status and a JSON document.
 func WriteJSON(w http.ResponseWriter, code int, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
+	body := bodies.Get().(*bytes.Buffer)
+	body.Reset()
+	if err := json.NewEncoder(body).Encode(v); err != nil { // ends with a newline
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	writeBody(w, code, body)
+	writeBody(w, code, body.Bytes())
+	if body.Cap() <= maxPooledBody {
+		bodies.Put(body)
+	}
 	return nil
 }
+
+// bodies holds the memory of answers that have been sent.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxPooledBody bounds the memory that the pool keeps of one answer.
+const maxPooledBody = 64 << 10
 
 // WriteEncoded answers with a status and a JSON document that is encoded already.
 func WriteEncoded(w http.ResponseWriter, code int, document []byte) error {
-	writeBody(w, code, document)
+	writeBody(w, code, append(document, '\n'))
 	return nil
 }
 
+// writeBody sends a body, which ends with a newline.
 func writeBody(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
 	// An error means that the client went away.
-	_, _ = w.Write(append(body, '\n'))
+	_, _ = w.Write(body)
 }
 
 // statusMessage is the body of every error, and of answers without data.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -129,8 +128,7 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusTooManyRequests:
 		writeRetry(w.Header(), err)
 	}
-	body, _ := json.Marshal(statusMessage{code, message})
-	writeBody(w, code, body)
+	_ = WriteMessage(w, code, message) // a number and a text can be encoded
 }
 
 // refuse replaces the mux's own answer, which is plain text.
