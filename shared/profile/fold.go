@@ -27,7 +27,10 @@ type limits struct {
 	// block that covers its time, and most late events are only a little late.
 	foldAge time.Duration
 	// maxYoung is the number of events younger than foldAge from which a refresh folds
-	// most of these too, for very busy users.
+	// most of these too, for very busy users. Each refresh that computes reads all of
+	// them again. A late event among them costs one reading of their range. So folding
+	// saves rows once more computations than late events follow. The newest quarter
+	// stays out, where most late events fall: the last 12 s at ten events a second.
 	maxYoung int
 	// maxFold is the largest number of events of one fold.
 	maxFold int
@@ -60,7 +63,7 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 2_000,
+	foldEvents: 256, maintainEvents: 32, foldAge: FoldAge, maxYoung: 500,
 	maxFold: 200_000, inlineEvents: InlineEvents, blockEvents: 1 << 20, keepRows: 8_192,
 	sessionEvents: affinity.MaxSessionEvents, sessionUnknown: maxUnknown, maxAdditions: affinity.MaxAdditions,
 	bounds: affinity.StandardBounds(), hold: affinity.Hold{Values: 200_000, Bytes: 32 << 20}, writeBytes: 4 << 20, groupBytes: 8 << 20,
