@@ -60,6 +60,9 @@ func (l historyLoader) fold(ctx context.Context, users span, tail int) error {
 	if err != nil {
 		return err
 	}
+	if users.from == 0 { // as the job does before it folds
+		l.engine.RenewDictionary(ctx, l.app, nil)
+	}
 	did, err := l.engine.Recompute(ctx, l.app, store.Range{From: l.d.user(users.from), To: l.d.user(users.to)},
 		profile.RecomputeOptions{Fold: true}, func(profile.Progress) error { return nil })
 	if err == nil && !did.Done {
