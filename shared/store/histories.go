@@ -68,8 +68,8 @@ func (s *Store) WriteBlocks(ctx context.Context, app, user string, blocks []Bloc
 }
 
 // ReadBlocks streams blocks by name and skips names without a block. If the names
-// are in the order of their keys, so are the blocks. fn may keep the value. ReadBlocks
-// returns the first error from fn.
+// are in the order of their keys, so are the blocks. The value is valid until fn returns.
+// ReadBlocks returns the first error from fn.
 func (s *Store) ReadBlocks(ctx context.Context, app string, names []BlockName, fn func(BlockName, []byte) error) error {
 	byKey := make(map[string]BlockName, len(names))
 	for _, keys := range keyChunks(names, func(n BlockName) string { return blockKey(app, n) }, byKey) {
