@@ -58,7 +58,7 @@ func TestCrashes(t *testing.T) {
 	run := func(t *testing.T, script []string, f *faulty) {
 		w := newHarnessOn(t, s, client, g, schema.Narrow, job.Settings{ShardUsers: 2, Budget: usual.Budget, Attempts: 3})
 		w.clear(t)
-		w.apply(history(t, users[:3], 2)...)
+		w.apply(visits(t, users[:3], 2)...)
 		w.Gate = f.gate
 		for _, step := range script {
 			w.insist(t, step)

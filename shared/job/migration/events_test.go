@@ -97,8 +97,8 @@ func plain(t *testing.T, user string, hours int, color string) store.LogEvent {
 	}, at)
 }
 
-// history returns plain events of users, one an hour.
-func history(t *testing.T, users []string, each int) (events []store.LogEvent) {
+// visits returns plain events of users, one an hour.
+func visits(t *testing.T, users []string, each int) (events []store.LogEvent) {
 	t.Helper()
 	for _, user := range users {
 		for i := range each {

@@ -35,7 +35,7 @@ func aged(t *testing.T, steps ...string) *harness {
 	if err := w.Config.SetRetention(t.Context(), jobtest.App, 0); err != nil {
 		t.Fatal(err)
 	}
-	w.apply(history(t, users[:4], 2)...)
+	w.apply(visits(t, users[:4], 2)...)
 	w.does(schema.Wide, steps...)
 	return w
 }

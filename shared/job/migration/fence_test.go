@@ -47,7 +47,7 @@ func TestSuspendedWorkers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newHarness(t, schema.Narrow, usual)
-			w.apply(history(t, users, 4)...)
+			w.apply(visits(t, users, 4)...)
 			test.before(w)
 			app := w.app()
 			j, err := w.migrator.Jobs.Job(t.Context(), jobtest.App, app.Migration.Job)
@@ -78,7 +78,7 @@ func TestSuspendedWorkers(t *testing.T) {
 func TestRollbackTwice(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
-	w.apply(history(t, users, 1)...)
+	w.apply(visits(t, users, 1)...)
 	w.does(schema.Wide, "start", "backfill", "verify", "cutover")
 	w.Clock = time.Now
 	if _, err := w.step(t.Context(), "rollback", schema.Wide); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -97,7 +98,11 @@ func (w *harness) folds(t *testing.T) {
 	if _, err := w.engine.Recompute(t.Context(), w.app(), store.Range{}, profile.RecomputeOptions{Maintain: true}, func(profile.Progress) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if blocks, err := w.store.ListBlocks(t.Context(), jobtest.App, "folded"); err != nil || len(blocks) == 0 {
+	row, err := w.store.ReadUser(t.Context(), jobtest.App, "folded")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := history.ParseManifest(row.Manifest); err != nil || len(m.Blocks) == 0 {
 		t.Fatalf("nothing is folded, error %v", err)
 	}
 }
@@ -160,7 +165,7 @@ func TestAbandonedMigration(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		t.Run(steps[n-1], func(t *testing.T) {
 			w := newHarness(t, schema.Narrow, usual)
-			w.apply(history(t, users, 4)...)
+			w.apply(visits(t, users, 4)...)
 			w.neighbour(t, neighbours[0])
 			w.does(schema.Wide, steps[:n]...)
 			if n == 4 {

@@ -72,7 +72,7 @@ func TestRewritesWin(t *testing.T) {
 	for _, lies := range schema.Names {
 		t.Run("from "+string(lies), func(t *testing.T) {
 			w := newHarness(t, lies, usual)
-			events := history(t, users[:3], 2)
+			events := visits(t, users[:3], 2)
 			w.apply(events...)
 			w.does(lies.Other(), "start")
 			for _, counts := range rewrites {
@@ -136,7 +136,7 @@ func TestHappenings(t *testing.T) {
 
 func (w *harness) happen(t *testing.T, happens func(*testing.T, *harness, store.LogEvent), to schema.Name, step, kind string, at int64) bool {
 	t.Helper()
-	events := history(t, users[:3], 2)
+	events := visits(t, users[:3], 2)
 	w.apply(events...)
 	w.does(to, "start")
 	order, _, differ := strings.Cut(step, " ")
@@ -170,7 +170,7 @@ func TestEventBeingWritten(t *testing.T) {
 				w := newHarnessOn(t, s, client, g, schema.Narrow, job.Settings{ShardUsers: 100, Budget: usual.Budget, Attempts: 3})
 				w.clear(t)
 				w.migrator.SetPauses(0, 0, 0)
-				w.apply(history(t, users[:3], 2)...)
+				w.apply(visits(t, users[:3], 2)...)
 				w.does(schema.Wide, "start", "backfill")
 				e := plain(t, "a", 30, "on its way")
 				w.put(first, e)
@@ -199,7 +199,7 @@ func TestEventBeingWritten(t *testing.T) {
 func TestWriterWithOldConfiguration(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
-	w.apply(history(t, users[:3], 2)...)
+	w.apply(visits(t, users[:3], 2)...)
 	before := w.app()
 	w.does(schema.Wide, "start", "backfill")
 	late := plain(t, "a", 40, "late")

@@ -185,7 +185,7 @@ func TestJobOfPreviousStepEnds(t *testing.T) {
 	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		w := newHarness(t, schema.Narrow, usual)
-		w.apply(history(t, users, 2)...)
+		w.apply(visits(t, users, 2)...)
 		w.does(schema.Wide, "start")
 		w.requests(t, "backfill", schema.Wide)
 		left := w.app().Migration.Job
@@ -216,7 +216,7 @@ func TestJobOfPreviousStepEnds(t *testing.T) {
 func TestDropOfLeftoverRows(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
-	w.apply(history(t, users[:3], 2)...)
+	w.apply(visits(t, users[:3], 2)...)
 	late := plain(t, "a", 7, "late")
 	w.put(schema.Wide, late)
 	var refused *migration.OutOfOrder
@@ -243,7 +243,7 @@ func TestConcurrentSteps(t *testing.T) {
 	for i, step := range steps {
 		t.Run(step, func(t *testing.T) {
 			w := newHarness(t, schema.Narrow, usual)
-			w.apply(history(t, users[:2], 2)...)
+			w.apply(visits(t, users[:2], 2)...)
 			w.does(schema.Wide, steps[:min(i, 3)]...)
 			if step == "drop" {
 				w.does(schema.Wide, "cutover")
@@ -292,7 +292,7 @@ func (f forgetful) UpdateLog(ctx context.Context, id string, change func(*config
 func TestLostConfigurationResponses(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, usual)
-	w.apply(history(t, users[:2], 2)...)
+	w.apply(visits(t, users[:2], 2)...)
 	parts := w.Parts(usual)
 	parts.Users, parts.Now = w.store, func() time.Time { return w.clock.read().Add(7).In(time.FixedZone("CET", 3600)) }
 	w.migrator = migration.New(parts, forgetful{w.Config}, w.store)

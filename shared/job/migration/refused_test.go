@@ -21,7 +21,7 @@ func TestRefusedCopyIsNamed(t *testing.T) {
 		return table == narrowTable && key == refused.Load()
 	})...)...)
 	w := newHarnessOn(t, s, client, g, schema.Wide, usual)
-	events := history(t, users[:3], 2)
+	events := visits(t, users[:3], 2)
 	w.apply(events...)
 	w.does(schema.Narrow, "start")
 	refused.Store(key(events[3]))

@@ -33,7 +33,7 @@ const (
 func TestHugeUser(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, job.Settings{ShardUsers: 1, Budget: time.Second, Attempts: 3})
-	w.apply(history(t, []string{"b", "d"}, 3)...)
+	w.apply(visits(t, []string{"b", "d"}, 3)...)
 	w.apply(slices.Collect(minutely(t, "c", huge))...)
 	w.hurried(2 * time.Second)
 	if _, err := w.migrator.Start(t.Context(), jobtest.App, schema.Narrow); err != nil {
@@ -183,7 +183,7 @@ func TestRateIsKept(t *testing.T) {
 func TestMaxInFlight(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Narrow, job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 3})
-	w.apply(history(t, users, 2)...)
+	w.apply(visits(t, users, 2)...)
 	most := 0
 	var serial sync.Mutex // requests to Bigtable are concurrent
 	w.Gate = func(context.Context, string) jobtest.Fault {

@@ -63,7 +63,7 @@ func TestDifferences(t *testing.T) {
 		for _, lies := range schema.Names {
 			t.Run(fmt.Sprintf("in %s, from %s", where, lies), func(t *testing.T) {
 				w := newHarness(t, lies, usual)
-				events := history(t, users, 2)
+				events := visits(t, users, 2)
 				w.apply(events...)
 				w.does(lies.Other(), "start", "backfill")
 				var wrong []string
@@ -164,7 +164,7 @@ func TestDamage(t *testing.T) {
 				// one.
 				w := newHarnessOn(t, s, client, g, in, usual)
 				w.clear(t)
-				w.apply(history(t, users[:3], 2)...)
+				w.apply(visits(t, users[:3], 2)...)
 				w.damage(t, in, damaged, cells)
 				st := w.does(in.Other(), "start", "backfill")
 				if st.Job.State != job.Done || st.Job.Totals.Faulty != 1 || !strings.Contains(st.Faults[0], damaged) || !strings.Contains(st.Faults[0], d.reason) {
@@ -179,7 +179,7 @@ func TestDamage(t *testing.T) {
 
 				w = newHarnessOn(t, s, client, g, in.Other(), usual)
 				w.clear(t)
-				w.apply(history(t, users[:3], 2)...)
+				w.apply(visits(t, users[:3], 2)...)
 				w.damage(t, in, damaged, cells)
 				w.refuses(t, "start", in)
 				w.damage(t, in, damaged, nil)
@@ -223,7 +223,7 @@ func (w *harness) unverified(t *testing.T, to schema.Name, key, reason string) {
 func TestTooManyDifferences(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, schema.Wide, usual)
-	w.apply(history(t, users[:3], 2)...)
+	w.apply(visits(t, users[:3], 2)...)
 	var spoilt []store.LogEvent
 	for e := range minutely(t, "c", migration.MaxDifferent+1_500) {
 		e.Type, e.Counts = "hover", nil
@@ -251,7 +251,7 @@ func TestProfilesThatDiffer(t *testing.T) {
 		t.Run("from "+string(lies), func(t *testing.T) {
 			w := newHarness(t, lies, usual)
 			w.migrator.SetHeld(1) // users have two values
-			w.apply(history(t, users[:3], 2)...)
+			w.apply(visits(t, users[:3], 2)...)
 			w.wantDone(w.does(lies.Other(), "start", "backfill", "verify"))
 			foreign := plain(t, "a", 0, "foreign")
 			foreign.Time -= time.Minute.Milliseconds()
@@ -284,7 +284,7 @@ func TestDeletedEventsAreNoDifference(t *testing.T) {
 	for _, where := range schema.Names {
 		t.Run("in "+string(where), func(t *testing.T) {
 			w := newHarness(t, schema.Narrow, usual)
-			events := history(t, users[:3], 2)
+			events := visits(t, users[:3], 2)
 			w.apply(events...)
 			w.does(schema.Wide, "start", "backfill")
 			w.forget("a")
@@ -306,7 +306,7 @@ func TestSample(t *testing.T) {
 	for i := range 60 {
 		many = append(many, fmt.Sprintf("u%02d", i))
 	}
-	w.apply(history(t, many, 1)...)
+	w.apply(visits(t, many, 1)...)
 	st := w.does(schema.Narrow, steps[:3]...)
 	w.wantDone(st)
 	if st.Job.Totals.Users != 20 || st.Job.Totals.Events != 60 || st.Job.Totals.Visited != 60 {
