@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/history"
@@ -107,7 +109,8 @@ func (d *adder) add(ctx context.Context, app config.App, c *affinity.Compiled, u
 	for i, u := range ask {
 		tokens[i] = u.token
 	}
-	rows, err := d.store.ReadBases(ctx, app.ID, tokens)
+	// What does not fit is computed, within the memory of all computations.
+	rows, err := d.store.ReadBases(ctx, app.ID, tokens, d.limits.groupBytes/maxScans)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,13 +195,18 @@ func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition
 	if err := save.flush(ctx); err != nil {
 		return err
 	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxFolds)
 	for _, a := range added {
 		if fold := w.limits.foldEvents; a.before/fold < a.Counted.Additions/fold {
-			_, err := w.folder.foldUnderTicket(ctx, app, a.user)
-			w.folder.logFailure(ctx, app.ID, a.token, err)
+			g.Go(func() error {
+				_, err := w.folder.foldUnderTicket(ctx, app, a.user)
+				w.folder.logFailure(ctx, app.ID, a.token, err)
+				return nil
+			})
 		}
 	}
-	return nil
+	return g.Wait() // it returns no error
 }
 
 // newSaver makes a saver that keeps what it writes for the next refreshes.

@@ -276,3 +276,18 @@ func TestAdditionOfManyEvents(t *testing.T) {
 		t.Errorf("%+v is not in order", r.Session.Events)
 	}
 }
+
+// A refresh holds only so many bases. The profiles of the other users are computed.
+func TestBasesAreBounded(t *testing.T) {
+	s := newHarness(t, storetest.NewWithClient)
+	v := func(hours int64) store.LogEvent { return bought("v", s.clock-day+hours*hour) }
+	applyTo(t, s, s.adding(), s.at(1), v(1))
+	e := s.adding() // remembers nothing
+	e.SetGroupBytes(4)
+	applyTo(t, s, e, s.at(2), v(2))
+	added(t, e, 1)
+	s.expect(2)
+	if r, err := s.eng.Read(ctx, s.app(), "v", 0); err != nil || !r.Stored || r.LastEventAt != v(2).Time {
+		t.Errorf("%+v, %v: want the stored profile of both events", r, err)
+	}
+}

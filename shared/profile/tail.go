@@ -133,10 +133,10 @@ func (c *computation) folded(next history.Manifest, n int, written []store.Block
 	for _, b := range written {
 		c.blocks[b.ID] = b.Value
 	}
-	named := func(id history.BlockID, _ []byte) bool {
+	unnamed := func(id history.BlockID, _ []byte) bool {
 		return !slices.ContainsFunc(next.Blocks, func(b history.Block) bool { return b.ID == id })
 	}
-	maps.DeleteFunc(c.blocks, named)
+	maps.DeleteFunc(c.blocks, unnamed)
 }
 
 // keepTail keeps what a refresh has read for the next one. The refresh has checked the

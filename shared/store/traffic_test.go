@@ -110,7 +110,7 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 		{"ReadUser", profile, func() error { _, err := s.ReadUser(ctx, app, "u"); return err }},
 		{"ReadServing", profile, func() error { _, err := s.ReadServing(ctx, app, "u", store.UserProfile); return err }},
 		{"ReadServing, session", profile + session, func() error { _, err := s.ReadServing(ctx, app, "u", store.UserSession); return err }},
-		{"ReadBases", profile + session + counted, func() error { _, err := s.ReadBases(ctx, app, []string{"u", "v"}); return err }},
+		{"ReadBases", profile + session + counted, func() error { _, err := s.ReadBases(ctx, app, []string{"u", "v"}, 1<<20); return err }},
 		{"ReadUsers", profile, func() error { _, err := s.ReadUsers(ctx, app, []string{"u", "v"}); return err }},
 		{"ScanUsers, profile", profile, scan(store.UserProfile)},
 		{"ScanUsers, summary", summary, scan(store.UserSummary)},

@@ -169,8 +169,17 @@ func (s *Store) readUsers(ctx context.Context, app string, users []string, parts
 }
 
 // ReadBases is ReadUsers of what a refresh can add events to. The rows lack the state.
-func (s *Store) ReadBases(ctx context.Context, app string, users []string) (map[string]User, error) {
-	return s.readUsers(ctx, app, users, UserBase)
+// Once it holds so many bytes as most, it keeps no further row.
+func (s *Store) ReadBases(ctx context.Context, app string, users []string, most int) (map[string]User, error) {
+	found, bytes := make(map[string]User, len(users)), 0
+	err := s.scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserBase, func(user string, row User) error {
+		if bytes < most {
+			found[user] = row
+			bytes += len(row.Profile) + len(row.Session) + len(row.Counted)
+		}
+		return nil
+	})
+	return found, err
 }
 
 // ScanServing is ReadServing of the profiles of many users in one request. It calls

@@ -183,7 +183,7 @@ func testSessions(t *testing.T, s fixture) {
 func testBases(t *testing.T, s fixture) {
 	expect := func(want ...string) {
 		t.Helper()
-		rows, err := s.ReadBases(context.Background(), app, []string{"u", "nobody"})
+		rows, err := s.ReadBases(context.Background(), app, []string{"u", "nobody"}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
