@@ -209,7 +209,7 @@ func TestRenewDictionary(t *testing.T) {
 					affinity.Count{Facet: "color", Value: "some shade of red", N: 1}, affinity.Count{Facet: "secret", Value: "of " + user, N: 1}))
 			}
 		}
-		for i := range 3 { // of whom the app may no longer know anything
+		for i := range 3 { // the app may no longer know anything of them
 			events = append(events, bought(fmt.Sprint("gone", i), s.clock-day))
 		}
 		s.eng.SetHistoryFormat(format)

@@ -53,7 +53,7 @@ func (s *sampler) renew(ctx context.Context, app config.App, starts []string) {
 }
 
 // sample reads the log of the first users of a range, within a share of the bounds. It
-// leaves out users of whom some events are deleted or opted out of.
+// leaves out users with events that are deleted, or that they have opted out of.
 func (s *sampler) sample(ctx context.Context, app config.App, r store.Range, share int) ([]dictionary.User, error) {
 	var ranges []store.UserRange
 	now := s.now().UnixMilli()
