@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -91,4 +92,23 @@ func refusedBy(err error) store.RefusedRows {
 	var refused store.RefusedRows
 	errors.As(err, &refused)
 	return refused
+}
+
+// leftRows are the rows that do not decode. Blocks and log are read at the same
+// time.
+type leftRows struct {
+	mu sync.Mutex
+	faults
+}
+
+func (l *leftRows) add(user string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults.add(user, err)
+}
+
+func (l *leftRows) all() faults {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.faults
 }

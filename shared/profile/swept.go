@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -54,31 +53,12 @@ type swept struct {
 	left           leftRows
 }
 
-// leftRows are the rows that do not decode. Blocks and log are read at the same
-// time.
-type leftRows struct {
-	mu sync.Mutex
-	faults
-}
-
-func (l *leftRows) add(user string, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.faults.add(user, err)
-}
-
 // logLeft logs the first rows that do not decode.
 func (sw *swept) logLeft(ctx context.Context) {
 	for _, name := range sw.left.all().names {
 		sw.env.log.LogAttrs(ctx, slog.LevelError, "a row of the log is left out",
 			slog.String("app", sw.app.ID), slog.String("fault", name))
 	}
-}
-
-func (l *leftRows) all() faults {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.faults
 }
 
 // part is a range of a user's log: a block, or a range that no block covers.
