@@ -1,8 +1,9 @@
 // Package ingest is the public function that accepts events.
 //
 // It authenticates and validates a request, looks up the filters of its
-// objects, and publishes one message with the time of receipt. Function process
-// writes the events to the log. Refused requests are counted and kept in the
+// objects, and publishes one message with the time of receipt. Requests of an app that
+// arrive within 5 ms share a message (bus.Packer). Function process writes the events
+// to the log. Refused requests are counted and kept in the
 // table refused, because a browser's sendBeacon does not read the answer. They
 // are written together, after their answers.
 package ingest
@@ -27,11 +28,14 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-type handler struct{ Backends }
+type handler struct {
+	Backends
+	packer *bus.Packer
+}
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	h := handler{b}
+	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now)}
 	rt := b.Router()
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
@@ -86,7 +90,7 @@ func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.WriteMessage(w, http.StatusOK, "OK")
 	}
 	h.resolve(r.Context(), &m, events)
-	err = h.Bus.Publish(r.Context(), m)
+	err = h.packer.Publish(r.Context(), m, events)
 	if errors.As(err, &bus.TooLarge{}) {
 		m.Resolved, m.Objects = false, nil
 		err = h.Bus.Publish(r.Context(), m)

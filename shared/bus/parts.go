@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -144,13 +143,27 @@ func (m Message) Part(events []event.Event, first int) Message {
 		App: m.App, Lane: m.Lane, ReceivedAt: m.ReceivedAt, Ahead: m.Ahead, PublishedAt: m.PublishedAt,
 		Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved,
 	}
-	raw := make([][]byte, len(events))
 	for i := range events {
-		raw[i] = events[i].Raw
 		p.copyObjects(&events[i], m.Objects)
 	}
-	p.Body = append(append([]byte(`{"events":[`), bytes.Join(raw, []byte(","))...), `]}`...)
+	p.Body = bodyOf(events)
 	return p
+}
+
+// bodyOf returns the body of a message of events.
+func bodyOf(events []event.Event) []byte {
+	size := len(`{"events":[]}`)
+	for i := range events {
+		size += len(events[i].Raw) + len(",")
+	}
+	body := append(make([]byte, 0, size), `{"events":[`...)
+	for i := range events {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, events[i].Raw...)
+	}
+	return append(body, `]}`...)
 }
 
 // LoggedPart returns a message of some events of a reenriched message.

@@ -1,8 +1,10 @@
 package stack_test
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -80,18 +82,26 @@ func fetch(b *testing.B, request *http.Request) []byte {
 	return body
 }
 
-// BenchmarkEvent sends one event at a time of a user whom the engine knows, and waits
-// until it counts. What it allocates is that of the whole process: all functions, the
-// stand-ins of Google Cloud, and the client.
+// BenchmarkEvent sends one event at a time and waits until it counts: of users with some
+// events each, as most users of a shop are, and of one user who sends all of them. What
+// it allocates is that of the whole process: all functions, the stand-ins of Google
+// Cloud, and the client.
 func BenchmarkEvent(b *testing.B) {
-	s := start(b, stack.Options{RetentionDays: 90})
+	b.Run("users=200", func(b *testing.B) { benchmarkEvent(b, 200) })
+	b.Run("users=1", func(b *testing.B) { benchmarkEvent(b, 1) })
+}
+
+func benchmarkEvent(b *testing.B, users int) {
+	const before = 3 // events of each user
+	counted := make(appliedMessages, 1)
+	s := start(b, stack.Options{RetentionDays: 90, Log: slog.New(counted)})
 	call(b, s, "POST", "/1/strategies/personalization", seenStrategy)
 	send := func(i int) {
 		call(b, s, "POST", "/1/events", fmt.Sprintf(
-			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:c%d"]}]}`, i%50))
-		idle(b, s)
+			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u%d","filters":["color:c%d"]}]}`, i%users, i%50))
+		<-counted
 	}
-	for i := range 50 {
+	for i := range before * users {
 		send(i)
 	}
 	b.ReportAllocs()
@@ -100,6 +110,21 @@ func BenchmarkEvent(b *testing.B) {
 		send(i)
 	}
 }
+
+// appliedMessages is a log that receives a value for each message that counts.
+type appliedMessages chan struct{}
+
+func (c appliedMessages) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c appliedMessages) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "events applied" {
+		c <- struct{}{}
+	}
+	return nil
+}
+
+func (c appliedMessages) WithAttrs([]slog.Attr) slog.Handler { return c }
+func (c appliedMessages) WithGroup(string) slog.Handler      { return c }
 
 // BenchmarkSessionLag sends 500 events per second, every 25th by a user whom the
 // engine does not know yet, and measures the time from when such an event is due
