@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/local/emulator"
@@ -18,7 +19,7 @@ import (
 )
 
 // serverRows counts, at the server, the rows that it sends and those that it writes, by
-// table: "users read", "users written".
+// table: "users read", "users written". It also counts "inline blocks read".
 type serverRows struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -93,6 +94,9 @@ func (s *countingStream) SendMsg(m any) error {
 			if chunk.GetCommitRow() {
 				s.rows.add(s.table, "read", 1)
 			}
+			if chunk.GetFamilyName().GetValue() == "h" {
+				s.rows.add("inline blocks", "read", 1)
+			}
 		}
 	}
 	return s.ServerStream.SendMsg(m)
@@ -111,32 +115,25 @@ func TestSmallUserIsOneRow(t *testing.T) {
 	if _, err := b.eng.Import(ctx, b.app(), all); err != nil {
 		t.Fatal(err)
 	}
-	recompute := func(o profile.RecomputeOptions) map[string]int {
-		return counted.of(t, func() error { return b.recompute(o) })
+	expect := func(name string, o profile.RecomputeOptions, want map[string]int) {
+		t.Helper()
+		got := counted.of(t, func() error { return b.recompute(o) })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 	round := profile.RecomputeOptions{OnlyStale: true, Maintain: true}
-	for _, c := range []struct {
-		name string
-		o    profile.RecomputeOptions
-		want map[string]int
-	}{
-		{"before a fold", profile.RecomputeOptions{}, map[string]int{"users read": users, "users written": users, "events read": users * events}},
-		// The fold draws a ticket, reads the events again, and commits.
-		{"a round that folds", round, map[string]int{"users read": users, "users written": 2 * users, "events read": 2 * users * events}},
-		{"a recompute", profile.RecomputeOptions{}, map[string]int{"users read": users, "users written": users}},
-		{"without writes", profile.RecomputeOptions{Discard: true}, map[string]int{"users read": users}},
-		{"an idle round", round, map[string]int{"users read": users}},
-	} {
-		got := recompute(c.o)
-		for of, n := range c.want {
-			if got[of] != n {
-				t.Errorf("%s: %d %s, want %d", c.name, got[of], of, n)
-			}
-		}
-		for of, n := range got {
-			if _, ok := c.want[of]; !ok {
-				t.Errorf("%s: %d %s, want none", c.name, n, of)
-			}
-		}
+	expect("before a fold", profile.RecomputeOptions{}, map[string]int{"users read": users, "users written": users, "events read": users * events})
+	// The fold draws a ticket, reads the events again, and commits.
+	expect("a round that folds", round, map[string]int{"users read": users, "users written": 2 * users, "events read": 2 * users * events})
+	expect("a recompute", profile.RecomputeOptions{}, map[string]int{"users read": users, "inline blocks read": users, "users written": users})
+	expect("without writes", profile.RecomputeOptions{Discard: true}, map[string]int{"users read": users, "inline blocks read": users})
+	expect("an idle round", round, map[string]int{"users read": users})
+
+	// Of the users who are not stale a round reads no inline block.
+	if _, err := b.eng.Import(ctx, b.app(), []store.LogEvent{bought("u07", b.clock)}); err != nil {
+		t.Fatal(err)
 	}
+	expect("a round with one stale user", profile.RecomputeOptions{OnlyStale: true},
+		map[string]int{"users read": users + 1, "inline blocks read": 1, "events read": 1, "users written": 1})
 }
