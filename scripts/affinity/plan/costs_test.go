@@ -32,7 +32,7 @@ func TestCostsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(page)
-	for name, table := range map[string]string{"prices": pricesTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "log": logTable(t)} {
+	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "log": logTable(t)} {
 		part := regexp.MustCompile(`(?s)(<!-- ` + name + `: written by a test -->\n).*?(<!-- end -->)`)
 		if !part.MatchString(text) {
 			t.Fatalf("COSTS.md has no part %s", name)
@@ -62,6 +62,19 @@ func pricesTable() string {
 			usd = strconv.FormatFloat(*p.USD, 'f', -1, 64)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", p.Name, usd, p.Unit, p.Region, p.Page, p.Date, p.Note)
+	}
+	return b.String()
+}
+
+func figuresTable() string {
+	var b strings.Builder
+	b.WriteString("| of | value | command | of its output | date |\n|---|---|---|---|---|\n")
+	for _, m := range plan.Measurements() {
+		value := fmt.Sprintf("%g B", m.Value)
+		if m.CPU {
+			value = fmt.Sprintf("%.4g µs of CPU", 1e6*m.Value)
+		}
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s | %s |\n", m.Of, value, m.Command, m.Take, m.Date)
 	}
 	return b.String()
 }

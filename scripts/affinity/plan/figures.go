@@ -55,19 +55,18 @@ var Before = Figures{
 	RequestLogs: 1, MessageLogs: 1, LineBytes: 500,
 }
 
-// Now are the figures of this version. What is not named here is as before.
+// Now are the figures of this version: Measured, and
 //
-//   - BlockBytes: the same data in blocks of format 2 with a dictionary.
+//   - UserBytes: assumed.
 //   - InlineEvents: a smaller history is a cell of the user's row.
 //   - RefreshRows: a new event is added to the stored profile, which is in the user's
 //     row.
 //   - RequestLogs: request_log_sample of terraform/variables.tf.
-//   - LineBytes: fields that are 0 are left out.
 var Now = Figures{
-	RowBytes: Before.RowBytes, BlockBytes: 14.2, UserBytes: Before.UserBytes, InlineEvents: 64, RefreshRows: 0,
-	MessageCPU: Before.MessageCPU, EventCPU: Before.EventCPU, ReadCPU: Before.ReadCPU,
-	RecomputeUserCPU: Before.RecomputeUserCPU, RecomputeEventCPU: Before.RecomputeEventCPU,
-	RequestLogs: 0, MessageLogs: 1, LineBytes: 435,
+	RowBytes: Measured.Row.Value, BlockBytes: Measured.Block.Value, UserBytes: Before.UserBytes, InlineEvents: 64, RefreshRows: 0,
+	MessageCPU: Measured.Message.Value, EventCPU: Measured.Event.Value, ReadCPU: Measured.Read.Value,
+	RecomputeUserCPU: Measured.RecomputeUser.Value, RecomputeEventCPU: Measured.RecomputeEvent.Value,
+	RequestLogs: 0, MessageLogs: 1, LineBytes: Measured.Line.Value,
 }
 
 // Check returns what is wrong with figures, in words, or nil.

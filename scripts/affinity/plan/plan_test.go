@@ -2,9 +2,11 @@ package plan_test
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/plan"
 )
@@ -202,6 +204,23 @@ func TestPricesHaveSources(t *testing.T) {
 		}
 		if p.USD == nil && p.Note == "" {
 			t.Errorf("%s is unknown without a reason", p.Name)
+		}
+	}
+}
+
+// Every figure of this version says how and when it was measured, and the bill uses it.
+func TestFiguresHaveSources(t *testing.T) {
+	used := []float64{
+		plan.Now.RowBytes, plan.Now.BlockBytes, plan.Now.MessageCPU, plan.Now.EventCPU, plan.Now.ReadCPU,
+		plan.Now.RecomputeUserCPU, plan.Now.RecomputeEventCPU, plan.Now.LineBytes,
+	}
+	all := plan.Measurements()
+	if len(all) != reflect.TypeOf(plan.Measured).NumField() || len(all) != len(used) {
+		t.Fatalf("%d measurements are listed, and %d used", len(all), len(used))
+	}
+	for i, m := range all {
+		if _, err := time.Parse(time.DateOnly, m.Date); err != nil || m.Value <= 0 || m.Value != used[i] || m.Of == "" || m.Command == "" || m.Take == "" {
+			t.Errorf("%+v lacks something, or Now has %v", m, used[i])
 		}
 	}
 }

@@ -32,7 +32,7 @@ var pricesJSON []byte
 func List() Prices {
 	var p Prices
 	if err := json.Unmarshal(pricesJSON, &p); err != nil {
-		panic(fmt.Sprintf("prices.json: %v", err)) // it is a part of the program
+		panic(fmt.Sprintf("prices.json: %v", err)) // a fault of the build: TestPricesHaveSources parses it
 	}
 	return p
 }
