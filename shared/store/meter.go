@@ -22,11 +22,11 @@ type meter struct{ counter atomic.Pointer[usage.Counter] }
 // CountIn makes the store count rows and bytes of apps.
 func (s *Store) CountIn(c *usage.Counter) { s.meter.counter.Store(c) }
 
-func (m *meter) options() []option.ClientOption {
+// options are those of a client whose connections are conns.
+func (m *meter) options(conns *rowstream.Conns) []option.ClientOption {
 	return []option.ClientOption{
-		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(rowstream.Intercept, rowstream.InterceptWrites)),
-		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(m.unary)),
-		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(m.stream)),
+		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(conns.Stream, rowstream.InterceptWrites, m.stream)),
+		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(conns.Unary, m.unary)),
 	}
 }
 

@@ -16,3 +16,10 @@ func (s *Store) readRows(ctx context.Context, table *bigtable.Table, rows bigtab
 	defer end()
 	return rowstream.Read(ctx, table, rows, rowstream.Receiver{Row: fn, Received: count}, opts...)
 }
+
+// readRow passes a row to fn, if it exists. The row is valid until fn returns.
+func (s *Store) readRow(ctx context.Context, rows *rowstream.Point, key string, fn func(*rowstream.Row) error) error {
+	count, end := s.meter.received()
+	defer end()
+	return rows.Read(ctx, key, rowstream.Receiver{Row: fn, Received: count})
+}

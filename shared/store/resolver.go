@@ -4,6 +4,7 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/schema"
+	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
 // tables finds the tables that hold a user of an app. Nothing else in this
@@ -28,19 +29,21 @@ type tableSet struct {
 	logs    map[schema.Name]*bigtable.Table
 	users   *bigtable.Table
 	serving *bigtable.Table // users, through the serving app profile
-	blocks  *bigtable.Table
-	terms   *bigtable.Table // dictionaries
-	objects *bigtable.Table
-	dated   *bigtable.Table
-	refused *bigtable.Table
-	crowd   *bigtable.Table
-	usage   *bigtable.Table
-	rates   *bigtable.Table
-	changes *bigtable.Table // the audit log
+	// Single rows of users and of serving, by the parts that are read.
+	userRows, servingRows [len(userFilters)]*rowstream.Point
+	blocks                *bigtable.Table
+	terms                 *bigtable.Table // dictionaries
+	objects               *bigtable.Table
+	dated                 *bigtable.Table
+	refused               *bigtable.Table
+	crowd                 *bigtable.Table
+	usage                 *bigtable.Table
+	rates                 *bigtable.Table
+	changes               *bigtable.Table // the audit log
 }
 
-func openTables(client, serving *bigtable.Client) tables {
-	return tables{client: client, all: &tableSet{
+func openTables(client, serving client) tables {
+	t := &tableSet{
 		logs: map[schema.Name]*bigtable.Table{
 			schema.Narrow: client.Open(TableEventsNarrow), schema.Wide: client.Open(TableEvents),
 		},
@@ -55,5 +58,10 @@ func openTables(client, serving *bigtable.Client) tables {
 		usage:   client.Open(TableUsage),
 		rates:   client.Open(TableRates),
 		changes: client.Open(TableAuditLog),
-	}}
+	}
+	for parts, filter := range userFilters {
+		t.userRows[parts] = rowstream.NewPoint(client.conns, t.users, filter)
+		t.servingRows[parts] = rowstream.NewPoint(serving.conns, t.serving, filter)
+	}
+	return tables{client: client.Client, all: t}
 }

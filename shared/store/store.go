@@ -13,6 +13,8 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
 // Config names the Bigtable instance and the two ways into it.
@@ -69,33 +71,42 @@ const (
 // fails.
 func Open(ctx context.Context, cfg Config, opts ...option.ClientOption) (*Store, error) {
 	m := &meter{}
-	// Nothing reads the client's traces and counts of requests.
-	opts = slices.Concat(m.options(), []option.ClientOption{option.WithTelemetryDisabled()}, opts)
-	client, err := newClient(ctx, cfg, cfg.Profile, opts)
+	primary, err := newClient(ctx, cfg, cfg.Profile, m, opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, serving: client, filterColumns: cfg.FilterColumns, meter: m}
+	s := &Store{client: primary.Client, serving: primary.Client, filterColumns: cfg.FilterColumns, meter: m}
+	serving := primary
 	if cfg.ServingProfile != "" && cfg.ServingProfile != cfg.Profile {
 		s.separateServing = true
-		if s.serving, err = newClient(ctx, cfg, cfg.ServingProfile, opts); err != nil {
-			return nil, errors.Join(err, client.Close())
+		if serving, err = newClient(ctx, cfg, cfg.ServingProfile, m, opts); err != nil {
+			return nil, errors.Join(err, primary.Close())
 		}
+		s.serving = serving.Client
 	}
-	s.tables = openTables(client, s.serving)
+	s.tables = openTables(primary, serving)
 	return s, nil
 }
 
-func newClient(ctx context.Context, cfg Config, profile string, opts []option.ClientOption) (*bigtable.Client, error) {
+// client is a client of Bigtable and its connections.
+type client struct {
+	*bigtable.Client
+	conns *rowstream.Conns
+}
+
+func newClient(ctx context.Context, cfg Config, profile string, m *meter, opts []option.ClientOption) (client, error) {
+	conns := rowstream.NewConns()
+	// Nothing reads the client's traces and counts of requests.
+	opts = slices.Concat(m.options(conns), []option.ClientOption{option.WithTelemetryDisabled()}, opts)
 	// For its own metrics the client would look for a metadata server at every start.
 	// The engine has other metrics. Requests in sessions pass by the interceptors that
 	// count rows.
 	c, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance,
 		bigtable.ClientConfig{AppProfile: profile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("open Bigtable instance %s/%s: %w", cfg.Project, cfg.Instance, err)
+		return client{}, fmt.Errorf("open Bigtable instance %s/%s: %w", cfg.Project, cfg.Instance, err)
 	}
-	return c, nil
+	return client{c, conns}, nil
 }
 
 // Close closes the clients.

@@ -9,13 +9,6 @@ import (
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
-// parseParts parses a row of which these parts were read.
-func parseParts(row bigtable.Row, parts UserParts) (User, error) {
-	u, err := parseUser(row)
-	u.HasInline = parts == UserHistory
-	return u, err
-}
-
 // parseUser parses a row that the client library has decoded.
 func parseUser(row bigtable.Row) (User, error) {
 	p := userParser{User: User{Exists: len(row) > 0}}

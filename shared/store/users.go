@@ -121,25 +121,29 @@ func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
 
 // ReadPrimary reads parts of a user row from the cluster that is written.
 func (s *Store) ReadPrimary(ctx context.Context, app, user string, parts UserParts) (User, error) {
-	return readUser(ctx, s.tables.of(app, user).users, app, user, parts)
+	return s.readUser(ctx, s.tables.of(app, user).userRows[parts], app, user, parts)
 }
 
 // ReadServing reads parts of a user row only to answer a request. The row may come
 // from a replica, so the caller must not compute or write a profile from it.
 func (s *Store) ReadServing(ctx context.Context, app, user string, parts UserParts) (User, error) {
-	return readUser(ctx, s.tables.of(app, user).serving, app, user, parts)
+	return s.readUser(ctx, s.tables.of(app, user).servingRows[parts], app, user, parts)
 }
 
 // ServingIsAuthoritative reports whether ReadServing reads the same cluster as
 // ReadUser.
 func (s *Store) ServingIsAuthoritative() bool { return !s.separateServing }
 
-func readUser(ctx context.Context, table *bigtable.Table, app, user string, parts UserParts) (User, error) {
-	row, err := table.ReadRow(ctx, userKey(app, user), userFilters[parts])
+func (s *Store) readUser(ctx context.Context, rows *rowstream.Point, app, user string, parts UserParts) (User, error) {
+	u := User{HasInline: parts == UserHistory}
+	err := s.readRow(ctx, rows, userKey(app, user), func(row *rowstream.Row) (err error) {
+		u, err = keepUser(row, parts)
+		return err
+	})
 	if err != nil {
 		return User{}, fmt.Errorf("read user %s,%s: %w", app, user, err)
 	}
-	return parseParts(row, parts)
+	return u, nil
 }
 
 // ReadUsers reads many user rows in one request. It returns no entry for a user

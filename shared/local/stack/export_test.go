@@ -1,4 +1,19 @@
 package stack
 
+import (
+	"context"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+)
+
 // TasksAtOnce is how many tasks run at a time, beside purges.
 const TasksAtOnce = tasksAtOnce
+
+// OpenLibrary opens a client of the stack's Bigtable without the interceptors of package
+// store.
+func (s *Stack) OpenLibrary(ctx context.Context) (*bigtable.Client, error) {
+	return bigtable.NewClientWithConfig(ctx, Project, Instance,
+		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true},
+		append(s.local(s.place.Bigtable), option.WithTelemetryDisabled())...)
+}

@@ -21,6 +21,8 @@ type decoder struct {
 	last    []byte // key of the last row, or of the last one that was scanned
 	rows    int64  // passed on
 	limit   int64  // of rows, 0 if there is none
+	record  *call  // of a Point that has none
+	failed  *failedStream
 
 	state state
 	row   Row

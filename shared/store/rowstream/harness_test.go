@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"cloud.google.com/go/bigtable"
@@ -34,6 +35,7 @@ type (
 type attempt struct {
 	messages []*message
 	end      error
+	trailer  metadata.MD
 }
 
 // fake is a Bigtable that gives prepared answers. Behind the last of them it ends
@@ -44,6 +46,7 @@ type fake struct {
 	attempts []attempt
 	requests []*bigtablepb.ReadRowsRequest
 	headers  []metadata.MD
+	before   func(*bigtablepb.ReadRowsRequest) // nil: nothing happens before an answer
 }
 
 func (f *fake) ReadRows(req *bigtablepb.ReadRowsRequest, stream bigtablepb.Bigtable_ReadRowsServer) error {
@@ -54,7 +57,12 @@ func (f *fake) ReadRows(req *bigtablepb.ReadRowsRequest, stream bigtablepb.Bigta
 	}
 	header, _ := metadata.FromIncomingContext(stream.Context())
 	f.requests, f.headers = append(f.requests, req), append(f.headers, header)
+	before := f.before
 	f.mu.Unlock()
+	if before != nil {
+		before(req)
+	}
+	stream.SetTrailer(a.trailer)
 	for _, m := range a.messages {
 		if err := stream.Send(m); err != nil {
 			return err
@@ -76,16 +84,19 @@ func again() error {
 type clients struct {
 	*fake
 	own, library *bigtable.Client
+	conns        *rowstream.Conns // of own
+	conn         *grpc.ClientConn // the only one of own
+	streams      atomic.Int64     // that own has opened and not ended
 }
 
 func start(t testing.TB) *clients {
 	t.Helper()
 	listener, server := bufconn.Listen(1<<20), grpc.NewServer()
-	c := &clients{fake: &fake{}}
+	c := &clients{fake: &fake{}, conns: rowstream.NewConns()}
 	bigtablepb.RegisterBigtableServer(server, c.fake)
 	go func() { _ = server.Serve(listener) }() // until the test ends
 	t.Cleanup(server.Stop)
-	open := func(opts ...grpc.DialOption) *bigtable.Client {
+	open := func(opts ...grpc.DialOption) (*bigtable.Client, *grpc.ClientConn) {
 		conn, err := grpc.NewClient("passthrough:///fake", append(opts,
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 			grpc.WithTransportCredentials(insecure.NewCredentials()))...)
@@ -98,10 +109,20 @@ func start(t testing.TB) *clients {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		return client
+		return client, conn
 	}
-	c.own, c.library = open(grpc.WithChainStreamInterceptor(rowstream.Intercept)), open()
+	c.own, c.conn = open(grpc.WithChainStreamInterceptor(c.count, c.conns.Stream), grpc.WithChainUnaryInterceptor(c.conns.Unary))
+	c.library, _ = open(grpc.WithChainStreamInterceptor(c.count))
 	return c
+}
+
+// count counts the streams that the library opens, as its pool of connections does, and
+// says when an attempt begins, as its own interceptor does.
+func (c *clients) count(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+	open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	c.streams.Add(1)
+	ctx = metadata.AppendToOutgoingContext(ctx, "bigtable-client-attempt-epoch-usec", "1")
+	return open(ctx, desc, cc, method, append(opts, grpc.OnFinish(func(error) { c.streams.Add(-1) }))...)
 }
 
 // row and cell are copies of what a read passes on.
@@ -128,11 +149,18 @@ var errStop = errors.New("stopped by the test")
 // read reads through a client from prepared answers. It stops after some rows, unless
 // stop is 0.
 func (c *clients) read(ctx context.Context, client *bigtable.Client, set bigtable.RowSet, stop int, attempts []attempt, opts ...bigtable.ReadOption) outcome {
+	return c.outcome(stop, attempts, func(to rowstream.Receiver) error {
+		return rowstream.Read(ctx, client.Open("t"), set, to, opts...)
+	})
+}
+
+// outcome is that of a read from prepared answers.
+func (c *clients) outcome(stop int, attempts []attempt, read func(rowstream.Receiver) error) outcome {
 	c.mu.Lock()
 	c.attempts, c.requests, c.headers = attempts, nil, nil
 	c.mu.Unlock()
 	var got outcome
-	got.Err = rowstream.Read(ctx, client.Open("t"), set, rowstream.Receiver{Row: func(r *rowstream.Row) error {
+	got.Err = read(rowstream.Receiver{Row: func(r *rowstream.Row) error {
 		kept := row{Key: string(r.Key)}
 		for _, c := range r.Cells {
 			kept.Cells = append(kept.Cells, cell{string(c.Family), string(c.Qualifier), c.Time, string(c.Value)})
@@ -143,7 +171,7 @@ func (c *clients) read(ctx context.Context, client *bigtable.Client, set bigtabl
 			return errStop
 		}
 		return nil
-	}}, opts...)
+	}})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	got.Requests = c.requests

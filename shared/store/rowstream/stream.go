@@ -24,7 +24,12 @@ func Intercept(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, 
 	if !ok || method != bigtablepb.Bigtable_ReadRows_FullMethodName {
 		return open(ctx, desc, cc, method, opts...)
 	}
-	s, err := open(ctx, desc, cc, method, append(opts[:len(opts):len(opts)], grpc.ForceCodecV2(codec{}))...)
+	if failed := d.take(opts); failed != nil {
+		return failed, nil
+	}
+	opts = append(opts[:len(opts):len(opts)], grpc.ForceCodecV2(codec{}))
+	d.record.opened(ctx, desc, open, opts)
+	s, err := open(ctx, desc, cc, method, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +41,7 @@ type stream struct {
 	grpc.ClientStream
 	decoder *decoder
 	ended   error
+	named   bool // the last row, to the library
 	left    bool // before the end of the answer
 }
 
@@ -44,6 +50,7 @@ type stream struct {
 func (s *stream) SendMsg(m any) error {
 	if req, ok := m.(*bigtablepb.ReadRowsRequest); ok {
 		s.decoder.begin()
+		s.decoder.record.requested(req)
 		if req.RowsLimit > 0 {
 			s.decoder.limit = req.RowsLimit
 			req.RowsLimit -= s.decoder.rows
@@ -59,13 +66,13 @@ func (s *stream) RecvMsg(m any) error {
 	if !ok {
 		return s.ClientStream.RecvMsg(m)
 	}
-	if s.ended != nil {
+	if s.ended == nil {
+		s.ended = s.receive()
+	}
+	if s.named || errors.Is(s.ended, io.EOF) || len(s.decoder.last) == 0 {
 		return s.ended
 	}
-	s.ended = s.receive()
-	if errors.Is(s.ended, io.EOF) || len(s.decoder.last) == 0 {
-		return s.ended
-	}
+	s.named = true
 	res.Reset()
 	res.LastScannedRowKey = s.decoder.last
 	return nil
@@ -116,7 +123,12 @@ var defaultCodec = encoding.GetCodecV2(codec{}.Name())
 
 func (codec) Name() string { return "proto" }
 
-func (codec) Marshal(v any) (mem.BufferSlice, error) { return defaultCodec.Marshal(v) }
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	if b, ok := v.(encoded); ok {
+		return mem.BufferSlice{mem.SliceBuffer(b)}, nil
+	}
+	return defaultCodec.Marshal(v)
+}
 
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	f, ok := v.(*frame)
