@@ -35,7 +35,7 @@ func StartPlainBigtable(opts ...grpc.ServerOption) (*Bigtable, error) {
 }
 
 func serveBigtable(opts []grpc.ServerOption) (*Bigtable, error) {
-	opts = append(opts, grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC))
+	opts = slices.Concat(opts, transport())
 	server, err := bttest.NewServer("127.0.0.1:0", opts...)
 	if err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)

@@ -16,12 +16,24 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"google.golang.org/grpc"
 )
 
 // maxRPC is the size of the largest gRPC message that a server accepts or
 // sends, in bytes. gRPC's default of 4 MB is less than a bulk write to Bigtable
 // or Pub/Sub's largest publish request.
 const maxRPC = 256 << 20
+
+// window is how many bytes a client may send ahead on a stream or a connection. With a
+// window that grows by itself gRPC pings the client for each request, to measure.
+const window = 4 << 20
+
+// transport returns the options of all servers.
+func transport() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC),
+		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window)}
+}
 
 // signal wakes any number of waiting goroutines. The zero value is ready.
 type signal struct {

@@ -66,7 +66,7 @@ func startPubSub(sweepEvery int, now func() time.Time, opts ...grpc.ServerOption
 	}
 	fake.SetTimeNowFunc(clock.time)
 
-	opts = slices.Concat(opts, []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC), grpc.WaitForHandlers(true)})
+	opts = slices.Concat(opts, transport(), []grpc.ServerOption{grpc.WaitForHandlers(true)})
 	p := &PubSub{
 		Addr:    listener.Addr().String(),
 		server:  grpc.NewServer(opts...),

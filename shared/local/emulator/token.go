@@ -41,16 +41,17 @@ func Guard(token string) []grpc.ServerOption {
 // WithToken makes a client send the token of Guard with each call. The connection
 // needs no TLS: it stays on this machine.
 func WithToken(token string) grpc.DialOption {
-	return grpc.WithPerRPCCredentials(tokenCredentials(token))
+	return grpc.WithPerRPCCredentials(tokenCredentials{"authorization": bearer(token)})
 }
 
-type tokenCredentials string
+// tokenCredentials is the metadata of each call.
+type tokenCredentials map[string]string
 
-var _ credentials.PerRPCCredentials = tokenCredentials("")
+var _ credentials.PerRPCCredentials = tokenCredentials{}
 
 // GetRequestMetadata returns the token as gRPC sends it.
 func (t tokenCredentials) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": bearer(string(t))}, nil
+	return t, nil
 }
 
 // RequireTransportSecurity permits a connection without TLS.

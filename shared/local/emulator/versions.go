@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -95,7 +94,7 @@ func (v *versions) keepsOne(table, family string) bool {
 
 // rewrite returns mutations that also drop what they supersede.
 func (v *versions) rewrite(table string, muts []*btpb.Mutation) []*btpb.Mutation {
-	rewritten := slices.Clone(muts)
+	rewritten := append(make([]*btpb.Mutation, 0, 2*len(muts)), muts...)
 	for _, m := range muts {
 		set := m.GetSetCell()
 		if set == nil || !v.keepsOne(table, set.FamilyName) {
@@ -109,10 +108,22 @@ func (v *versions) rewrite(table string, muts []*btpb.Mutation) []*btpb.Mutation
 	return rewritten
 }
 
+// olderCells is a mutation with its parts. Almost every write has some, so they are
+// allocated at once.
+type olderCells struct {
+	mutation btpb.Mutation
+	of       btpb.Mutation_DeleteFromColumn_
+	column   btpb.Mutation_DeleteFromColumn
+	times    btpb.TimestampRange
+}
+
 func deleteOlder(family string, qualifier []byte, end int64) *btpb.Mutation {
-	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromColumn_{DeleteFromColumn: &btpb.Mutation_DeleteFromColumn{
-		FamilyName: family, ColumnQualifier: qualifier, TimeRange: &btpb.TimestampRange{EndTimestampMicros: end},
-	}}}
+	var d olderCells
+	d.times.EndTimestampMicros = end
+	d.column.FamilyName, d.column.ColumnQualifier, d.column.TimeRange = family, qualifier, &d.times
+	d.of.DeleteFromColumn = &d.column
+	d.mutation.Mutation = &d.of
+	return &d.mutation
 }
 
 // collect drops the cells that a read-modify-write has superseded.

@@ -113,49 +113,74 @@ func fetch(b *testing.B, request *http.Request) []byte {
 	return body
 }
 
-// BenchmarkEvent sends one event at a time and waits until it counts: of users with some
-// events each, as most users of a shop are, and of one user who sends all of them. What
-// it allocates is that of the whole process: all functions, the stand-ins of Google
-// Cloud, and the client.
+// BenchmarkEvent sends single events of users with some events each, as most users of a
+// shop are, and waits until they count: one after the other, at two rates, and one after
+// the other of one user who sends all of them. What it allocates is that of the whole
+// process: all functions, the stand-ins of Google Cloud, and the client.
 func BenchmarkEvent(b *testing.B) {
-	b.Run("users=200", func(b *testing.B) { benchmarkEvent(b, 200) })
-	b.Run("users=1", func(b *testing.B) { benchmarkEvent(b, 1) })
+	b.Run("users=200", func(b *testing.B) { benchmarkEvent(b, 200, 0) })
+	b.Run("users=200,rate=500", func(b *testing.B) { benchmarkEvent(b, 200, 500) })
+	b.Run("users=200,rate=1300", func(b *testing.B) { benchmarkEvent(b, 200, 1300) })
+	b.Run("users=1", func(b *testing.B) { benchmarkEvent(b, 1, 0) })
 }
 
-func benchmarkEvent(b *testing.B, users int) {
+// benchmarkEvent sends a number of events per second, or else each when the one before
+// it counts.
+func benchmarkEvent(b *testing.B, users, rate int) {
 	const before = 3 // events of each user
-	counted := make(appliedMessages, 1)
-	s := start(b, stack.Options{RetentionDays: 90, Log: slog.New(counted)})
+	applied := make(appliedEvents, 1000)
+	s := start(b, stack.Options{RetentionDays: 90, Log: slog.New(applied)})
 	call(b, s, "POST", "/1/strategies/personalization", seenStrategy)
 	send := func(i int) {
 		call(b, s, "POST", "/1/events", fmt.Sprintf(
 			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"u%d","filters":["color:c%d"]}]}`, i%users, i%50))
-		<-counted
 	}
 	for i := range before * users {
 		send(i)
+		<-applied
 	}
+	messages := 0
 	b.ReportAllocs()
 	b.ResetTimer()
-	for i := range b.N {
-		send(i)
+	if rate == 0 {
+		for i := range b.N {
+			send(i)
+			<-applied
+			messages++
+		}
+	} else {
+		due := time.NewTicker(time.Second / time.Duration(rate))
+		defer due.Stop()
+		for i := range b.N {
+			<-due.C
+			go send(i)
+		}
+		for counted := int64(0); counted < int64(b.N); messages++ {
+			counted += <-applied
+		}
 	}
+	b.ReportMetric(float64(messages)/float64(b.N), "messages/op")
 }
 
-// appliedMessages is a log that receives a value for each message that counts.
-type appliedMessages chan struct{}
+// appliedEvents is a log that receives the number of events of each message that counts.
+type appliedEvents chan int64
 
-func (c appliedMessages) Enabled(context.Context, slog.Level) bool { return true }
+func (c appliedEvents) Enabled(context.Context, slog.Level) bool { return true }
 
-func (c appliedMessages) Handle(_ context.Context, r slog.Record) error {
+func (c appliedEvents) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == "events applied" {
-		c <- struct{}{}
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "events" {
+				c <- a.Value.Int64()
+			}
+			return true
+		})
 	}
 	return nil
 }
 
-func (c appliedMessages) WithAttrs([]slog.Attr) slog.Handler { return c }
-func (c appliedMessages) WithGroup(string) slog.Handler      { return c }
+func (c appliedEvents) WithAttrs([]slog.Attr) slog.Handler { return c }
+func (c appliedEvents) WithGroup(string) slog.Handler      { return c }
 
 // BenchmarkSessionLag sends 500 events per second, every 25th by a user whom the
 // engine does not know yet, and measures the time from when such an event is due
