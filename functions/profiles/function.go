@@ -77,11 +77,9 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if !result.Known {
 		return unknown(user)
 	}
-	view, err := render(user, result, limit, halfLife)
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, view)
+	return httpapi.WriteAppended(w, http.StatusOK, func(b []byte) ([]byte, error) {
+		return appendProfile(b, user, result, limit, halfLife)
+	})
 }
 
 // reader returns the app of a key that may read profiles. A profile is about no
@@ -223,13 +221,9 @@ func (h handler) encodeEach(ctx context.Context, app config.App, asked batch) (m
 		if !result.Known {
 			return nil
 		}
-		view, err := render(user, result, asked.limit, strategy.HalfLife{})
+		encoded, err := appendProfile(nil, user, result, asked.limit, strategy.HalfLife{})
 		if err != nil {
 			return err
-		}
-		encoded, err := json.Marshal(view)
-		if err != nil {
-			return fmt.Errorf("encode a profile: %w", err)
 		}
 		if size += len(encoded); size > h.maxAnswer {
 			return httpapi.Errorf(http.StatusUnprocessableEntity,

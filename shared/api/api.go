@@ -31,9 +31,10 @@ func At(t time.Time) Time { return Time{t.UTC()} }
 func AtMillis(ms int64) Time { return At(time.UnixMilli(ms)) }
 
 // MarshalJSON writes the time in UTC, to the millisecond.
-func (t Time) MarshalJSON() ([]byte, error) {
-	return t.UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
-}
+func (t Time) MarshalJSON() ([]byte, error) { return t.AppendJSON(nil), nil }
+
+// AppendJSON appends what MarshalJSON writes.
+func (t Time) AppendJSON(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+timeFormat+`"`) }
 
 // Message is the answer of a route without other data.
 type Message struct {

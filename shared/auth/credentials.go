@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// Names of the credentials, as headers and as query parameters.
+// Names of the credentials, as headers, the way net/http writes them, and as query
+// parameters.
 const (
-	appIDName = "x-algolia-application-id"
-	keyName   = "x-algolia-api-key"
+	appIDName = "X-Algolia-Application-Id"
+	keyName   = "X-Algolia-Api-Key"
 )
 
 // Credentials returns the app id and the key of a request, empty if missing. header

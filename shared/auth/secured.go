@@ -56,7 +56,8 @@ type secured struct{ mac, parameters string }
 // parseSecured reports whether a key has the form of a secured key. No other key
 // of the engine has it: a plain key would need 88 characters, the right ones.
 func parseSecured(key string) (secured, bool) {
-	if len(key) > maxSecured || strings.ContainsAny(key, "\r\n") { // which a decoder would skip
+	short := len(key) < base64.RawStdEncoding.EncodedLen(macLength)
+	if short || len(key) > maxSecured || strings.ContainsAny(key, "\r\n") { // which a decoder would skip
 		return secured{}, false
 	}
 	text, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(key, "="))

@@ -81,16 +81,36 @@ func transient(err error) bool {
 
 // WriteJSON answers with a status and a JSON document.
 func WriteJSON(w http.ResponseWriter, code int, v any) error {
+	return write(w, code, func(body *bytes.Buffer) error {
+		if err := json.NewEncoder(body).Encode(v); err != nil { // ends with a newline
+			return fmt.Errorf("encode answer: %w", err)
+		}
+		return nil
+	})
+}
+
+// WriteAppended answers with a status and the JSON document that encode appends. It
+// returns an error of encode.
+func WriteAppended(w http.ResponseWriter, code int, encode func([]byte) ([]byte, error)) error {
+	return write(w, code, func(body *bytes.Buffer) error {
+		document, err := encode(body.AvailableBuffer())
+		body.Write(append(document, '\n')) // in place, if it fits
+		return err
+	})
+}
+
+// write answers with what encode writes.
+func write(w http.ResponseWriter, code int, encode func(*bytes.Buffer) error) error {
 	body := bodies.Get().(*bytes.Buffer)
 	body.Reset()
-	if err := json.NewEncoder(body).Encode(v); err != nil { // ends with a newline
-		return fmt.Errorf("encode answer: %w", err)
+	err := encode(body)
+	if err == nil {
+		writeBody(w, code, body.Bytes())
 	}
-	writeBody(w, code, body.Bytes())
 	if body.Cap() <= maxPooledBody {
 		bodies.Put(body)
 	}
-	return nil
+	return err
 }
 
 // bodies holds the memory of answers that have been sent.

@@ -164,19 +164,45 @@ func route(r *http.Request) string {
 // forbidStoring keeps answers out of caches: a cache before the engine knows only the
 // URL and serves what one key may read to everybody. A handler whose answer is public
 // replaces the header.
-func forbidStoring(h http.Header) {
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-}
+func forbidStoring(h http.Header) { notStored.set(h) }
 
 // allowOrigin lets web pages of any origin call the API and read its answers. Keys
 // authenticate a caller, not cookies.
-func allowOrigin(h http.Header) {
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "content-type, x-algolia-application-id, x-algolia-api-key, x-algolia-agent, "+
-		"x-algolia-usertoken, request-id, accept, content-encoding, authorization")
-	h.Set("Access-Control-Expose-Headers", "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, "+
-		"link, x-wp-total, x-wp-totalpages")
-	h.Set("Access-Control-Max-Age", "86400")
+func allowOrigin(h http.Header) { anyOrigin.set(h) }
+
+var (
+	notStored = newConstants(
+		"Cache-Control", "no-store",
+		"X-Content-Type-Options", "nosniff",
+	)
+	anyOrigin = newConstants(
+		"Access-Control-Allow-Origin", "*",
+		"Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS",
+		"Access-Control-Allow-Headers", "content-type, x-algolia-application-id, x-algolia-api-key, x-algolia-agent, "+
+			"x-algolia-usertoken, request-id, accept, content-encoding, authorization",
+		"Access-Control-Expose-Headers", "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, "+
+			"link, x-wp-total, x-wp-totalpages",
+		"Access-Control-Max-Age", "86400",
+	)
+)
+
+// constants are headers that all answers share, so that no answer allocates them.
+type constants []struct {
+	name  string   // as net/http writes it
+	value []string // one, so that an append copies it
+}
+
+// newConstants returns headers of names and values in turn.
+func newConstants(pairs ...string) constants {
+	all := make(constants, len(pairs)/2)
+	for i := range all {
+		all[i].name, all[i].value = http.CanonicalHeaderKey(pairs[2*i]), []string{pairs[2*i+1]}
+	}
+	return all
+}
+
+func (all constants) set(h http.Header) {
+	for _, c := range all {
+		h[c.name] = c.value
+	}
 }
