@@ -177,6 +177,8 @@ func TestUsage(t *testing.T) {
 		"backfill --repeat 0":                    "--repeat 0",
 		"event --events 0":                       "--events 0",
 		"event --repeat 0":                       "--repeat 0",
+		"hot --users 0":                          "--users",
+		"hot --for 0s":                           "--for",
 		"heap --users 0":                         "--users 0",
 		"heap --events 0":                        "--events 0",
 		"read --events 0":                        "--events 0",
@@ -192,6 +194,26 @@ func TestUsage(t *testing.T) {
 		if r.Out != "" {
 			t.Errorf("%s wrote to stdout: %q", line, r.Out)
 		}
+	}
+}
+
+// Every sent event counts, also those of a warm-up, and every timed one is seen.
+func TestHot(t *testing.T) {
+	t.Parallel()
+	r := bench(t, strings.Fields("hot --users 2 --rate 20 --warm 250ms --for 500ms --sample 5 --json")...)
+	r.Wants(t, cli.ExitOK)
+	var report measure.HotReport
+	decoder := json.NewDecoder(strings.NewReader(r.Out))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&report); err != nil {
+		t.Fatalf("%v in %s", err, r.Out)
+	}
+	if report.Users != 2 || report.Events != 20 || report.Visible.Samples != 4 || report.Visible.NeverSeen != 0 {
+		t.Errorf("%+v, want 20 events of 2 users, 4 of them timed and seen", report)
+	}
+	// Messages of a user may share a refresh.
+	if n := report.Added + report.TailHits + report.TailMisses; n < 1 || n > 20 || report.ReadBytes <= 0 || report.Requests <= 0 {
+		t.Errorf("%+v, want at most a refresh for each event, and what it asked of Bigtable", report)
 	}
 }
 
