@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
@@ -24,6 +28,9 @@ const (
 	// alone, so that a row that Bigtable cannot write at the moment holds up no other
 	// message for longer.
 	maxGroupWrite = 5 * time.Second
+	// maxApart is the number of messages of a failed group that write at a time. A
+	// Bigtable that did not take one request for all of them must not get hundreds at once.
+	maxApart = 16
 )
 
 // appends lets the messages of an app write the log together within a process. A message
@@ -56,7 +63,12 @@ type appendGroup struct {
 	done     chan struct{}
 	refused  store.RefusedEvents
 	err      error
+	apart    *semaphore.Weighted // the messages that write apart if err is set
 }
+
+// errGroupPanicked fails all messages of a group. They do not write apart, because one of
+// them would panic again.
+var errGroupPanicked = errors.New("the write of several messages panicked")
 
 // appended is a message in a group.
 type appended struct {
@@ -92,13 +104,25 @@ func (a *appends) append(ctx context.Context, app config.App, events []store.Log
 		}
 		return fmt.Errorf("wait to write the log of %s: %w", app.ID, ctx.Err())
 	}
-	if g.err != nil { // perhaps because of another message
-		return a.logs.of(app).Append(ctx, events)
+	switch {
+	case errors.Is(g.err, errGroupPanicked):
+		return fmt.Errorf("append to log of %s: %w", app.ID, g.err)
+	case g.err != nil: // perhaps because of another message
+		return a.writeApart(ctx, g, app, events)
 	}
 	if refused := g.refused.Among(app.ID, events); len(refused) > 0 {
 		return refused
 	}
 	return nil
+}
+
+// writeApart writes the events of one message of a group whose write has failed.
+func (a *appends) writeApart(ctx context.Context, g *appendGroup, app config.App, events []store.LogEvent) error {
+	if err := g.apart.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait to write the log of %s: %w", app.ID, err)
+	}
+	defer g.apart.Release(1)
+	return a.logs.of(app).Append(ctx, events)
 }
 
 // join adds a message to a group. nil means that no write is under way: the message
@@ -116,7 +140,7 @@ func (a *appends) join(key appendKey, m *appended) *appendGroup {
 		g = q.waiting[n-1]
 	}
 	if g == nil || g.rows+len(m.events) > groupRows || g.bytes+m.bytes > groupBytes {
-		g = &appendGroup{done: make(chan struct{}), err: errCutShort}
+		g = &appendGroup{done: make(chan struct{}), err: errCutShort, apart: semaphore.NewWeighted(maxApart)}
 		q.waiting = append(q.waiting, g)
 	}
 	g.messages = append(g.messages, m)
@@ -153,10 +177,18 @@ func (a *appends) next(key appendKey) {
 }
 
 // write writes the rows of a group. Its messages wait for it, so the end of the request
-// of one of them does not end it.
+// of one of them does not end it. No request recovers a panic of this goroutine, so write
+// does.
 func (a *appends) write(key appendKey, g *appendGroup) {
 	defer a.next(key)
 	defer close(g.done)
+	defer func() {
+		if cause := recover(); cause != nil {
+			a.logs.log.LogAttrs(context.Background(), slog.LevelError, "the write of several messages panicked",
+				slog.String("app", key.app), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+			g.err = fmt.Errorf("%w: %v", errGroupPanicked, cause)
+		}
+	}()
 	first := g.messages[0]
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(first.ctx), maxGroupWrite)
 	defer cancel()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
@@ -156,6 +158,80 @@ func TestGroupFailsOneByOne(t *testing.T) {
 	errs := w.group(b, nil, b.of("u0"), b.of("bad", "worse"), b.of("u1"))
 	if errs[0] != nil || errs[2] != nil || status.Code(errors.Unwrap(errs[1])) == codes.OK {
 		t.Errorf("%v, want an error of the second message alone", errs)
+	}
+}
+
+// A group panics: its messages fail, and the process goes on. A request recovers only
+// panics of its own goroutine.
+func TestPanicFailsItsGroup(t *testing.T) {
+	w := newWrites()
+	var panics atomic.Bool
+	panics.Store(true)
+	w.fail = func(key string) error {
+		if strings.Contains(key, ",bad,") && panics.Load() {
+			panic("out of words")
+		}
+		return nil
+	}
+	b := w.fixture(t)
+	var logged strings.Builder // its handler has a lock
+	b.eng = profile.New(b.store, b.apps, config.NewCached(b.apps, 0), func() time.Time { return time.UnixMilli(b.clock) },
+		slog.New(slog.NewTextHandler(&logged, nil)))
+	for i, err := range w.group(b, nil, b.of("u0"), b.of("bad"), b.of("u1")) {
+		if err == nil || !strings.Contains(err.Error(), "out of words") {
+			t.Errorf("message %d: %v, want the panic", i, err)
+		}
+	}
+	if log := logged.String(); !strings.Contains(log, "out of words") || !strings.Contains(log, "appends.go") {
+		t.Errorf("the log is %q, want the panic and its stack", log)
+	}
+	panics.Store(false)
+	for _, u := range []string{"u0", "bad", "u1"} { // Pub/Sub delivers them again
+		b.apply(b.of(u)...)
+		if r := b.read(u); red(r) != 30 {
+			t.Errorf("%s: %v, want 30", u, red(r))
+		}
+	}
+}
+
+// The messages of a group that Bigtable does not take write apart, a few at a time. Each
+// is acknowledged after its own write.
+func TestFailedGroupWritesAFewAtATime(t *testing.T) {
+	w := newWrites()
+	w.fail = func(string) error { return status.Error(codes.PermissionDenied, "no groups for this test") }
+	var mu sync.Mutex
+	var at, most int
+	written, goOn := map[string]bool{}, make(chan struct{})
+	b := w.fixture(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		m, ok := req.(*btpb.MutateRowRequest)
+		if !ok || !strings.HasSuffix(m.TableName, "/"+store.TableEvents) || strings.Contains(string(m.RowKey), ",first,") {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		mu.Lock()
+		at++
+		if most = max(most, at); at == profile.MaxApart && len(written) == 0 {
+			close(goOn)
+		}
+		mu.Unlock()
+		<-goOn
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		mu.Lock()
+		defer mu.Unlock()
+		at, written[string(m.RowKey)] = at-1, err == nil
+		return err
+	}))
+	messages := make([][]store.LogEvent, 3*profile.MaxApart)
+	for i := range messages {
+		messages[i] = b.of(fmt.Sprint("u", i))
+	}
+	if err := errors.Join(w.group(b, nil, messages...)...); err != nil {
+		t.Fatal(err)
+	}
+	if most != profile.MaxApart || len(written) != len(messages) {
+		t.Errorf("%d messages wrote at a time, %d in all; want %d and %d", most, len(written), profile.MaxApart, len(messages))
+	}
+	if r := b.read("u0"); red(r) != 30 {
+		t.Errorf("%v, want the event", red(r))
 	}
 }
 

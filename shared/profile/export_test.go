@@ -107,6 +107,9 @@ func (e *Engine) AwaitWaiting(key string, events int) {
 // AloneRows is the number of rows from which a message writes the log alone.
 const AloneRows = aloneRows
 
+// MaxApart is the number of messages of a failed group that write at a time.
+const MaxApart = maxApart
+
 // AwaitAppends returns once so many messages of an app wait to write the log.
 func (e *Engine) AwaitAppends(app string, messages int) {
 	a := e.logs.appends

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/bigtable"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -235,6 +237,42 @@ func TestAdditionMeetsUnfinishedDeletion(t *testing.T) {
 	})
 }
 
+// An earlier version deletes a user: it knows no lists, so the list of the deleted events
+// stays in the row, below the marker. Nothing is added to it, also if that version then
+// stores a profile at the ticket of its deletion. The purge of this version drops it.
+func TestListIsNotUsedAfterEarlierVersionDeletes(t *testing.T) {
+	onEveryBigtable(t, func(t *testing.T, open opener) {
+		for _, stores := range []bool{false, true} {
+			s := newHarness(t, open)
+			s.apply(s.at(1), s.at(2))
+			left := s.listCells()
+			until := s.delete("u")
+			earlier := bigtable.NewMutation()
+			earlier.DeleteCellsInColumn("p", "l")
+			earlier.Set("p", "l", left[0].Timestamp, left[0].Value)
+			if err := s.client.Open(store.TableUsers).Apply(ctx, appID+",u,", earlier); err != nil {
+				t.Fatal(err)
+			}
+			if stores {
+				s.writeAlone()
+			}
+			e := s.adding() // remembers nothing
+			s.clock = until + minute
+			applyTo(t, s, e, bought("u", s.clock))
+			s.expect(1)
+			added(t, e, 0)
+			if _, err := e.Purge(ctx, appID, "u", time.UnixMilli(until)); err != nil {
+				t.Fatal(err)
+			}
+			for _, cell := range s.listCells() {
+				if cell.Timestamp == left[0].Timestamp {
+					t.Errorf("the purge left the list %v", cell)
+				}
+			}
+		}
+	})
+}
+
 // Additions leave events unfolded, until one of them folds under its ticket.
 func TestAdditionsFold(t *testing.T) {
 	onEveryBigtable(t, func(t *testing.T, open opener) {
@@ -275,6 +313,16 @@ func TestAdditionOfManyEvents(t *testing.T) {
 	if !slices.IsSortedFunc(r.Session.Events, func(a, b affinity.Event) int { return int(b.Time - a.Time) }) {
 		t.Errorf("%+v is not in order", r.Session.Events)
 	}
+}
+
+// listCells returns the cells of the row that list what profiles count.
+func (s *harness) listCells() []bigtable.ReadItem {
+	s.t.Helper()
+	row, err := s.client.Open(store.TableUsers).ReadRow(ctx, appID+",u,")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return slices.DeleteFunc(row["p"], func(item bigtable.ReadItem) bool { return item.Column != "p:l" })
 }
 
 // A refresh holds only so many bases. The profiles of the other users are computed.
