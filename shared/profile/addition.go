@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
@@ -161,7 +162,7 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 		}})
 	}
 	u.setWindow(at, app)
-	next, why := base.Add(c, u.window, arrivals, d.limits.additions())
+	next, why := base.Add(c, u.window, arrivals, d.limits.additions(u.token))
 	if why != affinity.NotRefused {
 		d.counters.notAdded(why)
 		return addition{}, false
@@ -170,9 +171,29 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 	return addition{u, next, base.Counted.Additions}, true
 }
 
-// additions returns how much bases list, and when they are computed again.
-func (l *limits) additions() affinity.AdditionLimits {
-	return affinity.AdditionLimits{Events: l.sessionEvents, Additions: l.maxAdditions}
+// additions returns how much the bases of a user list, and when they are computed again.
+// The last eighth is the user's own, for the reason of foldsBetween.
+func (l *limits) additions(token string) affinity.AdditionLimits {
+	return affinity.AdditionLimits{Events: l.sessionEvents, Additions: l.maxAdditions - phase(token, l.maxAdditions/8)}
+}
+
+// foldsBetween reports whether a user is folded between two numbers of added events: once
+// in foldEvents. Each user begins at a number of their own. Otherwise many users whose
+// events begin together, as in a sale, would all fold at the same time, and everybody's
+// events would wait for these folds.
+func (l *limits) foldsBetween(token string, before, after int) bool {
+	first := phase(token, l.foldEvents)
+	return (before+first)/l.foldEvents < (after+first)/l.foldEvents
+}
+
+// phase returns a number below n, the same for a user in every process.
+func phase(token string, n int) int {
+	if n < 2 {
+		return 0
+	}
+	h := fnv.New32a()
+	h.Write([]byte(token))
+	return int(h.Sum32() % uint32(n))
 }
 
 // keep keeps a profile that was written for the next refresh of its user.
@@ -198,7 +219,7 @@ func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxFolds)
 	for _, a := range added {
-		if fold := w.limits.foldEvents; a.before/fold < a.Counted.Additions/fold {
+		if w.limits.foldsBetween(a.token, a.before, a.Counted.Additions) {
 			g.Go(func() error {
 				_, err := w.folder.foldUnderTicket(ctx, app, a.user)
 				w.folder.logFailure(ctx, app.ID, a.token, err)

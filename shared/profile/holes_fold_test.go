@@ -203,8 +203,9 @@ func TestBusyUserFoldsRarely(t *testing.T) {
 		b.clock += 100
 		b.apply(bought("u", b.clock))
 	}
-	if n := b.eng.Counters().Folds.Load(); n != 2 {
-		t.Errorf("%d folds, want two", n)
+	// Of the last 50 events one in 20 folds. Which one it is depends on the user.
+	if n := b.eng.Counters().Folds.Load(); n != 2 && n != 3 {
+		t.Errorf("%d folds, want two or three", n)
 	}
 	if r := b.read("u"); red(r) != 3_000 {
 		t.Errorf("%v", red(r))

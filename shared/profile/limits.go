@@ -19,9 +19,11 @@ type limits struct {
 	foldAge time.Duration
 	// maxYoung is the number of events younger than foldAge from which a refresh folds
 	// most of these too, for very busy users. Each refresh that computes reads all of
-	// them again. A late event among them costs one reading of their range. So folding
-	// saves rows once more computations than late events follow. The newest quarter
-	// stays out, where most late events fall: the last 12 s at ten events a second.
+	// them again. A fold with a reading of its own costs as much as one such computation,
+	// some 150 allocations an event each (BenchmarkYoungEvents), and the next one repays
+	// it. So its cost is not what bounds maxYoung, but late events are: each costs its
+	// block, which may hold thousands of older events. The newest quarter stays out, where
+	// most late events fall: the last 12 s at ten events a second.
 	maxYoung int
 	// maxFold is the largest number of events of one fold.
 	maxFold int
