@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 
@@ -106,13 +107,18 @@ var userFilters = func() (filters [6]bigtable.ReadOption) {
 		UserSummary: bigtable.InterleaveFilters(state, column(columnSummary)),
 		UserProfile: bigtable.InterleaveFilters(state, column(columnProfile)),
 		UserSession: bigtable.InterleaveFilters(state, column(columnProfile), column(columnSession)),
-		UserHistory: bigtable.InterleaveFilters(state, inlineFilter),
+		UserHistory: historyFilter,
 		UserBase:    bigtable.InterleaveFilters(column(columnProfile), column(columnSession), column(columnCounted)),
 	} {
 		filters[parts] = bigtable.RowFilter(bigtable.ChainFilters(f, bigtable.LatestNFilter(1)))
 	}
 	return filters
 }()
+
+// historyFilter passes the state and the inline block by the times of their cells, which
+// are the server's: those of a profile are its ticket, some milliseconds after 1970. One
+// filter for two families costs the server less than a branch for each.
+var historyFilter = bigtable.TimestampRangeFilter(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{})
 
 // ReadUser reads a user row, to answer a request or to compute a profile.
 func (s *Store) ReadUser(ctx context.Context, app, user string) (User, error) {
