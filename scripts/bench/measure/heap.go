@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // Heap measures the memory of a recompute from histories, for a tenth of the users
@@ -82,7 +84,7 @@ func (o Heap) soak(ctx context.Context, start Starter, users int) (run HeapRun, 
 	o.progress("recomputing %d users", users)
 	r := newHistoryReader(c, d, 0)
 	t := newTarget(c, true)
-	taken, err := c.measure(func() error { return r.recompute(ctx, t) })
+	taken, err := c.measure(func() error { return r.recomputeShard(ctx, store.Range{}, t) })
 	if err == nil && t.total.users != int64(users) {
 		err = fmt.Errorf("%d were computed", t.total.users)
 	}

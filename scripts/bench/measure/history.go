@@ -159,11 +159,22 @@ func (r *historyReader) floor(ctx context.Context) error {
 	})
 }
 
-// recompute is one call for all users, like one shard of a recompute.
+// recompute gives each worker a part of the users, like shards of a job that are
+// processed at the same time.
 func (r *historyReader) recompute(ctx context.Context, t *target) error {
+	each := (r.d.users + workers() - 1) / workers()
+	return eachShard(ctx, r.d.users, each, func() func(context.Context, span) error {
+		return func(ctx context.Context, sp span) error {
+			return r.recomputeShard(ctx, store.Range{From: r.d.user(sp.from), To: r.d.user(sp.to)}, t)
+		}
+	})
+}
+
+// recomputeShard is one call of the engine.
+func (r *historyReader) recomputeShard(ctx context.Context, users store.Range, t *target) error {
 	app := r.app
 	app.StrategyVersion, app.ScoringVersion = t.version, t.version
-	did, err := r.engine.Recompute(ctx, app, store.Range{}, profile.RecomputeOptions{Discard: !t.writes},
+	did, err := r.engine.Recompute(ctx, app, users, profile.RecomputeOptions{Discard: !t.writes},
 		func(profile.Progress) error { return nil })
 	switch {
 	case err != nil:

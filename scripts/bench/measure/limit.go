@@ -48,18 +48,54 @@ func (l *limited) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h
 }
 
 func (l *limited) stream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	return handle(srv, &limitedStream{s, l})
+	sent := &limitedStream{ServerStream: s, l: l}
+	if err := handle(srv, sent); err != nil {
+		return err
+	}
+	return sent.flush()
 }
+
+// joinBytes is how many bytes of rows a message has at least, unless the answer ends.
+// Bigtable sends chunks of many rows in a message; the in-process server sends each row in
+// its own, and a client then mostly measures gRPC.
+const joinBytes = 32 << 10
 
 type limitedStream struct {
 	grpc.ServerStream
-	l *limited
+	l       *limited
+	waiting bigtablepb.ReadRowsResponse // the rows that are not sent yet
+	bytes   int                         // of waiting
 }
 
-// SendMsg counts the rows of an answer.
+// SendMsg sends rows together with others, and all other messages as they are.
 func (s *limitedStream) SendMsg(m any) error {
-	s.l.answer(m)
-	return s.ServerStream.SendMsg(m)
+	r, ok := m.(*bigtablepb.ReadRowsResponse)
+	if !ok || len(r.Chunks) == 0 {
+		if err := s.flush(); err != nil {
+			return err
+		}
+		return s.ServerStream.SendMsg(m)
+	}
+	s.waiting.Chunks = append(s.waiting.Chunks, r.Chunks...)
+	for _, c := range r.Chunks {
+		s.bytes += len(c.RowKey) + len(c.Value)
+	}
+	if s.bytes < joinBytes {
+		return nil
+	}
+	return s.flush()
+}
+
+// flush counts and sends the rows that wait.
+func (s *limitedStream) flush() error {
+	if len(s.waiting.Chunks) == 0 {
+		return nil
+	}
+	s.l.answer(&s.waiting)
+	err := s.ServerStream.SendMsg(&s.waiting)
+	s.waiting.Reset()
+	s.bytes = 0
+	return err
 }
 
 // RecvMsg counts the request, and shortens the range of one with a limit.
