@@ -165,12 +165,15 @@ func precedesGap(b history.Block, gaps []history.Range) bool {
 	return slices.ContainsFunc(gaps, func(g history.Range) bool { return g.From == b.To })
 }
 
+// summaryBytes holds most summaries.
+const summaryBytes = 64
+
 // profileWrite returns a user's encoded profile, without a session, as a write at
 // the ticket of the user's row.
 func profileWrite(u *user, scorer *affinity.Scorer, app config.App, encoded []byte) store.ProfileWrite {
 	summary := scorer.Outline()
 	summary.StrategyVersion = app.ScoringVersion
 	return store.ProfileWrite{
-		User: u.token, Row: u.row, Version: app.ScoringVersion, Value: encoded, Summary: summary.AppendBinary(nil),
+		User: u.token, Row: u.row, Version: app.ScoringVersion, Value: encoded, Summary: summary.AppendBinary(make([]byte, 0, summaryBytes)),
 	}
 }

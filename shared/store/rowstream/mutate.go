@@ -12,7 +12,7 @@ import (
 )
 
 // InterceptWrites is an interceptor of streams with which a client encodes requests that
-// write many rows with less work. The encoded requests are the same.
+// write many rows, and decodes their answers, with less work. The encoded requests are the same.
 func InterceptWrites(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 	open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if method == bigtablepb.Bigtable_MutateRows_FullMethodName {
@@ -21,12 +21,16 @@ func InterceptWrites(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Client
 	return open(ctx, desc, cc, method, opts...)
 }
 
-// writeCodec is gRPC's default codec, but for rows of which a request only sets cells.
+// writeCodec is gRPC's default codec, but for rows of which a request only sets cells, and
+// for answers that all rows were written.
 type writeCodec struct{}
 
 func (writeCodec) Name() string { return codec{}.Name() }
 
 func (writeCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	if res, ok := v.(*bigtablepb.MutateRowsResponse); ok && len(data) == 1 && decodeWritten(data[0].ReadOnlyData(), res) {
+		return nil
+	}
 	return defaultCodec.Unmarshal(data, v)
 }
 
