@@ -63,6 +63,16 @@ type User struct {
 	Session, Counted []byte
 }
 
+// nextTicket is what the request of a ticket does to a row, whichever it is.
+var nextTicket = func() *bigtable.ReadModifyWrite {
+	rmw := bigtable.NewReadModifyWrite()
+	rmw.Increment(familyState, columnCounter, 1)
+	for _, column := range []string{columnManifest, columnDeleted, columnExcluded, columnVersion} {
+		rmw.AppendValue(familyState, column, nil) // which makes the answer hold it
+	}
+	return rmw
+}()
+
 // TakeTicket draws the user's next ticket and returns manifest, tombstone, opt-out and
 // version of the same instant: an append of nothing to a cell reads the cell
 // within the row's transaction. The caller then reads blocks and log, and writes
@@ -70,13 +80,7 @@ type User struct {
 func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) {
 	var row bigtable.Row
 	err := retryAtomic(ctx, func() (err error) {
-		rmw := bigtable.NewReadModifyWrite()
-		rmw.Increment(familyState, columnCounter, 1)
-		rmw.AppendValue(familyState, columnManifest, nil)
-		rmw.AppendValue(familyState, columnDeleted, nil)
-		rmw.AppendValue(familyState, columnExcluded, nil)
-		rmw.AppendValue(familyState, columnVersion, nil)
-		row, err = s.tables.of(app, user).users.ApplyReadModifyWrite(ctx, userKey(app, user), rmw)
+		row, err = s.tables.of(app, user).users.ApplyReadModifyWrite(ctx, userKey(app, user), nextTicket)
 		return err
 	})
 	if err != nil {

@@ -29,10 +29,14 @@ const maxRPC = 256 << 20
 // window that grows by itself gRPC pings the client for each request, to measure.
 const window = 4 << 20
 
+// workers is how many goroutines of a server answer one request after the other. A new
+// goroutine for each request would grow its stack each time.
+const workers = 16
+
 // transport returns the options of all servers.
 func transport() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRPC), grpc.MaxSendMsgSize(maxRPC),
-		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window)}
+		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window), grpc.NumStreamWorkers(workers)}
 }
 
 // signal wakes any number of waiting goroutines. The zero value is ready.
