@@ -180,6 +180,13 @@ func TestDeletionDropsInlineBlock(t *testing.T) {
 		}
 		s.wholeRow(name, false)
 	}
+	s.clear()
+	s.apply(s.at(1))
+	s.foldInline()
+	if _, err := s.neverFolding().Purge(ctx, appID, "u", time.UnixMilli(s.clock)); err != nil {
+		t.Fatal(err)
+	}
+	s.wholeRow("purge of a block that the manifest names", true)
 	for _, newer := range []bool{false, true} {
 		s.clear()
 		s.apply(s.at(1))

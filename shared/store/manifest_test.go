@@ -74,8 +74,16 @@ func testLaterClock(t *testing.T, s fixture) {
 	ctx, ahead := context.Background(), time.Now().Add(time.Hour)
 	s.cell(t, "u", "m", ahead, manifest(5))
 	s.cell(t, "u", "d", ahead, counter(50))
-	if done, err := s.SwapManifest(ctx, app, "u", 5, manifest(6)); !done || err != nil {
+	inline := bigtable.NewMutation()
+	inline.Set("h", "h", bigtable.Time(ahead.Truncate(time.Millisecond)), []byte("older"))
+	if err := s.client.Open(store.TableUsers).Apply(ctx, app+",u,", inline); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := s.SwapManifest(ctx, app, "u", 5, manifest(6), store.SetInline([]byte("newer"))); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)
+	}
+	if row, err := s.ReadPrimary(ctx, app, "u", store.UserHistory); string(row.Inline) != "newer" || err != nil {
+		t.Errorf("the inline block is %q, %v", row.Inline, err)
 	}
 	if err := s.AdvanceTombstone(ctx, app, "u", affinity.Tombstone{DeletedUntil: 100}); err != nil {
 		t.Fatal(err)
