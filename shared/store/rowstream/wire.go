@@ -39,6 +39,9 @@ func next(b []byte) (f field, rest []byte, err error) {
 	if n < 0 {
 		return f, nil, protowire.ParseError(n)
 	}
+	if number > protowire.MaxValidNumber {
+		return f, nil, fmt.Errorf("field number %d", number)
+	}
 	b, f.tag = b[n:], protowire.EncodeTag(number, kind)
 	switch kind {
 	case protowire.BytesType:
@@ -76,12 +79,10 @@ func parseChunk(b []byte) (c chunk, err error) {
 			c.key = f.bytes
 		case tagFamily:
 			c.hasFamily = true
-			if c.family, err = unwrap(f.bytes, c.family); err == nil && !utf8.Valid(c.family) {
-				err = fmt.Errorf("family %q is not UTF-8", c.family)
-			}
+			c.family, err = unwrap(f.bytes, c.family, utf8.Valid)
 		case tagQualifier:
 			c.hasQualifier = true
-			c.qualifier, err = unwrap(f.bytes, c.qualifier)
+			c.qualifier, err = unwrap(f.bytes, c.qualifier, anyBytes)
 		case tagTime:
 			c.time = int64(f.number)
 		case tagLabel:
@@ -103,16 +104,20 @@ func parseChunk(b []byte) (c chunk, err error) {
 }
 
 // unwrap returns the value of a wrapper. Several wrappers in one field count as one,
-// so that value is that of the one before.
-func unwrap(b, value []byte) ([]byte, error) {
+// so that value is that of the one before. Each must be valid.
+func unwrap(b, value []byte, valid func([]byte) bool) ([]byte, error) {
 	for len(b) > 0 {
 		f, rest, err := next(b)
 		if err != nil {
 			return nil, err
 		}
 		if b = rest; f.tag == tagWrapped {
-			value = f.bytes
+			if value = f.bytes; !valid(value) {
+				return nil, fmt.Errorf("%q is not UTF-8", value)
+			}
 		}
 	}
 	return value, nil
 }
+
+func anyBytes([]byte) bool { return true }

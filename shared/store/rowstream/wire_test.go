@@ -30,6 +30,8 @@ func FuzzParseChunk(f *testing.F) {
 		f.Add(append(bytes.Clone(full), full[i:]...))
 	}
 	f.Add([]byte{18, 3, 10, 1, 'a', 18, 0, 26, 2, 16, 1, 64, 1, 72, 0}) // a family in two parts, an unknown field, a status twice
+	f.Add([]byte{0xa0, 0xff, 0xff, 0xf0, 0x30, 0x30})                   // a field above the largest number
+	f.Add([]byte{18, 6, 10, 1, 0x85, 10, 1, '0'})                       // a family that is not UTF-8, and then one that is
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var want bigtablepb.ReadRowsResponse_CellChunk
 		got, err := parseChunk(b)
