@@ -109,9 +109,12 @@ func TestInlineBlockChangesWithManifest(t *testing.T) {
 
 func testInlineBlockChangesWithManifest(t *testing.T, open opener) {
 	s := newHarness(t, open)
-	for requests := range 8 {
-		for _, v := range []verdict{proceed, crash, lose} {
-			for _, announced := range []bool{false, true} {
+	for _, announced := range []bool{false, true} {
+		for requests, ended := 0, false; !ended; requests++ {
+			for _, v := range []verdict{proceed, crash, lose} {
+				if ended {
+					break // no request is left to answer
+				}
 				s.clear()
 				s.apply(s.at(1), s.at(5))
 				e, app := s.inlining(1000), s.app()
@@ -128,6 +131,7 @@ func testInlineBlockChangesWithManifest(t *testing.T, open opener) {
 						s.step(f, 1)
 					}
 				}
+				ended = f.before == ""
 				s.apply(s.at(3)) // late, once the fold has read past it
 				s.foldInline()
 				if f.before != "" {
@@ -161,6 +165,38 @@ func TestInlineBlockOfAnotherTicketIsNotUsed(t *testing.T) {
 		s.finish(m)
 		s.expect(3)
 		s.wholeRow("afterwards", true, e) // the newer block is not damage
+	})
+}
+
+// A refresh is about to commit a block beside the inline one of its manifest. Another fold
+// puts a newer block into the row first, so the refresh must not name the older one.
+func TestRefreshNamesNoReplacedBlock(t *testing.T) {
+	onEveryBigtable(t, func(t *testing.T, open opener) {
+		s := newHarness(t, open)
+		s.apply(s.at(1), s.at(2), s.at(3))
+		s.foldInline()
+		s.apply(s.at(20))
+		app, other := s.app(), s.inlining(1000)
+		f := s.start("fold", func(ctx context.Context) error {
+			_, err := other.Fold(ctx, app, "u")
+			return err
+		})
+		s.stepTo(f, "CheckAndMutateRow")
+		s.step(f, 1) // it is announced
+		s.stepTo(f, "CheckAndMutateRow")
+
+		e := s.inlining(1)
+		e.SetLimits(1, 100, 3, 100, time.Minute) // it merges no block of three events
+		m := s.startApply(e, bought("u", s.clock))
+		s.stepTo(m, "CheckAndMutateRow")
+		s.finish(f)
+		s.wholeRow("after the fold", true)
+		s.finish(m)
+		s.expect(5)
+		s.wholeRow("after the refresh", false, e, other)
+		if b := s.manifest().Blocks; len(b) != 1 || b[0].Events != 1 {
+			t.Errorf("the manifest names %+v, want the block of the refresh", b)
+		}
 	})
 }
 
