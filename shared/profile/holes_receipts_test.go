@@ -83,8 +83,9 @@ func TestEarlierReceiptDropsNoLaterOne(t *testing.T) {
 }
 
 func testEarlierReceiptDropsNoLaterOne(t *testing.T, open opener) {
+	s := newHarness(t, open)
 	for requests := range 5 {
-		s := newHarness(t, open)
+		s.clear()
 		early := s.ahead(10 * second)
 		m := s.startApply(s.neverFolding(), early)
 		if requests > 0 {
