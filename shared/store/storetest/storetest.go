@@ -71,7 +71,7 @@ func OpenAt(tb testing.TB, addr string, dial ...grpc.DialOption) (*store.Store, 
 	tb.Helper()
 	const project = "test"
 	ctx, instance := context.Background(), "test-"+strings.ToLower(rand.Text())
-	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(),
+	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
 	admin, err := bigtable.NewAdminClient(ctx, project, instance, opts...)
 	if err != nil {
