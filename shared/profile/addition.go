@@ -204,9 +204,10 @@ func (d *adder) keep(appID string, w store.ProfileWrite) {
 	}
 }
 
-// saveAdded writes profiles to which events were added. Now and then it folds the
-// events that additions leave unfolded.
-func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition) error {
+// saveAdded writes profiles to which events were added, and ends the refreshes of their
+// users. Now and then it first folds the events that a user's additions leave unfolded:
+// until then that user's next events wait, and no others.
+func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition, end func(*user, error)) error {
 	save := w.newSaver(app)
 	for _, a := range added {
 		if err := save.add(ctx, a.write(app)); err != nil {
@@ -216,16 +217,23 @@ func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition
 	if err := save.flush(ctx); err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxFolds)
+	var due []*user
 	for _, a := range added {
 		if w.limits.foldsBetween(a.token, a.before, a.Counted.Additions) {
-			g.Go(func() error {
-				_, err := w.folder.foldUnderTicket(ctx, app, a.user)
-				w.folder.logFailure(ctx, app.ID, a.token, err)
-				return nil
-			})
+			due = append(due, a.user)
+		} else {
+			end(a.user, nil)
 		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxFolds)
+	for _, u := range due {
+		g.Go(func() error {
+			_, err := w.folder.foldUnderTicket(ctx, app, u)
+			w.folder.logFailure(ctx, app.ID, u.token, err)
+			end(u, nil)
+			return nil
+		})
 	}
 	return g.Wait() // it returns no error
 }

@@ -227,13 +227,10 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 		g.Go(func() error {
 			added, chunk, err := w.adder.add(ctx, app, compiled, chunk, events)
 			if err == nil && len(added) > 0 {
-				err = w.saveAdded(ctx, app, added)
+				err = w.saveAdded(ctx, app, added, end)
 			}
 			if err != nil {
 				return err
-			}
-			for _, a := range added {
-				end(a.user, nil)
 			}
 			computations := w.computations(app, chunk, events)
 			share := w.memory.Share()
