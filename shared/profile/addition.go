@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"log/slog"
+	"math"
 
 	"golang.org/x/sync/errgroup"
 
@@ -152,8 +153,13 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 	}
 	at, arrivals := max(d.now().UnixMilli(), p.Anchor), make([]affinity.Arrival, 0, len(events.events))
 	for i, e := range events.events {
+		if u.row.Excludes(e.Type, e.Time, math.MaxInt64) {
+			continue // whatever its receipt
+		}
 		if u.row.Excludes(e.Type, e.Time, e.ReceivedAt()) {
-			continue
+			// Another delivery of it may count, and has the filters of this one now.
+			d.counters.notAdded(affinity.Unclear)
+			return addition{}, false
 		}
 		time := events.at[i].Time
 		at = max(at, time)

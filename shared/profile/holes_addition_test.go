@@ -37,6 +37,27 @@ func applyTo(t *testing.T, s *harness, e *profile.Engine, events ...store.LogEve
 	}
 }
 
+// A message was received before a deletion, and is applied after another delivery of its
+// event that was received later. It does not count, and the other one has its filters now.
+func TestDeletedDeliveryReplacesFilters(t *testing.T) {
+	onEveryBigtable(t, func(t *testing.T, open opener) {
+		s := newHarness(t, open)
+		early := s.ahead(10 * second)
+		s.clock = s.delete("u") + 1
+		late := received(early, s.clock)
+		late.Counts = []affinity.Count{{Facet: "color", Value: "Blue", N: 1}}
+		e := s.adding()
+		applyTo(t, s, e, late)
+		s.expect(0) // in red
+		applyTo(t, s, e, early)
+		s.expect(1)
+		added(t, e, 0)
+		applyTo(t, s, e, s.ahead(20*second))
+		s.expect(2)
+		added(t, e, 1)
+	})
+}
+
 // The owner of a ticket in between has an event that the base lacks.
 func TestAdditionNeedsTheTicketBefore(t *testing.T) {
 	onEveryBigtable(t, func(t *testing.T, open opener) {
