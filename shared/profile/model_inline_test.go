@@ -56,7 +56,7 @@ func (w *simulation) inlineRow() store.User {
 }
 
 // checkInline checks that the row holds the block that the manifest names, and no other:
-// two nightly rounds have repaired what was damaged.
+// nightly rounds have repaired what was damaged.
 func (w *simulation) checkInline() {
 	row := w.inlineRow()
 	m, err := history.ParseManifest(row.Manifest)

@@ -271,6 +271,29 @@ func (w *simulation) step() {
 	}
 }
 
+// settleHistories runs nightly rounds until two in turn fold nothing: the first may trim,
+// and the second deletes the blocks that were replaced. One round does not always fold
+// all. A fold that commits by its ticket takes an inline block that it does not merge out
+// of the manifest, and the next round folds these events again.
+func (w *simulation) settleHistories() {
+	const most = 8
+	e := w.process() // of one format: after a round of format 1, one of format 2 folds again
+	for rounds, idle := 0, 0; idle < 2; rounds++ {
+		if rounds == most {
+			w.t.Fatalf("histories change in %d nightly rounds", most)
+		}
+		p, err := e.Recompute(ctx, w.app(), store.Range{}, profile.RecomputeOptions{OnlyStale: true, Maintain: true},
+			func(profile.Progress) error { return nil })
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.exact("after a nightly round")
+		if idle++; p.Folded > 0 {
+			idle = 0
+		}
+	}
+}
+
 func (w *simulation) round(ctx context.Context, app config.App, o profile.RecomputeOptions) error {
 	_, err := w.process().Recompute(ctx, app, store.Range{}, o, func(profile.Progress) error { return nil })
 	return err
@@ -353,14 +376,9 @@ func (w *simulation) finish() {
 	w.clock.Add(20*hour + minute) // no event leaves the window between two processes
 	w.check("a day later")
 	w.exact("a day later")
-	for range 2 { // the second run deletes the blocks that the first one replaced
-		if err := w.round(ctx, w.app(), profile.RecomputeOptions{OnlyStale: true, Maintain: true}); err != nil {
-			w.t.Fatal(err)
-		}
-		w.exact("after a nightly round")
-	}
+	w.settleHistories()
 	if stale, err := w.engine.Verify(ctx, w.app(), store.Range{}); stale > 0 || err != nil {
-		w.t.Fatalf("%d profiles are stale after the nightly round, %v", stale, err)
+		w.t.Fatalf("%d profiles are stale after the nightly rounds, %v", stale, err)
 	}
 	w.checkNoOrphans()
 	w.checkInline()
