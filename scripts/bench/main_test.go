@@ -211,8 +211,9 @@ func TestHot(t *testing.T) {
 	if report.Users != 2 || report.Events != 20 || report.Visible.Samples != 4 || report.Visible.NeverSeen != 0 {
 		t.Errorf("%+v, want 20 events of 2 users, 4 of them timed and seen", report)
 	}
-	// Messages of a user may share a refresh.
-	if n := report.Added + report.TailHits + report.TailMisses; n < 1 || n > 20 || report.ReadBytes <= 0 || report.Requests <= 0 {
+	// Messages of a user may share a refresh. The last ones of the 10 of the warm-up may
+	// end while the others are measured.
+	if n := report.Added + report.TailHits + report.TailMisses; n < 1 || n > 30 || report.ReadBytes <= 0 || report.Requests <= 0 {
 		t.Errorf("%+v, want at most a refresh for each event, and what it asked of Bigtable", report)
 	}
 }
