@@ -90,13 +90,18 @@ func TestDeployedKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, got := map[string]terraform.Kind{}, map[string]terraform.Kind{}
+	functions := false // the table has begun
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
-		if len(cells) != 6 || strings.HasPrefix(cells[1], "---") {
+		if len(cells) == 6 && strings.TrimSpace(cells[1]) == "function" {
+			functions = true
+			continue
+		}
+		if functions = functions && len(cells) == 6; !functions || strings.HasPrefix(cells[1], "---") {
 			continue
 		}
 		name, caller, private := strings.TrimSpace(cells[1]), cells[2], strings.Contains(cells[4], "private: IAM")
-		if name == "" || name == "function" {
+		if name == "" {
 			continue
 		}
 		switch {
