@@ -27,10 +27,30 @@ func (sc *Scorer) ranks() []ranked {
 	}
 	sc.order = ranks
 	if len(ranks) < minBucketSort {
-		slices.SortFunc(ranks, sc.compare)
+		sc.sort(ranks)
 		return ranks
 	}
 	return sc.bucketSort(ranks)
+}
+
+// sort sorts filters by comparison. A few are sorted by insertion, which calls compare for
+// equal scores only.
+func (sc *Scorer) sort(ranks []ranked) {
+	if len(ranks) >= minBucketSort {
+		slices.SortFunc(ranks, sc.compare)
+		return
+	}
+	for i := 1; i < len(ranks); i++ {
+		r, to := ranks[i], i
+		for ; to > 0; to-- {
+			before := ranks[to-1]
+			if before.first > r.first || before.first == r.first && sc.compare(before, r) < 0 {
+				break
+			}
+			ranks[to] = before
+		}
+		ranks[to] = r
+	}
 }
 
 func (sc *Scorer) compare(a, b ranked) int {
@@ -81,7 +101,7 @@ func (sc *Scorer) bucketSort(ranks []ranked) []ranked {
 	start := int32(0)
 	for _, end := range ends[:buckets] { // each has moved to where the next begins
 		if end-start > 1 {
-			slices.SortFunc(sorted[start:end], sc.compare)
+			sc.sort(sorted[start:end])
 		}
 		start = end
 	}

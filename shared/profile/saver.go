@@ -58,6 +58,7 @@ func (s *saver) flush(ctx context.Context) error {
 		}
 	}
 	s.written += int64(len(s.writes) - len(refused))
-	s.writes, s.bytes = nil, 0
+	clear(s.writes)
+	s.writes, s.bytes = s.writes[:0], 0
 	return nil
 }
