@@ -2,6 +2,8 @@ package bus
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -125,9 +127,15 @@ func (p *Packer) next(key packKey) {
 	}
 }
 
-// send publishes a pack and wakes its requests. That one of them ends does not end it.
+// send publishes a pack and wakes its requests. That one of them ends does not end it. A
+// panic fails these requests and not the process.
 func (p *Packer) send(all *pack) {
-	defer close(all.done)
+	defer func() {
+		if cause := recover(); cause != nil {
+			all.err = fmt.Errorf("publish %d requests: panic: %v\n%s", len(all.requests), cause, debug.Stack())
+		}
+		close(all.done)
+	}()
 	all.err = p.publish(context.WithoutCancel(all.requests[0].ctx), all.message(p.now()))
 }
 

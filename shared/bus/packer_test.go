@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -268,6 +269,30 @@ func TestSharedMessageKeepsEqualEvents(t *testing.T) {
 		}
 		if len(seen) != 2 {
 			t.Errorf("two equal events have %d ids", len(seen))
+		}
+	})
+}
+
+// A panic while a shared message is published fails its requests and nobody else.
+func TestPanicFailsTheRequestsOfItsMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		p := NewPacker(func(context.Context, Message) error {
+			if calls.Add(1) == 2 {
+				panic("no room")
+			}
+			return nil
+		}, time.Now)
+		first := send(t.Context(), t, p, accepted("demo", "ann"))
+		bob, cid := send(t.Context(), t, p, accepted("demo", "bob")), send(t.Context(), t, p, accepted("demo", "cid"))
+		time.Sleep(packWait)
+		if err, ok := isAnswered(first); err != nil || !ok {
+			t.Errorf("the first request: answered %v, %v", ok, err)
+		}
+		for name, answer := range map[string]<-chan error{"bob": bob, "cid": cid} {
+			if err, ok := isAnswered(answer); !ok || err == nil || !strings.Contains(err.Error(), "no room") {
+				t.Errorf("%s: answered %v, %v", name, ok, err)
+			}
 		}
 	})
 }
