@@ -23,6 +23,7 @@ const (
 	cachedStrategies = 100
 	cachedDeletions  = 1_000
 	cachedFeeds      = 1_000
+	cachedSegments   = 1_000
 )
 
 // Cached is the configuration as it was at most one TTL ago. It reads from memory
@@ -32,7 +33,7 @@ const (
 // Each guess of an app or a key costs the Store one read, evicts nothing that
 // exists, and gets an error while too many guesses wait for the Store.
 //
-// It is deliberately not a Store, since it lacks Apps, Keys, Deletions, Feeds and StrategyVersions: code that takes a
+// It is deliberately not a Store, since it lacks Apps, Keys, Deletions, Feeds, SavedSegment and StrategyVersions: code that takes a
 // Store gets the current configuration, code that takes a *Cached gets one that
 // may be old, and passing the wrong one does not compile. It is safe for
 // concurrent use.
@@ -44,6 +45,7 @@ type Cached struct {
 	indexes    *cache[indexID, catalog.Settings]
 	deletions  *cache[string, Deletion]
 	feeds      *cache[feedID, Feed]
+	segments   *cache[string, []SavedSegment]
 	parents    *parents // nil without a Cipher
 }
 
@@ -59,7 +61,7 @@ type (
 
 // NewCached returns a cache of store. A ttl of 0 caches nothing.
 //
-// App, Key, StrategyVersion, IndexSettings and Feed return the result of a read that
+// App, Key, StrategyVersion, IndexSettings, Feed and SavedSegments return the result of a read that
 // began less than ttl ago, ErrNotFound included. A call that begins ttl or more
 // after a change sees that change. Concurrent calls for the same thing share one
 // read. Other errors are returned and not cached. A change made through the
@@ -77,6 +79,7 @@ func newCached(store Store, ttl time.Duration, now func() time.Time) *Cached {
 		indexes:    newCache[indexID, catalog.Settings](cachedIndexes, ttl, now),
 		deletions:  newCache[string, Deletion](cachedDeletions, ttl, now),
 		feeds:      newCache[feedID, Feed](cachedFeeds, ttl, now),
+		segments:   newCache[string, []SavedSegment](cachedSegments, ttl, now),
 	}
 }
 
@@ -150,6 +153,14 @@ func (c *Cached) IndexSettings(ctx context.Context, appID, index string) (catalo
 func (c *Cached) Feed(ctx context.Context, appID, name string) (Feed, error) {
 	return c.feeds.get(ctx, feedID{appID, name}, func(ctx context.Context) (Feed, error) {
 		return c.store.Feed(ctx, appID, name)
+	})
+}
+
+// SavedSegments returns all segments that an app has saved, sorted by name, or
+// ErrNotFound.
+func (c *Cached) SavedSegments(ctx context.Context, appID string) ([]SavedSegment, error) {
+	return c.segments.get(ctx, appID, func(ctx context.Context) ([]SavedSegment, error) {
+		return c.store.SavedSegments(ctx, appID)
 	})
 }
 
@@ -249,6 +260,18 @@ func (c *Cached) SetFeed(ctx context.Context, appID string, f Feed, now time.Tim
 func (c *Cached) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
 	defer c.evictFeed(appID, name)
 	return c.store.DeleteFeed(ctx, appID, name, now)
+}
+
+// SaveSegment is SaveSegment of the Store.
+func (c *Cached) SaveSegment(ctx context.Context, appID string, s SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
+	defer c.segments.evict(appID)
+	return c.store.SaveSegment(ctx, appID, s, create)
+}
+
+// DeleteSegment is DeleteSegment of the Store.
+func (c *Cached) DeleteSegment(ctx context.Context, appID, name string) error {
+	defer c.segments.evict(appID)
+	return c.store.DeleteSegment(ctx, appID, name)
 }
 
 // evictFeed evicts a feed, and its app, which has the dates of all feeds.

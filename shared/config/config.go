@@ -205,6 +205,20 @@ type Store interface {
 	// DeleteFeed removes a feed, and the dates that no other feed names. It returns
 	// ErrNotFound if the feed does not exist.
 	DeleteFeed(ctx context.Context, appID, name string, now time.Time) error
+
+	// SavedSegment returns the segment of that name, or ErrNotFound.
+	SavedSegment(ctx context.Context, appID, name string) (SavedSegment, error)
+	// SavedSegments returns all segments that an app has saved, sorted by name. It
+	// returns ErrNotFound if the app does not exist.
+	SavedSegments(ctx context.Context, appID string) ([]SavedSegment, error)
+	// SaveSegment stores a segment in place of the one of its name; with create it
+	// returns ErrExists if the name is in use. A segment with the same condition keeps
+	// its SetAt. It returns the stored segment, ErrNotFound if the app does not exist,
+	// and ErrTooManySegments if it has MaxSavedSegments others.
+	SaveSegment(ctx context.Context, appID string, s SavedSegment, create bool) (set SavedSegment, changed bool, err error)
+	// DeleteSegment removes a segment. It returns ErrNotFound if the segment does not
+	// exist.
+	DeleteSegment(ctx context.Context, appID, name string) error
 }
 
 var appIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/fault"
@@ -83,4 +85,54 @@ func (a App) withDates(feeds []Feed, now time.Time) App {
 		a.Dates, a.ChangedAt = to, Stamp(time.Time{})
 	}
 	return a
+}
+
+func (m *memory) Feed(ctx context.Context, appID, name string) (Feed, error) {
+	var f Feed
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		var ok bool
+		if f, ok = a.feeds[name]; !ok {
+			return fmt.Errorf("feed %q of app %q: %w", name, appID, ErrNotFound)
+		}
+		return nil
+	})
+	return f, err
+}
+
+func (m *memory) Feeds(ctx context.Context, appID string) ([]Feed, error) {
+	var feeds []Feed
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		feeds = a.sortedFeeds()
+		return nil
+	})
+	return feeds, err
+}
+
+func (a *memoryApp) sortedFeeds() []Feed {
+	return slices.SortedFunc(maps.Values(a.feeds), func(a, b Feed) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (m *memory) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
+	err = m.with(ctx, appID, func(a *memoryApp) error {
+		from := a.App
+		from.FeedVersion = max(from.FeedVersion, m.after)
+		var to App
+		if to, set, changed, err = from.WithFeed(a.sortedFeeds(), f, now); err == nil && changed {
+			a.App, a.feeds[f.Name] = to, set
+		}
+		return err
+	})
+	return set, changed, err
+}
+
+func (m *memory) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		to, err := a.WithoutFeed(a.sortedFeeds(), name, now)
+		if err != nil {
+			return err
+		}
+		delete(a.feeds, name)
+		a.App = to
+		return nil
+	})
 }

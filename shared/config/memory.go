@@ -29,6 +29,7 @@ type memoryApp struct {
 	strategies []memoryStrategy // oldest first
 	indexes    map[string]catalog.Settings
 	feeds      map[string]Feed
+	segments   map[string]SavedSegment
 }
 
 type memoryStrategy struct {
@@ -101,7 +102,10 @@ func (m *memory) CreateApp(ctx context.Context, app App) error {
 		delete(m.ended, app.ID)
 	}
 	app.PrivateFacets = nil
-	m.apps[app.ID] = &memoryApp{App: app, keys: make(map[string]Key), indexes: make(map[string]catalog.Settings), feeds: make(map[string]Feed)}
+	m.apps[app.ID] = &memoryApp{
+		App: app, keys: make(map[string]Key), indexes: make(map[string]catalog.Settings), feeds: make(map[string]Feed),
+		segments: make(map[string]SavedSegment),
+	}
 	return nil
 }
 
@@ -348,55 +352,5 @@ func (m *memory) SetPrivateFacets(ctx context.Context, appID, index string, face
 			a.PrivateFacets = to
 		}
 		return err
-	})
-}
-
-func (m *memory) Feed(ctx context.Context, appID, name string) (Feed, error) {
-	var f Feed
-	err := m.with(ctx, appID, func(a *memoryApp) error {
-		var ok bool
-		if f, ok = a.feeds[name]; !ok {
-			return fmt.Errorf("feed %q of app %q: %w", name, appID, ErrNotFound)
-		}
-		return nil
-	})
-	return f, err
-}
-
-func (m *memory) Feeds(ctx context.Context, appID string) ([]Feed, error) {
-	var feeds []Feed
-	err := m.with(ctx, appID, func(a *memoryApp) error {
-		feeds = a.sortedFeeds()
-		return nil
-	})
-	return feeds, err
-}
-
-func (a *memoryApp) sortedFeeds() []Feed {
-	return slices.SortedFunc(maps.Values(a.feeds), func(a, b Feed) int { return strings.Compare(a.Name, b.Name) })
-}
-
-func (m *memory) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
-	err = m.with(ctx, appID, func(a *memoryApp) error {
-		from := a.App
-		from.FeedVersion = max(from.FeedVersion, m.after)
-		var to App
-		if to, set, changed, err = from.WithFeed(a.sortedFeeds(), f, now); err == nil && changed {
-			a.App, a.feeds[f.Name] = to, set
-		}
-		return err
-	})
-	return set, changed, err
-}
-
-func (m *memory) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
-	return m.with(ctx, appID, func(a *memoryApp) error {
-		to, err := a.WithoutFeed(a.sortedFeeds(), name, now)
-		if err != nil {
-			return err
-		}
-		delete(a.feeds, name)
-		a.App = to
-		return nil
 	})
 }

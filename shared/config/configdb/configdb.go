@@ -14,6 +14,7 @@
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, version
 //	apps/{app}/feeds/{name}          name, version, index, date, definition
+//	apps/{app}/savedSegments/{name}  name, where, setAt
 //	deletions/{app}                  id, startedAt, attempt, endedAt, reusableFrom, rows
 //
 // A deleted app has its document in deletions and none in apps, so functions that do
@@ -44,7 +45,7 @@
 //
 // A document's id is the name itself, escaped where Firestore would refuse it,
 // so every document also holds its name. The fields strategy, privateFacets, dates,
-// definition and attributesForFaceting are never queried and need no index.
+// definition, where and attributesForFaceting are never queried and need no index.
 package configdb
 
 import (

@@ -46,6 +46,10 @@ func (c cached) Feeds(ctx context.Context, appID string) ([]config.Feed, error) 
 	return c.store.Feeds(ctx, appID)
 }
 
+func (c cached) SavedSegment(ctx context.Context, appID, name string) (config.SavedSegment, error) {
+	return c.store.SavedSegment(ctx, appID, name)
+}
+
 func (c cached) Parents(ctx context.Context, appID string) ([]config.Key, error) {
 	return c.store.Parents(ctx, appID)
 }
@@ -91,6 +95,8 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"Feeds", testFeeds},
 		{"FeedsChangeTheApp", testFeedsChangeTheApp},
 		{"FeedsAtOnce", testFeedsAtOnce},
+		{"Segments", testSegments},
+		{"SegmentsAtOnce", testSegmentsAtOnce},
 		{"Deletion", testDeletion},
 		{"Unknown", testUnknown},
 		{"Cancelled", testCancelled},
@@ -449,10 +455,17 @@ func testUnknown(t *testing.T, s config.Store) {
 			_, err := s.SetIndexSettings(ctx, "shop", "products", nil)
 			return err
 		},
-		"Feed":             func() error { _, err := s.Feed(ctx, "shop", "news"); return err },
-		"Feeds":            func() error { _, err := s.Feeds(ctx, "shop"); return err },
-		"SetFeed":          func() error { _, _, err := s.SetFeed(ctx, "shop", config.Feed{Name: "news"}, time.Now()); return err },
-		"DeleteFeed":       func() error { return s.DeleteFeed(ctx, "shop", "news", time.Now()) },
+		"Feed":          func() error { _, err := s.Feed(ctx, "shop", "news"); return err },
+		"Feeds":         func() error { _, err := s.Feeds(ctx, "shop"); return err },
+		"SetFeed":       func() error { _, _, err := s.SetFeed(ctx, "shop", config.Feed{Name: "news"}, time.Now()); return err },
+		"DeleteFeed":    func() error { return s.DeleteFeed(ctx, "shop", "news", time.Now()) },
+		"SavedSegment":  func() error { _, err := s.SavedSegment(ctx, "shop", "vip"); return err },
+		"SavedSegments": func() error { _, err := s.SavedSegments(ctx, "shop"); return err },
+		"SaveSegment": func() error {
+			_, _, err := s.SaveSegment(ctx, "shop", config.SavedSegment{Name: "vip"}, false)
+			return err
+		},
+		"DeleteSegment":    func() error { return s.DeleteSegment(ctx, "shop", "vip") },
 		"SetPrivateFacets": func() error { return s.SetPrivateFacets(ctx, "shop", "products", []string{"a"}) },
 	}
 	for name, call := range calls {

@@ -53,11 +53,12 @@ variable "unindexed" {
   type        = map(list(string))
   nullable    = false
   default = {
-    apps       = ["dates", "privateFacets", "strategy"]
-    strategies = ["strategy"]
-    indexes    = ["attributesForFaceting"]
-    feeds      = ["date", "definition", "index"]
-    shards     = ["error", "faults", "from", "next", "to"]
+    apps          = ["dates", "privateFacets", "strategy"]
+    strategies    = ["strategy"]
+    indexes       = ["attributesForFaceting"]
+    feeds         = ["date", "definition", "index"]
+    savedSegments = ["where"]
+    shards        = ["error", "faults", "from", "next", "to"]
   }
 }
 
