@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are twelve tables. Every key begins with the app id and a comma:
+// There are thirteen tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -32,6 +32,12 @@
 //	         app,index,<generation>,c|f,<n>            g:g decayed counts of objects, document frequencies
 //	         app,index,<generation>,o,objectID         g:g an object's pairs
 //	         app,index,<generation>,h|r,...            g:... what a job has counted until it has merged it
+//	segments app,manifest                             m:m the parts that queries read (see shared/segment)
+//	         app,f,<generation>,<user>                 d:d a part of a generation that is being built, by its first user
+//	         app,p,<part %016x>,i|t|u|n|h|o,...        d:... what describes a part, p:... lists of a part of few users
+//	         app,v,<facet>,<value>,<part %016x>        p:... the users of a part who have a filter, by score
+//	         app,s,<segment>                           s:<day> the size of a saved segment
+//	         app,x,<job>,<n %08x>                      x:x a piece of an exported file
 //	usage    app,2026-11-22,<shard %02d>               c:<name> counters of the day, b:<process> number of its batches in them,
 //	           h:<process> users with the most events (see shared/usage)
 //	         app,keys                                  k:<hash> last day on which a key was used, cell time = that day
@@ -46,6 +52,6 @@
 // before it.
 //
 // terraform/bigtable.json declares the tables, their families and the garbage
-// collection of each family. Terraform reads the same file. Bigtable drops events
-// refused events and usage by age, and of everything else only superseded cells.
+// collection of each family. Terraform reads the same file. Bigtable drops events,
+// refused events, usage and what segments hold by age, and of everything else only superseded cells.
 package store

@@ -22,6 +22,7 @@ var Families = map[string][]string{
 	TableDated:        {familyObject},
 	TableRefused:      {familyCounts, familyRing},
 	TableCrowd:        {familyPointer, familyGeneration},
+	TableSegments:     {familyManifest, familyPart, familyPostings, familySizes, familyExport},
 	TableUsage:        {familyCounts, familyBatches, familyHot, familyKeys},
 	TableRates:        {familySaid},
 	TableAuditLog:     {familyEntry, familySecret},

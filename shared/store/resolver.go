@@ -37,6 +37,7 @@ type tableSet struct {
 	dated                 *bigtable.Table
 	refused               *bigtable.Table
 	crowd                 *bigtable.Table
+	segments              *bigtable.Table
 	usage                 *bigtable.Table
 	rates                 *bigtable.Table
 	changes               *bigtable.Table // the audit log
@@ -47,17 +48,18 @@ func openTables(client, serving client) tables {
 		logs: map[schema.Name]*bigtable.Table{
 			schema.Narrow: client.Open(TableEventsNarrow), schema.Wide: client.Open(TableEvents),
 		},
-		users:   client.Open(TableUsers),
-		serving: serving.Open(TableUsers),
-		blocks:  client.Open(TableHistories),
-		terms:   client.Open(TableDictionaries),
-		objects: client.Open(TableObjects),
-		dated:   client.Open(TableDated),
-		refused: client.Open(TableRefused),
-		crowd:   client.Open(TableCrowd),
-		usage:   client.Open(TableUsage),
-		rates:   client.Open(TableRates),
-		changes: client.Open(TableAuditLog),
+		users:    client.Open(TableUsers),
+		serving:  serving.Open(TableUsers),
+		blocks:   client.Open(TableHistories),
+		terms:    client.Open(TableDictionaries),
+		objects:  client.Open(TableObjects),
+		dated:    client.Open(TableDated),
+		refused:  client.Open(TableRefused),
+		crowd:    client.Open(TableCrowd),
+		segments: client.Open(TableSegments),
+		usage:    client.Open(TableUsage),
+		rates:    client.Open(TableRates),
+		changes:  client.Open(TableAuditLog),
 	}
 	for parts, filter := range userFilters {
 		t.userRows[parts] = rowstream.NewPoint(client.conns, t.users, filter)

@@ -27,6 +27,7 @@ const (
 	TableDated        = "dated"
 	TableRefused      = "refused"
 	TableCrowd        = "crowd"
+	TableSegments     = "segments"
 	TableUsage        = "usage"
 	TableRates        = "rates"
 	TableAuditLog     = "audit_log"
@@ -47,6 +48,13 @@ const (
 	// The families of crowd statistics: names of generations, and what they hold.
 	familyPointer    = "n"
 	familyGeneration = "g"
+	// The families of segments: the manifest, what describes parts, postings, sizes of
+	// saved segments, files of exports.
+	familyManifest = "m"
+	familyPart     = "d"
+	familyPostings = "p"
+	familySizes    = "s"
+	familyExport   = "x"
 	// The families of usage, beside familyCounts: numbers of batches, hot users, last
 	// days of keys.
 	familyBatches = "b"
@@ -110,7 +118,7 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
-var aged = map[string]bool{TableRefused: true, TableUsage: true, TableRates: true, TableAuditLog: true}
+var aged = map[string]bool{TableSegments: true, TableRefused: true, TableUsage: true, TableRates: true, TableAuditLog: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.

@@ -249,6 +249,7 @@ run "least_privilege" {
       "worker/refused"             = "user"
       "worker/usage"               = "user"
       "worker/rates"               = "user"
+      "worker/segments"            = "user"
       "worker/audit_log"           = "user"
       "process-slow/objects"       = "reader"
       "process-slow/dictionaries"  = "reader"
