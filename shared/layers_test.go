@@ -71,6 +71,7 @@ var layers = []struct {
 	{"shared/dictionary", "affinity history", ""},
 	{"shared/recent", "", ""},
 	{"shared/profile", "admission affinity config dictionary event history recent store", ""},
+	{"shared/profile/view", "affinity api config event profile strategy", ""},
 	{"shared/rerank", "admission affinity catalog config crowd event fault profile ranking store strategy", ""},
 	{"shared/feed/page", "admission catalog config event feed ranking rerank store", ""},
 	{"shared/export", "affinity api event fault schema store", ""},
@@ -97,11 +98,11 @@ var layers = []struct {
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
 	{"functions/imports", "admission affinity api auth backend config enrich event export function httpapi imported limit profile queue queue/taskqueue refused store", "http"},
-	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile purge queue queue/taskqueue store strategy", "http"},
+	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue/taskqueue ranking rerank store strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue store strategy", "http"},
 	{"functions/catalog", "admission api auditlog auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile queue queue/taskqueue schema store strategy tune usage", "http"},
+	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile profile/view queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile refused", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute profile purge queue queue/taskqueue store", "http"},
@@ -153,13 +154,13 @@ const all = "admission affinity auditlog backend catalog config config/configdb 
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
 	"imports":    all + " api auth bus enrich export imported profile queue queue/taskqueue refused recent dictionary",
-	"profiles":   all + " api auth explain profile purge queue queue/taskqueue config/kmscipher recent dictionary",
+	"profiles":   all + " api auth explain profile profile/view purge queue queue/taskqueue config/kmscipher recent dictionary",
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue recent dictionary",
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile refused recent dictionary",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich profile queue queue/taskqueue ranking tune recent dictionary",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich profile profile/view queue queue/taskqueue ranking tune recent dictionary",
 	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune recent dictionary",
 }
 

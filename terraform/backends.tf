@@ -82,6 +82,11 @@ module "tasks" {
     schedule  = c.schedule
     time_zone = c.time_zone
   } if c.schedule != null }
+  full_schedules = { for name, c in var.customers : name => {
+    app_id    = c.app_id
+    schedule  = c.full_schedule
+    time_zone = c.time_zone
+  } if c.full_schedule != null }
 
   enqueuers = local.enqueuers
 

@@ -23,6 +23,8 @@ variable "customers" {
       worker-acme.
     rate_limit: requests per minute that one address may send.
     schedule: cron line of the customer's own nightly round, in time_zone. Without it the customer is in the common round.
+    full_schedule: cron line of a round that computes every profile of the app, in time_zone, such as once a week. A nightly
+      round computes those that are no longer valid.
   EOT
   type = map(object({
     host          = optional(string, "")
@@ -33,6 +35,7 @@ variable "customers" {
     max_instances = optional(number)
     rate_limit    = optional(number, 6000)
     schedule      = optional(string)
+    full_schedule = optional(string)
     time_zone     = optional(string, "Etc/UTC")
   }))
   default  = {}
@@ -87,6 +90,11 @@ variable "customers" {
   validation {
     condition     = alltrue([for c in values(var.customers) : c.schedule == null || can(regex(local.cron, coalesce(c.schedule, "-")))])
     error_message = "Customers whose schedule is not a cron line such as \"30 2 * * *\": ${join(", ", [for name, c in var.customers : "${name} (\"${c.schedule}\")" if c.schedule != null && !can(regex(local.cron, coalesce(c.schedule, "-")))])}."
+  }
+
+  validation {
+    condition     = alltrue([for c in values(var.customers) : c.full_schedule == null || can(regex(local.cron, coalesce(c.full_schedule, "-")))])
+    error_message = "Customers whose full_schedule is not a cron line such as \"30 2 * * sun\": ${join(", ", [for name, c in var.customers : "${name} (\"${c.full_schedule}\")" if c.full_schedule != null && !can(regex(local.cron, coalesce(c.full_schedule, "-")))])}."
   }
 
   validation {

@@ -4,12 +4,13 @@ output "endpoint" {
 }
 
 output "customers" {
-  description = "Each customer's URL, app, own functions, and schedule of the nightly round."
+  description = "Each customer's URL, app, own functions, and schedules of the nightly round and of full recomputes."
   value = { for name, c in var.customers : name => {
     url       = "https://${c.host}"
     app_id    = c.app_id
     functions = [for key, d in local.deployed : key if d.customer == name]
     nightly   = c.schedule == null ? "with the others" : "${c.schedule} ${c.time_zone}"
+    full      = c.full_schedule == null ? "never" : "${c.full_schedule} ${c.time_zone}"
   } }
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/profile/view"
 	"github.com/affinityengine/affinity/shared/purge"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -78,7 +79,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 		return unknown(user)
 	}
 	return httpapi.WriteAppended(w, http.StatusOK, func(b []byte) ([]byte, error) {
-		return appendProfile(b, user, result, limit, halfLife)
+		return view.Append(b, user, result, limit, halfLife)
 	})
 }
 
@@ -221,7 +222,7 @@ func (h handler) encodeEach(ctx context.Context, app config.App, asked batch) (m
 		if !result.Known {
 			return nil
 		}
-		encoded, err := appendProfile(nil, user, result, asked.limit, strategy.HalfLife{})
+		encoded, err := view.Append(nil, user, result, asked.limit, strategy.HalfLife{})
 		if err != nil {
 			return err
 		}

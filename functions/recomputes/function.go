@@ -90,13 +90,19 @@ func (h handler) start(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var request api.RecomputeRequest
-	if err := decodeBody(body, &request, "empty or an object with no other keys than onlyStale and fold, each true or false"); err != nil {
+	if err := decodeBody(body, &request, "empty or an object with no other keys than onlyStale, fold and full, each true or false, or userToken"); err != nil {
 		return err
+	}
+	if bytes.Contains(body, []byte(`"userToken"`)) { // also null: it does not stand for all users
+		return h.refreshUser(w, r, app, key, request)
+	}
+	if request.OnlyStale && request.Full {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "onlyStale and full cannot both be true: full computes every profile")
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.RecomputeStart}
 	change.Detail = detail(request)
 	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) {
-		return h.Recompute.StartManual(r.Context(), app.ID, recompute.Options{OnlyStale: request.OnlyStale, Fold: request.Fold})
+		return h.Recompute.StartManual(r.Context(), app.ID, recompute.Options{OnlyStale: request.OnlyStale, Fold: request.Fold, Full: request.Full})
 	})
 	if err != nil {
 		return err
@@ -109,6 +115,9 @@ func detail(r api.RecomputeRequest) string {
 	var parts []string
 	if r.OnlyStale {
 		parts = append(parts, "only stale profiles")
+	}
+	if r.Full {
+		parts = append(parts, "all profiles and histories")
 	}
 	if r.Fold {
 		parts = append(parts, "folds histories")

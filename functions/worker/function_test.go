@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,9 +126,11 @@ func TestNightly(t *testing.T) {
 		functiontest.Ask("", "POST", "/nightly", `{"app":"elsewhere"}`, 404, "No app"),
 		functiontest.Ask("", "POST", "/nightly", `{"except":["shop"]}`, 200, `{"leftOut":0,"started":0}`),
 		functiontest.Ask("", "POST", "/nightly", `{"spread":"24h"}`, 200, `{"leftOut":0,"started":1}`),
+		functiontest.Ask("", "POST", "/nightly", `{"full":"yes"}`, 422, `and \"full\":true`),
+		functiontest.Ask("", "POST", "/nightly", `{"app":"shop","full":true}`, 200, `{"leftOut":0,"started":1}`),
 	)
 	jobs, err := s.Backends.Recompute.List(t.Context(), functiontest.App, 10)
-	if err != nil || len(jobs) != 1 {
-		t.Errorf("recomputes %+v, %v: want one", jobs, err)
+	if err != nil || len(jobs) != 2 || !strings.HasSuffix(jobs[0].ID, "-full") {
+		t.Errorf("recomputes %+v, %v: want the nightly one and a full one", jobs, err)
 	}
 }

@@ -21,11 +21,13 @@ const (
 
 // round is the body of POST /nightly. Recomputes, builds of crowd statistics and
 // repairs of date rows start at different times within Spread, for one App, or for all apps but those in Except. An empty
-// body starts those of all apps within an hour.
+// body starts those of all apps within an hour. The recomputes store stale profiles, or
+// with Full all of them.
 type round struct {
 	Spread *string  `json:"spread"`
 	App    *string  `json:"app"`
 	Except []string `json:"except"`
+	Full   bool     `json:"full"`
 }
 
 // nightly starts the nightly round. After an error, the caller may call it
@@ -46,7 +48,7 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 	if apps, err = wanted.choose(apps); err != nil {
 		return err
 	}
-	started, left, err := h.Recompute.Nightly(r.Context(), apps, spread)
+	started, left, err := h.Recompute.Nightly(r.Context(), apps, spread, wanted.Full)
 	faults := []error{err, h.Crowd.Nightly(r.Context(), apps, spread), h.DateRows.Nightly(r.Context(), apps, spread),
 		h.enqueueAudits(r.Context(), apps, spread), h.resume(r.Context(), wanted)}
 	if err := errors.Join(faults...); err != nil {
@@ -84,7 +86,7 @@ func decodeRound(body []byte) (round, time.Duration, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&wanted); err != nil {
-		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be empty or {"spread":"2h"} with "app":"ID" or "except":["ID"]: %v`, err)
+		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity, `The body must be empty or {"spread":"2h"} with "app":"ID" or "except":["ID"], and "full":true: %v`, err)
 	}
 	if wanted.App != nil && wanted.Except != nil {
 		return wanted, 0, httpapi.Errorf(http.StatusUnprocessableEntity, "app and except cannot both be given")

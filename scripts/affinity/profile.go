@@ -64,8 +64,7 @@ func showProfile(ctx context.Context, c *client.Client, out io.Writer, user stri
 	var raw []byte
 	p, err := c.Profile(client.WithRawAnswer(ctx, &raw), user, q)
 	if statusOf(err) == http.StatusNotFound {
-		return fmt.Errorf("no profile of %s in app %s: the engine holds no event of this user, or the events are older than the retention "+
-			"or were deleted (%w)", user, c.App(), err)
+		return noProfile(c, user, err)
 	}
 	if err != nil {
 		return fmt.Errorf("read the profile of %s: %w", user, err)
@@ -74,6 +73,12 @@ func showProfile(ctx context.Context, c *client.Client, out io.Writer, user stri
 		return printRaw(out, raw)
 	}
 	return render.Profile(out, p, q.HalfLife, render.NewPalette(cli.Colored(out)))
+}
+
+// noProfile says why a user may have no profile.
+func noProfile(c *client.Client, user string, err error) error {
+	return fmt.Errorf("no profile of %s in app %s: the engine holds no event of this user, or the events are older than the retention "+
+		"or were deleted (%w)", user, c.App(), err)
 }
 
 // printRaw prints an answer of the engine as it came.

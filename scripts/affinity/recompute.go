@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // errNoRecompute is the error for an app that never had a recompute.
@@ -63,10 +65,10 @@ func recomputeCommand(t *tool) *cobra.Command {
 	}
 	return cli.Group(&cobra.Command{
 		Use:   "recompute",
-		Short: "Recompute the stored profiles of all users: start, watch, cancel, list",
+		Short: "Recompute the stored profiles of all users: start, watch, cancel, list; or that of one: user",
 		Long: "Recompute the stored profiles of all users. A new strategy starts a recompute by itself, and so do every night and the end of an import.\n" +
 			"Reads use the new strategy before the recompute is done. The key needs the right admin.",
-	}, startRecomputeCommand(t), watch, cancel, list)
+	}, startRecomputeCommand(t), watch, cancel, list, refreshUserCommand(t))
 }
 
 func startRecomputeCommand(t *tool) *cobra.Command {
@@ -76,9 +78,13 @@ func startRecomputeCommand(t *tool) *cobra.Command {
 		Short:   "Start a recompute; it supersedes one under way",
 		Example: "  affinity recompute start --watch\n  affinity recompute start --only-stale\n  affinity recompute start --only-stale --fold --watch",
 		Long: "Start a recompute; it supersedes one under way. With --fold it packs the history of every user too, so that the next\n" +
-			"read or recompute of users with long logs is fast. An import does so by itself a minute after its last events.",
+			"read or recompute of users with long logs is fast. An import does so by itself a minute after its last events.\n" +
+			"With --full it also maintains the histories of all users, as a full recompute does that Cloud Scheduler starts.",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if request.Full && request.OnlyStale {
+				return cli.Usagef("--full and --only-stale exclude each other: a full recompute computes every profile")
+			}
 			c, err := t.client()
 			if err != nil {
 				return err
@@ -96,8 +102,44 @@ func startRecomputeCommand(t *tool) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&request.OnlyStale, "only-stale", false, "leave profiles alone that are up to date")
+	cmd.Flags().BoolVar(&request.Full, "full", false, "compute every profile, and maintain all histories")
 	cmd.Flags().BoolVar(&request.Fold, "fold", false, "pack the history of every user as well")
 	cmd.Flags().BoolVar(&watch, "watch", false, "follow it to its end")
+	return cmd
+}
+
+func refreshUserCommand(t *tool) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "user USER",
+		Short: "Compute the profile of one user from their events, store it and show it",
+		Long: "Compute the profile of one user from their events, whatever is stored, store it and show it. A read does so by itself if the\n" +
+			"stored profile is no longer valid.",
+		Example: "  affinity recompute user ann",
+		Args:    cli.Args("USER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !event.ValidUserToken(args[0]) {
+				return cli.Usagef("USER %q: must be 1 to 129 letters, digits and = + / - _", args[0])
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			p, err := c.RefreshUser(client.WithRawAnswer(cmd.Context(), &raw), args[0])
+			if statusOf(err) == http.StatusNotFound {
+				return noProfile(c, args[0], err)
+			}
+			if err != nil {
+				return fmt.Errorf("compute the profile of %s: %w", args[0], err)
+			}
+			if asJSON {
+				return printRaw(t.out, raw)
+			}
+			return render.Profile(t.out, p, "", render.NewPalette(cli.Colored(t.out)))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }
 

@@ -40,6 +40,12 @@ type RecomputeRequest struct {
 	// Fold packs the history of every user, as the nightly round does for those with
 	// many events. Default: false.
 	Fold bool `json:"fold,omitempty"`
+	// Full computes every profile and maintains the users' histories, as a scheduled
+	// full recompute does. Not together with OnlyStale. Default: false.
+	Full bool `json:"full,omitempty"`
+	// UserToken computes the profile of this user only, stores it and answers it: a
+	// Profile instead of a Recompute. Not together with other keys.
+	UserToken *string `json:"userToken,omitempty"`
 }
 
 // Recompute is a job that stores the profiles of all users again: the answer of

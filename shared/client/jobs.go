@@ -25,6 +25,15 @@ func (c *Client) StartRecompute(ctx context.Context, request api.RecomputeReques
 	return answer, err
 }
 
+// RefreshUser computes the profile of one user from their events, whatever is stored,
+// stores it and returns it. For an unknown user the error is an *api.Error with status
+// 404.
+func (c *Client) RefreshUser(ctx context.Context, user string) (api.Profile, error) {
+	var answer api.Profile
+	err := c.call(ctx, always, http.MethodPost, recomputesPath, api.RecomputeRequest{UserToken: &user}, &answer)
+	return answer, err
+}
+
 // Recomputes returns the latest recomputes, the newest first.
 func (c *Client) Recomputes(ctx context.Context) (api.Recomputes, error) {
 	var answer api.Recomputes

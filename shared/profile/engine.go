@@ -189,6 +189,12 @@ func (e *Engine) Read(ctx context.Context, app config.App, user string, limit in
 	return e.reader.read(ctx, app, user, store.UserProfile, limit)
 }
 
+// Refresh computes a user's profile from blocks and log, whatever is stored, stores it
+// and returns it. Known is false for a user without an event in the window.
+func (e *Engine) Refresh(ctx context.Context, app config.App, user string) (Result, error) {
+	return e.reader.refresh(ctx, app, user)
+}
+
 // ReadRanking is Read with the user's session and all affinities: what a ranking
 // needs to know of a user. A bulk recompute stores profiles without sessions, so
 // the first such read after it computes both and stores them.

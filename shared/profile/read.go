@@ -61,6 +61,20 @@ func (r *reader) read(ctx context.Context, app config.App, token string, parts s
 			return Result{}, err
 		}
 	}
+	return r.computeOne(ctx, app, token, row)
+}
+
+// refresh reads a user whose stored profile it ignores.
+func (r *reader) refresh(ctx context.Context, app config.App, token string) (Result, error) {
+	row, err := r.store.ReadPrimary(ctx, app.ID, token, store.UserHistory)
+	if err != nil {
+		return Result{}, err
+	}
+	return r.computeOne(ctx, app, token, row)
+}
+
+// computeOne is computeAndStore of one user.
+func (r *reader) computeOne(ctx context.Context, app config.App, token string, row store.User) (result Result, err error) {
 	faulty, err := r.computeAndStore(ctx, app, []string{token}, map[string]store.User{token: row},
 		func(_ string, computed Result) error {
 			result = computed

@@ -18,6 +18,7 @@ variables {
       max_instances = 30
       rate_limit    = 12000
       schedule      = "30 1 * * *"
+      full_schedule = "30 4 * * sun"
       time_zone     = "Europe/Berlin"
     }
     bistro = { host = "bistro.example.net", app_id = "bistro" }
@@ -155,6 +156,7 @@ run "own_schedule" {
     condition = module.tasks.schedules == {
       "affinity-nightly"      = "0 3 * * * Etc/UTC"
       "affinity-nightly-acme" = "30 1 * * * Europe/Berlin"
+      "affinity-full-acme"    = "30 4 * * sun Europe/Berlin"
     }
     error_message = "Only a customer with a schedule should have its own round: ${jsonencode(module.tasks.schedules)}"
   }

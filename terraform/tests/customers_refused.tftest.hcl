@@ -116,6 +116,16 @@ run "schedule_in_words" {
   expect_failures = [var.customers]
 }
 
+run "full_schedule_in_words" {
+  command = plan
+
+  variables {
+    customers = { acme = { host = "acme.example.com", app_id = "acme", full_schedule = "every sunday" } }
+  }
+
+  expect_failures = [var.customers]
+}
+
 run "schedule_of_four_fields" {
   command = plan
 

@@ -25,13 +25,14 @@ func (r *Runner) StartStrategy(ctx context.Context, app string) (job.Job, error)
 	})
 }
 
-// Options are what an operator chooses of a job.
-type Options struct{ OnlyStale, Fold bool }
+// Options are what an operator chooses of a job. Full computes every profile, as a job
+// does without OnlyStale, and maintains the users' histories as well.
+type Options struct{ OnlyStale, Fold, Full bool }
 
 // StartManual starts a job. It supersedes the app's unfinished jobs.
 func (r *Runner) StartManual(ctx context.Context, app string, o Options) (job.Job, error) {
 	return r.start(ctx, app, 0, func(config.App) (string, Params) {
-		return job.NewID(string(Manual), r.Now()), Params{Trigger: Manual, OnlyStale: o.OnlyStale, Fold: o.Fold}
+		return job.NewID(string(Manual), r.Now()), Params{Trigger: Manual, OnlyStale: o.OnlyStale, Maintain: o.Full, Fold: o.Fold}
 	})
 }
 
@@ -72,17 +73,22 @@ const maxListed = 10
 
 // Nightly starts each app's job for the day of the engine's clock, in the given
 // order, and spreads the starts evenly over the time spread. It is idempotent
-// within a day. It skips an app with an unfinished job of a strategy or an operator.
+// within a day. full computes every profile, otherwise only stale ones; a day may have a
+// job of each kind. Nightly skips an app with an unfinished job of a strategy or an
+// operator, and unless full, of a full round.
 // It returns for how many apps the day's job exists and for how many it does not.
-func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration) (started, skipped int, err error) {
+func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duration, full bool) (started, skipped int, err error) {
 	id := string(Nightly) + "-" + r.Now().UTC().Format(time.DateOnly)
+	if full {
+		id += fullSuffix
+	}
 	has, failed := make([]bool, len(apps)), make([]error, len(apps))
 	var g errgroup.Group
 	g.SetLimit(maxStarts)
 	for i, app := range apps {
 		g.Go(func() error {
 			delay := spread / time.Duration(len(apps)) * time.Duration(i)
-			has[i], failed[i] = r.startNightly(ctx, app, id, delay)
+			has[i], failed[i] = r.startNightly(ctx, app, id, delay, full)
 			return nil
 		})
 	}
@@ -95,16 +101,20 @@ func (r *Runner) Nightly(ctx context.Context, apps []string, spread time.Duratio
 	return started, len(apps) - started, errors.Join(failed...)
 }
 
+// fullSuffix ends the id of a nightly job that computes every profile.
+const fullSuffix = "-full"
+
 // maxStarts bounds how many apps' jobs are started at a time.
 const maxStarts = 8
 
-func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Duration) (bool, error) {
+func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Duration, full bool) (bool, error) {
+	p := Params{Trigger: Nightly, OnlyStale: !full, Maintain: true}
 	unfinished, err := r.Jobs.Unfinished(ctx, app)
 	if err != nil {
 		return false, err
 	}
 	for _, j := range unfinished {
-		if rank(j) == 0 {
+		if rank(job.ParamsOf[Params](j)) < rank(p) {
 			r.Log.LogAttrs(ctx, slog.LevelInfo, "nightly recompute not started, another is under way",
 				slog.String("app", app), slog.String("recompute", j.ID))
 			// The queue may have lost its tasks. To enqueue tasks that exist
@@ -112,9 +122,7 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 			return false, r.ResumeJob(ctx, j)
 		}
 	}
-	_, err = r.start(ctx, app, delay, func(config.App) (string, Params) {
-		return id, Params{Trigger: Nightly, OnlyStale: true, Maintain: true}
-	})
+	_, err = r.start(ctx, app, delay, func(config.App) (string, Params) { return id, p })
 	return err == nil, err
 }
 
@@ -170,19 +178,22 @@ func (r *Runner) owesFolds(ctx context.Context, app, id string) (bool, error) {
 }
 
 // byPrecedence orders the unfinished jobs of an app; the first one continues.
-// Nightly jobs come after others, and those of imports last. Within a rank a newer
+// Nightly jobs come after others, of these the full ones first, and those of imports
+// last. Within a rank a newer
 // scoring comes first, then a newer job.
 func byPrecedence(a, b job.Job) int {
 	p, q := job.ParamsOf[Params](a), job.ParamsOf[Params](b)
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(q.Scoring(), p.Scoring()), job.NewestFirst(a, b))
+	return cmp.Or(cmp.Compare(rank(p), rank(q)), cmp.Compare(q.Scoring(), p.Scoring()), job.NewestFirst(a, b))
 }
 
 // rank is lower for a job that is more urgent.
-func rank(j job.Job) int {
-	switch job.ParamsOf[Params](j).Trigger {
-	case Import:
+func rank(p Params) int {
+	switch {
+	case p.Trigger == Import:
+		return 3
+	case p.Trigger == Nightly && p.OnlyStale:
 		return 2
-	case Nightly:
+	case p.Trigger == Nightly:
 		return 1
 	}
 	return 0

@@ -89,7 +89,7 @@ func (w *harness) start(what string) {
 		w.Now = w.Now.Add(24 * time.Hour)
 		fallthrough
 	case "night":
-		_, _, err = w.runner.Nightly(w.T.Context(), []string{jobtest.App}, time.Hour)
+		_, _, err = w.runner.Nightly(w.T.Context(), []string{jobtest.App}, time.Hour, false)
 	}
 	if err != nil {
 		w.T.Fatal(err)
@@ -239,12 +239,12 @@ func TestNightly(t *testing.T) {
 		}
 		return jobtest.None
 	}
-	started, left, err := w.runner.Nightly(t.Context(), all, 2*time.Hour)
+	started, left, err := w.runner.Nightly(t.Context(), all, 2*time.Hour, false)
 	if started != 3 || left != 1 || !errors.Is(err, jobtest.ErrFault) {
 		t.Errorf("with a fault: %d started, %d left out, error %v", started, left, err)
 	}
 	for range 2 {
-		if started, left, err = w.runner.Nightly(t.Context(), all, 2*time.Hour); started != 4 || left != 0 || err != nil {
+		if started, left, err = w.runner.Nightly(t.Context(), all, 2*time.Hour, false); started != 4 || left != 0 || err != nil {
 			t.Errorf("again: %d started, %d left out, error %v; want all four", started, left, err)
 		}
 	}
@@ -264,6 +264,40 @@ func TestNightly(t *testing.T) {
 	j := w.WantDone("nightly-2026-11-20")
 	if p := job.ParamsOf[recompute.Params](j); !p.OnlyStale || !p.Maintain || p.Trigger != recompute.Nightly {
 		t.Errorf("got %+v, want a nightly job that maintains and computes only stale users", p)
+	}
+}
+
+// A scheduled full recompute is a job of its own beside the day's nightly one. It takes
+// the place of an unfinished nightly one, and no nightly one takes its place.
+func TestScheduledFullRecompute(t *testing.T) {
+	const nightly, full = "nightly-2026-11-20", "nightly-2026-11-20-full"
+	apps := []string{jobtest.App}
+	round := func(w *harness, full bool) (started int) {
+		t.Helper()
+		started, _, err := w.runner.Nightly(t.Context(), apps, time.Hour, full)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return started
+	}
+	w := newHarness(t, 3, roomy)
+	round(w, false)
+	if round(w, true) != 1 || w.Find(nightly).State != job.Superseded {
+		t.Errorf("an unfinished nightly job is %s", w.Find(nightly).State)
+	}
+	if round(w, false) != 0 || round(w, true) != 1 {
+		t.Error("a nightly job started beside a full one, or the full one is gone")
+	}
+	w.Drain()
+	if p := job.ParamsOf[recompute.Params](w.WantDone(full)); p.OnlyStale || !p.Maintain || p.Trigger != recompute.Nightly {
+		t.Errorf("got %+v, want a nightly job that computes every profile and maintains", p)
+	}
+	w = newHarness(t, 3, roomy)
+	if _, err := w.runner.StartManual(t.Context(), jobtest.App, recompute.Options{Full: true}); err != nil {
+		t.Fatal(err)
+	}
+	if round(w, true) != 0 {
+		t.Error("a full nightly job started beside an operator's")
 	}
 }
 

@@ -17,6 +17,12 @@ locals {
       time_zone = s.time_zone
       body      = jsonencode({ app = s.app_id })
     } },
+    { for name, s in var.full_schedules : "full-${name}" => {
+      what      = "every profile of the customer ${name}"
+      schedule  = s.schedule
+      time_zone = s.time_zone
+      body      = jsonencode({ app = s.app_id, full = true })
+    } },
   )
 }
 

@@ -124,3 +124,15 @@ variable "schedules" {
     error_message = "A schedule must be a cron line of five fields: ${join(", ", [for name, s in var.schedules : "${name} has \"${s.schedule}\"" if length(split(" ", trimspace(s.schedule))) != 5])}."
   }
 }
+
+variable "full_schedules" {
+  description = "Customers with a round that computes every profile, by name. Their apps stay in the other rounds."
+  type        = map(object({ app_id = string, schedule = string, time_zone = optional(string, "Etc/UTC") }))
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for s in values(var.full_schedules) : length(split(" ", trimspace(s.schedule))) == 5])
+    error_message = "A full schedule must be a cron line of five fields: ${join(", ", [for name, s in var.full_schedules : "${name} has \"${s.schedule}\"" if length(split(" ", trimspace(s.schedule))) != 5])}."
+  }
+}

@@ -209,6 +209,22 @@ run "own_rounds" {
   }
 }
 
+run "full_rounds" {
+  variables {
+    full_schedules = { acme = { app_id = "acme_shop", schedule = "0 4 * * sun" } }
+  }
+
+  assert {
+    condition     = jsondecode(base64decode(google_cloud_scheduler_job.nightly["full-acme"].http_target[0].body)) == { app = "acme_shop", full = true }
+    error_message = "The full round is not for every profile of the customer's app."
+  }
+
+  assert {
+    condition     = jsondecode(base64decode(google_cloud_scheduler_job.nightly["nightly"].http_target[0].body)) == { spread = "1h", except = [] }
+    error_message = "A customer with a full round is not in the common one any more."
+  }
+}
+
 run "paused" {
   variables {
     paused = true

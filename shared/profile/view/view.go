@@ -1,4 +1,6 @@
-package profiles
+// Package view encodes a profile as the HTTP API answers it. Functions profiles and
+// recomputes answer profiles, and no other form of them exists.
+package view
 
 import (
 	"encoding/json"
@@ -16,11 +18,11 @@ import (
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
-// appendProfile appends the answer for a profile, with at most limit affinities, scored
+// Append appends the answer for a profile, with at most limit affinities, scored
 // and sorted by halfLife. The zero value is the strategy's first half-life. The answer is
 // an api.Profile, as package json encodes it: a page waits for it, and most of it is a
 // hundred affinities of the same form.
-func appendProfile(b []byte, user string, r profile.Result, limit int, halfLife strategy.HalfLife) ([]byte, error) {
+func Append(b []byte, user string, r profile.Result, limit int, halfLife strategy.HalfLife) ([]byte, error) {
 	at, err := strategy.HalfLifeAt(r.HalfLives, halfLife)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package profiles
+package view
 
 import (
 	"encoding/json"
@@ -45,7 +45,7 @@ func TestAppendedIsEncoded(t *testing.T) {
 			by = r.HalfLives[rnd.IntN(n)]
 		}
 		user, limit := texts[rnd.IntN(len(texts))], 1+rnd.IntN(5)
-		got, err := appendProfile([]byte("x"), user, r, limit, by)
+		got, err := Append([]byte("x"), user, r, limit, by)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,8 +73,14 @@ func view(user string, r profile.Result, limit int, by strategy.HalfLife) api.Pr
 	}
 	at := max(0, slices.IndexFunc(r.HalfLives, by.SameAs))
 	for _, a := range r.Affinities[:min(limit, len(r.Affinities))] {
-		v.Affinities = append(v.Affinities, api.Affinity{Facet: a.Facet, Operator: event.Operator, Value: a.Value,
-			Score: a.Scores[at], Scores: byHalfLife(r.HalfLives, a.Scores)})
+		one := api.Affinity{Facet: a.Facet, Operator: event.Operator, Value: a.Value, Score: a.Scores[at]}
+		for i, h := range r.HalfLives {
+			if one.Scores == nil {
+				one.Scores = map[string]float64{}
+			}
+			one.Scores[h.String()] = a.Scores[i]
+		}
+		v.Affinities = append(v.Affinities, one)
 	}
 	return v
 }
