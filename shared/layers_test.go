@@ -31,6 +31,7 @@ var layers = []struct {
 	{"shared/catalog", "event fault", ""},
 	{"shared/crowd", "event", ""},
 	{"shared/affinity", "event strategy", ""},
+	{"shared/segment", "affinity event fault strategy", ""},
 	{"shared/history", "affinity event", ""},
 	{"shared/schema", "affinity event", ""},
 	{"shared/explain", "affinity event schema strategy", ""},
@@ -65,7 +66,7 @@ var layers = []struct {
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store/rowstream", "", "bigtable grpc"},
-	{"shared/store", "affinity auditlog catalog crowd event history schema store/rowstream terraform usage", "bigtable grpc"},
+	{"shared/store", "affinity auditlog catalog crowd event history schema segment store/rowstream terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
 	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
 	{"shared/dictionary", "affinity history", ""},
@@ -142,12 +143,12 @@ var libraries = map[string]string{
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
-	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/history", "shared/schema",
+	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/segment", "shared/history", "shared/schema",
 	"shared/explain", "shared/preview", "shared/ranking", "shared/feed", "shared/boost", "shared/boost/simulate", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "admission affinity auditlog backend catalog config config/configdb crowd event fault function history httpapi limit schema store store/rowstream strategy telemetry usage"
+const all = "admission affinity auditlog backend catalog config config/configdb crowd event fault function history httpapi limit schema segment store store/rowstream strategy telemetry usage"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

@@ -1,0 +1,7 @@
+package segment
+
+import "github.com/affinityengine/affinity/shared/affinity"
+
+// Reference finds the users of a segment as the definition reads: it judges every
+// profile. Profiles are as of at (ms). It returns the users in order.
+func Reference(q *Query, profiles map[string]affinity.Profile, at int64) []User { return nil }
