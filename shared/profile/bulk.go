@@ -33,6 +33,13 @@ type RecomputeOptions struct {
 	Fold bool
 	// Discard computes profiles and stores nothing.
 	Discard bool
+	// Each is called for each known user in the order of their rows, with their profile
+	// in its stored form: the one just computed or, of a user whom OnlyStale skips, the
+	// stored one. Such a profile counts every event whose writer drew a ticket before
+	// the user's row was read. Each is not called for faulty users. It may keep the
+	// bytes. Each is called before progress counts the user, and its error ends the
+	// recompute. nil means that nobody asks.
+	Each func(user string, profile []byte) error
 	// Until is the time after which the recompute starts no group. Zero means no
 	// limit.
 	Until time.Time
@@ -103,6 +110,9 @@ func (b *bulk) recompute(ctx context.Context, app config.App, r store.Range, o R
 		if first.err != nil {
 			return total, first.err
 		}
+		if err := first.deliver(o.Each); err != nil {
+			return total, err
+		}
 		total.add(first.result)
 		total.Next, total.Done = first.next, first.last
 		if err := progress(total); err != nil {
@@ -166,6 +176,7 @@ type bulkUser struct {
 	events   int            // read from blocks
 	missing  map[history.BlockID]bool
 	restart  bool
+	profile  []byte // of a known user, if RecomputeOptions.Each asks for it
 }
 
 // expect records that the group must read a block.
@@ -197,7 +208,10 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 		byUser: make(map[string]*bulkUser, bulkUsers), last: true, first: r.From, end: r.To, done: make(chan struct{}),
 	}
 	parts := store.UserHistory
-	if run.options.OnlyStale {
+	switch {
+	case run.options.OnlyStale && run.options.Each != nil:
+		parts = store.UserProfile
+	case run.options.OnlyStale:
 		parts = store.UserSummary
 	}
 	now := run.now().UnixMilli()
@@ -211,6 +225,7 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 			known, ok := run.stored(row, now)
 			if u.stale = u.stale && !ok; ok && known {
 				gr.result.Known++
+				u.profile = row.Profile
 			}
 		}
 		run.setRowOf(ctx, run.app.ID, &u.user, row)
@@ -227,13 +242,37 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 	return gr, err
 }
 
-// stored reports whether a row's profile is valid, and whether its user is known.
+// stored reports whether a row's profile is valid, and whether its user is known. For
+// Each a profile below the newest ticket is not: its writer may have logged an event and
+// not yet written the profile.
 func (run *bulkRun) stored(row store.User, now int64) (known, ok bool) {
-	if len(row.Summary) == 0 {
+	encoded := row.Summary
+	if run.options.Each != nil {
+		if encoded = row.Profile; row.ProfileTicket < row.Ticket {
+			return false, false
+		}
+	}
+	if len(encoded) == 0 {
 		return false, false
 	}
-	p, err := affinity.ParseProfile(row.Summary, 0)
+	p, err := affinity.ParseProfile(encoded, 1)
 	return p.Known, err == nil && valid(p, run.app, row, now)
+}
+
+// deliver passes the profiles of a group's known users to each, which may be nil.
+func (gr *group) deliver(each func(string, []byte) error) error {
+	if each == nil {
+		return nil
+	}
+	for _, u := range gr.users {
+		if u.profile == nil {
+			continue
+		}
+		if err := each(u.token, u.profile); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (run *bulkRun) start(ctx context.Context, gr *group) {

@@ -123,14 +123,22 @@ func (o *output) close(ctx context.Context) error {
 // it.
 func (o *output) add(ctx context.Context, u *user, scorer *affinity.Scorer, events int) error {
 	o.gr.result.Events += int64(events)
-	if scorer.Outline().Known {
+	known := scorer.Outline().Known
+	if known {
 		o.gr.result.Known++
 	}
 	o.scratch.buffer = scorer.AppendProfile(o.scratch.buffer[:0], o.app.ScoringVersion)
+	if o.options.Discard && o.options.Each == nil {
+		return nil
+	}
+	encoded := slices.Clone(o.scratch.buffer)
+	if known && o.options.Each != nil {
+		o.gr.byUser[u.token].profile = encoded
+	}
 	if o.options.Discard {
 		return nil
 	}
-	return o.save.add(ctx, profileWrite(u, scorer, o.app, slices.Clone(o.scratch.buffer)))
+	return o.save.add(ctx, profileWrite(u, scorer, o.app, encoded))
 }
 
 // finish completes the users without blocks and the users whose blocks are missing,

@@ -3,6 +3,7 @@ package recompute_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -146,7 +147,7 @@ func TestPassOptions(t *testing.T) {
 			if _, err := (recompute.Work{Engine: e}).Process(t.Context(), job.Job{Params: c.params}, config.App{}, shard, jobtest.Noon, nil); err != nil {
 				t.Fatal(err)
 			}
-			if e.o != c.want || e.part != (store.Range{From: "c", To: "f"}) {
+			if !reflect.DeepEqual(e.o, c.want) || e.part != (store.Range{From: "c", To: "f"}) {
 				t.Errorf("asked for %+v of %+v, want %+v from c to f", e.o, e.part, c.want)
 			}
 		})
