@@ -31,6 +31,7 @@ type appStore interface {
 	SetRetention(ctx context.Context, appID string, days int) error
 	SetConsistency(ctx context.Context, appID string, c config.Consistency) error
 	SetBrowserRanking(ctx context.Context, appID string, on bool) error
+	SetSegments(ctx context.Context, appID string, on bool) error
 	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
 	DefaultLimits(ctx context.Context) (limit.Numbers, error)
 	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)

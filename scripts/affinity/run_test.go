@@ -110,6 +110,10 @@ func TestExitCodes(t *testing.T) {
 		{"app retention of no app", "app retention a 30 --project p", 1, "there is no such app"},
 		{"app ranking of no app", "app ranking a --browser on --project p", 1, "there is no such app"},
 		{"app ranking empty", "app ranking a --browser= --project p", 2, "must be on or off"},
+		{"app segments of no app", "app segments a on --project p", 1, "there is no such app"},
+		{"app segments maybe", "app segments a maybe --project p", 2, `"maybe": must be on or off`},
+		{"app segments of all", "app segments --project p", 2, "ID is missing: affinity app segments ID [on|off]"},
+		{"app segments twice", "app segments a on off --project p", 2, "unexpected argument"},
 		{"app retention word", "app retention a long --project p", 2, "not a whole number"},
 		{"app key alone", "app key", 2, "needs a command"},
 

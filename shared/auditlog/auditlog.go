@@ -64,6 +64,7 @@ const (
 	AppRetention   Action = "app.retention"
 	AppConsistency Action = "app.consistency"
 	AppRanking     Action = "app.ranking"
+	AppSegments    Action = "app.segments"
 	AppLimits      Action = "app.limits"
 	AppEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
@@ -78,7 +79,7 @@ var Actions = []Action{
 	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, UserDelete, UserExport, OptOutSet, OptOutRemove,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	AppCreate, AppRetention, AppConsistency, AppRanking, AppLimits, AppEncoding, AppTickets, KeyAdd, KeyRotate, KeyChange, KeyRemove,
+	AppCreate, AppRetention, AppConsistency, AppRanking, AppSegments, AppLimits, AppEncoding, AppTickets, KeyAdd, KeyRotate, KeyChange, KeyRemove,
 }
 
 // Outcome is how a change ended.

@@ -185,6 +185,7 @@ func TestOperatorIsRecorded(t *testing.T) {
 		s.SetRetention(ctx, "shop", 7),
 		s.SetConsistency(ctx, "shop", config.Strong),
 		s.SetBrowserRanking(ctx, "shop", true),
+		s.SetSegments(ctx, "shop", true),
 		s.SetLimits(ctx, "shop", limit.Numbers{EventsPerSecond: 300}),
 		s.PutKey(ctx, "shop", key("1", "web")),
 		s.PutKey(ctx, "shop", key("2", "web")),
@@ -198,7 +199,7 @@ func TestOperatorIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"app.create  retention 30 days", "app.retention  30 to 7 days", "app.consistency  strong", "app.ranking  browser on", `app.limits  {"eventsPerSecond":300}`,
+		"app.create  retention 30 days", "app.retention  30 to 7 days", "app.consistency  strong", "app.ranking  browser on", "app.segments  on", `app.limits  {"eventsPerSecond":300}`,
 		"key.add web hash 111111111111, rights search", "key.rotate web hash 222222222222, rights search",
 		"key.change web hash 111111111111, rights search, ends 2026-11-22T11:00:00Z",
 		"key.add 333333333333 hash 333333333333, rights search", "key.remove web hash 222222222222, rights search",
@@ -217,6 +218,7 @@ func TestOperatorIsRecorded(t *testing.T) {
 	for name, err := range map[string]error{
 		"retention":   s.SetRetention(ctx, "nowhere", 1),
 		"limits":      s.SetLimits(ctx, "nowhere", limit.Numbers{}),
+		"segments":    s.SetSegments(ctx, "nowhere", true),
 		"ranking":     s.SetBrowserRanking(ctx, "nowhere", true),
 		"consistency": s.SetConsistency(ctx, "nowhere", config.Strong),
 		"put key":     s.PutKey(ctx, "nowhere", key("4", "")),

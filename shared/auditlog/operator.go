@@ -87,6 +87,17 @@ func (o Operated) SetBrowserRanking(ctx context.Context, appID string, on bool) 
 	})
 }
 
+// SetSegments records app.segments.
+func (o Operated) SetSegments(ctx context.Context, appID string, on bool) error {
+	detail := "off"
+	if on {
+		detail = "on"
+	}
+	return o.existing(ctx, Change{App: appID, Action: AppSegments, Detail: detail}, func() error {
+		return o.Store.SetSegments(ctx, appID, on)
+	})
+}
+
 // SetLimits records app.limits.
 func (o Operated) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	detail, err := json.Marshal(n)

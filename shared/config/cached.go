@@ -205,6 +205,12 @@ func (c *Cached) SetBrowserRanking(ctx context.Context, appID string, on bool) e
 	return c.store.SetBrowserRanking(ctx, appID, on)
 }
 
+// SetSegments is SetSegments of the Store.
+func (c *Cached) SetSegments(ctx context.Context, appID string, on bool) error {
+	defer c.apps.evict(appID)
+	return c.store.SetSegments(ctx, appID, on)
+}
+
 // SetLimits is SetLimits of the Store.
 func (c *Cached) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	defer c.apps.evict(appID)

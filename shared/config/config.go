@@ -50,6 +50,8 @@ type App struct {
 	// BrowserRanking lets keys that stand in web pages, which hold the right search,
 	// ask for the order of objects for any user whose token the page knows.
 	BrowserRanking bool
+	// Segments says whether users can be found by their affinities.
+	Segments Segments
 	// Limits are what the app may ask for. A zero is the deployment's default.
 	Limits limit.Numbers
 	// PrivateFacets are the facets that no boost shows.
@@ -65,7 +67,7 @@ type App struct {
 	Migration Migration
 	CreatedAt time.Time // to the microsecond
 	// ChangedAt is when the app was created, or when its retention, its strategy, the
-	// schemas of its log or its dates last changed. It is by the store's clock, to the
+	// schemas of its log, its dates or its segments last changed. It is by the store's clock, to the
 	// millisecond. A job that needs the change to have reached every function waits
 	// until two TTLs after it.
 	ChangedAt time.Time
@@ -125,7 +127,7 @@ type Store interface {
 	UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error)
 	// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
 	// not be used again yet. It ignores app's strategy,
-	// private facets, feeds, consistency, browser ranking and migration. A zero CreatedAt becomes the current time, and a zero Log
+	// private facets, feeds, segments, consistency, browser ranking and migration. A zero CreatedAt becomes the current time, and a zero Log
 	// becomes schema.Default(). ChangedAt is always set to the current time.
 	CreateApp(ctx context.Context, app App) error
 	// SetRetention changes how long an app's events count. It returns ErrNotFound
@@ -137,6 +139,9 @@ type Store interface {
 	// SetBrowserRanking changes whether web pages may ask for orders. It does not set
 	// ChangedAt. It returns ErrNotFound if the app does not exist.
 	SetBrowserRanking(ctx context.Context, appID string, on bool) error
+	// SetSegments turns segments on or off. To turn them on again changes nothing. It
+	// returns ErrNotFound if the app does not exist.
+	SetSegments(ctx context.Context, appID string, on bool) error
 	// SetLimits changes what an app may ask for. It does not set ChangedAt. It
 	// returns ErrNotFound if the app does not exist.
 	SetLimits(ctx context.Context, appID string, n limit.Numbers) error

@@ -192,6 +192,13 @@ func (m *memory) SetBrowserRanking(ctx context.Context, appID string, on bool) e
 	})
 }
 
+func (m *memory) SetSegments(ctx context.Context, appID string, on bool) error {
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		a.App, _ = a.WithSegments(on)
+		return nil
+	})
+}
+
 func (m *memory) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	if err := n.Check(); err != nil {
 		return err

@@ -11,6 +11,31 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
+// Segments is whether users of an app can be found by their affinities. While they are
+// on, every writer of a profile adds the user to the list of changes.
+type Segments struct {
+	// Since is when they were turned on, by the store's clock; zero if they are off. Two
+	// TTLs later every process knows it.
+	Since time.Time
+}
+
+// On reports whether segments are on.
+func (s Segments) On() bool { return !s.Since.IsZero() }
+
+// WithSegments returns the app with segments on or off, and reports whether that
+// changes the app.
+func (a App) WithSegments(on bool) (App, bool) {
+	if a.Segments.On() == on {
+		return a, false
+	}
+	a.ChangedAt = Stamp(time.Time{})
+	a.Segments = Segments{}
+	if on {
+		a.Segments.Since = a.ChangedAt
+	}
+	return a, true
+}
+
 // SavedSegment is a segment that has a name, as it is stored. Package segment decodes
 // its condition.
 type SavedSegment struct {

@@ -52,7 +52,7 @@ func (s *Store) putEntry(ctx context.Context, app, id, column string, v any) err
 	}
 	m := bigtable.NewMutation()
 	m.Set(familyEntry, column, bigtable.Now(), value)
-	if err := s.tables.of(app, allUsers).changes.Apply(ctx, auditKey(app, id), m); err != nil {
+	if err := s.tables.of(app, allUsers).auditLog.Apply(ctx, auditKey(app, id), m); err != nil {
 		return fmt.Errorf("write the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
 	}
 	return nil
@@ -71,7 +71,7 @@ func (s *Store) AuditSalt(ctx context.Context, app string) ([]byte, error) {
 	m.Set(familySecret, columnSalt, bigtable.Now(), fresh)
 	absent := bigtable.NewCondMutation(bigtable.FamilyFilter(familySecret), nil, m)
 	err = retryAtomic(ctx, func() error {
-		return s.tables.of(app, allUsers).changes.Apply(ctx, auditSaltKey(app), absent)
+		return s.tables.of(app, allUsers).auditLog.Apply(ctx, auditSaltKey(app), absent)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the secret of the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
@@ -84,7 +84,7 @@ func (s *Store) AuditSalt(ctx context.Context, app string) ([]byte, error) {
 }
 
 func (s *Store) readSalt(ctx context.Context, app string) ([]byte, error) {
-	row, err := s.tables.of(app, allUsers).changes.ReadRow(ctx, auditSaltKey(app), newestCells)
+	row, err := s.tables.of(app, allUsers).auditLog.ReadRow(ctx, auditSaltKey(app), newestCells)
 	if err != nil {
 		return nil, fmt.Errorf("read the secret of the audit log of %s: %w", app, noTable(err, ErrNoAuditTable))
 	}
@@ -111,7 +111,7 @@ func (s *Store) auditLog(ctx context.Context, app string, q auditlog.Query, maxS
 		limit = min(limit, q.Limit+1) // one more shows that more follow
 	}
 	read, last := 0, ""
-	err = s.tables.of(app, allUsers).changes.ReadRows(ctx, bigtable.NewRange(start, auditKey(app, ":")), func(r bigtable.Row) bool {
+	err = s.tables.of(app, allUsers).auditLog.ReadRows(ctx, bigtable.NewRange(start, auditKey(app, ":")), func(r bigtable.Row) bool {
 		if len(entries) == q.Limit {
 			next = last
 			return false

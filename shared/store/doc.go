@@ -2,7 +2,7 @@
 // and cell formats, and makes every read and write. No other package knows a key,
 // a column or a gRPC code of Bigtable.
 //
-// There are thirteen tables. Every key begins with the app id and a comma:
+// There are fourteen tables. Every key begins with the app id and a comma:
 //
 //	events   app,user,2019-05-28T00:04:34.000Z,<id>   the log, the truth: one row an event
 //	           e:<type>,<name>,<facet>   the event's filters of one facet (see shared/schema)
@@ -46,6 +46,8 @@
 //	         app,<16 digits that fall with time>-<random>   a change (see shared/auditlog)
 //	           e:begun the change before it was made, e:ended how it ended
 //	         app,salt                                  s:salt the app's secret for hashes of users
+//	changes  app,<salt %x>,<slot %08x>,user            c: one empty cell, its time is the slot's: the profile of the user
+//	           may have changed in the slot of ten seconds (see changes.go)
 //
 // A user token never contains a comma, so the keys of one user are exactly those
 // that begin with "app,user,". The comma is part of the prefix because '+' sorts
@@ -53,5 +55,6 @@
 //
 // terraform/bigtable.json declares the tables, their families and the garbage
 // collection of each family. Terraform reads the same file. Bigtable drops events,
-// refused events, usage and what segments hold by age, and of everything else only superseded cells.
+// refused events, usage, changes and what segments hold by age, and of everything
+// else only superseded cells.
 package store

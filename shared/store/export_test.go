@@ -26,6 +26,7 @@ var Families = map[string][]string{
 	TableUsage:        {familyCounts, familyBatches, familyHot, familyKeys},
 	TableRates:        {familySaid},
 	TableAuditLog:     {familyEntry, familySecret},
+	TableChanges:      {familyChange},
 }
 
 // ScanAuditLog is AuditLog with another number of entries that it reads at most.

@@ -40,7 +40,8 @@ type tableSet struct {
 	segments              *bigtable.Table
 	usage                 *bigtable.Table
 	rates                 *bigtable.Table
-	changes               *bigtable.Table // the audit log
+	auditLog              *bigtable.Table
+	changes               *bigtable.Table // the list of changed users
 }
 
 func openTables(client, serving client) tables {
@@ -59,7 +60,8 @@ func openTables(client, serving client) tables {
 		segments: client.Open(TableSegments),
 		usage:    client.Open(TableUsage),
 		rates:    client.Open(TableRates),
-		changes:  client.Open(TableAuditLog),
+		auditLog: client.Open(TableAuditLog),
+		changes:  client.Open(TableChanges),
 	}
 	for parts, filter := range userFilters {
 		t.userRows[parts] = rowstream.NewPoint(client.conns, t.users, filter)

@@ -78,6 +78,8 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"Commits", testCommits},
 		{"InlineBlocks", testInlineChangesWithManifest},
 		{"OlderVersions", testOlderVersions},
+		{"Changes", testChanges},
+		{"ChangesAreBounded", testChangesAreBounded},
 		{"LaterClock", testLaterClock},
 		{"OneSwapOfMany", testOneSwapOfMany},
 		{"Dictionaries", testDictionaries},

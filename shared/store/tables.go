@@ -31,6 +31,7 @@ const (
 	TableUsage        = "usage"
 	TableRates        = "rates"
 	TableAuditLog     = "audit_log"
+	TableChanges      = "changes"
 )
 
 // Column families. They are single letters because every cell of an answer carries
@@ -64,6 +65,8 @@ const (
 	// The families of the audit log.
 	familyEntry  = "e"
 	familySecret = "s"
+	// The family of the list of changes.
+	familyChange = "c"
 )
 
 // Table is one table with its families.
@@ -118,7 +121,8 @@ func (f Family) Policy(longestRetentionDays int) bigtable.GCPolicy {
 
 // aged are the tables whose cells have the time of their writing, so that they may
 // have an age. Everywhere else a cell has the time of the data that it describes.
-var aged = map[string]bool{TableSegments: true, TableRefused: true, TableUsage: true, TableRates: true, TableAuditLog: true}
+var aged = map[string]bool{TableSegments: true, TableRefused: true, TableUsage: true, TableRates: true, TableAuditLog: true,
+	TableChanges: true}
 
 // Tables returns all tables as terraform/bigtable.json declares them. Its error
 // says what is wrong with that file.

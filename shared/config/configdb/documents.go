@@ -24,9 +24,11 @@ type (
 		// Consistency is empty in a document in which nobody set it.
 		Consistency config.Consistency `firestore:"consistency,omitempty"`
 		// BrowserRanking is unknown to older functions, which refuse pages.
-		BrowserRanking  bool   `firestore:"browserRanking,omitempty"`
-		Strategy        string `firestore:"strategy"`
-		StrategyVersion int64  `firestore:"strategyVersion"`
+		BrowserRanking bool `firestore:"browserRanking,omitempty"`
+		// SegmentsSince is zero while segments are off, and unknown to older functions.
+		SegmentsSince   time.Time `firestore:"segmentsSince,omitempty"`
+		Strategy        string    `firestore:"strategy"`
+		StrategyVersion int64     `firestore:"strategyVersion"`
 		// More is nil in a document that an older function wrote.
 		More      *moreDocument `firestore:"strategyMore,omitempty"`
 		CreatedAt time.Time     `firestore:"createdAt"`
@@ -113,7 +115,7 @@ type (
 
 func (d appDocument) app() (config.App, error) {
 	a := config.App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
-		BrowserRanking: d.BrowserRanking, Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+		BrowserRanking: d.BrowserRanking, Segments: config.Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Default(), CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.Limits != nil {
 		a.Limits = limit.Numbers(*d.Limits)
 	}

@@ -103,3 +103,27 @@ func (s *store) DeleteSegment(ctx context.Context, appID, name string) error {
 	}
 	return nil
 }
+
+// SetSegments reads and writes in one transaction, so that turning segments on again
+// keeps the time at which they were turned on.
+func (s *store) SetSegments(ctx context.Context, appID string, on bool) error {
+	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		var d appDocument
+		snapshot, err := tx.Get(s.appRef(appID))
+		if err := into(&d, snapshot, err); err != nil {
+			return err
+		}
+		if on == !d.SegmentsSince.IsZero() {
+			return nil
+		}
+		var since any = firestore.Delete
+		if on {
+			since = firestore.ServerTimestamp
+		}
+		return tx.Update(s.appRef(appID), []firestore.Update{{Path: "segmentsSince", Value: since}, changedNow})
+	}, firestore.MaxAttempts(maxAttempts))
+	if err != nil {
+		return fmt.Errorf("set segments of app %q: %w", appID, err)
+	}
+	return nil
+}

@@ -131,6 +131,37 @@ func testBrowserRanking(t *testing.T, s config.Store) {
 	wantError(t, "browser ranking of no app", s.SetBrowserRanking(t.Context(), "nowhere", true), config.ErrNotFound)
 }
 
+// Segments are off until they are turned on. Both turns set ChangedAt, and turning on
+// again does not: a job that waits for the change would wait longer.
+func testSegmentsSwitch(t *testing.T, s config.Store) {
+	create(t, s, "shop")
+	before, err := s.App(t.Context(), "shop")
+	if err != nil || before.Segments.On() {
+		t.Fatalf("segments of a new app are on: %v, error %v", before.Segments, err)
+	}
+	for i, on := range []bool{true, true, false, false, true} {
+		if err := s.SetSegments(t.Context(), "shop", on); err != nil {
+			t.Fatal(err)
+		}
+		app, err := s.App(t.Context(), "shop")
+		if err != nil || app.Segments.On() != on {
+			t.Fatalf("turn %d: segments on: %v, error %v; want %v", i, app.Segments, err, on)
+		}
+		if same := i == 1 || i == 3; app.ChangedAt.Equal(before.ChangedAt) != same || app.Segments.Since.Equal(before.Segments.Since) != same {
+			t.Errorf("turn %d to %v: changed at %s since %s; was %s since %s", i, on, app.ChangedAt, app.Segments.Since, before.ChangedAt, before.Segments.Since)
+		}
+		want := before
+		want.Segments, want.ChangedAt = app.Segments, app.ChangedAt
+		read(t, "app", app, err, want)
+		before = app
+	}
+	setStrategy(t, s, "shop", scores(1), 1, true)
+	if app, err := s.App(t.Context(), "shop"); err != nil || app.Segments != before.Segments {
+		t.Errorf("a new strategy changes segments to %v, error %v; want %v", app.Segments, err, before.Segments)
+	}
+	wantError(t, "segments of no app", s.SetSegments(t.Context(), "nowhere", true), config.ErrNotFound)
+}
+
 // Limits are kept beside all other changes, and change nothing else.
 func testLimits(t *testing.T, s config.Store) {
 	first := limit.Numbers{EventsPerSecond: 300, UserEventsPerDay: 7}

@@ -69,6 +69,7 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"Retention", testRetention},
 		{"Consistency", testConsistency},
 		{"BrowserRanking", testBrowserRanking},
+		{"SegmentsSwitch", testSegmentsSwitch},
 		{"Limits", testLimits},
 		{"ChangedAt", testChangedAt},
 		{"LogOfNewApps", testLogOfNewApps},
@@ -439,6 +440,7 @@ func testUnknown(t *testing.T, s config.Store) {
 		"SetRetention":      func() error { return s.SetRetention(ctx, "shop", 1) },
 		"SetConsistency":    func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
 		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
+		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
 		"UpdateLog": func() error {
 			_, err := s.UpdateLog(ctx, "shop", func(*config.App) error { return nil })
 			return err

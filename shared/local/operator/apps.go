@@ -22,6 +22,7 @@ const (
 	retentionPath   = "/local/apps/retention"
 	consistencyPath = "/local/apps/consistency"
 	rankingPath     = "/local/apps/ranking"
+	segmentsPath    = "/local/apps/segments"
 	limitsPath      = "/local/apps/limits"
 	defaultsPath    = "/local/apps/limits/defaults"
 	encodingPath    = "/local/apps/encoding"
@@ -41,6 +42,8 @@ type request struct {
 	Key config.Key `json:"key"`
 	// Text is the text of a parent.
 	Text string `json:"text,omitempty"`
+	// On turns a setting on.
+	On bool `json:"on,omitempty"`
 	// Again deletes a deleted app again.
 	Again bool `json:"again,omitempty"`
 }
@@ -70,6 +73,9 @@ func handleApps(rt *httpapi.Router, s config.Store, defaults limit.Numbers, c co
 	})
 	handle(rt, rankingPath, func(ctx context.Context, r request) (any, error) {
 		return nil, s.SetBrowserRanking(ctx, r.App.ID, r.App.BrowserRanking)
+	})
+	handle(rt, segmentsPath, func(ctx context.Context, r request) (any, error) {
+		return nil, s.SetSegments(ctx, r.App.ID, r.On)
 	})
 	handle(rt, limitsPath, func(ctx context.Context, r request) (any, error) {
 		if err := r.App.Limits.Check(); err != nil {
@@ -176,6 +182,12 @@ func (c *Client) SetConsistency(ctx context.Context, appID string, to config.Con
 // SetBrowserRanking changes whether web pages may ask for orders.
 func (c *Client) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
 	_, err := post[any](ctx, c, rankingPath, request{App: config.App{ID: appID, BrowserRanking: on}})
+	return err
+}
+
+// SetSegments turns segments on or off.
+func (c *Client) SetSegments(ctx context.Context, appID string, on bool) error {
+	_, err := post[any](ctx, c, segmentsPath, request{App: config.App{ID: appID}, On: on})
 	return err
 }
 

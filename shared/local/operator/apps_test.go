@@ -48,6 +48,9 @@ func TestClientIsTheStore(t *testing.T) {
 	if err := c.SetBrowserRanking(ctx, "shop", true); err != nil {
 		t.Error(err)
 	}
+	if err := c.SetSegments(ctx, "shop", true); err != nil {
+		t.Error(err)
+	}
 	if err := c.SetLimits(ctx, "shop", limit.Numbers{EventsPerSecond: 300}); err != nil {
 		t.Error(err)
 	}
@@ -61,7 +64,7 @@ func TestClientIsTheStore(t *testing.T) {
 	got, err := c.App(ctx, "shop")
 	want, storeErr := store.App(ctx, "shop")
 	got.Strategy = want.Strategy // empty lists and missing ones are the same
-	if diff := cmp.Diff(want, got); diff != "" || err != nil || storeErr != nil || want.RetentionDays != 7 || !want.BrowserRanking || want.Limits.EventsPerSecond != 300 {
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || storeErr != nil || want.RetentionDays != 7 || !want.BrowserRanking || !want.Segments.On() || want.Limits.EventsPerSecond != 300 {
 		t.Errorf("the app (-store +client): %v %v\n%s", err, storeErr, diff)
 	}
 	if ids, err := c.Apps(ctx); err != nil || !cmp.Equal(ids, []string{"shop"}) {
@@ -79,6 +82,7 @@ func TestClientIsTheStore(t *testing.T) {
 	for name, err := range map[string]error{
 		"retention":  c.SetRetention(ctx, "nowhere", 1),
 		"ranking":    c.SetBrowserRanking(ctx, "nowhere", true),
+		"segments":   c.SetSegments(ctx, "nowhere", true),
 		"limits":     c.SetLimits(ctx, "nowhere", limit.Numbers{}),
 		"put key":    c.PutKey(ctx, "nowhere", key),
 		"delete key": c.DeleteKey(ctx, "shop", key.Hash),
