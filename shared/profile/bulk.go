@@ -246,17 +246,25 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 // Each a profile below the newest ticket is not: its writer may have logged an event and
 // not yet written the profile.
 func (run *bulkRun) stored(row store.User, now int64) (known, ok bool) {
-	encoded := row.Summary
 	if run.options.Each != nil {
-		if encoded = row.Profile; row.ProfileTicket < row.Ticket {
-			return false, false
-		}
+		return validAtTicket(row, run.app, now)
 	}
-	if len(encoded) == 0 {
+	if len(row.Summary) == 0 {
 		return false, false
 	}
-	p, err := affinity.ParseProfile(encoded, 1)
+	p, err := affinity.ParseProfile(row.Summary, 0)
 	return p.Known, err == nil && valid(p, run.app, row, now)
+}
+
+// validAtTicket reports whether the profile of a row is valid, counts every event whose
+// writer has drawn a ticket, and carries the scoring version itself, and whether its
+// user is known.
+func validAtTicket(row store.User, app config.App, now int64) (known, ok bool) {
+	if row.ProfileTicket < row.Ticket || len(row.Profile) == 0 {
+		return false, false
+	}
+	p, err := affinity.ParseProfile(row.Profile, 1)
+	return p.Known, err == nil && p.StrategyVersion == app.ScoringVersion && valid(p, app, row, now)
 }
 
 // deliver passes the profiles of a group's known users to each, which may be nil.

@@ -211,6 +211,15 @@ func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, l
 	return e.reader.readEach(ctx, app, users, limit, fn)
 }
 
+// ReadStored passes the stored form of users' profiles to fn, in the order of the users,
+// each once: of the stored one if it is valid and of the last ticket of its row, and
+// otherwise of one that it computes and stores. So each counts every event whose writer
+// had drawn a ticket. It leaves out users who have no row or are deleted. An error of type
+// Faulty names others that it left out; an error of fn ends the reads.
+func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string, fn func(user string, stored []byte) error) error {
+	return e.reader.readStored(ctx, app, users, fn)
+}
+
 // Admit takes the memory of a row and of its whole profile, decoded, from the gate of
 // the process, for the request that the context belongs to. Reads of the Engine do so
 // themselves.

@@ -1,0 +1,60 @@
+package profile
+
+import (
+	"context"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// readStored reads users in groups, and passes their profiles to fn.
+func (r *reader) readStored(ctx context.Context, app config.App, tokens []string, fn func(token string, stored []byte) error) error {
+	failed, rest := Faulty{}, distinct(tokens)
+	for len(rest) > 0 {
+		group := rest[:min(len(rest), groupUsers)]
+		rest = rest[len(group):]
+		encoded, err := r.storedOf(ctx, app, group, failed)
+		if err != nil {
+			return err
+		}
+		for _, token := range group {
+			if len(encoded[token]) == 0 {
+				continue
+			}
+			if err := fn(token, encoded[token]); err != nil {
+				return err
+			}
+		}
+	}
+	return failed.orNil()
+}
+
+// storedOf returns the profiles of a group: those that are stored at the newest ticket
+// and valid, and computed ones of the other users.
+func (r *reader) storedOf(ctx context.Context, app config.App, group []string, failed Faulty) (map[string][]byte, error) {
+	encoded, rows := make(map[string][]byte, len(group)), make(map[string]store.User, len(group))
+	var stale []string
+	err := r.store.ScanPrimary(ctx, app.ID, group, func(token string, row store.User) error {
+		switch _, ok := validAtTicket(row, app, r.now().UnixMilli()); {
+		case row.Gone() || row.Ticket == 0:
+		case ok:
+			encoded[token] = row.Profile
+		default:
+			row.Profile = nil
+			rows[token], stale = row, append(stale, token)
+		}
+		return nil
+	})
+	if err != nil || len(stale) == 0 {
+		return encoded, err
+	}
+	faulty, err := r.computeAndStore(ctx, app, stale, rows, func(token string, result Result) error {
+		encoded[token] = result.AppendBinary(nil)
+		return nil
+	})
+	for token, fault := range faulty {
+		r.logFault(ctx, app.ID, token, fault)
+		failed[token] = fault
+	}
+	return encoded, err
+}

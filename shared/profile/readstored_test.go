@@ -1,0 +1,54 @@
+package profile_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Profiles are read in order, stored or computed, and count events whose writer has drawn
+// a ticket and not written.
+func TestReadStored(t *testing.T) {
+	b := newFixture(t, 90, plain)
+	const all = 150 // more than a group
+	crowd(t, b, all)
+	want := map[string]float64{}
+	var users []string
+	for i := range all {
+		user := fmt.Sprintf("u%04d", i)
+		if users = append(users, user, user); i%2 == 0 {
+			b.read(user) // which stores it
+		}
+		want[user] = 30 * float64(i%4+1)
+	}
+	b.delete("u0003")
+	want["u0003"] = 0
+	if err := b.store.Log(appID, b.app().Log).Append(ctx, []store.LogEvent{bought("u0002", b.clock-9*hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.store.TakeTicket(ctx, appID, "u0002"); err != nil {
+		t.Fatal(err)
+	}
+	want["u0002"] += 30
+	spoil["a cell of the log"](b, "u0007")
+	delete(want, "u0007")
+	slices.Reverse(users)
+	var read []string
+	err := b.eng.ReadStored(ctx, b.app(), append(users, "nobody"), func(user string, stored []byte) error {
+		p, err := affinity.ParseProfile(stored, 0)
+		if got := red(profile.Result{Profile: p}); err != nil || got != want[user] || p.StrategyVersion != b.app().ScoringVersion {
+			t.Errorf("%s: %v at version %d, %v; want %v", user, got, p.StrategyVersion, err, want[user])
+		}
+		read = append(read, user)
+		return nil
+	})
+	var faulty profile.Faulty
+	if !errors.As(err, &faulty) || len(faulty) != 1 || len(read) != len(want) || !slices.IsSorted(read) {
+		t.Errorf("%d profiles, sorted %v, %v; want %d and u0007 faulty", len(read), slices.IsSorted(read), err, len(want))
+	}
+}
