@@ -52,13 +52,12 @@ func (d Decay) halvings(at int64) (whole int64, rest float64) {
 	if d.halfLife == 0 {
 		return 0, 0
 	}
-	n := math.Floor(float64(at) / d.halfLife)
-	// The remainder is exact; a quotient would lose the digits of the rest.
-	rest = math.Mod(float64(at), d.halfLife) / d.halfLife
-	if rest < 0 {
-		rest++
+	h := int64(d.halfLife) // whole, like the instant: the rest keeps all of its digits
+	whole, ms := at/h, at%h
+	if ms < 0 {
+		whole, ms = whole-1, ms+h
 	}
-	return int64(n), rest
+	return whole, float64(ms) / d.halfLife
 }
 
 // Order returns the Order of a score as of an instant (ms).
@@ -66,6 +65,10 @@ func (d Decay) Order(score float64, at int64) Order {
 	if !(score > Least) {
 		return NoOrder
 	}
+	return d.orderOf(score, at)
+}
+
+func (d Decay) orderOf(score float64, at int64) Order {
 	whole, rest := d.halvings(at)
 	return keyOf(score*math.Exp2(rest)) + Order(whole)*octave
 }

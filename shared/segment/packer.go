@@ -1,40 +1,242 @@
 package segment
 
-import "github.com/affinityengine/affinity/shared/strategy"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
 
 // Scoring is what all profiles of a part have in common. A profile of another one
 // is refused.
 type Scoring struct {
-	Version       int64 // of the strategy, as profiles have it
+	// Version is that of the strategy at which its scoring last changed. Profiles may be of a
+	// later one.
+	Version       int64
 	RetentionDays int
 	HalfLives     []strategy.HalfLife
 }
 
+// ErrScoring means that a profile was scored in another way than the part.
+var ErrScoring = errors.New("the profile was scored under another strategy or retention")
+
 // Packer makes parts of profiles. It keeps its memory from part to part, and is not
 // safe for concurrent use.
-type Packer struct{}
+type Packer struct {
+	scoring    Scoring
+	decays     []Decay
+	affinities int // at most
+
+	part     Part
+	begun    bool
+	whole    []int64 // by half-life: Decay.halvings of the part's instant
+	stored   affinity.Stored
+	tokens   []string
+	text     []byte // of the tokens that make no string yet
+	expiries []expiry
+	ahead    []Ahead
+
+	// The affinities of the part, by user: columns of one length.
+	ordinals []uint16
+	numbers  []uint32   // of filters
+	keys     [][]uint64 // by half-life
+
+	values  numbering
+	factors []carry
+	sort    columnSort
+	bands   bandCells
+}
+
+// carry is what takes scores as of an instant to keys of a part.
+type carry struct {
+	factor float64
+	whole  Order
+}
 
 // NewPacker returns a packer of parts with at most so many affinities, or MaxAffinities
 // if it is 0. The last user of a part may exceed the number.
-func NewPacker(s Scoring, affinities int) *Packer { return &Packer{} }
+func NewPacker(s Scoring, affinities int) *Packer {
+	if affinities <= 0 || affinities > MaxAffinities {
+		affinities = MaxAffinities
+	}
+	p := &Packer{scoring: s, decays: DecaysOf(s.HalfLives), affinities: affinities}
+	p.keys, p.factors = make([][]uint64, len(p.decays)), make([]carry, len(p.decays))
+	p.whole = make([]int64, len(p.decays))
+	return p
+}
 
 // Begin begins a part at an instant (ms). A delta keeps its lists in buckets. What an
 // earlier part has not finished is dropped.
-func (p *Packer) Begin(id PartID, delta bool, instant int64) {}
+func (p *Packer) Begin(id PartID, delta bool, instant int64) {
+	p.part, p.begun = Part{ID: id, Delta: delta, Instant: instant}, true
+	for i, d := range p.decays {
+		p.whole[i], _ = d.halvings(instant)
+	}
+	clear(p.tokens)
+	p.tokens, p.expiries, p.ahead = p.tokens[:0], p.expiries[:0], p.ahead[:0]
+	p.ordinals, p.numbers = p.ordinals[:0], p.numbers[:0]
+	for i := range p.keys {
+		p.keys[i] = p.keys[i][:0]
+	}
+	p.values.begin()
+}
 
 // Add adds the stored form of a profile (affinity.Profile.AppendBinary) of a user who
 // follows all earlier ones in the order of tokens. The packer keeps neither. Users who
 // hold nothing and never will are left out. After an error, which says what is wrong with
 // the profile, the user is not in the part, and packing can go on.
-func (p *Packer) Add(user string, stored []byte) error { return nil }
+func (p *Packer) Add(user string, stored []byte) error {
+	if n := len(p.tokens); !p.begun || n == MaxUsers || n > 0 && user <= p.tokens[n-1] {
+		return fmt.Errorf("pack the profile of %s: the part has %d users and takes none that is not behind them", user, n)
+	}
+	if err := p.stored.Begin(stored); err != nil {
+		return fmt.Errorf("pack the profile of %s: %w", user, err)
+	}
+	head, start := &p.stored.Outline, len(p.ordinals)
+	if head.StrategyVersion < p.scoring.Version || head.RetentionDays != p.scoring.RetentionDays ||
+		!slices.EqualFunc(head.HalfLives, p.scoring.HalfLives, strategy.HalfLife.SameAs) {
+		return fmt.Errorf("pack the profile of %s: %w", user, ErrScoring)
+	}
+	until := p.collect(uint16(len(p.tokens)))
+	if err := p.stored.End(); err != nil {
+		p.truncate(start)
+		return fmt.Errorf("pack the profile of %s: %w", user, err)
+	}
+	if len(p.ordinals) == start && until == math.MaxInt64 {
+		return nil
+	}
+	ordinal := uint16(len(p.tokens))
+	p.tokens = append(p.tokens, user)
+	if until != math.MaxInt64 {
+		p.expiries = append(p.expiries, expiry{max(until, 0), ordinal})
+	}
+	if head.Anchor > p.part.Instant {
+		p.ahead = append(p.ahead, Ahead{ordinal, head.Anchor})
+	}
+	return nil
+}
+
+// collect adds the affinities of the current profile, and returns when it expires.
+func (p *Packer) collect(ordinal uint16) (until int64) {
+	head := &p.stored.Outline
+	for i, d := range p.decays {
+		whole, rest := d.halvings(head.Anchor)
+		p.factors[i] = carry{math.Exp2(rest), Order(whole-p.whole[i]) * octave}
+	}
+	p.values.facets(p.stored.Facets())
+	until = head.Until
+	for {
+		facet, value, scores, ok := p.stored.Next()
+		if !ok {
+			return until
+		}
+		number := p.values.number(facet, value)
+		p.ordinals = append(room(p.ordinals, p.affinities), ordinal)
+		p.numbers = append(room(p.numbers, p.affinities), number)
+		for i, score := range scores {
+			key := uint64(0)
+			if score > Least {
+				c := &p.factors[i]
+				key = uint64(min(max(keyOf(score*c.factor)+c.whole, 0), maxKey-1))
+			}
+			p.keys[i] = append(room(p.keys[i], p.affinities), key)
+		}
+		if p.stored.LeavesOut && len(scores) > 1 {
+			until = min(until, p.settledUntil(scores))
+		}
+	}
+}
+
+// settledUntil returns how long it is certain that the bounds still choose a value: until
+// one of its scores counts as none.
+func (p *Packer) settledUntil(scores []float64) int64 {
+	until := float64(math.MaxInt64)
+	for i, score := range scores {
+		if h := p.decays[i].halfLife; score > Least && h > 0 {
+			until = min(until, float64(p.stored.Outline.Anchor)+h*math.Log2(score/Least))
+		}
+	}
+	if until >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(until)
+}
+
+// room makes room for one more. A column grows to its bound and not above it, unless the
+// last user exceeds the bound.
+func room[T any](column []T, bound int) []T {
+	if n := cap(column); len(column) < n || 2*n < 1024 || n >= bound {
+		return column
+	}
+	return slices.Grow(column, min(2*cap(column), bound)-len(column))
+}
+
+// truncate takes the affinities from one on out of the part.
+func (p *Packer) truncate(start int) {
+	p.ordinals, p.numbers = p.ordinals[:start], p.numbers[:start]
+	for i := range p.keys {
+		p.keys[i] = p.keys[i][:start]
+	}
+}
 
 // Full reports whether the part takes no more users.
-func (p *Packer) Full() bool { return false }
+func (p *Packer) Full() bool {
+	return len(p.tokens) == MaxUsers || len(p.ordinals) >= p.affinities || p.values.bytes >= valueBytes
+}
 
 // Users returns the number of users in the part so far.
-func (p *Packer) Users() int { return 0 }
+func (p *Packer) Users() int { return len(p.tokens) }
 
-// Finish ends the part at an instant (ms) and passes its rows to write, which must not
-// keep them. It returns the description of the part, without Generation, From, To and Cut,
-// and the first error of write. The packer can then begin another part.
-func (p *Packer) Finish(now int64, write func(Row) error) (Part, error) { return Part{}, nil }
+// numbering numbers filters. It keeps the numbers from part to part.
+type numbering struct {
+	tables  map[string]map[string]uint32 // by facet, value
+	filters []numbered                   // by number
+	bytes   int                          // of the tables, roughly
+
+	current []map[string]uint32 // of the facets of the current profile
+	names   []string            // of these
+	last    [][]byte
+}
+
+type numbered struct{ facet, value string }
+
+const (
+	valueBytes = 32 << 20 // of filters' names and tables in one part
+	entryBytes = 100      // of a filter beside its value
+)
+
+func (v *numbering) begin() {
+	if v.tables == nil || v.bytes >= valueBytes/2 {
+		*v = numbering{tables: map[string]map[string]uint32{}}
+	}
+}
+
+// facets finds the tables of a profile's facets.
+func (v *numbering) facets(names [][]byte) {
+	v.current, v.names = v.current[:0], v.names[:0]
+	for _, name := range names {
+		table, known := v.tables[string(name)]
+		if !known {
+			table = map[string]uint32{}
+			v.tables[string(name)] = table
+		}
+		v.current = append(v.current, table)
+	}
+	v.last = names
+}
+
+func (v *numbering) number(facet int, value []byte) uint32 {
+	table := v.current[facet]
+	if n, known := table[string(value)]; known {
+		return n
+	}
+	n, text := uint32(len(v.filters)), string(bytes.Clone(value))
+	table[text] = n
+	v.filters = append(v.filters, numbered{string(v.last[facet]), text})
+	v.bytes += len(text) + entryBytes
+	return n
+}

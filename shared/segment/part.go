@@ -54,9 +54,6 @@ type Part struct {
 	// Delta: the part holds scattered users. Its set-outs (Kind SetOuts) say which
 	// users of older parts no longer count.
 	Delta bool `json:"delta,omitempty"`
-	// First and Last are the first and the last of the part's users, "" if it has none.
-	First string `json:"first,omitempty"`
-	Last  string `json:"last,omitempty"`
 
 	Users      int `json:"users"`
 	Affinities int `json:"affinities"`

@@ -1,6 +1,8 @@
 package segment
 
 import (
+	"math"
+
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 )
@@ -13,7 +15,7 @@ type Query struct {
 	// First is the term whose score orders the users: the first that is not negated.
 	First int
 	// Whole reports that users may belong to the segment without the First term, so
-	// that its list is read from the score of Least on.
+	// that all of its list is read.
 	Whole bool
 
 	root  node
@@ -28,6 +30,7 @@ type Term struct {
 	Above    float64
 }
 
+// node is a condition with the numbers of its terms.
 type node struct {
 	op       op
 	term     int
@@ -44,17 +47,70 @@ const (
 )
 
 // Threshold returns the Order below which no score is above the term's number at an
-// instant (ms): a reader of a posting list needs what lies at or above it.
+// instant (ms). Nobody else in the term's list can matter to it.
 func (t Term) Threshold(at int64) Order {
-	o := t.Decay.Order(max(t.Above, 2*Least), at)
-	return o - edge
+	low, _ := t.between(at)
+	return low
+}
+
+// between returns the Orders between which only the profile can tell whether a score is
+// above the term's number: those in [low, high]. Above high, it is; below low, it is not.
+func (t Term) between(at int64) (low, high Order) {
+	above := max(t.Above, Least)
+	if t.Decay.halfLife == 0 && t.Above < 1<<mantissaBits {
+		// Plain sums are whole, so their Orders are exact, and many may equal the number.
+		o := Order(math.Float64bits(above) >> dropped)
+		return o + 1, o
+	}
+	o := t.Decay.orderOf(above, at)
+	return o - edge, o + edge
+}
+
+// Lists returns the Order from which on the list of a term (an index) is needed at an
+// instant (ms): NoOrder for the whole list.
+func (q *Query) Lists(term int, at int64) Order {
+	if q.Whole && term == q.First {
+		return NoOrder
+	}
+	return q.Terms[term].Threshold(at)
 }
 
 // Holds reports whether the condition holds for a profile, and returns the score of
 // the First term, 0 if it counts as none. The profile is as of the query's instant.
 func (q *Query) Holds(p affinity.Profile) (score float64, ok bool) {
-	return 0, false
+	scores := make([]float64, len(q.Terms))
+	for _, a := range p.Affinities {
+		for i, t := range q.Terms {
+			if t.Value == a.Value && t.Facet == a.Facet && t.HalfLife < len(a.Scores) && a.Scores[t.HalfLife] > Least {
+				scores[i] = a.Scores[t.HalfLife]
+			}
+		}
+	}
+	return scores[q.First], q.root.holds(q.Terms, scores)
 }
+
+func (n node) holds(terms []Term, scores []float64) bool {
+	switch n.op {
+	case opTerm:
+		return scores[n.term] > terms[n.term].Above
+	case opNot:
+		return !n.children[0].holds(terms, scores)
+	}
+	for _, c := range n.children {
+		if c.holds(terms, scores) != (n.op == opAnd) {
+			return n.op == opOr
+		}
+	}
+	return n.op == opAnd
+}
+
+// Order returns the Order of a score of the First term as of an instant (ms).
+func (q *Query) Order(score float64, at int64) Order {
+	return q.Terms[q.First].Decay.Order(score, at)
+}
+
+// Score returns the score of an Order of the First term as of an instant (ms).
+func (q *Query) Score(o Order, at int64) float64 { return q.Terms[q.First].Decay.Score(o, at) }
 
 // Where identifies the condition and the half-lives that it was compiled for, for
 // cursors.

@@ -1,58 +1,198 @@
 package segment
 
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sort"
+)
+
 // TokenIndex says which row of tokens of a part holds a token.
 type TokenIndex struct{ firsts []string }
 
+func appendIndex(b []byte, firsts []string) []byte {
+	start := len(b)
+	b = binary.AppendUvarint(append(b, format), uint64(len(firsts)))
+	previous := ""
+	for _, first := range firsts {
+		b = appendNext(b, previous, first)
+		previous = first
+	}
+	return seal(b, start)
+}
+
 // ParseIndex decodes the cell of a row of kind Index.
-func ParseIndex(cell []byte) (TokenIndex, error) { return TokenIndex{}, nil }
+func ParseIndex(cell []byte) (TokenIndex, error) {
+	r, err := unseal(cell)
+	if err != nil {
+		return TokenIndex{}, fmt.Errorf("read index of tokens: %w", err)
+	}
+	firsts := make([]string, r.size(2))
+	var last []byte
+	for i := range firsts {
+		last = r.nextText(nil, last, r.unsigned())
+		firsts[i] = string(last)
+	}
+	if err := r.end(); err != nil || !slices.IsSorted(firsts) {
+		return TokenIndex{}, fmt.Errorf("read index of tokens: %w", errDamaged)
+	}
+	return TokenIndex{firsts}, nil
+}
 
 // Row returns the row that holds a token if the part does, or -1.
-func (x TokenIndex) Row(token string) int { return -1 }
+func (x TokenIndex) Row(token string) int {
+	return sort.Search(len(x.firsts), func(i int) bool { return x.firsts[i] > token }) - 1
+}
 
 // Size returns the memory that the index takes, in bytes.
-func (x TokenIndex) Size() int { return 0 }
+func (x TokenIndex) Size() int { return stringsSize(x.firsts) }
 
-// ParseTokens decodes the cell of a row of tokens: the tokens of the ordinals from
-// N * TokensPerRow on, sorted. A token that has been blanked is still in its place.
-func ParseTokens(cell []byte) (TokenRow, error) { return TokenRow{}, nil }
+func stringsSize(list []string) int {
+	size := 64
+	for _, s := range list {
+		size += len(s) + 16
+	}
+	return size
+}
 
 // TokenRow is a row of tokens.
 type TokenRow struct {
 	tokens  []string
-	blanked []bool
+	blanked []bool // nil: none
+}
+
+func appendTokens(b []byte, row TokenRow) []byte {
+	start := len(b)
+	b = binary.AppendUvarint(append(b, format), uint64(len(row.tokens)))
+	previous := ""
+	for i, token := range row.tokens {
+		n, blank := common(previous, token), uint64(0)
+		if row.blanked != nil && row.blanked[i] {
+			blank = 1
+		}
+		b = appendText(binary.AppendUvarint(b, uint64(n)<<1|blank), token[n:])
+		previous = token
+	}
+	return seal(b, start)
+}
+
+// ParseTokens decodes the cell of a row of tokens: the tokens of the ordinals from
+// N * TokensPerRow on, sorted.
+func ParseTokens(cell []byte) (TokenRow, error) {
+	r, err := unseal(cell)
+	if err != nil {
+		return TokenRow{}, fmt.Errorf("read tokens: %w", err)
+	}
+	var row TokenRow
+	n := r.size(2)
+	if n > TokensPerRow {
+		return TokenRow{}, fmt.Errorf("read %d tokens of a row: %w", n, errDamaged)
+	}
+	ends := make([]int, n)
+	var all []byte // all tokens share one string
+	from := 0
+	for i := range ends {
+		shared := r.unsigned()
+		if shared&1 == 1 {
+			if row.blanked == nil {
+				row.blanked = make([]bool, n)
+			}
+			row.blanked[i] = true
+		}
+		start := len(all)
+		all = r.nextText(all, all[from:], shared>>1)
+		from, ends[i] = start, len(all)
+	}
+	if err := r.end(); err != nil {
+		return TokenRow{}, fmt.Errorf("read tokens: %w", err)
+	}
+	text, start := string(all), 0
+	row.tokens = make([]string, n)
+	for i, end := range ends {
+		row.tokens[i], start = text[start:end], end
+	}
+	if !slices.IsSorted(row.tokens) {
+		return TokenRow{}, fmt.Errorf("read tokens: %w", errDamaged)
+	}
+	return row, nil
 }
 
 // Len returns the number of tokens.
-func (r TokenRow) Len() int { return 0 }
+func (r TokenRow) Len() int { return len(r.tokens) }
 
-// At returns the token in a place of the row. It is false if the token is blanked.
-func (r TokenRow) At(i int) (string, bool) { return "", false }
+// At returns the token in a place of the row. It is false if the token has been blanked.
+func (r TokenRow) At(i int) (string, bool) {
+	if i < 0 || i >= len(r.tokens) || r.blanked != nil && r.blanked[i] {
+		return "", false
+	}
+	return r.tokens[i], true
+}
 
 // Find returns the place of a token, or of the first that is greater. found is false if
 // the row does not have it.
-func (r TokenRow) Find(token string) (place int, found bool) { return 0, false }
+func (r TokenRow) Find(token string) (place int, found bool) {
+	place = sort.SearchStrings(r.tokens, token)
+	for i := place; i < len(r.tokens) && r.tokens[i] == token; i++ {
+		if r.blanked == nil || !r.blanked[i] {
+			return i, true
+		}
+	}
+	return place, false
+}
 
 // Size returns the memory that the row takes, in bytes.
-func (r TokenRow) Size() int { return 0 }
+func (r TokenRow) Size() int { return stringsSize(r.tokens) + len(r.blanked) }
 
-// Blank returns the cell of a row of tokens without a token, or false if it has no such
-// token. The others keep their ordinals.
-func Blank(cell []byte, token string) ([]byte, bool, error) { return nil, false, nil }
+// Blank returns the cell of a row of tokens without a token. It is false if the row does not
+// have the token. The others keep their ordinals.
+func Blank(cell []byte, token string) ([]byte, bool, error) {
+	row, err := ParseTokens(cell)
+	if err != nil {
+		return nil, false, err
+	}
+	i, found := row.Find(token)
+	if !found {
+		return cell, false, nil
+	}
+	if row.blanked == nil {
+		row.blanked = make([]bool, len(row.tokens))
+	}
+	row.blanked[i] = true
+	// A blanked token takes the text of the one before, so that the row stays sorted. Those
+	// behind it may be blanked with its own text.
+	previous := ""
+	for j := range row.tokens {
+		if row.blanked[j] {
+			row.tokens[j] = previous
+		}
+		previous = row.tokens[j]
+	}
+	return appendTokens(nil, row), true, nil
+}
 
-// AppendOrdinals appends the stored form of sorted ordinals.
-func AppendOrdinals(dst []byte, ordinals []uint16) []byte { return nil }
-
-// ParseOrdinals decodes what AppendOrdinals wrote.
-func ParseOrdinals(cell []byte) ([]uint16, error) { return nil, nil }
-
-// UntilColumn returns the column of a row of kind Untils that holds the profiles that
-// expire in the hour of an instant (ms). Columns sort by time.
-func UntilColumn(at int64) string { return "" }
-
-// Expired passes the ordinals in cells of a row of kind Untils whose profiles have expired
-// at an instant (ms), which is rounded up to a minute.
-func Expired(cells []Cell, at int64, fn func(ordinal uint16)) error { return nil }
-
-// EachValue passes the filters in a cell of kind Values with their numbers of holders, by
-// facet, then value.
-func EachValue(cell []byte, fn func(facet, value string, holders int) error) error { return nil }
+// BlankIndex returns the cell of an index of tokens after a token of row n has been
+// blanked: the row begins with the first token that is left in its cell.
+func BlankIndex(cell []byte, n int, tokens []byte) ([]byte, error) {
+	x, err := ParseIndex(cell)
+	if err != nil {
+		return nil, err
+	}
+	row, err := ParseTokens(tokens)
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 || n >= len(x.firsts) {
+		return nil, fmt.Errorf("blank row %d of %d in an index of tokens: %w", n, len(x.firsts), errDamaged)
+	}
+	x.firsts[n] = "\xff" // above every token: an empty row at the end holds none
+	if n+1 < len(x.firsts) {
+		x.firsts[n] = x.firsts[n+1]
+	}
+	for i := range row.tokens {
+		if token, ok := row.At(i); ok {
+			x.firsts[n] = token
+			break
+		}
+	}
+	return appendIndex(nil, x.firsts), nil
+}

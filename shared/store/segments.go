@@ -1,148 +1,153 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/segment"
+	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
-// ReadSegmentManifest reads an app's manifest of segments, for SwapSegmentManifest too. An
-// app without one has an empty manifest. A damaged manifest is an empty one too, so that
-// the next build replaces it. The error is segment.ErrNewer if a newer version of the
-// engine wrote it.
+// ErrNoSegmentTable means that the deployment has no table for segments yet. The
+// operator must apply the Terraform configuration of this version.
+var ErrNoSegmentTable = errors.New("the Bigtable table segments does not exist: apply the Terraform configuration of this version")
+
+const (
+	columnSegmentManifest = "m"
+	columnSegmentPart     = "d"
+)
+
+// The kinds of rows of a part, in keys.
+var segmentKinds = map[segment.Kind]string{
+	segment.Bucket: "h", segment.Index: "i", segment.Tokens: "t", segment.Untils: "u", segment.Values: "n", segment.SetOuts: "o",
+}
+
+// segmentPrefix begins the keys of one kind of rows of an app: v lists, p other rows of
+// parts, f parts of generations that are being built, s sizes, x exports.
+func segmentPrefix(app, kind string) string { return app + "," + kind + "," }
+
+func segmentManifestKey(app string) string { return app + ",manifest" }
+
+func segmentPartKey(app string, row SegmentRow) string {
+	return fmt.Sprintf("%s%s,%s,%04x", segmentPrefix(app, "p"), row.Part, segmentKinds[row.Kind], row.N)
+}
+
+// segmentListKey returns the key of a list. The lists of all parts of one filter lie side by
+// side.
+func segmentListKey(app, facet, value string, part segment.PartID) string {
+	return segmentPrefix(app, "v") + keyText(facet) + "," + keyText(value) + "," + part.String()
+}
+
+// maxKeyText keeps the keys of lists below the 4 KB that Bigtable permits.
+const maxKeyText = 1500
+
+// keyText escapes a text for a key. A text too long for a key becomes its hash.
+func keyText(s string) string {
+	escaped := url.QueryEscape(s)
+	if len(escaped) <= maxKeyText {
+		return escaped
+	}
+	sum := sha256.Sum256([]byte(s))
+	return "!" + hex.EncodeToString(sum[:]) // QueryEscape leaves no "!"
+}
+
+// partOfList returns the part of a key of a list.
+func partOfList(key string) (segment.PartID, error) {
+	return segment.ParsePartID(key[strings.LastIndexByte(key, ',')+1:])
+}
+
+func (s *Store) segments(app string) *bigtable.Table { return s.tables.of(app, allUsers).segments }
+
+// readSegments passes rows of the table. It returns the first error of fn.
+func (s *Store) readSegments(ctx context.Context, app string, rows bigtable.RowSet, fn func(key string, cells []segment.Cell) error, opts ...bigtable.ReadOption) error {
+	err := s.readRows(ctx, s.segments(app), rows, func(r *rowstream.Row) error {
+		cells := make([]segment.Cell, len(r.Cells))
+		for i, c := range r.Cells {
+			cells[i] = segment.Cell{Column: string(c.Qualifier), Value: bytes.Clone(c.Value)}
+		}
+		return fn(string(r.Key), cells)
+	}, opts...)
+	if err != nil {
+		return fmt.Errorf("read segments of %s: %w", app, noTable(err, ErrNoSegmentTable))
+	}
+	return nil
+}
+
+// ReadSegmentManifest reads an app's manifest of segments. An app without one has an empty
+// manifest. A damaged manifest is an empty one of its version, so that the next build
+// replaces it. The error is segment.ErrNewer if a newer version of the engine wrote it.
 func (s *Store) ReadSegmentManifest(ctx context.Context, app string) (segment.Manifest, error) {
-	return segment.Manifest{}, nil
+	var stored []byte
+	err := s.readSegments(ctx, app, bigtable.SingleRow(segmentManifestKey(app)), func(_ string, cells []segment.Cell) error {
+		stored = cells[0].Value
+		return nil
+	}, newestCells)
+	if err != nil {
+		return segment.Manifest{}, err
+	}
+	m, err := segment.ParseManifest(stored)
+	if err != nil && !errors.Is(err, segment.ErrNewer) {
+		s.logger().LogAttrs(ctx, slog.LevelError, "the manifest of segments is damaged: the app has none until its next build",
+			slog.String("app", app), slog.Any("error", err))
+		return segment.Manifest{Version: segment.StoredVersion(stored)}, nil
+	}
+	if err != nil {
+		return m, fmt.Errorf("read segments of %s: %w", app, err)
+	}
+	return m, nil
 }
 
-// SwapSegmentManifest stores a manifest with the version after m's in place of m's. It
-// returns false if the stored manifest has another version, or if the first answer was
-// lost; in the second case it may have been replaced.
+// SwapSegmentManifest stores a manifest as the version after the given one, if the stored
+// manifest has that version: 0 means that there is none. It returns false if it has
+// another, or if the first answer was lost; in the second case it may have been replaced.
 func (s *Store) SwapSegmentManifest(ctx context.Context, app string, version int64, m segment.Manifest) (bool, error) {
-	return false, nil
+	m.Version = version + 1
+	value, err := m.Encode()
+	if err != nil {
+		return false, err
+	}
+	set := bigtable.NewMutation()
+	set.DeleteCellsInColumn(familyManifest, columnSegmentManifest)
+	set.Set(familyManifest, columnSegmentManifest, bigtable.ServerTime, value)
+	from, to := segment.ManifestBetween(version)
+	if version == 0 {
+		from, to = []byte{0}, nil // anything
+	}
+	current := bigtable.ChainFilters(column(familyManifest, columnSegmentManifest), bigtable.LatestNFilter(1), bigtable.ValueRangeFilter(from, to))
+	cond := bigtable.NewCondMutation(current, set, nil)
+	if version == 0 {
+		cond = bigtable.NewCondMutation(current, nil, set)
+	}
+	var matched bool
+	err = retryAtomic(ctx, func() error {
+		return s.segments(app).Apply(ctx, segmentManifestKey(app), cond, bigtable.GetCondMutationResult(&matched))
+	})
+	if err != nil {
+		return false, fmt.Errorf("swap the manifest of segments of %s: %w", app, noTable(err, ErrNoSegmentTable))
+	}
+	return matched != (version == 0), nil
 }
 
-// SegmentWriter writes the rows of a part in bulk. Nothing reads them before a manifest
-// names the part.
-type SegmentWriter struct{}
-
-// NewSegmentWriter returns a writer. The caller must call Flush at the end.
-func (s *Store) NewSegmentWriter(ctx context.Context, app string, part segment.PartID) *SegmentWriter {
-	return &SegmentWriter{}
+// CheckSegmentTable returns ErrNoSegmentTable if the table does not exist.
+func (s *Store) CheckSegmentTable(ctx context.Context, app string) error {
+	return s.readSegments(ctx, app, bigtable.SingleRow(segmentManifestKey(app)), func(string, []segment.Cell) error { return nil }, keysOnly)
 }
 
-// Write writes a row. It keeps none of its memory.
-func (w *SegmentWriter) Write(row segment.Row) error { return nil }
-
-// Flush writes the rows that wait.
-func (w *SegmentWriter) Flush() error { return nil }
-
-// WriteSetOuts stores which users of older parts a delta sets out: sorted ordinals by part.
-func (s *Store) WriteSetOuts(ctx context.Context, app string, delta segment.PartID, out map[segment.PartID][]uint16) error {
+// writeSegments writes one row of the table in place of what a column of it holds.
+func (s *Store) writeSegment(ctx context.Context, app, key, family, column string, value []byte) error {
+	m := bigtable.NewMutation()
+	m.Set(family, column, bigtable.Now(), value)
+	if err := s.segments(app).Apply(ctx, key, m); err != nil {
+		return fmt.Errorf("write segments of %s: %w", app, noTable(err, ErrNoSegmentTable))
+	}
 	return nil
 }
-
-// ReadSetOuts reads what WriteSetOuts stored for some deltas: by delta, then older part.
-func (s *Store) ReadSetOuts(ctx context.Context, app string, deltas []segment.PartID) (map[segment.PartID]map[segment.PartID][]uint16, error) {
-	return nil, nil
-}
-
-// WriteBuiltPart stores the description of a part of a generation that is being built,
-// after all of its rows, in place of one that begins with the same user.
-func (s *Store) WriteBuiltPart(ctx context.Context, app string, p segment.Part) error { return nil }
-
-// BuiltParts reads the descriptions of the parts of a generation, by From.
-func (s *Store) BuiltParts(ctx context.Context, app, generation string) ([]segment.Part, error) {
-	return nil, nil
-}
-
-// SegmentList asks for the lists of a term in some parts.
-type SegmentList struct {
-	Term      segment.Term
-	Threshold segment.Order // lists need no lower Orders; segment.NoOrder: all
-	Parts     []segment.Part
-}
-
-// ReadSegmentLists reads the lists of a term in parts without buckets: by part, the cells
-// that can lie above the threshold. A part whose list is empty has no entry. The caller
-// may keep the cells.
-func (s *Store) ReadSegmentLists(ctx context.Context, app string, q SegmentList) (map[segment.PartID][]segment.Cell, error) {
-	return nil, nil
-}
-
-// SegmentRow names a row of a part with one number: of any kind but List.
-type SegmentRow struct {
-	Part segment.PartID
-	Kind segment.Kind
-	N    int
-}
-
-// ReadSegmentRows reads rows of parts in one request. A row that does not exist has no
-// entry. The caller may keep the cells.
-func (s *Store) ReadSegmentRows(ctx context.Context, app string, rows []SegmentRow) (map[SegmentRow][]segment.Cell, error) {
-	return nil, nil
-}
-
-// ReadSegmentUntils reads the cells of the profiles of parts that expire up to the hour of
-// an instant (ms).
-func (s *Store) ReadSegmentUntils(ctx context.Context, app string, parts []segment.PartID, at int64) (map[segment.PartID][]segment.Cell, error) {
-	return nil, nil
-}
-
-// ScanSegmentValues passes the cells of the values of parts, in the order of parts given.
-func (s *Store) ScanSegmentValues(ctx context.Context, app string, parts []segment.Part, fn func(part segment.PartID, cell []byte) error) error {
-	return nil
-}
-
-// BlankSegmentToken takes a user's token out of the parts of the app's manifest that have
-// it. Ordinals stay. It returns the number of parts that had it.
-func (s *Store) BlankSegmentToken(ctx context.Context, app, user string) (int, error) { return 0, nil }
-
-// DropSegmentParts deletes the rows of the parts of an app that obsolete selects, and the
-// descriptions of such parts of generations.
-func (s *Store) DropSegmentParts(ctx context.Context, app string, obsolete func(segment.PartID) bool) error {
-	return nil
-}
-
-// SetSegmentSize stores the size of a saved segment on a day (2026-11-23).
-func (s *Store) SetSegmentSize(ctx context.Context, app, name, day string, users int) error {
-	return nil
-}
-
-// SegmentSizes reads the sizes of a saved segment by day, ascending.
-func (s *Store) SegmentSizes(ctx context.Context, app, name string) ([]SegmentSize, error) {
-	return nil, nil
-}
-
-// SegmentSize is the size of a saved segment on a day.
-type SegmentSize struct {
-	Day   string // 2026-11-23
-	Users int
-}
-
-// DeleteSegmentSizes deletes the sizes of a saved segment.
-func (s *Store) DeleteSegmentSizes(ctx context.Context, app, name string) error { return nil }
-
-// MaxExportChunk is the most bytes that a chunk of an exported file should have.
-const MaxExportChunk = 1 << 20
-
-// WriteExportChunk stores a piece of the file that a job exports, numbered from 0.
-func (s *Store) WriteExportChunk(ctx context.Context, app, job string, n int, chunk []byte) error {
-	return nil
-}
-
-// EndExport stores that the file of a job is complete: its number of chunks and lines.
-func (s *Store) EndExport(ctx context.Context, app, job string, chunks, lines int) error { return nil }
-
-// Export reads what EndExport stored. complete is false if it has not.
-func (s *Store) Export(ctx context.Context, app, job string) (chunks, lines int, complete bool, err error) {
-	return 0, 0, false, nil
-}
-
-// ReadExportChunk reads a piece of an exported file, nil if it does not exist: after seven
-// days, Bigtable has dropped it.
-func (s *Store) ReadExportChunk(ctx context.Context, app, job string, n int) ([]byte, error) {
-	return nil, nil
-}
-
-// DropExport deletes the file of a job.
-func (s *Store) DropExport(ctx context.Context, app, job string) error { return nil }

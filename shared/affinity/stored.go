@@ -1,0 +1,165 @@
+package affinity
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// Stored reads stored profiles in place, one after the other. It makes no Profile of
+// them and allocates nothing for each. It reads those of the standard bounds. It is not safe for
+// concurrent use.
+type Stored struct {
+	// Outline is the profile without its affinities: see Profile.Outline. HalfLives are
+	// shared with other profiles.
+	Outline Profile
+	// LeavesOut reports whether the profile has values that the bounds left out.
+	LeavesOut bool
+
+	r         reader
+	facets    [][]byte
+	k, left   int
+	scores    []float64
+	halfLives []byte // as Outline.HalfLives are stored
+	again     []byte
+}
+
+// Begin begins to read what AppendBinary wrote. Until the next call the caller must not
+// change b. The error means that b is damaged or has an unknown format.
+func (s *Stored) Begin(b []byte) error {
+	if err := s.begin(b); err != nil {
+		return fmt.Errorf("read stored profile of %d bytes: %w", len(b), err)
+	}
+	return nil
+}
+
+func (s *Stored) begin(b []byte) error {
+	s.left = 0
+	if len(b) < headerSize {
+		return errors.New("too short")
+	}
+	if b[0] < formatDays || b[0] > formatDeleted {
+		return fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatDeleted)
+	}
+	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
+		return errors.New("checksum does not match")
+	}
+	s.r = reader{b: b, next: headerSize}
+	s.header(b[0])
+	s.facets = s.facets[:0]
+	for range s.r.size(1) {
+		s.facets = append(s.facets, s.r.text())
+	}
+	s.left = s.r.size(2 + 8*s.k)
+	if s.r.damaged {
+		s.left = 0
+		return errDamagedProfile
+	}
+	if bounds := StandardBounds(); !bounded(b[0]) && !bounds.fit(s.left, len(b)) {
+		p, err := bounds.parse(b, 0)
+		if err != nil {
+			return err
+		}
+		if s.again = p.AppendBinary(s.again[:0]); bounded(s.again[0]) {
+			return s.begin(s.again)
+		}
+	}
+	return nil
+}
+
+var errDamagedProfile = errors.New("damaged, though its checksum matches")
+
+func (s *Stored) header(format byte) {
+	r, p := &s.r, &s.Outline
+	p.StrategyVersion, p.RetentionDays, p.Anchor = r.signed(), int(r.signed()), r.signed()
+	p.DeletedUntil, p.LastEventAt, p.Until = r.signed(), r.signed(), r.signed()
+	if p.ReceivedUntil = p.DeletedUntil; format == formatDeleted {
+		p.ReceivedUntil = r.signed()
+	}
+	flags := r.take(1)
+	p.Known = len(flags) == 1 && flags[0]&flagKnown != 0
+	s.readHalfLives(format)
+	s.k = max(1, len(p.HalfLives))
+	if s.LeavesOut = false; bounded(format) {
+		r.unsigned() // Total
+		n := r.size(1 + 8*s.k)
+		s.LeavesOut = n > 0
+		for range n {
+			r.text()
+			r.take(8 * s.k)
+		}
+	}
+	if cap(s.scores) < s.k {
+		s.scores = make([]float64, s.k)
+	}
+	s.scores = s.scores[:s.k]
+}
+
+// readHalfLives decodes the half-lives, unless they are stored as those of the profile
+// before.
+func (s *Stored) readHalfLives(format byte) {
+	start := s.r.next
+	n := s.r.size(1)
+	for range n {
+		if format == formatDays {
+			s.r.unsigned()
+		} else {
+			s.r.text()
+		}
+	}
+	stored := s.r.b[start:s.r.next]
+	if s.r.damaged || len(s.halfLives) > 0 && s.halfLives[0] == format && bytes.Equal(s.halfLives[1:], stored) {
+		return
+	}
+	s.halfLives = append(append(s.halfLives[:0], format), stored...)
+	decoder := reader{b: stored}
+	s.Outline.HalfLives = nil
+	for range decoder.size(1) {
+		s.Outline.HalfLives = append(s.Outline.HalfLives, decoder.halfLife(format))
+	}
+	s.r.damaged = s.r.damaged || decoder.damaged
+	if decoder.damaged {
+		s.halfLives = s.halfLives[:0]
+	}
+}
+
+// Facets are the facets of the profile's affinities.
+func (s *Stored) Facets() [][]byte { return s.facets }
+
+// Next returns the next affinity: the index of its facet in Facets, its value, and its
+// scores by half-life. They are valid until the next call. ok is false after the last
+// one, and when the profile is damaged: see End.
+func (s *Stored) Next() (facet int, value []byte, scores []float64, ok bool) {
+	if s.left == 0 {
+		return 0, nil, nil, false
+	}
+	s.left--
+	place := s.r.unsigned()
+	value = s.r.text()
+	b := s.r.take(8 * s.k)
+	if s.r.damaged || place >= uint64(len(s.facets)) {
+		s.r.damaged, s.left = true, 0
+		return 0, nil, nil, false
+	}
+	for i := range s.scores {
+		score := math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		if !(score >= 0 && score <= math.MaxFloat64) {
+			s.r.damaged, s.left = true, 0
+			return 0, nil, nil, false
+		}
+		s.scores[i] = score
+	}
+	return int(place), value, s.scores, true
+}
+
+// End returns an error if the profile turned out to be damaged. Affinities of it may have
+// been passed.
+func (s *Stored) End() error {
+	if s.r.damaged || s.left == 0 && s.r.next < len(s.r.b) {
+		return fmt.Errorf("read stored profile of %d bytes: %w", len(s.r.b), errDamagedProfile)
+	}
+	return nil
+}

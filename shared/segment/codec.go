@@ -1,0 +1,219 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// The stored forms. Integers are unsigned varints as in encoding/binary, unless they
+// have a number of bytes here. A text is its length and its bytes. Sorted texts are
+// front-coded: each is the length of the prefix that it shares with the one before, and
+// the rest as a text. Ordinals are sorted; the first is stored as it is, each other one
+// as its distance to the one before, less 1. Every value begins with a format byte, 1, and
+// ends with a CRC-32C of all that precedes, 4 bytes, little-endian. A new layout needs a
+// new format byte.
+//
+// The key of a score in a part is its Order less that of the score 0x1p-1023 as of the
+// part's Instant rounded down to a whole number of half-lives: the upper 48 bits of the
+// float64 that the score was then, rounded. 0 stands for a score that counts as none.
+// The upper 14 bits of a key are its band: a quarter of an octave.
+//
+//	small list   number of users, their ordinals, then for each half-life their keys, 6 bytes
+//	             each, little-endian. Bands hold lists over 512 users of a part without buckets.
+//	bands        number of bands, then of each, the highest first: the first band's complement
+//	             0x3fff - band, or how far the band lies below the one before, less 1;
+//	             number of users. Then the ordinals of all, each band by itself; then the
+//	             lower 34 bits of their keys, in 5 bytes each, little-endian. The column is the
+//	             number of the half-life, 1 byte, then the complement of the highest band,
+//	             2 bytes, big-endian. A cell has 512 users or more, but for the last.
+//	bucket       number of lists, then each: facet and value as texts, the size of a small
+//	             list in bytes, and the list
+//	index        number of rows, the first tokens of rows, front-coded
+//	tokens       number of tokens; each front-coded, its prefix doubled, plus 1 if it has been
+//	             blanked: then it equals the one before
+//	untils       number of users, their ordinals, then for each the minute of the hour, 1 byte. The
+//	             column is the hour since 1970, 4 bytes, big-endian
+//	values       number of filters; each: facet and value, both front-coded, number of holders
+//	set-outs     number of users, their ordinals
+//	manifest     version of the manifest, 8 bytes, big-endian, then JSON
+//	part         JSON
+const (
+	format       = 1
+	checksumSize = 4
+	smallUsers   = 512 // in a list of one cell
+	keyBytes     = 6
+	lowBytes     = 5 // of the part of a key that its band does not say
+	lowBits      = 34
+	maxBand      = 1<<14 - 1
+)
+
+var errDamaged = errors.New("damaged")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal appends the checksum to a value that begins at start.
+func seal(b []byte, start int) []byte {
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+// unseal returns a cursor on the content of a value.
+func unseal(b []byte) (*reader, error) {
+	if len(b) <= checksumSize {
+		return nil, errDamaged
+	}
+	content := b[:len(b)-checksumSize]
+	if binary.LittleEndian.Uint32(b[len(content):]) != crc32.Checksum(content, castagnoli) {
+		return nil, errDamaged
+	}
+	if content[0] != format {
+		return nil, fmt.Errorf("format %d: %w", content[0], ErrNewer)
+	}
+	return &reader{b: content, next: 1}, nil
+}
+
+// reader parses the content of a value. After the first part that does not fit,
+// damaged is set and every read returns zero.
+type reader struct {
+	b       []byte
+	next    int
+	damaged bool
+}
+
+// end returns an error unless the whole content has been read.
+func (r *reader) end() error {
+	if r.damaged || r.next != len(r.b) {
+		return errDamaged
+	}
+	return nil
+}
+
+func (r *reader) unsigned() uint64 {
+	if r.next < len(r.b) && r.b[r.next] < 0x80 && !r.damaged { // one byte: nearly always
+		r.next++
+		return uint64(r.b[r.next-1])
+	}
+	n, size := binary.Uvarint(r.b[r.next:])
+	if size <= 0 || r.damaged {
+		r.damaged = true
+		return 0
+	}
+	r.next += size
+	return n
+}
+
+// size reads the number of items that follow, each of at least this many bytes. The
+// rest of the content bounds it, and so the memory that the items take.
+func (r *reader) size(each int) int {
+	n := r.unsigned()
+	if n > uint64((len(r.b)-r.next)/each) {
+		r.damaged = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) take(n int) []byte {
+	if r.damaged || n < 0 || n > len(r.b)-r.next {
+		r.damaged = true
+		return nil
+	}
+	r.next += n
+	return r.b[r.next-n : r.next]
+}
+
+func (r *reader) text() []byte { return r.take(r.size(1)) }
+
+// ordinals appends n ordinals.
+func (r *reader) ordinals(dst []uint16, n int) []uint16 {
+	at := -1
+	for range n {
+		at += int(min(r.unsigned(), MaxUsers)) + 1
+		if at >= MaxUsers {
+			r.damaged = true
+		}
+		if r.damaged {
+			return dst
+		}
+		dst = append(dst, uint16(at))
+	}
+	return dst
+}
+
+func appendOrdinals(dst []byte, ordinals []uint16) []byte {
+	last := -1
+	for _, o := range ordinals {
+		dst = binary.AppendUvarint(dst, uint64(int(o)-last-1))
+		last = int(o)
+	}
+	return dst
+}
+
+// nextText reads a front-coded text. shared is the length of the prefix.
+func (r *reader) nextText(dst, previous []byte, shared uint64) []byte {
+	if shared > uint64(len(previous)) {
+		r.damaged = true
+		return dst
+	}
+	return append(append(dst, previous[:shared]...), r.text()...)
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// appendNext appends a front-coded text.
+func appendNext(b []byte, previous, s string) []byte {
+	n := common(previous, s)
+	return appendText(binary.AppendUvarint(b, uint64(n)), s[n:])
+}
+
+// common returns the length of the prefix that two texts share.
+func common(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func appendKey(b []byte, k uint64) []byte {
+	return append(b, byte(k), byte(k>>8), byte(k>>16), byte(k>>24), byte(k>>32), byte(k>>40))
+}
+
+func readKey(b []byte) uint64 {
+	_ = b[5]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40
+}
+
+func appendLow(b []byte, k uint64) []byte {
+	k &= 1<<lowBits - 1
+	return append(b, byte(k), byte(k>>8), byte(k>>16), byte(k>>24), byte(k>>32))
+}
+
+func readLow(b []byte) uint64 {
+	_ = b[4]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32
+}
+
+// AppendOrdinals appends the stored form of sorted ordinals.
+func AppendOrdinals(dst []byte, ordinals []uint16) []byte {
+	start := len(dst)
+	dst = binary.AppendUvarint(append(dst, format), uint64(len(ordinals)))
+	return seal(appendOrdinals(dst, ordinals), start)
+}
+
+// ParseOrdinals decodes what AppendOrdinals wrote.
+func ParseOrdinals(cell []byte) ([]uint16, error) {
+	r, err := unseal(cell)
+	if err != nil {
+		return nil, fmt.Errorf("read ordinals: %w", err)
+	}
+	n := r.size(1)
+	ordinals := r.ordinals(make([]uint16, 0, n), n)
+	if err := r.end(); err != nil {
+		return nil, fmt.Errorf("read ordinals: %w", err)
+	}
+	return ordinals, nil
+}

@@ -1,0 +1,78 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+const (
+	minute = 60 * 1000 // ms
+	hour   = 60 * minute
+)
+
+// UntilColumn returns the column of a row of kind Untils that holds the profiles that
+// expire in the hour of an instant (ms). Columns sort by time.
+func UntilColumn(at int64) string {
+	hours := min(max(at/hour, 0), math.MaxUint32)
+	return string(binary.BigEndian.AppendUint32(nil, uint32(hours)))
+}
+
+// expiry is a user of a part whose profile expires at a time (ms).
+type expiry struct {
+	until   int64
+	ordinal uint16
+}
+
+// untilCells returns the cells of expiries, which it sorts.
+func untilCells(expiries []expiry) []Cell {
+	slices.SortFunc(expiries, func(a, b expiry) int {
+		if a, b := a.until/hour, b.until/hour; a != b {
+			return int(min(max(a-b, -1), 1))
+		}
+		return int(a.ordinal) - int(b.ordinal)
+	})
+	var cells []Cell
+	var ordinals []uint16
+	for len(expiries) > 0 {
+		column, n := UntilColumn(expiries[0].until), 0
+		ordinals = ordinals[:0]
+		for n < len(expiries) && UntilColumn(expiries[n].until) == column {
+			ordinals = append(ordinals, expiries[n].ordinal)
+			n++
+		}
+		b := binary.AppendUvarint([]byte{format}, uint64(n))
+		b = appendOrdinals(b, ordinals)
+		for _, e := range expiries[:n] {
+			b = append(b, byte(e.until%hour/minute))
+		}
+		cells = append(cells, Cell{column, seal(b, 0)})
+		expiries = expiries[n:]
+	}
+	return cells
+}
+
+// Expired passes the ordinals in cells of a row of kind Untils whose profiles expire up to
+// an instant (ms), rounded up to a minute.
+func Expired(cells []Cell, at int64, fn func(ordinal uint16)) error {
+	for _, cell := range cells {
+		r, err := unseal(cell.Value)
+		if err != nil {
+			return fmt.Errorf("read expiries: %w", err)
+		}
+		n := r.size(2)
+		ordinals := r.ordinals(make([]uint16, 0, n), n)
+		minutes := r.take(n)
+		if err := r.end(); err != nil || len(cell.Column) != 4 {
+			return fmt.Errorf("read expiries: %w", errDamaged)
+		}
+		begin := int64(binary.BigEndian.Uint32([]byte(cell.Column))) * hour
+		for i, o := range ordinals {
+			if begin+int64(minutes[i])*minute <= at {
+				fn(o)
+			}
+		}
+	}
+	return nil
+}
