@@ -10,8 +10,8 @@ import (
 // bucketBytes is about how many bytes of lists a bucket takes.
 const bucketBytes = 32 << 10
 
-// Finish ends the part at an instant (ms) and passes its rows to write, which must not
-// keep them. It returns the description of the part, without Generation, From, To and Cut,
+// Finish ends the part at an instant (ms) and passes its rows to write, which may keep the
+// values of their cells, and nothing else. It returns the description of the part, without Generation, From, To and Cut,
 // and the first error of write. The packer can then begin another part.
 func (p *Packer) Finish(now int64, write func(Row) error) (Part, error) {
 	part := p.part
@@ -134,7 +134,7 @@ func (p *Packer) writeBuckets(part *Part, lists []listOf, write func(Row) error)
 	return nil
 }
 
-// order orders the columns by filter, and returns the filters that somebody holds by
+// order orders the columns by filter, and returns the filters that users hold by
 // facet, then value. The number column loses its meaning.
 func (p *Packer) order() []listOf {
 	filters := p.values.filters

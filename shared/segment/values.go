@@ -12,7 +12,6 @@ const packedBytes = 256 << 10
 type valueCells struct {
 	write        func(cell []byte) error
 	b            []byte // of the current cell, without its head
-	head         []byte
 	n            int
 	facet, value string // the last
 }
@@ -34,9 +33,9 @@ func (c *valueCells) flush() error {
 	if c.n == 0 {
 		return nil
 	}
-	c.head = append(binary.AppendUvarint(append(c.head[:0], format), uint64(c.n)), c.b...)
+	cell := append(binary.AppendUvarint([]byte{format}, uint64(c.n)), c.b...)
 	c.b, c.n = c.b[:0], 0
-	return c.write(seal(c.head, 0))
+	return c.write(seal(cell, 0))
 }
 
 // EachValue passes the filters in a cell of kind Values with their numbers of holders, by

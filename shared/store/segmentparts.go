@@ -25,7 +25,7 @@ func (s *Store) NewSegmentWriter(ctx context.Context, app string, part segment.P
 	return &SegmentWriter{app: app, part: part, table: s.segments(app), bulk: newBulk(ctx)}
 }
 
-// Write replaces a row. It keeps the row's memory until Flush.
+// Write replaces a row. It keeps the values of the cells until Flush.
 func (w *SegmentWriter) Write(row segment.Row) error {
 	key, family := segmentPartKey(w.app, SegmentRow{w.part, row.Kind, row.N}), familyPart
 	switch row.Kind {
