@@ -88,7 +88,7 @@ func (p *Packer) writeLists(part *Part, write func(Row) error) error {
 		}
 		cells = cells[:0]
 		if len(ordinals) <= smallUsers {
-			cells = append(cells, Cell{SmallColumn, appendSmall(nil, ordinals, keys)})
+			cells = append(cells, Cell{SmallColumn, appendSmall(make([]byte, 0, smallSize(len(ordinals), len(keys))), ordinals, keys)})
 		} else {
 			for i, of := range keys {
 				p.bands.write(i, ordinals, of, func(c Cell) {

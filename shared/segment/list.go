@@ -53,6 +53,9 @@ func appendSmall(b []byte, ordinals []uint16, keys [][]uint64) []byte {
 	return seal(b, start)
 }
 
+// smallSize is about the size of a small list of so many users and half-lives.
+func smallSize(users, halfLives int) int { return 8 + users*(2+keyBytes*halfLives) }
+
 // bandCells orders postings by band and passes the cells of a list under one half-life.
 // It keeps its memory from list to list.
 type bandCells struct {
