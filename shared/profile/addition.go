@@ -213,8 +213,8 @@ func (d *adder) keep(appID string, w store.ProfileWrite) {
 // saveAdded writes profiles to which events were added, and ends the refreshes of their
 // users. Now and then it first folds the events that a user's additions leave unfolded:
 // until then that user's next events wait, and no others.
-func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition, end func(*user, error)) error {
-	save := w.newSaver(app)
+func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition, listed *listing, end func(*user, error)) error {
+	save := w.newSaver(app, listed)
 	for _, a := range added {
 		if err := save.add(ctx, a.write(app)); err != nil {
 			return err
@@ -244,9 +244,10 @@ func (w *writer) saveAdded(ctx context.Context, app config.App, added []addition
 	return g.Wait() // it returns no error
 }
 
-// newSaver makes a saver that keeps what it writes for the next refreshes.
-func (w *writer) newSaver(app config.App) *saver {
+// newSaver makes a saver of listed users that keeps what it writes for the next refreshes.
+func (w *writer) newSaver(app config.App, listed *listing) *saver {
 	s := w.logs.newSaver(app)
+	s.listed = listed
 	s.stored = func(write store.ProfileWrite) { w.adder.keep(app.ID, write) }
 	return s
 }

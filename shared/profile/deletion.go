@@ -14,7 +14,9 @@ import (
 // deletion deletes users, and keeps what they have opted out of.
 type deletion struct {
 	*env
+	logs    *logs
 	orphans *orphans
+	changes *changeList
 }
 
 func (d *deletion) delete(ctx context.Context, appID, token string) (time.Time, error) {
@@ -31,8 +33,8 @@ func (d *deletion) tombstone() affinity.Tombstone {
 	return affinity.Tombstone{DeletedUntil: now, ReceivedUntil: now + d.slack.Milliseconds()}
 }
 
-// forget drops what is derived from deleted events and leaves a marker. The tombstone
-// must be in the row.
+// forget drops what is derived from deleted events, leaves a marker, and lists the user
+// as changed. The tombstone must be in the row.
 func (d *deletion) forget(ctx context.Context, appID, token string) error {
 	row, err := d.store.TakeTicket(ctx, appID, token)
 	if err != nil {
@@ -41,7 +43,14 @@ func (d *deletion) forget(ctx context.Context, appID, token string) error {
 	// The manifest is empty but has a version. Without one, a fold that found no
 	// manifest before the deletion would find the same now, and commit.
 	empty := history.Manifest{Version: version(row.Ticket, uncovered)}
-	return d.store.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil))
+	if err := d.store.ForgetUser(ctx, appID, token, row.Ticket, empty.AppendBinary(nil)); err != nil {
+		return err
+	}
+	app, err := d.logs.readCached(ctx, appID)
+	if err != nil {
+		return err
+	}
+	return d.changes.list(ctx, app, token)
 }
 
 // maxOptOuts bounds how often a change of an opt-out starts again, because a message
@@ -95,6 +104,9 @@ func (d *deletion) optedOut(ctx context.Context, appID, token string) (event.Typ
 }
 
 func (d *deletion) purge(ctx context.Context, appID, token string, until time.Time) (int, error) {
+	if _, err := d.store.BlankSegmentToken(ctx, appID, token); err != nil {
+		return 0, err
+	}
 	blocks, err := d.store.ListBlocks(ctx, appID, token)
 	if err != nil {
 		return 0, err

@@ -31,7 +31,9 @@
 //     both. Readers take it only beside that very profile.
 //  8. A refresh may add its events to a profile of the ticket before. A list of the
 //     newest events that the profile counts says which are new.
-//  9. A process may repeat every step at any time: after a crash, after a lost
+//  9. A writer of an app with segments lists its users as changed before it
+//     acknowledges. An entry is at most 5 s older than the answer of its write.
+//  10. A process may repeat every step at any time: after a crash, after a lost
 //     answer, for a duplicate. It skips no step because the step seems done.
 //
 // # Parts
@@ -40,10 +42,10 @@
 // "uses":
 //
 //	writer   (refresh.go)   -> logs, tickets, flights, adder, computer, folder,
-//	                            tails (tail.go)
+//	                            changeList (changes.go), tails (tail.go)
 //	reader   (read.go)      -> logs, tickets, computer
 //	bulk     (bulk.go)      -> logs, tickets, computer, folder, orphans
-//	deletion (deletion.go)  -> orphans
+//	deletion (deletion.go)  -> logs, orphans, changeList
 //	computer (compute.go)   -> logs
 //	adder    (addition.go)
 //	folder   (fold.go)      -> logs, tickets
@@ -51,6 +53,6 @@
 //	logs     (logs.go)      -> appends (appends.go)
 //	sampler  (sample.go)    -> logs
 //
-// tickets, flights and orphans use no other part. The computer finds sessions
+// tickets, flights, orphans and changeList use no other part. The computer finds sessions
 // in sessions.go.
 package profile

@@ -137,14 +137,15 @@ func New(s *store.Store, apps config.Store, cached *config.Cached, now func() ti
 	c := &computer{env: v, logs: l}
 	f := &folder{env: v, logs: l, tickets: t}
 	o := &orphans{env: v}
+	ch := &changeList{env: v}
 	return &Engine{
 		env: v, logs: l, folder: f,
-		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(),
+		writer: &writer{env: v, logs: l, tickets: t, computer: c, folder: f, flights: newFlights(), changes: ch,
 			adder: &adder{env: v, bases: recent.Of[storedBase](v.recent)}, tails: recent.Of[*tail](v.recent),
 			refreshed: semaphore.NewWeighted(maxRefreshed), most: maxRefreshed},
 		reader:   &reader{env: v, logs: l, tickets: t, computer: c},
 		bulk:     &bulk{env: v, logs: l, tickets: t, computer: c, folder: f, orphans: o},
-		deletion: &deletion{env: v, orphans: o},
+		deletion: &deletion{env: v, logs: l, orphans: o, changes: ch},
 		sweeper:  &sweeper{env: v, logs: l},
 		sampler:  &sampler{env: v, logs: l},
 	}
@@ -347,8 +348,8 @@ func (e *Engine) OptedOut(ctx context.Context, appID, user string) (event.Types,
 // ErrTypes reports a type of which the engine keeps no events.
 var ErrTypes = errors.New("a user can opt out of events of the types view, click and conversion")
 
-// Purge removes a user's orphan blocks and old sessions, and the events that a deletion
-// covers, whose time of receipt Delete returned, from the log. It removes no event that
+// Purge removes a user's orphan blocks and old sessions, their token from segments, and the
+// events that a deletion covers, whose time of receipt Delete returned, from the log. It removes no event that
 // the user's tombstone does not cover. It returns the number of events.
 func (e *Engine) Purge(ctx context.Context, appID, user string, until time.Time) (int, error) {
 	return e.deletion.purge(ctx, appID, user, until)

@@ -48,7 +48,7 @@ func (s *harness) engine() *profile.Engine {
 // clear empties the tables and makes another engine.
 func (s *harness) clear() {
 	s.t.Helper()
-	for _, name := range []string{store.TableEvents, store.TableUsers, store.TableHistories, store.TableDictionaries} {
+	for _, name := range []string{store.TableEvents, store.TableUsers, store.TableHistories, store.TableDictionaries, store.TableChanges} {
 		table := s.client.Open(name)
 		gone := bigtable.NewMutation()
 		gone.DeleteRow()

@@ -83,20 +83,27 @@ func (w *simulation) checkNoOrphans() {
 // that the test interleaves.
 func (w *simulation) check(when string) {
 	app := w.app()
-	got := w.peek(app)
 	row := w.checkOptOut(when)
 	least, most := raised(w.maxDelete, row.Deleted()), w.deletedBy
 	known := func(n int) bool { return w.alive(n, least, true) && !row.OptedOut.Has(w.events[n].Type) }
 	possible := func(n int) bool { return w.alive(n, most, false) && !row.OptedOut.Has(w.events[n].Type) }
+	w.lawful(when, app, w.peek(app).Profile, known, possible)
+	w.checkSession(when, app, known, possible)
+	w.checkPacked(when, app, known)
+}
+
+// lawful checks that a profile counts all events that are known, and none that is not
+// possible.
+func (w *simulation) lawful(when string, app config.App, got affinity.Profile, known, possible func(int) bool) {
 	for n := range w.events {
 		if known(n) && w.events[n].Time > got.Anchor {
 			w.t.Fatalf("%s: as of %d, before the acknowledged event %d", when, got.Anchor, n)
 		}
 	}
 	low, high := w.reference(app, got.Anchor, known, false), w.reference(app, got.Anchor, possible, true)
-	l := w.bounds.Leeway(got.Profile, low, high)
+	l := w.bounds.Leeway(got, low, high)
 	for _, a := range low.Affinities {
-		if s := scoreOf(got.Profile, a.Value); s < a.Scores[0]*(1-1e-9) && !(s == 0 && l.MayMiss(a.Facet, a.Value)) {
+		if s := scoreOf(got, a.Value); s < a.Scores[0]*(1-1e-9) && !(s == 0 && l.MayMiss(a.Facet, a.Value)) {
 			w.t.Fatalf("%s: %s is %v, must be at least %v: an acknowledged event is hidden", when, a.Value, s, a.Scores[0])
 		}
 	}
@@ -108,7 +115,6 @@ func (w *simulation) check(when string) {
 	if low.Known && !got.Known {
 		w.t.Fatalf("%s: the user is unknown, but has an acknowledged event", when)
 	}
-	w.checkSession(when, app, known, possible)
 }
 
 // peek reads without storing: the gate refuses its writes.

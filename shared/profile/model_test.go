@@ -69,6 +69,7 @@ type simulation struct {
 	deletedBy affinity.Tombstone // of the deletions that were answered
 	maxDelete affinity.Tombstone // of the deletions that were begun
 	receipts  map[int][]receipt  // by event
+	packed    *packedProfile     // nil: nobody has packed the user
 	optOuts
 }
 
@@ -119,6 +120,9 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	retention := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "retention")
 	layout := schema.Of(rapid.SampledFrom(schema.Names).Draw(t, "schema"))
 	if err := w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.apps.SetSegments(ctx, appID, rapid.IntRange(0, 3).Draw(t, "segments") > 0); err != nil {
 		t.Fatal(err)
 	}
 	w.newMigrations()
@@ -183,10 +187,10 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "earlier", "fold", "round", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task"}
+		"read", "rank", "earlier", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task"}
 	if w.calm {
 		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
-			"read", "rank", "earlier", "fold", "delete", "time", "minutes"}
+			"read", "rank", "earlier", "fold", "pack", "delete", "time", "minutes"}
 	}
 	kind := rapid.SampledFrom(kinds).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
@@ -225,6 +229,8 @@ func (w *simulation) step() {
 			_, err := w.process().Fold(ctx, app, "u")
 			return err
 		})
+	case "pack":
+		w.pack()
 	case "round":
 		o := profile.RecomputeOptions{OnlyStale: rapid.Bool().Draw(w.t, "only stale"), Maintain: rapid.Bool().Draw(w.t, "maintain"), Fold: rapid.Bool().Draw(w.t, "fold")}
 		w.start("round", func(ctx context.Context) error { return w.round(ctx, app, o) })

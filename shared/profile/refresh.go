@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type writer struct {
 	computer *computer
 	folder   *folder
 	adder    *adder
+	changes  *changeList
 	flights  *flights
 	tails    recent.Values[*tail]
 	// refreshed counts the users of refreshes. A message takes its users before it
@@ -81,7 +83,7 @@ func (w *writer) importEvents(ctx context.Context, app config.App, events []stor
 	if err != nil {
 		return Outcome{}, err
 	}
-	rows, err := w.mark(ctx, app.ID, events)
+	rows, err := w.mark(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -90,11 +92,12 @@ func (w *writer) importEvents(ctx context.Context, app config.App, events []stor
 
 // mark leaves markers for the events' users at new tickets. It returns the rows at
 // these tickets.
-func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent) (map[string]store.User, error) {
-	users, err := w.tickets.drawAll(ctx, appID, positions(events))
+func (w *writer) mark(ctx context.Context, app config.App, events []store.LogEvent) (map[string]store.User, error) {
+	users, err := w.tickets.drawAll(ctx, app.ID, positions(events))
 	if err != nil {
 		return nil, err
 	}
+	listed := w.changes.begin(ctx, app, users)
 	faulty := Faulty{}
 	marks, rows := make([]store.ProfileWrite, 0, len(users)), make(map[string]store.User, len(users))
 	for _, u := range users {
@@ -104,7 +107,13 @@ func (w *writer) mark(ctx context.Context, appID string, events []store.LogEvent
 		rows[u.token] = u.row
 		faulty.note(u) // a block of the newer version may cover the event
 	}
-	if err := w.store.WriteProfiles(ctx, appID, marks); err != nil {
+	if err := listed.wait(); err != nil {
+		return nil, err
+	}
+	if err := w.store.WriteProfiles(ctx, app.ID, marks); err != nil {
+		return nil, err
+	}
+	if err := listed.written(ctx, slices.Collect(maps.Keys(rows))...); err != nil {
 		return nil, err
 	}
 	return rows, faulty.orNil()
@@ -225,9 +234,10 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 	g.SetLimit(maxScans)
 	for chunk := range slices.Chunk(users, scanUsers) {
 		g.Go(func() error {
+			listed := w.changes.begin(ctx, app, chunk)
 			added, chunk, err := w.adder.add(ctx, app, compiled, chunk, events)
 			if err == nil && len(added) > 0 {
-				err = w.saveAdded(ctx, app, added, end)
+				err = w.saveAdded(ctx, app, added, listed, end)
 			}
 			if err != nil {
 				return err
@@ -237,7 +247,7 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 			defer share.Close()
 			of := work{app, compiled, forRefresh, share, draw, w.limits.patience}
 			err = w.computer.compute(ctx, of, computations, func(some []*computation) error {
-				err := w.save(ctx, app, some)
+				err := w.save(ctx, app, some, listed)
 				for _, c := range some {
 					if err == nil {
 						end(c.user, nil)
@@ -247,7 +257,7 @@ func (w *writer) refresh(ctx context.Context, app config.App, users []*user, eve
 			})
 			for _, u := range chunk {
 				if err == nil {
-					end(u, w.giveUp(ctx, app, u)) // if not ended before
+					end(u, w.giveUp(ctx, app, u, listed)) // if not ended before
 				}
 			}
 			return err
@@ -270,17 +280,23 @@ func (w *writer) computations(app config.App, users []*user, events map[string]o
 
 // giveUp leaves a marker for a user who has waited too long to be computed alone, as
 // Import does for all users. Other faults are those of the message.
-func (w *writer) giveUp(ctx context.Context, app config.App, u *user) error {
+func (w *writer) giveUp(ctx context.Context, app config.App, u *user, listed *listing) error {
 	if !errors.Is(u.fault, errBusy) {
 		return nil
 	}
 	u.fault = nil
-	return w.hide(ctx, app.ID, app.ScoringVersion, u)
+	if err := listed.wait(); err != nil {
+		return err
+	}
+	if err := w.hide(ctx, app.ID, app.ScoringVersion, u); err != nil {
+		return err
+	}
+	return listed.written(ctx, u.token)
 }
 
 // save writes computed profiles and folds.
-func (w *writer) save(ctx context.Context, app config.App, computed []*computation) error {
-	save, users := w.newSaver(app), make([]*user, len(computed))
+func (w *writer) save(ctx context.Context, app config.App, computed []*computation, listed *listing) error {
+	save, users := w.newSaver(app, listed), make([]*user, len(computed))
 	for i, c := range computed {
 		users[i] = c.user
 		if err := save.add(ctx, c.write(app, c.scorer.AppendProfile(nil, app.ScoringVersion))); err != nil {
@@ -337,7 +353,7 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 // abandon marks the users of events that may be in the log, and drops what does not
 // count.
 func (w *writer) abandon(ctx context.Context, app config.App, events []store.LogEvent) error {
-	rows, err := w.mark(ctx, app.ID, events)
+	rows, err := w.mark(ctx, app, events)
 	faulty, ok := errors.AsType[Faulty](err)
 	if err != nil && !ok {
 		return err

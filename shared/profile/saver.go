@@ -16,6 +16,8 @@ type saver struct {
 	bytes   int
 	written int64
 	faults  faults
+	// listed are the users in the list of changes; nil: these writes change no profile.
+	listed *listing
 	// stored is called for each profile that is written; nil: nobody asks.
 	stored func(store.ProfileWrite)
 }
@@ -41,6 +43,9 @@ func (s *saver) flush(ctx context.Context) error {
 	if err := s.logs.check(ctx, s.app); err != nil {
 		return err
 	}
+	if err := s.listed.wait(); err != nil {
+		return err
+	}
 	err := s.store.WriteProfiles(ctx, s.app.ID, s.writes)
 	refused := refusedBy(err)
 	if err != nil && refused == nil {
@@ -57,8 +62,23 @@ func (s *saver) flush(ctx context.Context) error {
 			s.stored(w)
 		}
 	}
+	if err := s.relist(ctx); err != nil {
+		return err
+	}
 	s.written += int64(len(s.writes) - len(refused))
 	clear(s.writes)
 	s.writes, s.bytes = s.writes[:0], 0
 	return nil
+}
+
+// relist lists the users of the writes again if these have taken too long.
+func (s *saver) relist(ctx context.Context) error {
+	if s.listed == nil {
+		return nil
+	}
+	users := make([]string, len(s.writes))
+	for i, w := range s.writes {
+		users[i] = w.User
+	}
+	return s.listed.written(ctx, users...)
 }

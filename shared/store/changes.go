@@ -42,6 +42,15 @@ func SlotOf(t time.Time) ChangeSlot {
 	return ChangeSlot(max(t.Unix(), 0) / int64(SlotWidth/time.Second))
 }
 
+// cutMargin is how much earlier than its clock a process asks for changes: 5 s for which
+// a write may take after its entry, and 10 s by which two clocks may differ.
+const cutMargin = 15 * time.Second
+
+// CutAt returns the slot since which a process must ask for changes that has begun to read
+// stored profiles at an instant of its clock. A user who is not listed since then still has
+// the profile that it has read.
+func CutAt(began time.Time) ChangeSlot { return SlotOf(began.Add(-cutMargin)) }
+
 // Start returns the first instant of a slot.
 func (s ChangeSlot) Start() time.Time { return time.Unix(int64(s)*int64(SlotWidth/time.Second), 0) }
 

@@ -1,0 +1,121 @@
+package profile
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// maxListed is how much older an entry of the list of changes may be than the answer of
+// the write that it announces. store.CutAt allows for it.
+const maxListed = 5 * time.Second
+
+// changeList keeps the list of changes of apps with segments: the users whose profiles may
+// say something else than before. Every writer lists its users before it acknowledges.
+// A process that has read a profile before the write was answered then finds the user in
+// the list since store.CutAt.
+type changeList struct {
+	*env
+	mu sync.Mutex
+	// listed are the users, by app, whom the process has listed in the slot.
+	slot   store.ChangeSlot
+	listed map[appUser]bool
+}
+
+type appUser struct{ app, user string }
+
+// listing is the list of changes for users whose profiles are about to be written. nil
+// is that of an app without segments.
+type listing struct {
+	*changeList
+	app  string
+	at   time.Time // of the entries
+	done chan struct{}
+	err  error
+}
+
+// begin lists users, who have drawn their tickets, while their histories are read.
+func (c *changeList) begin(ctx context.Context, app config.App, users []*user) *listing {
+	if !app.Segments.On() {
+		return nil
+	}
+	l := &listing{changeList: c, app: app.ID, at: c.now(), done: make(chan struct{})}
+	tokens := make([]string, len(users))
+	for i, u := range users {
+		tokens[i] = u.token
+	}
+	go func() {
+		defer close(l.done)
+		l.err = c.listAt(ctx, app.ID, l.at, tokens)
+	}()
+	return l
+}
+
+// wait waits until the users are listed. Call it before their profiles are written.
+func (l *listing) wait() error {
+	if l == nil {
+		return nil
+	}
+	<-l.done
+	return l.err
+}
+
+// written lists users again if the write of their profiles, which has been answered, has
+// taken too long.
+func (l *listing) written(ctx context.Context, users ...string) error {
+	if l == nil || l.now().Sub(l.at) <= maxListed {
+		return nil
+	}
+	return l.listAt(ctx, l.app, l.now(), users)
+}
+
+// list lists users after a change of their profiles.
+func (c *changeList) list(ctx context.Context, app config.App, users ...string) error {
+	if !app.Segments.On() {
+		return nil
+	}
+	return c.listAt(ctx, app.ID, c.now(), users)
+}
+
+// listAt lists those users whom the process has not yet listed in the slot of an instant.
+func (c *changeList) listAt(ctx context.Context, appID string, at time.Time, users []string) error {
+	slot := store.SlotOf(at)
+	missing := c.missing(appID, slot, users)
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := c.store.AddChanges(ctx, appID, slot, missing); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, user := range missing {
+		if c.slot == slot {
+			c.listed[appUser{appID, user}] = true
+		}
+	}
+	return nil
+}
+
+// missing returns the users whom the process has not listed in a slot. It remembers those
+// of one slot, the latest.
+func (c *changeList) missing(appID string, slot store.ChangeSlot, users []string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slot < c.slot {
+		return users
+	}
+	if slot > c.slot || c.listed == nil {
+		c.slot, c.listed = slot, map[appUser]bool{}
+	}
+	var missing []string
+	for _, user := range users {
+		if !c.listed[appUser{appID, user}] {
+			missing = append(missing, user)
+		}
+	}
+	return missing
+}

@@ -1,0 +1,62 @@
+package profile_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// packedProfile is a profile that a process has read, and uses until the list of changes
+// names its user.
+type packedProfile struct {
+	affinity.Profile
+	app config.App
+	cut store.ChangeSlot
+}
+
+// pack starts a process that reads the user's profile to use it later.
+func (w *simulation) pack() {
+	if !w.app().Segments.On() {
+		return
+	}
+	app, skew := w.app(), w.skew()
+	e := w.processAt(skew)
+	w.start("pack", func(ctx context.Context) error {
+		// The clocks of a simulation may differ by more than store.CutAt allows for.
+		apart := 2 * min(w.slack/2, 30*time.Second)
+		began := time.UnixMilli(w.clock.Load() + skew).Add(-max(0, apart-10*time.Second))
+		r, err := e.Read(ctx, app, "u", 0)
+		if err == nil {
+			w.packed = &packedProfile{r.Profile, r.App, store.CutAt(began)}
+		}
+		return err
+	})
+}
+
+// checkPacked checks that a profile which was packed is still lawful, unless the user has
+// been listed since, or the profile ends, or has not begun.
+func (w *simulation) checkPacked(when string, app config.App, known func(int) bool) {
+	p := w.packed
+	if p == nil {
+		return
+	}
+	now := w.clock.Load()
+	listed, _, err := w.store.Changes(ctx, w.appID, p.cut, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, ok := listed["u"]; ok || now >= p.Until || !app.ScoresAs(p.app.ScoringVersion) {
+		w.packed = nil
+		return
+	}
+	if now < p.Anchor {
+		return
+	}
+	possible := func(n int) bool { // a change that was not answered may not be listed yet
+		return w.alive(n, w.deletedBy, false) && !(w.certain && w.out.Has(w.events[n].Type))
+	}
+	w.lawful(when+", packed and not listed since", app, w.bounds.At(p.Profile, now), known, possible)
+}
