@@ -1,0 +1,233 @@
+package query_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/segment"
+	"github.com/affinityengine/affinity/shared/segment/query"
+	"github.com/affinityengine/affinity/shared/strategy"
+)
+
+var conditions = []string{
+	`{"filter":"brand:v1"}`,
+	`{"filter":"brand:v0","above":60}`,
+	`{"filter":"color:v2","above":10}`,
+	`{"and":[{"filter":"brand:v0","above":30},{"filter":"color:v1"}]}`,
+	`{"or":[{"filter":"brand:v3","above":90},{"filter":"color:v0","above":20}]}`,
+	`{"and":[{"not":{"filter":"brand:v2"}},{"or":[{"filter":"brand:v1","above":31},{"filter":"color:v3"}]}]}`,
+	`{"filter":"brand:nobody"}`,
+}
+
+func filters(r *rand.Rand) []string {
+	return []string{fmt.Sprint("brand:v", r.IntN(5)), fmt.Sprint("color:v", r.IntN(4))}
+}
+
+// Answers equal what all profiles say, whatever happens between builds, updates and
+// queries.
+func TestAnswersEqualAScan(t *testing.T) {
+	for name, halfLives := range map[string][]int{"sums": nil, "one half-life": {2}, "two half-lives": {30, 3}} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(len(halfLives)), 7))
+			b := newBench(t, halfLives...)
+			for range 250 {
+				b.see(fmt.Sprintf("u%03d", r.IntN(120)), b.clock-r.Int64N(95*day), filters(r)...)
+			}
+			b.clock += hour
+			b.build()
+			checkAll := func(what string) {
+				t.Helper()
+				for _, where := range conditions {
+					b.check(what, where)
+				}
+				b.checkHistogram(what, "brand:v1")
+			}
+			checkAll("after a build")
+			for step := range 12 {
+				what := fmt.Sprint("step ", step)
+				switch r.IntN(6) {
+				case 0: // a new user, and a late event
+					b.see(fmt.Sprintf("n%03d", r.IntN(100)), b.clock-r.Int64N(90*day), filters(r)...)
+				case 1:
+					for range 5 {
+						b.see(fmt.Sprintf("u%03d", r.IntN(120)), b.clock, filters(r)...)
+					}
+				case 2:
+					user := fmt.Sprintf("u%03d", r.IntN(120))
+					if _, err := b.engine.Delete(t.Context(), appID, user); err != nil {
+						t.Fatal(err)
+					}
+					b.change(user)
+				case 3: // profiles expire
+					b.clock += 3 * day
+				case 4:
+					b.clock += hour
+					b.update(b.everybody()[r.IntN(40)])
+				case 5: // ahead of the clock
+					b.see(fmt.Sprintf("u%03d", r.IntN(120)), b.clock+4*60_000, filters(r)...)
+					b.clock += 60_000
+					b.build()
+				}
+				b.clock += r.Int64N(30_000)
+				checkAll(what)
+			}
+			b.clock += hour
+			b.build()
+			checkAll("after the last build")
+		})
+	}
+}
+
+// checkHistogram compares a histogram with the scores in all profiles.
+func (b *bench) checkHistogram(what, filter string) {
+	b.Helper()
+	c := b.condition(fmt.Sprintf(`{"filter":%q}`, filter))
+	q, err := c.Compile(b.app().Strategy)
+	if err != nil {
+		b.Fatal(err)
+	}
+	want := segment.Reference(q, b.profiles(b.everybody()), b.clock)
+	s, asOf, err := b.reader.Histogram(b.Context(), b.app(), *c.Filter)
+	if err != nil {
+		b.Fatal(err)
+	}
+	sum, counted := 0.0, 0
+	for _, u := range want {
+		sum += q.Score(u.Order, b.clock)
+	}
+	for _, bucket := range s.Buckets {
+		counted += bucket.Users
+	}
+	if s.Users != len(want) || counted != len(want) || asOf != b.clock {
+		b.Errorf("%s: histogram of %d users, %d in buckets, want %d", what, s.Users, counted, len(want))
+	}
+	if n := len(want); n > 0 && (!near(s.Mean, sum/float64(n)) || !near(s.P50, q.Score(want[n-(n+1)/2].Order, b.clock))) {
+		b.Errorf("%s: mean %v, median %v; want %v and %v", what, s.Mean, s.P50, sum/float64(n), q.Score(want[n-(n+1)/2].Order, b.clock))
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	b := newBench(t)
+	c := b.condition(`{"filter":"brand:v1"}`)
+	ask := func(what string, messages ...string) {
+		t.Helper()
+		_, err := b.reader.Page(t.Context(), b.app(), c, 10, "")
+		message, is := query.IsNotReady(err)
+		if is != (len(messages) > 0) || err != nil && !is {
+			t.Errorf("%s: error %v", what, err)
+		}
+		for _, m := range messages {
+			if !strings.Contains(message, m) {
+				t.Errorf("%s: %q lacks %q", what, message, m)
+			}
+		}
+	}
+	b.see("u", b.clock, "brand:v1")
+	ask("before the first build", "not built yet", "it is half done")
+	b.clock += hour
+	b.build()
+	ask("after it")
+	b.score(20)
+	b.newReader()
+	ask("after another strategy", "strategy or the retention has changed", "it is half done")
+	b.clock += hour
+	b.build()
+	ask("after its build")
+	if err := b.config.SetRetention(t.Context(), appID, 30); err != nil {
+		t.Fatal(err)
+	}
+	b.newReader()
+	ask("after another retention", "strategy or the retention has changed")
+	if err := b.config.SetSegments(t.Context(), appID, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.reader.Page(t.Context(), b.app(), c, 10, ""); !errors.Is(err, query.ErrOff) {
+		t.Errorf("switched off: %v", err)
+	}
+}
+
+// A query that meets many changed users orders an update, once; one that would read too
+// many profiles fails.
+func TestUpdatesAreOrdered(t *testing.T) {
+	b := newBench(t)
+	b.see("u", b.clock, "brand:v1")
+	b.clock += hour
+	b.build()
+	var users []string
+	for i := range query.UpdateFrom + 1 {
+		users = append(users, fmt.Sprint("x", i))
+	}
+	c := b.condition(`{"filter":"brand:v1"}`)
+	add := func() {
+		t.Helper()
+		if err := b.store.AddChanges(t.Context(), appID, b.slot(), users); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	for range 2 {
+		if page, err := b.reader.Page(t.Context(), b.app(), c, 10, ""); err != nil || page.Total != 1 || b.builds.ordered != 1 {
+			t.Errorf("total %d, %v; %d updates were ordered, want 1", page.Total, err, b.builds.ordered)
+		}
+	}
+	for i := range query.MaxPageChanges {
+		users = append(users, fmt.Sprint("y", i))
+	}
+	add()
+	_, err := b.reader.Page(t.Context(), b.app(), c, 10, "")
+	if message, is := query.IsNotReady(err); !is || !strings.Contains(message, "More than 5000 users have changed") {
+		t.Errorf("error %v", err)
+	}
+	if _, _, err := b.reader.Histogram(t.Context(), b.app(), *c.Filter); err != nil {
+		t.Errorf("a histogram: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	b := newBench(t, 30)
+	for i := range 9 {
+		b.see(fmt.Sprint("u", i), b.clock, "brand:v1")
+	}
+	b.clock += hour
+	b.build()
+	c := b.condition(`{"filter":"brand:v1"}`)
+	page, err := b.reader.Page(t.Context(), b.app(), c, 3, "")
+	if err != nil || page.Cursor == "" {
+		t.Fatalf("page %+v, %v", page, err)
+	}
+	refused := func(what string, c segment.Condition, cursor, message string) {
+		t.Helper()
+		_, err := b.reader.Page(t.Context(), b.app(), c, 3, cursor)
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Kind != fault.Invalid || !strings.Contains(f.Message, message) {
+			t.Errorf("%s: %v, want %q", what, err, message)
+		}
+	}
+	refused("a damaged cursor", c, page.Cursor[1:], "cursor")
+	refused("of another condition", b.condition(`{"filter":"brand:v2"}`), page.Cursor, "cursor")
+	other := c
+	filter := *c.Filter
+	filter.HalfLife = strategy.Days(31)
+	other.Filter = &filter
+	refused("an unknown half-life", other, "", "halfLife")
+	b.clock += 25 * hour
+	refused("an expired cursor", c, page.Cursor, "cursor")
+}
+
+func TestValues(t *testing.T) {
+	b := newBench(t)
+	b.perPart = 2
+	for i := range 6 {
+		b.see(fmt.Sprint("u", i), b.clock, fmt.Sprint("brand:v", i%2), "brand:all", "color:red")
+	}
+	b.clock += hour
+	b.build()
+	v, err := b.reader.Values(t.Context(), b.app(), "brand", 2)
+	if err != nil || v.Total != 3 || len(v.Values) != 2 || v.Values[0] != (query.Value{Value: "all", Users: 6}) || v.Values[1] != (query.Value{Value: "v0", Users: 3}) || v.AsOf != b.clock {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
