@@ -7,7 +7,8 @@
 // applying it twice changes nothing. An unresolved message holds no filters: process
 // reads them at each delivery. A reenriched message instead holds events that the
 // log already has, with the filters that the catalog has for their objects now
-// (see reenriched.go). Messages are JSON, so a person can read a dead letter.
+// (see reenriched.go). Messages are lines of JSON, so a person can read a dead letter,
+// and the archive is a file of lines. FORMAT.md describes them.
 package bus
 
 import (
@@ -19,6 +20,10 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 )
+
+// Version is the version of the format that Encode writes. Versions before 1 wrote none,
+// and the line breaks of a client's JSON.
+const Version = 1
 
 // MaxMessage is the largest size of a message, in bytes. Pub/Sub accepts 10 MB. A
 // push holds the message in base64, and a function accepts a body of 32 MB.
@@ -90,8 +95,8 @@ type Message struct {
 	// reads the objects: ingest could not, or they have too many filters.
 	Resolved bool    `json:"resolved"`
 	Objects  Objects `json:"objects,omitempty"`
-	// Body is {"events":[...]} as the client sent it. In a reenriched message it is
-	// what Logged decodes.
+	// Body is {"events":[...]} as the client sent it, but for line breaks. In a
+	// reenriched message it is what Logged decodes.
 	Body []byte `json:"-"`
 }
 
@@ -102,33 +107,67 @@ type Objects map[string]map[string][]Filter
 // Filter is [facet, value].
 type Filter [2]string
 
+// head is the first line of a message.
+type head struct {
+	Version int `json:"version"`
+	Lines   int `json:"lines"` // of the body
+	Message
+}
+
 // Encode returns the message as it is published.
 func (m Message) Encode() ([]byte, error) {
-	head, err := json.Marshal(m)
+	lines := 1
+	if m.Kind == Reenriched {
+		lines = bytes.Count(m.Body, []byte("\n"))
+	} else {
+		m.Body = oneLine(m.Body)
+	}
+	head, err := json.Marshal(head{Version, lines, m})
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
 	return append(append(head, '\n'), m.Body...), nil
 }
 
+// oneLine returns valid JSON without line breaks. These can only stand between its tokens,
+// so a space says the same, and is as long.
+func oneLine(text []byte) []byte {
+	if bytes.IndexByte(text, '\n') < 0 {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte("\n"), []byte(" "))
+}
+
 // DecodeMessage decodes a message. An error is permanent: no delivery of the
 // message can be decoded. The message's body shares data's memory.
 func DecodeMessage(data []byte) (Message, error) {
-	head, body, ok := bytes.Cut(data, []byte("\n"))
+	line, body, ok := bytes.Cut(data, []byte("\n"))
 	if !ok {
 		return Message{}, errors.New("decode message: want a line of JSON, a newline and a body")
 	}
-	m := Message{Body: body}
-	if err := json.Unmarshal(head, &m); err != nil {
-		return Message{}, fmt.Errorf("decode message: %w", err)
+	m, _, err := DecodeHead(line)
+	m.Body = body
+	return m, err
+}
+
+// DecodeHead decodes the first line of a message. It returns the message without its
+// body, and how many lines the body has: 0 for a message of a version before 1, which
+// did not say it.
+func DecodeHead(line []byte) (Message, int, error) {
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil {
+		return Message{}, 0, fmt.Errorf("decode message: %w", err)
 	}
-	if m.App == "" || m.ReceivedAt <= 0 {
-		return Message{}, errors.New("decode message: app and receivedAt must be there")
+	if h.Version > Version {
+		return Message{}, 0, fmt.Errorf("decode message: version %d of the format is newer than %d, which this version knows; deploy the newer version and replay it", h.Version, Version)
 	}
-	if m.Kind != Accepted && m.Kind != Reenriched {
-		return Message{}, fmt.Errorf("decode message: kind %q is not one this version knows; deploy the newer version and replay it", m.Kind)
+	if h.App == "" || h.ReceivedAt <= 0 {
+		return Message{}, 0, errors.New("decode message: app and receivedAt must be there")
 	}
-	return m, nil
+	if h.Kind != Accepted && h.Kind != Reenriched {
+		return Message{}, 0, fmt.Errorf("decode message: kind %q is not one this version knows; deploy the newer version and replay it", h.Kind)
+	}
+	return h.Message, h.Lines, nil
 }
 
 // Events decodes the events of an accepted message. Ingest validated them at

@@ -46,7 +46,7 @@ func NewReenriched(app string, at time.Time, events []Logged, objects Objects) (
 			return Message{}, fmt.Errorf("encode reenriched event: %w", err)
 		}
 		body.Write(append(head, '\n'))
-		body.Write(l.Event.Raw)
+		body.Write(oneLine(l.Event.Raw))
 		body.WriteByte('\n')
 		m.copyObjects(&l.Event, objects)
 	}

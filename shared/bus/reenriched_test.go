@@ -76,7 +76,7 @@ func TestReenrichedEventsKeepTheirPlace(t *testing.T) {
 	if diff := cmp.Diff(m, got); diff != "" {
 		t.Errorf("(-sent +received):\n%s", diff)
 	}
-	want := "u11id11700000000000shop{\"eventType\":\"click\",\n \"eventName\":\"<Clicked>\",\"userToken\":\"u\",\"objectIDs\":[\"object1\",\"never\"]}" + `[["color","c1"]]`
+	want := "u11id11700000000000shop{\"eventType\":\"click\",  \"eventName\":\"<Clicked>\",\"userToken\":\"u\",\"objectIDs\":[\"object1\",\"never\"]}" + `[["color","c1"]]`
 	if all := describe(t, got); len(all) != 5 || all[1] != want {
 		t.Errorf("got %q, want %q second of 5", all, want)
 	}
