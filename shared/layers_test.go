@@ -68,7 +68,7 @@ var layers = []struct {
 	{"shared/store/rowstream", "", "bigtable grpc"},
 	{"shared/store", "affinity auditlog catalog crowd event history schema segment store/rowstream terraform usage", "bigtable grpc"},
 	{"shared/refused", "store", ""},
-	{"shared/enrich", "admission affinity bus catalog config event schema store", ""},
+	{"shared/enrich", "admission affinity bus catalog config event history schema store", ""},
 	{"shared/dictionary", "affinity history", ""},
 	{"shared/recent", "", ""},
 	{"shared/profile", "admission affinity config dictionary event history recent store", ""},
@@ -78,6 +78,7 @@ var layers = []struct {
 	{"shared/feed/page", "admission catalog config event feed ranking rerank store", ""},
 	{"shared/export", "affinity api event fault schema store", ""},
 	{"shared/apply", "admission bus config enrich event history profile schema store", ""},
+	{"shared/archive", "admission affinity api bus config enrich event export profile store", ""},
 	{"shared/audit", "admission affinity config event history queue schema store strategy telemetry", ""},
 
 	// Jobs: work over all users of an app.
@@ -99,7 +100,7 @@ var layers = []struct {
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
-	{"functions/imports", "admission affinity api auth backend config enrich event export function httpapi imported limit profile queue queue/taskqueue refused store", "http"},
+	{"functions/imports", "admission affinity api archive auth backend config enrich event export function httpapi imported limit profile queue queue/taskqueue refused store", "http"},
 	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue store strategy", "http"},
 	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue/taskqueue ranking rerank store strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue store strategy", "http"},

@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/archive"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
@@ -28,7 +29,6 @@ import (
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/refused"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 type handler struct {
@@ -41,7 +41,7 @@ func New(b Backends) http.Handler {
 	rt := b.Router()
 	h := handler{b, &slots{last: map[string]int64{}}}
 	rt.Count(limit.Imports, "POST /1/events/import")
-	rt.HandleOwn("POST /1/events/import", h.run, "index")
+	rt.HandleOwn("POST /1/events/import", h.run, "index", "receipts")
 	return rt
 }
 
@@ -59,30 +59,23 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	rules := event.Rules{Now: h.Now(), Ahead: event.MaxAhead, Request: rand.Uint64(), Index: r.URL.Query().Get("index")}
-	lines, answer, err := decode(body, rules, grant)
+	kept, err := keepsReceipts(r)
 	if err != nil {
 		return err
 	}
-	events := lines.events
-	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)+len(lines.exported)-1); err != nil {
+	lines, answer, err := decode(body, rules, grant, kept)
+	if err != nil {
 		return err
 	}
-	unknown, outcome, err := h.importAll(r.Context(), app, events, rules.Now.UnixMilli())
+	events, logged := lines.events, lines.logged()
+	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)+len(logged)-1); err != nil {
+		return err
+	}
+	unknown, err := h.write(r.Context(), app, lines, rules.Now.UnixMilli(), &answer)
 	if err != nil {
-		return fmt.Errorf("import events of %s: %w", app.ID, err)
+		return err
 	}
-	if len(lines.exported) > 0 {
-		more, err := h.Profiles.Import(r.Context(), app, lines.exported)
-		if err != nil {
-			return fmt.Errorf("import exported events of %s: %w", app.ID, err)
-		}
-		outcome.Deleted, outcome.Refused = outcome.Deleted+more.Deleted, outcome.Refused+more.Refused
-	}
-	answer.Deleted, answer.OptedOut = outcome.Deleted, outcome.Refused
-	if outcome.Refused > 0 {
-		h.Refused.Count(app.ID, refused.OptedOut, int64(outcome.Refused))
-	}
-	if len(events)+len(lines.exported) > 0 {
+	if len(events)+len(logged)-answer.Present > 0 {
 		h.noteImport(r.Context(), app.ID)
 	}
 	if unknown > 0 {
@@ -91,11 +84,11 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 			slog.Int("events", len(events)), slog.Int("withUnknownObjects", unknown))
 	}
 	h.Usage.Events(app.ID, answer.Accepted, func(i int) string {
-		switch exported := i - len(events); {
-		case exported < 0:
+		switch at := i - len(events); {
+		case at < 0:
 			return events[i].UserToken
-		case exported < len(lines.exported):
-			return lines.exported[exported].User
+		case at < len(logged):
+			return logged[at].User
 		}
 		return "" // of type instantsearch
 	})
@@ -106,12 +99,45 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 			answer.OutsideRetention++
 		}
 	}
-	for i := range lines.exported {
-		if !window.Contains(lines.exported[i].Time) {
+	for i := range logged {
+		if !window.Contains(logged[i].Time) {
 			answer.OutsideRetention++
 		}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// write writes the events of a request to the log, and adds their fates to the answer. It
+// counts the events with objects that the catalog does not know.
+func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt int64, answer *api.ImportAnswer) (unknown int, err error) {
+	unknown, outcome, err := h.importAll(ctx, app, l.events, receivedAt)
+	if err != nil {
+		return 0, fmt.Errorf("import events of %s: %w", app.ID, err)
+	}
+	add := func(o profile.Outcome) {
+		outcome.Deleted, outcome.Refused = outcome.Deleted+o.Deleted, outcome.Refused+o.Refused
+	}
+	if len(l.exported) > 0 {
+		more, err := h.Profiles.Import(ctx, app, l.exported)
+		if err != nil {
+			return 0, fmt.Errorf("import exported events of %s: %w", app.ID, err)
+		}
+		add(more)
+	}
+	if len(l.archived) > 0 {
+		restorer := archive.Restorer{Catalog: h.Enricher, Store: h.Store, Profiles: h.Profiles}
+		more, err := restorer.Restore(ctx, app, l.archived)
+		if err != nil {
+			return 0, fmt.Errorf("restore events of %s: %w", app.ID, err)
+		}
+		add(more.Outcome)
+		answer.Present = more.Present
+	}
+	answer.Deleted, answer.OptedOut = outcome.Deleted, outcome.Refused
+	if outcome.Refused > 0 {
+		h.Refused.Count(app.ID, refused.OptedOut, int64(outcome.Refused))
+	}
+	return unknown, nil
 }
 
 // importAll imports the events of a request in parts, each of as many events as may be
@@ -144,31 +170,8 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 	return unknown, all, nil
 }
 
-// lines are the events of a request.
-type lines struct {
-	events []event.Event
-	// exported are those of an export: the log has them already, with their filters.
-	exported []store.LogEvent
-}
-
-// addExported adds a line of an export. It skips what is not an event.
-func (l *lines) addExported(line api.ExportLine, now time.Time, grant auth.Grant) (added bool, err error) {
-	if line.Event == nil {
-		return false, export.Refusal(line)
-	}
-	e, err := export.LogEvent(line.Event, now)
-	if err == nil {
-		err = grant.Index(e.Index)
-	}
-	if err != nil {
-		return false, err
-	}
-	l.exported = append(l.exported, e)
-	return true, nil
-}
-
 // decode decodes each line. The answer lists the lines that are refused.
-func decode(body []byte, rules event.Rules, grant auth.Grant) (found lines, answer api.ImportAnswer, err error) {
+func decode(body []byte, rules event.Rules, grant auth.Grant, kept bool) (found lines, answer api.ImportAnswer, err error) {
 	answer = api.ImportAnswer{Refused: []api.RefusedLine{}}
 	for line := 1; len(body) > 0; line++ {
 		if line > api.MaxImportLines {
@@ -183,7 +186,7 @@ func decode(body []byte, rules event.Rules, grant auth.Grant) (found lines, answ
 		if own {
 			added := false
 			if err == nil {
-				added, err = found.addExported(exported, rules.Now, grant)
+				added, err = found.addExported(exported, rules.Now, grant, kept)
 			}
 			if err != nil {
 				answer.Refused = append(answer.Refused, api.RefusedLine{Line: line, Message: message(err)})

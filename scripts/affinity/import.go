@@ -19,33 +19,49 @@ import (
 const defaultIndex = "products"
 
 type importOptions struct {
-	index, objects, strategy, events string
-	retryFor                         time.Duration
+	index, objects, strategy, events, withoutUsers string
+	archive                                        bool
+	retryFor                                       time.Duration
 }
 
 func importCommand(t *tool) *cobra.Command {
 	o := importOptions{}
 	cmd := &cobra.Command{
-		Use:   "import [flags] EVENTS",
+		Use:   "import [flags] EVENTS | --archive FILE|FOLDER...",
 		Short: "Import a history of events, with its catalog and strategy",
 		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
 			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
 			"the others are imported (exit 3). Running the same command again resumes an import: an event counts once, and so\n" +
-			"do equal lines. The key needs the right admin for events, addObject for objects, recommendation for the strategy.",
+			"do equal lines. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
+			"\n" +
+			"A line may also be one of an export: its event keeps its id and its filters.\n" +
+			"\n" +
+			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and filters that\n" +
+			"they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of its folders too. Give all\n" +
+			"files at once: a later one may hold better filters of an event. Events that the log has stay as they are, so a second\n" +
+			"import changes nothing. An event stays deleted if its user was deleted in this app since its receipt. An app that was\n" +
+			"created again does not know who was deleted: leave them out with --without-users. Files of the archive are named with the\n" +
+			"line at which a broken message begins; all others are restored (exit 3).",
 		Example: "  affinity import --strategy strategy.json --objects objects.ndjson.gz events.ndjson.gz\n" +
-			"  zcat 2026-*.gz | affinity import --index shoes -",
-		Args: cli.Args("EVENTS"),
+			"  zcat 2026-*.gz | affinity import --index shoes -\n" +
+			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app shop --key KEY",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.archive && len(args) > 0 {
+				return nil
+			}
+			return cli.Args("EVENTS")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.events = args[0]
-			if o.retryFor <= 0 {
-				return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
-			}
-			if o.objects == "-" && o.events == "-" {
-				return cli.Usagef("--objects and EVENTS cannot both be standard input")
+			if err := o.check(); err != nil {
+				return err
 			}
 			c, err := t.client()
 			if err != nil {
 				return err
+			}
+			if o.archive {
+				return restoreAll(cmd.Context(), t, c, o, args)
 			}
 			return importAll(cmd.Context(), t, c, o)
 		},
@@ -55,8 +71,27 @@ func importCommand(t *tool) *cobra.Command {
 		"(default: the index of the first event, else "+defaultIndex+")")
 	flags.StringVar(&o.objects, "objects", "", "catalog to import first: one JSON object per line, plain or gzip, - for standard input")
 	flags.StringVar(&o.strategy, "strategy", "", "strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
+	flags.BoolVar(&o.archive, "archive", false, "the arguments are files or folders of the archive")
+	flags.StringVar(&o.withoutUsers, "without-users", "", "file of user tokens, one a line, whose events of an archive are not restored")
 	flags.DurationVar(&o.retryFor, "retry-for", t.retry.Total, "how long to repeat a request while the engine is busy or away")
 	return cmd
+}
+
+// check checks the flags.
+func (o importOptions) check() error {
+	switch {
+	case o.retryFor <= 0:
+		return cli.Usagef("--retry-for %s: must be more than 0", o.retryFor)
+	case o.objects == "-" && o.events == "-":
+		return cli.Usagef("--objects and EVENTS cannot both be standard input")
+	case o.archive && o.events == "-":
+		return cli.Usagef("--archive reads its files twice, so they cannot be standard input")
+	case o.archive && o.index != "" && o.objects == "":
+		return cli.Usagef("--index: events of an archive have their index")
+	case !o.archive && o.withoutUsers != "":
+		return cli.Usagef("--without-users is for --archive")
+	}
+	return nil
 }
 
 // importAll imports strategy, objects and events, in this order: events find their

@@ -26,6 +26,7 @@ type upOptions struct {
 	Now           time.Time     // where the engine's clock starts; zero: the machine's clock
 	RetentionDays int           // of the apps; 0: no limit
 	Layout        schema.Layout // of the log of created apps
+	Archive       string        // folder for files of accepted events; empty: none
 	Operator      string        // the operator's token
 	MadeOperator  bool          // the token is not the environment's
 	Log           *slog.Logger
@@ -41,6 +42,7 @@ const maxRetention = 36_500
 type upFlags struct {
 	layoutFlags
 	addr, now     string
+	archive       string
 	apps          []string
 	retentionDays int
 }
@@ -102,6 +104,7 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.apps, "app", []string{"demo:" + demoKey}, "app and a key with all rights, as ID:KEY (repeatable)")
 	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, RFC 3339 (default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
+	flags.StringVar(&f.archive, "archive", "", "folder to write accepted events to, in files that import --archive restores")
 	f.layoutFlags.add(cmd)
 	for _, name := range []string{"url", "key"} { // upOptions refuses them
 		flags.String(name, "", "")
@@ -114,7 +117,7 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 	if cmd.Flags().Changed("url") || cmd.Flags().Changed("key") {
 		return upOptions{}, cli.Usagef("--url and --key name a running engine, but %s starts one: use --addr and --app ID:KEY", cmd.Name())
 	}
-	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays}
+	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays, Archive: f.archive}
 	o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	if o.Layout, err = f.layout(); err != nil {

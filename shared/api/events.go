@@ -104,6 +104,9 @@ type ImportAnswer struct {
 	// OutsideRetention counts accepted events that no profile counts, because
 	// they are older than the retention of the app.
 	OutsideRetention int `json:"outsideRetention"`
+	// Present counts accepted events that the log had already. Only an import that keeps
+	// receipts counts them.
+	Present int `json:"present,omitempty"`
 	// Refused are the lines that were not taken, in their order.
 	Refused []RefusedLine `json:"refused"`
 }

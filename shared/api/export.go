@@ -43,6 +43,9 @@ type ExportedEvent struct {
 	// LeftOutObjects those that do not count because all together have too many filters.
 	UnknownObjects int `json:"unknownObjects,omitempty"`
 	LeftOutObjects int `json:"leftOutObjects,omitempty"`
+	// Unresolved says that the filters have to be read from the catalog. Only events of
+	// an archive are.
+	Unresolved bool `json:"unresolved,omitempty"`
 	// Filters are what the event counts for.
 	Filters []ExportedFilter `json:"filters"`
 	// Event is the event as the client sent it.

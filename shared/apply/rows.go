@@ -3,15 +3,14 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/bus"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
-	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
-	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -149,32 +148,19 @@ func (a *Applier) unknownInLog(ctx context.Context, app config.App, events map[e
 	if len(events) == 0 {
 		return nil, nil
 	}
-	ranges := make([]store.UserRange, 0, len(events))
-	for at := range events {
-		from, to := history.Pos{Time: at.Time, ID: at.ID}, history.Pos{Time: at.Time, ID: at.ID + "\x00"}
-		ranges = append(ranges, store.UserRange{User: at.User, From: from, To: to})
-	}
-	slices.SortFunc(ranges, func(a, b store.UserRange) int {
-		if c := store.UserOrder(a.User, b.User); c != 0 {
-			return c
-		}
-		return a.From.Compare(b.From)
-	})
-	known := make(map[enrich.Place]int, len(events))
-	err := a.Store.Log(app.ID, app.Log).ReadOriginals(ctx, ranges, func(user string, row store.LogRow, original []byte) error {
-		at := enrich.Place{User: user, Time: row.Time, ID: row.ID}
-		o, err := schema.ParseOriginal(original)
-		if err != nil {
-			o.UnknownObjects = events[at] // a row that cannot be read is written again
-		}
-		known[at] = o.UnknownObjects
-		return nil
-	})
+	rows, err := enrich.Rows(ctx, a.Store.Log(app.ID, app.Log), maps.Keys(events))
 	if err == nil {
 		err = a.checkSchema(ctx, app)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read events in the log of %s: %w", app.ID, err)
+	}
+	known := make(map[enrich.Place]int, len(rows))
+	for at, row := range rows {
+		known[at] = row.UnknownObjects
+		if row.Damaged {
+			known[at] = events[at] // a row that cannot be read is written again
+		}
 	}
 	return known, nil
 }

@@ -30,7 +30,7 @@ const exampleReceived = 1_795_255_200_120
 func exampleAccepted() Message {
 	return Message{App: "shop", ReceivedAt: exampleReceived, Ahead: event.MaxAhead.Milliseconds(), Request: 1<<63 + 7, Resolved: true,
 		Objects: Objects{"products": {"shoe-1": {{"brand", "Acme"}, {"color", "Red"}}}},
-		Body: []byte(`{"events":[{"eventType":"view","eventName":"Product Viewed","index":"products","userToken":"user-1","objectIDs":["shoe-1"],"timestamp":1795255200000}]}`)}
+		Body:    []byte(`{"events":[{"eventType":"view","eventName":"Product Viewed","index":"products","userToken":"user-1","objectIDs":["shoe-1"],"timestamp":1795255200000}]}`)}
 }
 
 func exampleReenriched(t *testing.T) Message {

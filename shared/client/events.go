@@ -43,10 +43,23 @@ func (c *Client) RefusedEvents(ctx context.Context) (api.RefusedEvents, error) {
 //
 // The request may be repeated. Events without a timestamp then count twice.
 func (c *Client) ImportEvents(ctx context.Context, index string, lines []byte) (api.ImportAnswer, error) {
-	path := "/1/events/import"
+	path := importPath
 	if index != "" {
 		path += "?" + url.Values{"index": {index}}.Encode()
 	}
+	return c.importLines(ctx, path, lines)
+}
+
+const importPath = "/1/events/import"
+
+// RestoreEvents is ImportEvents of lines of an export or an archive, which keep the
+// times of receipt that they say: an event stays deleted if its user was deleted since.
+// It changes nothing in a log that has the events.
+func (c *Client) RestoreEvents(ctx context.Context, lines []byte) (api.ImportAnswer, error) {
+	return c.importLines(ctx, importPath+"?receipts=kept", lines)
+}
+
+func (c *Client) importLines(ctx context.Context, path string, lines []byte) (api.ImportAnswer, error) {
 	var answer api.ImportAnswer
 	err := c.callRaw(ctx, always, http.MethodPost, path, lines, &answer)
 	return answer, err

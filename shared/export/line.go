@@ -72,35 +72,62 @@ const (
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
 
-// LogEvent returns the row of an exported event that is imported at a time. The
-// errors say what is wrong with the line.
+// LogEvent returns the row of an exported event that is imported at a time, which is
+// that of its receipt. The errors say what is wrong with the line.
 func LogEvent(l *api.ExportedEvent, now time.Time) (store.LogEvent, error) {
-	e, err := event.Decode(l.Event, event.Rules{Now: now, Ahead: event.MaxAhead, Index: l.Index})
-	if err != nil {
-		return store.LogEvent{}, err
+	if l.Unresolved {
+		return store.LogEvent{}, fault.New(fault.Invalid, "An unresolved event can only be imported with receipts=kept")
 	}
-	switch {
-	case e.Type == event.InstantSearch:
-		return store.LogEvent{}, fault.New(fault.Invalid, "An exported event cannot be of type instantsearch")
-	case !idForm.MatchString(l.ID):
-		return store.LogEvent{}, fault.New(fault.Invalid, "The id of an exported event must have 11 characters of base64url")
-	case l.Time < 0 || l.Time > now.Add(event.MaxAhead).UnixMilli():
-		return store.LogEvent{}, fault.New(fault.Invalid, "The time of an exported event must not be in the future, or before 1970")
-	case l.UnknownObjects < 0 || l.LeftOutObjects < 0:
-		return store.LogEvent{}, fault.New(fault.Invalid, "An exported event cannot have fewer than 0 unknown objects")
+	row, _, err := logEvent(l, now, now.UnixMilli())
+	return row, err
+}
+
+// Restored is LogEvent with the time of receipt that the line says, so that a deletion
+// of its user since then covers the event. It returns the decoded event too, since the
+// row of an unresolved one needs filters.
+func Restored(l *api.ExportedEvent, now time.Time) (store.LogEvent, event.Event, error) {
+	received := l.ReceivedAt.UnixMilli()
+	if received <= 0 || received > now.UnixMilli() {
+		return store.LogEvent{}, event.Event{}, fault.New(fault.Invalid, "The receipt of a restored event must not be in the future, or before 1970")
+	}
+	return logEvent(l, now, received)
+}
+
+func logEvent(l *api.ExportedEvent, now time.Time, received int64) (store.LogEvent, event.Event, error) {
+	e, err := event.Decode(l.Event, event.Rules{Now: now, Ahead: event.MaxAhead, Index: l.Index})
+	if err == nil {
+		err = check(l, &e, now)
+	}
+	if err != nil {
+		return store.LogEvent{}, e, err
 	}
 	counts, err := counts(l.Filters)
 	if err != nil {
-		return store.LogEvent{}, err
+		return store.LogEvent{}, e, err
 	}
-	named, at := schema.ObjectsOf(&e), now.UnixMilli()
+	named := schema.ObjectsOf(&e)
 	original := schema.Original{
-		ReceivedAt: at, Index: e.Index, UnknownObjects: l.UnknownObjects, LeftOutObjects: l.LeftOutObjects, Event: e.Raw,
+		ReceivedAt: received, Index: e.Index, UnknownObjects: l.UnknownObjects, LeftOutObjects: l.LeftOutObjects, Event: e.Raw,
 	}
 	return store.LogEvent{
 		User: e.UserToken, Time: l.Time, ID: l.ID, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
-		Counts: counts, Receipt: at, Original: original.Append(nil),
-	}, nil
+		Counts: counts, Receipt: received, Original: original.Append(nil),
+	}, e, nil
+}
+
+// check checks an exported event, but for its filters.
+func check(l *api.ExportedEvent, e *event.Event, now time.Time) error {
+	switch {
+	case e.Type == event.InstantSearch:
+		return fault.New(fault.Invalid, "An exported event cannot be of type instantsearch")
+	case !idForm.MatchString(l.ID):
+		return fault.New(fault.Invalid, "The id of an exported event must have 11 characters of base64url")
+	case l.Time < 0 || l.Time > now.Add(event.MaxAhead).UnixMilli():
+		return fault.New(fault.Invalid, "The time of an exported event must not be in the future, or before 1970")
+	case l.UnknownObjects < 0 || l.LeftOutObjects < 0:
+		return fault.New(fault.Invalid, "An exported event cannot have fewer than 0 unknown objects")
+	}
+	return nil
 }
 
 // counts checks the filters of an exported event. A filter that is there twice would

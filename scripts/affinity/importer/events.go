@@ -46,6 +46,16 @@ func (c *chunk) add(l line) {
 // With an error, the counts are those of the events imported before it. The
 // answer names no refused lines: they are printed.
 func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.ImportAnswer, error) {
+	return im.events(ctx, src, src.next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
+		return c.ImportEvents(ctx, index, lines)
+	})
+}
+
+// post sends lines to the import route.
+type post func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error)
+
+// events sends all lines that next reads from src.
+func (im *Importer) events(ctx context.Context, src *Source, next func() (line, error), send post) (api.ImportAnswer, error) {
 	m := newMeter(im.progress, "events", src)
 	defer m.finish()
 	c := im.retrying(m)
@@ -56,11 +66,11 @@ func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.
 	sent := make(chan *chunk, chunksQueued)
 	group.Go(func() error {
 		defer close(sent)
-		unread = im.chunks(src, m, func(ch *chunk) error {
+		unread = im.chunks(src, next, m, func(ch *chunk) error {
 			ch.done = make(chan struct{})
 			group.Go(func() error {
 				defer close(ch.done)
-				return ch.send(ctx, c, index, 0, len(ch.numbers))
+				return ch.send(func(lines []byte) (api.ImportAnswer, error) { return send(ctx, c, lines) }, 0, len(ch.numbers))
 			})
 			select {
 			case sent <- ch:
@@ -94,13 +104,14 @@ func addCounts(to *api.ImportAnswer, more api.ImportAnswer) {
 	to.Deleted += more.Deleted
 	to.OptedOut += more.OptedOut
 	to.OutsideRetention += more.OutsideRetention
+	to.Present += more.Present
 }
 
-// chunks cuts src into chunks and passes each to handle.
-func (im *Importer) chunks(src *Source, m *meter, handle func(*chunk) error) error {
+// chunks cuts the lines that next reads from src into chunks and passes each to handle.
+func (im *Importer) chunks(src *Source, next func() (line, error), m *meter, handle func(*chunk) error) error {
 	c := &chunk{}
 	for {
-		l, err := src.next()
+		l, err := next()
 		if err != nil && len(c.numbers) > 0 { // the end, or as far as the file can be read
 			if failed := handle(c); failed != nil {
 				return failed
@@ -111,7 +122,10 @@ func (im *Importer) chunks(src *Source, m *meter, handle func(*chunk) error) err
 			return nil
 		case err != nil:
 			return err
-		case l.tooLong:
+		case l.fault != "":
+			im.bad.add(m, src, l.number, l.fault)
+			continue
+		case l.tooLong || len(l.text) > maxLine:
 			im.bad.add(m, src, l.number, fmt.Sprintf("the line is longer than %d bytes", maxLine))
 			continue
 		}
@@ -127,22 +141,22 @@ func (im *Importer) chunks(src *Source, m *meter, handle func(*chunk) error) err
 
 // send sends the lines from first up to end, in halves if the engine finds them
 // too large.
-func (c *chunk) send(ctx context.Context, to *client.Client, index string, first, end int) error {
+func (c *chunk) send(to func(lines []byte) (api.ImportAnswer, error), first, end int) error {
 	stop := len(c.body)
 	if end < len(c.starts) {
 		stop = c.starts[end]
 	}
-	answer, err := to.ImportEvents(ctx, index, c.body[c.starts[first]:stop])
+	answer, err := to(c.body[c.starts[first]:stop])
 	if refused := refusal(err); refused != nil && refused.Status == http.StatusRequestEntityTooLarge {
 		if end-first == 1 {
 			c.refused = append(c.refused, api.RefusedLine{Line: c.numbers[first], Message: refused.Error()})
 			return nil
 		}
 		middle := first + (end-first)/2
-		if err := c.send(ctx, to, index, first, middle); err != nil {
+		if err := c.send(to, first, middle); err != nil {
 			return err
 		}
-		return c.send(ctx, to, index, middle, end)
+		return c.send(to, middle, end)
 	}
 	if err != nil {
 		return fmt.Errorf("import lines %d to %d: %w", c.numbers[first], c.numbers[end-1], err)

@@ -101,6 +101,8 @@ type line struct {
 	number  int // from 1
 	text    []byte
 	tooLong bool // longer than maxLine; text is missing
+	// fault says why the line is bad, before the engine has seen it; text is missing.
+	fault string
 }
 
 // begin detects gzip by its first bytes and skips a byte order mark.

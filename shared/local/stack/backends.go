@@ -113,7 +113,8 @@ type messaging struct {
 	bus    *buspubsub.Bus
 }
 
-func (s *Stack) openPubSub(ctx context.Context, dedicated config.Dedicated) (messaging, error) {
+func (s *Stack) openPubSub(ctx context.Context, o Options) (messaging, error) {
+	dedicated := o.Dedicated
 	var opts []option.ClientOption
 	s.place.PubSub = os.Getenv("PUBSUB_EMULATOR_HOST")
 	if s.place.PubSub == "" {
@@ -137,6 +138,16 @@ func (s *Stack) openPubSub(ctx context.Context, dedicated config.Dedicated) (mes
 	for topic, subscription := range topics {
 		if err := createTopic(ctx, client, topic, subscription); err != nil {
 			return messaging{}, err
+		}
+	}
+	if o.Archive != "" {
+		for topic := range topics {
+			if topic == DeadLetterTopic {
+				continue // its messages are in the archive
+			}
+			if err := s.archive(ctx, messaging{client: client}, topic, o.Archive, o.Log); err != nil {
+				return messaging{}, err
+			}
 		}
 	}
 	cfg := buspubsub.Config{Project: Project, Events: EventsTopic, Slow: SlowTopic, DeadLetters: DeadLetterTopic, Dedicated: dedicated}

@@ -89,6 +89,9 @@ type Options struct {
 	// LateWrites is how long after its end a deleted app is looked for once more. Zero:
 	// half a minute, since no request of the stack runs as long.
 	LateWrites time.Duration
+	// Archive is a folder: accepted events are written to files in it, as a deployment
+	// writes them to Cloud Storage. Empty: they are not.
+	Archive string
 	// Recompute are the settings of jobs. Zero: those of the environment.
 	Recompute job.Settings
 	// Log is the logger of the functions. Nil: nothing is logged.
@@ -109,7 +112,9 @@ type Stack struct {
 	pubsub  *emulator.PubSub            // nil where an official emulator runs
 	bridges map[string]*emulator.Bridge // by subscription
 	tasks   *emulator.Tasks
-	closers []func() error // in the order of creation; closed in reverse
+	// archived are the subscriptions (full names) that write the archive.
+	archived []string
+	closers  []func() error // in the order of creation; closed in reverse
 }
 
 // Start starts an engine. It is ready when Start returns.
@@ -188,7 +193,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	if err != nil {
 		return messaging{}, err
 	}
-	pubsub, err := s.openPubSub(ctx, o.Dedicated)
+	pubsub, err := s.openPubSub(ctx, o)
 	if err != nil {
 		return messaging{}, err
 	}
@@ -218,7 +223,8 @@ func historyFormat() (int, error) {
 	return s.Format, s.Validate()
 }
 
-// Idle waits until every accepted event is in its user's profile and every task
+// Idle waits until every accepted event is in its user's profile and in the archive, if
+// there is one, and every task
 // that is due is done. The official Pub/Sub emulator does not report its
 // backlog, so only the events that it has delivered are known.
 func (s *Stack) Idle(ctx context.Context) error {
@@ -229,6 +235,11 @@ func (s *Stack) Idle(ctx context.Context) error {
 		}
 		if err := messages(ctx); err != nil {
 			return fmt.Errorf("wait for messages of %s: %w", subscription, err)
+		}
+	}
+	if s.pubsub != nil {
+		if err := s.pubsub.Idle(ctx, s.archived...); err != nil {
+			return fmt.Errorf("wait for the archive: %w", err)
 		}
 	}
 	if err := s.tasks.Idle(ctx); err != nil {

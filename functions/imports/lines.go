@@ -1,0 +1,75 @@
+package imports
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/archive"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/export"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// keepsReceipts reports whether a request restores events with their receipts.
+func keepsReceipts(r *http.Request) (bool, error) {
+	switch receipts := r.URL.Query().Get("receipts"); receipts {
+	case "":
+		return false, nil
+	case "kept":
+		return true, nil
+	default:
+		return false, httpapi.Errorf(http.StatusUnprocessableEntity, "receipts %.50q must be kept, or missing", receipts)
+	}
+}
+
+// lines are the events of a request.
+type lines struct {
+	events []event.Event
+	// exported are those of an export, received now: they have their filters already.
+	exported []store.LogEvent
+	// archived are those of an export or an archive that keep their receipts. A request
+	// has no exported ones beside them.
+	archived []archive.Event
+}
+
+// logged returns the rows of the events that have one.
+func (l *lines) logged() []store.LogEvent {
+	if len(l.archived) == 0 {
+		return l.exported
+	}
+	rows := make([]store.LogEvent, len(l.archived))
+	for i := range rows {
+		rows[i] = l.archived[i].Row
+	}
+	return rows
+}
+
+// addExported adds a line of an export. It skips what is not an event.
+func (l *lines) addExported(line api.ExportLine, now time.Time, grant auth.Grant, kept bool) (added bool, err error) {
+	if line.Event == nil {
+		return false, export.Refusal(line)
+	}
+	if kept {
+		e, err := archive.Decode(line.Event, now)
+		if err == nil {
+			err = grant.Index(e.Row.Index)
+		}
+		if err != nil {
+			return false, err
+		}
+		l.archived = append(l.archived, e)
+		return true, nil
+	}
+	e, err := export.LogEvent(line.Event, now)
+	if err == nil {
+		err = grant.Index(e.Index)
+	}
+	if err != nil {
+		return false, err
+	}
+	l.exported = append(l.exported, e)
+	return true, nil
+}

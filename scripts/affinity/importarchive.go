@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/importer"
+	"github.com/affinityengine/affinity/shared/client"
+)
+
+// restoreAll restores the strategy, the objects and the events of an archive, in this
+// order: the filters of unresolved events come from the catalog.
+func restoreAll(ctx context.Context, t *tool, c *client.Client, o importOptions, paths []string) error {
+	files, err := importer.ArchiveFiles(paths)
+	if err != nil {
+		return err
+	}
+	archive := importer.Archive{Files: files, App: t.app}
+	if o.withoutUsers != "" {
+		if archive.Without, err = readUsers(o.withoutUsers); err != nil {
+			return err
+		}
+	}
+	t.retry.Total = o.retryFor
+	if o.strategy != "" {
+		strategy, err := t.readStrategy(o.strategy)
+		if err != nil {
+			return err
+		}
+		if err := t.patient(c).SetStrategyJSON(ctx, strategy); err != nil {
+			return fmt.Errorf("set the strategy: %w", err)
+		}
+	}
+	im := importer.New(c, t.retry, t.err)
+	if o.objects != "" {
+		if err := importObjects(ctx, t, im, o); err != nil {
+			return err
+		}
+	}
+	return restoreArchive(ctx, t, im, archive)
+}
+
+func readUsers(path string) (users map[string]bool, err error) {
+	src, err := importer.Open(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	return importer.Users(src)
+}
+
+func importObjects(ctx context.Context, t *tool, im *importer.Importer, o importOptions) (err error) {
+	objects, err := importer.Open(o.objects, t.in)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	index := o.index
+	if index == "" {
+		index = defaultIndex
+	}
+	stored, err := im.Objects(ctx, objects, index)
+	if err == nil {
+		fmt.Fprintf(t.err, "%s went to the index %q\n", cli.Count(stored, "object"), cli.Printable(index))
+	}
+	return err
+}
+
+func restoreArchive(ctx context.Context, t *tool, im *importer.Importer, archive importer.Archive) error {
+	begun := time.Now()
+	answer, err := im.Archive(ctx, archive)
+	warn(t, answer.ImportAnswer)
+	if err != nil {
+		return fmt.Errorf("%w\n%s went in before that: run the same command again; they count once", err, cli.Count(answer.Accepted, "event"))
+	}
+	fmt.Fprintf(t.out, "restored %s of %s from %s in %.1f s: %d were in the log, %d are new\n", cli.Count(answer.Accepted, "event"),
+		t.app, cli.Count(len(archive.Files), "file"), time.Since(begun).Seconds(), answer.Present, answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut)
+	if answer.Others > 0 {
+		fmt.Fprintf(t.err, "skipped %s of other apps\n", cli.Count(answer.Others, "message"))
+	}
+	if answer.Without > 0 {
+		fmt.Fprintf(t.err, "left out %s of the users of --without-users\n", cli.Count(answer.Without, "event"))
+	}
+	if err := im.BadLines(); err != nil {
+		return cli.WithCode(err, exitLines)
+	}
+	return nil
+}
