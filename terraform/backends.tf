@@ -53,6 +53,7 @@ module "events" {
   paused               = var.paused
   ack_deadline_seconds = min(600, local.size["process"].timeout_seconds + 30)
   replay_days          = var.replay_days
+  archive              = var.archive_days == 0 ? null : { bucket = "${var.project_id}-affinity-archive", location = var.region, days = var.archive_days, deletion_protection = var.deletion_protection }
 
   publishers = local.publishers
   buriers    = local.buriers

@@ -39,6 +39,11 @@ output "parents_kms_key" {
   value       = one(google_kms_crypto_key.parents[*].id)
 }
 
+output "archive_bucket" {
+  description = "Bucket with the archive of accepted events; null without archive_days."
+  value       = module.events.archive_bucket
+}
+
 output "tasks_queue" {
   description = "Queue of the worker, for --queue of affinity app delete."
   value       = module.tasks.queue

@@ -111,6 +111,18 @@ variable "replay_days" {
   }
 }
 
+variable "archive_days" {
+  description = "Number of days for which Cloud Storage keeps an archive of all accepted events, which `affinity import --archive` restores from. A deletion of a user does not reach it, so at most 30. 0: no archive."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.archive_days >= 0 && floor(var.archive_days) == var.archive_days && var.archive_days <= 30
+    error_message = "archive_days ${var.archive_days} must be a whole number from 0 to 30: the archive holds users who were deleted since."
+  }
+}
+
 variable "deletion_protection" {
   description = "Whether Bigtable and Firestore refuse to be deleted. Set it to false, and apply, before a teardown."
   type        = bool

@@ -24,6 +24,7 @@ func TestImports(t *testing.T) {
 		functiontest.Ask("admin", "POST", path, strings.Repeat("\n", api.MaxImportLines+1), 413, "Cannot process more than 5000 lines in a request"),
 		functiontest.Ask("admin", "POST", path, strings.Repeat(" ", api.MaxImportBody+1), 413, "Request Entity Too Large"),
 		functiontest.Ask("admin", "POST", path, line, 200, `"accepted":0,"received":0,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[{"line":1,"message":"The index field is required"}]`),
+		functiontest.Ask("admin", "POST", path+"?receipts=dropped", line, 422, `receipts \"dropped\" must be kept, or missing`),
 		functiontest.Ask("admin", "POST", path+"?index=shoes", "\n"+line+"\nbad\n", 200, `{"accepted":1,"received":0,"deleted":0,"optedOut":0,"outsideRetention":0,"refused":[{"line":3,`),
 	)
 	app, err := s.Backends.Config.App(t.Context(), functiontest.App)

@@ -7,21 +7,22 @@
 // id, the time of receipt and the filters that they had. A Restorer writes such lines to
 // the log.
 //
-// An event may be in several messages, and a file may be read several times: all of
-// them name one place in the log, and Better says which of two writes of it stays. So
-// restoring is a set union, in any order and number, and changes nothing in a log that
-// has the events.
+// An event may be in several messages, and a file may be read several times. All of them
+// name one place in the log, where the write stays that knows most of the event's
+// objects. So restoring changes nothing in a log that has the events. Of several
+// re-enrichments of an event, who reads the files takes the last (Rank). Of an event that
+// was sent several times, the log keeps the receipt of any of them.
 package archive
 
 import "cmp"
 
-// Rank orders the writes of one event.
+// Rank orders the writes of one event in an archive.
 type Rank struct {
 	// UnknownObjects is of how many of its objects the filters are not known. Of an
 	// unresolved event, whose filters nobody knows, all are.
 	UnknownObjects int
-	// At is when the filters were read (ms): the receipt of the event, or when a
-	// reenriched message was made.
+	// At is when the filters were read (ms): when a reenriched message was made, or
+	// otherwise the receipt of the event.
 	At int64
 }
 

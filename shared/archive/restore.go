@@ -22,7 +22,8 @@ type Event struct {
 	Row store.LogEvent
 	// unresolved is the event if its filters have to be read from the catalog.
 	unresolved *event.Event
-	rank       Rank
+	// unknown is of how many of its objects the filters are not known.
+	unknown int
 }
 
 // Decode decodes a line that is restored now. The errors say what is wrong with it.
@@ -31,11 +32,10 @@ func Decode(l *api.ExportedEvent, now time.Time) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	restored := Event{Row: row, rank: Rank{l.UnknownObjects, row.Receipt}}
 	if l.Unresolved {
-		restored.unresolved, restored.rank.UnknownObjects = &e, len(e.ObjectIDs)
+		return Event{row, &e, len(e.ObjectIDs)}, nil
 	}
-	return restored, nil
+	return Event{row, nil, l.UnknownObjects}, nil
 }
 
 // Catalog looks up the filters of the objects of events, as apply.Catalog does.
@@ -60,14 +60,14 @@ type Restorer struct {
 // Outcome counts restored events by their fate.
 type Outcome struct {
 	profile.Outcome
-	// Present counts the events that the log had: it knew as many of their objects, and
-	// their receipt was not earlier.
+	// Present counts the events that the log had, with as many known objects.
 	Present int
 }
 
 // Restore writes events to the log, but those that it has. After an error, some may be
 // written; restoring all again completes them.
 func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) (all Outcome, err error) {
+	given := len(events)
 	events = best(events)
 	rows, err := enrich.Rows(ctx, r.Store.Log(app.ID, app.Log), places(events))
 	if err == nil {
@@ -80,13 +80,13 @@ func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) 
 	var present []store.LogEvent
 	for _, e := range events {
 		row, ok := rows[enrich.PlaceOf(&e.Row)]
-		if ok && !row.Damaged && !e.rank.Better(Rank{row.UnknownObjects, row.ReceivedAt}) {
+		if ok && !row.Damaged && row.UnknownObjects <= e.unknown {
 			present = append(present, e.Row)
 		} else {
 			missing = append(missing, e)
 		}
 	}
-	all.Present = len(present)
+	all.Present = given - len(missing)
 	// The request that wrote these rows may have ended before it marked their users.
 	if len(present) > 0 {
 		if err := r.Profiles.Abandon(ctx, app, present); err != nil {
@@ -142,7 +142,7 @@ func (r *Restorer) resolve(ctx context.Context, app string, events []Event) (int
 	return len(events), nil
 }
 
-// best returns the best write of each event.
+// best returns each event once, in the write that knows most of its objects.
 func best(events []Event) []Event {
 	at := make(map[enrich.Place]int, len(events))
 	var all []Event
@@ -151,7 +151,7 @@ func best(events []Event) []Event {
 		if i, ok := at[place]; !ok {
 			at[place] = len(all)
 			all = append(all, e)
-		} else if e.rank.Better(all[i].rank) {
+		} else if e.unknown < all[i].unknown {
 			all[i] = e
 		}
 	}

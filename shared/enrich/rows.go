@@ -12,9 +12,8 @@ import (
 
 // Row is what the log says of an event.
 type Row struct {
-	UnknownObjects int   // of its objects, those that the catalog did not know
-	ReceivedAt     int64 // ms
-	Damaged        bool  // neither of the two is known
+	UnknownObjects int  // of its objects, those that the catalog did not know
+	Damaged        bool // the number is not known
 }
 
 // Rows reads the rows of events in a log. Events that are not in it are missing in the
@@ -37,7 +36,7 @@ func Rows(ctx context.Context, log store.Log, places iter.Seq[Place]) (map[Place
 	rows := make(map[Place]Row, len(ranges))
 	err := log.ReadOriginals(ctx, ranges, func(user string, row store.LogRow, original []byte) error {
 		o, err := schema.ParseOriginal(original)
-		rows[Place{User: user, Time: row.Time, ID: row.ID}] = Row{o.UnknownObjects, o.ReceivedAt, err != nil}
+		rows[Place{User: user, Time: row.Time, ID: row.ID}] = Row{o.UnknownObjects, err != nil}
 		return nil
 	})
 	return rows, err

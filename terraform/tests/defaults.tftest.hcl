@@ -55,6 +55,11 @@ run "plan" {
   }
 
   assert {
+    condition     = output.archive_bucket == null
+    error_message = "Events are archived although nobody asked for it."
+  }
+
+  assert {
     condition     = length(google_kms_key_ring.affinity) == 0 && output.parents_kms_key == null && module.function["ingest"].environment.PARENTS_KMS_KEY == ""
     error_message = "A key ring is created without secured_keys."
   }

@@ -130,6 +130,16 @@ run "replay_days_too_large" {
   expect_failures = [var.replay_days]
 }
 
+run "archive_days_too_large" {
+  command = plan
+
+  variables {
+    archive_days = 31
+  }
+
+  expect_failures = [var.archive_days]
+}
+
 run "size_of_unknown_function" {
   command = plan
 

@@ -32,3 +32,8 @@ output "ack_deadline_seconds" {
   description = "Seconds that Pub/Sub waits for an answer to a push."
   value       = google_pubsub_subscription.lane["events"].ack_deadline_seconds
 }
+
+output "archive_bucket" {
+  description = "Name of the bucket with the archive; null without one."
+  value       = one(google_storage_bucket.archive[*].name)
+}

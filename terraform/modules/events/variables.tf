@@ -117,3 +117,14 @@ variable "buriers" {
   default     = {}
   nullable    = false
 }
+
+variable "archive" {
+  description = "Bucket to create for an archive of all messages of events, its region, the age in days at which Cloud Storage deletes a file, and whether the bucket cannot be deleted while it has files. Null: none."
+  type        = object({ bucket = string, location = string, days = number, deletion_protection = optional(bool, true) })
+  default     = null
+
+  validation {
+    condition     = var.archive == null ? true : floor(var.archive.days) == var.archive.days && var.archive.days >= 1 && var.archive.days <= 30
+    error_message = "archive.days ${try(var.archive.days, "null")} must be a whole number from 1 to 30: files hold users who were deleted since."
+  }
+}

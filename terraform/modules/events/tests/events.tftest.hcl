@@ -122,6 +122,70 @@ run "paused" {
   }
 }
 
+run "no_archive" {
+  command = plan
+
+  assert {
+    condition     = length(google_storage_bucket.archive) == 0 && length(google_pubsub_subscription.archive) == 0 && length(google_storage_bucket_iam_member.archive) == 0
+    error_message = "The module archives events without being asked to."
+  }
+}
+
+# Every lane is archived: that of slow events, and that of each dedicated customer.
+run "archive" {
+  variables {
+    archive   = { bucket = "affinity-test-archive", location = "europe-west1", days = 30 }
+    dedicated = { acme = { process_uri = "https://process-acme-abc-ew.a.run.app" } }
+  }
+
+  assert {
+    condition     = sort([for s in google_pubsub_subscription.archive : s.name]) == tolist(["events-acme-archive", "events-archive", "events-slow-archive"]) && alltrue([for key, s in google_pubsub_subscription.archive : s.topic == google_pubsub_topic.lane[key].id])
+    error_message = "A lane of events is not archived."
+  }
+
+  # affinity import --archive reads text, by these endings.
+  assert {
+    condition     = alltrue([for s in google_pubsub_subscription.archive : length(s.cloud_storage_config[0].avro_config) == 0 && s.cloud_storage_config[0].filename_suffix == ".ndjson" && s.cloud_storage_config[0].bucket == "affinity-test-archive"])
+    error_message = "The files are not text in the archive's bucket."
+  }
+
+  # Pub/Sub refuses a file that takes longer than the acknowledgement.
+  assert {
+    condition     = alltrue([for s in google_pubsub_subscription.archive : s.ack_deadline_seconds >= tonumber(trimsuffix(s.cloud_storage_config[0].max_duration, "s"))])
+    error_message = "A file may take longer than the acknowledgement of its messages."
+  }
+
+  assert {
+    condition     = alltrue([for s in google_pubsub_subscription.archive : s.expiration_policy[0].ttl == "" && s.message_retention_duration == "604800s" && length(s.dead_letter_policy) == 0])
+    error_message = "Messages do not wait for the bucket."
+  }
+
+  assert {
+    condition     = upper(google_storage_bucket.archive[0].location) == "EUROPE-WEST1" && google_storage_bucket.archive[0].uniform_bucket_level_access && google_storage_bucket.archive[0].public_access_prevention == "enforced" && !google_storage_bucket.archive[0].force_destroy
+    error_message = "The bucket is in another place, or open."
+  }
+
+  assert {
+    condition     = one(one(google_storage_bucket.archive[0].lifecycle_rule).condition).age == 30 && one(one(google_storage_bucket.archive[0].lifecycle_rule).action).type == "Delete" && google_storage_bucket.archive[0].soft_delete_policy[0].retention_duration_seconds == 0
+    error_message = "Files outlast their age."
+  }
+
+  assert {
+    condition     = toset([for m in google_storage_bucket_iam_member.archive : m.role]) == toset(["roles/storage.objectCreator", "roles/storage.legacyBucketReader"]) && alltrue([for m in google_storage_bucket_iam_member.archive : m.member == "serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"])
+    error_message = "Pub/Sub's account cannot write the archive, or may do more."
+  }
+}
+
+run "archive_for_too_long" {
+  command = plan
+
+  variables {
+    archive = { bucket = "affinity-test-archive", location = "europe-west1", days = 31 }
+  }
+
+  expect_failures = [var.archive]
+}
+
 run "too_few_attempts" {
   command = plan
 
