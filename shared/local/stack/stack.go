@@ -224,9 +224,8 @@ func historyFormat() (int, error) {
 }
 
 // Idle waits until every accepted event is in its user's profile and in the archive, if
-// there is one, and every task
-// that is due is done. The official Pub/Sub emulator does not report its
-// backlog, so only the events that it has delivered are known.
+// there is one, and every task that is due is done. The official Pub/Sub emulator does
+// not report its backlog, so only the events that it has delivered are known.
 func (s *Stack) Idle(ctx context.Context) error {
 	for subscription := range s.bridges { // a message stays in its lane
 		messages := s.bridges[subscription].Idle
