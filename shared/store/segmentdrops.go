@@ -81,6 +81,7 @@ func (s *Store) changeCell(ctx context.Context, app string, row SegmentRow, chan
 			return err
 		}
 		m := bigtable.NewMutation()
+		m.DeleteCellsInColumn(familyPart, "") // a superseded cell would still hold the token
 		m.Set(familyPart, "", bigtable.ServerTime, value)
 		same := bigtable.ChainFilters(column(familyPart, ""), bigtable.LatestNFilter(1), bigtable.ValueRangeFilter(was, append(bytes.Clone(was), 0)))
 		var matched bool
