@@ -9,8 +9,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// maxListed is how much older an entry of the list of changes may be than the answer of
-// the write that it announces. store.CutAt allows for it.
+// maxListed is how much older an entry of the list of changes may be than its answer, and
+// that of the write that it announces. store.CutAt allows for it.
 const maxListed = 5 * time.Second
 
 // changeList keeps the list of changes of apps with segments: the users whose profiles may
@@ -66,10 +66,10 @@ func (l *listing) wait() error {
 // written lists users again if the write of their profiles, which has been answered, has
 // taken too long.
 func (l *listing) written(ctx context.Context, users ...string) error {
-	if l == nil || l.now().Sub(l.at) <= maxListed {
+	if l == nil {
 		return nil
 	}
-	return l.listAt(ctx, l.app, l.now(), users)
+	return l.until(ctx, l.app, l.at, users)
 }
 
 // list lists users after a change of their profiles.
@@ -77,7 +77,22 @@ func (c *changeList) list(ctx context.Context, app config.App, users ...string) 
 	if !app.Segments.On() {
 		return nil
 	}
-	return c.listAt(ctx, app.ID, c.now(), users)
+	at := c.now()
+	if err := c.listAt(ctx, app.ID, at, users); err != nil {
+		return err
+	}
+	return c.until(ctx, app.ID, at, users)
+}
+
+// until lists users again until an entry is answered in time. at is the time of the last.
+func (c *changeList) until(ctx context.Context, appID string, at time.Time, users []string) error {
+	for c.now().Sub(at) > maxListed {
+		at = c.now()
+		if err := c.listAt(ctx, appID, at, users); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listAt lists those users whom the process has not yet listed in the slot of an instant.

@@ -87,6 +87,27 @@ func TestSlowAdditionIsListedAgain(t *testing.T) {
 	})
 }
 
+// An entry takes a minute to arrive, twice. A process that has packed the older profile has
+// read the list in each of these minutes, without the entry, and asks for later slots only.
+func TestSlowEntryIsListedAgain(t *testing.T) {
+	onEveryBigtable(t, func(t *testing.T, open opener) {
+		s := newHarness(t, open)
+		s.setSegments()
+		s.apply(s.at(1))
+		s.clock += 60 * second
+		a := s.startApply(s.neverFolding(), s.at(2))
+		s.stepTo(a, entryRequest)
+		s.clock += 60 * second
+		p := s.pack()
+		s.step(a, 1)
+		s.stepTo(a, entryRequest)
+		s.clock += 60 * second
+		p.cut = store.CutAt(time.UnixMilli(s.clock))
+		s.finish(a)
+		s.expectFrom(p, 2, "the list was read before the entries arrived")
+	})
+}
+
 // A late event counts from the time on at which its range is uncovered.
 func TestLateEventIsListedAfterUncovering(t *testing.T) {
 	onEveryBigtable(t, func(t *testing.T, open opener) {
