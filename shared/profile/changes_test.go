@@ -1,11 +1,15 @@
 package profile_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // The list of changes costs one write in ten seconds for a user, and no row that is read.
@@ -42,5 +46,38 @@ func TestListCostsOneRow(t *testing.T) {
 		if got := counted.of(t, func() error { b.read("u"); return nil }); got["changes written"] > 0 {
 			t.Errorf("a read lists the user: %v", got)
 		}
+	}
+}
+
+// BenchmarkListedRefresh adds an event of one user in each slot, with segments off and on,
+// and in one slot: what the list of changes costs a refresh.
+func BenchmarkListedRefresh(b *testing.B) {
+	for _, bench := range []struct {
+		name string
+		on   bool
+		step int64
+	}{{"off", false, 10 * second}, {"a slot each", true, 10 * second}, {"one slot", true, 0}} {
+		b.Run(bench.name, func(b *testing.B) {
+			var requests atomic.Int64
+			f := newFixtureOn(b, storetest.NewWithClient, 90, plain, grpc.WithChainUnaryInterceptor(
+				func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+					requests.Add(1)
+					return invoke(ctx, method, req, reply, cc, opts...)
+				}))
+			if err := f.apps.SetSegments(ctx, appID, bench.on); err != nil {
+				b.Fatal(err)
+			}
+			f.eng.NeverFold()
+			at := f.clock - 80*day
+			f.apply(benchEvent(at, 0))
+			requests.Store(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				at++
+				f.clock += bench.step
+				f.apply(benchEvent(at, int(at%10)))
+			}
+			b.ReportMetric(float64(requests.Load())/float64(b.N), "unary/op")
+		})
 	}
 }
