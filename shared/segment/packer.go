@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -36,7 +35,6 @@ type Packer struct {
 	whole    []int64 // by half-life: Decay.halvings of the part's instant
 	stored   affinity.Stored
 	tokens   []string
-	text     []byte // of the tokens that make no string yet
 	expiries []expiry
 	ahead    []Ahead
 
@@ -190,53 +188,3 @@ func (p *Packer) Full() bool {
 
 // Users returns the number of users in the part so far.
 func (p *Packer) Users() int { return len(p.tokens) }
-
-// numbering numbers filters. It keeps the numbers from part to part.
-type numbering struct {
-	tables  map[string]map[string]uint32 // by facet, value
-	filters []numbered                   // by number
-	bytes   int                          // of the tables, roughly
-
-	current []map[string]uint32 // of the facets of the current profile
-	names   []string            // of these
-	last    [][]byte
-}
-
-type numbered struct{ facet, value string }
-
-const (
-	valueBytes = 32 << 20 // of filters' names and tables in one part
-	entryBytes = 100      // of a filter beside its value
-)
-
-func (v *numbering) begin() {
-	if v.tables == nil || v.bytes >= valueBytes/2 {
-		*v = numbering{tables: map[string]map[string]uint32{}}
-	}
-}
-
-// facets finds the tables of a profile's facets.
-func (v *numbering) facets(names [][]byte) {
-	v.current, v.names = v.current[:0], v.names[:0]
-	for _, name := range names {
-		table, known := v.tables[string(name)]
-		if !known {
-			table = map[string]uint32{}
-			v.tables[string(name)] = table
-		}
-		v.current = append(v.current, table)
-	}
-	v.last = names
-}
-
-func (v *numbering) number(facet int, value []byte) uint32 {
-	table := v.current[facet]
-	if n, known := table[string(value)]; known {
-		return n
-	}
-	n, text := uint32(len(v.filters)), string(bytes.Clone(value))
-	table[text] = n
-	v.filters = append(v.filters, numbered{string(v.last[facet]), text})
-	v.bytes += len(text) + entryBytes
-	return n
-}
