@@ -125,7 +125,8 @@ func (r *Runner) start(ctx context.Context, d config.Deletion) (Status, error) {
 }
 
 // Resume enqueues the tasks that unfinished deletions wait for, in case the queue has
-// lost them. It leaves deletions whose job has failed to the operator.
+// lost them. It leaves deletions whose job has failed to the operator. Of ended ones it
+// deletes the jobs that a process left which died just then.
 func (r *Runner) Resume(ctx context.Context) error {
 	all, err := r.store.Deletions(ctx)
 	if err != nil {
@@ -133,10 +134,12 @@ func (r *Runner) Resume(ctx context.Context) error {
 	}
 	var faults []error
 	for _, d := range all {
-		if !d.Ended() {
-			_, err := r.start(ctx, d)
-			faults = append(faults, err) // the others go on
+		if d.Ended() {
+			faults = append(faults, r.Jobs.Forget(ctx, d.App))
+			continue
 		}
+		_, err := r.start(ctx, d)
+		faults = append(faults, err) // the others go on
 	}
 	return errors.Join(faults...)
 }
