@@ -44,7 +44,10 @@ type world struct {
 func generate(r *rand.Rand, halfLives []strategy.HalfLife, users, values int) world {
 	w := world{halfLives: halfLives, profiles: map[string]affinity.Profile{}}
 	for i := range users {
-		user := fmt.Sprintf("user-%05d", i)
+		user := fmt.Sprintf("user-%05d", i/2)
+		if i%2 == 0 {
+			user += "+1" // which comes before the one without
+		}
 		p := affinity.Profile{
 			StrategyVersion: 3, RetentionDays: 90, Known: true, HalfLives: halfLives, Until: math.MaxInt64,
 			Anchor: t0 - int64(r.IntN(5))*day/4 - int64(r.IntN(2))*r.Int64N(day),
@@ -186,7 +189,7 @@ func (p packed) read(t testing.TB, term segment.Term, threshold segment.Order) [
 
 // find returns the first ordinal whose token is not below one.
 func (p packed) find(token string) int {
-	n, _ := slices.BinarySearch(p.users, token)
+	n, _ := slices.BinarySearchFunc(p.users, token, segment.TokenOrder)
 	return n
 }
 
@@ -227,7 +230,9 @@ func query(t testing.TB, q *segment.Query, parts []packed, out []*segment.Set, o
 			in.Lists = append(in.Lists, p.read(t, term, q.Lists(n, at)))
 		}
 		if after != nil {
-			in.AfterOrdinal = p.find(after.Token + "\x00")
+			if in.AfterOrdinal = p.find(after.Token); slices.Contains(p.users, after.Token) {
+				in.AfterOrdinal++
+			}
 		}
 		f, err := q.Scan(in, at, limit)
 		if err != nil {

@@ -88,7 +88,7 @@ func (p *Packer) Begin(id PartID, delta bool, instant int64) {
 // hold nothing and never will are left out. After an error, which says what is wrong with
 // the profile, the user is not in the part, and packing can go on.
 func (p *Packer) Add(user string, stored []byte) error {
-	if n := len(p.tokens); !p.begun || n == MaxUsers || n > 0 && user <= p.tokens[n-1] {
+	if n := len(p.tokens); !p.begun || n == MaxUsers || n > 0 && TokenOrder(user, p.tokens[n-1]) <= 0 {
 		return fmt.Errorf("pack the profile of %s: the part has %d users and takes none that is not behind them", user, n)
 	}
 	if err := p.stored.Begin(stored); err != nil {

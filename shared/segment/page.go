@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -61,7 +60,7 @@ func Candidates(parts []Part, hits [][]Hit, read []User, limit int) []User {
 // limit of them.
 func Page(users []User, limit int) []User {
 	slices.SortFunc(users, func(a, b User) int {
-		return cmp.Or(cmp.Compare(b.Order, a.Order), strings.Compare(a.Token, b.Token))
+		return cmp.Or(cmp.Compare(b.Order, a.Order), TokenOrder(a.Token, b.Token))
 	})
 	return users[:min(limit, len(users))]
 }
@@ -126,5 +125,5 @@ func errCursor(fault string) error {
 // Passed reports whether a page before the cursor held a user, or would have. Nothing is
 // passed without a cursor.
 func (c *Cursor) Passed(o Order, token string) bool {
-	return c != nil && (o > c.Order || o == c.Order && token <= c.Token)
+	return c != nil && (o > c.Order || o == c.Order && TokenOrder(token, c.Token) <= 0)
 }

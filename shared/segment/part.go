@@ -80,5 +80,10 @@ type Ahead struct {
 // TokensPerRow is the number of user tokens in a row of tokens.
 const TokensPerRow = 256
 
+// Covers reports whether a user lies between From and To.
+func (p Part) Covers(user string) bool {
+	return TokenOrder(user, p.From) >= 0 && (p.To == "" || TokenOrder(user, p.To) < 0)
+}
+
 // TokenRows returns the number of the part's rows of tokens.
 func (p Part) TokenRows() int { return (p.Users + TokensPerRow - 1) / TokensPerRow }

@@ -1,11 +1,30 @@
 package segment
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
 	"sort"
 )
+
+// TokenOrder compares user tokens as the keys of their rows do, in which a comma follows
+// them: "a+b" comes before "a". "" comes before all.
+func TokenOrder(a, b string) int {
+	n := common(a, b)
+	switch {
+	case n < len(a) && n < len(b):
+		return cmp.Compare(a[n], b[n])
+	case n < len(a):
+		if n > 0 && a[n] < ',' {
+			return -1
+		}
+		return 1
+	case n < len(b):
+		return -TokenOrder(b, a)
+	}
+	return 0
+}
 
 // TokenIndex says which row of tokens of a part holds a token.
 type TokenIndex struct{ firsts []string }
@@ -33,7 +52,7 @@ func ParseIndex(cell []byte) (TokenIndex, error) {
 		last = r.nextText(nil, last, r.unsigned())
 		firsts[i] = string(last)
 	}
-	if err := r.end(); err != nil || !slices.IsSorted(firsts) {
+	if err := r.end(); err != nil || !slices.IsSortedFunc(firsts, TokenOrder) {
 		return TokenIndex{}, fmt.Errorf("read index of tokens: %w", errDamaged)
 	}
 	return TokenIndex{firsts}, nil
@@ -41,7 +60,7 @@ func ParseIndex(cell []byte) (TokenIndex, error) {
 
 // Row returns the row that holds a token if the part does, or -1.
 func (x TokenIndex) Row(token string) int {
-	return sort.Search(len(x.firsts), func(i int) bool { return x.firsts[i] > token }) - 1
+	return sort.Search(len(x.firsts), func(i int) bool { return TokenOrder(x.firsts[i], token) > 0 }) - 1
 }
 
 // Size returns the memory that the index takes, in bytes.
@@ -111,7 +130,7 @@ func ParseTokens(cell []byte) (TokenRow, error) {
 	for i, end := range ends {
 		row.tokens[i], start = text[start:end], end
 	}
-	if !slices.IsSorted(row.tokens) {
+	if !slices.IsSortedFunc(row.tokens, TokenOrder) {
 		return TokenRow{}, fmt.Errorf("read tokens: %w", errDamaged)
 	}
 	return row, nil
@@ -131,7 +150,7 @@ func (r TokenRow) At(i int) (string, bool) {
 // Find returns the place of a token, or of the first that is greater. found is false if
 // the row does not have it.
 func (r TokenRow) Find(token string) (place int, found bool) {
-	place = sort.SearchStrings(r.tokens, token)
+	place, _ = slices.BinarySearchFunc(r.tokens, token, TokenOrder)
 	for i := place; i < len(r.tokens) && r.tokens[i] == token; i++ {
 		if r.blanked == nil || !r.blanked[i] {
 			return i, true

@@ -21,7 +21,7 @@ func (s *Store) BlankSegmentToken(ctx context.Context, app, user string) (int, e
 	}
 	var indexes []SegmentRow
 	for _, p := range m.Parts {
-		if p.Delta || p.From <= user && (p.To == "" || user < p.To) {
+		if p.Delta || p.Covers(user) {
 			indexes = append(indexes, SegmentRow{Part: p.ID, Kind: segment.Index})
 		}
 	}

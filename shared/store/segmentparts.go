@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
@@ -108,7 +109,8 @@ func (s *Store) WriteBuiltPart(ctx context.Context, app string, p segment.Part) 
 	return s.writeSegment(ctx, app, builtPrefix(app, p.Generation)+p.From, familyPart, columnSegmentPart, value)
 }
 
-// BuiltParts reads the descriptions of the parts of a generation, by From.
+// BuiltParts reads the descriptions of the parts of a generation, by From in the order of
+// users.
 func (s *Store) BuiltParts(ctx context.Context, app, generation string) ([]segment.Part, error) {
 	var parts []segment.Part
 	err := s.readSegments(ctx, app, bigtable.PrefixRange(builtPrefix(app, generation)), func(key string, cells []segment.Cell) error {
@@ -119,6 +121,7 @@ func (s *Store) BuiltParts(ctx context.Context, app, generation string) ([]segme
 		parts = append(parts, p)
 		return nil
 	}, newestCells)
+	slices.SortFunc(parts, func(a, b segment.Part) int { return segment.TokenOrder(a.From, b.From) })
 	return parts, err
 }
 

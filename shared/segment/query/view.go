@@ -120,7 +120,7 @@ func (v *view) load(ctx context.Context, s *store.Store) error {
 // base returns the base part whose range holds a user, or -1.
 func (v *view) base(user string) int {
 	for i, p := range v.parts {
-		if !p.Delta && user >= p.From && (p.To == "" || user < p.To) {
+		if !p.Delta && p.Covers(user) {
 			return i
 		}
 	}
