@@ -86,6 +86,7 @@ var layers = []struct {
 	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
 	{"shared/job/crowdbuild", "affinity catalog config crowd event job profile store", ""},
+	{"shared/job/segmentbuild", "admission config job profile queue segment store", ""},
 	{"shared/job/daterows", "catalog config event job store", ""},
 	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy tune", ""},
 	{"shared/job/reenrich", "admission affinity bus config enrich event job profile schema store", ""},
@@ -96,7 +97,7 @@ var layers = []struct {
 	{"shared/function", "httpapi telemetry", "http"},
 	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
-	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich profile", ""},
+	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/segmentbuild profile", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
@@ -108,7 +109,7 @@ var layers = []struct {
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile profile/view queue queue/taskqueue schema store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile refused", "http"},
-	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute profile purge queue queue/taskqueue store", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/segmentbuild profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.
@@ -163,8 +164,8 @@ var links = map[string]string{
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile refused recent dictionary",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich profile profile/view queue queue/taskqueue ranking tune recent dictionary",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich profile purge queue queue/taskqueue ranking tune recent dictionary",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild profile profile/view queue queue/taskqueue ranking tune recent dictionary",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild profile purge queue queue/taskqueue ranking tune recent dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

@@ -1,7 +1,7 @@
 // Package worker is the private function that runs tasks. Cloud Tasks calls it
 // for purges of deleted users, audits, the end of imports, and the jobs of
-// recomputes, re-enrichments, migrations, crowd statistics, date rows and deletions of
-// apps.
+// recomputes, re-enrichments, migrations, crowd statistics, date rows, parts of segments
+// and deletions of apps.
 // Cloud Scheduler calls it to start the nightly round.
 //
 // A task may be delivered twice, late, or after its work is done: it then has
@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/imported"
+	"github.com/affinityengine/affinity/shared/job/segmentbuild"
 	"github.com/affinityengine/affinity/shared/purge"
 )
 
@@ -35,6 +36,9 @@ func New(b Backends) http.Handler {
 	h.register(rt, b.Crowd.Runner)
 	h.register(rt, b.Backtests.Runner)
 	h.register(rt, b.DateRows.Runner)
+	h.register(rt, b.Segments.Runner)
+	rt.Handle("POST "+segmentbuild.DeltaPath, h.delta)
+	rt.Handle("POST "+segmentbuild.CleanPath, h.clean)
 	h.register(rt, b.Migrations.Runner)
 	h.register(rt, b.Deletions.Runner)
 	rt.Handle("POST /nightly", h.nightly)

@@ -19,8 +19,8 @@ const (
 	maxSpread     = 24 * time.Hour
 )
 
-// round is the body of POST /nightly. Recomputes, builds of crowd statistics and
-// repairs of date rows start at different times within Spread, for one App, or for all apps but those in Except. An empty
+// round is the body of POST /nightly. Recomputes, builds of crowd statistics and of
+// segments, and repairs of date rows start at different times within Spread, for one App, or for all apps but those in Except. An empty
 // body starts those of all apps within an hour. The recomputes store stale profiles, or
 // with Full all of them.
 type round struct {
@@ -49,7 +49,7 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	started, left, err := h.Recompute.Nightly(r.Context(), apps, spread, wanted.Full)
-	faults := []error{err, h.Crowd.Nightly(r.Context(), apps, spread), h.DateRows.Nightly(r.Context(), apps, spread),
+	faults := []error{err, h.Crowd.Nightly(r.Context(), apps, spread), h.DateRows.Nightly(r.Context(), apps, spread), h.Segments.Nightly(r.Context(), apps, spread),
 		h.enqueueAudits(r.Context(), apps, spread), h.resume(r.Context(), wanted)}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)
@@ -59,12 +59,12 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 }
 
 // resume enqueues again the tasks that unfinished migrations, re-enrichments, builds
-// of crowd statistics, repairs of date rows and deletions wait for, in case one was lost.
+// of crowd statistics and segments, repairs of date rows and deletions wait for, in case one was lost.
 func (h handler) resume(ctx context.Context, wanted round) error {
 	if wanted.App != nil {
 		return nil // the round of all apps does it
 	}
-	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx), h.DateRows.Resume(ctx), h.Deletions.Resume(ctx))
+	return errors.Join(h.Migrations.Resume(ctx), h.Reenrich.Resume(ctx), h.Backtests.Resume(ctx), h.Crowd.Resume(ctx), h.DateRows.Resume(ctx), h.Segments.Resume(ctx), h.Deletions.Resume(ctx))
 }
 
 // choose returns those of apps that the round is for.

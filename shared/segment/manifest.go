@@ -25,6 +25,9 @@ type Manifest struct {
 	Generation string `json:"generation"`
 	Job        string `json:"job,omitempty"`
 	BuiltAt    int64  `json:"builtAt"` // ms: when the build ended
+	// Since (ms) is when segments were turned on before the build. While they are off
+	// nobody lists changes, so a manifest of another time says nothing.
+	Since int64 `json:"since,omitempty"`
 	// Faulty counts the users whom the build left out because their log is damaged.
 	Faulty int64 `json:"faulty,omitempty"`
 	// Parts are the base parts, by From, then the deltas, newest last.

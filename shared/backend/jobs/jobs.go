@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/migration"
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/reenrich"
+	"github.com/affinityengine/affinity/shared/job/segmentbuild"
 	"github.com/affinityengine/affinity/shared/profile"
 )
 
@@ -27,12 +28,13 @@ type Jobs struct {
 	Crowd      *crowdbuild.Runner
 	Backtests  *backtests.Runner
 	DateRows   *daterows.Runner
+	Segments   *segmentbuild.Runner
 }
 
 // Before returns how many unfinished jobs of all apps are before a job in its queue:
 // those of every kind whose first task was due earlier.
 func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
-	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner, all.DateRows.Runner}
+	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner, all.DateRows.Runner, all.Segments.Runner}
 	counts := make([]int, len(runners))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, r := range runners {
@@ -56,8 +58,10 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 	if err != nil {
 		return Jobs{}, err
 	}
+	segments := segmentbuild.New(runner(segmentbuild.Collection), segmentbuild.Work{Store: b.Store, Profiles: profiles})
 	return Jobs{
-		Recompute:  recompute.New(runner(recompute.Collection), profiles),
+		Segments:   segments,
+		Recompute:  recompute.New(runner(recompute.Collection), profiles, segments.StartAfter),
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
 		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),
 		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{

@@ -106,17 +106,37 @@ var _ Engine = (*profile.Engine)(nil)
 // Runner starts recomputes and runs their tasks. It is safe for concurrent use.
 type Runner struct{ *job.Runner }
 
-// New returns the runner of recomputes. It sets the name and the work of r.
-func New(r job.Runner, engine Engine) *Runner {
-	r.Name, r.Work = "recompute", Work{engine}
+// New returns the runner of recomputes. It sets the name and the work of r. after is
+// called with each job that is done, other than nightly ones; it may be called again.
+func New(r job.Runner, engine Engine, after ...func(context.Context, job.Job) error) *Runner {
+	r.Name, r.Work = "recompute", Work{engine, after}
 	r.StaleText = "users still carry another strategy version or retention"
 	return &Runner{job.New(r)}
 }
 
 // Work recomputes the profiles of users.
-type Work struct{ Engine Engine }
+type Work struct {
+	Engine Engine
+	after  []func(context.Context, job.Job) error
+}
 
-var _ job.Preparing = Work{}
+var (
+	_ job.Preparing = Work{}
+	_ job.Closing   = Work{}
+)
+
+// Close calls what follows a job.
+func (w Work) Close(ctx context.Context, j job.Job) error {
+	if j.State != job.Done || job.ParamsOf[Params](j).Trigger == Nightly {
+		return nil
+	}
+	for _, after := range w.after {
+		if err := after(ctx, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Prepare makes a dictionary, if it is time for one, of a sample of the users. A job
 // that folds most of the app's users comes first, so that their blocks use it.
