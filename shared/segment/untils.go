@@ -53,6 +53,14 @@ func untilCells(expiries []expiry) []Cell {
 	return cells
 }
 
+// GoneCell returns the cell of a row of kind Untils which says that a user has expired for
+// ever: the token has been blanked, so that nobody can find the user's place any more. It
+// has a column of its own, of an hour between 1970 and 1977.
+func GoneCell(ordinal uint16) Cell {
+	b := appendOrdinals(binary.AppendUvarint([]byte{format}, 1), []uint16{ordinal})
+	return Cell{UntilColumn((1 + int64(ordinal)) * hour), seal(append(b, 0), 0)}
+}
+
 // Expired passes the ordinals in cells of a row of kind Untils whose profiles expire up to
 // an instant (ms), rounded up to a minute.
 func Expired(cells []Cell, at int64, fn func(ordinal uint16)) error {

@@ -54,9 +54,13 @@ func (s *Store) blankInPart(ctx context.Context, app, user string, index Segment
 	if n < 0 {
 		return false, nil
 	}
+	at := SegmentRow{Part: index.Part, Kind: segment.Tokens, N: n}
+	if err := s.expireForEver(ctx, app, user, at); err != nil {
+		return false, err
+	}
 	var had bool
 	var tokens []byte
-	err = s.changeCell(ctx, app, SegmentRow{Part: index.Part, Kind: segment.Tokens, N: n}, func(cell []byte) ([]byte, error) {
+	err = s.changeCell(ctx, app, at, func(cell []byte) ([]byte, error) {
 		blanked, found, err := segment.Blank(cell, user)
 		tokens, had = blanked, had || found
 		return blanked, err
@@ -65,6 +69,26 @@ func (s *Store) blankInPart(ctx context.Context, app, user string, index Segment
 		return false, err
 	}
 	return had, s.changeCell(ctx, app, index, func(cell []byte) ([]byte, error) { return segment.BlankIndex(cell, n, tokens) })
+}
+
+// expireForEver makes queries leave out a user whose token, in a row of tokens, is about
+// to be blanked.
+func (s *Store) expireForEver(ctx context.Context, app, user string, at SegmentRow) error {
+	found, err := s.ReadSegmentRows(ctx, app, []SegmentRow{at})
+	if err != nil || len(found[at]) == 0 {
+		return err
+	}
+	row, err := segment.ParseTokens(found[at][0].Value)
+	if err != nil {
+		return err
+	}
+	place, is := row.Find(user)
+	if !is {
+		return nil
+	}
+	gone := segment.GoneCell(uint16(at.N*segment.TokensPerRow + place))
+	key := segmentPartKey(app, SegmentRow{Part: at.Part, Kind: segment.Untils})
+	return s.writeSegment(ctx, app, key, familyPart, gone.Column, gone.Value)
 }
 
 // changeCell replaces the cell of a row of a part by what change makes of it. Other

@@ -123,21 +123,10 @@ func (h *harness) seen(user, color string, ago time.Duration) store.LogEvent {
 		Counts: []affinity.Count{{Facet: "color", Value: color, N: 1}}, Original: []byte("{}")}
 }
 
-// apply applies events as the processor of messages does, and lists the users.
+// apply applies events as the processor of messages does.
 func (h *harness) apply(events ...store.LogEvent) {
 	h.T.Helper()
 	if _, err := h.engine.Apply(h.T.Context(), h.app(), events); err != nil {
-		h.T.Fatal(err)
-	}
-	for _, e := range events {
-		h.list(e.User)
-	}
-}
-
-// list adds a user to the list of changes.
-func (h *harness) list(user string) {
-	h.T.Helper()
-	if err := h.store.AddChanges(h.T.Context(), app, store.SlotOf(h.Now), []string{user}); err != nil {
 		h.T.Fatal(err)
 	}
 }
