@@ -30,6 +30,7 @@ var layers = []struct {
 	{"shared/strategy", "event fault", ""},
 	{"shared/catalog", "event fault", ""},
 	{"shared/crowd", "event", ""},
+	{"shared/vocabulary", "event", ""},
 	{"shared/affinity", "event strategy", ""},
 	{"shared/segment", "affinity event fault strategy", ""},
 	{"shared/history", "affinity event", ""},
@@ -146,7 +147,7 @@ var libraries = map[string]string{
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
-	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/affinity", "shared/segment", "shared/history", "shared/schema",
+	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/vocabulary", "shared/affinity", "shared/segment", "shared/history", "shared/schema",
 	"shared/explain", "shared/preview", "shared/ranking", "shared/feed", "shared/boost", "shared/boost/simulate", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
 }
 

@@ -64,7 +64,7 @@ func strategyCommand(t *tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "strategy",
 		Short: "Get, preview, set, compare or restore the strategy: how much each event and each facet counts",
-	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t))
+	}, get, set, previewCommand(t), versionsCommand(t), diffCommand(t), restoreCommand(t), suggestAliasesCommand(t))
 }
 
 // printStrategy prints a version of the strategy as the engine sent it, indented.

@@ -63,6 +63,27 @@ func ReadLog(ctx context.Context, f Files, progress io.Writer) (*backtest.Log, e
 	return log, nil
 }
 
+// ReadObjects reads a catalog as an import takes it and passes on the filters of
+// each object, in the order of the file. Every attribute is a facet, as in an index
+// without settings. It fails if a line is bad.
+func ReadObjects(ctx context.Context, src *Source, progress io.Writer, add func([]event.Filter)) error {
+	bad := &badLines{}
+	n := 0
+	err := readLines(ctx, src, "objects", progress, bad, Files{}.parseObject, func(o backtest.Object) {
+		n++
+		add(o.Filters)
+	})
+	switch {
+	case err != nil:
+		return err
+	case bad.count > 0:
+		return bad.unread()
+	case n == 0:
+		return fmt.Errorf("%s holds no objects", src.name)
+	}
+	return nil
+}
+
 // unread says that the bad lines ended the command.
 func (b *badLines) unread() error {
 	text := cli.Count(b.count, "line") + " cannot be read"

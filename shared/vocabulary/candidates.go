@@ -1,0 +1,264 @@
+package vocabulary
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// minSpelling is how many letters both of two values need to be alike by
+	// spelling. Shorter ones differ by a letter and mean other things: red, bed.
+	minSpelling = 6
+	// maxSpelling bounds the letters of values that are compared by spelling: a
+	// value has as many deletions as letters.
+	maxSpelling = 40
+	// minPlural is how many letters a singular needs: as is not the plural of a.
+	minPlural = 3
+	// minShared and shareOf: two values stand on mostly the same objects if they
+	// share at least minShared, and at least nine tenths of those of either.
+	minShared = 5
+	// maxTogether bounds the values of an object whose pairs are counted, and
+	// maxBlock the values alike after a deletion. Beyond both, the facet is no
+	// vocabulary of words, and to compare all pairs would be quadratic.
+	maxTogether, maxBlock = 20, 100
+)
+
+// value is a value of a facet in its normal forms.
+type value struct {
+	text    string
+	objects []int32
+	folded  string // in lower case
+	joined  string // folded, without separators
+	spaced  string // folded, without accents, with one space for separators
+	plain   string // joined, without accents
+	letters []rune // of plain
+	digits  string // of plain, in order
+	words   bool   // there is a letter
+	target  bool   // an alias leads to it
+}
+
+func newValue(text string, objects []int32, target bool) value {
+	v := value{text: text, objects: objects, folded: strings.ToLower(text), target: target}
+	v.joined = join(v.folded)
+	v.spaced = unaccent(strings.Join(strings.FieldsFunc(v.folded, separates), " "))
+	v.plain = unaccent(v.joined)
+	v.letters = []rune(v.plain)
+	for _, r := range v.letters {
+		switch {
+		case unicode.IsDigit(r):
+			v.digits += string(r)
+		case unicode.IsLetter(r):
+			v.words = true
+		}
+	}
+	return v
+}
+
+func separates(r rune) bool { return strings.ContainsRune(" \t\u00a0-‐‑–_.'’&", r) }
+
+// join removes separators. Between two digits one stays, as a space: 1.5 is not 15.
+func join(text string) string {
+	var b strings.Builder
+	letters := []rune(text)
+	for i, r := range letters {
+		switch {
+		case !separates(r):
+			b.WriteRune(r)
+		case i > 0 && i+1 < len(letters) && unicode.IsDigit(letters[i-1]) && unicode.IsDigit(letters[i+1]):
+			b.WriteRune(' ')
+		}
+	}
+	return b.String()
+}
+
+// bases maps accented letters to the letters without the accent. Letters that a
+// language counts as letters of their own, such as ø, are among them: catalogs
+// lose these, too.
+var bases = func() map[rune]string {
+	m := map[rune]string{'æ': "ae", 'œ': "oe", 'ß': "ss"}
+	for base, accented := range map[string]string{
+		"a": "àáâãäåāăą", "c": "çćĉċč", "d": "ďđ", "e": "èéêëēĕėęě", "g": "ĝğġģ", "i": "ìíîïĩīĭįı", "l": "ĺļľł",
+		"n": "ñńņň", "o": "òóôõöøōŏő", "r": "ŕŗř", "s": "śŝşšș", "t": "ţťț", "u": "ùúûüũūŭůűų", "y": "ýÿŷ", "z": "źżž",
+	} {
+		for _, r := range accented {
+			m[r] = base
+		}
+	}
+	return m
+}()
+
+func unaccent(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if base, ok := bases[r]; ok {
+			b.WriteString(base)
+		} else if !unicode.Is(unicode.Mn, r) { // a combining accent
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// pair holds the places of two values, the lower first.
+type pair struct{ a, b int }
+
+// pairs holds the surest reason of each pair.
+type pairs map[pair]Reason
+
+func (p pairs) add(a, b int, reason Reason) {
+	k := pair{min(a, b), max(a, b)}
+	if old, ok := p[k]; !ok || reason < old {
+		p[k] = reason
+	}
+}
+
+// candidates returns the pairs of values that may mean the same. Values are
+// compared only within blocks of the same normal form, so the time grows with the
+// values and not with their pairs.
+func candidates(values []value) pairs {
+	found := pairs{}
+	found.forms(values)
+	found.plurals(values)
+	found.spellings(values)
+	found.together(values)
+	return found
+}
+
+// forms pairs the values of one plain form with the most usual one among them.
+func (p pairs) forms(values []value) {
+	for _, block := range blocks(values, func(v value) string { return v.plain }) {
+		best := block[0]
+		for _, i := range block {
+			if lessUsual(values[best], values[i]) {
+				best = i
+			}
+		}
+		to := values[best]
+		for _, i := range block {
+			switch from := values[i]; {
+			case i == best || !from.words:
+			case from.folded == to.folded:
+				p.add(i, best, Case)
+			case from.joined == to.joined:
+				p.add(i, best, Separators)
+			default:
+				p.add(i, best, Accents)
+			}
+		}
+	}
+}
+
+func blocks(values []value, form func(value) string) map[string][]int {
+	m := map[string][]int{}
+	for i, v := range values {
+		key := form(v)
+		m[key] = append(m[key], i)
+	}
+	return m
+}
+
+// plurals pairs values with their plurals. Separators count: size s is not the
+// plural of size.
+func (p pairs) plurals(values []value) {
+	byForm := blocks(values, func(v value) string { return v.spaced })
+	for i, v := range values {
+		if last, _ := utf8.DecodeLastRuneInString(v.spaced); len(v.letters) < minPlural || !unicode.IsLetter(last) {
+			continue
+		}
+		forms := []string{v.spaced + "s", v.spaced + "es"}
+		if stem, ok := strings.CutSuffix(v.spaced, "y"); ok {
+			forms = append(forms, stem+"ies")
+		}
+		for _, form := range forms {
+			for _, j := range byForm[form] {
+				p.add(i, j, Plural)
+			}
+		}
+	}
+}
+
+// spellings pairs values that are one edit apart: one letter replaced, missing or
+// swapped with the next. Two such values are equal after at most one deletion in
+// each (SymSpell: Garbe, 2012), so only values with a common deletion are compared.
+func (p pairs) spellings(values []value) {
+	byDeletion := map[string][]int{}
+	for i, v := range values {
+		if n := len(v.letters); n < minSpelling || n > maxSpelling {
+			continue
+		}
+		for _, d := range deletions(v) {
+			byDeletion[d] = append(byDeletion[d], i)
+		}
+	}
+	for _, block := range byDeletion {
+		if len(block) > maxBlock {
+			continue
+		}
+		for n, i := range block {
+			for _, j := range block[n+1:] {
+				a, b := values[i], values[j]
+				if a.digits == b.digits && a.plain != b.plain && oneEdit(a.letters, b.letters) {
+					p.add(i, j, Spelling)
+				}
+			}
+		}
+	}
+}
+
+// deletions returns a value's plain form, and what is left of it without each letter.
+func deletions(v value) []string {
+	all := []string{v.plain}
+	for i := range v.letters {
+		all = append(all, string(v.letters[:i])+string(v.letters[i+1:]))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// oneEdit reports whether one replacement, deletion, insertion or swap of
+// neighbours makes a into b.
+func oneEdit(a, b []rune) bool {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	switch {
+	case len(a)+len(b) == 1, len(a) == 1 && len(b) == 1:
+		return true
+	}
+	return len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+}
+
+// together pairs values that mostly the same objects carry.
+func (p pairs) together(values []value) {
+	byObject := map[int32][]int{}
+	for i, v := range values {
+		if len(v.objects) < minShared {
+			continue
+		}
+		for _, o := range v.objects {
+			byObject[o] = append(byObject[o], i)
+		}
+	}
+	counts := map[pair]int{}
+	for _, list := range byObject {
+		if len(list) > maxTogether {
+			continue
+		}
+		for n, i := range list {
+			for _, j := range list[n+1:] {
+				counts[pair{i, j}]++
+			}
+		}
+	}
+	for k, n := range counts {
+		a, b := values[k.a], values[k.b]
+		if n >= minShared && 10*n >= 9*max(len(a.objects), len(b.objects)) && a.words && b.words && a.digits == b.digits {
+			p.add(k.a, k.b, Objects)
+		}
+	}
+}
