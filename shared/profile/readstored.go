@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
@@ -10,6 +11,7 @@ import (
 // readStored reads users in groups, and passes their profiles to fn.
 func (r *reader) readStored(ctx context.Context, app config.App, tokens []string, fn func(token string, stored []byte) error) error {
 	failed, rest := Faulty{}, distinct(tokens)
+	slices.SortFunc(rest, store.UserOrder)
 	for len(rest) > 0 {
 		group := rest[:min(len(rest), groupUsers)]
 		rest = rest[len(group):]

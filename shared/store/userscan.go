@@ -8,11 +8,12 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/store/rowstream"
 )
 
-// UserOrder compares users as the keys of their rows do.
-func UserOrder(a, b string) int { return strings.Compare(a+",", b+",") }
+// UserOrder compares users as the keys of their rows do: "a+b" comes before "a".
+func UserOrder(a, b string) int { return segment.TokenOrder(a, b) }
 
 // ScanUsers streams the rows of the users from one user up to, but not including,
 // another, in the order of their keys. An empty end is open. limit 0 means no

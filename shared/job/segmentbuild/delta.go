@@ -158,7 +158,7 @@ func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err 
 	}
 	expired, err := d.expired(ctx)
 	users = append(users, expired...)
-	slices.Sort(users)
+	slices.SortFunc(users, segment.TokenOrder)
 	users = slices.Compact(users)
 	return users, len(users) > most, err
 }
@@ -166,7 +166,7 @@ func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err 
 // base returns the base part whose range holds a user.
 func (d *delta) base(user string) (segment.Part, bool) {
 	for _, p := range d.manifest.Parts {
-		if !p.Delta && user >= p.From && (p.To == "" || user < p.To) {
+		if !p.Delta && p.Covers(user) {
 			return p, true
 		}
 	}
@@ -231,7 +231,7 @@ func (d *delta) join(ctx context.Context, users []string) ([]string, error) {
 			}
 			users, d.joins[p.ID] = append(users, tokens...), true
 		}
-		slices.Sort(users)
+		slices.SortFunc(users, segment.TokenOrder)
 		users = slices.Compact(users)
 		level = max(level, d.level(len(users))-1)
 	}
@@ -290,10 +290,10 @@ func (d *delta) setOut(ctx context.Context, users []string, parts []segment.Part
 	for _, p := range d.remaining() {
 		of := users
 		if !p.Delta {
-			from, _ := slices.BinarySearch(users, p.From)
+			from, _ := slices.BinarySearchFunc(users, p.From, segment.TokenOrder)
 			to := len(users)
 			if p.To != "" {
-				to, _ = slices.BinarySearch(users, p.To)
+				to, _ = slices.BinarySearchFunc(users, p.To, segment.TokenOrder)
 			}
 			of = users[from:to]
 		}

@@ -3,14 +3,16 @@ package segmentbuild_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
-	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/segment"
+	"github.com/affinityengine/affinity/shared/segment/query"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -57,9 +59,27 @@ func (h *harness) wantExact(step string) {
 		for _, u := range segment.Reference(q, profiles, h.Now.UnixMilli()) {
 			want = append(want, u.Token)
 		}
-		slices.Sort(want)
-		if got, total := h.evaluate(q, profiles); !slices.Equal(got, want) || total != len(want) {
+		if got, total := h.walk(where); !slices.Equal(got, want) || total != len(want) {
 			h.T.Fatalf("%s: %s has %d users %v, want %d: %v\n%s", step, text, total, got, len(want), want, h.describe())
+		}
+	}
+}
+
+// walk returns all users who meet a condition, in the order of a walk over pages, and how
+// many there are, from a process that has cached nothing.
+func (h *harness) walk(where segment.Condition) (found []string, total int) {
+	h.T.Helper()
+	reader := query.New(h.store, h.engine, h.runner, func() time.Time { return h.Now }, slog.New(slog.DiscardHandler))
+	for cursor := ""; ; {
+		page, err := reader.Page(h.T.Context(), h.app(), where, 7, cursor)
+		if err != nil {
+			h.T.Fatalf("%v\n%s", err, h.describe())
+		}
+		for _, u := range page.Users {
+			found = append(found, u.Token)
+		}
+		if cursor = page.Cursor; cursor == "" {
+			return found, page.Total
 		}
 	}
 }
@@ -73,80 +93,6 @@ func (h *harness) describe() string {
 		fmt.Fprintf(&b, "  %s delta %v [%s, %s) %d users, cut %d\n", p.ID, p.Delta, p.From, p.To, p.Users, p.Cut)
 	}
 	return b.String()
-}
-
-// evaluate answers a query from the parts of the manifest, sorted by token.
-func (h *harness) evaluate(q *segment.Query, profiles map[string]affinity.Profile) (found []string, total int) {
-	h.T.Helper()
-	ctx, m, at := h.T.Context(), h.manifest(), h.Now.UnixMilli()
-	check := func(err error) {
-		h.T.Helper()
-		if err != nil {
-			h.T.Fatal(err)
-		}
-	}
-	newest, since, deltas, ids := int64(0), int64(math.MaxInt64), []segment.PartID{}, []segment.PartID{}
-	for _, p := range m.Parts {
-		since = min(since, p.Cut)
-		if ids = append(ids, p.ID); p.Delta {
-			newest, deltas = max(newest, p.Cut), append(deltas, p.ID)
-		}
-	}
-	setOuts, err := h.store.ReadSetOuts(ctx, app, deltas)
-	check(err)
-	listed, _, err := h.store.Changes(ctx, app, store.ChangeSlot(since), 0)
-	check(err)
-	untils, err := h.store.ReadSegmentUntils(ctx, app, ids, at)
-	check(err)
-	overlaid := map[string]bool{}
-	for user, slot := range listed {
-		for _, p := range m.Parts {
-			if !p.Delta && user >= p.From && (p.To == "" || user < p.To) && int64(slot) >= max(p.Cut, newest) {
-				overlaid[user] = true
-			}
-		}
-	}
-	for _, p := range m.Parts {
-		tokens, out := h.tokens(p), &segment.Set{}
-		for _, of := range setOuts {
-			for _, o := range of[p.ID] {
-				out.Add(o)
-			}
-		}
-		expired := func(o uint16) {
-			if !out.Has(o) && tokens[o] != "" {
-				overlaid[tokens[o]] = true
-			}
-			out.Add(o)
-		}
-		check(segment.Expired(untils[p.ID], at, expired))
-		for _, a := range p.Ahead {
-			if at < a.Until {
-				expired(a.Ordinal)
-			}
-		}
-		for o, user := range tokens {
-			if overlaid[user] {
-				out.Add(uint16(o))
-			}
-		}
-		hits, err := q.Scan(segment.Input{Part: p, Lists: h.lists(q, p, at), Out: out}, at, segment.MaxUsers)
-		check(err)
-		total += hits.Total
-		for _, hit := range hits.Hits {
-			found = append(found, tokens[hit.Ordinal])
-		}
-		for _, o := range hits.Edge {
-			overlaid[tokens[o]] = true
-		}
-	}
-	for user := range overlaid {
-		if _, holds := q.Holds(profiles[user]); holds && profiles[user].Known {
-			found, total = append(found, user), total+1
-		}
-	}
-	slices.Sort(found)
-	return found, total
 }
 
 // tokens reads the tokens of a part by ordinal, "" for a blanked one.
@@ -168,36 +114,6 @@ func (h *harness) tokens(p segment.Part) (tokens []string) {
 		}
 	}
 	return tokens
-}
-
-// lists reads the lists of a query's terms in a part.
-func (h *harness) lists(q *segment.Query, p segment.Part, at int64) (lists [][]segment.Cell) {
-	h.T.Helper()
-	for i, term := range q.Terms {
-		if p.Buckets == 0 {
-			found, err := h.store.ReadSegmentLists(h.T.Context(), app, store.SegmentList{Term: term, Threshold: q.Lists(i, at), Parts: []segment.Part{p}})
-			if err != nil {
-				h.T.Fatal(err)
-			}
-			lists = append(lists, found[p.ID])
-			continue
-		}
-		row := store.SegmentRow{Part: p.ID, Kind: segment.Bucket, N: segment.BucketOf(term.Facet, term.Value, p.Buckets)}
-		cells, err := h.store.ReadSegmentRows(h.T.Context(), app, []store.SegmentRow{row})
-		if err != nil {
-			h.T.Fatal(err)
-		}
-		var list []segment.Cell
-		for _, cell := range cells[row] {
-			found, err := segment.Lists(cell.Value, []segment.Term{term})
-			if err != nil {
-				h.T.Fatal(err)
-			}
-			list = append(list, found[0]...)
-		}
-		lists = append(lists, list)
-	}
-	return lists
 }
 
 // parts returns the parts that have rows of tokens or indexes.

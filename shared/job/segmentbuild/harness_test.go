@@ -131,8 +131,9 @@ func (h *harness) apply(events ...store.LogEvent) {
 	}
 }
 
-// token is the user with a number.
-func token(n int) string { return fmt.Sprintf("u%03d", n) }
+// token is the user with a number. Every second one comes before the one whose token is
+// the beginning of theirs.
+func token(n int) string { return fmt.Sprintf("u%03d", n/2) + []string{"+", ""}[n%2] }
 
 // fill gives some users events of several ages and colors.
 func (h *harness) fill(users int) {

@@ -68,10 +68,10 @@ func (t *task) whole(ctx context.Context, until time.Time) ([]segment.Part, erro
 func tile(built []segment.Part) (parts []segment.Part, gap store.Range, complete bool) {
 	next := ""
 	for i, p := range built {
-		if p.From < next {
+		switch c := segment.TokenOrder(p.From, next); {
+		case c < 0:
 			continue // of a task that was repeated
-		}
-		if p.From > next {
+		case c > 0:
 			return nil, store.Range{From: next, To: p.From}, false
 		}
 		parts = append(parts, built[i])
