@@ -5,8 +5,8 @@ package terraform
 
 import _ "embed" // for the files
 
-// Bigtable is the text of bigtable.json: the tables, their families, and the garbage
-// collection of each family. Package shared/store decodes it.
+// Bigtable is the text of bigtable.json: the tables, their families, the garbage
+// collection of each family, and what each holds. Package shared/store decodes it.
 //
 //go:embed bigtable.json
 var Bigtable string

@@ -43,7 +43,7 @@ func schemaCommand(t *tool) *cobra.Command {
 	}
 	return cli.Group(&cobra.Command{
 		Use:   "schema",
-		Short: "Migrate the app's log to the other schema while it is in use",
+		Short: "Migrate the app's log to the other schema while it is in use; describe the tables",
 		Long: "Migrate the app's log between the schemas narrow and wide while it is in use. The steps, in this order:\n\n" +
 			"  start --to wide       both schemas are written from now on\n" +
 			"  backfill              copies what was written before\n" +
@@ -56,6 +56,7 @@ func schemaCommand(t *tool) *cobra.Command {
 			"the same command waits for it again. The key needs the right admin.",
 		Example: "  affinity schema status\n  affinity schema start --to wide --app shop --key s3cret",
 	}, status,
+		schemaDescribeCommand(t),
 		schemaStartCommand(t),
 		schemaBackfillCommand(t),
 		plainStepCommand(t, api.StepVerify, "Compare both schemas row by row, and profiles of some users; exit 1 if they differ",

@@ -54,7 +54,8 @@
 // before it.
 //
 // terraform/bigtable.json declares the tables, their families and the garbage
-// collection of each family. Terraform reads the same file. Bigtable drops events,
-// refused events, usage, changes and what segments hold by age, and of everything
-// else only superseded cells.
+// collection of each family, and says of each whose it is, whether it is personal, in
+// which formats and of what it is made: TABLES.md shows it. Terraform reads the same
+// file. Bigtable drops events, refused events, usage, changes and what segments hold by
+// age, and of everything else only superseded cells.
 package store

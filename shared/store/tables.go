@@ -71,7 +71,10 @@ const (
 
 // Table is one table with its families.
 type Table struct {
-	Name     string   `json:"name"`
+	Name string `json:"name"`
+	// Key is the form of the row keys, Holds what a row is.
+	Key      string   `json:"key"`
+	Holds    string   `json:"holds"`
 	Families []Family `json:"families"`
 }
 
@@ -81,7 +84,75 @@ type Family struct {
 	Collect Collect `json:"collect"`
 	// Days is the age in days at which Bigtable drops the newest version too, or 0.
 	// The cells of such a family have the time of their writing.
-	Days int `json:"days"`
+	Days int `json:"days,omitempty"`
+	// Owner is the package that knows what the values mean. Holds says it in words.
+	Owner string `json:"owner"`
+	Holds string `json:"holds"`
+	// Personal is whether rows or values name a user or a hash of one. Erased is what
+	// then removes that.
+	Personal bool     `json:"personal"`
+	Erased   Erasure  `json:"erased,omitempty"`
+	Formats  []Format `json:"formats"`
+	// DerivedFrom names the families from which the engine can make this one again, as
+	// table/family. Empty: it is no copy of anything.
+	DerivedFrom []string `json:"derivedFrom,omitempty"`
+}
+
+// Erasure is what removes personal data.
+type Erasure string
+
+// A deletion of the user removes most personal data. Of the user row it leaves the
+// user token with what keeps the deletion in force. Some data goes with time alone, or
+// with the next build of what it is part of.
+const (
+	ByDeletion   Erasure = "deletion"
+	LeavesRow    Erasure = "partly"
+	ByAgeOfCells Erasure = "age"
+	ByBuild      Erasure = "build"
+)
+
+// Format is the form of the values of some columns.
+type Format struct {
+	// Columns are qualifiers, separated by commas; a* stands for all that begin with a.
+	Columns string `json:"columns"`
+	Value   string `json:"value"`
+	// Codec is the constant that holds the newest format that the engine writes, as
+	// package.constant, and Version its number, which is the first byte of a value. A
+	// value may have an older format.
+	Codec   string `json:"codec,omitempty"`
+	Version int    `json:"version,omitempty"`
+	// Encoding is the form of values without a format byte.
+	Encoding Encoding `json:"encoding,omitempty"`
+}
+
+// Encoding is the form of values without a format byte.
+type Encoding string
+
+// A number is 8 bytes, the highest first, or nothing for 0.
+const (
+	JSON   Encoding = "json"
+	Number Encoding = "number"
+	Text   Encoding = "text"
+	Bytes  Encoding = "bytes"
+)
+
+// Has reports whether the format is that of a column.
+func (f Format) Has(qualifier string) bool {
+	for c := range strings.SplitSeq(f.Columns, ", ") {
+		prefix, open := strings.CutSuffix(c, "*")
+		if c == qualifier || open && strings.HasPrefix(qualifier, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// String names the format and its version.
+func (f Format) String() string {
+	if f.Version > 0 {
+		return fmt.Sprintf("%s: %s, format %d", f.Columns, f.Value, f.Version)
+	}
+	return fmt.Sprintf("%s: %s, %s", f.Columns, f.Value, f.Encoding)
 }
 
 // Collect is the garbage collection of a family.
