@@ -2,8 +2,11 @@ package profile_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
+
+	"cloud.google.com/go/bigtable"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
@@ -278,5 +281,33 @@ func testChangeOfOptOutDies(t *testing.T, open opener) {
 		s.expect(0)
 		s.apply(s.ahead(0))
 		s.expect(1)
+	}
+}
+
+// A recompute that reads a user's row again, because a block is lost, finds that the user
+// has opted out in between. It stores nothing of them.
+func TestRecomputeMeetsOptOut(t *testing.T) { onEveryBigtable(t, testRecomputeMeetsOptOut) }
+
+func testRecomputeMeetsOptOut(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	s.apply(s.at(1), s.at(5))
+	s.fold()
+	ids, err := s.store.ListBlocks(ctx, appID, "u")
+	if err != nil || len(ids) != 1 {
+		t.Fatalf("blocks %v, %v", ids, err)
+	}
+	lost := bigtable.NewMutation()
+	lost.DeleteRow()
+	if err := s.client.Open(store.TableHistories).Apply(ctx, fmt.Sprintf("%s,u,%016x,%04x", appID, ids[0].Ticket, ids[0].N), lost); err != nil {
+		t.Fatal(err)
+	}
+	r := s.startRecompute()
+	s.step(r, 1) // the row
+	if _, err := s.eng.OptOut(ctx, appID, "u"); err != nil {
+		t.Fatal(err)
+	}
+	s.finish(r)
+	if row, err := s.store.ReadUser(ctx, appID, "u"); err != nil || len(row.Profile) > 0 {
+		t.Errorf("a profile of %d bytes is stored, %v", len(row.Profile), err)
 	}
 }

@@ -24,8 +24,12 @@ type saver struct {
 
 func (l *logs) newSaver(app config.App) *saver { return &saver{env: l.env, logs: l, app: app} }
 
-// add writes a profile, now or later. Its log has been read.
+// add writes a profile, now or later. Its log has been read. Of a user who has opted out
+// since, as a row that was read again says, it writes nothing: the marker stays.
 func (s *saver) add(ctx context.Context, w store.ProfileWrite) error {
+	if w.Row.Gone() {
+		return nil
+	}
 	s.writes = append(s.writes, w)
 	if s.bytes += len(w.Value) + len(w.Session) + len(w.Counted); s.bytes < s.limits.writeBytes {
 		return nil
