@@ -174,7 +174,7 @@ func (b *bench) build() {
 	b.Helper()
 	app := b.app()
 	m := segment.Manifest{ScoringVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives,
-		Generation: fmt.Sprint("g", b.clock), BuiltAt: b.clock}
+		Generation: fmt.Sprint("g", b.clock), BuiltAt: b.clock, Since: app.Segments.Since.UnixMilli()}
 	users := b.everybody()
 	for len(users) > 0 {
 		some := users[:min(b.perPart, len(users))]

@@ -231,3 +231,21 @@ func TestValues(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
+
+// Nobody lists changes while segments are off, so the lists of before say nothing after.
+func TestListsOfBeforeTheSwitchAreNotRead(t *testing.T) {
+	b := newBench(t)
+	b.see("u", b.clock, "brand:v1")
+	b.clock += hour
+	b.build()
+	for _, on := range []bool{false, true} {
+		if err := b.config.SetSegments(t.Context(), b.app().ID, on); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.clock += hour
+	_, err := b.reader.Page(t.Context(), b.app(), b.condition(`{"filter":"brand:v1"}`), 3, "")
+	if message, is := query.IsNotReady(err); !is || !strings.Contains(message, "not built yet") {
+		t.Errorf("%v, want that the lists are not built", err)
+	}
+}

@@ -59,7 +59,7 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	}
 	const later = "Send the request again later: "
 	switch {
-	case m.Version == 0 || m.Generation == "":
+	case m.Version == 0 || m.Generation == "" || m.Since != app.Segments.Since.UnixMilli():
 		return nil, r.notReady(ctx, app.ID, "The lists of the app's segments are not built yet. "+later)
 	case !app.ScoresAs(m.ScoringVersion) || m.RetentionDays != app.RetentionDays:
 		return nil, r.notReady(ctx, app.ID, "The scoring strategy or the retention has changed, so the lists of the app's segments are built again. "+later)
