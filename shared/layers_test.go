@@ -87,6 +87,7 @@ var layers = []struct {
 	{"shared/job/jobdb", "config config/configdb job", "firestore grpc"},
 	{"shared/job/recompute", "config job profile store", ""},
 	{"shared/job/crowdbuild", "affinity catalog config crowd event job profile store", ""},
+	{"shared/job/segmentexport", "api config fault job segment segment/query store", ""},
 	{"shared/job/segmentbuild", "admission config job profile queue segment store", ""},
 	{"shared/job/daterows", "catalog config event job store", ""},
 	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy tune", ""},
@@ -98,16 +99,16 @@ var layers = []struct {
 	{"shared/function", "httpapi telemetry", "http"},
 	{"shared/backend", "auditlog config config/configdb function httpapi limit store telemetry usage", "firestore grpc http"},
 	{"shared/backend/jobrunner", "backend job job/jobdb queue", ""},
-	{"shared/backend/jobs", "backend enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/segmentbuild profile", ""},
+	{"shared/backend/jobs", "backend config enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
 	{"functions/imports", "admission affinity api archive auth backend config enrich event export function httpapi imported limit profile queue queue/taskqueue refused store", "http"},
-	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue store strategy", "http"},
+	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue segment store strategy", "http"},
 	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue/taskqueue ranking rerank store strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue store strategy", "http"},
 	{"functions/catalog", "admission api auditlog auth backend catalog config function httpapi store", "http"},
-	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich limit profile profile/view queue queue/taskqueue schema store strategy tune usage", "http"},
+	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport limit profile profile/view queue queue/taskqueue schema segment segment/query store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile refused", "http"},
 	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/segmentbuild profile purge queue queue/taskqueue store", "http"},
@@ -165,8 +166,8 @@ var links = map[string]string{
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich profile refused recent dictionary",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild profile profile/view queue queue/taskqueue ranking tune recent dictionary",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild profile purge queue queue/taskqueue ranking tune recent dictionary",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

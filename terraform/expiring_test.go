@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/reenrich"
 	"github.com/affinityengine/affinity/shared/job/segmentbuild"
+	"github.com/affinityengine/affinity/shared/job/segmentexport"
 )
 
 // TestExpiringMatchesJobs compares Firestore's expiry policies with the code: the
@@ -38,7 +39,7 @@ func TestExpiringMatchesJobs(t *testing.T) {
 		}
 		expiring = append(expiring, name)
 	}
-	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, migration.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, segmentbuild.Collection.Name, "shards"}
+	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, migration.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
 	if slices.Sort(expiring); !slices.Equal(expiring, want) {
 		t.Errorf("documents of %q expire, but jobs and shards are in %q", expiring, want)
 	}

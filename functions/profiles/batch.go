@@ -16,15 +16,16 @@ type batch struct {
 	users       []string // each once
 	limit       int
 	consistency *string // nil: the app's
+	segments    bool    // answer with the names of segments
 }
 
-// decodeBatch reads {"userTokens":[...],"limit":N,"consistency":"..."}, and drops
+// decodeBatch reads {"userTokens":[...],"limit":N,"consistency":"...","segments":B}, and drops
 // repeated tokens.
 func decodeBatch(body []byte) (batch, error) {
 	var in *api.ProfilesRequest
 	switch err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); {
 	case errors.Is(err, json.ErrUnknownName):
-		return batch{}, httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown key: the body takes userTokens, limit and consistency")
+		return batch{}, httpapi.Errorf(http.StatusUnprocessableEntity, "Unknown key: the body takes userTokens, limit, consistency and segments")
 	case err != nil || in == nil:
 		return batch{}, httpapi.Errorf(http.StatusBadRequest, `Bad Request: want {"userTokens":["..."],"limit":N}`)
 	}
@@ -48,5 +49,5 @@ func decodeBatch(body []byte) (batch, error) {
 			users = append(users, user)
 		}
 	}
-	return batch{users, limit, in.Consistency}, nil
+	return batch{users, limit, in.Consistency, in.Segments}, nil
 }

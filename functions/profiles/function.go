@@ -30,15 +30,16 @@ import (
 type handler struct {
 	Backends
 	maxAnswer int // bytes of the profiles of a batch
+	members   membership
 }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler { return newBounded(b, api.MaxProfilesAnswer) }
 
 func newBounded(b Backends, maxAnswer int) http.Handler {
-	h := handler{b, maxAnswer}
+	h := handler{b, maxAnswer, newMembership(b.CachedConfig)}
 	rt := b.Router()
-	rt.HandleOwn("GET /1/profiles/{userToken}", h.get, "limit", "halfLife", "consistency")
+	rt.HandleOwn("GET /1/profiles/{userToken}", h.get, "limit", "halfLife", "consistency", "segments")
 	rt.HandleOwn("POST /1/profiles/batch", h.batch)
 	rt.Handle("GET /1/profiles/personalization/{userToken}", h.personalization)
 	rt.Handle("DELETE /1/profiles/{userToken}", h.deleteProfile)
@@ -66,10 +67,18 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	asked, err := segmentsAsked(r)
+	if err != nil {
+		return err
+	}
+	saved, err := h.members.saved(r.Context(), app.ID, asked)
+	if err != nil {
+		return err
+	}
 	h.Usage.Reads(app.ID, 1)
 	decode := limit
-	if !halfLife.IsZero() {
-		decode = 0 // all: another half-life sorts affinities differently
+	if !halfLife.IsZero() || asked {
+		decode = 0 // all: another half-life sorts affinities differently, and segments may name any
 	}
 	result, err := h.Profiles.Read(r.Context(), app, user, decode)
 	if err != nil {
@@ -78,8 +87,12 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) error {
 	if !result.Known {
 		return unknown(user)
 	}
+	segments, err := h.members.of(saved, result)
+	if err != nil {
+		return err
+	}
 	return httpapi.WriteAppended(w, http.StatusOK, func(b []byte) ([]byte, error) {
-		return view.Append(b, user, result, limit, halfLife)
+		return view.AppendWithSegments(b, user, result, limit, halfLife, segments)
 	})
 }
 
@@ -217,12 +230,24 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 // none. An error of type profile.Faulty names users that cannot be read; the others
 // are encoded.
 func (h handler) encodeEach(ctx context.Context, app config.App, asked batch) (map[string]json.RawMessage, error) {
+	saved, err := h.members.saved(ctx, app.ID, asked.segments)
+	if err != nil {
+		return nil, err
+	}
+	decode := asked.limit
+	if asked.segments {
+		decode = 0 // segments may name any affinity
+	}
 	read, size := make(map[string]json.RawMessage, len(asked.users)), 0
-	err := h.Profiles.ReadEach(ctx, app, asked.users, asked.limit, func(user string, result profile.Result) error {
+	err = h.Profiles.ReadEach(ctx, app, asked.users, decode, func(user string, result profile.Result) error {
 		if !result.Known {
 			return nil
 		}
-		encoded, err := view.Append(nil, user, result, asked.limit, strategy.HalfLife{})
+		segments, err := h.members.of(saved, result)
+		if err != nil {
+			return err
+		}
+		encoded, err := view.AppendWithSegments(nil, user, result, asked.limit, strategy.HalfLife{}, segments)
 		if err != nil {
 			return err
 		}

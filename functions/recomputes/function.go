@@ -34,7 +34,7 @@ type handler struct{ Backends }
 func New(b Backends) http.Handler {
 	h := handler{b}
 	rt := b.Router()
-	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd",
+	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd", "POST /1/segments/refresh", "POST /1/segments/{name}/export",
 		"POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
 	rt.HandleOwn("POST /1/recomputes", h.start)
 	rt.HandleOwn("GET /1/recomputes", h.list)
@@ -48,6 +48,7 @@ func New(b Backends) http.Handler {
 	h.registerReenrich(rt)
 	h.registerCrowd(rt)
 	h.registerBacktests(rt)
+	h.registerSegments(rt)
 	h.registerSchema(rt)
 	return rt
 }

@@ -36,6 +36,7 @@ func New(b Backends) http.Handler {
 	h.register(rt, b.Crowd.Runner)
 	h.register(rt, b.Backtests.Runner)
 	h.register(rt, b.DateRows.Runner)
+	h.register(rt, b.Exports.Runner)
 	h.register(rt, b.Segments.Runner)
 	rt.Handle("POST "+segmentbuild.DeltaPath, h.delta)
 	rt.Handle("POST "+segmentbuild.CleanPath, h.clean)

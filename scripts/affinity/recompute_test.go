@@ -30,9 +30,9 @@ func recomputeEngine(t *testing.T, list string, answers ...string) (url string, 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		var body [100]byte
+		var body [300]byte
 		n, _ := r.Body.Read(body[:])
-		*requests = append(*requests, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+string(body[:n])))
+		*requests = append(*requests, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body[:n])))
 		if r.Method == http.MethodGet && r.URL.Path == "/1/recomputes" {
 			fmt.Fprintf(w, `{"recomputes":[%s]}`, list)
 			return
@@ -87,7 +87,7 @@ func TestRecomputeCommands(t *testing.T) {
 		"watch the newest": {"watch", newest + "," + done, []string{recomputeJSON("strategy-3", "planning", 0, 0, ""), newest, done}, cli.ExitOK,
 			[]string{"waiting to begin", "running, 5 of 10 users", "recompute strategy-3 is done: 7 users, 9 events, 1 of 2 shards in 12.5 s"},
 			[]string{"GET /1/recomputes", "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3", "GET /1/recomputes/strategy-3"}},
-		"watch one": {"watch a/b", "", []string{done}, cli.ExitOK, []string{"is done"}, []string{"GET /1/recomputes/a/b"}},
+		"watch one": {"watch a/b", "", []string{done}, cli.ExitOK, []string{"is done"}, []string{"GET /1/recomputes/a%2Fb"}},
 		"watch one that fails": {"watch x", "", []string{newest, recomputeJSON("x", "failed", 10, 8, `,"error":"shard 3 is poisoned"`)}, cli.ExitFailed,
 			[]string{"recompute x failed", "shard 3 is poisoned"}, nil},
 		"watch one that is superseded": {"watch x", "", []string{recomputeJSON("x", "superseded", 0, 0, `,"error":"recompute y takes its place"`)},

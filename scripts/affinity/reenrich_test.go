@@ -54,7 +54,7 @@ func TestReenrichCommands(t *testing.T) {
 		"refused":               {"", []string{"403"}, cli.ExitFailed, []string{"start a re-enrichment", "403 said the engine", "--key a key that has the right"}, nil},
 		"no job":                {"", []string{"{}"}, cli.ExitFailed, []string{"is not what an Affinity engine sends about a re-enrichment"}, nil},
 		"gone":                  {"", []string{planning, "404"}, cli.ExitFailed, []string{"watch re-enrichment reenrich-1", "404 said the engine"}, nil},
-		"cancel":                {"cancel a/b", []string{reenrichJSON("cancelled", false, 1, 1, "")}, cli.ExitOK, []string{"reenrich-1 is cancelled"}, []string{"POST /1/reenrich/a/b/cancel"}},
+		"cancel":                {"cancel a/b", []string{reenrichJSON("cancelled", false, 1, 1, "")}, cli.ExitOK, []string{"reenrich-1 is cancelled"}, []string{"POST /1/reenrich/a%2Fb/cancel"}},
 		"cancel what has ended": {"cancel x", []string{"409"}, cli.ExitFailed, []string{"cancel re-enrichment x", "409 said the engine"}, nil},
 		"cancel nothing":        {"cancel", nil, cli.ExitUsage, []string{"ID is missing: affinity reenrich cancel ID"}, nil},
 		"with an argument":      {"x", nil, cli.ExitUsage, []string{"unknown command"}, nil},

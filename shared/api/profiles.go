@@ -10,6 +10,8 @@ type ProfileQuery struct {
 	HalfLife string
 	// Consistency is "eventual" or "strong". "" is the app's default.
 	Consistency string
+	// Segments asks for the names of the saved segments that the user belongs to.
+	Segments bool
 }
 
 // ProfilesRequest is the body of POST /1/profiles/batch.
@@ -22,6 +24,8 @@ type ProfilesRequest struct {
 	Limit *int `json:"limit,omitempty"`
 	// Consistency is "eventual" or "strong"; absent: the app's default.
 	Consistency *string `json:"consistency,omitempty"`
+	// Segments asks for the names of the saved segments that each user belongs to.
+	Segments bool `json:"segments,omitempty"`
 }
 
 // Profiles is the answer of POST /1/profiles/batch. Each user of the request is
@@ -63,6 +67,9 @@ type Profile struct {
 	// Truncated is whether the profile leaves out values that score, because the user
 	// has more than profiles hold: see the limits. Absent if not.
 	Truncated bool `json:"truncated,omitempty"`
+	// Segments are the names of the saved segments that the user belongs to at AsOf,
+	// sorted. Absent unless the request asks for them.
+	Segments []string `json:"segments,omitempty"`
 	// Affinities are the strongest, the highest score first.
 	Affinities []Affinity `json:"affinities"`
 }

@@ -38,6 +38,10 @@ const (
 	IndexClear      Action = "index.clear"
 	FeedSet         Action = "feed.set"
 	FeedDelete      Action = "feed.delete"
+	SegmentSet      Action = "segment.set"
+	SegmentDelete   Action = "segment.delete"
+	SegmentExport   Action = "segment.export"
+	SegmentRefresh  Action = "segment.refresh"
 	UserDelete      Action = "user.delete"
 	UserExport      Action = "user.export"
 	OptOutSet       Action = "optout.set"
@@ -76,7 +80,7 @@ const (
 
 // Actions are all actions. It must not be modified.
 var Actions = []Action{
-	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, UserDelete, UserExport, OptOutSet, OptOutRemove,
+	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete, SegmentExport, SegmentRefresh, UserDelete, UserExport, OptOutSet, OptOutRemove,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
 	AppCreate, AppRetention, AppConsistency, AppRanking, AppSegments, AppLimits, AppEncoding, AppTickets, KeyAdd, KeyRotate, KeyChange, KeyRemove,

@@ -26,28 +26,39 @@ const maxExportLine = 64 << 20
 // request. The key needs the right admin.
 func (c *Client) Export(ctx context.Context, userToken string, w io.Writer) (api.ExportEnd, error) {
 	path := "/1/export/" + url.PathEscape(userToken)
+	body, err := c.stream(ctx, path)
+	if err != nil {
+		return api.ExportEnd{}, err
+	}
+	defer body.Close()
+	return copyExport(body, w)
+}
+
+// stream returns the body of a successful answer, which the caller closes. The stream
+// may last for minutes.
+func (c *Client) stream(ctx context.Context, path string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
-		return api.ExportEnd{}, fmt.Errorf("make request: %w", err)
+		return nil, fmt.Errorf("make request: %w", err)
 	}
 	request.Header.Set("X-Algolia-Application-Id", c.app)
 	request.Header.Set("X-Algolia-API-Key", c.key)
 	patient := *c.http
-	patient.Timeout = 0 // the stream may last for minutes
+	patient.Timeout = 0
 	response, err := patient.Do(request)
 	if err != nil {
-		return api.ExportEnd{}, c.unreachable(ctx, err)
+		return nil, c.unreachable(ctx, err)
+	}
+	c.answered.Store(true)
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
 	}
 	defer response.Body.Close()
-	c.answered.Store(true)
-	if response.StatusCode != http.StatusOK {
-		answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-		if err != nil {
-			return api.ExportEnd{}, c.unreachable(ctx, err)
-		}
-		return api.ExportEnd{}, fmt.Errorf("GET %s%s: %w", c.base, path, refusal(response, answer))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
 	}
-	return copyExport(response.Body, w)
+	return nil, fmt.Errorf("GET %s%s: %w", c.base, path, refusal(response, answer))
 }
 
 // copyExport copies lines and returns the end that they state, if it agrees with

@@ -23,6 +23,9 @@ func (c *Client) Profile(ctx context.Context, user string, q api.ProfileQuery) (
 	if q.Consistency != "" {
 		query.Set("consistency", q.Consistency)
 	}
+	if q.Segments {
+		query.Set("segments", "true")
+	}
 	var answer api.Profile
 	err := c.call(ctx, always, http.MethodGet, withQuery("/1/profiles/"+url.PathEscape(user), query), nil, &answer)
 	return answer, err

@@ -96,7 +96,7 @@ run "plan" {
   }
 
   assert {
-    condition     = module.firestore.expiring == { backtests = "expiresAt", crowds = "expiresAt", dateRows = "expiresAt", moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", segmentBuilds = "expiresAt", shards = "expiresAt" }
+    condition     = module.firestore.expiring == { backtests = "expiresAt", crowds = "expiresAt", dateRows = "expiresAt", moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", segmentBuilds = "expiresAt", segmentExports = "expiresAt", shards = "expiresAt" }
     error_message = "The collections that expire are not those of jobs and shards: ${jsonencode(module.firestore.expiring)}"
   }
 
@@ -233,6 +233,8 @@ run "least_privilege" {
       "recomputes/histories"       = "reader"
       "recomputes/dictionaries"    = "reader"
       "recomputes/users"           = "reader"
+      "recomputes/changes"         = "reader"
+      "recomputes/segments"        = "user"
       "recomputes/usage"           = "user"
       "recomputes/audit_log"       = "user"
       "recomputes/rates"           = "user"

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/backtests"
@@ -17,7 +18,9 @@ import (
 	"github.com/affinityengine/affinity/shared/job/recompute"
 	"github.com/affinityengine/affinity/shared/job/reenrich"
 	"github.com/affinityengine/affinity/shared/job/segmentbuild"
+	"github.com/affinityengine/affinity/shared/job/segmentexport"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/segment/query"
 )
 
 // Jobs are the runners of all kinds of jobs.
@@ -29,12 +32,17 @@ type Jobs struct {
 	Backtests  *backtests.Runner
 	DateRows   *daterows.Runner
 	Segments   *segmentbuild.Runner
+	// Exports write the users of segments to files, and Query answers questions about
+	// segments.
+	Exports *segmentexport.Runner
+	Query   *query.Reader
 }
 
 // Before returns how many unfinished jobs of all apps are before a job in its queue:
 // those of every kind whose first task was due earlier.
 func (all Jobs) Before(ctx context.Context, j job.Job) (int, error) {
-	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner, all.DateRows.Runner, all.Segments.Runner}
+	runners := []*job.Runner{all.Recompute.Runner, all.Migrations.Runner, all.Reenrich.Runner, all.Crowd.Runner, all.Backtests.Runner, all.DateRows.Runner,
+		all.Segments.Runner, all.Exports.Runner}
 	counts := make([]int, len(runners))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, r := range runners {
@@ -58,9 +66,21 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 	if err != nil {
 		return Jobs{}, err
 	}
-	segments := segmentbuild.New(runner(segmentbuild.Collection), segmentbuild.Work{Store: b.Store, Profiles: profiles})
+	var reader *query.Reader
+	segments := segmentbuild.New(runner(segmentbuild.Collection), segmentbuild.Work{
+		Store: b.Store, Profiles: profiles, Sizes: func(ctx context.Context, app config.App) error {
+			saved, err := b.Config.SavedSegments(ctx, app.ID)
+			if err != nil {
+				return err
+			}
+			return reader.StoreSizes(ctx, app, saved)
+		},
+	})
+	reader = query.New(b.Store, profiles, segments, b.Now, b.Log)
 	return Jobs{
 		Segments:   segments,
+		Query:      reader,
+		Exports:    segmentexport.New(runner(segmentexport.Collection), reader, b.Store),
 		Recompute:  recompute.New(runner(recompute.Collection), profiles, segments.StartAfter),
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
 		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),

@@ -50,6 +50,8 @@ func publicFunctions(b *Backends, operator http.Handler) http.Handler {
 		{"/1/audit-log", recomputes.New(b.ForRecomputes())},
 		{"/1/usage", recomputes.New(b.ForRecomputes())},
 		{"/1/crowd", recomputes.New(b.ForRecomputes())},
+		{"/1/segments", recomputes.New(b.ForRecomputes())},
+		{"/1/values", recomputes.New(b.ForRecomputes())},
 		{"/1/backtests", recomputes.New(b.ForRecomputes())},
 		{"/1/schema", recomputes.New(b.ForRecomputes())},
 		{"/1/audits", recomputes.New(b.ForRecomputes())},

@@ -23,6 +23,12 @@ import (
 // an api.Profile, as package json encodes it: a page waits for it, and most of it is a
 // hundred affinities of the same form.
 func Append(b []byte, user string, r profile.Result, limit int, halfLife strategy.HalfLife) ([]byte, error) {
+	return AppendWithSegments(b, user, r, limit, halfLife, nil)
+}
+
+// AppendWithSegments is Append with the names of the user's segments, unless they are
+// nil.
+func AppendWithSegments(b []byte, user string, r profile.Result, limit int, halfLife strategy.HalfLife, segments []string) ([]byte, error) {
 	at, err := strategy.HalfLifeAt(r.HalfLives, halfLife)
 	if err != nil {
 		return nil, err
@@ -53,6 +59,16 @@ func Append(b []byte, user string, r profile.Result, limit int, halfLife strateg
 	b = strconv.AppendInt(append(b, `,"total":`...), int64(r.Total), 10)
 	if r.Truncated() {
 		b = append(b, `,"truncated":true`...)
+	}
+	if segments != nil {
+		b = append(b, `,"segments":[`...)
+		for i, name := range segments {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, name)
+		}
+		b = append(b, ']')
 	}
 	b = append(b, `,"affinities":[`...)
 	names := byName(r.HalfLives)

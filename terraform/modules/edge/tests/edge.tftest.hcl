@@ -107,6 +107,10 @@ run "routes" {
       "/1/reenrich/*"      = google_compute_backend_service.this["fn-recomputes"].id
       "/1/crowd"           = google_compute_backend_service.this["fn-recomputes"].id
       "/1/crowd/*"         = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/segments"        = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/segments/*"      = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/values"          = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/values/*"        = google_compute_backend_service.this["fn-recomputes"].id
       "/1/schema"          = google_compute_backend_service.this["fn-recomputes"].id
       "/1/schema/*"        = google_compute_backend_service.this["fn-recomputes"].id
       "/1/audits"          = google_compute_backend_service.this["fn-recomputes"].id

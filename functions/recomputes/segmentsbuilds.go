@@ -1,0 +1,80 @@
+package recomputes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auditlog"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/segmentbuild"
+	"github.com/affinityengine/affinity/shared/segment/query"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// refreshSegments starts a build of the lists that queries read.
+func (h handler) refreshSegments(w http.ResponseWriter, r *http.Request) error {
+	app, key, err := h.Auth.TenantKey(r, auth.Admin)
+	if err != nil {
+		return err
+	}
+	if !app.Segments.On() {
+		return segmentsAnswer(w, query.ErrOff)
+	}
+	j, err := h.recordJob(r.Context(), auditlog.Change{App: app.ID, Actor: key, Action: auditlog.SegmentRefresh}, func() (job.Job, error) {
+		return h.Segments.StartManual(r.Context(), app.ID)
+	})
+	switch {
+	case errors.Is(err, segmentbuild.ErrOff):
+		return segmentsAnswer(w, query.ErrOff)
+	case errors.Is(err, store.ErrNoSegmentTable):
+		return httpapi.Errorf(http.StatusServiceUnavailable, "This deployment has no segments yet: its operator must create the table segments")
+	case err != nil:
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, h.buildView(r.Context(), j))
+}
+
+// getSegmentBuild answers how far a build is.
+func (h handler) getSegmentBuild(w http.ResponseWriter, r *http.Request) error {
+	app, _, _, err := h.counter(r)
+	if err != nil {
+		return err
+	}
+	j, err := h.Segments.Find(r.Context(), app.ID, r.PathValue("id"))
+	if errors.Is(err, job.ErrNotFound) {
+		return httpapi.Errorf(http.StatusNotFound, "No build %q: GET /1/segments lists the latest", r.PathValue("id"))
+	}
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, h.buildView(r.Context(), j))
+}
+
+func (h handler) buildView(ctx context.Context, j job.Job) api.SegmentBuild {
+	p, c := job.ParamsOf[segmentbuild.Params](j), segmentbuild.CountsOf(j.Totals.Counts)
+	return api.SegmentBuild{
+		ID: j.ID, State: api.JobState(j.State), Shards: shards(j), Users: c.Packed, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
+		Place: h.place(ctx, j), Trigger: string(p.Trigger), PlannedUsers: j.Totals.PlannedUsers, VisitedUsers: c.Users, Faulty: c.Faulty, Error: j.Error,
+	}
+}
+
+// maxBuildsListed is how many builds GET /1/segments lists: the newest.
+const maxBuildsListed = 10
+
+// builds returns the latest builds.
+func (h handler) builds(ctx context.Context, app string) ([]api.SegmentBuild, error) {
+	jobs, err := h.Segments.List(ctx, app, maxBuildsListed)
+	if err != nil {
+		return nil, fmt.Errorf("list builds of segments: %w", err)
+	}
+	views := make([]api.SegmentBuild, len(jobs))
+	for i, j := range jobs {
+		views[i] = h.buildView(ctx, j)
+	}
+	return views, nil
+}
