@@ -34,8 +34,8 @@ func suggestAliasesCommand(t *tool) *cobra.Command {
 		Use:   "suggest-aliases --objects FILE",
 		Short: "List values of a catalog that probably mean the same",
 		Long: "List values of a catalog that probably mean the same, the surest first, with the reason and the objects that carry\n" +
-			"each: values that differ in case, separators or accents, plurals, values of mostly the same objects, and words of 6\n" +
-			"letters or more that are one letter apart. Values with other digits are never listed. The value of more objects is\n" +
+			"each: values that differ in case, separators or accents, plurals, values of mostly the same objects, and values with a\n" +
+			"word of 6 letters or more that is one letter apart. Values with other digits are never listed. The value of more objects is\n" +
 			"the one to keep. The active strategy tells which values are merged already. Nothing is changed: read the list, since\n" +
 			"a wrong alias mixes what users like. --json prints the aliases of the strategy with those of the list.",
 		Example: "  affinity strategy suggest-aliases --objects objects.ndjson.gz\n" +

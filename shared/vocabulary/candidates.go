@@ -8,9 +8,12 @@ import (
 )
 
 const (
-	// minSpelling is how many letters both of two values need to be alike by
-	// spelling. Shorter ones differ by a letter and mean other things: red, bed.
+	// minSpelling is how many letters a word needs to be another one misspelled.
+	// Shorter ones differ by a letter and mean other things: mug and jug, S and L.
 	minSpelling = 6
+	// minReplaced is how many letters a word needs where one is replaced by
+	// another. Many shorter words differ so: platter and planter, single and jingle.
+	minReplaced = 8
 	// maxSpelling bounds the letters of values that are compared by spelling: a
 	// value has as many deletions as letters.
 	maxSpelling = 40
@@ -179,8 +182,8 @@ func (p pairs) plurals(values []value) {
 	}
 }
 
-// spellings pairs values that are one edit apart: one letter replaced, missing or
-// swapped with the next. Two such values are equal after at most one deletion in
+// spellings pairs values with a word that is one edit apart: one letter replaced,
+// missing or swapped with the next. Two such values are equal after at most one deletion in
 // each (SymSpell: Garbe, 2012), so only values with a common deletion are compared.
 func (p pairs) spellings(values []value) {
 	byDeletion := map[string][]int{}
@@ -199,7 +202,7 @@ func (p pairs) spellings(values []value) {
 		for n, i := range block {
 			for _, j := range block[n+1:] {
 				a, b := values[i], values[j]
-				if a.digits == b.digits && a.plain != b.plain && oneEdit(a.letters, b.letters) {
+				if a.digits == b.digits && a.plain != b.plain && misspelled(a.spaced, b.spaced) {
 					p.add(i, j, Spelling)
 				}
 			}
@@ -215,6 +218,44 @@ func deletions(v value) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// misspelled reports whether two values differ in one word, of which one is the
+// other misspelled.
+func misspelled(a, b string) bool {
+	as, bs := strings.Fields(a), strings.Fields(b)
+	if len(as) != len(bs) {
+		return false
+	}
+	differ, slips := 0, 0
+	for i := range as {
+		if as[i] == bs[i] {
+			continue
+		}
+		differ++
+		if slip([]rune(as[i]), []rune(bs[i])) {
+			slips++
+		}
+	}
+	return differ == 1 && slips == 1
+}
+
+// slip reports whether one word may be a slip of the pen for another. The first
+// letters are equal: people seldom miss these.
+func slip(a, b []rune) bool {
+	switch {
+	case min(len(a), len(b)) < minSpelling, a[0] != b[0], !oneEdit(a, b):
+		return false
+	case len(a) != len(b) || len(a) >= minReplaced:
+		return true
+	}
+	differ := 0
+	for i := range a {
+		if a[i] != b[i] {
+			differ++
+		}
+	}
+	return differ == 2 // a swap
 }
 
 // oneEdit reports whether one replacement, deletion, insertion or swap of

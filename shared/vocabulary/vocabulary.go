@@ -24,7 +24,7 @@ const (
 	Accents                  // they differ in accents, too
 	Plural                   // one ends in s, es or ies where the other does not
 	Objects                  // mostly the same objects carry both
-	Spelling                 // one letter is other, missing or swapped with the next one
+	Spelling                 // one letter of a long word is other, missing or swapped with the next one
 )
 
 var reasons = [...]string{"case", "separators", "accents", "plural", "same objects", "spelling"}

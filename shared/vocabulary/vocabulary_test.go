@@ -40,6 +40,7 @@ func TestAlikeValuesAreSuggested(t *testing.T) {
 		{"Addidas", "Adidas", vocabulary.Spelling},
 		{"Samsugn", "Samsung", vocabulary.Spelling},
 		{"Mercedez", "Mercedes", vocabulary.Spelling},
+		{"Mercedez Benz", "mercedes-benz", vocabulary.Spelling},
 	} {
 		got := of(c.from, c.to).Suggest("brand", nil)
 		want := []vocabulary.Suggestion{{Facet: "brand", From: c.from, To: c.to, Reason: c.reason, FromObjects: 1, ToObjects: 2}}
@@ -53,6 +54,9 @@ func TestOtherValuesAreNotSuggested(t *testing.T) {
 	for _, c := range [][2]string{
 		{"Red", "Bed"}, {"Size 40", "Size 41"}, {"iPhone 12", "iPhone 13"}, {"1.5", "15"}, {"1.5 l", "15 l"},
 		{"as", "a"}, {"Size", "Size S"}, {"male", "female"}, {"-", "_"}, {"100", "1000"},
+		{`LETTER "B" KEY RING`, `LETTER "A" KEY RING`}, {"Red enamel trim mug", "Red enamel trim jug"}, {"Lantern star S", "Lantern star L"},
+		{"asdidases", "adidasess"}, {"shot", "shoot"}, {"handles", "andles"}, {"platter", "planter"},
+		{"leather trousers", "leathers trouser"},
 	} {
 		if got := of(c[0], c[1]).Suggest("brand", nil); len(got) > 0 {
 			t.Errorf("%s and %s: suggested %+v", c[0], c[1], got)
