@@ -117,3 +117,14 @@ func TestConditionOfAFile(t *testing.T) {
 	}
 	affinity(t, `{"filter":"a:b","over":3}`, "segment", "query", "-").wants(t, cli.ExitFailed, "- is not a condition", "over")
 }
+
+func TestValuesCommand(t *testing.T) {
+	url, requests := recomputeEngine(t, "", `{"facet":"brand","values":[{"value":"Acme","users":120},{"value":"Zeta","users":"fewer than 20"}],"total":7,"asOf":"2026-11-21T10:00:00.000Z"}`)
+	affinity(t, "", "values", "--facet", "brand", "--limit", "2", "--url", url).wants(t, cli.ExitOK,
+		"VALUE  USERS\nAcme   120\nZeta   fewer than 20\n2 of 7 values, as of 2026-11-21T10:00:00Z\n")
+	if want := []string{"GET /1/values?facet=brand&limit=2"}; !cmp.Equal(*requests, want) {
+		t.Errorf("requests %q, want %q", *requests, want)
+	}
+	affinity(t, "", "values").wants(t, cli.ExitUsage, "--facet is required")
+	affinity(t, "", "values", "--facet", "brand", "--limit", "0").wants(t, cli.ExitUsage, "--limit 0: must be from 1 to 1000")
+}

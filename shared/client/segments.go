@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -31,6 +32,18 @@ func (c *Client) Histogram(ctx context.Context, facet, value, halfLife string) (
 	}
 	var answer api.SegmentHistogram
 	err := c.call(ctx, always, http.MethodGet, "/1/segments/histogram?"+query.Encode(), nil, &answer)
+	return answer, err
+}
+
+// Values returns the values of a facet that most users have, at most limit, 0 for the
+// engine's default. The key needs the right recommendation.
+func (c *Client) Values(ctx context.Context, facet string, limit int) (api.Values, error) {
+	query := url.Values{"facet": {facet}}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	var answer api.Values
+	err := c.call(ctx, always, http.MethodGet, "/1/values?"+query.Encode(), nil, &answer)
 	return answer, err
 }
 

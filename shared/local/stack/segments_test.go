@@ -1,0 +1,176 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+const viewsScore = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":%d}],"facetsScoring":[{"facetName":"brand","score":1}],"personalizationImpact":50}`
+
+// segmented is an app with segments on, and a strategy of 10 points a view.
+func segmented(t *testing.T) *stack.Stack {
+	t.Helper()
+	s := start(t, stack.Options{ConfigTTL: time.Nanosecond})
+	if err := s.Backends.Config.SetSegments(t.Context(), "demo", true); err != nil {
+		t.Fatal(err)
+	}
+	want(t, s, "POST", "/1/strategies/personalization", fmt.Sprintf(viewsScore, 10), 200, "")
+	waitForJob(t, s)
+	waitForBuilds(t, s)
+	return s
+}
+
+// want sends a request and compares the status, and a part of the answer.
+func want(t *testing.T, s *stack.Stack, method, path, body string, code int, part string) string {
+	t.Helper()
+	got, answer := call(t, s, method, path, body)
+	if got != code || !strings.Contains(answer, part) {
+		t.Fatalf("%s %s %s: %d %s, want %d with %s", method, path, body, got, answer, code, part)
+	}
+	return answer
+}
+
+// see sends an event of each user.
+func see(t *testing.T, s *stack.Stack, filter string, users ...string) {
+	t.Helper()
+	for _, user := range users {
+		want(t, s, "POST", "/1/events", fmt.Sprintf(`{"events":[{"eventType":"view","eventName":"Seen","index":"products","userToken":%q,"filters":[%q]}]}`, user, filter), 200, "")
+	}
+	idle(t, s)
+}
+
+// waitForBuilds waits until the app has no unfinished build of segments.
+func waitForBuilds(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	for {
+		idle(t, s)
+		unfinished, err := s.Backends.Segments.Jobs.Unfinished(t.Context(), "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(unfinished) == 0 {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the build does not end")
+		case <-time.After(5 * time.Millisecond): // its plan task is delayed
+		}
+	}
+}
+
+// found returns the users who like Acme by more than a score, the best first.
+func found(t *testing.T, s *stack.Stack, above int) string {
+	t.Helper()
+	answer := want(t, s, "POST", "/1/segments/query", fmt.Sprintf(`{"where":{"filter":"brand:Acme","above":%d}}`, above), 200, "")
+	var page struct {
+		Total int
+		Users []struct{ UserToken string }
+	}
+	if err := json.Unmarshal([]byte(answer), &page); err != nil {
+		t.Fatal(err)
+	}
+	var users []string
+	for _, u := range page.Users {
+		users = append(users, u.UserToken)
+	}
+	if page.Total != len(users) {
+		t.Errorf("total %d of %q", page.Total, users)
+	}
+	return strings.Join(users, " ")
+}
+
+// A segment follows events, deletions and opt-outs at once, and a new strategy after its
+// build; until then queries say how far it is.
+func TestSegmentsFollowUsers(t *testing.T) {
+	t.Parallel()
+	s := segmented(t)
+	see(t, s, "brand:Acme", "ann", "ann", "ann+b", "cid", "cid")
+	see(t, s, "brand:Zeta", "dan")
+	want(t, s, "POST", "/1/segments/refresh", "", 200, `"state":"planning"`)
+	waitForBuilds(t, s)
+	expect := func(what string, above int, users string) {
+		t.Helper()
+		if got := found(t, s, above); got != users {
+			t.Errorf("%s: above %d are %q, want %q", what, above, got, users)
+		}
+	}
+	expect("built", 0, "ann cid ann+b")
+	expect("built", 15, "ann cid")
+	see(t, s, "brand:Acme", "ann+b", "ann+b", "dan")
+	expect("after events", 0, "ann+b ann cid dan")
+	want(t, s, "DELETE", "/1/profiles/cid", "", 200, "")
+	expect("after a deletion", 0, "ann+b ann dan")
+	want(t, s, "PUT", "/1/optouts/ann", "", 200, "")
+	expect("after an opt-out", 0, "ann+b dan")
+	want(t, s, "POST", "/1/strategies/personalization", fmt.Sprintf(viewsScore, 30), 200, "")
+	code, answer := call(t, s, "POST", "/1/segments/query", `{"where":{"filter":"brand:Acme","above":80}}`)
+	if !(code == 503 && strings.Contains(answer, "build")) && !(code == 200 && strings.Contains(answer, `"total":1`)) {
+		t.Errorf("before the build under a new strategy: %d %s", code, answer)
+	}
+	waitForJob(t, s)
+	waitForBuilds(t, s)
+	expect("under a new strategy", 80, "ann+b")
+	expect("under a new strategy", 25, "ann+b dan")
+}
+
+// A profile says to which saved segments it belongs.
+func TestSegmentsOfAProfile(t *testing.T) {
+	t.Parallel()
+	s := segmented(t)
+	see(t, s, "brand:Acme", "ann", "ann", "bob")
+	want(t, s, "PUT", "/1/segments/fans", `{"where":{"filter":"brand:Acme","above":15}}`, 200, `"name":"fans"`)
+	want(t, s, "PUT", "/1/segments/all", `{"where":{"filter":"brand:Acme"}}`, 200, "")
+	want(t, s, "GET", "/1/profiles/ann?segments=true", "", 200, `"segments":["all","fans"]`)
+	want(t, s, "GET", "/1/profiles/bob?segments=true", "", 200, `"segments":["all"]`)
+	if answer := want(t, s, "GET", "/1/profiles/bob", "", 200, ""); strings.Contains(answer, "segments") {
+		t.Errorf("segments that nobody asked for: %s", answer)
+	}
+	want(t, s, "POST", "/1/profiles/batch", `{"userTokens":["bob"],"segments":true}`, 200, `"segments":["all"]`)
+	want(t, s, "GET", "/1/profiles/bob?segments=yes", "", 422, "segments must be true or false")
+}
+
+// Wrong requests for segments are refused with a sentence that names the fault.
+func TestSegmentsRefuseWrongRequests(t *testing.T) {
+	t.Parallel()
+	s := segmented(t)
+	want(t, s, "POST", "/1/segments/refresh", "", 200, "")
+	waitForBuilds(t, s)
+	filter := `{"filter":"brand:Acme"}`
+	want(t, s, "PUT", "/1/segments/fans?create=true", `{"where":`+filter+`}`, 200, "")
+	for _, c := range []struct {
+		method, path, body string
+		code               int
+		part               string
+	}{
+		{"PUT", "/1/segments/fans?create=true", `{"where":` + filter + `}`, 409, "exists"},
+		{"PUT", "/1/segments/histogram", `{"where":` + filter + `}`, 422, "histogram"},
+		{"GET", "/1/segments/nobody", "", 404, "does not exist"},
+		{"POST", "/1/segments/nobody/export", "", 404, "does not exist"},
+		{"POST", "/1/segments/query", `{"where":{"not":` + filter + `}}`, 422, "bounded"},
+		{"POST", "/1/segments/query", `{"where":{"and":[{"and":[{"and":[{"and":[` + filter + `]}]}]}]}}`, 422, "deeper than 4"},
+		{"POST", "/1/segments/query", `{"where":{"or":[` + strings.Repeat(filter+",", 8) + filter + `]}}`, 422, "at most 8"},
+		{"POST", "/1/segments/query", `{"where":{"filter":"brand:Acme","halfLife":7}}`, 422, "halfLife"},
+		{"POST", "/1/segments/query", `{"where":` + filter + `,"limit":1001}`, 422, "limit"},
+		{"POST", "/1/segments/query", `{"where":` + filter + `,"cursor":"AAAA"}`, 422, "cursor"},
+		{"POST", "/1/segments/query", `{"where":` + filter + `,"page":2}`, 422, "page"},
+		{"POST", "/1/segments/query", `{`, 400, "JSON"},
+		{"GET", "/1/segments/histogram?facet=brand", "", 422, "value"},
+		{"GET", "/1/segments/histogram?facet=brand&value=Acme&halfLife=7", "", 422, "halfLife"},
+		{"GET", "/1/values", "", 422, "facet"},
+	} {
+		if code, answer := call(t, s, c.method, c.path, c.body); code != c.code || !strings.Contains(answer, c.part) {
+			t.Errorf("%s %s %s: %d %s, want %d with %q", c.method, c.path, c.body, code, answer, c.code, c.part)
+		}
+	}
+	if err := s.Backends.Config.SetSegments(t.Context(), "demo", false); err != nil {
+		t.Fatal(err)
+	}
+	want(t, s, "POST", "/1/segments/query", `{"where":`+filter+`}`, http.StatusConflict, "affinity app segments")
+}
