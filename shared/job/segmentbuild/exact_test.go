@@ -13,7 +13,6 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/segment/query"
-	"github.com/affinityengine/affinity/shared/store"
 )
 
 // profiles reads the profiles of all users as of now, as clients see them.
@@ -93,27 +92,6 @@ func (h *harness) describe() string {
 		fmt.Fprintf(&b, "  %s delta %v [%s, %s) %d users, cut %d\n", p.ID, p.Delta, p.From, p.To, p.Users, p.Cut)
 	}
 	return b.String()
-}
-
-// tokens reads the tokens of a part by ordinal, "" for a blanked one.
-func (h *harness) tokens(p segment.Part) (tokens []string) {
-	h.T.Helper()
-	for n := range p.TokenRows() {
-		row := store.SegmentRow{Part: p.ID, Kind: segment.Tokens, N: n}
-		cells, err := h.store.ReadSegmentRows(h.T.Context(), app, []store.SegmentRow{row})
-		if err != nil || len(cells[row]) == 0 {
-			h.T.Fatalf("tokens %d of %s: %v", n, p.ID, err)
-		}
-		parsed, err := segment.ParseTokens(cells[row][0].Value)
-		if err != nil {
-			h.T.Fatal(err)
-		}
-		for i := range parsed.Len() {
-			token, _ := parsed.At(i)
-			tokens = append(tokens, token)
-		}
-	}
-	return tokens
 }
 
 // parts returns the parts that have rows of tokens or indexes.

@@ -212,14 +212,3 @@ func (h *harness) manifest() segment.Manifest {
 	}
 	return m
 }
-
-// deltas returns the number of users of each delta, oldest first.
-func (h *harness) deltas() (users []int) {
-	h.T.Helper()
-	for _, p := range h.manifest().Parts {
-		if p.Delta {
-			users = append(users, p.Users)
-		}
-	}
-	return users
-}
