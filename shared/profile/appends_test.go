@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
@@ -175,7 +174,7 @@ func TestPanicFailsItsGroup(t *testing.T) {
 	}
 	b := w.fixture(t)
 	var logged strings.Builder // its handler has a lock
-	b.eng = profile.New(b.store, b.apps, config.NewCached(b.apps, 0), func() time.Time { return time.UnixMilli(b.clock) },
+	b.eng = profile.New(b.store, b.apps, config.NewCached(b.apps, 0), b.now,
 		slog.New(slog.NewTextHandler(&logged, nil)))
 	for i, err := range w.group(b, nil, b.of("u0"), b.of("bad"), b.of("u1")) {
 		if err == nil || !strings.Contains(err.Error(), "out of words") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,8 +71,11 @@ func newFixtureOn(t testing.TB, open opener, retentionDays int, st strategy.Stra
 	return b
 }
 
+// now is the clock of engines.
+func (b *fixture) now() time.Time { return time.UnixMilli(atomic.LoadInt64(&b.clock)) }
+
 func (b *fixture) engine() *profile.Engine {
-	return profile.New(b.store, b.apps, config.NewCached(b.apps, 0), func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
+	return profile.New(b.store, b.apps, config.NewCached(b.apps, 0), b.now, slog.New(slog.DiscardHandler))
 }
 
 func (b *fixture) setStrategy(st strategy.Strategy) {

@@ -3,6 +3,7 @@ package profile_test
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,6 +47,9 @@ func (s *harness) setSegments() {
 	}
 }
 
+// pass advances the clock, which a process that has been stopped at a request may read.
+func (s *harness) pass(ms int64) { atomic.AddInt64(&s.clock, ms) }
+
 // packAnywhere packs the profile of the user before each request of a process in turn, a
 // minute after the request before it.
 func packAnywhere(t *testing.T, open opener, want int, prepare func(*harness), start func(*harness) *actor) {
@@ -54,7 +58,7 @@ func packAnywhere(t *testing.T, open opener, want int, prepare func(*harness), s
 	for requests, ended := 0, false; !ended; requests++ {
 		s.clear()
 		prepare(s)
-		s.clock += 60 * second
+		s.pass(60 * second)
 		a := start(s)
 		for range requests {
 			if ended = a.before == ""; ended {
@@ -62,7 +66,7 @@ func packAnywhere(t *testing.T, open opener, want int, prepare func(*harness), s
 			}
 			s.step(a, 1)
 		}
-		s.clock += 60 * second
+		s.pass(60 * second)
 		p := s.pack()
 		s.finish(a)
 		s.expectFrom(p, want, "packed in between")
@@ -94,14 +98,14 @@ func TestSlowEntryIsListedAgain(t *testing.T) {
 		s := newHarness(t, open)
 		s.setSegments()
 		s.apply(s.at(1))
-		s.clock += 60 * second
+		s.pass(60 * second)
 		a := s.startApply(s.neverFolding(), s.at(2))
 		s.stepTo(a, entryRequest)
-		s.clock += 60 * second
+		s.pass(60 * second)
 		p := s.pack()
 		s.step(a, 1)
 		s.stepTo(a, entryRequest)
-		s.clock += 60 * second
+		s.pass(60 * second)
 		p.cut = store.CutAt(time.UnixMilli(s.clock))
 		s.finish(a)
 		s.expectFrom(p, 2, "the list was read before the entries arrived")
@@ -177,7 +181,7 @@ func TestFailedEntryFailsItsMessage(t *testing.T) {
 		s := newHarness(t, open)
 		s.setSegments()
 		s.apply(s.at(1))
-		s.clock += 60 * second
+		s.pass(60 * second)
 		p, e := s.pack(), s.neverFolding()
 		a := s.startApply(e, s.at(2))
 		s.stepTo(a, entryRequest)
@@ -204,7 +208,7 @@ func TestEachSlotIsListed(t *testing.T) {
 			s.clock += hours * second
 			s.apply(s.at(hours))
 			s.expectFrom(p, int(hours)+1, "another refresh")
-			s.clock += 60 * second
+			s.pass(60 * second)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func (v *views) App(context.Context, string) (config.App, error) {
 }
 
 func (b *fixture) engineOf(cache config.Store) *profile.Engine {
-	return profile.New(b.store, b.apps, config.NewCached(cache, 0), func() time.Time { return time.UnixMilli(b.clock) }, slog.New(slog.DiscardHandler))
+	return profile.New(b.store, b.apps, config.NewCached(cache, 0), b.now, slog.New(slog.DiscardHandler))
 }
 
 func (b *fixture) setLog(l schema.Layout) config.App {
