@@ -210,12 +210,8 @@ type task struct {
 	params Params
 }
 
-// cutSlack is how much earlier than the clock a cut is: clocks differ, and an entry of
-// the list of changes may become visible some seconds after the start of its slot.
-const cutSlack = 15 * time.Second
-
 // cut returns the slot from which changes may be missing in what is read from now on.
-func (w *Work) cut() int64 { return int64(store.SlotOf(w.runner.Now().Add(-cutSlack))) }
+func (w *Work) cut() int64 { return int64(store.CutAt(w.runner.Now())) }
 
 // newPart returns the name of a part that is begun now.
 func (w *Work) newPart() segment.PartID { return segment.NewPartID(w.runner.Now(), rand.Uint32()) }

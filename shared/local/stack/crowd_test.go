@@ -177,16 +177,16 @@ func TestCrowdStatisticsOfRealEvents(t *testing.T) {
 			if _, err := s.Backends.Crowd.StartImport(t.Context(), "demo", last); err != nil {
 				t.Fatal(err)
 			}
-			waitForCrowd(t, s)
+			waitForJobs(t, s, s.Backends.Crowd.Jobs)
 			wantCrowd(t, s, users)
 
 			// The night folds the log, and the build after it reads blocks.
 			work(t, s, "/nightly", `{"spread":"0s"}`)
-			waitForCrowd(t, s)
+			waitForJobs(t, s, s.Backends.Crowd.Jobs)
 			if code, answer := call(t, s, "POST", "/1/crowd", ""); code != 200 {
 				t.Fatalf("%d %s", code, answer)
 			}
-			waitForCrowd(t, s)
+			waitForJobs(t, s, s.Backends.Crowd.Jobs)
 			wantCrowd(t, s, users)
 			var answer api.Crowd
 			getJSON(t, s, "/1/crowd", &answer)
@@ -194,26 +194,6 @@ func TestCrowdStatisticsOfRealEvents(t *testing.T) {
 				t.Errorf("the engine answers %+v", answer)
 			}
 		})
-	}
-}
-
-// waitForCrowd waits until no build is unfinished.
-func waitForCrowd(t *testing.T, s *stack.Stack) {
-	t.Helper()
-	for {
-		idle(t, s)
-		unfinished, err := s.Backends.Crowd.Jobs.Unfinished(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(unfinished) == 0 {
-			return
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the build does not end")
-		case <-time.After(10 * time.Millisecond): // its plan task is delayed
-		}
 	}
 }
 
@@ -267,7 +247,7 @@ func TestOneBuildFollowsAnImport(t *testing.T) {
 	if len(got) != 1 || job.ParamsOf[crowdbuild.Params](got[0]).Trigger != crowdbuild.Import {
 		t.Fatalf("builds %+v, want one", got)
 	}
-	waitForCrowd(t, s)
+	waitForJobs(t, s, s.Backends.Crowd.Jobs)
 	if j, err := s.Backends.Crowd.Find(t.Context(), "demo", got[0].ID); err != nil || j.State != job.Done {
 		t.Errorf("the build is %s, %v", j.State, err)
 	}

@@ -47,7 +47,7 @@ func TestCatalogBeforeFeed(t *testing.T) {
 	if code, answer := call(t, s, "PUT", "/1/feeds/news", `{"index":"posts","date":"meta.at"}`); code != http.StatusOK {
 		t.Fatal(code, answer)
 	}
-	waitForDateRows(t, s)
+	waitForJobs(t, s, s.Backends.DateRows.Jobs)
 	listed("new", "old")
 	var feed api.Feed
 	getJSON(t, s, "/1/feeds/news", &feed)
@@ -70,7 +70,7 @@ func TestCatalogBeforeFeed(t *testing.T) {
 	if code, answer := call(t, s, "PUT", "/1/feeds/news", `{"index":"posts","date":"meta.at"}`); code != http.StatusOK {
 		t.Fatal(code, answer)
 	}
-	waitForDateRows(t, s)
+	waitForJobs(t, s, s.Backends.DateRows.Jobs)
 	got, _, err := s.Backends.Store.ListDated(t.Context(), "demo", store.DatedQuery{Index: "posts", Attribute: "meta.at", Newest: time.Now().UnixMilli()})
 	ids := map[string]bool{}
 	for _, o := range got {
@@ -78,25 +78,5 @@ func TestCatalogBeforeFeed(t *testing.T) {
 	}
 	if err != nil || !ids["only"] || !ids["unlisted"] {
 		t.Errorf("listed %v, error %v", ids, err)
-	}
-}
-
-// waitForDateRows waits until no job of date rows is unfinished.
-func waitForDateRows(t *testing.T, s *stack.Stack) {
-	t.Helper()
-	for {
-		idle(t, s)
-		unfinished, err := s.Backends.DateRows.Jobs.Unfinished(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(unfinished) == 0 {
-			return
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the job does not end")
-		case <-time.After(5 * time.Millisecond): // its plan task is delayed
-		}
 	}
 }

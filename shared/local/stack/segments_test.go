@@ -22,7 +22,7 @@ func segmented(t *testing.T) *stack.Stack {
 	}
 	want(t, s, "POST", "/1/strategies/personalization", fmt.Sprintf(viewsScore, 10), 200, "")
 	waitForJob(t, s)
-	waitForBuilds(t, s)
+	waitForJobs(t, s, s.Backends.Segments.Jobs)
 	return s
 }
 
@@ -43,26 +43,6 @@ func see(t *testing.T, s *stack.Stack, filter string, users ...string) {
 		want(t, s, "POST", "/1/events", fmt.Sprintf(`{"events":[{"eventType":"view","eventName":"Seen","index":"products","userToken":%q,"filters":[%q]}]}`, user, filter), 200, "")
 	}
 	idle(t, s)
-}
-
-// waitForBuilds waits until the app has no unfinished build of segments.
-func waitForBuilds(t *testing.T, s *stack.Stack) {
-	t.Helper()
-	for {
-		idle(t, s)
-		unfinished, err := s.Backends.Segments.Jobs.Unfinished(t.Context(), "demo")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(unfinished) == 0 {
-			return
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the build does not end")
-		case <-time.After(5 * time.Millisecond): // its plan task is delayed
-		}
-	}
 }
 
 // found returns the users who like Acme by more than a score, the best first.
@@ -94,7 +74,7 @@ func TestSegmentsFollowUsers(t *testing.T) {
 	see(t, s, "brand:Acme", "ann", "ann", "ann+b", "cid", "cid")
 	see(t, s, "brand:Zeta", "dan")
 	want(t, s, "POST", "/1/segments/refresh", "", 200, `"state":"planning"`)
-	waitForBuilds(t, s)
+	waitForJobs(t, s, s.Backends.Segments.Jobs)
 	expect := func(what string, above int, users string) {
 		t.Helper()
 		if got := found(t, s, above); got != users {
@@ -115,7 +95,7 @@ func TestSegmentsFollowUsers(t *testing.T) {
 		t.Errorf("before the build under a new strategy: %d %s", code, answer)
 	}
 	waitForJob(t, s)
-	waitForBuilds(t, s)
+	waitForJobs(t, s, s.Backends.Segments.Jobs)
 	expect("under a new strategy", 80, "ann+b")
 	expect("under a new strategy", 25, "ann+b dan")
 }
@@ -141,7 +121,7 @@ func TestSegmentsRefuseWrongRequests(t *testing.T) {
 	t.Parallel()
 	s := segmented(t)
 	want(t, s, "POST", "/1/segments/refresh", "", 200, "")
-	waitForBuilds(t, s)
+	waitForJobs(t, s, s.Backends.Segments.Jobs)
 	filter := `{"filter":"brand:Acme"}`
 	want(t, s, "PUT", "/1/segments/fans?create=true", `{"where":`+filter+`}`, 200, "")
 	for _, c := range []struct {

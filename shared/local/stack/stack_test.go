@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/apicheck"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -47,6 +48,26 @@ func idle(tb testing.TB, s *stack.Stack) {
 	defer cancel()
 	if err := s.Idle(ctx); err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// waitForJobs waits until no job of the app is unfinished.
+func waitForJobs(t *testing.T, s *stack.Stack, jobs job.Jobs) {
+	t.Helper()
+	for {
+		idle(t, s)
+		unfinished, err := jobs.Unfinished(t.Context(), "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(unfinished) == 0 {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("a job does not end")
+		case <-time.After(5 * time.Millisecond): // its plan task is delayed
+		}
 	}
 }
 
