@@ -29,6 +29,7 @@ const (
 
 var reasons = [...]string{"case", "separators", "accents", "plural", "same objects", "spelling"}
 
+// String returns the reason as the command prints it, such as same objects.
 func (r Reason) String() string { return reasons[r] }
 
 // Suggestion proposes that one value of a facet counts as another.
