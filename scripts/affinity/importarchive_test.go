@@ -27,7 +27,7 @@ import (
 func startArchiving(t *testing.T, folder string) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Apps: []stack.App{{ID: "demo", Key: "demokey"}}, RetentionDays: 90,
-		Archive: folder, ConfigTTL: time.Millisecond, Limits: limit.Numbers{EventsPerSecond: limit.Max, UserEventsPerDay: limit.Max}})
+		Archive: folder, ConfigTTL: time.Millisecond, Limits: limit.Numbers{EventsPerSecond: limit.Max, ReadsPerSecond: limit.Max, UserEventsPerDay: limit.Max}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestRealArchiveRestores(t *testing.T) {
 	}
 	stop(t, s)
 
-	fresh := startEngine(t, stack.Options{RetentionDays: 90})
+	fresh := startEngine(t, stack.Options{RetentionDays: 90, Limits: limit.Numbers{ReadsPerSecond: limit.Max, ImportsPerSecond: limit.Max}})
 	command := slices.Concat([]string{"import", "--archive", "--url", fresh.URL, folder}, setUp)
 	r := affinity(t, "", command...)
 	r.wants(t, cli.ExitOK, "restored")

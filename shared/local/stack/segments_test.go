@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -16,7 +17,12 @@ const viewsScore = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","sc
 // segmented is an app with segments on, and a strategy of 10 points a view.
 func segmented(t *testing.T) *stack.Stack {
 	t.Helper()
-	s := start(t, stack.Options{ConfigTTL: time.Nanosecond})
+	return segmentedWith(t, stack.Options{ConfigTTL: time.Nanosecond})
+}
+
+func segmentedWith(t *testing.T, opts stack.Options) *stack.Stack {
+	t.Helper()
+	s := start(t, opts)
 	if err := s.Backends.Config.SetSegments(t.Context(), "demo", true); err != nil {
 		t.Fatal(err)
 	}
@@ -153,4 +159,17 @@ func TestSegmentsRefuseWrongRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, s, "POST", "/1/segments/query", `{"where":`+filter+`}`, http.StatusConflict, "affinity app segments")
+}
+
+// Refreshes and exports of segments count as jobs: beyond the app's limit they are refused,
+// and queries still answer.
+func TestSegmentJobsAreLimited(t *testing.T) {
+	t.Parallel()
+	s := segmentedWith(t, stack.Options{ConfigTTL: time.Nanosecond, Limits: limit.Numbers{JobsPerHour: 1}})
+	want(t, s, "PUT", "/1/segments/vip", `{"where":{"filter":"brand:Acme"}}`, 200, "")
+	want(t, s, "POST", "/1/segments/refresh", "", 200, "")
+	want(t, s, "POST", "/1/segments/refresh", "", http.StatusTooManyRequests, "jobs per hour")
+	want(t, s, "POST", "/1/segments/vip/export", "", http.StatusTooManyRequests, "jobs per hour")
+	want(t, s, "POST", "/1/segments/query", `{"where":{"filter":"brand:Acme"}}`, 200, "")
+	waitForJobs(t, s, s.Backends.Segments.Jobs)
 }
