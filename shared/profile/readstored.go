@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -15,20 +16,31 @@ func (r *reader) readStored(ctx context.Context, app config.App, tokens []string
 	for len(rest) > 0 {
 		group := rest[:min(len(rest), groupUsers)]
 		rest = rest[len(group):]
-		encoded, err := r.storedOf(ctx, app, group, failed)
-		if err != nil {
+		if err := r.passStored(ctx, app, group, failed, fn); err != nil {
 			return err
-		}
-		for _, token := range group {
-			if len(encoded[token]) == 0 {
-				continue
-			}
-			if err := fn(token, encoded[token]); err != nil {
-				return err
-			}
 		}
 	}
 	return failed.orNil()
+}
+
+// passStored does it for a group. What it takes from the gate of the process is for this
+// group only.
+func (r *reader) passStored(ctx context.Context, app config.App, group []string, failed Faulty, fn func(token string, stored []byte) error) error {
+	part, end := admission.Part(ctx)
+	defer end()
+	encoded, err := r.storedOf(part, app, group, failed)
+	if err != nil {
+		return err
+	}
+	for _, token := range group {
+		if len(encoded[token]) == 0 {
+			continue
+		}
+		if err := fn(token, encoded[token]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // storedOf returns the profiles of a group: those that are stored at the newest ticket
@@ -37,6 +49,9 @@ func (r *reader) storedOf(ctx context.Context, app config.App, group []string, f
 	encoded, rows := make(map[string][]byte, len(group)), make(map[string]store.User, len(group))
 	var stale []string
 	err := r.store.ScanPrimary(ctx, app.ID, group, func(token string, row store.User) error {
+		if err := admission.Take(ctx, rowBytes(row)); err != nil {
+			return err
+		}
 		switch _, ok := validAtTicket(row, app, r.now().UnixMilli()); {
 		case row.Gone() || row.Ticket == 0:
 		case ok:

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 )
 
@@ -12,17 +11,8 @@ type top struct {
 	limit        int
 	after        *Cursor // nil: all
 	afterOrdinal int
-	hits         worstFirst
+	hits         []Hit // a heap with the worst first, once it is full
 }
-
-// worstFirst is a heap.
-type worstFirst []Hit
-
-func (h worstFirst) Len() int           { return len(h) }
-func (h worstFirst) Less(i, j int) bool { return byOrder(h[i], h[j]) > 0 }
-func (h worstFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *worstFirst) Push(x any)        { *h = append(*h, x.(Hit)) }
-func (h *worstFirst) Pop() any          { panic("not used") }
 
 func byOrder(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.Order, a.Order), cmp.Compare(a.Ordinal, b.Ordinal))
@@ -42,11 +32,31 @@ func (t *top) add(h Hit) {
 	case !t.full():
 		t.hits = append(t.hits, h)
 		if t.full() {
-			heap.Init(&t.hits)
+			for i := len(t.hits)/2 - 1; i >= 0; i-- {
+				t.sink(i)
+			}
 		}
 	case byOrder(h, t.hits[0]) < 0:
 		t.hits[0] = h
-		heap.Fix(&t.hits, 0)
+		t.sink(0)
+	}
+}
+
+// sink moves a hit down the heap, below all that are worse.
+func (t *top) sink(i int) {
+	for {
+		worst := 2*i + 1
+		if worst >= len(t.hits) {
+			return
+		}
+		if other := worst + 1; other < len(t.hits) && byOrder(t.hits[other], t.hits[worst]) > 0 {
+			worst = other
+		}
+		if byOrder(t.hits[worst], t.hits[i]) <= 0 {
+			return
+		}
+		t.hits[i], t.hits[worst] = t.hits[worst], t.hits[i]
+		i = worst
 	}
 }
 

@@ -2,13 +2,10 @@ package query
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -47,20 +44,7 @@ func (e *evaluation) overlay(ctx context.Context, most int) ([]string, error) {
 			e.out[p.part].Add(p.ordinal)
 		}
 	}
-	var unnamed []position
-	for i, p := range e.parts {
-		for _, a := range p.Ahead {
-			if e.at < a.Until {
-				expired[i] = append(expired[i], a.Ordinal)
-			}
-		}
-		for _, o := range expired[i] {
-			if !e.out[i].Has(o) {
-				e.out[i].Add(o)
-				unnamed = append(unnamed, position{i, o})
-			}
-		}
-	}
+	unnamed := e.setOutExpired(expired)
 	n := len(changed) + len(unnamed)
 	if n > UpdateFrom {
 		e.update(ctx, e.view)
@@ -80,6 +64,26 @@ func (e *evaluation) overlay(ctx context.Context, most int) ([]string, error) {
 	return changed, nil
 }
 
+// setOutExpired sets out the users, by part, whose profiles have expired, and those whose
+// profiles are of an instant to come. It returns those whom nothing has set out before.
+func (e *evaluation) setOutExpired(expired [][]uint16) []position {
+	var users []position
+	for i, p := range e.parts {
+		for _, a := range p.Ahead {
+			if e.at < a.Until {
+				expired[i] = append(expired[i], a.Ordinal)
+			}
+		}
+		for _, o := range expired[i] {
+			if !e.out[i].Has(o) {
+				e.out[i].Add(o)
+				users = append(users, position{i, o})
+			}
+		}
+	}
+	return users
+}
+
 // changed returns the users who are listed since their part was cut.
 func (e *evaluation) changed(ctx context.Context, most int) ([]string, error) {
 	// Of parts that were cut at different times, the list names some users too many.
@@ -91,6 +95,7 @@ func (e *evaluation) changed(ctx context.Context, most int) ([]string, error) {
 		e.update(ctx, e.view)
 		return nil, tooMany(most)
 	}
+	e.listed = listed
 	var changed []string
 	for user, slot := range listed {
 		if slot >= e.cut(user) {
@@ -99,40 +104,6 @@ func (e *evaluation) changed(ctx context.Context, most int) ([]string, error) {
 	}
 	slices.Sort(changed)
 	return changed, nil
-}
-
-// judge reads the profiles of users and keeps those who meet the condition.
-func (e *evaluation) judge(ctx context.Context, users []string) error {
-	if len(users) == 0 {
-		return nil
-	}
-	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
-	for some := range slices.Chunk(users, max(1, (len(users)+readers-1)/readers)) {
-		g.Go(func() error {
-			err := e.profiles.ReadEach(ctx, e.app, some, 0, func(user string, result profile.Result) error {
-				if !result.Known {
-					return nil
-				}
-				score, holds := e.q.Holds(result.Profile)
-				if !holds {
-					return nil
-				}
-				// A profile of an instant to come does not decay until then.
-				order := e.q.Order(score, min(result.Anchor, e.now().UnixMilli()))
-				mu.Lock()
-				defer mu.Unlock()
-				e.read = append(e.read, segment.User{Order: order, Token: user, Part: -1})
-				return nil
-			})
-			var faulty profile.Faulty
-			if errors.As(err, &faulty) {
-				return nil // the engine has logged them; all others are read
-			}
-			return err
-		})
-	}
-	return g.Wait()
 }
 
 // find returns the places of users in all parts that have them.

@@ -37,8 +37,8 @@ const (
 	// manifestAge is how long a process uses a manifest that it has read. A manifest
 	// that another one has replaced is still right: its parts stay for an hour.
 	manifestAge = 5 * time.Second
-	// CacheBytes is how much of the parts' rows a process keeps. Rows of parts do not
-	// change.
+	// CacheBytes is how much of the parts' rows, and of the profiles of users who have
+	// changed, a process keeps.
 	CacheBytes = 64 << 20
 	// scanners is how many parts are evaluated at a time, and readers how many reads of
 	// profiles run.
@@ -225,6 +225,8 @@ type evaluation struct {
 
 	lists [][][]segment.Cell // by part and term
 	out   []*segment.Set     // by part: the users whom its lists do not describe
+
+	listed map[string]store.ChangeSlot // since the view's slot: who changed, and when last
 
 	total int
 	hits  [][]segment.Hit // by part

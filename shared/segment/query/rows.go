@@ -14,17 +14,19 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// rowCache reads rows of parts and keeps them, up to a number of bytes. Only the purge
-// of a deleted user changes such a row: it takes a token away, of a user whom the list
+// rowCache reads rows of parts and keeps them, up to a number of bytes. It also keeps
+// profiles of users who have changed: see evaluation.judge. Only the purge
+// of a deleted user changes a row of a part: it takes a token away, of a user whom the list
 // of changes sets out.
 type rowCache struct {
 	store *store.Store
 	kept  *otter.Cache[rowKey, kept]
 }
 
-// rowKey names what is kept: a row, or the list of a filter under a half-life.
+// rowKey names what is kept: a row, the list of a filter under a half-life, or the
+// profile of a user.
 type rowKey struct {
-	app          string
+	app, user    string
 	row          store.SegmentRow
 	facet, value string
 	halfLife     int
@@ -38,6 +40,9 @@ type kept struct {
 	index  segment.TokenIndex
 	tokens segment.TokenRow
 	bytes  int
+
+	profile []byte           // of a user, as stored
+	cut     store.ChangeSlot // it counts what was listed before
 }
 
 // keptBytes estimates what an entry takes beside its cells and names.
@@ -47,7 +52,7 @@ func newRowCache(s *store.Store, bytes uint64) *rowCache {
 	return &rowCache{s, otter.Must(&otter.Options[rowKey, kept]{
 		MaximumWeight: bytes,
 		Weigher: func(k rowKey, v kept) uint32 {
-			return uint32(keptBytes + len(k.app) + len(k.facet) + len(k.value) + v.bytes)
+			return uint32(keptBytes + len(k.app) + len(k.user) + len(k.facet) + len(k.value) + v.bytes)
 		},
 		Logger: &otter.NoopLogger{},
 	})}

@@ -57,12 +57,11 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	const later = "Send the request again later: "
 	switch {
 	case m.Version == 0 || m.Generation == "" || m.Since != app.Segments.Since.UnixMilli():
 		return nil, r.notReady(ctx, app.ID, "The lists of the app's segments are not built yet. "+later)
 	case !app.ScoresAs(m.ScoringVersion) || m.RetentionDays != app.RetentionDays:
-		return nil, r.notReady(ctx, app.ID, "The scoring strategy or the retention has changed, so the lists of the app's segments are built again. "+later)
+		return nil, r.notReady(ctx, app.ID, scoringChanged)
 	}
 	if v != nil && v.version == m.Version {
 		// What is known of the parts stays known.
@@ -135,6 +134,11 @@ func (v *view) cut(user string) store.ChangeSlot {
 	}
 	return v.since
 }
+
+const (
+	later          = "Send the request again later: "
+	scoringChanged = "The scoring strategy or the retention has changed, so the lists of the app's segments are built again. " + later
+)
 
 // notReady returns the error that answers why, with the progress of the build.
 func (r *Reader) notReady(ctx context.Context, app, why string) error {
