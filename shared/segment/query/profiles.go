@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/admission"
-	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/store"
@@ -34,18 +33,20 @@ func (e *evaluation) judge(ctx context.Context, users []string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for some := range slices.Chunk(unknown, max(1, (len(unknown)+readers-1)/readers)) {
 		g.Go(func() error {
-			var l lookup
+			var l segment.Lookup
 			err := e.profiles.ReadStored(ctx, e.app, some, func(user string, stored []byte) error {
-				p, err := l.profile(e.q, stored, e.at)
+				p, err := l.Find(e.q, stored, e.at)
 				if err != nil {
 					return err
 				}
 				if !e.app.ScoresAs(p.StrategyVersion) || p.RetentionDays != e.app.RetentionDays {
 					return e.notReady(ctx, e.appID, scoringChanged)
 				}
-				mu.Lock()
-				e.count(user, p)
-				mu.Unlock()
+				if score, holds := e.q.Holds(p); p.Known && holds {
+					mu.Lock()
+					e.add(user, score)
+					mu.Unlock()
+				}
 				if !keep {
 					return nil
 				}
@@ -67,7 +68,7 @@ func (e *evaluation) judge(ctx context.Context, users []string) error {
 
 // judgeKnown does it for the users whose profiles are known, and returns the others.
 func (e *evaluation) judgeKnown(users []string) (unknown []string) {
-	var l lookup
+	var l segment.Lookup
 	for _, user := range users {
 		known, is := e.rows.kept.GetIfPresent(rowKey{app: e.appID, user: user})
 		slot, listed := e.listed[user]
@@ -75,52 +76,21 @@ func (e *evaluation) judgeKnown(users []string) (unknown []string) {
 			unknown = append(unknown, user)
 			continue
 		}
-		p, err := l.profile(e.q, known.profile, e.at)
+		p, err := l.Find(e.q, known.profile, e.at)
 		if err != nil || !e.app.ScoresAs(p.StrategyVersion) || p.RetentionDays != e.app.RetentionDays ||
 			p.Until != math.MaxInt64 && p.Anchor >= p.Until {
 			unknown = append(unknown, user)
 			continue
 		}
-		e.count(user, p)
+		if score, holds := e.q.Holds(p); p.Known && holds {
+			e.add(user, score)
+		}
 	}
 	return unknown
 }
 
-// count keeps a user who meets the condition. The profile is as of the query's instant, or
-// of an instant to come: it does not decay until then.
-func (e *evaluation) count(user string, p affinity.Profile) {
-	if !p.Known {
-		return
-	}
-	if score, holds := e.q.Holds(p); holds {
-		e.read = append(e.read, segment.User{Order: e.q.Order(score, e.at), Token: user, Part: -1})
-	}
-}
-
-// lookup finds the filters of queries in stored profiles.
-type lookup struct{ stored affinity.Stored }
-
-// profile returns a stored profile as of an instant (ms), with no other filters than
-// those of the query unless the profile leaves some out: then all decide which.
-func (l *lookup) profile(q *segment.Query, stored []byte, at int64) (affinity.Profile, error) {
-	if err := l.stored.Begin(stored); err != nil {
-		return affinity.Profile{}, err
-	}
-	if l.stored.LeavesOut {
-		p, err := affinity.ParseProfile(stored, 0)
-		return p.At(at), err
-	}
-	p, facets := l.stored.Outline, l.stored.Facets()
-	for {
-		facet, value, scores, ok := l.stored.Next()
-		if !ok {
-			return p.At(at), l.stored.End()
-		}
-		for _, t := range q.Terms {
-			if t.Value == string(value) && t.Facet == string(facets[facet]) {
-				p.Affinities = append(p.Affinities, affinity.Affinity{Facet: t.Facet, Value: t.Value, Scores: slices.Clone(scores)})
-				break
-			}
-		}
-	}
+// add keeps a user who meets the condition.
+func (e *evaluation) add(user string, score float64) {
+	// A profile of an instant to come does not decay until then.
+	e.read = append(e.read, segment.User{Order: e.q.Order(score, e.at), Token: user, Part: -1})
 }

@@ -249,3 +249,24 @@ func TestListsOfBeforeTheSwitchAreNotRead(t *testing.T) {
 		t.Errorf("%v, want that the lists are not built", err)
 	}
 }
+
+// A profile that the process knows is not used where the list was not read from its
+// cut on: a delta counts what changed in between.
+func TestKnownProfilesOlderThanTheList(t *testing.T) {
+	b := newBench(t)
+	b.see("u", b.clock, "brand:v1")
+	b.clock += hour
+	b.build()
+	b.see("u", b.clock, "brand:v1")
+	b.clock += 60_000
+	where := `{"filter":"brand:v1","above":70}`
+	b.check("known", where)
+	b.see("u", b.clock, "brand:v1")
+	b.see("u", b.clock-89*day, "brand:v1") // expires in a day
+	b.clock += 60_000
+	reader := b.reader
+	b.update()
+	b.reader = reader
+	b.clock += 2 * day
+	b.check("expired in the delta", where)
+}

@@ -1,0 +1,36 @@
+package segment
+
+import (
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+)
+
+// Lookup finds the filters of queries in stored profiles. It is not safe for concurrent use.
+type Lookup struct{ stored affinity.Stored }
+
+// Find returns a stored profile as of an instant (ms), with no other filters than
+// those of the query unless the profile leaves some out: then all decide which. The error means
+// that the profile is damaged.
+func (l *Lookup) Find(q *Query, stored []byte, at int64) (affinity.Profile, error) {
+	if err := l.stored.Begin(stored); err != nil {
+		return affinity.Profile{}, err
+	}
+	if l.stored.LeavesOut {
+		p, err := affinity.ParseProfile(stored, 0)
+		return p.At(at), err
+	}
+	p, facets := l.stored.Outline, l.stored.Facets()
+	for {
+		facet, value, scores, ok := l.stored.Next()
+		if !ok {
+			return p.At(at), l.stored.End()
+		}
+		for _, t := range q.Terms {
+			if t.Value == string(value) && t.Facet == string(facets[facet]) {
+				p.Affinities = append(p.Affinities, affinity.Affinity{Facet: t.Facet, Value: t.Value, Scores: slices.Clone(scores)})
+				break
+			}
+		}
+	}
+}
