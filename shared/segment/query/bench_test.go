@@ -90,3 +90,23 @@ func (w *bench) buildHalf(users int) {
 	}
 	w.swap(m)
 }
+
+// BenchmarkHistogram reads the scores of 100,000 holders: first by a process that knows
+// nothing, then by one that has read their lists.
+func BenchmarkHistogram(b *testing.B) {
+	w := newBench(b, 30)
+	w.buildHalf(200_000)
+	c, app := w.condition(`{"filter":"brand:v0"}`), w.app()
+	for _, name := range []string{"first", "again"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if name == "first" {
+					w.newReader()
+				}
+				if s, _, err := w.reader.Histogram(b.Context(), app, *c.Filter); err != nil || s.Users != 100_000 {
+					b.Fatal(s.Users, err)
+				}
+			}
+		})
+	}
+}
