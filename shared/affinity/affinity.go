@@ -73,6 +73,9 @@ type Profile struct {
 	DeletedUntil int64
 	// ReceivedUntil is the receipt up to which the tombstone covers events, in ms.
 	ReceivedUntil int64
+	// Marks is the number of marks of the user that the row had from which the profile
+	// was computed. After another mark the profile is no longer valid.
+	Marks int64
 
 	Anchor      int64 // ms: the T of the formula
 	LastEventAt int64 // ms: the latest event in the window, scored or not; 0 unless Known

@@ -17,10 +17,11 @@ import (
 //	offset  size
 //	0       1     format: 2, or 3 if a half-life is not a plain number of days, or 4
 //	              if the profile counts values that it does not list, or 5 if its
-//	              ReceivedUntil is not its DeletedUntil
+//	              ReceivedUntil is not its DeletedUntil, or 6 if it has Marks
 //	1       4     CRC-32C of all bytes that follow, little-endian
 //	5       var   StrategyVersion, RetentionDays, Anchor, DeletedUntil, LastEventAt, Until: signed
-//	        var   in format 5 only: ReceivedUntil, signed
+//	        var   from format 5 on: ReceivedUntil, signed
+//	        var   in format 6 only: Marks, signed
 //	        1     flags: bit 0 is Known, the others are 0
 //	        var   number of half-lives, then each: days, unsigned; from format 3 on its text
 //	        var   from format 4 on: Total, unsigned; number of facets of which values are
@@ -43,6 +44,7 @@ const (
 	formatTexts   = 3 // separate numbers, so that older code still reads the others
 	formatBounded = 4
 	formatDeleted = 5
+	formatMarked  = 6
 	headerSize    = 5
 	flagKnown     = 1
 )
@@ -64,12 +66,9 @@ func (p Profile) appendHeader(dst []byte) []byte {
 	format := p.format()
 	dst = append(dst, format, 0, 0, 0, 0)
 	numbers := [...]int64{
-		p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until, p.ReceivedUntil,
+		p.StrategyVersion, int64(p.RetentionDays), p.Anchor, p.DeletedUntil, p.LastEventAt, p.Until, p.ReceivedUntil, p.Marks,
 	}
-	last := len(numbers) - 1
-	if format == formatDeleted {
-		last++
-	}
+	last := len(numbers) - 2 + max(0, int(format)-formatBounded)
 	for _, n := range numbers[:last] {
 		dst = binary.AppendVarint(dst, n)
 	}
@@ -108,6 +107,9 @@ func (p Profile) appendLeftOut(dst []byte) []byte {
 func bounded(format byte) bool { return format >= formatBounded }
 
 func (p Profile) format() byte {
+	if p.Marks != 0 {
+		return formatMarked
+	}
 	if p.ReceivedUntil != p.DeletedUntil {
 		return formatDeleted
 	}
@@ -169,8 +171,8 @@ func (bounds Bounds) parse(b []byte, limit int) (Profile, error) {
 	if len(b) < headerSize {
 		return Profile{}, errors.New("too short")
 	}
-	if b[0] < formatDays || b[0] > formatDeleted {
-		return Profile{}, fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatDeleted)
+	if b[0] < formatDays || b[0] > formatMarked {
+		return Profile{}, fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatMarked)
 	}
 	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
 		return Profile{}, errors.New("checksum does not match")
@@ -241,8 +243,11 @@ func (r *reader) header(format byte) Profile {
 		LastEventAt:     r.signed(),
 		Until:           r.signed(),
 	}
-	if p.ReceivedUntil = p.DeletedUntil; format == formatDeleted {
+	if p.ReceivedUntil = p.DeletedUntil; format >= formatDeleted {
 		p.ReceivedUntil = r.signed()
+	}
+	if format == formatMarked {
+		p.Marks = r.signed()
 	}
 	flags := r.take(1)
 	p.Known = len(flags) == 1 && flags[0]&flagKnown != 0

@@ -20,7 +20,7 @@ func (sc *Scorer) AppendProfile(dst []byte, version int64) []byte {
 	start := len(dst)
 	p := sc.Outline()
 	p.StrategyVersion = version
-	if p.ReceivedUntil != p.DeletedUntil {
+	if bounded(p.format()) {
 		p.Total = sc.values // the header holds it
 	}
 	dst = p.appendHeader(dst)

@@ -28,7 +28,7 @@ func (b Bounds) Reference(events []Event, s strategy.Strategy, w Window) Profile
 
 	p := Profile{
 		RetentionDays: w.RetentionDays, Anchor: w.Now, DeletedUntil: w.DeletedUntil, ReceivedUntil: max(w.ReceivedUntil, w.DeletedUntil),
-		Until: math.MaxInt64, HalfLives: s.HalfLives,
+		Marks: w.Marks, Until: math.MaxInt64, HalfLives: s.HalfLives,
 	}
 	scores := map[filter][]float64{}
 	for _, e := range events {

@@ -281,6 +281,7 @@ func (sc *Scorer) Outline() Profile {
 		Anchor:        sc.window.Now,
 		DeletedUntil:  sc.window.DeletedUntil,
 		ReceivedUntil: max(sc.window.ReceivedUntil, sc.window.DeletedUntil),
+		Marks:         sc.window.Marks,
 		LastEventAt:   sc.latest,
 		Known:         sc.known,
 		Until:         sc.until(),

@@ -18,6 +18,8 @@ type Window struct {
 	// ReceivedUntil (ms): later events are deleted, too, if they were received by then.
 	// A window does not know receipts: the reader of events leaves these out.
 	ReceivedUntil int64
+	// Marks is the number of marks of the user when the events were read.
+	Marks int64
 }
 
 // Tombstone returns what is deleted.

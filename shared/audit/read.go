@@ -175,7 +175,7 @@ func (r *run) served(row store.User, now int64) (*affinity.Profile, error) {
 	}
 	switch {
 	case !r.app.ScoresAs(p.StrategyVersion), p.RetentionDays != r.app.RetentionDays,
-		p.Tombstone() != row.Tombstone(),
+		p.Tombstone() != row.Tombstone(), p.Marks != row.Marks,
 		p.Until != math.MaxInt64 && max(now, p.Anchor) >= p.Until:
 		return nil, nil
 	}

@@ -23,7 +23,17 @@ type Numbers struct {
 	// UserEventsPerDay is how many events of one user count per day (UTC, by time
 	// of receipt). Later ones are accepted and not applied.
 	UserEventsPerDay int `json:"userEventsPerDay,omitempty"`
+	// WriteWindowMs is how long the events of a user wait for one write of their
+	// profile, in ms, at most MaxWriteWindow. Reads count them at once. 0: each message
+	// writes the profiles of its users.
+	WriteWindowMs int `json:"writeWindowMs,omitempty"`
 }
+
+// MaxWriteWindow is the longest write window.
+const MaxWriteWindow = time.Minute
+
+// WriteWindow returns the write window.
+func (n Numbers) WriteWindow() time.Duration { return time.Duration(n.WriteWindowMs) * time.Millisecond }
 
 // Defaults are the limits of an app that has no others, in a deployment. A local
 // engine permits fewer events per second, see package stack.
@@ -48,10 +58,11 @@ func (n Numbers) Or(d Numbers) Numbers {
 		JobsPerHour:       cmp.Or(n.JobsPerHour, d.JobsPerHour),
 		StrategiesPerHour: cmp.Or(n.StrategiesPerHour, d.StrategiesPerHour),
 		UserEventsPerDay:  cmp.Or(n.UserEventsPerDay, d.UserEventsPerDay),
+		WriteWindowMs:     cmp.Or(n.WriteWindowMs, d.WriteWindowMs),
 	}
 }
 
-// Check refuses numbers below 0 and above Max.
+// Check refuses numbers below 0 and above Max, and windows above MaxWriteWindow.
 func (n Numbers) Check() error {
 	for _, one := range []struct {
 		name string
@@ -63,6 +74,9 @@ func (n Numbers) Check() error {
 		if one.n < 0 || one.n > Max {
 			return fmt.Errorf("limit %s of %d: want 1 to %d, or 0 for the default", one.name, one.n, Max)
 		}
+	}
+	if w := n.WriteWindow(); w < 0 || w > MaxWriteWindow {
+		return fmt.Errorf("write window of %s: want 0s to %s", w, MaxWriteWindow)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 			slog.String("app", app.ID), slog.String("user", u.token), slog.Any("error", err))
 	}
 	p := base.Profile
-	if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays || p.Tombstone() != u.row.Tombstone() {
+	if err != nil || !app.ScoresAs(p.StrategyVersion) || p.RetentionDays != app.RetentionDays || p.Tombstone() != u.row.Tombstone() || p.Marks != u.row.Marks {
 		d.counters.NotAddedNoBase.Add(1)
 		return addition{}, false
 	}

@@ -41,6 +41,10 @@ type Counters struct {
 	// LogGroups counts writes of the log that waited for another one, Grouped the messages
 	// that they wrote.
 	LogGroups, Grouped atomic.Int64
+	// Marked counts marks of users whose refresh waits for the end of a write window,
+	// Refreshed the refreshes at the end of windows, and Spared those that found a valid
+	// profile.
+	Marked, Refreshed, Spared atomic.Int64
 	// OrphansDeleted counts blocks deleted because no manifest named them.
 	OrphansDeleted atomic.Int64
 }
@@ -85,5 +89,8 @@ func (c *Counters) Each(fn func(name, help string, read func() int64)) {
 	fn("affinity_tail_misses_total", "Refreshes that read all of the log outside the blocks.", c.TailMisses.Load)
 	fn("affinity_log_groups_total", "Writes of the log that waited for another one, each for all messages that waited.", c.LogGroups.Load)
 	fn("affinity_grouped_messages_total", "Messages whose events such a write has written.", c.Grouped.Load)
+	fn("affinity_marked_users_total", "Marks of users whose profiles are refreshed at the end of a write window.", c.Marked.Load)
+	fn("affinity_window_refreshes_total", "Profiles that were computed at the end of a write window.", c.Refreshed.Load)
+	fn("affinity_window_spared_total", "Ends of write windows that found a valid profile.", c.Spared.Load)
 	fn("affinity_swept_blocks_total", "Blocks deleted because no manifest named them.", c.OrphansDeleted.Load)
 }

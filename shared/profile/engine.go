@@ -165,6 +165,16 @@ func (e *Engine) Apply(ctx context.Context, app config.App, events []store.LogEv
 	return e.writer.apply(ctx, app, events)
 }
 
+// SetLater sets what makes sure that a marked user is refreshed at the end of a write
+// window. Without it the engine knows no windows. Call it before the engine is used.
+func (e *Engine) SetLater(later Later) { e.writer.later = later }
+
+// RefreshMarked stores the profile of a user who was marked, unless the stored one is
+// valid, as after another task or a read, and reports whether it computed one.
+func (e *Engine) RefreshMarked(ctx context.Context, app config.App, user string) (bool, error) {
+	return e.reader.refreshMarked(ctx, app, user, e.folder)
+}
+
 // Import writes events to the log and leaves a marker for each of their users, so
 // that the next read computes the profile. History arrives in pieces, and a
 // refresh for each piece would read a user's log many times.

@@ -100,7 +100,7 @@ func (w *simulation) writeAlone(ctx context.Context, app config.App, refresh boo
 
 // profileAlone is the mutation by which an earlier version writes a profile.
 func profileAlone(p affinity.Profile, app config.App, row store.User) *bigtable.Mutation {
-	p.StrategyVersion = app.StrategyVersion
+	p.StrategyVersion, p.Marks = app.StrategyVersion, 0
 	outline := p
 	outline.Affinities, outline.Total, outline.LeftOut = nil, 0, nil
 	m, at := bigtable.NewMutation(), bigtable.Timestamp(row.Ticket*1000)

@@ -55,6 +55,8 @@ type simulation struct {
 	calm   bool
 	inline int  // events of a block in the user's row
 	spoilt bool // an inline block was damaged
+	// windows means that the app has a write window now and then.
+	windows bool
 
 	generation int64 // of the newest dictionary; 0: there is none yet
 	terms      bool  // there are dictionaries
@@ -112,6 +114,7 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 		w.bounds.FacetValues = rapid.IntRange(1, 2).Draw(t, "facet values")
 		w.bounds.Values = rapid.SampledFrom([]int{1, 2, 10_000}).Draw(t, "values")
 	}
+	w.windows = rapid.Bool().Draw(t, "windows")
 	w.additions = rapid.SampledFrom([]int{0, 2, 1000, 1000}).Draw(t, "additions")
 	w.calm = rapid.Bool().Draw(t, "calm")
 	w.terms = rapid.Bool().Draw(t, "dictionaries")
@@ -165,6 +168,9 @@ func (w *simulation) processAt(skew int64) *profile.Engine {
 	e.SetMemory(w.held)
 	e.SetMaxAdditions(w.additions)
 	w.setInline(e)
+	if w.windows {
+		e.SetLater(func(context.Context, config.App, []string) {}) // the task runs at any time, or never
+	}
 	return e
 }
 
@@ -187,10 +193,10 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "earlier", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task"}
+		"read", "rank", "earlier", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
 	if w.calm {
 		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
-			"read", "rank", "earlier", "fold", "pack", "delete", "time", "minutes"}
+			"read", "rank", "earlier", "fold", "pack", "delete", "time", "minutes", "window", "marked"}
 	}
 	kind := rapid.SampledFrom(kinds).Draw(w.t, "step")
 	app := w.app() // which may be out of date when it is used
@@ -255,6 +261,13 @@ func (w *simulation) step() {
 	case "purge":
 		w.start("purge", func(ctx context.Context) error {
 			_, err := w.process().Purge(ctx, w.appID, "u", time.UnixMilli(w.deletedBy.ReceivedUntil))
+			return err
+		})
+	case "window":
+		w.setWindow()
+	case "marked":
+		w.start("end of a window", func(ctx context.Context) error {
+			_, err := w.process().RefreshMarked(ctx, app, "u")
 			return err
 		})
 	case "strategy":

@@ -23,6 +23,8 @@ type Result struct {
 	App config.App
 	// Session is the session as of the profile's time. Only ReadRanking promises it.
 	Session affinity.Session
+	// unfolded is how many events of a computed profile came from the log.
+	unfolded int
 }
 
 // reader serves profiles.
@@ -146,11 +148,11 @@ func (r *reader) serveSession(ctx context.Context, result *Result, row store.Use
 }
 
 // valid reports whether a reader may serve a stored profile now: it has the scores of
-// the active strategy, the app's retention and the user's tombstone, and no event has left or
+// the active strategy, the app's retention, the user's tombstone and marks, and no event has left or
 // entered the window since.
 func valid(p affinity.Profile, app config.App, row store.User, now int64) bool {
 	return app.ScoresAs(p.StrategyVersion) && p.RetentionDays == app.RetentionDays &&
-		p.Tombstone() == row.Tombstone() &&
+		p.Tombstone() == row.Tombstone() && p.Marks == row.Marks &&
 		(p.Until == math.MaxInt64 || max(now, p.Anchor) < p.Until)
 }
 
@@ -211,7 +213,7 @@ func (r *reader) pass(ctx context.Context, app config.App, c *computation, save 
 			return err
 		}
 	}
-	return fn(c.token, Result{Profile: p, App: app, Session: c.session})
+	return fn(c.token, Result{Profile: p, App: app, Session: c.session, unfolded: c.unfolded})
 }
 
 // computedSaver writes computed profiles, some megabytes at a time. The answer is

@@ -43,6 +43,7 @@ type writer struct {
 	changes  *changeList
 	flights  *flights
 	tails    recent.Values[*tail]
+	later    Later
 	// refreshed counts the users of refreshes. A message takes its users before it
 	// joins a flight, so every flight that it waits for runs, and ends.
 	refreshed *semaphore.Weighted
@@ -53,6 +54,13 @@ func (w *writer) apply(ctx context.Context, app config.App, events []store.LogEv
 	app, refused, err := w.logs.append(ctx, app, events)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if w.later != nil && app.Limits.WriteWindow() > 0 {
+		rows, err := w.markLater(ctx, app, events)
+		if err != nil {
+			return Outcome{}, err
+		}
+		return w.outcome(ctx, app, events, rows, refused)
 	}
 	rows, err := w.refreshShared(ctx, app, owns(events, refused))
 	if err != nil {

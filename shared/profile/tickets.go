@@ -49,6 +49,18 @@ type tickets struct{ *env }
 // events holds their positions by user token. A user with a manifest of a newer
 // version has a ticket and a fault.
 func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
+	return t.drawEach(ctx, appID, events, t.store.TakeTicket)
+}
+
+// markAll is drawAll with a mark in the request of each ticket.
+func (t *tickets) markAll(ctx context.Context, appID string, events map[string][]history.Pos) ([]*user, error) {
+	return t.drawEach(ctx, appID, events, t.store.TakeMark)
+}
+
+// taker draws a ticket.
+type taker func(ctx context.Context, appID, token string) (store.User, error)
+
+func (t *tickets) drawEach(ctx context.Context, appID string, events map[string][]history.Pos, take taker) ([]*user, error) {
 	users := make([]*user, 0, len(events))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxTickets)
@@ -56,7 +68,7 @@ func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][
 		u := &user{token: token}
 		users = append(users, u)
 		g.Go(func() error {
-			err := t.draw(ctx, appID, u, positions)
+			err := t.drawWith(ctx, appID, u, positions, take)
 			if errors.Is(err, ErrManifest) {
 				u.fault, err = err, nil
 			}
@@ -71,9 +83,13 @@ func (t *tickets) drawAll(ctx context.Context, appID string, events map[string][
 // uncovers the range and draws another ticket, because a reader sees the event
 // only from then on.
 func (t *tickets) draw(ctx context.Context, appID string, u *user, events []history.Pos) error {
+	return t.drawWith(ctx, appID, u, events, t.store.TakeTicket)
+}
+
+func (t *tickets) drawWith(ctx context.Context, appID string, u *user, events []history.Pos, take taker) error {
 	u.late = false
 	for range maxUncovers {
-		row, err := t.store.TakeTicket(ctx, appID, u.token)
+		row, err := take(ctx, appID, u.token)
 		if err != nil {
 			return err
 		}

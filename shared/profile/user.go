@@ -115,7 +115,7 @@ func leftover(t affinity.Tombstone, r history.Range) bool { return r.From.Time <
 func (u *user) setWindow(now int64, app config.App) {
 	t := u.row.Tombstone()
 	u.window = affinity.Window{
-		Now: now, RetentionDays: app.RetentionDays, DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil,
+		Now: now, RetentionDays: app.RetentionDays, DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil, Marks: u.row.Marks,
 	}
 }
 

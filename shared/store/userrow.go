@@ -80,6 +80,8 @@ func (p *userParser) state(column string, value []byte) (err error) {
 		err = p.parseExcluded(value)
 	case columnVersion:
 		p.Version, err = stateNumber(column, value)
+	case columnMarks:
+		p.Marks, err = stateNumber(column, value)
 	}
 	return err
 }

@@ -19,6 +19,7 @@ const (
 	columnDeleted   = "d"
 	columnExcluded  = "x"
 	columnVersion   = "v"
+	columnMarks     = "k"
 	columnProfile   = "p"
 	columnSummary   = "s"
 	columnSession   = "n"
@@ -46,6 +47,9 @@ type User struct {
 	OptedOut event.Types
 	// Version is the strategy version of the profile that was written last.
 	Version int64
+	// Marks counts the marks of the user: tickets after which no profile was written.
+	// A profile of fewer marks lacks events.
+	Marks int64
 	// Profile is the newest profile cell; empty means a marker. Summary is the same
 	// without affinities. HasProfile reports whether the row has a cell of the part
 	// that the caller asked for. TakeTicket reads neither part.
@@ -63,24 +67,38 @@ type User struct {
 	Session, Counted []byte
 }
 
-// nextTicket is what the request of a ticket does to a row, whichever it is.
-var nextTicket = func() *bigtable.ReadModifyWrite {
+// nextTicket and nextMark are what the request of a ticket does to a row, whichever it
+// is.
+var nextTicket, nextMark = ticketOf(0), ticketOf(1)
+
+func ticketOf(marks int64) *bigtable.ReadModifyWrite {
 	rmw := bigtable.NewReadModifyWrite()
 	rmw.Increment(familyState, columnCounter, 1)
+	rmw.Increment(familyState, columnMarks, marks)
 	for _, column := range []string{columnManifest, columnDeleted, columnExcluded, columnVersion} {
 		rmw.AppendValue(familyState, column, nil) // which makes the answer hold it
 	}
 	return rmw
-}()
+}
 
 // TakeTicket draws the user's next ticket and returns manifest, tombstone, opt-out and
 // version of the same instant: an append of nothing to a cell reads the cell
 // within the row's transaction. The caller then reads blocks and log, and writes
 // the profile at this ticket.
 func (s *Store) TakeTicket(ctx context.Context, app, user string) (User, error) {
+	return s.takeTicket(ctx, app, user, nextTicket)
+}
+
+// TakeMark is TakeTicket with a mark in the same request. From then on no reader serves a
+// profile of an earlier row, so the caller need not write one.
+func (s *Store) TakeMark(ctx context.Context, app, user string) (User, error) {
+	return s.takeTicket(ctx, app, user, nextMark)
+}
+
+func (s *Store) takeTicket(ctx context.Context, app, user string, next *bigtable.ReadModifyWrite) (User, error) {
 	var row bigtable.Row
 	err := retryAtomic(ctx, func() (err error) {
-		row, err = s.tables.of(app, user).users.ApplyReadModifyWrite(ctx, userKey(app, user), nextTicket)
+		row, err = s.tables.of(app, user).users.ApplyReadModifyWrite(ctx, userKey(app, user), next)
 		return err
 	})
 	if err != nil {

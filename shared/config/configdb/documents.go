@@ -53,6 +53,7 @@ type (
 		JobsPerHour       int `firestore:"jobsPerHour,omitempty"`
 		StrategiesPerHour int `firestore:"strategiesPerHour,omitempty"`
 		UserEventsPerDay  int `firestore:"userEventsPerDay,omitempty"`
+		WriteWindowMs     int `firestore:"writeWindowMs,omitempty"`
 	}
 	logDocument struct {
 		Write    []schema.Name   `firestore:"write"`

@@ -173,7 +173,7 @@ func testLimits(t *testing.T, s config.Store) {
 	if err != nil || want.Limits != first {
 		t.Fatalf("limits %+v, error %v; want %+v", want.Limits, err, first)
 	}
-	all := limit.Numbers{EventsPerSecond: 1, ImportsPerSecond: 2, ReadsPerSecond: 3, JobsPerHour: 4, StrategiesPerHour: 5, UserEventsPerDay: limit.Max}
+	all := limit.Numbers{EventsPerSecond: 1, ImportsPerSecond: 2, ReadsPerSecond: 3, JobsPerHour: 4, StrategiesPerHour: 5, UserEventsPerDay: limit.Max, WriteWindowMs: 60_000}
 	for _, n := range []limit.Numbers{all, {}, first} {
 		if err := s.SetLimits(t.Context(), "shop", n); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,64 @@
+package profile
+
+import (
+	"context"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+// Later makes sure that users are refreshed at the end of the app's write window. It is
+// called after their marks, and its errors are its own: no answer depends on it.
+type Later func(ctx context.Context, app config.App, users []string)
+
+// markLater marks the users of events that are in the log, and returns the rows of
+// their tickets. Until their refresh at the end of the window, reads compute them.
+func (w *writer) markLater(ctx context.Context, app config.App, events []store.LogEvent) (map[string]store.User, error) {
+	users, err := w.tickets.markAll(ctx, app.ID, positions(events))
+	if err != nil {
+		return nil, err
+	}
+	faulty, rows, marked := Faulty{}, make(map[string]store.User, len(users)), make([]string, 0, len(users))
+	for _, u := range users {
+		rows[u.token] = u.row
+		if !faulty.note(u) && !u.row.Gone() {
+			marked = append(marked, u.token)
+		}
+	}
+	w.counters.Marked.Add(int64(len(marked)))
+	if len(marked) > 0 {
+		w.later(ctx, app, marked)
+	}
+	return rows, faulty.orNil()
+}
+
+// refreshMarked computes and stores a profile unless a valid one is stored. It draws no
+// ticket: it stores at that of the row, as a read does. Then it folds the log of a user
+// of whom so much is unfolded that it holds more than young events.
+func (r *reader) refreshMarked(ctx context.Context, app config.App, token string, f *folder) (bool, error) {
+	row, err := r.store.ReadPrimary(ctx, app.ID, token, store.UserSummary)
+	if err != nil || !row.Exists || row.Gone() {
+		return false, err
+	}
+	if len(row.Summary) > 0 {
+		p, err := r.limits.bounds.Parse(row.Summary, 0)
+		if err == nil && valid(p, app, row, r.now().UnixMilli()) {
+			r.counters.Spared.Add(1)
+			return false, nil
+		}
+	}
+	if row, err = r.store.ReadPrimary(ctx, app.ID, token, store.UserHistory); err != nil {
+		return false, err
+	}
+	result, err := r.computeOne(ctx, app, token, row)
+	if err != nil {
+		return false, err
+	}
+	r.counters.Refreshed.Add(1)
+	if result.unfolded < r.limits.foldEvents+r.limits.maxYoung {
+		return true, nil
+	}
+	_, err = f.fold(ctx, app, token)
+	f.logFailure(ctx, app.ID, token, err)
+	return true, nil
+}
