@@ -64,6 +64,7 @@ var layers = []struct {
 	{"shared/queue/taskqueue", "config queue", "tasks grpc"},
 	{"shared/purge", "config event queue", ""},
 	{"shared/imported", "config queue", ""},
+	{"shared/marked", "config event queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
 	{"shared/store/rowstream", "", "bigtable grpc"},
@@ -110,8 +111,8 @@ var layers = []struct {
 	{"functions/catalog", "admission api auditlog auth backend catalog config function httpapi store", "http"},
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport limit profile profile/view queue queue/taskqueue schema segment segment/query store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
-	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi profile refused", "http"},
-	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/segmentbuild profile purge queue queue/taskqueue store", "http"},
+	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi marked profile queue/taskqueue refused", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/segmentbuild marked profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.
@@ -165,9 +166,9 @@ var links = map[string]string{
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue recent dictionary",
 	"catalog":    all + " api auth",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
-	"process":    all + " apply bus bus/pubsub enrich profile refused recent dictionary",
+	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary",
 	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

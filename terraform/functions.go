@@ -14,8 +14,16 @@ type Deployment struct {
 	Topics Topics `json:"topics"`
 	Queue  string `json:"queue"` // id of the queue of the worker's tasks
 	// PurgeQueue is the id of the queue of the worker's purges.
-	PurgeQueue string     `json:"purgeQueue"`
-	Functions  []Function `json:"functions"`
+	PurgeQueue string `json:"purgeQueue"`
+	// RefreshQueues are those of refreshes at the end of write windows.
+	RefreshQueues RefreshQueues `json:"refreshQueues"`
+	Functions     []Function    `json:"functions"`
+}
+
+// RefreshQueues are Count queues named Name-0, Name-1 and so on.
+type RefreshQueues struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
 }
 
 // Topics are the Pub/Sub topics.

@@ -10,7 +10,9 @@ import (
 	"github.com/affinityengine/affinity/shared/bus/pubsub"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/marked"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/refused"
 )
 
@@ -19,7 +21,8 @@ func init() { function.Register("Process", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Bus pubsub.Config
+	Bus   pubsub.Config
+	Queue taskqueue.Config
 }
 
 // Backends are the services that the function uses.
@@ -44,10 +47,20 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
+	tasks, err := taskqueue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, messages.Close(), base.Close())
+	}
+	refreshes := marked.New(tasks, base.Now, base.Log)
+	refreshes.Each(base.Metrics.Watch)
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetHistoryFormat(base.HistoryFormat)
+	profiles.SetLater(refreshes.Enqueue)
 	profiles.Counters().Each(base.Metrics.Watch)
 	refusals := refused.New(base.Buffered(), base.Now, log)
 	function.AtExit(refusals.Flush)
 	return New(Backends{Base: base, Bus: messages, Enricher: enricher, Profiles: profiles, Refused: refusals}), nil
 }
+
+// Validate checks the settings of the queue.
+func (s Settings) Validate() error { return s.Queue.Validate() }

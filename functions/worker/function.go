@@ -1,7 +1,7 @@
 // Package worker is the private function that runs tasks. Cloud Tasks calls it
-// for purges of deleted users, audits, the end of imports, and the jobs of
-// recomputes, re-enrichments, migrations, crowd statistics, date rows, parts of segments
-// and deletions of apps.
+// for purges of deleted users, refreshes at the end of write windows, audits, the end of
+// imports, and the jobs of recomputes, re-enrichments, migrations, crowd statistics, date
+// rows, parts of segments and deletions of apps.
 // Cloud Scheduler calls it to start the nightly round.
 //
 // A task may be delivered twice, late, or after its work is done: it then has
@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/job/segmentbuild"
+	"github.com/affinityengine/affinity/shared/marked"
 	"github.com/affinityengine/affinity/shared/purge"
 )
 
@@ -45,6 +46,7 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST /nightly", h.nightly)
 	rt.Handle("POST "+audit.Path, h.audit)
 	rt.Handle("POST "+imported.Path, h.imported)
+	rt.Handle("POST "+marked.Path, h.refresh)
 	return rt
 }
 

@@ -34,6 +34,9 @@ type Task struct {
 	// Purge says that the task waits in the queue of purges, so that no task of a
 	// job is before it. A name is taken in one queue only.
 	Purge bool
+	// Refresh says that the task waits in one of the queues of refreshes, which its name
+	// chooses.
+	Refresh bool
 }
 
 // Queue takes tasks for the worker.
@@ -57,12 +60,16 @@ func Of(q Queue, app string) string {
 // ErrInvalid marks a task that no queue can take. Do not retry it.
 var ErrInvalid = errors.New("invalid task")
 
-// ID and PurgesID are the last parts of the queues' names, in the cloud (see
-// terraform/functions.json) and on one machine. Both queues send their tasks to
-// the worker, each at most its share of what the worker runs at once.
+// ID, PurgesID and RefreshesID are the last parts of the queues' names, in the cloud (see
+// terraform/functions.json) and on one machine; those of refreshes end with a number from
+// 0 on. All queues send their tasks to the worker, each at most its share of what the
+// worker runs at once. Cloud Tasks starts at most 500 tasks of a queue per second, so
+// there are Refreshes queues of refreshes.
 const (
-	ID       = "worker"
-	PurgesID = "purges"
+	ID          = "worker"
+	PurgesID    = "purges"
+	RefreshesID = "refreshes"
+	Refreshes   = 2
 )
 
 var taskName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,500}$`)

@@ -210,16 +210,26 @@ func (s *Stack) startBridge(ctx context.Context, m messaging, subscription strin
 	return nil
 }
 
-// tasksAtOnce is how many tasks run at a time, beside purges.
+// tasksAtOnce is how many tasks run at a time, beside purges and refreshes of each queue.
 const (
-	tasksAtOnce  = 4
-	purgesAtOnce = 2
+	tasksAtOnce     = 4
+	purgesAtOnce    = 2
+	refreshesAtOnce = 1
 )
 
 func (s *Stack) openTasks(ctx context.Context, o Options, workerURL string, header http.Header) (queue.Queue, error) {
 	// A shard of a recompute may use several cores, so a few occupy a machine.
 	queues := []*cloudtaskspb.Queue{localQueue(tasksQueue, tasksAtOnce), localQueue(purgesQueue, purgesAtOnce)}
+	var refreshes []string
+	for i := range queue.Refreshes {
+		refreshes = append(refreshes, fmt.Sprint(refreshQueues, i))
+		queues = append(queues, localQueue(refreshes[i], refreshesAtOnce))
+	}
 	for app := range o.Dedicated {
+		for _, name := range refreshes {
+			own, _ := o.Dedicated.Named(name, app)
+			queues = append(queues, localQueue(own, refreshesAtOnce))
+		}
 		tasks, _ := o.Dedicated.Named(tasksQueue, app)
 		purges, _ := o.Dedicated.Named(purgesQueue, app)
 		queues = append(queues, localQueue(tasks, tasksAtOnce), localQueue(purges, purgesAtOnce))
@@ -236,7 +246,7 @@ func (s *Stack) openTasks(ctx context.Context, o Options, workerURL string, head
 	}
 	s.onClose(client.Close)
 	return taskqueue.New(client, taskqueue.Config{
-		Queue: tasksQueue, Purges: purgesQueue, Dedicated: o.Dedicated, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
+		Queue: tasksQueue, Purges: purgesQueue, Refreshes: refreshes, Dedicated: o.Dedicated, WorkerURL: workerURL, Header: map[string]string{"Authorization": header.Get("Authorization")},
 	}), nil
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/deletion"
 	"github.com/affinityengine/affinity/shared/local/seal"
+	"github.com/affinityengine/affinity/shared/marked"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/refused"
@@ -65,6 +66,9 @@ func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue
 		Refused:  refused.New(base.Buffered(), base.Now, base.Log),
 	}
 	b.Profiles.SetHistoryFormat(base.HistoryFormat)
+	refreshes := marked.New(tasks, base.Now, base.Log)
+	refreshes.Each(b.Metrics.Watch)
+	b.Profiles.SetLater(refreshes.Enqueue)
 	b.Orderer = rerank.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Pages = page.New(base.Store, base.CachedConfig, b.Orderer, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)

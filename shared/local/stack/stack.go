@@ -52,6 +52,7 @@ const (
 	DeadLetters        = bus.DeadLetterSubscription
 	tasksQueue         = queues + queue.ID
 	purgesQueue        = queues + queue.PurgesID
+	refreshQueues      = queues + queue.RefreshesID + "-"
 	queues             = "projects/" + Project + "/locations/local/queues/"
 )
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"net/url"
 	"regexp"
@@ -31,6 +32,8 @@ type Config struct {
 	Queue string `env:"TASKS_QUEUE,required"`
 	// Purges is the full name of the queue of purges. Default: Queue.
 	Purges string `env:"TASKS_PURGE_QUEUE"`
+	// Refreshes are the full names of the queues of refreshes. Default: Queue.
+	Refreshes []string `env:"TASKS_REFRESH_QUEUES"`
 	// Dedicated are the apps whose tasks go to queues of their own: Queue and Purges
 	// with the customer's name. These queues have the address of the customer's worker.
 	Dedicated config.Dedicated `env:"DEDICATED_APPS"`
@@ -58,6 +61,11 @@ func (c Config) Validate() error {
 	}
 	if c.Purges != "" && !queueName.MatchString(c.Purges) {
 		faults = append(faults, fmt.Errorf("TASKS_PURGE_QUEUE %q is not projects/P/locations/L/queues/Q", c.Purges))
+	}
+	for _, name := range c.Refreshes {
+		if !queueName.MatchString(name) {
+			faults = append(faults, fmt.Errorf("TASKS_REFRESH_QUEUES holds %q, which is not projects/P/locations/L/queues/Q", name))
+		}
 	}
 	u, err := url.Parse(c.WorkerURL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" {
@@ -143,6 +151,9 @@ func (c Config) of(task queue.Task) []string {
 	common := c.Queue
 	if task.Purge && c.Purges != "" {
 		common = c.Purges
+	}
+	if n := uint32(len(c.Refreshes)); task.Refresh && n > 0 {
+		common = c.Refreshes[crc32.ChecksumIEEE([]byte(task.Name))%n]
 	}
 	var names []string
 	if own, ok := c.Dedicated.Named(common, task.App); ok {
