@@ -33,7 +33,9 @@ type Numbers struct {
 const MaxWriteWindow = time.Minute
 
 // WriteWindow returns the write window.
-func (n Numbers) WriteWindow() time.Duration { return time.Duration(n.WriteWindowMs) * time.Millisecond }
+func (n Numbers) WriteWindow() time.Duration {
+	return time.Duration(n.WriteWindowMs) * time.Millisecond
+}
 
 // Defaults are the limits of an app that has no others, in a deployment. A local
 // engine permits fewer events per second, see package stack.

@@ -1,0 +1,49 @@
+package stack_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+// Messages of users within a write window are visible at once, and share the refresh at
+// its end.
+func TestWriteWindow(t *testing.T) {
+	const app = "shop"
+	s := start(t, stack.Options{Apps: []stack.App{{ID: app, Key: "k"}}, ConfigTTL: time.Millisecond})
+	if code, answer := callAs(t, s, app, "k", "POST", "/1/strategies/personalization", seenStrategy); code != 200 {
+		t.Fatalf("%d %s", code, answer)
+	}
+	if err := s.Backends.Config.SetLimits(t.Context(), app, limit.Numbers{WriteWindowMs: 500}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 60 {
+		if code, answer := callAs(t, s, app, "k", "POST", "/1/events", seenBy(fmt.Sprint("u", i%3))); code != 200 {
+			t.Fatalf("%d %s", code, answer)
+		}
+	}
+	counters := s.Backends.Profiles.Counters()
+	ended := func() int64 { return counters.Refreshed.Load() + counters.Spared.Load() }
+	deadline, poll := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
+	defer poll.Stop()
+	for counters.Marked.Load() < 3 || ended() < 3 {
+		select {
+		case <-poll.C:
+		case <-deadline:
+			t.Fatalf("%d marks led to %d refreshes", counters.Marked.Load(), ended())
+		}
+	}
+	idle(t, s)
+	if marks := counters.Marked.Load(); ended() > marks/2 {
+		t.Errorf("%d marks led to %d refreshes", marks, ended())
+	}
+	for i := range 3 {
+		if code, answer := callAs(t, s, app, "k", "GET", fmt.Sprint("/1/profiles/u", i), ""); code != 200 || !strings.Contains(answer, `"userToken"`) {
+			t.Errorf("after the window: %d %s", code, answer)
+		}
+	}
+}

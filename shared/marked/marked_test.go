@@ -1,0 +1,94 @@
+package marked_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/marked"
+	"github.com/affinityengine/affinity/shared/queue"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func task(t *testing.T, user string, window time.Duration, now time.Time) queue.Task {
+	t.Helper()
+	k, err := marked.Task(marked.Request{App: "shop", User: user}, window, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// The marks of a user in one window share a task, which is due at the end of the window.
+// Another window, user or length of windows gives another name.
+func TestTaskOfWindow(t *testing.T) {
+	const window = 2 * time.Second
+	first := task(t, "ann", window, noon)
+	if first.Delay != window || !first.Refresh || first.App != "shop" || first.Path != marked.Path {
+		t.Errorf("at the start of a window: %+v", first)
+	}
+	if same := task(t, "ann", window, noon.Add(1500*time.Millisecond)); same.Name != first.Name || same.Delay != 500*time.Millisecond {
+		t.Errorf("later in the window: %+v, want the same name in 0.5 s", same)
+	}
+	for what, other := range map[string]queue.Task{
+		"next window":    task(t, "ann", window, noon.Add(window)),
+		"other user":     task(t, "bob", window, noon),
+		"other length":   task(t, "ann", time.Second, noon.Add(time.Second)),
+		"shorter length": task(t, "ann", time.Second, noon),
+	} {
+		if other.Name == first.Name {
+			t.Errorf("%s has the same name", what)
+		}
+	}
+	if r, err := marked.Decode(first.Body); err != nil || r != (marked.Request{App: "shop", User: "ann"}) {
+		t.Errorf("decoded %+v, %v", r, err)
+	}
+}
+
+func TestMalformedTasksAreRefused(t *testing.T) {
+	for _, body := range []string{``, `{`, `{"app":"shop"}`, `{"app":"a,b","userToken":"u"}`, `{"app":"shop","userToken":"a,b"}`} {
+		if r, err := marked.Decode([]byte(body)); err == nil {
+			t.Errorf("%q decoded as %+v", body, r)
+		}
+	}
+}
+
+// tasks counts calls by user, and fails those of one.
+type tasks struct{ calls map[string]int }
+
+var errAway = errors.New("away")
+
+func (q *tasks) Create(_ context.Context, k queue.Task) error {
+	q.calls[string(k.Body)]++
+	if string(k.Body) == `{"app":"shop","userToken":"bob"}` {
+		return errAway
+	}
+	return nil
+}
+
+// A process asks for the task of a user and window once, unless that failed. An error
+// stops nobody.
+func TestProcessAsksOnceAWindow(t *testing.T) {
+	q, now := &tasks{map[string]int{}}, noon
+	e := marked.New(q, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	app := config.App{ID: "shop", Limits: limit.Numbers{WriteWindowMs: 2000}}
+	for range 3 {
+		e.Enqueue(t.Context(), app, []string{"bob"})
+		e.Enqueue(t.Context(), app, []string{"ann"})
+	}
+	now = now.Add(2 * time.Second)
+	e.Enqueue(t.Context(), app, []string{"ann"})
+	if ann, bob := q.calls[`{"app":"shop","userToken":"ann"}`], q.calls[`{"app":"shop","userToken":"bob"}`]; ann != 2 || bob != 3 {
+		t.Errorf("ann's tasks were asked for %d times, bob's %d times; want 2 and 3", ann, bob)
+	}
+	counts := map[string]int64{}
+	e.Each(func(name, _ string, read func() int64) { counts[name] = read() })
+	if counts["affinity_window_tasks_total"] != 2 || counts["affinity_window_task_faults_total"] != 3 {
+		t.Errorf("counted %v", counts)
+	}
+}
