@@ -73,6 +73,7 @@ module "tasks" {
   region         = var.region
   queue          = local.deployment.queue
   purge_queue    = local.deployment.purgeQueue
+  refresh_queues = local.refresh_queues
   worker_uri     = module.function["worker"].uri
   paused         = var.paused
   max_concurrent = local.size["worker"].max_instances * local.size["worker"].concurrency

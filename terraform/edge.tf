@@ -31,7 +31,7 @@ module "monitoring" {
   private_functions        = [for name, f in local.functions : name if f.kind != "public"]
   events_subscriptions     = concat([local.deployment.topics.events.subscription], values(module.events.dedicated_subscriptions))
   dead_letter_subscription = local.deployment.topics.deadLetters.subscription
-  queues                   = concat([local.deployment.queue, local.deployment.purgeQueue], module.tasks.dedicated_queues)
+  queues                   = concat([local.deployment.queue, local.deployment.purgeQueue], local.refresh_queues, module.tasks.dedicated_queues)
   bigtable_instance        = module.bigtable.instance
   firestore_database       = module.firestore.database
   security_policy          = one(module.edge[*].security_policy)

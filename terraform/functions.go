@@ -107,6 +107,9 @@ func (d Deployment) validate() error {
 			fault("%q is not an id of a topic, subscription or queue", id)
 		}
 	}
+	if q := d.RefreshQueues; !resourceID.MatchString(q.Name) || q.Count < 1 {
+		fault("refreshQueues of name %q and count %d: want an id of a queue, and 1 or more", q.Name, q.Count)
+	}
 	if len(d.Functions) == 0 {
 		fault("it lists no functions")
 	}

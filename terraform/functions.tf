@@ -1,6 +1,10 @@
 locals {
   deployment = jsondecode(file("${path.module}/functions.json"))
-  functions  = { for f in local.deployment.functions : f.name => f }
+
+  # The queues of the refreshes at the end of write windows.
+  refresh_queues = [for i in range(local.deployment.refreshQueues.count) : "${local.deployment.refreshQueues.name}-${i}"]
+
+  functions = { for f in local.deployment.functions : f.name => f }
 
   # All deployed functions: those of functions.json, the second process for the events of
   # apps that are over their limit, and the dedicated customers' own. The maximum
@@ -61,6 +65,7 @@ locals {
     PUBSUB_DEAD_LETTER_TOPIC     = local.deployment.topics.deadLetters.name
     TASKS_QUEUE                  = module.tasks.queue
     TASKS_PURGE_QUEUE            = module.tasks.purge_queue
+    TASKS_REFRESH_QUEUES         = join(",", module.tasks.refresh_queues)
     TASKS_SERVICE_ACCOUNT        = module.tasks.tasks_email
     TASKS_AUDIENCE               = local.worker_url
     WORKER_URL                   = local.worker_url

@@ -23,7 +23,7 @@ locals {
     # at once cost less each. A message can take minutes; Pub/Sub waits at most ten.
     # worker holds whole chunks of users in memory; Cloud Tasks waits ten minutes.
     process = { cpu = "1", memory = "1Gi", concurrency = 40, max_instances = 3, timeout_seconds = 540 }
-    worker  = { cpu = "1", memory = "2Gi", concurrency = 4, max_instances = 2, timeout_seconds = 600 }
+    worker  = { cpu = "1", memory = "2Gi", concurrency = 6, max_instances = 2, timeout_seconds = 600 }
     # process-slow runs process for the events of apps that are over their limit. They wait
     # here, and not before the events of other apps.
     process-slow = { cpu = "1", memory = "1Gi", concurrency = 8, max_instances = 1, timeout_seconds = 540 }

@@ -60,6 +60,12 @@ func TestAppCommands(t *testing.T) {
 	app("limits shop").wants(t, cli.ExitOK, "events per second                            5000  default", "beyond: the slow lane", "audits at a time                                1  fixed")
 	app("limits shop --events-per-second 300 --jobs-per-hour 7").wants(t, cli.ExitOK, "events per second                             300           beyond")
 	app("limits shop --jobs-per-hour 0").wants(t, cli.ExitOK, " 300  ", "jobs started per hour                         100  default")
+	app("limits shop").wants(t, cli.ExitOK, "write window                         none: each message writes profiles")
+	app("limits shop --write-window 2s").wants(t, cli.ExitOK, "write window                         2s", " 300  ")
+	app("limits shop --write-window 0").wants(t, cli.ExitOK, "write window                         none")
+	app("limits shop --write-window 61s").wants(t, cli.ExitUsage, "write window of 1m1s: want 0s to 1m0s")
+	app("limits shop --write-window -1s").wants(t, cli.ExitUsage, "write window of -1s: want 0s to 1m0s")
+	app("limits shop --write-window 2").wants(t, cli.ExitUsage, "write-window")
 	app("limits shop --jobs-per-hour -1").wants(t, cli.ExitUsage, "jobsPerHour of -1")
 	app("limits nowhere --jobs-per-hour 1").wants(t, cli.ExitFailed, "there is no such app")
 

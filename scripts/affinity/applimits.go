@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/limit"
 )
+
+// writeWindow is the option for the time within which a user's events share one write.
+const writeWindow = "write-window"
 
 // appLimit is one limit on the command line.
 type appLimit struct {
@@ -27,14 +31,17 @@ var appLimits = []appLimit{
 }
 
 func (a *appTool) limitsCommand() *cobra.Command {
-	given := make([]int, len(appLimits))
+	given, window := make([]int, len(appLimits)), time.Duration(0)
 	cmd := &cobra.Command{
 		Use:   "limits ID",
 		Short: "Show or set how much an app may send and ask for",
 		Long: "Show or set how much an app may send and ask for. Options that are not given keep their numbers. A change takes effect\n" +
-			"within five seconds. All instances of a function together permit the limit.",
+			"within five seconds. All instances of a function together permit the limit.\n\n" +
+			"With a write window the events of a user share one write of the profile at its end. Reads count each event at once, and\n" +
+			"compute the profile until then. A window saves writes of users who send many events, and costs a task for each.",
 		Example: "  affinity app limits shop --project my-project\n" +
-			"  affinity app limits shop --events-per-second 5000 --reads-per-second 1000 --project my-project",
+			"  affinity app limits shop --events-per-second 5000 --reads-per-second 1000 --project my-project\n" +
+			"  affinity app limits shop --write-window 2s --project my-project",
 		Args: cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkID(args[0]); err != nil {
@@ -46,7 +53,13 @@ func (a *appTool) limitsCommand() *cobra.Command {
 						*one.of(n), changed = given[i], true
 					}
 				}
+				if cmd.Flags().Changed(writeWindow) {
+					n.WriteWindowMs, changed = int(window.Milliseconds()), true
+				}
 				return changed
+			}
+			if window%time.Millisecond != 0 {
+				return cli.Usagef("write window of %s: want whole milliseconds", window)
 			}
 			var checked limit.Numbers
 			set(&checked)
@@ -59,6 +72,7 @@ func (a *appTool) limitsCommand() *cobra.Command {
 	for i, one := range appLimits {
 		cmd.Flags().IntVar(&given[i], one.flag, 0, one.name+", 0 for the default")
 	}
+	cmd.Flags().DurationVar(&window, writeWindow, 0, "how long the events of a user wait for one write of the profile, such as 2s, at most 1m; 0 for none")
 	return cmd
 }
 
@@ -85,6 +99,11 @@ func (a *appTool) limits(ctx context.Context, s appStore, id string, set func(*l
 		}
 		fmt.Fprintf(a.out, "%-36s %12d  %-8s beyond: %s\n", one.name, *one.of(&all), note, one.beyond)
 	}
+	window := "none: each message writes profiles"
+	if own.WriteWindow() > 0 {
+		window = own.WriteWindow().String()
+	}
+	fmt.Fprintf(a.out, "%-36s %s\n", "write window", window)
 	for _, slot := range slices.Sorted(slices.Values([]limit.Slot{limit.Explain, limit.Preview, limit.Audit, limit.Export})) {
 		fmt.Fprintf(a.out, "%-36s %12d  %-8s beyond: 429\n", slot+" at a time", limit.AtOnce(slot), "fixed")
 	}

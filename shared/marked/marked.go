@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -31,24 +32,28 @@ type Request struct {
 	User string `json:"userToken"`
 }
 
-// Task returns the task for the window of a length in which an instant lies. It is due
-// at the end of the window. All marks of a user in one window give the same name, and no
+// Task returns the task for the user's window of a length in which an instant lies. It is
+// due at the end of the window. All marks of a user in one window give the same name, and no
 // other window gives that name again: a queue refuses a name for hours after its task ran.
 func Task(r Request, window time.Duration, now time.Time) (queue.Task, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return queue.Task{}, fmt.Errorf("encode refresh: %w", err)
 	}
-	end := endOf(window, now)
+	end := endOf(r, window, now)
 	name := queue.TaskName("refresh", r.App, r.User, strconv.FormatInt(window.Milliseconds(), 10), strconv.FormatInt(end.UnixMilli(), 10))
 	return queue.Task{Name: name, App: r.App, Path: Path, Body: body, Delay: end.Sub(now), Refresh: true}, nil
 }
 
-// endOf returns the first end of a window after an instant. Windows of a length follow
-// each other from 1970 on, for all users alike.
-func endOf(window time.Duration, now time.Time) time.Time {
+// endOf returns the first end of a user's windows after an instant. Windows of a length
+// follow each other. Each user has a phase of their own, so that the ends of an app's
+// users spread over the window.
+func endOf(r Request, window time.Duration, now time.Time) time.Time {
+	h := fnv.New64a()
+	h.Write([]byte(r.App + "," + r.User))
 	ms := window.Milliseconds()
-	return time.UnixMilli((now.UnixMilli() + ms) / ms * ms)
+	phase := int64(h.Sum64() % uint64(ms))
+	return time.UnixMilli((now.UnixMilli()-phase)/ms*ms + ms + phase)
 }
 
 // Decode reads the body of a task. After an error the task can never run.

@@ -3,6 +3,7 @@ package marked_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -28,18 +29,19 @@ func task(t *testing.T, user string, window time.Duration, now time.Time) queue.
 // Another window, user or length of windows gives another name.
 func TestTaskOfWindow(t *testing.T) {
 	const window = 2 * time.Second
-	first := task(t, "ann", window, noon)
+	start := startOf(t, "ann", window)
+	first := task(t, "ann", window, start)
 	if first.Delay != window || !first.Refresh || first.App != "shop" || first.Path != marked.Path {
 		t.Errorf("at the start of a window: %+v", first)
 	}
-	if same := task(t, "ann", window, noon.Add(1500*time.Millisecond)); same.Name != first.Name || same.Delay != 500*time.Millisecond {
+	if same := task(t, "ann", window, start.Add(1500*time.Millisecond)); same.Name != first.Name || same.Delay != 500*time.Millisecond {
 		t.Errorf("later in the window: %+v, want the same name in 0.5 s", same)
 	}
 	for what, other := range map[string]queue.Task{
-		"next window":    task(t, "ann", window, noon.Add(window)),
-		"other user":     task(t, "bob", window, noon),
-		"other length":   task(t, "ann", time.Second, noon.Add(time.Second)),
-		"shorter length": task(t, "ann", time.Second, noon),
+		"next window":    task(t, "ann", window, start.Add(window)),
+		"other user":     task(t, "bob", window, start),
+		"other length":   task(t, "ann", time.Second, start.Add(time.Second)),
+		"shorter length": task(t, "ann", time.Second, start),
 	} {
 		if other.Name == first.Name {
 			t.Errorf("%s has the same name", what)
@@ -47,6 +49,26 @@ func TestTaskOfWindow(t *testing.T) {
 	}
 	if r, err := marked.Decode(first.Body); err != nil || r != (marked.Request{App: "shop", User: "ann"}) {
 		t.Errorf("decoded %+v, %v", r, err)
+	}
+}
+
+// startOf returns the start of a user's first window after noon.
+func startOf(t *testing.T, user string, window time.Duration) time.Time {
+	return noon.Add(task(t, user, window, noon).Delay)
+}
+
+// The windows of different users end at different times, spread over the window.
+func TestUsersEndSpread(t *testing.T) {
+	const window, users = 10 * time.Second, 1000
+	var tenths [10]int
+	for i := range users {
+		at := noon.Add(task(t, fmt.Sprint("u", i), window, noon).Delay)
+		tenths[at.Sub(noon)%window/time.Second]++
+	}
+	for i, n := range tenths {
+		if n < users/20 || n > users/5 {
+			t.Errorf("%d of %d users end in tenth %d of the window", n, users, i)
+		}
 	}
 }
 

@@ -131,6 +131,12 @@ func TestMarksAreListed(t *testing.T) {
 			_, err := e.Import(ctx, app, events)
 			return err
 		},
+		"write window": func(e *profile.Engine, ctx context.Context, app config.App, events []store.LogEvent) error {
+			app.Limits.WriteWindowMs = 2000
+			e.SetLater(func(context.Context, config.App, []string) {})
+			_, err := e.Apply(ctx, app, events)
+			return err
+		},
 		"abandon": func(e *profile.Engine, ctx context.Context, app config.App, events []store.LogEvent) error {
 			return e.Abandon(ctx, app, events)
 		},

@@ -2,6 +2,8 @@ package profile
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/store"
@@ -24,6 +26,9 @@ func (w *writer) markLater(ctx context.Context, app config.App, events []store.L
 		if !faulty.note(u) && !u.row.Gone() {
 			marked = append(marked, u.token)
 		}
+	}
+	if err := w.changes.list(ctx, app, slices.Collect(maps.Keys(rows))...); err != nil {
+		return nil, err
 	}
 	w.counters.Marked.Add(int64(len(marked)))
 	if len(marked) > 0 {

@@ -101,7 +101,7 @@ run "dedicated_topic_and_queues" {
   }
 
   assert {
-    condition     = module.events.dedicated_subscriptions == { acme = "events-acme-process" } && module.tasks.dedicated_queues == ["purges-acme", "worker-acme"]
+    condition     = module.events.dedicated_subscriptions == { acme = "events-acme-process" } && module.tasks.dedicated_queues == ["purges-acme", "refreshes-0-acme", "refreshes-1-acme", "worker-acme"]
     error_message = "The customer has other subscriptions or queues: ${jsonencode(module.events.dedicated_subscriptions)}, ${join(", ", module.tasks.dedicated_queues)}"
   }
 

@@ -91,7 +91,7 @@ run "paused" {
   }
 
   assert {
-    condition     = module.tasks.waiting == tolist(["affinity-nightly", "affinity-nightly-acme", "purges", "worker"])
+    condition     = module.tasks.waiting == tolist(["affinity-nightly", "affinity-nightly-acme", "purges", "refreshes-0", "refreshes-1", "worker"])
     error_message = "The queues and all rounds should be paused, but only these are: ${join(", ", module.tasks.waiting)}"
   }
 }

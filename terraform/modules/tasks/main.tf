@@ -10,13 +10,26 @@ locals {
     { for customer, d in var.dedicated : "-${customer}" => { uri = d.worker_uri, max_concurrent = d.max_concurrent } },
   )
 
-  # Purges of deleted users have a queue of their own, so that no task of a job is before
-  # them. Both queues of a worker together dispatch as many tasks at once as its
-  # instances accept: a quarter of them, at least one, are purges.
-  queues = merge([for ending, w in local.workers : {
-    "tasks${ending}"  = { name = "${var.queue}${ending}", uri = w.uri, at_once = max(1, w.max_concurrent - max(1, floor(w.max_concurrent / 4))) }
-    "purges${ending}" = { name = "${var.purge_queue}${ending}", uri = w.uri, at_once = max(1, floor(w.max_concurrent / 4)) }
-  }]...)
+  # How many tasks each queue of a worker dispatches at once. Together they are as many as
+  # its instances accept: a third are refreshes, at least one a queue, and a quarter of the
+  # others are purges, at least one.
+  refreshes = { for ending, w in local.workers : ending => max(1, floor(w.max_concurrent / 3 / length(var.refresh_queues))) }
+  others    = { for ending, w in local.workers : ending => w.max_concurrent - local.refreshes[ending] * length(var.refresh_queues) }
+  purges    = { for ending, n in local.others : ending => max(1, floor(n / 4)) }
+
+  # Purges of deleted users and refreshes at the end of write windows have queues of their
+  # own, so that no task of a job is before them. A refresh that fails is soon useless: the
+  # next event or read of the user does its work.
+  queues = merge([for ending, w in local.workers : merge(
+    {
+      "tasks${ending}"  = { name = "${var.queue}${ending}", uri = w.uri, at_once = max(1, local.others[ending] - local.purges[ending]), per_second = var.max_per_second, attempts = var.max_attempts }
+      "purges${ending}" = { name = "${var.purge_queue}${ending}", uri = w.uri, at_once = local.purges[ending], per_second = var.max_per_second, attempts = var.max_attempts }
+    },
+    { for name in var.refresh_queues : "${name}${ending}" => { name = "${name}${ending}", uri = w.uri, at_once = local.refreshes[ending], per_second = 500, attempts = 5 } },
+  )]...)
+
+  # The keys of the queues that serve all apps.
+  common = concat(["tasks", "purges"], var.refresh_queues)
 }
 
 resource "google_cloud_tasks_queue" "worker" {
@@ -44,11 +57,11 @@ resource "google_cloud_tasks_queue" "worker" {
 
   rate_limits {
     max_concurrent_dispatches = each.value.at_once
-    max_dispatches_per_second = var.max_per_second
+    max_dispatches_per_second = each.value.per_second
   }
 
   retry_config {
-    max_attempts  = var.max_attempts
+    max_attempts  = each.value.attempts
     min_backoff   = "10s" # the worker's 8 attempts last a quarter of an hour
     max_backoff   = "300s"
     max_doublings = 9
@@ -78,10 +91,19 @@ resource "google_cloud_tasks_queue_iam_member" "purger" {
   member   = each.value
 }
 
+resource "google_cloud_tasks_queue_iam_member" "refresher" {
+  for_each = merge([for queue in var.refresh_queues : { for label, member in var.enqueuers : "${queue}/${label}" => { queue = queue, member = member } }]...)
+
+  name     = google_cloud_tasks_queue.worker[each.value.queue].name
+  location = google_cloud_tasks_queue.worker[each.value.queue].location
+  role     = "roles/cloudtasks.enqueuer"
+  member   = each.value.member
+}
+
 # Who acts for a dedicated customer: their own functions, and those that serve all apps.
 resource "google_cloud_tasks_queue_iam_member" "dedicated_enqueuer" {
   for_each = merge([for grant in flatten([for customer, d in var.dedicated : [
-    for queue in ["tasks-${customer}", "purges-${customer}"] : { queue = queue, members = d.enqueuers }
+    for queue in local.common : { queue = "${queue}-${customer}", members = d.enqueuers }
     ]]) : { for label, member in grant.members : "${grant.queue}/${label}" => { queue = grant.queue, member = member } }
   ]...)
 

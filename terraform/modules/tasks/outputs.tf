@@ -25,9 +25,14 @@ output "purge_queue" {
   value       = "projects/${var.project_id}/locations/${var.region}/queues/${var.purge_queue}"
 }
 
+output "refresh_queues" {
+  description = "The full names of the queues of refreshes."
+  value       = [for name in var.refresh_queues : "projects/${var.project_id}/locations/${var.region}/queues/${name}"]
+}
+
 output "dedicated_queues" {
   description = "Names of the queues of dedicated customers."
-  value       = [for key in sort(keys(google_cloud_tasks_queue.worker)) : google_cloud_tasks_queue.worker[key].name if !contains(["tasks", "purges"], key)]
+  value       = [for key in sort(keys(google_cloud_tasks_queue.worker)) : google_cloud_tasks_queue.worker[key].name if !contains(local.common, key)]
 }
 
 output "schedules" {

@@ -34,6 +34,18 @@ variable "purge_queue" {
   }
 }
 
+variable "refresh_queues" {
+  description = "Queues of the refreshes at the end of write windows. Cloud Tasks starts at most 500 tasks of a queue per second, so there may be several; a task's name chooses one. A deleted queue's name stays reserved for a week."
+  type        = list(string)
+  default     = ["refreshes-0", "refreshes-1"]
+  nullable    = false
+
+  validation {
+    condition     = length(var.refresh_queues) >= 1 && length(distinct(concat(var.refresh_queues, [var.queue, var.purge_queue]))) == length(var.refresh_queues) + 2 && alltrue([for q in var.refresh_queues : can(regex("^[A-Za-z0-9-]{1,100}$", q))])
+    error_message = "refresh_queues ${jsonencode(var.refresh_queues)} must be one or more names of 1 to 100 letters, digits and hyphens, all different, and other queues than ${var.queue} and ${var.purge_queue}."
+  }
+}
+
 variable "worker_uri" {
   description = "The run.app URL of the worker."
   type        = string

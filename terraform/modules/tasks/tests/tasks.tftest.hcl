@@ -79,7 +79,7 @@ run "queue" {
 # Purges have their own queue, with the same worker, and a share of its instances.
 run "purges" {
   variables {
-    max_concurrent = 8
+    max_concurrent = 12
     enqueuers      = { profiles = "serviceAccount:fn-profiles@affinity-test.iam.gserviceaccount.com" }
   }
 
@@ -93,7 +93,22 @@ run "purges" {
 
   assert {
     condition     = google_cloud_tasks_queue.worker["purges"].rate_limits[0].max_concurrent_dispatches == 2 && google_cloud_tasks_queue.worker["tasks"].rate_limits[0].max_concurrent_dispatches == 6
-    error_message = "The queues together dispatch other than the 8 tasks that the worker accepts, or purges other than a quarter."
+    error_message = "Purges are other than a quarter of the 8 tasks that refreshes leave of 12."
+  }
+
+  assert {
+    condition     = sum([for q in google_cloud_tasks_queue.worker : q.rate_limits[0].max_concurrent_dispatches]) == 12 && alltrue([for q in ["refreshes-0", "refreshes-1"] : google_cloud_tasks_queue.worker[q].rate_limits[0].max_concurrent_dispatches == 2])
+    error_message = "The queues together dispatch other than the 12 tasks that the worker accepts, or refreshes other than a third."
+  }
+
+  assert {
+    condition     = alltrue([for q in ["refreshes-0", "refreshes-1"] : google_cloud_tasks_queue.worker[q].rate_limits[0].max_dispatches_per_second == 500 && google_cloud_tasks_queue_iam_member.refresher["${q}/profiles"].name == q])
+    error_message = "Refreshes start more slowly than Cloud Tasks permits, or an enqueuer may not enqueue them."
+  }
+
+  assert {
+    condition     = output.refresh_queues == ["projects/affinity-test/locations/europe-west1/queues/refreshes-0", "projects/affinity-test/locations/europe-west1/queues/refreshes-1"]
+    error_message = "The output names other queues: ${jsonencode(output.refresh_queues)}"
   }
 
   assert {
@@ -111,13 +126,13 @@ run "dedicated" {
   variables {
     dedicated = { acme = {
       worker_uri     = "https://worker-acme-abc-ew.a.run.app"
-      max_concurrent = 4
+      max_concurrent = 6
       enqueuers      = { profiles-acme = "serviceAccount:fn-profiles-acme@affinity-test.iam.gserviceaccount.com" }
     } }
   }
 
   assert {
-    condition = alltrue([for key, name in { tasks-acme = "worker-acme", purges-acme = "purges-acme" } :
+    condition = alltrue([for key, name in { tasks-acme = "worker-acme", purges-acme = "purges-acme", refreshes-0-acme = "refreshes-0-acme", refreshes-1-acme = "refreshes-1-acme" } :
       google_cloud_tasks_queue.worker[key].name == name &&
       google_cloud_tasks_queue.worker[key].http_target[0].uri_override[0].host == "worker-acme-abc-ew.a.run.app" &&
       google_cloud_tasks_queue.worker[key].http_target[0].oidc_token[0].audience == "https://worker-acme-abc-ew.a.run.app"
@@ -126,17 +141,17 @@ run "dedicated" {
   }
 
   assert {
-    condition     = google_cloud_tasks_queue.worker["tasks-acme"].rate_limits[0].max_concurrent_dispatches == 3 && google_cloud_tasks_queue.worker["purges-acme"].rate_limits[0].max_concurrent_dispatches == 1 && google_cloud_tasks_queue.worker["tasks"].http_target[0].uri_override[0].host == "worker-abc-ew.a.run.app"
-    error_message = "The customer's queues dispatch other than the 4 tasks that their worker accepts, or the common queue reaches it."
+    condition     = google_cloud_tasks_queue.worker["tasks-acme"].rate_limits[0].max_concurrent_dispatches == 3 && google_cloud_tasks_queue.worker["purges-acme"].rate_limits[0].max_concurrent_dispatches == 1 && google_cloud_tasks_queue.worker["refreshes-1-acme"].rate_limits[0].max_concurrent_dispatches == 1 && google_cloud_tasks_queue.worker["tasks"].http_target[0].uri_override[0].host == "worker-abc-ew.a.run.app"
+    error_message = "The customer's queues dispatch other than the 6 tasks that their worker accepts, or the common queue reaches it."
   }
 
   assert {
-    condition     = keys(google_cloud_tasks_queue_iam_member.dedicated_enqueuer) == ["purges-acme/profiles-acme", "tasks-acme/profiles-acme"] && length(google_cloud_tasks_queue_iam_member.enqueuer) == 0
+    condition     = keys(google_cloud_tasks_queue_iam_member.dedicated_enqueuer) == ["purges-acme/profiles-acme", "refreshes-0-acme/profiles-acme", "refreshes-1-acme/profiles-acme", "tasks-acme/profiles-acme"] && length(google_cloud_tasks_queue_iam_member.enqueuer) == 0
     error_message = "Others may enqueue the customer's tasks."
   }
 
   assert {
-    condition     = output.dedicated_queues == ["purges-acme", "worker-acme"]
+    condition     = output.dedicated_queues == ["purges-acme", "refreshes-0-acme", "refreshes-1-acme", "worker-acme"]
     error_message = "The output names other queues: ${join(", ", output.dedicated_queues)}"
   }
 }
@@ -161,7 +176,17 @@ run "one_queue_for_both" {
     purge_queue = "worker"
   }
 
-  expect_failures = [var.purge_queue]
+  expect_failures = [var.purge_queue, var.refresh_queues]
+}
+
+run "refreshes_among_tasks" {
+  command = plan
+
+  variables {
+    refresh_queues = ["worker"]
+  }
+
+  expect_failures = [var.refresh_queues]
 }
 
 run "common_round" {
@@ -236,7 +261,7 @@ run "paused" {
   }
 
   assert {
-    condition     = output.waiting == tolist(["affinity-nightly", "purges", "worker"])
+    condition     = output.waiting == tolist(["affinity-nightly", "purges", "refreshes-0", "refreshes-1", "worker"])
     error_message = "The output lists other paused resources: ${join(", ", output.waiting)}"
   }
 }
