@@ -116,7 +116,7 @@ func (h handler) window(ctx context.Context, app config.App, user string, q *exp
 		return nil // a damaged profile is not served
 	}
 	served := app.ScoresAs(stored.StrategyVersion) && stored.RetentionDays == app.RetentionDays && stored.Anchor < stored.Until
-	if served && stored.Tombstone() == row.Tombstone() {
+	if served && stored.Tombstone() == row.Tombstone() && stored.Marks == row.Marks {
 		q.Window.Now = max(q.Window.Now, stored.Anchor)
 		if stored.Truncated() && q.Window.Now < stored.Until {
 			if stored, err = affinity.ParseProfile(row.Profile, 0); err != nil {

@@ -87,7 +87,7 @@ func TestBoundedEqualsReference(t *testing.T) {
 func TestOlderProfileIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w, b := drawStrategy(t), drawWindow(t), affinitytest.DrawBounds(t)
-		w.ReceivedUntil = w.DeletedUntil // as older code has it
+		w.ReceivedUntil, w.Marks = w.DeletedUntil, 0 // as older code has it
 		all := none.Reference(append(drawEvents(t, w), drawCrowd(t, s, w)...), s, w)
 		all.Total = len(all.Affinities)
 		for _, limit := range []int{0, 1} {

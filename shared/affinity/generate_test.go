@@ -51,6 +51,13 @@ func drawProfile(t *rapid.T) affinity.Profile {
 		Known:           rapid.Bool().Draw(t, "known"),
 		Until:           rapid.Int64().Draw(t, "until"),
 	}
+	if rapid.Bool().Draw(t, "deleted") {
+		p.DeletedUntil = rapid.Int64().Draw(t, "deleted until")
+		p.ReceivedUntil = rapid.SampledFrom([]int64{p.DeletedUntil, p.DeletedUntil | 1}).Draw(t, "received until")
+	}
+	if rapid.Bool().Draw(t, "marked") {
+		p.Marks = rapid.Int64Min(1).Draw(t, "marks")
+	}
 	p.HalfLives = affinitytest.DrawHalfLives(t, 5)
 	p.Total = rapid.IntRange(0, 20).Draw(t, "total")
 	for i := range p.Total {

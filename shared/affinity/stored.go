@@ -41,8 +41,8 @@ func (s *Stored) begin(b []byte) error {
 	if len(b) < headerSize {
 		return errors.New("too short")
 	}
-	if b[0] < formatDays || b[0] > formatDeleted {
-		return fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatDeleted)
+	if b[0] < formatDays || b[0] > formatMarked {
+		return fmt.Errorf("format %d is not known, want %d to %d", b[0], formatDays, formatMarked)
 	}
 	if crc32.Checksum(b[headerSize:], castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
 		return errors.New("checksum does not match")
@@ -76,8 +76,11 @@ func (s *Stored) header(format byte) {
 	r, p := &s.r, &s.Outline
 	p.StrategyVersion, p.RetentionDays, p.Anchor = r.signed(), int(r.signed()), r.signed()
 	p.DeletedUntil, p.LastEventAt, p.Until = r.signed(), r.signed(), r.signed()
-	if p.ReceivedUntil = p.DeletedUntil; format == formatDeleted {
+	if p.ReceivedUntil = p.DeletedUntil; format >= formatDeleted {
 		p.ReceivedUntil = r.signed()
+	}
+	if p.Marks = 0; format == formatMarked {
+		p.Marks = r.signed()
 	}
 	flags := r.take(1)
 	p.Known = len(flags) == 1 && flags[0]&flagKnown != 0

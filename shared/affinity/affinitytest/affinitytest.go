@@ -90,6 +90,9 @@ func DrawWindow(t *rapid.T) affinity.Window {
 		w.DeletedUntil = DrawTime(t, w)
 		w.ReceivedUntil = w.DeletedUntil + rapid.Int64Range(0, 2).Draw(t, "slack")
 	}
+	if rapid.Bool().Draw(t, "marked") {
+		w.Marks = rapid.Int64Range(1, 1000).Draw(t, "marks")
+	}
 	return w
 }
 

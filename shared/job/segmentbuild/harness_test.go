@@ -66,6 +66,7 @@ func newHarness(t jobtest.T, open opener, work segmentbuild.Work) *harness {
 	}
 	h.engine = profile.New(h.store, h.Config, config.NewCached(h.Config, 0), func() time.Time { return h.Now }, slog.New(slog.DiscardHandler))
 	work.Store, work.Profiles = h.store, h.engine
+	h.engine.SetLater(func(context.Context, config.App, []string) {}) // who wants its task runs it
 	parts := h.Parts(settings)
 	parts.Users, parts.Queue = h.store, besideQueue{h, parts.Queue}
 	h.runner = segmentbuild.New(parts, work)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
@@ -24,8 +25,8 @@ var campaign = flag.Int("campaign", race.Or(25, 5), "how many random histories T
 
 // TestModel checks after each step of random histories that the answers from the parts
 // are those of a scan of all profiles. A history has events, late ones too, deletions and
-// their purges, opt-outs, time that passes, new strategies, builds, deltas and cleaning,
-// whose processes die, and whose tasks are lost or come twice.
+// their purges, opt-outs, write windows, time that passes, new strategies, builds, deltas and
+// cleaning, whose processes die, and whose tasks are lost or come twice.
 func TestModel(t *testing.T) {
 	if err := flag.Set("rapid.checks", fmt.Sprint(*campaign)); err != nil {
 		t.Fatal(err)
@@ -44,6 +45,17 @@ func history(t *testing.T, r *rapid.T) {
 			for range rapid.IntRange(1, 5).Draw(r, "events") {
 				ago := time.Duration(rapid.SampledFrom([]int{0, 1, 30, 89*24 + 23, 120 * 24}).Draw(r, "hours ago")) * time.Hour
 				h.apply(h.seen(user.Draw(r, "user"), fmt.Sprint("c", rapid.IntRange(0, 3).Draw(r, "color")), ago))
+			}
+		},
+		"write window": func(r *rapid.T) {
+			ms := rapid.SampledFrom([]int{0, 2000}).Draw(r, "window")
+			if err := h.Config.SetLimits(r.Context(), app, limit.Numbers{WriteWindowMs: ms}); err != nil {
+				r.Fatal(err)
+			}
+		},
+		"end of a window": func(r *rapid.T) {
+			if _, err := h.engine.RefreshMarked(r.Context(), h.app(), user.Draw(r, "user")); err != nil {
+				r.Fatal(err)
 			}
 		},
 		"delete": func(r *rapid.T) {
