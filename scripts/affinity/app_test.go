@@ -80,7 +80,8 @@ func TestAppCommands(t *testing.T) {
 	app("key remove shop --name admin").wants(t, cli.ExitFailed, "has no key admin")
 	want := []string{
 		"shop operator app.create ", "shop operator key.add search", "shop operator key.add admin", "shop operator app.retention ",
-		"shop operator app.limits ", "shop operator app.limits ", "shop operator key.add " + hash[:12], "shop operator key.remove " + hash[:12],
+		"shop operator app.limits ", "shop operator app.limits ", "shop operator app.limits ", "shop operator app.limits ",
+		"shop operator key.add " + hash[:12], "shop operator key.remove " + hash[:12],
 		"shop operator key.remove admin",
 	}
 	if diff := cmp.Diff(want, log.changes); diff != "" || instance != "p/affinity" {
