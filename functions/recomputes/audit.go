@@ -4,14 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/audit"
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/segment/query"
 )
 
 // auditTime is the time after which an audit answers with the users it has
@@ -28,9 +32,12 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	sample, err := decodeAudit(body)
+	request, err := decodeAudit(body)
 	if err != nil {
 		return err
+	}
+	if request.Segments && !app.Segments.On() {
+		return segmentsAnswer(w, query.ErrOff)
 	}
 	leave, err := h.Limits.Enter(app.ID, limit.Audit)
 	if err != nil {
@@ -43,7 +50,14 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, sample)
+	if request.Segments {
+		answer, err := h.auditSegments(ctx, app, *request.Sample)
+		if err != nil {
+			return segmentsAnswer(w, err)
+		}
+		return httpapi.WriteJSON(w, http.StatusOK, answer)
+	}
+	report, err := audit.New(h.Store, h.Profiles, h.Config).Sample(ctx, app, *request.Sample)
 	if err != nil {
 		return err
 	}
@@ -53,6 +67,38 @@ func (h handler) audit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// auditSegments compares answers about segments with the profiles of a sample of users.
+func (h handler) auditSegments(ctx context.Context, app config.App, n int) (api.Audit, error) {
+	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	sample, err := h.Store.SampleUsers(ctx, app.ID, n, audit.MaxKeys, rnd)
+	if err != nil {
+		return api.Audit{}, fmt.Errorf("audit segments: %w", err)
+	}
+	found, err := h.Query.Audit(ctx, app, sample.Users, rnd)
+	if err != nil {
+		return api.Audit{}, fmt.Errorf("audit segments: %w", err)
+	}
+	s := &api.SegmentsAudit{Planned: found.Planned, Conditions: found.Conditions, Judged: found.Judged, Differences: []api.SegmentsDifference{}}
+	differing := map[string]bool{}
+	for _, d := range found.Differences {
+		differing[d.User] = true
+		if len(s.Differences) == api.MaxAuditReport {
+			s.Omitted++
+			continue
+		}
+		where, err := json.Marshal(d.Where)
+		if err != nil {
+			return api.Audit{}, fmt.Errorf("audit segments: encode a condition: %w", err)
+		}
+		s.Differences = append(s.Differences, api.SegmentsDifference{Where: where, UserToken: d.User, What: string(d.What), Want: d.Want, Got: d.Got})
+	}
+	if len(found.Differences) > 0 {
+		h.Log.LogAttrs(ctx, slog.LevelError, "answers about segments differ from profiles", slog.String("app", app.ID),
+			slog.Int("differences", len(found.Differences)), slog.Int("users", len(differing)), slog.Int("conditions", found.Conditions))
+	}
+	return api.Audit{Sampled: len(sample.Users), Compared: len(sample.Users), Differing: len(differing), Differences: []api.AuditDifference{}, Segments: s}, nil
 }
 
 func renderAudit(r audit.Report) (api.Audit, error) {
@@ -84,17 +130,19 @@ func found(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// decodeAudit reads {"sample":N}, or an empty body.
-func decodeAudit(body []byte) (int, error) {
+// decodeAudit reads {"sample":N,"segments":true}, or an empty body. The request that it
+// returns has a sample.
+func decodeAudit(body []byte) (api.AuditRequest, error) {
 	var request api.AuditRequest
-	err := decodeBody(body, &request, "empty or an object with no other key than sample, an integer")
+	err := decodeBody(body, &request, "empty or an object with no other keys than sample, an integer, and segments, true or false")
 	switch {
 	case err != nil:
-		return 0, err
+		return request, err
 	case request.Sample == nil:
-		return api.DefaultAuditSample, nil
+		sample := api.DefaultAuditSample
+		request.Sample = &sample
 	case *request.Sample < 1 || *request.Sample > api.MaxAuditSample:
-		return 0, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxAuditSample)
+		return request, httpapi.Errorf(http.StatusUnprocessableEntity, "sample must be an integer from 1 to %d", api.MaxAuditSample)
 	}
-	return *request.Sample, nil
+	return request, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,15 +15,18 @@ import (
 )
 
 func auditCommand(t *tool) *cobra.Command {
-	sample := 0
+	sample, segments := 0, false
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Compare profiles of a sample of users with the event log",
+		Short: "Compare profiles of a sample of users with the event log, or segments with profiles",
 		Long: "Compare the profiles of a sample of users, stored and computed, with the formula over every event in the log. Print\n" +
 			"a line per difference and exit 1 if there is any. The engine stops after one minute and reports how far it got.\n" +
-			"The key needs the right admin.",
-		Example: "  affinity audit --sample 1000",
-		Args:    cli.Subcommand,
+			"The key needs the right admin.\n\n" +
+			"With --segments compare answers about segments with profiles: for conditions made of what the profiles of the sample\n" +
+			"hold, the users who are found, and their scores, with those by the profiles. A sample of all users is a full scan.",
+		Example: "  affinity audit --sample 1000\n" +
+			"  affinity audit --segments --sample 1000",
+		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if sample < 1 || sample > api.MaxAuditSample {
 				return cli.Usagef("--sample %d: must be from 1 to %d", sample, api.MaxAuditSample)
@@ -31,10 +35,14 @@ func auditCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if segments {
+				return auditSegments(cmd.Context(), c, t.out, sample)
+			}
 			return audit(cmd.Context(), c, t.out, sample)
 		},
 	}
 	cmd.Flags().IntVar(&sample, "sample", api.DefaultAuditSample, "how many users to compare")
+	cmd.Flags().BoolVar(&segments, "segments", false, "compare answers about segments with profiles")
 	return cmd
 }
 
@@ -48,6 +56,23 @@ func audit(ctx context.Context, c *client.Client, out io.Writer, sample int) err
 	}
 	if a.Differing > 0 {
 		return fmt.Errorf("%s not match the log: %s", profilesDo(a.Differing), render.AuditExtent(a))
+	}
+	return nil
+}
+
+func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample int) error {
+	a, err := c.Audit(ctx, api.AuditRequest{Sample: &sample, Segments: true})
+	if err != nil {
+		return fmt.Errorf("audit segments: %w", err)
+	}
+	if a.Segments == nil {
+		return errors.New("audit segments: the engine is of an earlier version, which audits profiles only")
+	}
+	if err := render.SegmentsAudit(out, a); err != nil {
+		return err
+	}
+	if n := len(a.Segments.Differences) + a.Segments.Omitted; n > 0 {
+		return fmt.Errorf("%s between segments and profiles: %s", cli.Count(n, "difference"), render.SegmentsExtent(a))
 	}
 	return nil
 }

@@ -110,6 +110,27 @@ func TestAuditWithDifferencesFails(t *testing.T) {
 	}
 }
 
+func TestSegmentsAuditWithDifferencesFails(t *testing.T) {
+	t.Parallel()
+	engine := fixedAnswer(t, 200, `{"sampled":50,"compared":50,"stored":0,"events":0,"byScorer":0,"differing":2,"differences":[],
+		"segments":{"planned":24,"conditions":20,"judged":1000,"omitted":1,"differences":[
+		{"where":{"filter":"color:Red","above":3},"userToken":"ann","what":"score","want":35,"got":30.25},
+		{"where":{"filter":"color:Red","above":0},"userToken":"bob","what":"missing"},
+		{"where":{"filter":"color:Red","above":0},"what":"total","want":3,"got":4}]}}`)
+	r := affinity(t, "", "audit", "--segments", "--url", engine)
+	r.wants(t, cli.ExitFailed, "4 differences between segments and profiles: 20 of 24 conditions before the time was up over a sample of 50 users, 1000 profiles judged")
+	want := `ann: score of {"filter":"color:Red","above":3}: want 35, got 30.25` + "\n" +
+		`bob: missing of {"filter":"color:Red","above":0}` + "\n" +
+		`all users: total of {"filter":"color:Red","above":0}: want 3, got 4` + "\nand 1 more difference\n"
+	if r.out != want {
+		t.Errorf("printed\n%s\nwant\n%s", r.out, want)
+	}
+	clean := fixedAnswer(t, 200, `{"sampled":5,"compared":5,"differing":0,"differences":[],"segments":{"planned":5,"conditions":5,"judged":25,"differences":[]}}`)
+	affinity(t, "", "audit", "--segments", "--url", clean).wants(t, cli.ExitOK, "no differences: 5 conditions over a sample of 5 users, 25 profiles judged")
+	older := fixedAnswer(t, 200, `{"sampled":5,"compared":5,"differing":0,"differences":[]}`)
+	affinity(t, "", "audit", "--segments", "--url", older).wants(t, cli.ExitFailed, "the engine is of an earlier version")
+}
+
 func TestInsightUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{

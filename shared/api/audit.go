@@ -7,6 +7,9 @@ type AuditRequest struct {
 	// Sample is how many users to compare, 1 to MaxAuditSample, chosen at
 	// random; absent: DefaultAuditSample.
 	Sample *int `json:"sample,omitempty"`
+	// Segments compares answers about segments with the profiles of the sample, and not
+	// profiles with the log. The app must have segments on.
+	Segments bool `json:"segments,omitempty"`
 }
 
 // Audit is the answer of POST /1/audits, after a minute at the latest: which
@@ -31,6 +34,35 @@ type Audit struct {
 	// Differences are at most MaxAuditReport; Omitted counts the others.
 	Differences []AuditDifference `json:"differences"`
 	Omitted     int               `json:"omitted,omitempty"`
+	// Segments is there if the request has Segments. Of the others only Sampled, Compared
+	// and Differing then say something.
+	Segments *SegmentsAudit `json:"segments,omitempty"`
+}
+
+// SegmentsAudit says how answers about segments compare with profiles.
+type SegmentsAudit struct {
+	// Planned is how many conditions the audit has made of what profiles hold, and
+	// Conditions how many it compared before the time was up.
+	Planned    int `json:"planned"`
+	Conditions int `json:"conditions"`
+	// Judged counts pairs of a condition and a user whose profile was read.
+	Judged int `json:"judged"`
+	// Differences are at most MaxAuditReport; Omitted counts the others.
+	Differences []SegmentsDifference `json:"differences"`
+	Omitted     int                  `json:"omitted,omitempty"`
+}
+
+// SegmentsDifference is one difference between an answer and a profile.
+type SegmentsDifference struct {
+	Where json.RawMessage `json:"where"` // the condition
+	// UserToken is absent if What is "total".
+	UserToken string `json:"userToken,omitempty"`
+	// What is wrong: "missing" or "surplus", a user who should or should not be found;
+	// "twice"; "score"; "total", if a page counts other users than the list of all has.
+	What string `json:"what"`
+	// Want is the score or number by the profile or the list, and Got that of the answer.
+	Want float64 `json:"want,omitempty"`
+	Got  float64 `json:"got,omitempty"`
 }
 
 // AuditDifference is one difference between a profile and the log.

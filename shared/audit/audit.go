@@ -27,8 +27,8 @@ import (
 const (
 	// MaxSample is the largest sample of an audit, in users.
 	MaxSample = 10_000
-	// maxKeys bounds the users from whom the sample is chosen.
-	maxKeys = 50_000
+	// MaxKeys bounds the users from whom the sample is chosen.
+	MaxKeys = 50_000
 
 	// An audit reads batchUsers users together, and maxReadings batches at a
 	// time. A batch holds up to referenceEvents events during a reading, and
@@ -105,7 +105,7 @@ type Report struct {
 
 // Sample runs an audit of up to n random users of an app.
 func (a *Auditor) Sample(ctx context.Context, app config.App, n int) (Report, error) {
-	sample, err := a.store.SampleUsers(ctx, app.ID, n, maxKeys, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	sample, err := a.store.SampleUsers(ctx, app.ID, n, MaxKeys, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	if err != nil {
 		return Report{}, fmt.Errorf("audit %s: %w", app.ID, err)
 	}

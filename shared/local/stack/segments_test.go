@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -85,6 +86,11 @@ func TestSegmentsFollowUsers(t *testing.T) {
 		t.Helper()
 		if got := found(t, s, above); got != users {
 			t.Errorf("%s: above %d are %q, want %q", what, above, got, users)
+		}
+		var audit api.Audit
+		answer := want(t, s, "POST", "/1/audits", `{"segments":true}`, 200, `"conditions":`)
+		if err := json.Unmarshal([]byte(answer), &audit); err != nil || audit.Segments.Conditions == 0 || audit.Differing > 0 {
+			t.Errorf("%s: audit %s, %v", what, answer, err)
 		}
 	}
 	expect("built", 0, "ann cid ann+b")

@@ -41,6 +41,8 @@ type bench struct {
 	lists   segment.Manifest
 	members map[segment.PartID][]string // of each part, by ordinal
 	perPart int                         // users of a base part
+	// tamper changes the profiles that a part is made of; nil: nobody does.
+	tamper func(map[string]affinity.Profile)
 }
 
 // builds counts what a Reader orders.
@@ -147,6 +149,9 @@ func (b *bench) pack(users []string, delta bool) segment.Part {
 	id := segment.NewPartID(time.UnixMilli(b.clock), uint32(len(b.members)))
 	p.Begin(id, delta, b.clock)
 	read := b.profiles(users)
+	if b.tamper != nil {
+		b.tamper(read)
+	}
 	for _, user := range users {
 		r, known := read[user]
 		if !known {

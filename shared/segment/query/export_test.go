@@ -1,0 +1,5 @@
+package query
+
+import "time"
+
+func init() { auditPauses = make([]time.Duration, 2) }
