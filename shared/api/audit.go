@@ -58,9 +58,9 @@ type SegmentsDifference struct {
 	// UserToken is absent if What is "total".
 	UserToken string `json:"userToken,omitempty"`
 	// What is wrong: "missing" or "surplus", a user who should or should not be found;
-	// "twice"; "score"; "total", if a page counts other users than the list of all has.
+	// "twice"; "score"; "total", if an answer counts other users than it names.
 	What string `json:"what"`
-	// Want is the score or number by the profile or the list, and Got that of the answer.
+	// Want is the score by the profile or the number of users named, and Got that of the answer.
 	Want float64 `json:"want,omitempty"`
 	Got  float64 `json:"got,omitempty"`
 }

@@ -49,7 +49,7 @@ type AuditDifference struct {
 	Where segment.Condition
 	User  string // "" for Total
 	What  AuditWhat
-	// Want is the score or the number by the profiles or the list, and Got that of the
+	// Want is the score or the number by the profiles or of the users named, and Got that of the
 	// answer; 0 for Missing and Surplus.
 	Want, Got float64
 }
@@ -63,7 +63,7 @@ const (
 	Surplus AuditWhat = "surplus" // the user is found, and their profile does not meet it
 	Twice   AuditWhat = "twice"   // the user is found twice
 	Score   AuditWhat = "score"
-	Total   AuditWhat = "total" // a page counts other users than a list of all finds
+	Total   AuditWhat = "total" // an answer counts other users than it names
 )
 
 // Audit compares answers with a scan of profiles. It makes conditions of what the profiles
@@ -73,6 +73,7 @@ const (
 // audit is a full scan. When ctx reaches its deadline, it returns the audit so far. Errors
 // are those of Each.
 func (r *Reader) Audit(ctx context.Context, app config.App, users []string, rnd *rand.Rand) (Audit, error) {
+	app.Consistency = config.Strong // the queries read profiles so
 	a := &segmentAudit{Reader: r, app: app, sample: map[string]bool{}, rnd: rnd}
 	for _, user := range users {
 		a.sample[user] = true
@@ -204,12 +205,14 @@ func (a *segmentAudit) differences(ctx context.Context, where segment.Condition,
 	}
 	listed, others, n := map[string]float64{}, []User{}, 0
 	seed, seen := maphash.MakeSeed(), map[uint64]bool{} // a hash of each user, of 64 bits
-	asOf, err := a.Each(ctx, a.app, where, func(u User) error {
+	within, end := admission.Part(ctx)
+	defer end()
+	total, asOf, err := a.each(ctx, a.app, where, func(u User) error {
 		n++
 		h := maphash.String(seed, u.Token)
 		if seen[h] {
 			add(u.Token, Twice, 1, 2)
-		} else if err := admission.Take(ctx, 16); err != nil {
+		} else if err := admission.Take(within, 16); err != nil {
 			return err
 		}
 		seen[h] = true
@@ -228,12 +231,8 @@ func (a *segmentAudit) differences(ctx context.Context, where segment.Condition,
 	for _, u := range others {
 		listed[u.Token], look[u.Token] = u.Score, true
 	}
-	page, err := a.Page(ctx, a.app, where, 0, "")
-	if err != nil {
-		return nil, 0, err
-	}
-	if page.Total != n {
-		add("", Total, float64(n), float64(page.Total))
+	if total != n {
+		add("", Total, float64(n), float64(total))
 	}
 	users := make([]string, 0, len(a.sample)+len(look))
 	for user := range a.sample {

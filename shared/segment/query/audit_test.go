@@ -2,9 +2,11 @@ package query_test
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/segment"
@@ -125,5 +127,25 @@ func TestAuditFindsUsersTwice(t *testing.T) {
 	}
 	if kinds := b.audit(); !slices.Contains(kinds, query.Twice) {
 		t.Errorf("found %v, want %s", kinds, query.Twice)
+	}
+}
+
+// Users who arrive between the list of all and a look at their number are no difference.
+func TestAuditWhileUsersArrive(t *testing.T) {
+	b := auditBench(t)
+	b.build()
+	arrived := 0
+	b.reader = query.New(b.store, b.engine, b.builds, func() time.Time {
+		for i := range 3 { // each question is of another instant
+			b.see(fmt.Sprintf("x%04d", arrived), b.clock, fmt.Sprint("brand:b", i), "color:c0", "color:c1")
+			arrived++
+		}
+		return time.UnixMilli(b.clock)
+	}, slog.New(slog.DiscardHandler))
+	if kinds := b.audit(b.everybody()...); len(kinds) > 0 {
+		t.Errorf("%v", kinds)
+	}
+	if arrived == 0 {
+		t.Error("nobody arrived")
 	}
 }

@@ -148,21 +148,27 @@ func (r *Reader) Page(ctx context.Context, app config.App, where segment.Conditi
 // Each passes all users who meet a condition to fn, in no order, and returns the
 // instant (ms) as of which they do. Its errors are those of Page, and that of fn.
 func (r *Reader) Each(ctx context.Context, app config.App, where segment.Condition, fn func(User) error) (asOf int64, err error) {
+	_, asOf, err = r.each(ctx, app, where, fn)
+	return asOf, err
+}
+
+// each is Each. It also returns how many users meet the condition, as a page counts them.
+func (r *Reader) each(ctx context.Context, app config.App, where segment.Condition, fn func(User) error) (total int, asOf int64, err error) {
 	q, err := where.Compile(app.Strategy)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	at := r.now().UnixMilli()
 	e, err := r.begin(ctx, app, q, at, MaxScanChanges)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := e.scan(ctx, segment.MaxUsers, nil); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for _, u := range e.read {
 		if err := fn(User{u.Token, q.Score(u.Order, at)}); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	for part, hits := range e.hits {
@@ -175,19 +181,19 @@ func (r *Reader) Each(ctx context.Context, app config.App, where segment.Conditi
 			}
 			tokens, err := e.tokens(ctx, part, ordinals)
 			if err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			for i, hit := range some {
 				if tokens[i] == "" {
 					continue // deleted since
 				}
 				if err := fn(User{tokens[i], q.Score(hit.Order, at)}); err != nil {
-					return 0, err
+					return 0, 0, err
 				}
 			}
 		}
 	}
-	return at, nil
+	return e.total, at, nil
 }
 
 // Histogram returns how the scores of the one filter of a condition are distributed,
