@@ -144,7 +144,7 @@ run "draining" {
   }
 
   assert {
-    condition     = jsondecode(local.environment.DEDICATED_APPS) == {} && module.events.dedicated_subscriptions == { acme = "events-acme-process" } && length(module.tasks.dedicated_queues) == 2
+    condition     = jsondecode(local.environment.DEDICATED_APPS) == {} && module.events.dedicated_subscriptions == { acme = "events-acme-process" } && length(module.tasks.dedicated_queues) == 4
     error_message = "New events and tasks still go to the customer's topic and queues, or these are gone."
   }
 }

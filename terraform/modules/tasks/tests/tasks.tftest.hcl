@@ -176,7 +176,7 @@ run "one_queue_for_both" {
     purge_queue = "worker"
   }
 
-  expect_failures = [var.purge_queue, var.refresh_queues]
+  expect_failures = [var.purge_queue]
 }
 
 run "refreshes_among_tasks" {
