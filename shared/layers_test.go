@@ -64,6 +64,7 @@ var layers = []struct {
 	{"shared/queue/taskqueue", "config queue", "tasks grpc"},
 	{"shared/purge", "config event queue", ""},
 	{"shared/imported", "config queue", ""},
+	{"shared/banded", "config queue", ""},
 	{"shared/marked", "config event queue", ""},
 
 	// Engine: it reaches Bigtable through store, and nothing else does.
@@ -108,11 +109,11 @@ var layers = []struct {
 	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue segment store strategy", "http"},
 	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue/taskqueue ranking rerank store strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue store strategy", "http"},
-	{"functions/catalog", "admission api auditlog auth backend catalog config function httpapi store", "http"},
+	{"functions/catalog", "admission api auditlog auth backend banded catalog config function httpapi queue queue/taskqueue store", "http"},
 	{"functions/recomputes", "admission affinity api audit auditlog auth backend backend/jobrunner backend/jobs backtest config crowd event export fault function history httpapi job job/backtests job/crowdbuild job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport limit profile profile/view queue queue/taskqueue schema segment segment/query store strategy tune usage", "http"},
 	{"functions/docs", "function httpapi openapi", "http"},
 	{"functions/process", "admission apply backend bus bus/pubsub enrich function httpapi marked profile queue/taskqueue refused", "http"},
-	{"functions/worker", "audit backend backend/jobrunner backend/jobs bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/segmentbuild marked profile purge queue queue/taskqueue store", "http"},
+	{"functions/worker", "audit backend backend/jobrunner backend/jobs banded bus/pubsub config config/configdb function httpapi imported job job/crowdbuild job/deletion job/recompute job/reenrich job/segmentbuild marked profile purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.
@@ -164,11 +165,11 @@ var links = map[string]string{
 	"profiles":   all + " api auth explain profile profile/view purge queue queue/taskqueue config/kmscipher recent dictionary",
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue recent dictionary",
-	"catalog":    all + " api auth",
+	"catalog":    all + " api auth banded queue queue/taskqueue",
 	"docs":       "admission fault function httpapi limit openapi openapi/internal/tree telemetry",
 	"process":    all + " apply bus bus/pubsub enrich marked profile queue queue/taskqueue refused recent dictionary",
-	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
-	"worker":     all + " api audit backend/jobrunner backend/jobs backtest bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
+	"recomputes": all + " api auth audit backend/jobrunner backend/jobs backtest banded bus enrich export job job/backtests job/crowdbuild job/daterows job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile profile/view segment/query queue queue/taskqueue ranking tune recent dictionary",
+	"worker":     all + " api audit backend/jobrunner backend/jobs backtest banded bus bus/pubsub enrich imported marked job job/backtests job/crowdbuild job/daterows job/deletion job/jobdb job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query purge queue queue/taskqueue ranking tune recent dictionary",
 }
 
 const module = "github.com/affinityengine/affinity/"

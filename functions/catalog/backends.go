@@ -2,12 +2,15 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/backend"
 	"github.com/affinityengine/affinity/shared/function"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 func init() { function.Register("Catalog", open) }
@@ -15,13 +18,18 @@ func init() { function.Register("Catalog", open) }
 // Settings are the environment variables that the function reads.
 type Settings struct {
 	backend.Settings
-	Auth auth.Environment
+	Auth  auth.Environment
+	Queue taskqueue.Config
 }
+
+// Validate checks the settings of the queue.
+func (s Settings) Validate() error { return s.Queue.Validate() }
 
 // Backends are the services that the function uses.
 type Backends struct {
 	backend.Base
-	Auth *auth.Authenticator
+	Auth  *auth.Authenticator
+	Queue queue.Queue
 }
 
 func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, error) {
@@ -29,5 +37,9 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key)}), nil
+	tasks, err := taskqueue.Open(ctx, s.Queue)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return New(Backends{Base: base, Auth: auth.New(base.CachedConfig, s.Auth).Note(base.Usage.Key), Queue: tasks}), nil
 }

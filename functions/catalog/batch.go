@@ -28,8 +28,9 @@ type batch struct {
 	app, index string
 	actions    []catalog.Action
 	settings   catalog.Settings
-	dates      []string // the attributes by which feeds order the objects
-	cleared    bool     // the index, if an action clears it
+	dates      []string       // the attributes by which feeds order the objects
+	cleared    bool           // the index, if an action clears it
+	notNumbers map[string]int // of the objects written, as in catalog.Plan
 }
 
 // apply applies a batch to an index. If two batches change one object at the
@@ -38,37 +39,41 @@ type batch struct {
 // A batch that is refused changes nothing. If the stored records are too many to be
 // in memory at a time, apply checks all of them first, group by group, and then
 // reads them again to merge and write them.
-func (h handler) apply(ctx context.Context, app, index string, actions []catalog.Action) error {
+//
+// apply counts, by facet, the values of the stored objects that are left out because the
+// facet has numeric bands and they are no numbers.
+func (h handler) apply(ctx context.Context, app, index string, actions []catalog.Action) (notNumbers map[string]int, err error) {
 	settings, err := h.Config.IndexSettings(ctx, app, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
-		return fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
+		return nil, fmt.Errorf("read settings of index %s/%s: %w", app, index, err)
 	}
 	dates, err := h.dates(ctx, app, index)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b := &batch{handler: h, app: app, index: index, actions: actions, settings: settings, dates: dates}
 	ids := catalog.BuildsOn(actions)
 	slices.Sort(ids)
 	whole, err := b.applyAtOnce(ctx, ids)
 	if err != nil || whole {
-		return err
+		return b.notNumbers, err
 	}
 	others := func(id string) bool { _, found := slices.BinarySearch(ids, id); return !found }
 	if _, err = catalog.NewPlanOf(actions, others, nil, settings); err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.inGroups(ctx, ids, func(context.Context, catalog.Plan) error { return nil }); err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.inGroups(ctx, ids, b.write); err != nil {
-		return err
+		return nil, err
 	}
 	plan, err := catalog.NewPlanOf(actions, others, nil, settings)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return b.write(ctx, plan)
+	err = b.write(ctx, plan)
+	return b.notNumbers, err
 }
 
 // dates returns the attributes by which feeds order the objects of an index.
@@ -134,6 +139,12 @@ func (b *batch) write(ctx context.Context, plan catalog.Plan) error {
 			return err
 		}
 		b.cleared = true
+	}
+	for facet, n := range plan.NotNumbers {
+		if b.notNumbers == nil {
+			b.notNumbers = map[string]int{}
+		}
+		b.notNumbers[facet] += n
 	}
 	put := make([]store.Object, len(plan.Put))
 	for i, o := range plan.Put {

@@ -1,6 +1,7 @@
 // Package catalog is the public function for the objects and settings of an
 // index. Objects are stored in the table objects, with the filters that they
-// have under the settings. Settings are stored in Firestore.
+// have under the settings. Settings are stored in Firestore. New numeric bands enqueue
+// the task that starts their re-enrichment.
 package catalog
 
 import (
@@ -8,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auditlog"
 	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/banded"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/httpapi"
@@ -89,7 +93,8 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := h.applyRecorded(r.Context(), grant, index, actions); err != nil {
+	notNumbers, err := h.applyRecorded(r.Context(), grant, index, actions)
+	if err != nil {
 		return err
 	}
 	ids := make([]string, 0, len(actions))
@@ -98,20 +103,25 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
 			ids = append(ids, a.ObjectID)
 		}
 	}
-	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now())})
+	return httpapi.WriteJSON(w, http.StatusOK, api.BatchAnswer{ObjectIDs: ids, TaskID: taskID(h.Now()), NotNumbers: notNumbers})
 }
 
 // applyRecorded applies a batch. The audit log has the batches that clear an index:
 // an entry for each object would hide them.
-func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index string, actions []catalog.Action) error {
-	do := func() error { return h.apply(ctx, grant.App, index, actions) }
+func (h handler) applyRecorded(ctx context.Context, grant auth.Grant, index string, actions []catalog.Action) (notNumbers map[string]int, err error) {
+	do := func() error {
+		notNumbers, err = h.apply(ctx, grant.App, index, actions)
+		return err
+	}
 	if !slices.ContainsFunc(actions, func(a catalog.Action) bool { return a.Kind == catalog.Clear }) {
-		return do()
+		err = do()
+		return notNumbers, err
 	}
 	change := auditlog.Change{
 		App: grant.App, Actor: grant.Key, Action: auditlog.IndexClear, Subject: index, Detail: fmt.Sprintf("in a batch of %d actions", len(actions)),
 	}
-	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, do() })
+	err = h.Recorder().Do(ctx, change, func() (auditlog.End, error) { return auditlog.End{}, do() })
+	return notNumbers, err
 }
 
 // heavyBatch is the size of a batch that takes a turn: one of a few hundred partial
@@ -162,6 +172,9 @@ func (h handler) settings(w http.ResponseWriter, r *http.Request) error {
 	if s.Version > 0 {
 		answer.AttributesForFaceting = append([]string{}, s.AttributesForFaceting...)
 	}
+	if len(s.NumericBands) > 0 {
+		answer.NumericBands = s.NumericBands
+	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
@@ -184,8 +197,8 @@ func (h handler) setSettings(w http.ResponseWriter, r *http.Request) error {
 			return fmt.Errorf("set private facets: %w", err)
 		}
 	}
-	if change.AttributesForFaceting != nil {
-		if err := h.setAttributes(r.Context(), grant, index, change.AttributesForFaceting); err != nil {
+	if change.AttributesForFaceting != nil || change.NumericBands != nil {
+		if err := h.setFaceting(r.Context(), grant, index, change); err != nil {
 			return fmt.Errorf("set settings: %w", err)
 		}
 	}
@@ -193,14 +206,45 @@ func (h handler) setSettings(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteJSON(w, http.StatusOK, api.SettingsAnswer{TaskID: taskID(now), UpdatedAt: now.UTC()})
 }
 
-func (h handler) setAttributes(ctx context.Context, grant auth.Grant, index string, attributes []string) error {
-	change := auditlog.Change{
-		App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index, Detail: "attributesForFaceting " + strings.Join(attributes, ","),
-	}
+// setFaceting sets the attributes for faceting and the numeric bands.
+func (h handler) setFaceting(ctx context.Context, grant auth.Grant, index string, c catalog.Change) error {
+	change := auditlog.Change{App: grant.App, Actor: grant.Key, Action: auditlog.SettingsSet, Subject: index, Detail: detail(c)}
 	return h.Recorder().Do(ctx, change, func() (auditlog.End, error) {
-		version, err := h.CachedConfig.SetIndexSettings(ctx, grant.App, index, attributes)
-		return auditlog.End{Detail: fmt.Sprintf("version %d, %s", version, change.Detail)}, err
+		set, err := h.CachedConfig.SetIndexSettings(ctx, grant.App, index, c)
+		if err == nil && c.NumericBands != nil {
+			h.startBands(ctx, grant.App, index, set.BandsVersion)
+		}
+		return auditlog.End{Detail: fmt.Sprintf("version %d, %s", set.Version, change.Detail)}, err
 	})
+}
+
+// detail names what a change sets.
+func detail(c catalog.Change) string {
+	var parts []string
+	if c.AttributesForFaceting != nil {
+		parts = append(parts, "attributesForFaceting "+strings.Join(c.AttributesForFaceting, ","))
+	}
+	if c.NumericBands != nil {
+		parts = append(parts, "numericBands "+strings.Join(slices.Sorted(maps.Keys(c.NumericBands)), ","))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// startBands enqueues the task that starts the re-enrichment of new numeric bands. A
+// change that is sent again enqueues it again; the task starts nothing if the bands are
+// applied. It only logs a fault: the bands are set, and the nightly round starts the
+// re-enrichment too.
+func (h handler) startBands(ctx context.Context, app, index string, version int64) {
+	if version == 0 {
+		return // there never were any
+	}
+	task, err := banded.Task(app, index, version)
+	if err == nil {
+		err = h.Queue.Create(ctx, task)
+	}
+	if err != nil {
+		h.Log.LogAttrs(ctx, slog.LevelWarn, "logged events get their new numeric bands with the nightly round", slog.String("app", app), slog.Any("error", err))
+	}
 }
 
 func (h handler) setPrivate(ctx context.Context, grant auth.Grant, index string, facets []string) error {

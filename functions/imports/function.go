@@ -151,7 +151,7 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 	ctx, leave := admission.Process().Enter(ctx)
 	defer leave()
 	for len(events) > 0 {
-		objects, n, err := h.Enricher.ResolveFirst(ctx, app.ID, events)
+		known, n, err := h.Enricher.ResolveFirst(ctx, app.ID, events)
 		if err == nil && n < len(events) {
 			err = admission.Take(ctx, enrich.MaxTaken)
 		}
@@ -160,12 +160,12 @@ func (h handler) importAll(ctx context.Context, app config.App, events []event.E
 		}
 		ctx = admission.Exempt(ctx)
 		part := events[:n]
-		outcome, err := h.Profiles.Import(ctx, app, enrich.LogEvents(part, objects, receivedAt))
+		outcome, err := h.Profiles.Import(ctx, app, enrich.LogEvents(part, known, receivedAt))
 		if err != nil {
 			return 0, all, err
 		}
 		all.Applied, all.Deleted, all.Refused = all.Applied+outcome.Applied, all.Deleted+outcome.Deleted, all.Refused+outcome.Refused
-		unknown, events = unknown+len(enrich.Incomplete(part, objects)), events[n:]
+		unknown, events = unknown+len(enrich.Incomplete(part, known.Objects)), events[n:]
 	}
 	return unknown, all, nil
 }

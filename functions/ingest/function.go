@@ -130,10 +130,10 @@ func (h handler) count(app string, events []event.Event) {
 func (h handler) resolve(ctx context.Context, m *bus.Message, events []event.Event) {
 	resolving, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	objects, err := h.Enricher.Resolve(resolving, m.App, events)
+	known, err := h.Enricher.Resolve(resolving, m.App, events)
 	switch {
 	case err == nil:
-		m.Resolved, m.Objects = true, objects
+		m.Resolved, m.Objects, m.Bands = true, known.Objects, known.Bands
 	case errors.Is(err, enrich.ErrTooMuch), errors.Is(err, admission.ErrFull):
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "process resolves the message", slog.String("app", m.App), slog.Any("error", err))
 	default:

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/functions/imports"
 	"github.com/affinityengine/affinity/functions/rank"
 	"github.com/affinityengine/affinity/shared/api"
+	objects "github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/stack"
@@ -219,7 +220,7 @@ func TestIndexSettings(t *testing.T) {
 	h := rank.New(s.Backends.ForRank())
 	const body = `{"userToken":"ann","index":"i","objectIDs":["blue","red"]}`
 	for settings, want := range map[string][]string{"color": {"red", "blue"}, "size": {"blue", "red"}} {
-		if _, err := s.Backends.CachedConfig.SetIndexSettings(t.Context(), functiontest.App, "i", []string{settings}); err != nil {
+		if _, err := s.Backends.CachedConfig.SetIndexSettings(t.Context(), functiontest.App, "i", objects.Change{AttributesForFaceting: []string{settings}}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, order(ranked(t, h, body))); diff != "" {

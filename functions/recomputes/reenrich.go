@@ -25,7 +25,7 @@ func (h handler) registerReenrich(rt *httpapi.Router) {
 func (h handler) renderReenrich(ctx context.Context, j job.Job) api.Reenrichment {
 	p, c := job.ParamsOf[reenrich.Params](j), reenrich.CountsOf(j.Totals.Counts)
 	return api.Reenrichment{
-		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, Shards: shards(j),
+		ID: j.ID, State: api.JobState(j.State), DryRun: j.Kind == reenrich.DryRun, NumericBands: p.Versions(), Shards: shards(j),
 		Users: c.Users, Events: c.Events,
 		WithUnknownObjects: c.Resolved + c.StillUnknown, Resolved: c.Resolved, StillUnknown: c.StillUnknown,
 		Faulty: c.Unreadable, StartedAt: api.At(j.StartedAt), FinishedAt: finished(j),
@@ -44,14 +44,24 @@ func (h handler) startReenrich(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var request api.ReenrichRequest
-	if err := decodeBody(body, &request, "empty or an object with no other key than dryRun, true or false"); err != nil {
+	if err := decodeBody(body, &request, "empty or an object with no other keys than dryRun and numericBands, true or false"); err != nil {
 		return err
 	}
 	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.ReenrichStart}
-	if request.DryRun {
+	start := func() (job.Job, error) { return h.Reenrich.StartOne(r.Context(), app.ID, request.DryRun) }
+	switch {
+	case request.DryRun && request.NumericBands:
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "dryRun and numericBands cannot both be true")
+	case request.DryRun:
 		change.Detail = "dry run"
+	case request.NumericBands:
+		change.Detail = "numeric bands"
+		start = func() (job.Job, error) { return h.Reenrich.StartBands(r.Context(), app.ID, true, 0) }
 	}
-	j, err := h.recordJob(r.Context(), change, func() (job.Job, error) { return h.Reenrich.StartOne(r.Context(), app.ID, request.DryRun) })
+	j, err := h.recordJob(r.Context(), change, start)
+	if errors.Is(err, reenrich.ErrNoBands) {
+		return httpapi.Errorf(http.StatusConflict, "No index of the app has numericBands: set them in its settings first")
+	}
 	if err != nil {
 		return err
 	}

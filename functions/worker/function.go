@@ -1,6 +1,6 @@
 // Package worker is the private function that runs tasks. Cloud Tasks calls it
 // for purges of deleted users, refreshes at the end of write windows, audits, the end of
-// imports, and the jobs of recomputes, re-enrichments, migrations, crowd statistics, date
+// imports, changes of numeric bands, and the jobs of recomputes, re-enrichments, migrations, crowd statistics, date
 // rows, parts of segments and deletions of apps.
 // Cloud Scheduler calls it to start the nightly round.
 //
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/audit"
+	"github.com/affinityengine/affinity/shared/banded"
 	"github.com/affinityengine/affinity/shared/httpapi"
 	"github.com/affinityengine/affinity/shared/imported"
 	"github.com/affinityengine/affinity/shared/job/segmentbuild"
@@ -47,6 +48,7 @@ func New(b Backends) http.Handler {
 	rt.Handle("POST "+audit.Path, h.audit)
 	rt.Handle("POST "+imported.Path, h.imported)
 	rt.Handle("POST "+marked.Path, h.refresh)
+	rt.Handle("POST "+banded.Path, h.banded)
 	return rt
 }
 

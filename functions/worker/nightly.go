@@ -20,7 +20,7 @@ const (
 )
 
 // round is the body of POST /nightly. Recomputes, builds of crowd statistics and of
-// segments, and repairs of date rows start at different times within Spread, for one App, or for all apps but those in Except. An empty
+// segments, repairs of date rows, and re-enrichments of numeric bands that are due start at different times within Spread, for one App, or for all apps but those in Except. An empty
 // body starts those of all apps within an hour. The recomputes store stale profiles, or
 // with Full all of them.
 type round struct {
@@ -49,7 +49,7 @@ func (h handler) nightly(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	started, left, err := h.Recompute.Nightly(r.Context(), apps, spread, wanted.Full)
-	faults := []error{err, h.Crowd.Nightly(r.Context(), apps, spread), h.DateRows.Nightly(r.Context(), apps, spread), h.Segments.Nightly(r.Context(), apps, spread),
+	faults := []error{err, h.Crowd.Nightly(r.Context(), apps, spread), h.DateRows.Nightly(r.Context(), apps, spread), h.Segments.Nightly(r.Context(), apps, spread), h.Reenrich.Nightly(r.Context(), apps, spread),
 		h.enqueueAudits(r.Context(), apps, spread), h.resume(r.Context(), wanted)}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("start the nightly round: %w", err)

@@ -125,7 +125,7 @@ func replayReenriched(t *testing.T, s *stack.Stack, seen string, now int64) {
 		t.Fatal(err)
 	}
 	m, err := bus.NewReenriched("demo", time.UnixMilli(now), []bus.Logged{{User: "u", Time: e.Time, ID: e.ID(), ReceivedAt: now, Event: e}},
-		bus.Objects{"i": {"1": {{"color", "Red"}}, "2": {{"color", "Blue"}}}})
+		bus.Resolution{Objects: bus.Objects{"i": {"1": {{"color", "Red"}}, "2": {{"color", "Blue"}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,9 @@ type BatchAnswer struct {
 	ObjectIDs []string `json:"objectIDs"`
 	// TaskID is for clients that wait for a task. The task is always finished.
 	TaskID int64 `json:"taskID"`
+	// NotNumbers counts, by facet with numeric bands, the values of the objects that are
+	// left out because they are no numbers. Without any it is absent.
+	NotNumbers map[string]int `json:"notNumbers,omitzero"`
 }
 
 // TaskAnswer is the answer of GET /1/indexes/{index}/task/{taskID}: the task is
@@ -74,6 +77,14 @@ type Settings struct {
 	// app if any of its indexes lists it. A change holds after at most 5 seconds. If
 	// the index lists none, they are absent. A PUT without them does not change them.
 	PrivateFacets []string `json:"privateFacets,omitzero"`
+	// NumericBands are, by facet, the ascending numbers at which one band of numbers ends
+	// and the next begins, at most MaxBandedFacets facets of MaxBandLimits numbers. The
+	// filters of the facet then name bands: [0,50,100] gives <0, 0-50, 50-100 and 100+,
+	// each from its first number and below its second. A value that is no number, and no
+	// string that holds one, gives none. A facet must be one of AttributesForFaceting. A
+	// change starts a re-enrichment of the events in the log. Without any they are
+	// absent. A PUT without them does not change them.
+	NumericBands map[string][]float64 `json:"numericBands,omitzero"`
 }
 
 // SettingsAnswer is the answer of PUT /1/indexes/{index}/settings.

@@ -98,6 +98,8 @@ const (
 	MaxFacet          = catalog.MaxFacet         // bytes of an entry of attributesForFaceting
 	MaxFacetsDeclared = catalog.MaxFacets        // entries of attributesForFaceting
 	MaxPrivateFacets  = catalog.MaxPrivateFacets // entries of privateFacets
+	MaxBandedFacets   = catalog.MaxBandedFacets  // facets of numericBands
+	MaxBandLimits     = catalog.MaxBandLimits    // numbers of a facet of numericBands
 )
 
 // Limits of the routes that operators use.

@@ -5,6 +5,10 @@ package api
 type ReenrichRequest struct {
 	// DryRun counts and changes nothing. Default: false.
 	DryRun bool `json:"dryRun"`
+	// NumericBands also gives the events of all indexes with numeric bands the current
+	// ones, if their filters are of others. A change of bands does so by itself; events
+	// that were imported with their filters may have others. Default: false.
+	NumericBands bool `json:"numericBands,omitzero"`
 }
 
 // Reenrichment is a job that gives events the filters of objects that the
@@ -14,7 +18,12 @@ type Reenrichment struct {
 	ID     string   `json:"id"`
 	State  JobState `json:"state"`
 	DryRun bool     `json:"dryRun"`
-	Shards Shards   `json:"shards"`
+	// NumericBands are the indexes whose numeric bands the job gives to events, with the
+	// version of their settings. Only a job of bands has them; its Resolved and
+	// StillUnknown also count events with filters of earlier bands, which are
+	// StillUnknown if the catalog has lost an object.
+	NumericBands map[string]int64 `json:"numericBands,omitzero"`
+	Shards       Shards           `json:"shards"`
 	// Users counts users with events within the retention, and Events these
 	// events.
 	Users  int64 `json:"users"`

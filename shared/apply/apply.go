@@ -34,7 +34,7 @@ type Configuration interface {
 // Catalog looks up the filters of the objects of events: of all of them, or of as
 // many of the first as may be in memory at a time. It returns their number.
 type Catalog interface {
-	ResolveFirst(ctx context.Context, appID string, events []event.Event) (bus.Objects, int, error)
+	ResolveFirst(ctx context.Context, appID string, events []event.Event) (bus.Resolution, int, error)
 }
 
 // Bus publishes messages again, and buries them.

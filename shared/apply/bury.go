@@ -44,13 +44,13 @@ func (a *Applier) places(ctx context.Context, data []byte, cause error) (error, 
 		if err != nil {
 			return cause, nil
 		}
-		return halfway{cause, app, enrich.Relogged(logged, nil)}, nil
+		return halfway{cause, app, enrich.Relogged(logged, bus.Resolution{})}, nil
 	}
 	events, err := m.Events()
 	if err != nil {
 		return cause, nil
 	}
-	return halfway{cause, app, enrich.LogEvents(events, nil, m.ReceivedAt)}, nil
+	return halfway{cause, app, enrich.LogEvents(events, bus.Resolution{}, m.ReceivedAt)}, nil
 }
 
 // bury moves a message to the dead-letter topic. If its events may be in the

@@ -114,7 +114,7 @@ func (h *harness) again(objects bus.Objects) bus.Message {
 	events, err := first.Events()
 	h.check(err)
 	e := events[0]
-	m, err := bus.NewReenriched(appID, now, []bus.Logged{{User: user, Time: e.Time, ID: e.ID(), ReceivedAt: first.ReceivedAt, Event: e}}, objects)
+	m, err := bus.NewReenriched(appID, now, []bus.Logged{{User: user, Time: e.Time, ID: e.ID(), ReceivedAt: first.ReceivedAt, Event: e}}, bus.Resolution{Objects: objects})
 	h.check(err)
 	return m
 }
@@ -214,8 +214,8 @@ func (*away) Deletion(context.Context, string) (config.Deletion, error) {
 	return config.Deletion{}, errAway
 }
 
-func (*away) ResolveFirst(context.Context, string, []event.Event) (bus.Objects, int, error) {
-	return nil, 0, errAway
+func (*away) ResolveFirst(context.Context, string, []event.Event) (bus.Resolution, int, error) {
+	return bus.Resolution{}, 0, errAway
 }
 
 func (a *away) Apply(ctx context.Context, app config.App, events []store.LogEvent) (profile.Outcome, error) {

@@ -202,7 +202,7 @@ func TestCostlyFiltersAreSplit(t *testing.T) {
 	}
 	h.deliver(accepted) // without filters, so that the re-enrichment has rows to replace
 	accepted.Objects = known
-	again, err := bus.NewReenriched(appID, now, logged, known)
+	again, err := bus.NewReenriched(appID, now, logged, bus.Resolution{Objects: known})
 	h.check(err)
 	for name, m := range map[string]bus.Message{"accepted": accepted.Part(events, 0), "reenriched": again} {
 		t.Run(name, func(t *testing.T) {

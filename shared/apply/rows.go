@@ -15,8 +15,8 @@ import (
 )
 
 // accepted writes the events of a request to the log, with the filters that the
-// message carries. If it carries none, accepted reads them. It splits a message
-// whose filters cost too much at a time.
+// message carries. If it carries none, or those of earlier numeric bands, accepted
+// reads them. It splits a message whose filters cost too much at a time.
 //
 // Two deliveries of an unresolved message may find other filters. The last write of
 // a row replaces its filters, and its writer draws a ticket afterwards, so profiles
@@ -32,15 +32,14 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	}
 	b := batch{n: len(events), event: func(i int) *event.Event { return &events[i] }}
 	b.part = func(from, to int) (bus.Message, error) { return m.Part(events[from:to], from), nil }
-	if !m.Resolved {
-		objects, n, err := a.Catalog.ResolveFirst(ctx, m.App, events)
+	if !m.Resolved || banded(app, m) {
+		n, err := a.resolve(ctx, &m, events)
 		if err != nil {
 			return Result{}, err
 		}
 		if n < len(events) {
 			return a.split(ctx, b, func(int) int { return n })
 		}
-		m.Objects = objects
 	}
 	b.objects = m.Objects
 	if all, err := b.admit(ctx); err != nil {
@@ -48,7 +47,7 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	} else if !all {
 		return a.splitByCost(ctx, b)
 	}
-	rows := enrich.LogEvents(events, m.Objects, m.Receipt())
+	rows := enrich.LogEvents(events, m.Resolution(), m.Receipt())
 	incomplete := enrich.Incomplete(events, m.Objects)
 	known, err := a.unknownInLog(ctx, app, incomplete)
 	if err != nil {
@@ -61,6 +60,37 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	result, err := a.write(ctx, app, m, kept, left)
 	result.WithUnknownObjects = len(incomplete)
 	return result, err
+}
+
+// banded reports whether the numeric bands of an index have changed since the filters
+// of a message were read. The row of its events in the log may already have those of the
+// new bands.
+func banded(app config.App, m bus.Message) bool {
+	for index := range m.Objects {
+		if m.Bands[index] < app.NumericBands[index].Version {
+			return true
+		}
+	}
+	return false
+}
+
+// resolve gives a message the filters that the catalog has for the first of its events,
+// as many as may be in memory, and returns their number. An object that the catalog no
+// longer has keeps the filters of the message.
+func (a *Applier) resolve(ctx context.Context, m *bus.Message, events []event.Event) (int, error) {
+	known, n, err := a.Catalog.ResolveFirst(ctx, m.App, events)
+	if err != nil {
+		return 0, err
+	}
+	for index, objects := range m.Objects {
+		for id, filters := range objects {
+			if _, ok := known.Objects[index][id]; !ok {
+				known.Objects.Put(index, id, filters)
+			}
+		}
+	}
+	m.Objects, m.Bands = known.Objects, known.Bands
+	return n, nil
 }
 
 // divide divides the rows of a message into those to write, and those whose row in the
@@ -79,7 +109,7 @@ func divide(rows []store.LogEvent, unknown, known map[enrich.Place]int) (kept, l
 }
 
 // reenriched writes logged events to their rows again, with the filters of
-// objects that were unknown before.
+// objects that were unknown before, or those of new numeric bands.
 func (a *Applier) reenriched(ctx context.Context, m bus.Message) (Result, error) {
 	app, err := a.app(ctx, m.App)
 	if err != nil {
@@ -89,14 +119,28 @@ func (a *Applier) reenriched(ctx context.Context, m bus.Message) (Result, error)
 	if err != nil {
 		return Result{}, permanent{err}
 	}
-	b := batch{n: len(logged), event: func(i int) *event.Event { return &logged[i].Event }, objects: m.Objects}
+	b := batch{n: len(logged), event: func(i int) *event.Event { return &logged[i].Event }}
 	b.part = func(from, to int) (bus.Message, error) { return m.LoggedPart(logged[from:to]) }
+	if banded(app, m) {
+		events := make([]event.Event, len(logged))
+		for i := range events {
+			events[i] = logged[i].Event
+		}
+		n, err := a.resolve(ctx, &m, events)
+		if err != nil {
+			return Result{}, err
+		}
+		if n < len(events) {
+			return a.split(ctx, b, func(int) int { return n })
+		}
+	}
+	b.objects = m.Objects
 	if all, err := b.admit(ctx); err != nil {
 		return Result{}, err
 	} else if !all {
 		return a.splitByCost(ctx, b)
 	}
-	rows := enrich.Relogged(logged, m.Objects)
+	rows := enrich.Relogged(logged, m.Resolution())
 	unknown := make(map[enrich.Place]int, len(rows))
 	for i := range rows {
 		unknown[enrich.PlaceOf(&rows[i])] = enrich.UnknownObjects(&logged[i].Event, m.Objects)

@@ -28,7 +28,7 @@ func Lines(m bus.Message) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = enrich.Relogged(logged, m.Objects)
+		rows = enrich.Relogged(logged, m.Resolution())
 		for i := range logged {
 			unknown[enrich.PlaceOf(&rows[i])] = enrich.UnknownObjects(&logged[i].Event, m.Objects)
 		}
@@ -37,7 +37,7 @@ func Lines(m bus.Message) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows, unknown = enrich.LogEvents(events, m.Objects, m.Receipt()), enrich.Incomplete(events, m.Objects)
+		rows, unknown = enrich.LogEvents(events, m.Resolution(), m.Receipt()), enrich.Incomplete(events, m.Objects)
 	}
 	lines := make([]Line, len(rows))
 	for i := range rows {

@@ -40,7 +40,7 @@ func reenriched(t *testing.T, user string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := bus.NewReenriched("demo", time.UnixMilli(received+5), []bus.Logged{{User: user, Time: received, ID: e.ID(), ReceivedAt: received, Event: e}}, bus.Objects{"i": {"1": {{"color", "Red"}}}})
+	m, err := bus.NewReenriched("demo", time.UnixMilli(received+5), []bus.Logged{{User: user, Time: received, ID: e.ID(), ReceivedAt: received, Event: e}}, bus.Resolution{Objects: bus.Objects{"i": {"1": {{"color", "Red"}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

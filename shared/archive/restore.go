@@ -40,7 +40,7 @@ func Decode(l *api.ExportedEvent, now time.Time) (Event, error) {
 
 // Catalog looks up the filters of the objects of events, as apply.Catalog does.
 type Catalog interface {
-	ResolveFirst(ctx context.Context, appID string, events []event.Event) (bus.Objects, int, error)
+	ResolveFirst(ctx context.Context, appID string, events []event.Event) (bus.Resolution, int, error)
 }
 
 // Profiles writes the log and keeps profiles consistent with it.
@@ -128,13 +128,13 @@ func (r *Restorer) resolve(ctx context.Context, app string, events []Event) (int
 	}
 	ctx, leave := admission.Process().Enter(ctx)
 	defer leave()
-	objects, n, err := r.Catalog.ResolveFirst(ctx, app, unresolved)
+	known, n, err := r.Catalog.ResolveFirst(ctx, app, unresolved)
 	if err != nil {
 		return 0, err
 	}
 	for i, place := range at[:n] {
 		row := &events[place].Row
-		*row = enrich.Relogged([]bus.Logged{{User: row.User, Time: row.Time, ID: row.ID, ReceivedAt: row.Receipt, Event: unresolved[i]}}, objects)[0]
+		*row = enrich.Relogged([]bus.Logged{{User: row.User, Time: row.Time, ID: row.ID, ReceivedAt: row.Receipt, Event: unresolved[i]}}, known)[0]
 	}
 	if n < len(at) {
 		return at[n], nil

@@ -41,7 +41,7 @@ func exampleReenriched(t *testing.T) Message {
 		t.Fatal(err)
 	}
 	m, err := NewReenriched("shop", time.UnixMilli(1_795_258_800_000),
-		[]Logged{{User: "user-1", Time: e.Time, ID: "yPk6o_-AeS8", ReceivedAt: exampleReceived, Event: e}}, Objects{"products": {"shoe-2": {{"color", "Blue"}}}})
+		[]Logged{{User: "user-1", Time: e.Time, ID: "yPk6o_-AeS8", ReceivedAt: exampleReceived, Event: e}}, Resolution{Objects: Objects{"products": {"shoe-2": {{"color", "Blue"}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

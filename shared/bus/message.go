@@ -95,6 +95,7 @@ type Message struct {
 	// reads the objects: ingest could not, or they have too many filters.
 	Resolved bool    `json:"resolved"`
 	Objects  Objects `json:"objects,omitempty"`
+	Bands    Bands   `json:"numericBands,omitempty"`
 	// Body is {"events":[...]} as the client sent it, but for line breaks. In a
 	// reenriched message it is what Logged decodes.
 	Body []byte `json:"-"`
@@ -103,6 +104,19 @@ type Message struct {
 // Objects are the filters of the objects that events name, by index and object
 // id. An object that the catalog does not hold is missing.
 type Objects map[string]map[string][]Filter
+
+// Bands are the versions of the numeric bands under which filters were derived, by
+// index. Missing: 0, from before the first bands of the index.
+type Bands map[string]int64
+
+// Resolution is what a catalog knows of the objects of events.
+type Resolution struct {
+	Objects Objects
+	Bands   Bands
+}
+
+// Resolution returns what the catalog knew when the message was resolved.
+func (m Message) Resolution() Resolution { return Resolution{m.Objects, m.Bands} }
 
 // Filter is [facet, value].
 type Filter [2]string

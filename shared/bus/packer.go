@@ -148,6 +148,7 @@ func (all *pack) message(now time.Time) Message {
 	events, received := make([]event.Event, 0, all.events), now.UnixMilli()
 	m := Message{App: first.App, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request, Resolved: true}
 	for _, r := range all.requests {
+		m.joinBands(r.m.Resolution())
 		received = max(received, r.m.ReceivedAt)
 		events = append(events, r.events...)
 		for i := range r.events {
@@ -156,6 +157,26 @@ func (all *pack) message(now time.Time) Message {
 	}
 	m.ReceivedAt, m.Body = received, bodyOf(events)
 	return m
+}
+
+// joinBands adds the versions of a request to those of m, before its objects. Of two
+// versions of an index the lower one holds for the message: process then reads the
+// filters again.
+func (m *Message) joinBands(r Resolution) {
+	for index := range r.Objects {
+		version := r.Bands[index]
+		if _, others := m.Objects[index]; others {
+			version = min(version, m.Bands[index])
+		}
+		if m.Bands == nil && version > 0 {
+			m.Bands = Bands{}
+		}
+		if version > 0 {
+			m.Bands[index] = version
+		} else {
+			delete(m.Bands, index)
+		}
+	}
 }
 
 // size returns the bytes of a message's body and filters.

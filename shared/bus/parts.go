@@ -141,7 +141,7 @@ func encodedSize(v any) int {
 func (m Message) Part(events []event.Event, first int) Message {
 	p := Message{
 		App: m.App, Lane: m.Lane, ReceivedAt: m.ReceivedAt, Ahead: m.Ahead, PublishedAt: m.PublishedAt,
-		Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved,
+		Request: m.Request, Ordinal: m.Ordinal + first, Resolved: m.Resolved, Bands: m.Bands,
 	}
 	for i := range events {
 		p.copyObjects(&events[i], m.Objects)
@@ -168,7 +168,7 @@ func bodyOf(events []event.Event) []byte {
 
 // LoggedPart returns a message of some events of a reenriched message.
 func (m Message) LoggedPart(events []Logged) (Message, error) {
-	return NewReenriched(m.App, time.UnixMilli(m.ReceivedAt), events, m.Objects)
+	return NewReenriched(m.App, time.UnixMilli(m.ReceivedAt), events, m.Resolution())
 }
 
 // copyObjects gives m the known objects of an event.

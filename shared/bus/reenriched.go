@@ -36,8 +36,8 @@ type frame struct {
 
 // NewReenriched returns a message of events of the log, with the filters of their
 // objects.
-func NewReenriched(app string, at time.Time, events []Logged, objects Objects) (Message, error) {
-	m := Message{Kind: Reenriched, App: app, ReceivedAt: at.UnixMilli(), Resolved: true}
+func NewReenriched(app string, at time.Time, events []Logged, known Resolution) (Message, error) {
+	m := Message{Kind: Reenriched, App: app, ReceivedAt: at.UnixMilli(), Resolved: true, Bands: known.Bands}
 	var body bytes.Buffer
 	for i := range events {
 		l := &events[i]
@@ -48,7 +48,7 @@ func NewReenriched(app string, at time.Time, events []Logged, objects Objects) (
 		body.Write(append(head, '\n'))
 		body.Write(oneLine(l.Event.Raw))
 		body.WriteByte('\n')
-		m.copyObjects(&l.Event, objects)
+		m.copyObjects(&l.Event, known.Objects)
 	}
 	m.Body = body.Bytes()
 	return m, nil

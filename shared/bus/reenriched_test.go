@@ -35,7 +35,7 @@ func reenriched(t *testing.T, n int) Message {
 		objects.Put("shop", fmt.Sprint("object", i), []Filter{{"color", fmt.Sprint("c", i)}})
 	}
 	objects.Put("shop", "no event's", []Filter{{"color", "Red"}})
-	m, err := NewReenriched("demo", noon, events, objects)
+	m, err := NewReenriched("demo", noon, events, Resolution{Objects: objects})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestReenrichedPartsKeepEvents(t *testing.T) {
 // An accepted event may be nested to the limit, and is decoded again.
 func TestDeepEventsAreReenriched(t *testing.T) {
 	raw := `{"eventType":"view","eventName":"Seen","userToken":"u","objectIDs":["1"],"x":` + strings.Repeat("[", 9_990) + strings.Repeat("]", 9_990) + `}`
-	m, err := NewReenriched("demo", noon, []Logged{logged(t, 1, raw)}, Objects{"shop": {"1": {}}})
+	m, err := NewReenriched("demo", noon, []Logged{logged(t, 1, raw)}, Resolution{Objects: Objects{"shop": {"1": {}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func FuzzLogged(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m, err = NewReenriched("a", time.UnixMilli(1), events, nil)
+		m, err = NewReenriched("a", time.UnixMilli(1), events, Resolution{})
 		if err != nil {
 			t.Fatalf("decoded events do not encode: %v", err)
 		}

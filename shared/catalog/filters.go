@@ -58,20 +58,33 @@ const maxDepth = 50
 // object has at most 1,000 filters of 64 KiB together; attributes that exceed
 // this, in the order of their paths, have no filters.
 //
+// A facet with numeric bands has the names of the bands that hold its values. A value
+// that is no number, and no string that holds one as JSON writes it, gives no filter
+// there.
+//
 // An error means that the record is not a JSON object.
 func Filters(record []byte, s Settings) ([]event.Filter, error) {
+	filters, _, err := countedFilters(record, s)
+	return filters, err
+}
+
+// countedFilters is Filters. It also counts, by facet, the values that are left out
+// because they are no numbers; nil if there are none.
+func countedFilters(record []byte, s Settings) ([]event.Filter, map[string]int, error) {
 	c := collector{
 		dec:        jsontext.NewDecoder(bytes.NewBuffer(record), lenient),
 		limits:     unset,
 		attributes: make(map[string]*attribute),
+		bands:      s.NumericBands,
 	}
 	if s.Version != 0 {
 		c.limits, c.declared = declared, declaredPaths(s.AttributesForFaceting)
 	}
 	if err := c.record(); err != nil {
-		return nil, fmt.Errorf("read record: %w", err)
+		return nil, nil, fmt.Errorf("read record: %w", err)
 	}
-	return c.filters(), nil
+	filters := c.filters()
+	return filters, c.notNumbers, nil
 }
 
 // declaredPaths maps the path of each declared attribute to true, and the paths
@@ -96,14 +109,17 @@ type collector struct {
 	limits     limits
 	declared   map[string]bool // nil: every attribute is a facet
 	attributes map[string]*attribute
-	path       []byte // path of the value that is read
+	bands      Bands
+	notNumbers map[string]int // by attribute
+	path       []byte         // path of the value that is read
 }
 
 // attribute holds the values of a record under one path.
 type attribute struct {
-	keys    int // number of keys in the path
-	values  []string
-	tooLong bool // a value is too long
+	keys       int // number of keys in the path
+	values     []string
+	tooLong    bool // a value is too long
+	notNumbers int  // values of an attribute with bands that are in none
 }
 
 func (c *collector) record() error {
@@ -203,12 +219,26 @@ func (c *collector) add(token jsontext.Token, keys int) {
 	if keys > a.keys || token.Kind() == jsontext.KindNull {
 		return
 	}
-	switch text := token.String(); {
+	text := token.String()
+	if _, banded := c.bands[string(c.path)]; banded && text != "" {
+		a.addNumber(c.bands, string(c.path), text)
+		return
+	}
+	switch {
 	case text == "":
 	case len(text) > c.limits.valueBytes:
 		a.tooLong = true
 	default:
 		a.values = append(a.values, text)
+	}
+}
+
+// addNumber adds the band of a number to an attribute.
+func (a *attribute) addNumber(bands Bands, path, text string) {
+	if n, ok := number(text); ok {
+		a.values = append(a.values, bands.Of(path, n))
+	} else {
+		a.notNumbers++
 	}
 }
 
@@ -218,6 +248,12 @@ func (c *collector) filters() []event.Filter {
 	size := 0
 	for _, path := range slices.Sorted(maps.Keys(c.attributes)) {
 		a := c.attributes[path]
+		if a.notNumbers > 0 {
+			if c.notNumbers == nil {
+				c.notNumbers = map[string]int{}
+			}
+			c.notNumbers[path] = a.notNumbers
+		}
 		slices.Sort(a.values)
 		a.values = slices.Compact(a.values)
 		if a.tooLong || len(a.values) > c.limits.values {

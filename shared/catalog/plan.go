@@ -27,6 +27,9 @@ type Plan struct {
 	// remove. Each list is sorted by ID, and no object is in both.
 	Put    []Object
 	Remove []string
+	// NotNumbers counts, by facet, the values of the objects in Put that are left out
+	// because the facet has numeric bands and they are no numbers. nil: none.
+	NotNumbers map[string]int
 }
 
 // BuildsOn returns the IDs of the objects that partial updates change, each
@@ -138,11 +141,17 @@ func (m *merge) plan(settings Settings) (Plan, error) {
 				return Plan{}, fmt.Errorf("write object %q: %w", id, err)
 			}
 		}
-		filters, err := Filters(record, settings)
+		filters, notNumbers, err := countedFilters(record, settings)
 		if err != nil {
 			return Plan{}, fmt.Errorf("filters of object %q: %w", id, err)
 		}
 		p.Put = append(p.Put, Object{ID: id, Record: record, Filters: filters})
+		for facet, n := range notNumbers {
+			if p.NotNumbers == nil {
+				p.NotNumbers = map[string]int{}
+			}
+			p.NotNumbers[facet] += n
+		}
 	}
 	return p, nil
 }

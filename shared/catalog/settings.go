@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -9,12 +11,19 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// Settings say which attributes of an index's records are facets.
+// Settings say which attributes of an index's records are facets, and which of these
+// hold numbers that become bands.
 type Settings struct {
 	// AttributesForFaceting are the dotted paths of attributes, as they were
 	// sent. searchable(x), filterOnly(x) and afterDistinct(x) all name x: the
 	// modifiers are meant for a search engine.
 	AttributesForFaceting []string
+	// NumericBands are the bands of facets that hold numbers. Facets are written
+	// without modifiers.
+	NumericBands Bands
+	// BandsVersion is the version at which NumericBands last changed, 0 if they never
+	// did.
+	BandsVersion int64
 	// Version counts the changes. 0 means that there are no settings. Every
 	// attribute that is short enough is then a facet.
 	Version int64
@@ -48,11 +57,56 @@ type Change struct {
 	// PrivateFacets are the facets of the index that no boost shows, at most
 	// MaxPrivateFacets, written as attributes for faceting are.
 	PrivateFacets []string
+	// NumericBands are as in Settings, at most MaxBandedFacets facets of MaxBandLimits
+	// numbers.
+	NumericBands Bands
+}
+
+// After returns the settings that follow old, and reports whether they differ. It
+// ignores private facets. The error is a *fault.Error: bands of an attribute that is no
+// facet.
+func (c Change) After(old Settings) (Settings, bool, error) {
+	next := old
+	if c.AttributesForFaceting != nil {
+		next.AttributesForFaceting = slices.Clone(c.AttributesForFaceting)
+	}
+	if c.NumericBands != nil {
+		next.NumericBands = maps.Clone(c.NumericBands)
+		if err := next.checkBands(); err != nil {
+			return old, false, err
+		}
+	}
+	banded := !next.NumericBands.Equal(old.NumericBands)
+	first := old.Version == 0 && c.AttributesForFaceting != nil
+	if !first && !banded && slices.Equal(old.AttributesForFaceting, next.AttributesForFaceting) {
+		return old, false, nil
+	}
+	next.Version++
+	if banded {
+		next.BandsVersion = next.Version
+	}
+	return next, true, nil
+}
+
+// checkBands refuses bands of an attribute that is no facet of the index: they would
+// never hold a value.
+func (s Settings) checkBands() error {
+	facets := map[string]bool{}
+	for _, entry := range s.AttributesForFaceting {
+		facets[facet(entry)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.NumericBands)) {
+		if !facets[name] {
+			return refuse(fault.Invalid, "numericBands names %q, which attributesForFaceting does not list: list it there too", clip(name))
+		}
+	}
+	return nil
 }
 
 // DecodeSettings decodes a body that sets settings. Clients send all settings
 // of their search engine. The engine keeps attributesForFaceting and
-// privateFacets, as they were sent, and ignores the others. null is an empty list.
+// privateFacets, as they were sent, and numericBands, and ignores the others. null is
+// an empty list, or no bands.
 // The error is a *fault.Error.
 func DecodeSettings(body []byte) (Change, error) {
 	var sent map[string]jsontext.Value
@@ -68,6 +122,9 @@ func DecodeSettings(body []byte) (Change, error) {
 		return Change{}, err
 	}
 	if c.PrivateFacets, err = entries(sent, "privateFacets", MaxPrivateFacets); err != nil {
+		return Change{}, err
+	}
+	if c.NumericBands, err = decodeBands(sent); err != nil {
 		return Change{}, err
 	}
 	return c, nil

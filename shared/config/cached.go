@@ -245,9 +245,16 @@ func (c *Cached) SetStrategy(ctx context.Context, appID string, s strategy.Strat
 }
 
 // SetIndexSettings is SetIndexSettings of the Store.
-func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
+func (c *Cached) SetIndexSettings(ctx context.Context, appID, index string, change catalog.Change) (catalog.Settings, error) {
+	defer c.apps.evict(appID)
 	defer c.indexes.evict(indexID{appID, index})
-	return c.store.SetIndexSettings(ctx, appID, index, attributesForFaceting)
+	return c.store.SetIndexSettings(ctx, appID, index, change)
+}
+
+// ApplyBands is ApplyBands of the Store.
+func (c *Cached) ApplyBands(ctx context.Context, appID string, versions map[string]int64) error {
+	defer c.apps.evict(appID)
+	return c.store.ApplyBands(ctx, appID, versions)
 }
 
 // SetPrivateFacets is SetPrivateFacets of the Store.

@@ -56,6 +56,8 @@ type App struct {
 	Limits limit.Numbers
 	// PrivateFacets are the facets that no boost shows.
 	PrivateFacets PrivateFacets
+	// NumericBands are the bands of facets that hold numbers.
+	NumericBands NumericBands
 	// Dates are the attributes by which feeds order objects. FeedVersion is the highest
 	// version that a feed had.
 	Dates       Dates
@@ -67,7 +69,7 @@ type App struct {
 	Migration Migration
 	CreatedAt time.Time // to the microsecond
 	// ChangedAt is when the app was created, or when its retention, its strategy, the
-	// schemas of its log, its dates or its segments last changed. It is by the store's clock, to the
+	// schemas of its log, its dates, its numeric bands or its segments last changed. It is by the store's clock, to the
 	// millisecond. A job that needs the change to have reached every function waits
 	// until two TTLs after it.
 	ChangedAt time.Time
@@ -127,7 +129,7 @@ type Store interface {
 	UpdateDeletion(ctx context.Context, appID string, change func(*Deletion) error) (Deletion, error)
 	// CreateApp stores a new app, or returns ErrExists, or a DeletedError if the id may
 	// not be used again yet. It ignores app's strategy,
-	// private facets, feeds, segments, consistency, browser ranking and migration. A zero CreatedAt becomes the current time, and a zero Log
+	// private facets, numeric bands, feeds, segments, consistency, browser ranking and migration. A zero CreatedAt becomes the current time, and a zero Log
 	// becomes schema.Default(). ChangedAt is always set to the current time.
 	CreateApp(ctx context.Context, app App) error
 	// SetRetention changes how long an app's events count. It returns ErrNotFound
@@ -188,10 +190,17 @@ type Store interface {
 	// IndexSettings returns the settings of an index, or ErrNotFound if none were
 	// set.
 	IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error)
-	// SetIndexSettings changes the settings of an index and gives them the next
-	// version. Setting the same settings again changes nothing. It returns
-	// ErrNotFound if the app does not exist.
-	SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (version int64, err error)
+	// SetIndexSettings applies a change, without its private facets, to the settings of
+	// an index, gives them the next version, and returns them. Setting the same settings
+	// again changes nothing. Numeric bands that change are those of the app at the same
+	// instant, and set its ChangedAt. It returns ErrNotFound if the app does not exist,
+	// ErrTooManyBands if the app would have too many, and a *fault.Error for bands of an
+	// attribute that is no facet.
+	SetIndexSettings(ctx context.Context, appID, index string, c catalog.Change) (catalog.Settings, error)
+	// ApplyBands stores that all logged events of indexes have the numeric bands of these
+	// versions; see NumericBands.Apply. It does not set ChangedAt. It returns ErrNotFound
+	// if the app does not exist.
+	ApplyBands(ctx context.Context, appID string, versions map[string]int64) error
 	// SetPrivateFacets replaces the private facets of an index. It changes no version
 	// of the settings and does not set ChangedAt. It returns ErrNotFound if the app
 	// does not exist, and ErrTooManyPrivate if the app would have too many.

@@ -101,7 +101,7 @@ func (m *memory) CreateApp(ctx context.Context, app App) error {
 		}
 		delete(m.ended, app.ID)
 	}
-	app.PrivateFacets = nil
+	app.PrivateFacets, app.NumericBands = nil, nil
 	m.apps[app.ID] = &memoryApp{
 		App: app, keys: make(map[string]Key), indexes: make(map[string]catalog.Settings), feeds: make(map[string]Feed),
 		segments: make(map[string]SavedSegment),
@@ -338,18 +338,37 @@ func (m *memory) IndexSettings(ctx context.Context, appID, index string) (catalo
 	return settings, err
 }
 
-func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
-	var version int64
+func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, c catalog.Change) (catalog.Settings, error) {
+	var settings catalog.Settings
 	err := m.with(ctx, appID, func(a *memoryApp) error {
-		settings, changed := NextSettings(a.indexes[index], attributesForFaceting)
-		if changed && settings.Version == 1 {
-			settings.Version += m.after
+		old := a.indexes[index]
+		next, changed, err := c.After(old)
+		if settings = next; err != nil || !changed {
+			return err
 		}
-		a.indexes[index] = settings
-		version = settings.Version
+		banded := next.BandsVersion != old.BandsVersion
+		if next.Version == 1 {
+			next.Version += m.after
+			next.BandsVersion += m.after * min(1, next.BandsVersion)
+		}
+		if banded {
+			bands, err := a.NumericBands.With(index, next)
+			if err != nil {
+				return err
+			}
+			a.NumericBands, a.ChangedAt = bands, Stamp(time.Time{})
+		}
+		a.indexes[index], settings = next, next
 		return nil
 	})
-	return version, err
+	return settings, err
+}
+
+func (m *memory) ApplyBands(ctx context.Context, appID string, versions map[string]int64) error {
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		a.NumericBands, _ = a.NumericBands.Apply(versions)
+		return nil
+	})
 }
 
 func (m *memory) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {

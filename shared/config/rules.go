@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -108,15 +107,6 @@ func (m Migration) prepare() Migration {
 		m.StartedAt = Stamp(m.StartedAt)
 	}
 	return m
-}
-
-// NextSettings returns the settings that follow old, and reports whether they
-// differ from old.
-func NextSettings(old catalog.Settings, attributesForFaceting []string) (catalog.Settings, bool) {
-	if old.Version > 0 && slices.Equal(old.AttributesForFaceting, attributesForFaceting) {
-		return old, false
-	}
-	return catalog.Settings{AttributesForFaceting: slices.Clone(attributesForFaceting), Version: old.Version + 1}, true
 }
 
 // CheckRetention refuses a negative number of days.

@@ -46,8 +46,8 @@ func BenchmarkResolve(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if found, err := e.Resolve(b.Context(), "app", events); err != nil || len(found["i"]) != n {
-					b.Fatal(len(found["i"]), err)
+				if found, err := e.Resolve(b.Context(), "app", events); err != nil || len(found.Objects["i"]) != n {
+					b.Fatal(len(found.Objects["i"]), err)
 				}
 			}
 		})
@@ -68,7 +68,7 @@ func BenchmarkLogEvents(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if rows := enrich.LogEvents(events, known, 7); len(rows) != n {
+				if rows := enrich.LogEvents(events, bus.Resolution{Objects: known}, 7); len(rows) != n {
 					b.Fatal(len(rows))
 				}
 			}

@@ -54,7 +54,7 @@ func TestBoundOfAnEvent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e := event.Event{Type: event.View, Name: "n", Index: "i", UserToken: "u", ObjectIDs: strings.Fields(test.ids)}
 			counting := event.Event{Index: "i", ObjectIDs: strings.Fields(test.counts)}
-			rows := enrich.LogEvents([]event.Event{e}, objects, 7)
+			rows := enrich.LogEvents([]event.Event{e}, bus.Resolution{Objects: objects}, 7)
 			if diff := cmp.Diff(enrich.Counts(&counting, objects), rows[0].Counts); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -84,7 +84,7 @@ func TestCountsEqualTheRule(t *testing.T) {
 		}
 		events = append(events, e)
 	}
-	rows := enrich.LogEvents(events, objects, 7)
+	rows := enrich.LogEvents(events, bus.Resolution{Objects: objects}, 7)
 	bounded := 0
 	for i := range events {
 		n, bytes, want := 0, 0, map[[2]string]int{}
@@ -105,7 +105,7 @@ func TestCountsEqualTheRule(t *testing.T) {
 		if got := sums(rows[i].Counts); !maps.Equal(got, want) {
 			t.Fatalf("objects %v: %d filters count, want %d", events[i].ObjectIDs, len(got), len(want))
 		}
-		alone := enrich.LogEvents(events[i:i+1], objects, 7)
+		alone := enrich.LogEvents(events[i:i+1], bus.Resolution{Objects: objects}, 7)
 		if !reflect.DeepEqual(rows[i], alone[0]) {
 			t.Fatalf("objects %v: the event counts other filters alone in its request", events[i].ObjectIDs)
 		}

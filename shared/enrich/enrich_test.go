@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/bus"
+	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
@@ -29,11 +30,11 @@ func put(t *testing.T, s *store.Store, id, record string, version int64, filters
 
 func resolve(t *testing.T, e *enrich.Enricher, ids ...string) bus.Objects {
 	t.Helper()
-	objects, err := e.Resolve(ctx, "app", []event.Event{{Index: "i", ObjectIDs: ids}})
+	known, err := e.Resolve(ctx, "app", []event.Event{{Index: "i", ObjectIDs: ids}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return objects
+	return known.Objects
 }
 
 func TestResolve(t *testing.T) {
@@ -54,7 +55,7 @@ func TestResolve(t *testing.T) {
 	if diff := cmp.Diff(bus.Objects{"i": {"1": one, "2": {{"color", "Blue"}}}}, resolve(t, e, "1", "2")); diff != "" {
 		t.Errorf("an object saved a moment ago must be found (-want +got):\n%s", diff)
 	}
-	if _, err := settings.SetIndexSettings(ctx, "app", "i", []string{"size"}); err != nil {
+	if _, err := settings.SetIndexSettings(ctx, "app", "i", catalog.Change{AttributesForFaceting: []string{"size"}}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(bus.Objects{"i": {"1": {{"size", "L"}}, "2": {}}}, resolve(t, e, "1", "2")); diff != "" {
@@ -85,7 +86,7 @@ func TestCounts(t *testing.T) {
 
 func TestInstantsearchEventsAreNotStored(t *testing.T) {
 	events := []event.Event{{Type: event.InstantSearch, UserToken: "u"}, {Type: event.View, UserToken: "u", Raw: []byte(`{"a":1}`), Index: `a"b`}}
-	got := enrich.LogEvents(events, nil, 7)
+	got := enrich.LogEvents(events, bus.Resolution{}, 7)
 	if len(got) != 1 || string(got[0].Original) != `{"receivedAt":7,"index":"a\"b","event":{"a":1}}` {
 		t.Errorf("%+v", got)
 	}
@@ -95,7 +96,7 @@ func TestInstantsearchEventsAreNotStored(t *testing.T) {
 func TestUnknownObjectsAreOfTheirIndex(t *testing.T) {
 	objects := bus.Objects{"i": {"1": {}}}
 	for index, want := range map[string]string{"i": `{"receivedAt":7,"index":"i","event":}`, "j": `{"receivedAt":7,"index":"j","unknownObjects":1,"event":}`} {
-		got := enrich.LogEvents([]event.Event{{Type: event.View, Index: index, ObjectIDs: []string{"1"}}}, objects, 7)
+		got := enrich.LogEvents([]event.Event{{Type: event.View, Index: index, ObjectIDs: []string{"1"}}}, bus.Resolution{Objects: objects}, 7)
 		if string(got[0].Original) != want {
 			t.Errorf("%s, want %s", got[0].Original, want)
 		}
@@ -132,9 +133,11 @@ func TestUnknownObjects(t *testing.T) {
 			}
 			// Twice: from the store, and from the cache.
 			for _, from := range []string{"store", "cache"} {
-				if sent.Objects, err = e.Resolve(ctx, "app", events); err != nil {
+				known, err := e.Resolve(ctx, "app", events)
+				if err != nil {
 					t.Fatal(err)
 				}
+				sent.Objects = known.Objects
 				data, err := sent.Encode()
 				if err != nil {
 					t.Fatal(err)
@@ -145,7 +148,7 @@ func TestUnknownObjects(t *testing.T) {
 				}
 				index := events[0].Index
 				want := `{"receivedAt":7,"index":"` + index + `"` + test.want + `,"event":` + test.event + `}`
-				if entries := enrich.LogEvents(events, got.Objects, 7); string(entries[0].Original) != want {
+				if entries := enrich.LogEvents(events, got.Resolution(), 7); string(entries[0].Original) != want {
 					t.Errorf("from the %s: %s, want %s", from, entries[0].Original, want)
 				}
 			}
@@ -177,7 +180,8 @@ func TestResolutionEndsAtMaxCost(t *testing.T) {
 	if _, err := e.Resolve(ctx, "app", events[:most+1]); !errors.Is(err, enrich.ErrTooMuch) {
 		t.Errorf("%d events: %v, want ErrTooMuch", most+1, err)
 	}
-	objects, err := e.Resolve(ctx, "app", events[:most])
+	known, err := e.Resolve(ctx, "app", events[:most])
+	objects := known.Objects
 	if err != nil || len(objects["i"]["large"]) != 1000 {
 		t.Errorf("%d events: %d filters, %v", most, len(objects["i"]["large"]), err)
 	}
@@ -195,7 +199,7 @@ func TestResolutionEndsAtMaxCost(t *testing.T) {
 		t.Errorf("%d of no events fit", n)
 	}
 	// Events with equal objects share their counts.
-	rows := enrich.LogEvents(events, objects, 7)
+	rows := enrich.LogEvents(events, known, 7)
 	if &rows[0].Counts[0] != &rows[1].Counts[0] {
 		t.Error("two events of one object have two lists of counts")
 	}

@@ -14,8 +14,8 @@ import (
 // of their objects.
 // It leaves out instantsearch events, which Affinity accepts and does not
 // store.
-func LogEvents(events []event.Event, objects bus.Objects, receivedAt int64) []store.LogEvent {
-	entries, c := make([]store.LogEvent, 0, len(events)), counter{objects: objects}
+func LogEvents(events []event.Event, known bus.Resolution, receivedAt int64) []store.LogEvent {
+	entries, c := make([]store.LogEvent, 0, len(events)), counter{objects: known.Objects, bands: known.Bands}
 	for i := range events {
 		e := &events[i]
 		if e.Type == event.InstantSearch {
@@ -38,8 +38,8 @@ func Logged(o schema.Original, user string, ms int64, id string) (bus.Logged, er
 
 // Relogged returns new rows for logged events, with the current filters of
 // their objects.
-func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
-	entries, c := make([]store.LogEvent, len(events)), counter{objects: objects}
+func Relogged(events []bus.Logged, known bus.Resolution) []store.LogEvent {
+	entries, c := make([]store.LogEvent, len(events)), counter{objects: known.Objects, bands: known.Bands}
 	for i := range events {
 		l := &events[i]
 		entries[i] = c.logEvent(&l.Event, l.User, l.Time, l.ID, l.ReceivedAt)
@@ -51,6 +51,7 @@ func Relogged(events []bus.Logged, objects bus.Objects) []store.LogEvent {
 // counts.
 type counter struct {
 	objects bus.Objects
+	bands   bus.Bands
 	shared  map[string][]affinity.Count // by index and object IDs
 	key     []byte                      // reused
 }
@@ -86,6 +87,9 @@ func (c *counter) counts(e *event.Event) []affinity.Count {
 func (c *counter) logEvent(e *event.Event, user string, time int64, id string, receivedAt int64) store.LogEvent {
 	original := schema.Original{
 		ReceivedAt: receivedAt, Index: e.Index, UnknownObjects: UnknownObjects(e, c.objects), LeftOutObjects: leftOut(e, c.objects), Event: e.Raw,
+	}
+	if len(e.ObjectIDs) > 0 {
+		original.Bands = c.bands[e.Index]
 	}
 	named := schema.ObjectsOf(e)
 	return store.LogEvent{

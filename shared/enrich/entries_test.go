@@ -31,7 +31,7 @@ func relogged(t *testing.T, entries []store.LogEvent, objects bus.Objects) []sto
 		}
 		logged = append(logged, l)
 	}
-	return enrich.Relogged(logged, objects)
+	return enrich.Relogged(logged, bus.Resolution{Objects: objects})
 }
 
 // Events that are read from the log and resolved to the same objects give the
@@ -53,7 +53,7 @@ func TestReloggedEventsAreUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := bus.Objects{"i": {"1": {{"color", "Red"}}}, "default": {"1": {{"color", "Blue"}}}}
-	were := enrich.LogEvents(events, one, m.ReceivedAt)
+	were := enrich.LogEvents(events, bus.Resolution{Objects: one}, m.ReceivedAt)
 	for i, e := range were {
 		o, err := schema.ParseOriginal(e.Original)
 		if err != nil {
@@ -74,7 +74,7 @@ func TestReloggedEventsAreUnchanged(t *testing.T) {
 	all := bus.Objects{"i": {"1": {{"color", "Red"}}, "3": {}}, "default": {"1": {{"color", "Blue"}}, "2": {{"color", "Blue"}}}, `a"b`: one["i"]}
 	got := relogged(t, were, all)
 	// The same events as if the objects had been there.
-	if diff := cmp.Diff(enrich.LogEvents(events, all, m.ReceivedAt), got); diff != "" {
+	if diff := cmp.Diff(enrich.LogEvents(events, bus.Resolution{Objects: all}, m.ReceivedAt), got); diff != "" {
 		t.Errorf("resolved to more (-want +got):\n%s", diff)
 	}
 	var unknown []string
@@ -110,7 +110,7 @@ func TestIncomplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects := bus.Objects{"i": {"1": {}}}
-	entries := enrich.LogEvents(events, objects, 7)
+	entries := enrich.LogEvents(events, bus.Resolution{Objects: objects}, 7)
 	want := map[enrich.Place]int{enrich.PlaceOf(&entries[0]): 2}
 	if diff := cmp.Diff(want, enrich.Incomplete(events, objects)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -132,7 +132,7 @@ func TestSharedCounts(t *testing.T) {
 		{Index: "i", ObjectIDs: []string{"1", "2"}}, {Index: "i", ObjectIDs: []string{"12", ""}}, {Index: "j", ObjectIDs: []string{"1", "2"}},
 		{Index: "i", ObjectIDs: []string{"1", "2"}}, {Index: "i", ObjectIDs: []string{"", "12"}},
 	}
-	rows := enrich.LogEvents(named, objects, 7)
+	rows := enrich.LogEvents(named, bus.Resolution{Objects: objects}, 7)
 	for i := range named {
 		if diff := cmp.Diff(enrich.Counts(&named[i], objects), rows[i].Counts); diff != "" {
 			t.Errorf("event %d (-want +got):\n%s", i, diff)

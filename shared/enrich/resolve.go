@@ -30,32 +30,32 @@ const (
 	MaxTaken = MaxCost * copies
 )
 
-// Resolve returns the filters of every known object that the events name. It
-// reads all objects that are not cached in one request. If they, or the filters that
+// Resolve returns the filters of every known object that the events name, and the
+// versions of their numeric bands. It reads all objects that are not cached in one request. If they, or the filters that
 // the events count, cost more than MaxCost, it returns ErrTooMuch.
 //
 // It takes the bytes of the filters from the gate of the process, and a turn if they
 // are many, for the request that the context belongs to.
-func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Objects, error) {
-	objects, left, err := e.resolve(ctx, app, events, budget{limit: MaxCost, turns: true})
-	if err == nil && left.fit(events, objects) < len(events) {
-		return nil, ErrTooMuch
+func (e *Enricher) Resolve(ctx context.Context, app string, events []event.Event) (bus.Resolution, error) {
+	known, left, err := e.resolve(ctx, app, events, budget{limit: MaxCost, turns: true})
+	if err == nil && left.fit(events, known.Objects) < len(events) {
+		return bus.Resolution{}, ErrTooMuch
 	}
-	return objects, err
+	return known, err
 }
 
 // ResolveFirst is Resolve for as many of the events, in their order, as it finds
 // within MaxCost: all of them if it can, and at least one. It returns their number.
-func (e *Enricher) ResolveFirst(ctx context.Context, app string, events []event.Event) (bus.Objects, int, error) {
+func (e *Enricher) ResolveFirst(ctx context.Context, app string, events []event.Event) (bus.Resolution, int, error) {
 	taken := 0
 	for n := len(events); ; n = (n + 1) / 2 {
 		left := budget{limit: MaxCost, taken: taken}
 		if n <= 1 {
 			left.limit = 0
 		}
-		objects, left, err := e.resolve(ctx, app, events[:n], left)
+		known, left, err := e.resolve(ctx, app, events[:n], left)
 		if !errors.Is(err, ErrTooMuch) {
-			return objects, left.fit(events[:n], objects), err
+			return known, left.fit(events[:n], known.Objects), err
 		}
 		taken = left.taken // a smaller attempt takes it over
 	}
@@ -101,7 +101,7 @@ func (b *budget) fit(events []event.Event, objects bus.Objects) int {
 }
 
 // resolve resolves all events within a budget. It returns what is left of it.
-func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event, left budget) (bus.Objects, budget, error) {
+func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event, left budget) (bus.Resolution, budget, error) {
 	// These maps stay on the stack: most requests find all of their objects cached.
 	settings, uses := map[string]catalog.Settings{}, map[store.ObjectRef]int{}
 	for i := range events {
@@ -109,16 +109,22 @@ func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event
 			uses[store.ObjectRef{Index: events[i].Index, ID: id}]++
 		}
 	}
-	now, found := time.Now(), bus.Objects{}
+	now, found := time.Now(), bus.Resolution{Objects: bus.Objects{}}
 	var missing []store.ObjectRef
 	for ref, n := range uses {
 		s, known := settings[ref.Index]
 		if !known {
 			var err error
 			if s, err = e.indexSettings(ctx, app, ref.Index); err != nil {
-				return nil, left, err
+				return bus.Resolution{}, left, err
 			}
 			settings[ref.Index] = s
+			if s.BandsVersion > 0 {
+				if found.Bands == nil {
+					found.Bands = bus.Bands{}
+				}
+				found.Bands[ref.Index] = s.BandsVersion
+			}
 		}
 		hit, ok := e.cache.Get(cacheKey{app, ref})
 		if !ok || now.Sub(hit.readAt) >= cacheTTL || hit.version != s.Version {
@@ -126,19 +132,19 @@ func (e *Enricher) resolve(ctx context.Context, app string, events []event.Event
 			continue
 		}
 		if err := left.add(ctx, hit.filters, n); err != nil {
-			return nil, left, err
+			return bus.Resolution{}, left, err
 		}
-		found.Put(ref.Index, ref.ID, hit.filters)
+		found.Objects.Put(ref.Index, ref.ID, hit.filters)
 	}
 	if len(missing) == 0 {
 		return found, left, nil
 	}
-	r := resolution{e, app, now, map[string]catalog.Settings{}, make(map[store.ObjectRef]int, len(missing)), found, left}
+	r := resolution{e, app, now, map[string]catalog.Settings{}, make(map[store.ObjectRef]int, len(missing)), found.Objects, left}
 	for _, ref := range missing {
 		r.settings[ref.Index], r.uses[ref] = settings[ref.Index], uses[ref]
 	}
 	if err := r.read(ctx, missing); err != nil {
-		return nil, r.left, err
+		return bus.Resolution{}, r.left, err
 	}
 	return found, r.left, nil
 }

@@ -95,7 +95,7 @@ func newBenchSet(lines []string, objects bus.Objects, now int64) benchSet {
 		}
 		events = append(events, e)
 	}
-	set := benchSet{events: enrich.LogEvents(events, objects, now), now: now}
+	set := benchSet{events: enrich.LogEvents(events, bus.Resolution{Objects: objects}, now), now: now}
 	slices.SortStableFunc(set.events, func(x, y store.LogEvent) int {
 		if c := store.UserOrder(x.User, y.User); c != 0 {
 			return c

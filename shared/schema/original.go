@@ -24,8 +24,12 @@ type Original struct {
 	// LeftOutObjects is how many of the event's objects do not count, because all
 	// of them have too many filters: see package enrich. It is written like
 	// UnknownObjects. Releases that do not know it ignore it.
-	LeftOutObjects int             `json:"leftOutObjects"`
-	Event          json.RawMessage `json:"event"` // as the app sent it
+	LeftOutObjects int `json:"leftOutObjects"`
+	// Bands is the version of the index's numeric bands under which the filters of the
+	// event's objects were derived. It is written like UnknownObjects. Releases that do
+	// not know it ignore it.
+	Bands int64           `json:"numericBands"`
+	Event json.RawMessage `json:"event"` // as the app sent it
 }
 
 // Append appends the value of the cell.
@@ -38,6 +42,9 @@ func (o Original) Append(dst []byte) []byte {
 	}
 	if o.LeftOutObjects > 0 {
 		dst = strconv.AppendInt(append(dst, `,"leftOutObjects":`...), int64(o.LeftOutObjects), 10)
+	}
+	if o.Bands > 0 {
+		dst = strconv.AppendInt(append(dst, `,"numericBands":`...), o.Bands, 10)
 	}
 	dst = append(dst, `,"event":`...)
 	return append(append(dst, o.Event...), '}')

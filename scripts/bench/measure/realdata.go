@@ -77,7 +77,7 @@ func openReal(dir, name string) (*dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.log = enrich.LogEvents(events, objects, d.window.Now)
+	d.log = enrich.LogEvents(events, bus.Resolution{Objects: objects}, d.window.Now)
 	slices.SortStableFunc(d.log, func(x, y store.LogEvent) int {
 		return cmp.Or(store.UserOrder(x.User, y.User), history.Pos{Time: x.Time, ID: x.ID}.Compare(history.Pos{Time: y.Time, ID: y.ID}))
 	})

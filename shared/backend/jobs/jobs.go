@@ -77,6 +77,7 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		},
 	})
 	reader = query.New(b.Store, profiles, segments, b.Now, b.Log)
+	reenrichments := runner(reenrich.Collection)
 	return Jobs{
 		Segments:   segments,
 		Query:      reader,
@@ -84,8 +85,8 @@ func New(b backend.Base, runner func(collection job.Collection) job.Runner, prof
 		Recompute:  recompute.New(runner(recompute.Collection), profiles, segments.StartAfter),
 		Migrations: migration.New(runner(migration.Collection), b.Config, b.Store),
 		Backtests:  backtests.New(runner(backtests.Collection), backtests.Work{Store: b.Store, Source: profiles, Config: b.Config, Now: b.Now}),
-		Reenrich: reenrich.New(runner(reenrich.Collection), reenrich.Work{
-			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Now: b.Now, Log: b.Log,
+		Reenrich: reenrich.New(reenrichments, reenrich.Work{
+			Store: b.Store, Catalog: catalog, Bus: publish, Config: b.Config, Bands: b.Config, Queue: reenrichments.Queue, Now: b.Now, Log: b.Log,
 		}),
 		DateRows: daterows.New(runner(daterows.Collection), b.Store, b.Config),
 		Crowd:    crowdbuild.New(runner(crowdbuild.Collection), crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),

@@ -7,12 +7,12 @@
 //	apps/{app}                       id, retentionDays, strategy, strategyVersion, createdAt, changedAt, keysChangedAt,
 //	                                 strategyMore {version, scoringVersion, ranking},
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour, userEventsPerDay, writeWindowMs},
-//	                                 privateFacets, dates, feedVersion, segmentsSince,
+//	                                 privateFacets, numericBands, dates, feedVersion, segmentsSince,
 //	                                 log {write, read, encoding, generation}, move {id, from, to, phase, job, backfill, rate, undone, startedAt}
 //	apps/{app}/keys/{hash}           hash, acl, createdAt, name, description, validUntil, indexes, referers, addressRate,
 //	                                 parent
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking
-//	apps/{app}/indexes/{index}       index, attributesForFaceting, version
+//	apps/{app}/indexes/{index}       index, attributesForFaceting, numericBands, bandsVersion, version
 //	apps/{app}/feeds/{name}          name, version, index, date, definition
 //	apps/{app}/savedSegments/{name}  name, where, setAt
 //	deletions/{app}                  id, startedAt, attempt, endedAt, reusableFrom, rows
@@ -34,9 +34,9 @@
 // function has set another version since, or has written the version's document,
 // that strategy has no ranking, and its scoring version is its version.
 //
-// privateFacets is one JSON string, too, with the lists by index, and so is dates, with
-// the attributes that feeds order by. They are fields of
-// the app and not of the indexes: a function that is older than them replaces the
+// privateFacets is one JSON string, too, with the lists by index, and so are numericBands,
+// also those of an index, and dates, with the attributes that feeds order by. Those of the
+// app are fields of the app and not of the indexes: a function that is older than them replaces the
 // whole document of an index, and updates an app field by field. So none of them
 // loses them. A definition is one JSON string as well.
 //
@@ -44,13 +44,12 @@
 // layout. An app has move once its log has been migrated.
 //
 // A document's id is the name itself, escaped where Firestore would refuse it,
-// so every document also holds its name. The fields strategy, privateFacets, dates,
-// definition, where and attributesForFaceting are never queried and need no index.
+// so every document also holds its name. The fields strategy, privateFacets,
+// numericBands, dates, definition, where and attributesForFaceting are never queried and need no index.
 package configdb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -62,7 +61,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/limit"
 )
@@ -284,37 +282,4 @@ func overtaken(err error) bool {
 		return true
 	}
 	return false
-}
-
-func (s *store) IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error) {
-	var d indexDocument
-	if err := read(ctx, s.indexRef(appID, index), &d); err != nil {
-		return catalog.Settings{}, fmt.Errorf("read settings of index %q of app %q: %w", index, appID, err)
-	}
-	return d.settings(), nil
-}
-
-func (s *store) SetIndexSettings(ctx context.Context, appID, index string, attributesForFaceting []string) (int64, error) {
-	if err := s.mustExist(ctx, appID); err != nil {
-		return 0, fmt.Errorf("set settings of index %q of app %q: %w", index, appID, err)
-	}
-	var version int64
-	ref := s.indexRef(appID, index)
-	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		var d indexDocument
-		snapshot, err := tx.Get(ref)
-		if err := into(&d, snapshot, err); err != nil && !errors.Is(err, config.ErrNotFound) {
-			return err
-		}
-		settings, changed := config.NextSettings(d.settings(), attributesForFaceting)
-		version = settings.Version
-		if !changed {
-			return nil
-		}
-		return tx.Set(ref, indexDocument{Index: index, AttributesForFaceting: settings.AttributesForFaceting, Version: version})
-	})
-	if err != nil {
-		return 0, fmt.Errorf("set settings of index %q of app %q: %w", index, appID, err)
-	}
-	return version, nil
 }

@@ -42,6 +42,8 @@ type (
 		Migration *migrationDocument `firestore:"move,omitempty"`
 		// PrivateFacets is JSON. Empty: there are none.
 		PrivateFacets string `firestore:"privateFacets,omitempty"`
+		// NumericBands is JSON. Empty: there never were any.
+		NumericBands string `firestore:"numericBands,omitempty"`
 		// Dates is JSON. Empty: there are none.
 		Dates       string `firestore:"dates,omitempty"`
 		FeedVersion int64  `firestore:"feedVersion,omitempty"`
@@ -111,6 +113,10 @@ type (
 		Index                 string   `firestore:"index"`
 		AttributesForFaceting []string `firestore:"attributesForFaceting"`
 		Version               int64    `firestore:"version"`
+		// NumericBands is JSON. Both fields are absent in the document of an index that
+		// never had bands, and unknown to older functions.
+		NumericBands string `firestore:"numericBands,omitempty"`
+		BandsVersion int64  `firestore:"bandsVersion,omitempty"`
 	}
 )
 
@@ -135,6 +141,11 @@ func (d appDocument) app() (config.App, error) {
 	if d.PrivateFacets != "" {
 		if err := json.Unmarshal([]byte(d.PrivateFacets), &a.PrivateFacets); err != nil {
 			return config.App{}, fmt.Errorf("parse stored private facets: %w", err)
+		}
+	}
+	if d.NumericBands != "" {
+		if err := json.Unmarshal([]byte(d.NumericBands), &a.NumericBands); err != nil {
+			return config.App{}, fmt.Errorf("parse stored numeric bands: %w", err)
 		}
 	}
 	// Nor one whose dates are unknown: its objects would leave the feeds.
@@ -183,8 +194,25 @@ func (d keyDocument) key() config.Key {
 	return config.Key(d)
 }
 
-func (d indexDocument) settings() catalog.Settings {
-	return catalog.Settings{AttributesForFaceting: d.AttributesForFaceting, Version: d.Version}
+func (d indexDocument) settings() (catalog.Settings, error) {
+	s := catalog.Settings{AttributesForFaceting: d.AttributesForFaceting, Version: d.Version, BandsVersion: d.BandsVersion}
+	if d.NumericBands == "" {
+		return s, nil
+	}
+	if err := json.Unmarshal([]byte(d.NumericBands), &s.NumericBands); err != nil {
+		return s, fmt.Errorf("parse stored numeric bands: %w", err)
+	}
+	return s, nil
+}
+
+func newIndexDocument(index string, s catalog.Settings) (indexDocument, error) {
+	d := indexDocument{Index: index, AttributesForFaceting: s.AttributesForFaceting, Version: s.Version, BandsVersion: s.BandsVersion}
+	if len(s.NumericBands) == 0 {
+		return d, nil
+	}
+	text, err := json.Marshal(s.NumericBands)
+	d.NumericBands = string(text)
+	return d, err
 }
 
 // parseStrategy decodes a stored strategy. It was validated when it was set, under

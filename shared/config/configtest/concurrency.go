@@ -59,8 +59,14 @@ func testChangesAtOnce(t *testing.T, s config.Store) {
 		func() error { _, _, err := s.SetStrategy(t.Context(), "shop", scores(1)); return err },
 		func() error { return s.SetRetention(t.Context(), "shop", 30) },
 		func() error { return s.PutKey(t.Context(), "shop", config.Key{Hash: hash("a")}) },
-		func() error { _, err := s.SetIndexSettings(t.Context(), "shop", "products", []string{"a"}); return err },
-		func() error { _, err := s.SetIndexSettings(t.Context(), "shop", "articles", []string{"b"}); return err },
+		func() error {
+			_, err := s.SetIndexSettings(t.Context(), "shop", "products", catalog.Change{AttributesForFaceting: []string{"a"}})
+			return err
+		},
+		func() error {
+			_, err := s.SetIndexSettings(t.Context(), "shop", "articles", catalog.Change{AttributesForFaceting: []string{"b"}})
+			return err
+		},
 		func() error { return s.SetPrivateFacets(t.Context(), "shop", "products", []string{"a"}) },
 		func() error { return s.SetPrivateFacets(t.Context(), "shop", "articles", []string{"b"}) },
 		func() error { return s.CreateApp(t.Context(), config.App{ID: "other"}) },

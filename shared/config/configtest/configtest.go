@@ -91,6 +91,9 @@ func Run(t *testing.T, open func(*testing.T) config.Store) {
 		{"ChangesAtOnce", testChangesAtOnce},
 		{"IndexSettings", testIndexSettings},
 		{"IndexNames", testIndexNames},
+		{"NumericBands", testNumericBands},
+		{"NumericBandsRefused", testNumericBandsRefused},
+		{"NumericBandsAtOnce", testNumericBandsAtOnce},
 		{"PrivateFacets", testPrivateFacets},
 		{"PrivateFacetsBounded", testPrivateFacetsBounded},
 		{"Feeds", testFeeds},
@@ -303,135 +306,6 @@ func testStrategyForms(t *testing.T, s config.Store) {
 	}
 }
 
-func testIndexSettings(t *testing.T, s config.Store) {
-	create(t, s, "shop")
-	create(t, s, "other")
-	_, err := s.IndexSettings(t.Context(), "shop", "products")
-	wantError(t, "settings that do not exist yet", err, config.ErrNotFound)
-	steps := []struct {
-		attributes []string
-		want       int64
-	}{
-		{nil, 1}, // an empty list is a setting too
-		{[]string{}, 1},
-		{[]string{"brand", "searchable(colour)"}, 2},
-		{[]string{"brand", "searchable(colour)"}, 2},
-		{[]string{"searchable(colour)", "brand"}, 3},
-		{nil, 4},
-	}
-	for i, step := range steps {
-		version, err := s.SetIndexSettings(t.Context(), "shop", "products", step.attributes)
-		if err != nil || version != step.want {
-			t.Fatalf("step %d: got version %d, error %v; want %d", i, version, err, step.want)
-		}
-		got, err := s.IndexSettings(t.Context(), "shop", "products")
-		read(t, fmt.Sprintf("settings after step %d", i), got, err,
-			catalog.Settings{AttributesForFaceting: step.attributes, Version: step.want})
-	}
-	_, err = s.IndexSettings(t.Context(), "other", "products")
-	wantError(t, "the same index of another app", err, config.ErrNotFound)
-}
-
-// Private facets belong to the app, and change neither a version nor ChangedAt.
-func testPrivateFacets(t *testing.T, s config.Store) {
-	create(t, s, "shop")
-	create(t, s, "other")
-	if _, err := s.SetIndexSettings(t.Context(), "shop", "products", []string{"brand"}); err != nil {
-		t.Fatal(err)
-	}
-	before, err := s.App(t.Context(), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const odd = "__x__/~\x00\n\"é"
-	steps := []struct {
-		index  string
-		facets []string
-		want   config.PrivateFacets
-	}{
-		{"products", nil, nil},
-		{"products", []string{"gender", "filterOnly(meta.size)"}, config.PrivateFacets{"products": {"gender", "filterOnly(meta.size)"}}},
-		{odd, []string{odd}, config.PrivateFacets{"products": {"gender", "filterOnly(meta.size)"}, odd: {odd}}},
-		{"products", []string{"age"}, config.PrivateFacets{"products": {"age"}, odd: {odd}}},
-		{"products", []string{}, config.PrivateFacets{odd: {odd}}},
-		{odd, nil, nil},
-	}
-	for i, step := range steps {
-		if err := s.SetPrivateFacets(t.Context(), "shop", step.index, step.facets); err != nil {
-			t.Fatalf("step %d: %v", i, err)
-		}
-		want := before
-		want.PrivateFacets = step.want
-		got, err := s.App(t.Context(), "shop")
-		read(t, fmt.Sprintf("app after step %d", i), got, err, want)
-	}
-	if err := s.SetPrivateFacets(t.Context(), "shop", "products", []string{"gender"}); err != nil {
-		t.Fatal(err)
-	}
-	// Other changes keep them.
-	if _, _, err := s.SetStrategy(t.Context(), "shop", scores(1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetRetention(t.Context(), "shop", 7); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.SetIndexSettings(t.Context(), "shop", "products", []string{"color"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.UpdateLog(t.Context(), "shop", func(a *config.App) error { a.PrivateFacets, a.Log = nil, both; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	app, err := s.App(t.Context(), "shop")
-	read(t, "private facets after other changes", app.PrivateFacets, err, config.PrivateFacets{"products": {"gender"}})
-	app, err = s.App(t.Context(), "other")
-	read(t, "private facets of another app", app.PrivateFacets, err, nil)
-	settings, err := s.IndexSettings(t.Context(), "shop", "products")
-	read(t, "settings", settings, err, catalog.Settings{AttributesForFaceting: []string{"color"}, Version: 2})
-}
-
-// An app has so many private facets that it can be read with each request.
-func testPrivateFacetsBounded(t *testing.T, s config.Store) {
-	create(t, s, "shop")
-	large := make([]string, 60)
-	for i := range large {
-		large[i] = strings.Repeat("x", 500)
-	}
-	for _, index := range []string{"a", "b"} {
-		if err := s.SetPrivateFacets(t.Context(), "shop", index, large); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantError(t, "a third large list", s.SetPrivateFacets(t.Context(), "shop", "c", large), config.ErrTooManyPrivate)
-	app, err := s.App(t.Context(), "shop")
-	read(t, "after the refusal", app.PrivateFacets, err, config.PrivateFacets{"a": large, "b": large})
-	// Characters that JSON escapes count as the bytes that they take.
-	escaped := []string{strings.Repeat("\x00", 500), strings.Repeat("\x00", 400), strings.Repeat("\x00", 300)}
-	wantError(t, "a third list that escapes make large", s.SetPrivateFacets(t.Context(), "shop", "c", escaped), config.ErrTooManyPrivate)
-	if err := s.SetPrivateFacets(t.Context(), "shop", "a", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetPrivateFacets(t.Context(), "shop", "c", large); err != nil {
-		t.Errorf("in place of another: %v", err)
-	}
-}
-
-// Different valid names are different indexes.
-func testIndexNames(t *testing.T, s config.Store) {
-	create(t, s, "shop")
-	names := []string{"a/b", "a~sb", "a~b", "a~~b", ".", "..", "~p.", "__x__", "~p__x__", "é ü/%2F", "\x00\n",
-		strings.Repeat("/", 512), strings.Repeat("~", 512), strings.Repeat("x", 512)}
-	for i, name := range names {
-		version, err := s.SetIndexSettings(t.Context(), "shop", name, []string{fmt.Sprint(i)})
-		if err != nil || version != 1 {
-			t.Fatalf("set %.20q: got version %d, error %v; want 1", name, version, err)
-		}
-	}
-	for i, name := range names {
-		got, err := s.IndexSettings(t.Context(), "shop", name)
-		read(t, name, got, err, catalog.Settings{AttributesForFaceting: []string{fmt.Sprint(i)}, Version: 1})
-	}
-}
-
 // Nothing can be read of, or added to, an app that does not exist.
 func testUnknown(t *testing.T, s config.Store) {
 	ctx := t.Context()
@@ -454,7 +328,7 @@ func testUnknown(t *testing.T, s config.Store) {
 		"StrategyVersions": func() error { _, err := s.StrategyVersions(ctx, "shop"); return err },
 		"IndexSettings":    func() error { _, err := s.IndexSettings(ctx, "shop", "products"); return err },
 		"SetIndexSettings": func() error {
-			_, err := s.SetIndexSettings(ctx, "shop", "products", nil)
+			_, err := s.SetIndexSettings(ctx, "shop", "products", catalog.Change{})
 			return err
 		},
 		"Feed":          func() error { _, err := s.Feed(ctx, "shop", "news"); return err },

@@ -22,7 +22,7 @@ func TestFrequenciesUnderNewSettings(t *testing.T) {
 	h := newHarness(t, 1, crowdbuild.Work{})
 	set := func(attributes ...string) catalog.Settings {
 		t.Helper()
-		_, err := h.Config.SetIndexSettings(t.Context(), app, shoes, attributes)
+		_, err := h.Config.SetIndexSettings(t.Context(), app, shoes, catalog.Change{AttributesForFaceting: attributes})
 		settings, readErr := h.Config.IndexSettings(t.Context(), app, shoes)
 		if err := errors.Join(err, readErr); err != nil {
 			t.Fatal(err)

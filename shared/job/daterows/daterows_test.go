@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 
+	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
@@ -166,7 +167,7 @@ func TestBackfill(t *testing.T) {
 	}
 
 	// Settings change what filters the objects have: the next job renews the rows.
-	if _, err := h.Config.SetIndexSettings(t.Context(), app, posts, []string{"color"}); err != nil {
+	if _, err := h.Config.SetIndexSettings(t.Context(), app, posts, catalog.Change{AttributesForFaceting: []string{"color"}}); err != nil {
 		t.Fatal(err)
 	}
 	h.Now = h.Now.Add(24 * time.Hour)
@@ -274,7 +275,7 @@ func TestEndsOfJobs(t *testing.T) {
 // An object that cannot be read stops nothing: it is counted, and its row named.
 func TestDamagedObject(t *testing.T) {
 	h := newHarness(t)
-	if _, err := h.Config.SetIndexSettings(t.Context(), app, posts, []string{"color"}); err != nil {
+	if _, err := h.Config.SetIndexSettings(t.Context(), app, posts, catalog.Change{AttributesForFaceting: []string{"color"}}); err != nil {
 		t.Fatal(err)
 	}
 	m := bigtable.NewMutation()

@@ -85,7 +85,7 @@ func logged(t *testing.T, sent map[string]any, at time.Time) store.LogEvent {
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}
-	return enrich.LogEvents([]event.Event{e}, catalog, at.Add(time.Second).UnixMilli())[0]
+	return enrich.LogEvents([]event.Event{e}, bus.Resolution{Objects: catalog}, at.Add(time.Second).UnixMilli())[0]
 }
 
 // plain returns an event with one filter, some hours before noon.

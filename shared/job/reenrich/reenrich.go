@@ -7,6 +7,9 @@
 // its key in the log and the current filters of all its objects. Process then
 // replaces the event's row and refreshes the profile, as for any late event.
 //
+// A change of numeric bands starts a job too. It also picks the events with objects of
+// the changed indexes whose filters are of earlier bands: see bands.go.
+//
 // It is separate from process because a job covers a whole app, may die
 // anywhere and resumes from a checkpoint. To publish an event twice changes
 // nothing. Package job runs the jobs. They lie in a collection of this package:
@@ -19,7 +22,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 )
 
@@ -27,14 +32,22 @@ import (
 var Collection = job.Collection{Name: "reenrichments", Decode: job.DecodeParams[Params]}
 
 // The kinds of jobs. A publishing job publishes the events that it resolves; a
-// dry run only counts them.
+// dry run only counts them. A job of bands is a publishing one that also picks events
+// with filters of earlier bands.
 const (
 	Publishing = "publish"
 	DryRun     = "dryRun"
+	Banding    = "bands"
 )
 
 // Params are the parameters of a job.
-type Params struct{ job.LogWindow }
+type Params struct {
+	job.LogWindow
+	// Bands are the versions of numeric bands that a job of bands gives to events.
+	Bands []BandsVersion `firestore:"bands,omitempty"`
+	// Last says that no message with earlier bands is under way when the job starts.
+	Last bool `firestore:"last,omitempty"`
+}
 
 var _ job.Params = Params{}
 
@@ -91,30 +104,46 @@ func (r *Runner) StartOne(ctx context.Context, appID string, dryRun bool) (job.J
 	if !errors.Is(err, job.ErrNotFound) {
 		return job.Job{}, err
 	}
-	j = job.Job{
-		App: appID, ID: job.NewID("reenrich", r.Now()), Kind: Publishing, MaxInFlight: maxInFlight,
-		Params: Params{job.WindowOf(r.Now(), app.RetentionDays)},
-	}
+	kind := Publishing
 	if dryRun {
-		j.Kind = DryRun
+		kind = DryRun
 	}
-	if j, err = r.Create(ctx, j, 0); err != nil {
+	return r.start(ctx, app, kind, Params{LogWindow: job.WindowOf(r.Now(), app.RetentionDays)}, 0)
+}
+
+// start creates a job and returns the job of the app that continues: this one, or
+// another that was created at the same time.
+func (r *Runner) start(ctx context.Context, app config.App, kind string, p Params, delay time.Duration) (job.Job, error) {
+	j := job.Job{App: app.ID, ID: job.NewID("reenrich", r.Now()), Kind: kind, MaxInFlight: maxInFlight, Params: p}
+	j, err := r.Create(ctx, j, delay)
+	if err != nil {
 		return job.Job{}, err
 	}
-	winner, err := r.elect(ctx, appID)
+	winner, err := r.elect(ctx, app.ID)
 	switch {
 	case errors.Is(err, job.ErrNotFound): // cancelled already
-		return r.Jobs.Job(ctx, appID, j.ID)
+		return r.Jobs.Job(ctx, app.ID, j.ID)
 	case err != nil:
 		return job.Job{}, err
 	case winner.ID != j.ID:
 		return winner, r.ResumeJob(ctx, winner)
 	}
-	return j, r.EnqueuePlan(ctx, j, app, 0)
+	return j, r.EnqueuePlan(ctx, j, app, delay)
 }
 
-// elect keeps the app's oldest unfinished job and supersedes the others.
+// elect keeps one unfinished job of the app and supersedes the others. It keeps the
+// newest job of bands, which does what every other kind does, or else the oldest job.
 func (r *Runner) elect(ctx context.Context, appID string) (job.Job, error) {
-	oldestFirst := func(a, b job.Job) int { return job.NewestFirst(b, a) }
-	return r.Elect(ctx, appID, oldestFirst, "reenrich %s is under way already")
+	order := func(a, b job.Job) int {
+		switch {
+		case a.Kind == Banding && b.Kind == Banding:
+			return job.NewestFirst(a, b)
+		case a.Kind == Banding:
+			return -1
+		case b.Kind == Banding:
+			return 1
+		}
+		return job.NewestFirst(b, a)
+	}
+	return r.Elect(ctx, appID, order, "reenrich %s does its work")
 }

@@ -37,6 +37,7 @@ type harness struct {
 	store  *store.Store
 	apps   config.Store
 	known  bus.Objects
+	bands  bus.Bands
 	sent   map[string]int // how often each event was published, by user and id
 	most   int            // events in one message
 	broken int            // publishes until one fails; 0: none fails
@@ -51,7 +52,7 @@ func newHarness(t *testing.T) *harness {
 	if err := w.apps.CreateApp(t.Context(), config.App{ID: app, RetentionDays: 30}); err != nil {
 		t.Fatal(err)
 	}
-	w.work = reenrich.Work{Store: w.store, Catalog: w, Bus: w, Config: w.apps, Now: w.now, Log: slog.New(slog.DiscardHandler)}
+	w.work = reenrich.Work{Store: w.store, Catalog: w, Bus: w, Config: w.apps, Bands: w.apps, Queue: w, Now: w.now, Log: slog.New(slog.DiscardHandler)}
 	w.runner = reenrich.New(job.Runner{
 		Settings: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3}, Jobs: job.NewMemory(), Config: w.apps, Queue: w, Users: w.store,
 		Now: w.now, Log: slog.New(slog.DiscardHandler), CheckpointEvery: -1,
@@ -68,7 +69,7 @@ func (w *harness) Create(_ context.Context, t queue.Task) error {
 	return nil
 }
 
-func (w *harness) ResolveFirst(_ context.Context, _ string, events []event.Event) (bus.Objects, int, error) {
+func (w *harness) ResolveFirst(_ context.Context, _ string, events []event.Event) (bus.Resolution, int, error) {
 	found := bus.Objects{}
 	for _, e := range events {
 		for _, id := range e.ObjectIDs {
@@ -77,7 +78,7 @@ func (w *harness) ResolveFirst(_ context.Context, _ string, events []event.Event
 			}
 		}
 	}
-	return found, len(events), nil
+	return bus.Resolution{Objects: found, Bands: w.bands}, len(events), nil
 }
 
 var errBroken = errors.New("the bus is broken")
@@ -110,7 +111,7 @@ func (w *harness) log(user string, n, days int) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		entries = append(entries, enrich.LogEvents(events, m.Objects, m.ReceivedAt)...)
+		entries = append(entries, enrich.LogEvents(events, m.Resolution(), m.ReceivedAt)...)
 	}
 	if err := w.store.Log(app, schema.Default()).Append(w.t.Context(), entries); err != nil {
 		w.t.Fatal(err)

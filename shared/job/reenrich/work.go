@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -32,12 +33,17 @@ const (
 type Resolver interface {
 	// ResolveFirst resolves as many of the events, in their order, as may be in
 	// memory with the filters of their objects. It returns their number.
-	ResolveFirst(ctx context.Context, app string, events []event.Event) (bus.Objects, int, error)
+	ResolveFirst(ctx context.Context, app string, events []event.Event) (bus.Resolution, int, error)
 }
 
 // Publisher sends a message to process. It splits a large one.
 type Publisher interface {
 	Publish(ctx context.Context, m bus.Message) error
+}
+
+// Applied stores which numeric bands logged events have: config.Store.
+type Applied interface {
+	ApplyBands(ctx context.Context, appID string, versions map[string]int64) error
 }
 
 // Work reads the log and publishes events. The function that runs its tasks
@@ -49,6 +55,8 @@ type Work struct {
 	Catalog Resolver
 	Bus     Publisher
 	Config  job.Config
+	Bands   Applied
+	Queue   queue.Queue
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -73,13 +81,25 @@ type pass struct {
 	next   string
 	counts Counts
 	faults []string
-	user   string // of the last row
-	rows   int    // since the last step
-	// The events to resolve next, how many objects of each were unknown, and
-	// the size of their originals in bytes.
-	batch   []bus.Logged
-	unknown []int
-	bytes   int
+	user   string           // of the last row
+	rows   int              // since the last step
+	bands  map[string]int64 // to give to events, by index
+	// The events to resolve next, what is wrong with the filters of each, and the size
+	// of their originals in bytes.
+	batch []bus.Logged
+	picks []picked
+	bytes int
+}
+
+// picked is why an event is picked.
+type picked struct {
+	unknown int  // of its objects were unknown
+	banded  bool // its filters are of earlier bands
+}
+
+// better reports whether an event with so many unknown objects now is to be published.
+func (p picked) better(unknown int) bool {
+	return unknown < p.unknown || p.banded && unknown == p.unknown
 }
 
 // errTime ends a scan when the time is over.
@@ -89,10 +109,11 @@ var errTime = errors.New("the time of the task is over")
 // log.
 func (w Work) Process(ctx context.Context, j job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
-	s := &pass{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, next: shard.Next}
+	p := job.ParamsOf[Params](j)
+	s := &pass{Work: w, job: j, app: app, shard: shard, until: until, progress: progress, next: shard.Next, bands: p.Versions()}
 	rows := store.Range{From: shard.Next, To: shard.To}
 	s.user = rows.Within() // an earlier task has counted this user
-	since := job.ParamsOf[Params](j).SinceMillis()
+	since := p.SinceMillis()
 	err := w.Store.Log(app.ID, app.Log).ScanOriginals(ctx, rows, since, func(e store.Entry) error {
 		return s.row(ctx, e)
 	})
@@ -162,21 +183,26 @@ func (s *pass) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// pick adds an event with unknown objects to the batch. An error means that its
-// row is damaged.
+// pick adds an event with unknown objects, or with filters of earlier bands, to the
+// batch. An error means that its row is damaged.
 func (s *pass) pick(e store.Entry) error {
 	if e.Fault != nil {
 		return e.Fault
 	}
 	o, err := schema.ParseOriginal(e.Original)
-	if err != nil || o.UnknownObjects == 0 {
+	if err != nil || o.UnknownObjects == 0 && len(s.bands) == 0 {
 		return err
 	}
 	logged, err := enrich.Logged(o, e.User, e.Time, e.ID)
 	if err != nil {
 		return err
 	}
-	s.batch, s.unknown = append(s.batch, logged), append(s.unknown, o.UnknownObjects)
+	named := logged.Event.Index
+	why := picked{o.UnknownObjects, len(logged.Event.ObjectIDs) > 0 && o.Bands < s.bands[named]}
+	if why == (picked{}) {
+		return nil
+	}
+	s.batch, s.picks = append(s.batch, logged), append(s.picks, why)
 	s.bytes += len(e.Original)
 	return nil
 }
@@ -207,7 +233,7 @@ func (s *pass) flush(ctx context.Context) error {
 		}
 		done += n
 	}
-	s.batch, s.unknown, s.bytes = nil, s.unknown[:0], 0
+	s.batch, s.picks, s.bytes = nil, s.picks[:0], 0
 	return nil
 }
 
@@ -220,19 +246,19 @@ func (s *pass) flushFirst(ctx context.Context, from int) (int, error) {
 	for i := range events {
 		events[i] = s.batch[from+i].Event
 	}
-	objects, n, err := s.Catalog.ResolveFirst(ctx, s.app.ID, events)
+	known, n, err := s.Catalog.ResolveFirst(ctx, s.app.ID, events)
 	if err != nil {
 		return 0, err
 	}
 	var resolved []bus.Logged
 	for i := range n {
-		if enrich.UnknownObjects(&events[i], objects) < s.unknown[from+i] {
+		if s.picks[from+i].better(enrich.UnknownObjects(&events[i], known.Objects)) {
 			resolved = append(resolved, s.batch[from+i])
 		}
 	}
 	published := len(resolved)
 	if s.job.Kind != DryRun {
-		if published, err = s.publish(ctx, resolved, objects); err != nil {
+		if published, err = s.publish(ctx, resolved, known); err != nil {
 			return 0, err
 		}
 	}
@@ -243,11 +269,11 @@ func (s *pass) flushFirst(ctx context.Context, from int) (int, error) {
 
 // publish publishes events and returns their number. It leaves out, and reports,
 // an event that fits into no message.
-func (s *pass) publish(ctx context.Context, events []bus.Logged, objects bus.Objects) (int, error) {
+func (s *pass) publish(ctx context.Context, events []bus.Logged, known bus.Resolution) (int, error) {
 	if len(events) == 0 {
 		return 0, nil
 	}
-	m, err := bus.NewReenriched(s.app.ID, s.Now(), events, objects)
+	m, err := bus.NewReenriched(s.app.ID, s.Now(), events, known)
 	if err != nil {
 		return 0, err
 	}
@@ -259,10 +285,10 @@ func (s *pass) publish(ctx context.Context, events []bus.Logged, objects bus.Obj
 		s.note(ctx, fmt.Sprintf("%s,%s,%d,%s", s.app.ID, events[0].User, events[0].Time, events[0].ID), err)
 		return 0, nil
 	}
-	first, err := s.publish(ctx, events[:len(events)/2], objects)
+	first, err := s.publish(ctx, events[:len(events)/2], known)
 	if err != nil {
 		return 0, err
 	}
-	second, err := s.publish(ctx, events[len(events)/2:], objects)
+	second, err := s.publish(ctx, events[len(events)/2:], known)
 	return first + second, err
 }

@@ -104,7 +104,7 @@ func (b *Backends) ForImports() imports.Backends {
 
 // ForCatalog returns the backends of catalog.
 func (b *Backends) ForCatalog() catalog.Backends {
-	return catalog.Backends{Base: b.Base, Auth: b.Auth}
+	return catalog.Backends{Base: b.Base, Auth: b.Auth, Queue: b.Queue}
 }
 
 // ForProfiles returns the backends of profiles.

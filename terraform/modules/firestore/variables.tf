@@ -53,9 +53,9 @@ variable "unindexed" {
   type        = map(list(string))
   nullable    = false
   default = {
-    apps          = ["dates", "privateFacets", "strategy"]
+    apps          = ["dates", "numericBands", "privateFacets", "strategy"]
     strategies    = ["strategy"]
-    indexes       = ["attributesForFaceting"]
+    indexes       = ["attributesForFaceting", "numericBands"]
     feeds         = ["date", "definition", "index"]
     savedSegments = ["where"]
     shards        = ["error", "faults", "from", "next", "to"]
