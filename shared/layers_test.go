@@ -93,7 +93,7 @@ var layers = []struct {
 	{"shared/job/segmentbuild", "admission config job profile queue segment store", ""},
 	{"shared/job/daterows", "catalog config event job store", ""},
 	{"shared/job/backtests", "affinity api backtest catalog config event fault job profile store strategy tune", ""},
-	{"shared/job/reenrich", "admission affinity bus config enrich event job profile schema store", ""},
+	{"shared/job/reenrich", "admission affinity banded bus config enrich event job profile queue schema store", ""},
 	{"shared/job/migration", "affinity config event history job schema store", ""},
 	{"shared/job/deletion", "config job store", ""},
 
@@ -130,7 +130,7 @@ var layers = []struct {
 	{"shared/affinity/affinitytest", "affinity event strategy", ""},
 	{"shared/boost/boosttest", "boost boost/simulate", ""},
 	{"shared/store/storetest", "local/emulator store", anything},
-	{"shared/config/configtest", "catalog config event limit schema strategy", "grpc"},
+	{"shared/config/configtest", "catalog config event fault limit schema strategy", "grpc"},
 	{"shared/job/jobtest", "config event job queue strategy", ""},
 }
 

@@ -74,13 +74,14 @@ func banded(app config.App, m bus.Message) bool {
 	return false
 }
 
-// resolve gives a message the filters that the catalog has for the first of its events,
-// as many as may be in memory, and returns their number. An object that the catalog no
-// longer has keeps the filters of the message.
+// resolve gives a message the filters that the catalog has for its events. An object
+// that the catalog no longer has keeps the filters of the message. If the filters of all
+// events are too many to be in memory, resolve changes nothing. It returns the number of
+// the first events whose filters may be.
 func (a *Applier) resolve(ctx context.Context, m *bus.Message, events []event.Event) (int, error) {
 	known, n, err := a.Catalog.ResolveFirst(ctx, m.App, events)
-	if err != nil {
-		return 0, err
+	if err != nil || n < len(events) {
+		return n, err
 	}
 	for index, objects := range m.Objects {
 		for id, filters := range objects {

@@ -104,7 +104,7 @@ func (w *harness) log(user string, n, days int) {
 	w.t.Helper()
 	var entries []store.LogEvent
 	for i := range n {
-		m := bus.Message{App: app, ReceivedAt: noon.UnixMilli(), Resolved: true, Objects: w.known, Body: fmt.Appendf(nil,
+		m := bus.Message{App: app, ReceivedAt: noon.UnixMilli(), Resolved: true, Objects: w.known, Bands: w.bands, Body: fmt.Appendf(nil,
 			`{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"objectIDs":["%d"],"timestamp":%d}]}`,
 			user, i, noon.AddDate(0, 0, -days).UnixMilli()+int64(i))}
 		events, err := m.Events()
@@ -239,22 +239,27 @@ func TestProcessOfMigratingLog(t *testing.T) {
 func (w *harness) drain() {
 	w.t.Helper()
 	for n := 0; n < len(w.tasks); n++ {
-		k := w.tasks[n]
-		var err error
-		if k.Path == w.runner.PlanPath() {
-			var p job.PlanTask
-			if p, err = job.DecodePlan(k.Body); err == nil {
-				_, err = w.runner.Plan(w.t.Context(), p, 0)
-			}
-		} else {
-			var s job.ShardTask
-			if s, err = job.DecodeShard(k.Body); err == nil {
-				_, err = w.runner.Shard(w.t.Context(), s, 0)
-			}
+		w.run(w.tasks[n])
+	}
+}
+
+// run runs a task of a job.
+func (w *harness) run(k queue.Task) {
+	w.t.Helper()
+	var err error
+	if k.Path == w.runner.PlanPath() {
+		var p job.PlanTask
+		if p, err = job.DecodePlan(k.Body); err == nil {
+			_, err = w.runner.Plan(w.t.Context(), p, 0)
 		}
-		if err != nil {
-			w.t.Fatal(err)
+	} else {
+		var s job.ShardTask
+		if s, err = job.DecodeShard(k.Body); err == nil {
+			_, err = w.runner.Shard(w.t.Context(), s, 0)
 		}
+	}
+	if err != nil {
+		w.t.Fatal(err)
 	}
 }
 
