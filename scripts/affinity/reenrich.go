@@ -21,6 +21,7 @@ func reenrichCommand(t *tool) *cobra.Command {
 		Long: "Read all events within the retention whose objects the catalog did not know when the events arrived. Those whose\n" +
 			"objects it knows now get the filters that the objects have now, and profiles follow within seconds. An app has one\n" +
 			"re-enrichment under way at a time: a second start follows the first. Exit 1 if rows of the log could not be read.\n" +
+			"A change of numeric bands starts one by itself; --bands is for events that were imported with filters of others.\n" +
 			"Ctrl-C stops following; the re-enrichment continues. The key needs the right admin.",
 		Example: "  affinity reenrich --dry-run\n  affinity reenrich",
 		Args:    cli.Subcommand,
@@ -33,6 +34,8 @@ func reenrichCommand(t *tool) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "count only and change nothing")
+	cmd.Flags().BoolVar(&request.NumericBands, "bands", false, "also give events the current numeric bands of their index")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "bands")
 	cmd.AddCommand(&cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a re-enrichment that is under way",
@@ -87,11 +90,15 @@ func printReenrichment(t *tool, job api.Reenrichment) error {
 	if job.DryRun {
 		resolved = "would be resolved now"
 	}
+	picked := "unknown objects"
+	if len(job.NumericBands) > 0 {
+		picked += " or earlier numeric bands"
+	}
 	for _, fault := range job.Faults {
 		fmt.Fprintln(t.err, cli.Printable(fault))
 	}
-	_, err := fmt.Fprintf(t.out, "%s read, %d with unknown objects: %d %s, %d still unknown\n",
-		cli.Count(job.Events, "event"), job.WithUnknownObjects, job.Resolved, resolved, job.StillUnknown)
+	_, err := fmt.Fprintf(t.out, "%s read, %d with %s: %d %s, %d still unknown\n",
+		cli.Count(job.Events, "event"), job.WithUnknownObjects, picked, job.Resolved, resolved, job.StillUnknown)
 	if job.State != api.JobDone {
 		text := fmt.Sprintf("re-enrichment %s %s", job.ID, outcome(job.State))
 		if job.Error != "" {

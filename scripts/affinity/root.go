@@ -79,7 +79,7 @@ func rootCommand(t *tool) *cobra.Command {
 			}
 			return nil
 		},
-	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
+	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), crowdCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
 		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t), auditLogCommand(t), exportCommand(t),
 		wordpressCommand(t), planCommand(t), versionCommand(t))

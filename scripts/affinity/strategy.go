@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,12 +79,7 @@ func printStrategy(ctx context.Context, c *client.Client, out io.Writer, version
 	if err != nil {
 		return fmt.Errorf("get the strategy: %w", err)
 	}
-	var indented bytes.Buffer
-	if err = json.Indent(&indented, bytes.TrimSpace(raw), "", "  "); err != nil {
-		return fmt.Errorf("the engine's answer is not JSON: %w", err)
-	}
-	_, err = fmt.Fprintln(out, indented.String())
-	return err
+	return printIndented(out, raw)
 }
 
 // readStrategy reads a strategy file and adds the personalizationImpact if it is

@@ -317,7 +317,7 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset(keys(local.enqueuers)) == toset(["imports", "process", "process-slow", "profiles", "rank", "recomputes", "strategies", "worker"])
+    condition     = toset(keys(local.enqueuers)) == toset(["catalog", "imports", "process", "process-slow", "profiles", "rank", "recomputes", "strategies", "worker"])
     error_message = "The functions that may enqueue tasks are not those that do: ${join(", ", keys(local.enqueuers))}"
   }
 }
