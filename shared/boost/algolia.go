@@ -64,6 +64,8 @@ func algoliaRefuses(Request) func(term) string {
 	return func(t term) string {
 		spelling := t.field + ":" + strings.ToLower(t.value)
 		switch {
+		case t.numbers != nil:
+			return "a band of numbers, and these filters compare no numbers"
 		case t.field == "" || strings.TrimSpace(t.value) == "":
 			return "a filter needs a field and a value"
 		case strings.Contains(t.field, ":"):

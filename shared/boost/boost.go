@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -47,6 +48,30 @@ type Affinity struct {
 	Score        float64
 }
 
+// Range is the numbers from From on and below Below. An open end is infinite.
+type Range struct{ From, Below float64 }
+
+// ends returns the ends of the range that are not open, each with the comparison of a
+// number within.
+func (r Range) ends() []end {
+	var all []end
+	if !math.IsInf(r.From, -1) {
+		all = append(all, end{">=", r.From})
+	}
+	if !math.IsInf(r.Below, 1) {
+		all = append(all, end{"<", r.Below})
+	}
+	return all
+}
+
+type end struct {
+	compare string
+	number  float64
+}
+
+// digits returns the number without an exponent: not every grammar has one.
+func (e end) digits() string { return strconv.FormatFloat(e.number, 'f', -1, 64) }
+
 // Request is all that an answer depends on.
 type Request struct {
 	Engine string
@@ -65,6 +90,10 @@ type Request struct {
 	FieldMap map[string]string
 	// Private are facets that no part of an answer shows.
 	Private map[string]bool
+	// Ranges returns the numbers that a value means, if it is a band of numbers: the
+	// documents of the engine hold the numbers themselves. At least one end is finite.
+	// nil: no value is a band.
+	Ranges func(facet, value string) (Range, bool)
 	// Spoken reports whether a catalog of the app holds a filter. Sentences name
 	// only such values. nil: nobody knows, and sentences name nothing.
 	Spoken func(facet, value string) bool
@@ -98,8 +127,9 @@ type Answer struct {
 type term struct {
 	facet, field, value string
 	score               float64
-	weight              int  // parts of unit
-	mapped              bool // FieldMap names the field
+	weight              int    // parts of unit
+	mapped              bool   // FieldMap names the field
+	numbers             *Range // that the value means; nil: it is a text
 }
 
 // Render returns the query of a profile. The error is a *fault.Error: an
@@ -156,6 +186,11 @@ func (r Request) term(a Affinity) term {
 	t := term{facet: a.Facet, field: a.Facet, value: a.Value, score: a.Score}
 	if field, ok := r.FieldMap[a.Facet]; ok {
 		t.field, t.mapped = field, true
+	}
+	if r.Ranges != nil {
+		if numbers, ok := r.Ranges(a.Facet, a.Value); ok {
+			t.numbers = &numbers
+		}
 	}
 	return t
 }

@@ -26,11 +26,14 @@ type (
 		MaxBoost  float64    `json:"max_boost"`
 	}
 	function struct {
-		Filter *termFilter `json:"filter,omitempty"`
-		Weight float64     `json:"weight"`
+		Filter any     `json:"filter,omitempty"`
+		Weight float64 `json:"weight"`
 	}
 	termFilter struct {
 		Term map[string]string `json:"term"`
+	}
+	rangeFilter struct {
+		Range map[string]map[string]float64 `json:"range"`
 	}
 	rescoring struct {
 		WindowSize int          `json:"window_size"`
@@ -72,11 +75,24 @@ func factor(terms []term, impact int, boostMode string) functionScoreQuery {
 	functions := make([]function, 1, len(terms)+1)
 	functions[0].Weight = 1
 	for _, t := range terms {
-		filter := &termFilter{Term: map[string]string{t.field: t.value}}
-		functions = append(functions, function{filter, t.scaled(impact)})
+		functions = append(functions, function{t.elasticFilter(), t.scaled(impact)})
 	}
 	return functionScoreQuery{functions, "sum", boostMode, float64(MaxImpact+impact) / MaxImpact}
 }
+
+// elasticFilter is the query that matches the documents of a term.
+func (t term) elasticFilter() any {
+	if t.numbers == nil {
+		return termFilter{Term: map[string]string{t.field: t.value}}
+	}
+	within := map[string]float64{}
+	for _, e := range t.numbers.ends() {
+		within[elasticEnds[e.compare]] = e.number
+	}
+	return rangeFilter{Range: map[string]map[string]float64{t.field: within}}
+}
+
+var elasticEnds = map[string]string{">=": "gte", "<": "lt"}
 
 // rankFeature adds the weights that match to the score of query.bool.must, which
 // the caller adds. A document lists its filters as features of value 1:
@@ -109,6 +125,8 @@ func rankFeatureRefuses(t term) string {
 	switch {
 	case t.field == "":
 		return "without a field name"
+	case t.numbers != nil:
+		return "a band of numbers, and a feature has one name: documents would have to name their bands"
 	case strings.Contains(t.field, ":"):
 		return "a field name with a colon: the name of the feature would be ambiguous"
 	case strings.Contains(t.field, ".") || strings.Contains(t.value, "."):

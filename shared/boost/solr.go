@@ -50,12 +50,30 @@ func constantScores(terms []term, impact int) string {
 			s.WriteByte(' ')
 		}
 		s.WriteString(t.field)
-		s.WriteString(`:"`)
-		s.WriteString(solrEscapes.Replace(t.value))
-		s.WriteString(`"^=`)
+		if t.numbers != nil {
+			s.WriteString(solrRange(*t.numbers))
+		} else {
+			s.WriteString(`:"`)
+			s.WriteString(solrEscapes.Replace(t.value))
+			s.WriteByte('"')
+		}
+		s.WriteString("^=")
 		s.WriteString(strconv.FormatFloat(t.scaled(impact), 'f', -1, 64)) // Solr's grammar has no exponents
 	}
 	return s.String()
+}
+
+// solrRange returns a range that includes its first number and not its last.
+func solrRange(r Range) string {
+	from, below, last := "*", "*", "]"
+	for _, e := range r.ends() {
+		if e.compare == ">=" {
+			from = e.digits()
+		} else {
+			below, last = e.digits(), "}"
+		}
+	}
+	return ":[" + from + " TO " + below + last
 }
 
 // percent returns impact / 100 in digits.

@@ -9,9 +9,10 @@ import (
 const maxIdentifier = 63
 
 // expression returns the factor as SQL with bound parameters: $1 is the impact,
-// and every affinity has its value and its weight. Columns are of type text,
-// text[] or jsonb: as JSON, an array contains its elements, and a text itself.
-// NULL matches nothing.
+// and every affinity has its value, or the ends of its range, and its weight.
+// Columns are of type text, text[] or jsonb: as JSON, an array contains its
+// elements, and a text itself. A range also takes columns of numbers, and compares
+// texts that hold a number. NULL matches nothing.
 func expression(terms []term, impact int) map[string]any {
 	var s strings.Builder
 	params := make([]any, 1, 1+2*len(terms))
@@ -22,17 +23,33 @@ func expression(terms []term, impact int) map[string]any {
 		if i > 0 {
 			s.WriteString(" + ")
 		}
-		s.WriteString("case when to_jsonb(")
-		s.WriteString(column(t))
-		s.WriteString(") @> to_jsonb($")
-		s.WriteString(strconv.Itoa(2*i + 2))
-		s.WriteString("::text) then $")
-		s.WriteString(strconv.Itoa(2*i + 3))
-		s.WriteString("::float8 else 0 end")
-		params = append(params, t.value, float64(t.weight)/unit)
+		bind := func(value any) string {
+			params = append(params, value)
+			return "$" + strconv.Itoa(len(params))
+		}
+		s.WriteString("case when ")
+		if t.numbers != nil {
+			s.WriteString(sqlRange(t, bind))
+		} else {
+			s.WriteString("to_jsonb(" + column(t) + ") @> to_jsonb(" + bind(t.value) + "::text)")
+		}
+		s.WriteString(" then " + bind(float64(t.weight)/unit) + "::float8 else 0 end")
 	}
 	s.WriteString("))")
 	return map[string]any{"expression": s.String(), "params": params}
+}
+
+// sqlRange returns the condition that a number of a column lies in a range. In a path of
+// JSON, an array has its elements, and what is no number is in no range.
+func sqlRange(t term, bind func(any) string) string {
+	var path, ends []string
+	for _, e := range t.numbers.ends() {
+		name := map[string]string{">=": "from", "<": "below"}[e.compare]
+		path = append(path, "@.double() "+e.compare+" $"+name)
+		ends = append(ends, "'"+name+"', "+bind(e.number)+"::float8")
+	}
+	return "jsonb_path_exists(to_jsonb(" + column(t) + "), '$ ? (" + strings.Join(path, " && ") + ")', jsonb_build_object(" +
+		strings.Join(ends, ", ") + "), true)"
 }
 
 // column returns the quoted name of a column. A dot in a name of FieldMap
@@ -68,16 +85,28 @@ func postgresRefuses(t term) string {
 
 // miniSearch returns data for a function boostDocument: a list and not an object
 // by value, in which a document with the value "constructor" would find a
-// function.
+// function. A band has the ends gte and lt of its range.
 func miniSearch(terms []term, impact int) map[string]any {
 	type weighted struct {
-		Field  string  `json:"field"`
-		Value  string  `json:"value"`
-		Weight float64 `json:"weight"`
+		Field  string   `json:"field"`
+		Value  string   `json:"value"`
+		From   *float64 `json:"gte,omitempty"`
+		Below  *float64 `json:"lt,omitempty"`
+		Weight float64  `json:"weight"`
 	}
 	affinities := make([]weighted, 0, len(terms))
 	for _, t := range terms {
-		affinities = append(affinities, weighted{t.field, t.value, float64(t.weight) / unit})
+		w := weighted{Field: t.field, Value: t.value, Weight: float64(t.weight) / unit}
+		if t.numbers != nil {
+			for _, e := range t.numbers.ends() {
+				if e.compare == ">=" {
+					w.From = &e.number
+				} else {
+					w.Below = &e.number
+				}
+			}
+		}
+		affinities = append(affinities, w)
 	}
 	return map[string]any{"impact": float64(impact) / MaxImpact, "affinities": affinities}
 }

@@ -75,13 +75,24 @@ func (c clause) write(s *strings.Builder, terms []term) {
 		if i > 0 {
 			s.WriteString(" && ")
 		}
-		s.WriteString(terms[n].field)
-		s.WriteString(":=`")
-		s.WriteString(terms[n].value)
-		s.WriteByte('`')
+		terms[n].writeCondition(s)
 	}
 	s.WriteString("):")
 	s.WriteString(strconv.Itoa(c.total))
+}
+
+// writeCondition writes what a document of the term fulfils.
+func (t term) writeCondition(s *strings.Builder) {
+	if t.numbers == nil {
+		s.WriteString(t.field + ":=`" + t.value + "`")
+		return
+	}
+	for i, e := range t.numbers.ends() {
+		if i > 0 {
+			s.WriteString(" && ")
+		}
+		s.WriteString(t.field + ":" + e.compare + e.digits())
+	}
 }
 
 // conjunctions returns the clauses of an expression by total, highest first.

@@ -72,7 +72,7 @@ func (w *harness) users() map[string]int {
 }
 
 // Two jobs give events new bands: all of the index, and then those that a message of
-// earlier bands has written meanwhile.
+// earlier bands has written in between.
 func TestNewBandsReachLoggedEvents(t *testing.T) {
 	w := newHarness(t)
 	w.know(3)
@@ -98,7 +98,7 @@ func TestNewBandsReachLoggedEvents(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"i": version}, w.unapplied()); diff != "" {
 		t.Errorf("after the first job (-want +got):\n%s", diff)
 	}
-	// Process writes what was published, and meanwhile a message of no bands.
+	// Process writes what was published, and then a message without bands.
 	w.log("a", 3, 3)
 	w.log("b", 5, 3)
 	w.bands = nil
