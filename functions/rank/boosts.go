@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -131,11 +132,33 @@ func (q boostQuery) request(read profile.Result) (boost.Request, error) {
 	}
 	// The App of the profile: at least as new as the one by which the key was checked.
 	r.Private = read.App.PrivateFacets.Union()
+	r.Ranges = ranges(read.App.NumericBands)
 	r.Affinities = make([]boost.Affinity, len(read.Affinities))
 	for i, a := range read.Affinities {
 		r.Affinities[i] = boost.Affinity{Facet: a.Facet, Value: a.Value, Score: a.Scores[at]}
 	}
 	return r, nil
+}
+
+// ranges returns what the numeric bands of an app mean; nil if it has none.
+func ranges(bands config.NumericBands) func(facet, value string) (*boost.Range, bool) {
+	if len(bands) == 0 {
+		return nil
+	}
+	return func(facet, value string) (*boost.Range, bool) {
+		band, ok := bands.Range(facet, value)
+		if !ok {
+			return nil, bands.Has(facet)
+		}
+		r := boost.Range{From: math.Inf(-1), Below: math.Inf(1)}
+		if from, ok := band.From(); ok {
+			r.From = from
+		}
+		if below, ok := band.Below(); ok {
+			r.Below = below
+		}
+		return &r, true
+	}
 }
 
 // renderBoost renders a request. Statistics are read for sentences alone.

@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/boost"
+	objects "github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
@@ -349,5 +350,25 @@ func TestSentencesWithoutStatistics(t *testing.T) {
 	got := boosted(t, h, "/1/boosts/ann?engine=prompt")
 	if len(got.Query) != 0 || len(got.Dropped) != 3 || !strings.Contains(got.Dropped[0].Reason, "crowd statistics") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A facet with numeric bands becomes ranges, and its other values are left out.
+func TestBoostOfNumericBands(t *testing.T) {
+	s := boostShop(t)
+	change := objects.Change{AttributesForFaceting: []string{"size"}, NumericBands: objects.Bands{"size": {40, 50}}}
+	if _, err := s.Backends.CachedConfig.SetIndexSettings(t.Context(), functiontest.App, "i", change); err != nil {
+		t.Fatal(err)
+	}
+	lines := `{"eventType":"view","eventName":"Seen","index":"i","userToken":"bob","timestamp":1500000000001,"filters":["size:40-50","size:<40","size:L"]}`
+	if status, answer := functiontest.Call(imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	b := boosted(t, rank.New(s.Backends.ForRank()), "/1/boosts/bob?engine=solr&mode=product")
+	if len(b.Affinities) != 2 || len(b.Dropped) != 1 || b.Dropped[0].Value != "L" {
+		t.Errorf("%+v, want two ranges, and L left out", b)
+	}
+	if aff := fmt.Sprint(b.Query["aff"]); !strings.Contains(aff, "size:[40 TO 50}^=") || !strings.Contains(aff, "size:[* TO 40}^=") {
+		t.Errorf("the query is %s", aff)
 	}
 }

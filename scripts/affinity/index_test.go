@@ -11,7 +11,9 @@ import (
 
 func TestIndexCommands(t *testing.T) {
 	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
-	run := func(args ...string) ran { return affinity(t, "", append(append([]string{"index"}, args...), "--url", s.URL)...) }
+	run := func(args ...string) ran {
+		return affinity(t, "", append(append([]string{"index"}, args...), "--url", s.URL)...)
+	}
 	run("show", "products").wants(t, cli.ExitOK, "{}")
 	run("bands", "products", "price=0,50").wants(t, cli.ExitFailed, `numericBands names "price", which attributesForFaceting does not list`)
 	settings := file(t, "settings.json", `{"attributesForFaceting":["price","size"],"numericBands":{"size":[40.5]},"ranking":["desc(price)"]}`)

@@ -98,3 +98,36 @@ func TestMiniSearch(t *testing.T) {
 		}
 	}
 }
+
+// The function of the page finds the numbers of a band.
+func TestMiniSearchRanges(t *testing.T) {
+	t.Parallel()
+	minisearch := startMinisearch(t)
+	prices := map[string]any{"a": 50, "b": "99.9", "c": []any{"ask", 60}, "d": 100, "e": "", "f": nil, "g": "50-100", "h": "cheap", "i": 49.9}
+	var list []map[string]any
+	for id, price := range prices {
+		list = append(list, map[string]any{"id": id, "title": "shoe", "price": price})
+	}
+	if err := minisearch.in.Encode(list); err != nil {
+		t.Fatal(err)
+	}
+	a, err := boost.Render(boost.Request{Engine: "minisearch", Impact: 100, Limit: 1, Affinities: []boost.Affinity{{Facet: "price", Value: "50-100", Score: 1}},
+		Ranges: func(string, string) (*boost.Range, bool) { return &boost.Range{From: 50, Below: 100}, true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits, err := minisearch.search(map[string]any{"text": "shoe", "query": a.Query, "size": len(prices)})
+	if err != nil || len(hits) != len(prices) {
+		t.Fatalf("%v, %v", hits, err)
+	}
+	var found []string
+	for _, hit := range hits {
+		if hit.Score > 1.5*hits[len(hits)-1].Score {
+			found = append(found, hit.ID)
+		}
+	}
+	slices.Sort(found)
+	if want := []string{"a", "b", "c", "g"}; !slices.Equal(found, want) { // g names the band itself
+		t.Errorf("boosted %q, want %q", found, want)
+	}
+}

@@ -209,26 +209,32 @@ func (e expression) bound() ([]*string, error) {
 	return params, nil
 }
 
-// search returns the best rows of a table, with the answer's expression bound.
-func (p *postgres) search(table string, a boost.Answer) ([]simulate.Hit, error) {
+// bind returns the expression of an answer and its parameters.
+func bind(a boost.Answer) (factor string, params []*string, err error) {
 	text, err := json.Marshal(a.Query)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	var e expression
 	if err := json.Unmarshal(text, &e); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if len(a.Query) == 0 {
 		e.Expression = "1"
 	}
-	params, err := e.bound()
+	params, err = e.bound()
+	return e.Expression, params, err
+}
+
+// search returns the best rows of a table, with the answer's expression bound.
+func (p *postgres) search(table string, a boost.Answer) ([]simulate.Hit, error) {
+	factor, params, err := bind(a)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := p.query("select id, relevance * ("+e.Expression+") as score from "+table+" d order by score desc, id limit 10", params)
+	rows, err := p.query("select id, relevance * ("+factor+") as score from "+table+" d order by score desc, id limit 10", params)
 	if err != nil {
-		return nil, fmt.Errorf("%w in %s", err, e.Expression)
+		return nil, fmt.Errorf("%w in %s", err, factor)
 	}
 	hits := make([]simulate.Hit, len(rows))
 	for i, row := range rows {

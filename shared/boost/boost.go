@@ -90,10 +90,10 @@ type Request struct {
 	FieldMap map[string]string
 	// Private are facets that no part of an answer shows.
 	Private map[string]bool
-	// Ranges returns the numbers that a value means, if it is a band of numbers: the
-	// documents of the engine hold the numbers themselves. At least one end is finite.
-	// nil: no value is a band.
-	Ranges func(facet, value string) (Range, bool)
+	// Ranges reports whether a facet holds numbers in the documents of the engine, and
+	// returns those that a value means, with at least one end; nil if the value is no
+	// band. nil: no facet holds numbers.
+	Ranges func(facet, value string) (numbers *Range, numeric bool)
 	// Spoken reports whether a catalog of the app holds a filter. Sentences name
 	// only such values. nil: nobody knows, and sentences name nothing.
 	Spoken func(facet, value string) bool
@@ -129,6 +129,7 @@ type term struct {
 	score               float64
 	weight              int    // parts of unit
 	mapped              bool   // FieldMap names the field
+	numeric             bool   // the field holds numbers
 	numbers             *Range // that the value means; nil: it is a text
 }
 
@@ -188,9 +189,7 @@ func (r Request) term(a Affinity) term {
 		t.field, t.mapped = field, true
 	}
 	if r.Ranges != nil {
-		if numbers, ok := r.Ranges(a.Facet, a.Value); ok {
-			t.numbers = &numbers
-		}
+		t.numbers, t.numeric = r.Ranges(a.Facet, a.Value)
 	}
 	return t
 }
@@ -248,6 +247,13 @@ func weigh(terms []term) []term {
 	}
 	return terms
 }
+
+// textOfNumbers is why engines whose fields have types leave a value out: they refuse
+// the whole query.
+const textOfNumbers = "no band, and the field holds numbers"
+
+// typeless reports whether the value cannot be compared with the field.
+func (t term) typeless() bool { return t.numeric && t.numbers == nil }
 
 // scaled returns impact / 100 x weight. It has at most eight decimal places.
 func (t term) scaled(impact int) float64 {

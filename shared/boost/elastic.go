@@ -112,8 +112,11 @@ func rankFeature(terms []term, impact int) map[string]any {
 }
 
 func elasticRefuses(t term) string {
-	if t.field == "" {
+	switch {
+	case t.field == "":
 		return "without a field name"
+	case t.typeless():
+		return textOfNumbers
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,8 +40,23 @@ func hard() []boost.Affinity {
 	}
 }
 
-// The whole answer of each mode: the example profile at impact 50 and 100, and
-// hard values at impact 100.
+// bands are bands of prices, a text that is none, and a value of another facet.
+func bands() []boost.Affinity {
+	return []boost.Affinity{{"price", "50-100", 10}, {"price", "<0.5", 8}, {"brand", "Apple", 7}, {"price", "100+", 4}, {"price", "cheap", 3}}
+}
+
+// priceRanges knows the bands of bands.
+func priceRanges(facet, value string) (*boost.Range, bool) {
+	if facet != "price" {
+		return nil, false
+	}
+	return map[string]*boost.Range{
+		"50-100": {From: 50, Below: 100}, "<0.5": {From: math.Inf(-1), Below: 0.5}, "100+": {From: 100, Below: math.Inf(1)},
+	}[value], true
+}
+
+// The whole answer of each mode: the example profile at impact 50 and 100, hard values
+// at impact 100, and bands of numbers.
 func TestGolden(t *testing.T) {
 	everyMode(t, func(t *testing.T, engine, mode string) {
 		type entry struct {
@@ -55,9 +71,9 @@ func TestGolden(t *testing.T) {
 			profile    string
 			impact     int
 			affinities []boost.Affinity
-		}{{"example", 50, example()}, {"example", 100, example()}, {"hard", 100, hard()}} {
+		}{{"example", 50, example()}, {"example", 100, example()}, {"hard", 100, hard()}, {"bands", 100, bands()}} {
 			r := request(engine, mode, c.affinities)
-			r.Impact = c.impact
+			r.Impact, r.Ranges = c.impact, priceRanges
 			answer, _ := render(t, r)
 			entries = append(entries, entry{c.profile, c.impact, answer.Affinities, answer.Query, answer.Dropped})
 		}

@@ -88,6 +88,8 @@ var solrEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`)
 
 func solrRefuses(t term) string {
 	switch {
+	case t.typeless():
+		return textOfNumbers
 	case !fieldName.MatchString(t.field):
 		return "a field name that Solr reads as something else"
 	case t.field == "_query_" || t.field == "_val_":

@@ -155,6 +155,8 @@ func typesenseRefuses(Request) func(term) string {
 	kept := 0
 	return func(t term) string {
 		switch {
+		case t.typeless():
+			return textOfNumbers
 		case !fieldName.MatchString(t.field) || t.field == "id":
 			return "a field name that Typesense reads as something else, and that has no escape"
 		case strings.Contains(t.value, "`"):

@@ -80,6 +80,16 @@ func (n NumericBands) Apply(versions map[string]int64) (NumericBands, bool) {
 	return applied, changed
 }
 
+// Has reports whether a facet of any index has bands.
+func (n NumericBands) Has(facet string) bool {
+	for _, b := range n {
+		if len(b.Bands[facet]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Range returns the numbers that a filter means, if it is a band of an index.
 func (n NumericBands) Range(facet, value string) (catalog.Range, bool) {
 	for _, index := range slices.Sorted(maps.Keys(n)) {
