@@ -77,7 +77,7 @@ var layers = []struct {
 	{"shared/profile", "admission affinity config dictionary event history recent store", ""},
 	{"shared/profile/view", "affinity api config event profile strategy", ""},
 	{"shared/rerank", "admission affinity catalog config crowd event fault profile ranking store strategy", ""},
-	{"shared/segment/query", "admission affinity config event fault profile segment store", ""},
+	{"shared/segment/query", "admission affinity config event fault profile segment store strategy", ""},
 	{"shared/feed/page", "admission catalog config event feed ranking rerank store", ""},
 	{"shared/export", "affinity api event fault schema store", ""},
 	{"shared/apply", "admission bus config enrich event history profile schema store", ""},

@@ -35,7 +35,7 @@ func (h handler) registerSegments(rt *httpapi.Router) {
 	rt.HandleOwn("POST /1/segments/{name}/export", h.exportSegment)
 	rt.HandleOwn("GET /1/segments/export/{id}", h.getSegmentExport)
 	rt.HandleOwn("GET /1/segments/export/{id}/file", h.segmentFile)
-	rt.HandleOwn("GET /1/values", h.values, "facet", "limit")
+	rt.HandleOwn("GET /1/values", h.values, "facet", "limit", "sample")
 }
 
 // segmentRetry is how many seconds a client waits before it asks again for lists that

@@ -1,13 +1,23 @@
 package recomputes
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 
+	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/segment/query"
 )
+
+// maxSampledUsers is how many users the sample of a count is chosen from at most.
+const maxSampledUsers = 50_000
 
 // values answers the values of a facet that most users have.
 func (h handler) values(w http.ResponseWriter, r *http.Request) error {
@@ -24,13 +34,49 @@ func (h handler) values(w http.ResponseWriter, r *http.Request) error {
 			return fault.New(fault.Invalid, "limit must be an integer from 1 to %d", api.MaxValues)
 		}
 	}
+	sample := 0
+	if text := r.URL.Query().Get("sample"); text != "" {
+		if sample, err = strconv.Atoi(text); err != nil || sample < 0 || sample > api.MaxValuesSample {
+			return fault.New(fault.Invalid, "sample must be an integer from 0 to %d", api.MaxValuesSample)
+		}
+	}
 	found, err := h.Query.Values(r.Context(), app, facet, limit)
 	if err != nil {
 		return segmentsAnswer(w, err)
 	}
-	answer := api.Values{Facet: facet, Values: make([]api.Value, len(found.Values)), Total: found.Total, AsOf: api.AtMillis(found.AsOf)}
+	from, err := h.countEvents(r.Context(), app, facet, found.Values, sample)
+	if err != nil {
+		return err
+	}
+	answer := api.Values{Facet: facet, Values: make([]api.Value, len(found.Values)), Total: found.Total, AsOf: api.AtMillis(found.AsOf), Sample: from}
 	for i, v := range found.Values {
 		answer.Values[i] = api.Value{Value: v.Value, Users: countView(v.Users, admin)}
+		if v.Events >= 0 && !answer.Values[i].Users.Fewer {
+			answer.Values[i].Events = &found.Values[i].Events
+		}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
+}
+
+// countEvents sets the events of values from a sample of users, and says which. Without
+// a sample it does nothing.
+func (h handler) countEvents(ctx context.Context, app config.App, facet string, values []query.Value, sample int) (*api.ValuesSample, error) {
+	if sample == 0 {
+		return nil, nil
+	}
+	leave, err := h.Limits.Enter(app.ID, limit.Preview)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := admission.AwaitTurn(ctx, admission.TurnWait); err != nil {
+		return nil, err
+	}
+	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	chosen, err := h.Store.SampleUsers(ctx, app.ID, sample, maxSampledUsers, rnd)
+	if err != nil {
+		return nil, fmt.Errorf("count events of values: %w", err)
+	}
+	from := &api.ValuesSample{Users: len(chosen.Users), All: chosen.All && chosen.Read == len(chosen.Users)}
+	return from, h.Query.CountEvents(ctx, app, facet, values, chosen.Users, from.All)
 }

@@ -122,9 +122,20 @@ func TestValuesCommand(t *testing.T) {
 	url, requests := recomputeEngine(t, "", `{"facet":"brand","values":[{"value":"Acme","users":120},{"value":"Zeta","users":"fewer than 20"}],"total":7,"asOf":"2026-11-21T10:00:00.000Z"}`)
 	affinity(t, "", "values", "--facet", "brand", "--limit", "2", "--url", url).wants(t, cli.ExitOK,
 		"VALUE  USERS\nAcme   120\nZeta   fewer than 20\n2 of 7 values, as of 2026-11-21T10:00:00Z\n")
-	if want := []string{"GET /1/values?facet=brand&limit=2"}; !cmp.Equal(*requests, want) {
+	if want := []string{"GET /1/values?facet=brand&limit=2&sample=300"}; !cmp.Equal(*requests, want) {
 		t.Errorf("requests %q, want %q", *requests, want)
 	}
+	sampled := `{"facet":"brand","values":[{"value":"Acme","users":120,"events":340},{"value":"Zeta","users":"fewer than 20"}],"total":2,"asOf":"2026-11-21T10:00:00.000Z",` +
+		`"sample":{"users":300,"all":%v}}`
+	url, _ = recomputeEngine(t, "", fmt.Sprintf(sampled, false))
+	affinity(t, "", "values", "--facet", "brand", "--url", url).wants(t, cli.ExitOK,
+		"VALUE  USERS          EVENTS\nAcme   120            about 340\nZeta   fewer than 20  -\n2 of 2 values", "events are estimated from 300 users at random\n")
+	url, requests = recomputeEngine(t, "", fmt.Sprintf(sampled, true))
+	affinity(t, "", "values", "--facet", "brand", "--sample", "0", "--url", url).wants(t, cli.ExitOK, "Acme   120            340\n")
+	if want := []string{"GET /1/values?facet=brand&limit=100"}; !cmp.Equal(*requests, want) {
+		t.Errorf("%q, want %q", *requests, want)
+	}
 	affinity(t, "", "values").wants(t, cli.ExitUsage, "--facet is required")
+	affinity(t, "", "values", "--facet", "brand", "--sample", "1001").wants(t, cli.ExitUsage, "--sample 1001: must be from 0 to 1000")
 	affinity(t, "", "values", "--facet", "brand", "--limit", "0").wants(t, cli.ExitUsage, "--limit 0: must be from 1 to 1000")
 }

@@ -13,13 +13,15 @@ import (
 )
 
 func valuesCommand(t *tool) *cobra.Command {
-	facet, limit, asJSON := "", api.DefaultValues, false
+	facet, limit, sample, asJSON := "", api.DefaultValues, defaultValuesSample, false
 	cmd := &cobra.Command{
 		Use:   "values --facet FACET",
-		Short: "List the values of a facet by the number of users who have them in their profiles",
+		Short: "List the values of a facet by users, and count their events",
 		Long: "List the values of a facet by the number of users who have them in their profiles, as of the last build of the lists of\n" +
-			"segments. The operator switches segments on for an app with `affinity app segments APP on`.",
-		Example: "  affinity values --facet brand",
+			"segments, and how many events have each value. The events are those of a random sample of users: exact if the app has\n" +
+			"no more users, else estimated. An event counts once for each of its objects that has the value. The operator switches\n" +
+			"segments on for an app with `affinity app segments APP on`.",
+		Example: "  affinity values --facet brand\n  affinity values --facet brand --sample 1000",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if facet == "" {
@@ -28,12 +30,15 @@ func valuesCommand(t *tool) *cobra.Command {
 			if limit < 1 || limit > api.MaxValues {
 				return cli.Usagef("--limit %d: must be from 1 to %d", limit, api.MaxValues)
 			}
+			if sample < 0 || sample > api.MaxValuesSample {
+				return cli.Usagef("--sample %d: must be from 0 to %d", sample, api.MaxValuesSample)
+			}
 			c, err := t.client()
 			if err != nil {
 				return err
 			}
 			var raw []byte
-			values, err := c.Values(client.WithRawAnswer(cmd.Context(), &raw), facet, limit)
+			values, err := c.Values(client.WithRawAnswer(cmd.Context(), &raw), facet, limit, sample)
 			if err != nil {
 				return fmt.Errorf("list values of %s: %w", cli.Printable(facet), err)
 			}
@@ -46,8 +51,23 @@ func valuesCommand(t *tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&facet, "facet", "", "facet whose values to list")
 	flags.IntVar(&limit, "limit", limit, "values to list")
+	flags.IntVar(&sample, "sample", sample, "users whose events are counted, at random; 0: none")
 	flags.BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
+}
+
+// defaultValuesSample is how many users the command samples without --sample.
+const defaultValuesSample = 300
+
+// eventsText writes a number of events, which is an estimate unless it is exact.
+func eventsText(events *int64, exact bool) string {
+	switch {
+	case events == nil:
+		return "-"
+	case exact:
+		return fmt.Sprint(*events)
+	}
+	return fmt.Sprintf("about %d", *events)
 }
 
 func printValues(t *tool, values api.Values) error {
@@ -56,13 +76,24 @@ func printValues(t *tool, values api.Values) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "VALUE\tUSERS")
+	if values.Sample == nil {
+		fmt.Fprintln(table, "VALUE\tUSERS")
+	} else {
+		fmt.Fprintln(table, "VALUE\tUSERS\tEVENTS")
+	}
 	for _, v := range values.Values {
-		fmt.Fprintf(table, "%s\t%s\n", cli.Printable(v.Value), v.Users)
+		fmt.Fprintf(table, "%s\t%s", cli.Printable(v.Value), v.Users)
+		if values.Sample != nil {
+			fmt.Fprint(table, "\t"+eventsText(v.Events, values.Sample.All))
+		}
+		fmt.Fprintln(table)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(t.out, "%d of %s, as of %s\n", len(values.Values), cli.Count(int64(values.Total), "value"), render.Timestamp(values.AsOf))
+	if s := values.Sample; err == nil && s != nil && !s.All {
+		_, err = fmt.Fprintf(t.out, "events are estimated from %s at random\n", cli.Count(int64(s.Users), "user"))
+	}
 	return err
 }

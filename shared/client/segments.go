@@ -36,9 +36,13 @@ func (c *Client) Histogram(ctx context.Context, facet, value, halfLife string) (
 }
 
 // Values returns the values of a facet that most users have, at most limit, 0 for the
-// engine's default. The key needs the right recommendation.
-func (c *Client) Values(ctx context.Context, facet string, limit int) (api.Values, error) {
+// engine's default. With a sample of more than 0 users it counts their events too. The
+// key needs the right recommendation.
+func (c *Client) Values(ctx context.Context, facet string, limit, sample int) (api.Values, error) {
 	query := url.Values{"facet": {facet}}
+	if sample > 0 {
+		query.Set("sample", strconv.Itoa(sample))
+	}
 	if limit > 0 {
 		query.Set("limit", strconv.Itoa(limit))
 	}

@@ -156,6 +156,7 @@ func TestSegmentsRefuseWrongRequests(t *testing.T) {
 		{"GET", "/1/segments/histogram?facet=brand", "", 422, "value"},
 		{"GET", "/1/segments/histogram?facet=brand&value=Acme&halfLife=7", "", 422, "halfLife"},
 		{"GET", "/1/values", "", 422, "facet"},
+		{"GET", "/1/values?facet=brand&sample=1001", "", 422, "sample must be an integer from 0 to 1000"},
 	} {
 		if code, answer := call(t, s, c.method, c.path, c.body); code != c.code || !strings.Contains(answer, c.part) {
 			t.Errorf("%s %s %s: %d %s, want %d with %q", c.method, c.path, c.body, code, answer, c.code, c.part)

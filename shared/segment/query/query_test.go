@@ -227,8 +227,49 @@ func TestValues(t *testing.T) {
 	b.clock += hour
 	b.build()
 	v, err := b.reader.Values(t.Context(), b.app(), "brand", 2)
-	if err != nil || v.Total != 3 || len(v.Values) != 2 || v.Values[0] != (query.Value{Value: "all", Users: 6}) || v.Values[1] != (query.Value{Value: "v0", Users: 3}) || v.AsOf != b.clock {
+	if err != nil || v.Total != 3 || len(v.Values) != 2 || v.Values[0] != (query.Value{Value: "all", Users: 6, Events: -1}) || v.Values[1] != (query.Value{Value: "v0", Users: 3, Events: -1}) || v.AsOf != b.clock {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// The events of a sample are those of all users if it has them all, and otherwise an
+// estimate for the values that enough of them have.
+func TestEventsOfValues(t *testing.T) {
+	b := newBench(t)
+	users := make([]string, 12)
+	for i := range users {
+		users[i] = fmt.Sprintf("u%02d", i)
+		for n := range 1 + i%3 {
+			b.see(users[i], b.clock+int64(n), "brand:all", fmt.Sprint("brand:v", i))
+		}
+	}
+	b.clock += hour
+	b.build()
+	for _, tt := range []struct {
+		users []string
+		all   bool
+		want  int64 // of the value all
+		rare  int64 // of v1
+	}{
+		{users, true, 24, 2},
+		{users[:6], false, 24, -1}, // 2 each, 12 users
+		{users[:4], false, -1, -1},
+		{nil, true, 0, 0},
+	} {
+		v, err := b.reader.Values(t.Context(), b.app(), "brand", 100)
+		if err == nil {
+			err = b.reader.CountEvents(t.Context(), b.app(), "brand", v.Values, tt.users, tt.all)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int64{}
+		for _, value := range v.Values {
+			got[value.Value] = value.Events
+		}
+		if got["all"] != tt.want || got["v1"] != tt.rare {
+			t.Errorf("%d users, all %v: %v, want %d and %d", len(tt.users), tt.all, got, tt.want, tt.rare)
+		}
 	}
 }
 

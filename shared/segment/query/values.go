@@ -15,6 +15,9 @@ import (
 type Value struct {
 	Value string
 	Users int
+	// Events is how many events that score have the value, each counted once for each of
+	// its objects that has it; -1: not known. CountEvents sets it.
+	Events int64
 }
 
 // Values are the values of a facet that most users have.
@@ -59,7 +62,7 @@ func (r *Reader) Values(ctx context.Context, app config.App, facet string, limit
 	}
 	all := Values{Total: len(holders), AsOf: v.builtAt}
 	for value, n := range holders {
-		all.Values = append(all.Values, Value{value, n})
+		all.Values = append(all.Values, Value{value, n, -1})
 	}
 	slices.SortFunc(all.Values, func(a, b Value) int {
 		return cmp.Or(b.Users-a.Users, strings.Compare(a.Value, b.Value))
