@@ -11,6 +11,8 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/segmentbuild"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/store"
@@ -20,17 +22,25 @@ import (
 
 // BenchmarkPacking is a recompute of users with 40 events and some 200 affinities, whose
 // histories are packed: alone, with a function that does nothing with each profile, and
-// with the packing and writing of a part. It runs within a soft limit of 256 MB.
+// as a build packs it, with the rows of the parts written. The Bigtable is a process of its
+// own. Memory has a soft limit of 256 MB. Besides the time, it reports the processor time of
+// this process for each user.
 func BenchmarkPacking(b *testing.B) {
+	f := newPackingFixture(b)
 	for _, halfLives := range [][]string{{"30d"}, {"30d", "180d", "360d"}} {
-		f := newPackingFixture(b, halfLives)
+		a := f.score(b, halfLives)
 		for _, with := range []string{"alone", "each", "packed"} {
 			b.Run(fmt.Sprintf("half-lives=%d/%s", len(halfLives), with), func(b *testing.B) {
 				defer debug.SetMemoryLimit(debug.SetMemoryLimit(256 << 20))
-				var affinities int
+				var affinities int64
+				var took time.Duration
 				for b.Loop() {
-					affinities = f.recompute(b, with)
+					began := cpu(b)
+					affinities = f.recompute(b, a, with)
+					took += cpu(b) - began
+					f.drop(b)
 				}
+				b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/packedUsers, "cpu-ns/user")
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/packedUsers, "ns/user")
 				if with == "packed" {
 					b.ReportMetric(float64(affinities)/packedUsers, "affinities/user")
@@ -46,34 +56,21 @@ type packingFixture struct {
 	store  *store.Store
 	engine *profile.Engine
 	apps   config.Store
+	runner *segmentbuild.Runner
 }
 
-func newPackingFixture(b *testing.B, halfLives []string) *packingFixture {
+func newPackingFixture(b *testing.B) *packingFixture {
 	b.Helper()
 	ctx, now := b.Context(), time.Now()
-	f := &packingFixture{store: storetest.New(b), apps: config.NewMemory()}
-	st := strategy.Strategy{EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 10}}}
-	for _, text := range halfLives {
-		h, err := strategy.ParseHalfLife(text)
-		if err != nil {
-			b.Fatal(err)
-		}
-		st.HalfLives = append(st.HalfLives, h)
-	}
-	for facet := range 6 {
-		st.FacetsScoring = append(st.FacetsScoring, strategy.FacetScore{FacetName: fmt.Sprint("facet", facet), Score: 10 + facet})
-	}
+	f := &packingFixture{apps: config.NewMemory()}
+	f.store, _ = storetest.OpenAt(b, startBigtable(b))
 	if err := f.apps.CreateApp(ctx, config.App{ID: app, RetentionDays: 365}); err != nil {
 		b.Fatal(err)
 	}
-	if _, _, err := f.apps.SetStrategy(ctx, app, st); err != nil {
-		b.Fatal(err)
-	}
-	f.engine = profile.New(f.store, f.apps, config.NewCached(f.apps, time.Hour), func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	a, err := f.apps.App(ctx, app)
-	if err != nil {
-		b.Fatal(err)
-	}
+	clock := func() time.Time { return now }
+	f.engine = profile.New(f.store, f.apps, config.NewCached(f.apps, time.Hour), clock, slog.New(slog.DiscardHandler))
+	f.runner = segmentbuild.New(job.Runner{Now: clock, Log: slog.New(slog.DiscardHandler)}, segmentbuild.Work{Store: f.store, Profiles: f.engine})
+	a := f.score(b, []string{"30d"})
 	r := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(r, 1.1, 30, 300) // some lists a user, as in a part of many users
 	for from := 0; from < packedUsers; from += 100 {
@@ -98,42 +95,57 @@ func newPackingFixture(b *testing.B, halfLives []string) *packingFixture {
 	return f
 }
 
-// recompute recomputes all users, and packs them into parts.
-func (f *packingFixture) recompute(b *testing.B, with string) (affinities int) {
+// score sets a strategy with half-lives, and returns the app.
+func (f *packingFixture) score(b *testing.B, halfLives []string) config.App {
 	b.Helper()
-	ctx := b.Context()
-	a, err := f.apps.App(ctx, app)
+	st := strategy.Strategy{EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 10}}}
+	for _, text := range halfLives {
+		h, err := strategy.ParseHalfLife(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		st.HalfLives = append(st.HalfLives, h)
+	}
+	for facet := range 6 {
+		st.FacetsScoring = append(st.FacetsScoring, strategy.FacetScore{FacetName: fmt.Sprint("facet", facet), Score: 10 + facet})
+	}
+	if _, _, err := f.apps.SetStrategy(b.Context(), app, st); err != nil {
+		b.Fatal(err)
+	}
+	a, err := f.apps.App(b.Context(), app)
 	if err != nil {
 		b.Fatal(err)
 	}
-	packer := segment.NewPacker(segment.Scoring{Version: a.ScoringVersion, RetentionDays: a.RetentionDays, HalfLives: a.Strategy.HalfLives}, 0)
-	var o profile.RecomputeOptions
-	switch with {
-	case "each":
-		o.Each = func(string, []byte) error { return nil }
-	case "packed":
-		o.Each = packer.Add
+	return a
+}
+
+// recompute recomputes all users, and packs them into parts.
+func (f *packingFixture) recompute(b *testing.B, a config.App, with string) (affinities int64) {
+	b.Helper()
+	ctx := b.Context()
+	if with == "packed" {
+		done, err := segmentbuild.Pack(ctx, f.runner, a, profile.RecomputeOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return segmentbuild.CountsOf(done.Counts).Affinities
 	}
-	id := segment.NewPartID(time.Now(), 1)
-	packer.Begin(id, false, time.Now().UnixMilli())
+	var o profile.RecomputeOptions
+	if with == "each" {
+		o.Each = func(string, []byte) error { return nil }
+	}
 	if _, err := f.engine.Recompute(ctx, a, store.Range{}, o, func(profile.Progress) error { return nil }); err != nil {
 		b.Fatal(err)
 	}
-	if with != "packed" {
-		return 0
-	}
-	w := f.store.NewSegmentWriter(ctx, app, id)
-	part, err := packer.Finish(time.Now().UnixMilli(), w.Write)
-	if err == nil {
-		err = w.Flush()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	return 0
+}
+
+// drop drops the parts, which is not measured.
+func (f *packingFixture) drop(b *testing.B) {
+	b.Helper()
 	b.StopTimer()
 	defer b.StartTimer()
-	if err := f.store.DropSegmentParts(ctx, app, func(segment.PartID) bool { return true }); err != nil {
+	if err := f.store.DropSegmentParts(b.Context(), app, func(segment.PartID) bool { return true }); err != nil {
 		b.Fatal(err)
 	}
-	return part.Affinities
 }

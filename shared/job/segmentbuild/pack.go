@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -31,9 +30,10 @@ type packing struct {
 	faults []string
 }
 
-// pack packs the users of a range. It makes a checkpoint where a part ends: its rows
-// are then written, and its description after them.
-func (t *task) pack(ctx context.Context, users store.Range, until time.Time, progress func(job.Progress) error) (job.Progress, error) {
+// pack packs the users of a range, whose profiles a recompute with these options computes
+// or reads. It makes a checkpoint where a part ends: its rows are then written, and its
+// description after them.
+func (t *task) pack(ctx context.Context, users store.Range, o profile.RecomputeOptions, progress func(job.Progress) error) (job.Progress, error) {
 	p := &packing{task: t, ctx: ctx, packer: segment.NewPacker(scoring(t.app), t.Affinities), cut: t.cut(), from: users.From}
 	p.begin()
 	var made job.Progress
@@ -52,7 +52,8 @@ func (t *task) pack(ctx context.Context, users store.Range, until time.Time, pro
 		made = job.Progress{Next: last, Done: q.Done, Counts: p.counted(q), Faults: p.firstFaults(q)}
 		return progress(made)
 	}
-	end, err := t.Profiles.Recompute(ctx, t.app, users, profile.RecomputeOptions{OnlyStale: true, Until: until, Each: p.each},
+	o.Each = p.each
+	end, err := t.Profiles.Recompute(ctx, t.app, users, o,
 		func(q profile.Progress) error {
 			if !q.Done && !p.split && !p.full(min(groupRoom, t.PartUsers/2)) {
 				return nil

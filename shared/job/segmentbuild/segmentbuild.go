@@ -199,7 +199,7 @@ func (w *Work) Process(ctx context.Context, j job.Job, app config.App, shard job
 	if shard.From == swapPlace {
 		return t.swap(ctx, until, progress)
 	}
-	return t.pack(ctx, store.Range{From: shard.Next, To: shard.To}, until, progress)
+	return t.pack(ctx, store.Range{From: shard.Next, To: shard.To}, computing(until), progress)
 }
 
 // task is one call of Process.
@@ -208,6 +208,11 @@ type task struct {
 	job    job.Job
 	app    config.App
 	params Params
+}
+
+// computing returns the options of the recompute that a build packs.
+func computing(until time.Time) profile.RecomputeOptions {
+	return profile.RecomputeOptions{OnlyStale: true, Until: until}
 }
 
 // cut returns the slot from which changes may be missing in what is read from now on.

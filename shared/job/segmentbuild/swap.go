@@ -53,7 +53,7 @@ func (t *task) whole(ctx context.Context, until time.Time) ([]segment.Part, erro
 		}
 		t.runner.Log.LogAttrs(ctx, slog.LevelWarn, "users are in no part, packing them", slog.String("app", t.app.ID),
 			slog.String("segments", t.job.ID), slog.String("from", gap.From), slog.String("to", gap.To))
-		p, err := t.pack(ctx, gap, until, func(job.Progress) error { return nil })
+		p, err := t.pack(ctx, gap, computing(until), func(job.Progress) error { return nil })
 		if err != nil {
 			return nil, err
 		}
