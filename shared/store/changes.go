@@ -54,6 +54,12 @@ func CutAt(began time.Time) ChangeSlot { return SlotOf(began.Add(-cutMargin)) }
 // Start returns the first instant of a slot.
 func (s ChangeSlot) Start() time.Time { return time.Unix(int64(s)*int64(SlotWidth/time.Second), 0) }
 
+// ChangesReach reports whether the list still has all entries from a slot on, at an
+// instant. It leaves an hour for reading them and for clocks that differ.
+func ChangesReach(since ChangeSlot, now time.Time) bool {
+	return since > SlotOf(now.Add(time.Hour-ChangeDays*24*time.Hour))
+}
+
 // AddChanges adds users of an app to the list of a slot. A user who is there already
 // stays there.
 func (s *Store) AddChanges(ctx context.Context, app string, slot ChangeSlot, users []string) error {

@@ -135,7 +135,8 @@ func (d *delta) remaining() []segment.Part {
 }
 
 // changed returns the users, sorted, who have changed since their part was cut or whose
-// profile in it has expired. tooMany is true if they do not fit a delta.
+// profile in it has expired. tooMany is true if they do not fit a delta, or if the list of
+// changes no longer names all of them.
 func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err error) {
 	most := 2 * d.DeltaUsers * d.Joined * d.Joined
 	since, newest := int64(-1), int64(0)
@@ -147,6 +148,9 @@ func (d *delta) changed(ctx context.Context) (users []string, tooMany bool, err 
 		}
 	}
 	since = max(since, newest)
+	if !store.ChangesReach(store.ChangeSlot(since), d.runner.Now()) {
+		return nil, true, nil
+	}
 	listed, tooMany, err := d.Store.Changes(ctx, d.app.ID, store.ChangeSlot(since), most)
 	if err != nil || tooMany {
 		return nil, tooMany, err
@@ -243,6 +247,7 @@ var errObsolete = errors.New("the scoring of profiles has changed")
 // pack packs users into parts. Faulty users are in none, and are set out.
 func (d *delta) pack(ctx context.Context, users []string) (parts []segment.Part, err error) {
 	packer := segment.NewPacker(scoring(d.app), d.Affinities)
+	defer packer.Close()
 	var writer *store.SegmentWriter
 	begin := func() {
 		id := d.newPart()

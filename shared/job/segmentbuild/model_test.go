@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/jobtest"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/race"
+	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/store/storetest"
 )
@@ -134,5 +136,18 @@ func (h *harness) work(r *rapid.T) {
 func (h *harness) served() bool {
 	h.T.Helper()
 	m, a := h.manifest(), h.app()
-	return m.Version > 0 && a.ScoresAs(m.ScoringVersion) && m.Since == a.Segments.Since.UnixMilli()
+	return m.Version > 0 && a.ScoresAs(m.ScoringVersion) && m.Since == a.Segments.Since.UnixMilli() && store.ChangesReach(cutOf(m), h.Now)
+}
+
+// cutOf returns the slot from which parts of a manifest lack changes.
+func cutOf(m segment.Manifest) store.ChangeSlot {
+	oldest, newest := int64(math.MaxInt64), int64(0)
+	for _, p := range m.Parts {
+		if p.Delta {
+			newest = max(newest, p.Cut)
+		} else {
+			oldest = min(oldest, p.Cut)
+		}
+	}
+	return store.ChangeSlot(max(oldest, newest))
 }

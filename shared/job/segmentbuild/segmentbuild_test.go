@@ -25,6 +25,7 @@ func in(t *testing.T) opener {
 func TestBuild(t *testing.T) {
 	h := newHarness(t, in(t), small)
 	h.fill(90)
+	h.apply(h.seen(token(4), "c0", 85*24*time.Hour))
 	j := h.build()
 	h.WantState(j.ID, job.Done, "")
 	m := h.manifest()
@@ -37,8 +38,27 @@ func TestBuild(t *testing.T) {
 	h.wantExact("built")
 	h.apply(h.seen("u0005", "c0", time.Hour), h.seen(token(7), "c1", time.Hour), h.seen("a", "c2", 0))
 	h.wantExact("changed")
-	h.Now = h.Now.Add(40 * 24 * time.Hour)
+	h.Now = h.Now.Add(7 * 24 * time.Hour)
 	h.wantExact("expired")
+}
+
+// Changes are listed for nine days. A delta of an older manifest would miss some, so it
+// orders a build.
+func TestDeltaOfOldPartsOrdersABuild(t *testing.T) {
+	h := newHarness(t, in(t), small)
+	h.fill(30)
+	h.build()
+	h.run()
+	h.apply(h.seen(token(3), "c1", time.Hour), h.seen(token(5), "c1", time.Hour))
+	before := h.manifest()
+	h.Now = h.Now.Add(store.ChangeDays * 24 * time.Hour)
+	if outcomes := h.order(); len(outcomes) == 0 || outcomes[0] != (segmentbuild.Outcome{Build: true}) {
+		t.Fatalf("outcomes %+v, want only a build", outcomes)
+	}
+	if m := h.manifest(); m.Generation == before.Generation {
+		t.Fatalf("manifest %+v is still of the old build", m)
+	}
+	h.wantExact("built")
 }
 
 // Deltas pack those who have changed, and are joined when they are many.

@@ -46,6 +46,7 @@ func (b *bench) audit(users ...string) []query.AuditWhat {
 
 func TestAuditOfRightListsIsClean(t *testing.T) {
 	b := auditBench(t)
+	b.see("u003", b.clock-85*day, "brand:b2")
 	b.build()
 	check := func(when string) {
 		t.Helper()
@@ -63,7 +64,7 @@ func TestAuditOfRightListsIsClean(t *testing.T) {
 	b.clock += 60_000
 	b.update()
 	check("after a delta")
-	b.clock += 89 * day
+	b.clock += 7 * day
 	check("when events have left the window")
 }
 

@@ -291,6 +291,25 @@ func TestListsOfBeforeTheSwitchAreNotRead(t *testing.T) {
 	}
 }
 
+// The list of changes forgets, so lists that are older are not read: not by a process that
+// knows them either.
+func TestListsOlderThanTheChangesAreNotRead(t *testing.T) {
+	b := newBench(t)
+	b.see("u", b.clock, "brand:v1")
+	b.clock += hour
+	b.build()
+	where := `{"filter":"brand:v1"}`
+	b.clock += 8 * day
+	b.check("old", where)
+	for _, pass := range []int64{day, 1} {
+		b.clock += pass
+		_, err := b.reader.Page(t.Context(), b.app(), b.condition(where), 3, "")
+		if message, is := query.IsNotReady(err); !is || !strings.Contains(message, "more than 8 days old") {
+			t.Errorf("%v, want that the lists are too old", err)
+		}
+	}
+}
+
 // A profile that the process knows is not used where the list was not read from its
 // cut on: a delta counts what changed in between.
 func TestKnownProfilesOlderThanTheList(t *testing.T) {

@@ -51,7 +51,7 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 	v := r.views[app.ID]
 	r.mu.Unlock()
 	if v != nil && now.Sub(v.readAt) < manifestAge && now.Sub(v.readAt) >= 0 {
-		return v, nil
+		return v, r.checkReach(ctx, v, now)
 	}
 	m, err := r.store.ReadSegmentManifest(ctx, app.ID)
 	if err != nil {
@@ -69,13 +69,23 @@ func (r *Reader) view(ctx context.Context, app config.App) (*view, error) {
 		v.mu.Lock()
 		next.places = v.places
 		v.mu.Unlock()
-		return r.keep(next), nil
+		return r.keep(next), r.checkReach(ctx, next, now)
 	}
 	v = &view{appID: app.ID, readAt: now, version: m.Version, builtAt: m.BuiltAt, parts: m.Parts, places: map[string][]position{}}
 	if err := v.load(ctx, r.store); err != nil {
 		return nil, err
 	}
-	return r.keep(v), nil
+	return r.keep(v), r.checkReach(ctx, v, now)
+}
+
+// checkReach returns the error that no query can be answered because the list of changes
+// has lost entries that the parts lack. It orders an update.
+func (r *Reader) checkReach(ctx context.Context, v *view, now time.Time) error {
+	if store.ChangesReach(v.since, now) {
+		return nil
+	}
+	r.update(ctx, v)
+	return r.notReady(ctx, v.appID, fmt.Sprintf("The lists of the app's segments are more than %d days old, so they are built again. ", store.ChangeDays-1)+later)
 }
 
 func (r *Reader) keep(v *view) *view {
