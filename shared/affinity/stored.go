@@ -140,9 +140,7 @@ func (s *Stored) Next() (facet int, value []byte, scores []float64, ok bool) {
 		return 0, nil, nil, false
 	}
 	s.left--
-	place := s.r.unsigned()
-	value = s.r.text()
-	b := s.r.take(8 * s.k)
+	place, value, b := s.next()
 	if s.r.damaged || place >= uint64(len(s.facets)) {
 		s.r.damaged, s.left = true, 0
 		return 0, nil, nil, false
@@ -156,6 +154,18 @@ func (s *Stored) Next() (facet int, value []byte, scores []float64, ok bool) {
 		s.scores[i] = score
 	}
 	return int(place), value, s.scores, true
+}
+
+// next reads the parts of an affinity.
+func (s *Stored) next() (place uint64, value, scores []byte) {
+	r := &s.r
+	if b := r.b[r.next:]; len(b) > 2 && b[0]|b[1] < 0x80 { // both numbers have one byte: nearly always
+		if value := 2 + int(b[1]); value+8*s.k <= len(b) {
+			r.next += value + 8*s.k
+			return uint64(b[0]), b[2:value], b[value : value+8*s.k]
+		}
+	}
+	return r.unsigned(), r.text(), r.take(8 * s.k)
 }
 
 // End returns an error if the profile turned out to be damaged. Affinities of it may have

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 )
 
 // The stored forms. Integers are unsigned varints as in encoding/binary, unless they
@@ -178,8 +179,15 @@ func common(a, b string) int {
 	return n
 }
 
-func appendKey(b []byte, k uint64) []byte {
-	return append(b, byte(k), byte(k>>8), byte(k>>16), byte(k>>24), byte(k>>32), byte(k>>40))
+// appendKeys appends keys. Each is stored as a word, of which the next key takes the
+// upper bytes.
+func appendKeys(b []byte, keys []uint64) []byte {
+	start, end := len(b), len(b)+len(keys)*keyBytes
+	b = slices.Grow(b, len(keys)*keyBytes+8)[:end+8]
+	for at, i := start, 0; i < len(keys); at, i = at+keyBytes, i+1 {
+		binary.LittleEndian.PutUint64(b[at:], keys[i])
+	}
+	return b[:end]
 }
 
 func readKey(b []byte) uint64 {
@@ -187,9 +195,14 @@ func readKey(b []byte) uint64 {
 	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40
 }
 
-func appendLow(b []byte, k uint64) []byte {
-	k &= 1<<lowBits - 1
-	return append(b, byte(k), byte(k>>8), byte(k>>16), byte(k>>24), byte(k>>32))
+// appendLows appends the parts of the keys of postings that their bands do not say.
+func appendLows(b []byte, postings []posting) []byte {
+	start, end := len(b), len(b)+len(postings)*lowBytes
+	b = slices.Grow(b, len(postings)*lowBytes+8)[:end+8]
+	for at, i := start, 0; i < len(postings); at, i = at+lowBytes, i+1 {
+		binary.LittleEndian.PutUint64(b[at:], postings[i].key&(1<<lowBits-1))
+	}
+	return b[:end]
 }
 
 func readLow(b []byte) uint64 {

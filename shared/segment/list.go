@@ -46,24 +46,27 @@ func appendSmall(b []byte, ordinals []uint16, keys [][]uint64) []byte {
 	b = binary.AppendUvarint(append(b, format), uint64(len(ordinals)))
 	b = appendOrdinals(b, ordinals)
 	for _, of := range keys {
-		for _, k := range of {
-			b = appendKey(b, k)
-		}
+		b = appendKeys(b, of)
 	}
 	return seal(b, start)
 }
 
-// smallSize is about the size of a small list of so many users and half-lives.
-func smallSize(users, halfLives int) int { return 8 + users*(2+keyBytes*halfLives) }
-
-// bandCells orders postings by band and passes the cells of a list under one half-life.
-// It keeps its memory from list to list.
+// bandCells makes the cells of a list: of a small one, or of one whose postings it orders
+// by band. It keeps its memory from list to list: begin takes that of all cells back.
 type bandCells struct {
 	counts []uint32 // by band
 	placed []posting
-	b      []byte
+	b      []byte // cells
 }
 
+func (c *bandCells) begin() { c.b = c.b[:0] }
+
+func (c *bandCells) small(ordinals []uint16, keys [][]uint64) []byte {
+	c.b = appendSmall(c.b, ordinals, keys)
+	return c.b
+}
+
+// write passes the cells of a list under one half-life.
 func (c *bandCells) write(halfLife int, ordinals []uint16, keys []uint64, fn func(Cell)) {
 	if c.counts == nil {
 		c.counts = make([]uint32, maxBand+1)
@@ -117,8 +120,9 @@ func (c *bandCells) cells(halfLife int, placed []posting, fn func(Cell)) {
 		}
 		cell := placed[:end]
 		column := bandColumn(halfLife, cell[0].key>>lowBits)
-		c.b = appendBands(c.b[:0], cell, bands)
-		fn(Cell{column, c.b})
+		start := len(c.b)
+		c.b = appendBands(c.b, cell, bands)
+		fn(Cell{column, c.b[start:len(c.b):len(c.b)]})
 		placed = placed[end:]
 	}
 }
@@ -133,6 +137,7 @@ func bandEnd(placed []posting) int {
 }
 
 func appendBands(b []byte, cell []posting, bands int) []byte {
+	start := len(b)
 	b = binary.AppendUvarint(append(b, format), uint64(bands))
 	last := uint64(maxBand + 1)
 	for rest := cell; len(rest) > 0; {
@@ -149,10 +154,7 @@ func appendBands(b []byte, cell []posting, bands int) []byte {
 		b = binary.AppendUvarint(b, uint64(int(p.ordinal)-before-1))
 		before = int(p.ordinal)
 	}
-	for _, p := range cell {
-		b = appendLow(b, p.key)
-	}
-	return seal(b, 0)
+	return seal(appendLows(b, cell), start)
 }
 
 // band is a stretch of a list: all of a small list, or the postings of one band.

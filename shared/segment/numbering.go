@@ -11,6 +11,7 @@ import (
 type numbering struct {
 	tables  map[string]*valueTable // by facet
 	filters []numbered             // by number
+	keys    []valueKey             // by number
 	bytes   int                    // of the tables, roughly
 
 	current []*valueTable // of the facets of the current profile
@@ -36,7 +37,7 @@ func (v *numbering) facets(names [][]byte) {
 	for _, name := range names {
 		table, known := v.tables[string(name)]
 		if !known {
-			table = &valueTable{slots: make([]valueSlot, 64)}
+			table = &valueTable{slots: make([]uint32, 64)}
 			v.tables[string(name)] = table
 			v.bytes += len(name) + entryBytes
 		}
@@ -47,37 +48,46 @@ func (v *numbering) facets(names [][]byte) {
 // number returns the number of a value of one of the current facets.
 func (v *numbering) number(facet int, value []byte) uint32 {
 	t, key := v.current[facet], keyOfValue(value)
+	hash := key.hash()
 	mask := uint64(len(t.slots) - 1)
-	for i := key.hash() & mask; ; i = (i + 1) & mask {
-		s := &t.slots[i]
-		if s.number == 0 {
+	for i := hash & mask; ; i = (i + 1) & mask {
+		slot := t.slots[i]
+		if slot == 0 {
 			return v.enter(facet, key, value)
 		}
-		if s.valueKey == key && (key.size <= inWords || v.filters[s.number-1].value == string(value)) {
-			return s.number - 1
+		if slot>>slotBits != uint32(hash>>(32+slotBits)) {
+			continue
+		}
+		n := slot&(1<<slotBits-1) - 1
+		if v.keys[n] == key && (key.size <= inWords || v.filters[n].value == string(value)) {
+			return n
 		}
 	}
 }
 
 func (v *numbering) enter(facet int, key valueKey, value []byte) uint32 {
-	v.filters = append(v.filters, numbered{string(v.names[facet]), string(value)})
+	v.filters, v.keys = append(v.filters, numbered{string(v.names[facet]), string(value)}), append(v.keys, key)
 	v.bytes += len(value) + entryBytes
 	n := uint32(len(v.filters))
-	v.current[facet].enter(valueSlot{key, n})
+	v.current[facet].enter(key.slot(n), v.keys)
 	return n - 1
 }
 
 // valueTable finds the numbers of the values of a facet. It is not a Go map because values
-// are so short that most compare as two words in the slot: finding them was half of
-// packing.
+// are so short that most compare as two words: finding them was half of packing. Slots are
+// small so that they stay in the processor's cache; what they refer to does too, because
+// common values come early and so have low numbers.
 type valueTable struct {
-	slots []valueSlot // open addressing, a power of two
+	slots []uint32 // open addressing, a power of two; 0 is free
 	used  int
 }
 
-type valueSlot struct {
-	valueKey
-	number uint32 // plus 1; 0 is free
+// slotBits is how many bits of a slot hold a number plus 1: valueBytes allows for fewer
+// values than they can tell apart. The others are of the hash.
+const slotBits = 24
+
+func (k valueKey) slot(number uint32) uint32 {
+	return uint32(k.hash()>>(32+slotBits))<<slotBits | number
 }
 
 // valueKey is a value of up to 16 bytes: its first and last 8, which overlap. Of a longer
@@ -115,24 +125,25 @@ func (k valueKey) hash() uint64 {
 	return high ^ low
 }
 
-func (t *valueTable) enter(s valueSlot) {
+// enter enters the slot of a value, the last one of keys.
+func (t *valueTable) enter(slot uint32, keys []valueKey) {
 	if t.used++; 2*t.used > len(t.slots) {
 		old := t.slots
-		t.slots = make([]valueSlot, 2*len(old))
+		t.slots = make([]uint32, 2*len(old))
 		for _, o := range old {
-			if o.number != 0 {
-				t.place(o)
+			if o != 0 {
+				t.place(o, keys)
 			}
 		}
 	}
-	t.place(s)
+	t.place(slot, keys)
 }
 
-func (t *valueTable) place(s valueSlot) {
+func (t *valueTable) place(slot uint32, keys []valueKey) {
 	mask := uint64(len(t.slots) - 1)
-	i := s.hash() & mask
-	for t.slots[i].number != 0 {
+	i := keys[slot&(1<<slotBits-1)-1].hash() & mask
+	for t.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
-	t.slots[i] = s
+	t.slots[i] = slot
 }

@@ -38,15 +38,12 @@ type Packer struct {
 	expiries []expiry
 	ahead    []Ahead
 
-	// The affinities of the part, by user: columns of one length.
-	ordinals []uint16
-	numbers  []uint32   // of filters
-	keys     [][]uint64 // by half-life
-
-	values  numbering
-	factors []carry
-	sort    columnSort
-	bands   bandCells
+	values   numbering
+	factors  []carry
+	keys     []uint64 // of an affinity, by half-life
+	postings *postings
+	list     columns
+	bands    bandCells
 }
 
 // carry is what takes scores as of an instant to keys of a part.
@@ -61,10 +58,15 @@ func NewPacker(s Scoring, affinities int) *Packer {
 	if affinities <= 0 || affinities > MaxAffinities {
 		affinities = MaxAffinities
 	}
-	p := &Packer{scoring: s, decays: DecaysOf(s.HalfLives), affinities: affinities}
-	p.keys, p.factors = make([][]uint64, len(p.decays)), make([]carry, len(p.decays))
-	p.whole = make([]int64, len(p.decays))
+	p := &Packer{scoring: s, decays: DecaysOf(s.HalfLives), affinities: affinities, postings: spare.Get().(*postings)}
+	p.factors, p.whole, p.keys = make([]carry, len(p.decays)), make([]int64, len(p.decays)), make([]uint64, len(p.decays))
 	return p
+}
+
+// Close gives the packer's memory to later ones. The packer can no longer be used.
+func (p *Packer) Close() {
+	spare.Put(p.postings)
+	p.postings, p.begun = nil, false
 }
 
 // Begin begins a part at an instant (ms). A delta keeps its lists in buckets. What an
@@ -76,11 +78,8 @@ func (p *Packer) Begin(id PartID, delta bool, instant int64) {
 	}
 	clear(p.tokens)
 	p.tokens, p.expiries, p.ahead = p.tokens[:0], p.expiries[:0], p.ahead[:0]
-	p.ordinals, p.numbers = p.ordinals[:0], p.numbers[:0]
-	for i := range p.keys {
-		p.keys[i] = p.keys[i][:0]
-	}
 	p.values.begin()
+	p.postings.begin(len(p.decays))
 }
 
 // Add adds the stored form of a profile (affinity.Profile.AppendBinary) of a user who
@@ -94,20 +93,19 @@ func (p *Packer) Add(user string, stored []byte) error {
 	if err := p.stored.Begin(stored); err != nil {
 		return fmt.Errorf("pack the profile of %s: %w", user, err)
 	}
-	head, start := &p.stored.Outline, len(p.ordinals)
+	head := &p.stored.Outline
 	if head.StrategyVersion < p.scoring.Version || head.RetentionDays != p.scoring.RetentionDays ||
 		!slices.EqualFunc(head.HalfLives, p.scoring.HalfLives, strategy.HalfLife.SameAs) {
 		return fmt.Errorf("pack the profile of %s: %w", user, ErrScoring)
 	}
-	until := p.collect(uint16(len(p.tokens)))
+	ordinal := uint16(len(p.tokens))
+	until := p.collect(ordinal)
 	if err := p.stored.End(); err != nil {
-		p.truncate(start)
 		return fmt.Errorf("pack the profile of %s: %w", user, err)
 	}
-	if len(p.ordinals) == start && until == math.MaxInt64 {
+	if !p.postings.addUser() && until == math.MaxInt64 {
 		return nil
 	}
-	ordinal := uint16(len(p.tokens))
 	p.tokens = append(p.tokens, user)
 	if until != math.MaxInt64 {
 		p.expiries = append(p.expiries, expiry{max(until, 0), ordinal})
@@ -118,7 +116,7 @@ func (p *Packer) Add(user string, stored []byte) error {
 	return nil
 }
 
-// collect adds the affinities of the current profile, and returns when it expires.
+// collect collects the affinities of the current profile, and returns when it expires.
 func (p *Packer) collect(ordinal uint16) (until int64) {
 	head := &p.stored.Outline
 	for i, d := range p.decays {
@@ -126,23 +124,22 @@ func (p *Packer) collect(ordinal uint16) (until int64) {
 		p.factors[i] = carry{math.Exp2(rest), Order(whole-p.whole[i]) * octave}
 	}
 	p.values.facets(p.stored.Facets())
+	p.postings.beginUser()
 	until = head.Until
 	for {
 		facet, value, scores, ok := p.stored.Next()
 		if !ok {
 			return until
 		}
-		number := p.values.number(facet, value)
-		p.ordinals = append(room(p.ordinals, p.affinities), ordinal)
-		p.numbers = append(room(p.numbers, p.affinities), number)
 		for i, score := range scores {
 			key := uint64(0)
 			if score > Least {
 				c := &p.factors[i]
 				key = uint64(min(max(keyOf(score*c.factor)+c.whole, 0), maxKey-1))
 			}
-			p.keys[i] = append(room(p.keys[i], p.affinities), key)
+			p.keys[i] = key
 		}
+		p.postings.add(p.values.number(facet, value), ordinal, p.keys)
 		if p.stored.LeavesOut && len(scores) > 1 {
 			until = min(until, p.settledUntil(scores))
 		}
@@ -164,26 +161,9 @@ func (p *Packer) settledUntil(scores []float64) int64 {
 	return int64(until)
 }
 
-// room makes room for one more. A column grows to its bound and not above it, unless the
-// last user exceeds the bound.
-func room[T any](column []T, bound int) []T {
-	if n := cap(column); len(column) < n || 2*n < 1024 || n >= bound {
-		return column
-	}
-	return slices.Grow(column, min(2*cap(column), bound)-len(column))
-}
-
-// truncate takes the affinities from one on out of the part.
-func (p *Packer) truncate(start int) {
-	p.ordinals, p.numbers = p.ordinals[:start], p.numbers[:start]
-	for i := range p.keys {
-		p.keys[i] = p.keys[i][:start]
-	}
-}
-
 // Full reports whether the part takes no more users.
 func (p *Packer) Full() bool {
-	return len(p.tokens) == MaxUsers || len(p.ordinals) >= p.affinities || p.values.bytes >= valueBytes
+	return len(p.tokens) == MaxUsers || p.postings.count >= p.affinities || p.values.bytes >= valueBytes
 }
 
 // Users returns the number of users in the part so far.

@@ -38,5 +38,5 @@ const Least = 1e-250
 // The bounds of a part.
 const (
 	MaxUsers      = 1 << 16   // an ordinal takes two bytes
-	MaxAffinities = 3_000_000 // some 120 MB while it is packed with three half-lives
+	MaxAffinities = 3_000_000 // some 90 MB while it is packed with three half-lives
 )

@@ -19,6 +19,7 @@ type SegmentWriter struct {
 	part  segment.PartID
 	table *bigtable.Table
 	bulk  *bulk
+	cells []byte // of the rows that wait
 }
 
 // NewSegmentWriter returns a writer. The caller must call Flush at the end.
@@ -26,7 +27,7 @@ func (s *Store) NewSegmentWriter(ctx context.Context, app string, part segment.P
 	return &SegmentWriter{app: app, part: part, table: s.segments(app), bulk: newBulk(ctx)}
 }
 
-// Write replaces a row. It keeps the values of the cells until Flush.
+// Write replaces a row. It keeps none of the cells.
 func (w *SegmentWriter) Write(row segment.Row) error {
 	key, family := segmentPartKey(w.app, SegmentRow{w.part, row.Kind, row.N}), familyPart
 	switch row.Kind {
@@ -38,8 +39,13 @@ func (w *SegmentWriter) Write(row segment.Row) error {
 	m, size := bigtable.NewMutation(), 0
 	m.DeleteCellsInFamily(family)
 	now := bigtable.Now()
+	if len(w.bulk.keys) == 0 {
+		w.cells = w.cells[:0]
+	}
 	for _, c := range row.Cells {
-		m.Set(family, c.Column, now, c.Value)
+		start := len(w.cells)
+		w.cells = append(w.cells, c.Value...)
+		m.Set(family, c.Column, now, w.cells[start:])
 		size += len(c.Column) + len(c.Value)
 	}
 	if err := w.bulk.add(w.table, key, m, size); err != nil {

@@ -35,6 +35,7 @@ type packing struct {
 // description after them.
 func (t *task) pack(ctx context.Context, users store.Range, o profile.RecomputeOptions, progress func(job.Progress) error) (job.Progress, error) {
 	p := &packing{task: t, ctx: ctx, packer: segment.NewPacker(scoring(t.app), t.Affinities), cut: t.cut(), from: users.From}
+	defer p.packer.Close()
 	p.begin()
 	var made job.Progress
 	checkpoint := func(q profile.Progress) error {
