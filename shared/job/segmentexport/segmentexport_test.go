@@ -1,0 +1,178 @@
+package segmentexport_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/jobtest"
+	"github.com/affinityengine/affinity/shared/job/segmentexport"
+	"github.com/affinityengine/affinity/shared/segment"
+	"github.com/affinityengine/affinity/shared/segment/query"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
+)
+
+// harness has a store whose requests pass the gate of the harness of jobs, and a segment
+// whose users change with each look at it.
+type harness struct {
+	*jobtest.Harness
+	store  *store.Store
+	runner *segmentexport.Runner
+
+	users []int // by look, how many there are; the last one stays
+	looks int
+	err   error // of the next look
+}
+
+func newHarness(t *testing.T, users ...int) *harness {
+	settings := job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 100}
+	h := &harness{Harness: jobtest.New(t, 0, settings), users: users}
+	h.store, _ = storetest.NewWithClient(t,
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			call := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
+			if _, ours := req.(interface{ GetTableName() string }); !ours {
+				return call() // the client asks for its configuration at times of its own
+			}
+			return h.Call(ctx, method, call)
+		}))
+	h.runner = segmentexport.New(h.Parts(settings), h, h.store)
+	h.Runner = h.runner.Runner
+	return h
+}
+
+// Each passes users whose tokens say which look found them.
+func (h *harness) Each(_ context.Context, _ config.App, _ segment.Condition, fn func(query.User) error) (int64, error) {
+	if err := h.err; err != nil {
+		h.err = nil
+		return 0, err
+	}
+	look := h.looks
+	h.looks++
+	for i := range h.users[min(look, len(h.users)-1)] {
+		if err := fn(query.User{Token: token(look, i), Score: float64(i)}); err != nil {
+			return 0, err
+		}
+	}
+	return int64(1000 + look), nil
+}
+
+// token is long, so that a few thousand users fill a chunk.
+func token(look, i int) string {
+	return fmt.Sprintf("%s-%d-%05d", strings.Repeat("x", 100), look, i)
+}
+
+func (h *harness) start() job.Job {
+	h.T.Helper()
+	j, err := h.runner.Start(h.T.Context(), jobtest.App, config.SavedSegment{Name: "fans", Where: `{"filter":"color:Red","above":1}`})
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return j
+}
+
+// file returns the lines of the file of a job.
+func (h *harness) file(id string) []api.SegmentUser {
+	h.T.Helper()
+	ctx := h.T.Context()
+	chunks, lines, complete, err := h.store.Export(ctx, jobtest.App, id)
+	if err != nil || !complete {
+		h.T.Fatalf("complete %v, error %v", complete, err)
+	}
+	var all []api.SegmentUser
+	for n := range chunks {
+		chunk, err := h.store.ReadExportChunk(ctx, jobtest.App, id, n)
+		if err != nil {
+			h.T.Fatal(err)
+		}
+		for line := range strings.Lines(string(chunk)) {
+			var u api.SegmentUser
+			if err := json.Unmarshal([]byte(line), &u); err != nil {
+				h.T.Fatal(err)
+			}
+			all = append(all, u)
+		}
+	}
+	if len(all) != lines {
+		h.T.Fatalf("%d lines, and the file says %d", len(all), lines)
+	}
+	return all
+}
+
+// wantOneLook fails unless the file holds the users of one look, all of them, and the
+// result of the job is that look's.
+func (h *harness) wantOneLook(id, when string) {
+	h.T.Helper()
+	j := h.WantState(id, job.Done, "")
+	result, err := h.runner.Result(h.T.Context(), j)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	look := int(result.AsOf.UnixMilli() - 1000)
+	users, want := h.file(id), h.users[min(look, len(h.users)-1)]
+	if len(users) != want || result.Users != int64(want) || j.Totals.Users != int64(want) {
+		h.T.Fatalf("%s: %d lines, the result says %d and the job %d; want %d of look %d", when, len(users), result.Users, j.Totals.Users, want, look)
+	}
+	for i, u := range users {
+		if u.UserToken != token(look, i) || u.Score != float64(i) {
+			h.T.Fatalf("%s: line %d is %+v, want that of look %d", when, i, u, look)
+		}
+	}
+}
+
+// An export whose process dies at any request ends with the users of one look: a task
+// that takes over writes the file from its beginning, also if it is now shorter.
+func TestExportSurvivesCrashes(t *testing.T) {
+	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
+		for at := 0; ; at++ {
+			h, calls := newHarness(t, 20_000, 9_000), 0
+			j := h.start()
+			h.Gate = func(ctx context.Context, _ string) jobtest.Fault {
+				if jobtest.Alive(ctx) != jobtest.None {
+					return jobtest.FailBefore
+				}
+				if calls++; calls-1 != at {
+					return jobtest.None
+				}
+				jobtest.Dies(ctx)
+				return f
+			}
+			h.Drain()
+			h.Gate = nil
+			h.wantOneLook(j.ID, fmt.Sprint("died at request ", at))
+			if at >= calls {
+				break
+			}
+		}
+	}
+}
+
+// Lists that are being built delay an export, and a condition that cannot be answered
+// ends it.
+func TestExportThatCannotBeAnswered(t *testing.T) {
+	h := newHarness(t, 3)
+	h.err = &query.NotReadyError{Message: "the lists are being built"}
+	j := h.start()
+	h.Drain()
+	h.wantOneLook(j.ID, "after the build")
+
+	for _, cause := range []error{query.ErrOff, fault.New(fault.Invalid, "halfLife is not one of the strategy")} {
+		h.err = cause
+		j := h.start()
+		h.Drain()
+		h.WantState(j.ID, job.Failed, cause.Error())
+		if _, err := h.runner.Result(t.Context(), h.Find(j.ID)); !errors.Is(err, job.ErrNotFound) {
+			t.Errorf("the result of a failed job: %v", err)
+		}
+	}
+}
