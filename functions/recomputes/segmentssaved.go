@@ -222,7 +222,11 @@ func (h handler) segmentFile(w http.ResponseWriter, r *http.Request) error {
 	if j.State != job.Done {
 		return httpapi.Errorf(http.StatusConflict, "Export %s is %s: its file is not complete", j.ID, j.State)
 	}
-	chunks, _, complete, err := h.Store.Export(r.Context(), j.App, j.ID)
+	result, err := h.Exports.Result(r.Context(), j)
+	if err != nil {
+		return err
+	}
+	chunks, _, complete, err := h.Store.Export(r.Context(), j.App, result.File)
 	if err != nil {
 		return err
 	}
@@ -233,7 +237,7 @@ func (h handler) segmentFile(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	out := &patient{w, http.NewResponseController(w)}
 	for n := range chunks {
-		chunk, err := h.Store.ReadExportChunk(r.Context(), j.App, j.ID, n)
+		chunk, err := h.Store.ReadExportChunk(r.Context(), j.App, result.File, n)
 		if err == nil && chunk == nil {
 			err = io.ErrUnexpectedEOF
 		}

@@ -53,29 +53,29 @@ const MaxExportChunk = 1 << 20
 
 const columnExport = "x"
 
-func exportPrefix(app, job string) string { return segmentPrefix(app, "x") + keyText(job) + "," }
+func exportPrefix(app, file string) string { return segmentPrefix(app, "x") + keyText(file) + "," }
 
-func exportKey(app, job string, n int) string {
-	return fmt.Sprintf("%s%08x", exportPrefix(app, job), n)
+func exportKey(app, file string, n int) string {
+	return fmt.Sprintf("%s%08x", exportPrefix(app, file), n)
 }
 
 // endOfExport sorts behind all chunks.
-func endOfExport(app, job string) string { return exportPrefix(app, job) + "end" }
+func endOfExport(app, file string) string { return exportPrefix(app, file) + "end" }
 
-// WriteExportChunk stores a piece of the file that a job exports, numbered from 0.
-func (s *Store) WriteExportChunk(ctx context.Context, app, job string, n int, chunk []byte) error {
-	return s.writeSegment(ctx, app, exportKey(app, job, n), familyExport, columnExport, chunk)
+// WriteExportChunk stores a piece of an exported file, numbered from 0.
+func (s *Store) WriteExportChunk(ctx context.Context, app, file string, n int, chunk []byte) error {
+	return s.writeSegment(ctx, app, exportKey(app, file, n), familyExport, columnExport, chunk)
 }
 
-// EndExport stores that the file of a job is complete: its number of chunks and lines.
-func (s *Store) EndExport(ctx context.Context, app, job string, chunks, lines int) error {
+// EndExport stores that a file is complete: its number of chunks and lines.
+func (s *Store) EndExport(ctx context.Context, app, file string, chunks, lines int) error {
 	value := append(bigEndian(int64(chunks)), bigEndian(int64(lines))...)
-	return s.writeSegment(ctx, app, endOfExport(app, job), familyExport, columnExport, value)
+	return s.writeSegment(ctx, app, endOfExport(app, file), familyExport, columnExport, value)
 }
 
 // Export reads what EndExport stored. complete is false if it has not, or not any more.
-func (s *Store) Export(ctx context.Context, app, job string) (chunks, lines int, complete bool, err error) {
-	b, err := s.readExport(ctx, app, endOfExport(app, job))
+func (s *Store) Export(ctx context.Context, app, file string) (chunks, lines int, complete bool, err error) {
+	b, err := s.readExport(ctx, app, endOfExport(app, file))
 	if err != nil || len(b) != 16 {
 		return 0, 0, false, err
 	}
@@ -84,8 +84,8 @@ func (s *Store) Export(ctx context.Context, app, job string) (chunks, lines int,
 
 // ReadExportChunk reads a piece of an exported file, nil if it does not exist: after seven
 // days, Bigtable has dropped it.
-func (s *Store) ReadExportChunk(ctx context.Context, app, job string, n int) ([]byte, error) {
-	return s.readExport(ctx, app, exportKey(app, job, n))
+func (s *Store) ReadExportChunk(ctx context.Context, app, file string, n int) ([]byte, error) {
+	return s.readExport(ctx, app, exportKey(app, file, n))
 }
 
 func (s *Store) readExport(ctx context.Context, app, key string) ([]byte, error) {
@@ -95,13 +95,4 @@ func (s *Store) readExport(ctx context.Context, app, key string) ([]byte, error)
 		return nil
 	}, newestCells)
 	return value, err
-}
-
-// DropExport deletes the file of a job.
-func (s *Store) DropExport(ctx context.Context, app, job string) error {
-	err := s.dropSegments(ctx, app, exportPrefix(app, job), keysOnly, func(string, []byte) (bool, error) { return true, nil })
-	if err != nil {
-		return fmt.Errorf("delete the file of job %s of %s: %w", job, app, noTable(err, ErrNoSegmentTable))
-	}
-	return nil
 }

@@ -2,19 +2,22 @@
 // for each, with their token and the score of the first filter. The file lies in pieces
 // in the table segments, whose rows Bigtable drops after 7 days.
 //
-// A job is one shard, whose task finds all users as of one instant and writes the file
-// from its beginning: a task that takes over from one that died does so again. Package
-// job runs the jobs, which lie in a collection of this package:
+// A job is one shard, whose task finds all users as of one instant and writes a file of
+// its own: two deliveries of the task may run at once. The result of the job names the
+// file. Package job runs the jobs, which lie in a collection of this package:
 //
 //	apps/{app}/segmentExports/{id}
 package segmentexport
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -47,6 +50,8 @@ func (Params) LogAttrs() []slog.Attr { return nil }
 type Result struct {
 	Users int64     `json:"users"`
 	AsOf  time.Time `json:"asOf"`
+	// File names the file in the store.
+	File string `json:"file"`
 }
 
 // Source finds the users of a segment.
@@ -56,8 +61,8 @@ type Source interface {
 
 // Files keeps the files.
 type Files interface {
-	WriteExportChunk(ctx context.Context, app, job string, n int, chunk []byte) error
-	EndExport(ctx context.Context, app, job string, chunks, lines int) error
+	WriteExportChunk(ctx context.Context, app, file string, n int, chunk []byte) error
+	EndExport(ctx context.Context, app, file string, chunks, lines int) error
 }
 
 var (
@@ -107,6 +112,7 @@ func (r *Runner) Result(ctx context.Context, j job.Job) (Result, error) {
 	if err := json.Unmarshal([]byte(shard.Result), &result); err != nil {
 		return result, fmt.Errorf("decode the result of %s: %w", j.ID, err)
 	}
+	result.File = cmp.Or(result.File, j.ID) // an earlier version wrote one file for each job
 	return result, nil
 }
 
@@ -146,7 +152,7 @@ func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if shard.From != usersFrom {
 		return job.Progress{Next: shard.To, Done: true}, nil
 	}
-	file := &file{files: w.files, app: j.App, job: j.ID}
+	file := &file{files: w.files, app: j.App, name: j.ID + "-" + strings.ToLower(rand.Text()[:12])}
 	where, err := segment.Parse([]byte(job.ParamsOf[Params](j).Where))
 	var asOf int64
 	if err == nil {
@@ -162,7 +168,7 @@ func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	if err != nil {
 		return job.Progress{}, fmt.Errorf("export the users of a segment: %w", err)
 	}
-	result, err := json.Marshal(Result{int64(file.lines), time.UnixMilli(asOf).UTC()})
+	result, err := json.Marshal(Result{int64(file.lines), time.UnixMilli(asOf).UTC(), file.name})
 	if err != nil {
 		return job.Progress{}, err
 	}
@@ -173,7 +179,7 @@ func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 // file is a file that is being written.
 type file struct {
 	files         Files
-	app, job      string
+	app, name     string
 	chunk         []byte
 	chunks, lines int
 }
@@ -197,7 +203,7 @@ func (f *file) flush(ctx context.Context) error {
 	if len(f.chunk) == 0 {
 		return nil
 	}
-	if err := f.files.WriteExportChunk(ctx, f.app, f.job, f.chunks, f.chunk); err != nil {
+	if err := f.files.WriteExportChunk(ctx, f.app, f.name, f.chunks, f.chunk); err != nil {
 		return err
 	}
 	f.chunks++
@@ -209,5 +215,5 @@ func (f *file) end(ctx context.Context) error {
 	if err := f.flush(ctx); err != nil {
 		return err
 	}
-	return f.files.EndExport(ctx, f.app, f.job, f.chunks, f.lines)
+	return f.files.EndExport(ctx, f.app, f.name, f.chunks, f.lines)
 }
