@@ -296,3 +296,41 @@ func TestPanicFailsTheRequestsOfItsMessage(t *testing.T) {
 		}
 	})
 }
+
+// Of the versions of numeric bands that requests have for an index, the lowest is that of
+// their message. A request without objects of the index says nothing about it.
+func TestBandsOfASharedMessage(t *testing.T) {
+	with := func(index string, version int64) Resolution {
+		r := Resolution{Objects: Objects{index: {"1": nil}}}
+		if version > 0 {
+			r.Bands = Bands{index: version}
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		requests []Resolution
+		want     Bands
+	}{
+		{[]Resolution{with("shop", 3), with("shop", 3)}, Bands{"shop": 3}},
+		{[]Resolution{with("shop", 3), with("shop", 2)}, Bands{"shop": 2}},
+		{[]Resolution{with("shop", 2), with("shop", 3)}, Bands{"shop": 2}},
+		{[]Resolution{with("shop", 0), with("shop", 3)}, nil},
+		{[]Resolution{with("shop", 3), with("shop", 0)}, nil},
+		{[]Resolution{with("shop", 3), with("posts", 1)}, Bands{"shop": 3, "posts": 1}},
+		{[]Resolution{with("shop", 3), {}}, Bands{"shop": 3}},
+	} {
+		var m Message
+		for _, r := range tt.requests {
+			m.joinBands(r)
+			for index := range r.Objects {
+				if m.Objects == nil {
+					m.Objects = Objects{}
+				}
+				m.Objects.Put(index, "1", nil)
+			}
+		}
+		if !maps.Equal(m.Bands, tt.want) {
+			t.Errorf("%v: %v, want %v", tt.requests, m.Bands, tt.want)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/functions/recomputes"
 	"github.com/affinityengine/affinity/functions/strategies"
 	"github.com/affinityengine/affinity/shared/auth"
 	"github.com/affinityengine/affinity/shared/config"
@@ -81,6 +82,15 @@ func (a attacker) request() *http.Request {
 		[3]string{"GET", "/1/indexes/i/1", ""},
 		[3]string{"POST", "/1/indexes/i/batch", addOne},
 		[3]string{"DELETE", "/1/indexes/i/1", ""},
+		[3]string{"POST", "/1/segments/query", `{"where":{"filter":"color:Secret"}}`},
+		[3]string{"GET", "/1/segments/histogram?facet=color&value=Secret", ""},
+		[3]string{"GET", "/1/values?facet=color&sample=10", ""},
+		[3]string{"GET", "/1/segments", ""},
+		[3]string{"GET", "/1/segments/fans", ""},
+		[3]string{"PUT", "/1/segments/fans", `{"where":{"filter":"color:Red"}}`},
+		[3]string{"DELETE", "/1/segments/fans", ""},
+		[3]string{"POST", "/1/segments/fans/export", ""},
+		[3]string{"POST", "/1/segments/refresh", ""},
 	)
 	app := func() string {
 		return pick(a.Rand, "shop", "shop", "evil", "Shop", "shop,", "shop ", "", "evil,shop", "shop/keys")
@@ -120,10 +130,16 @@ func TestCrossTenant(t *testing.T) {
 		Apps:  []stack.App{{ID: "shop", Key: "the-shops-own-key"}, {ID: "evil", Key: "the-evil-key"}},
 		Hosts: auth.Hosts{"shop.example": "shop", "evil.example": "evil"},
 	})
+	for _, app := range []string{"shop", "evil"} {
+		if err := s.Backends.Config.SetSegments(t.Context(), app, true); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, of := range []struct{ app, key, method, path, body string }{
 		{"shop", "the-shops-own-key", "POST", "/1/events", `{"events":[` + strings.NewReplacer(`"u"`, `"ann"`, "Red", "Secret").Replace(seenIn) + `]}`},
 		{"shop", "the-shops-own-key", "POST", "/1/strategies/personalization", seenStrategy},
 		{"shop", "the-shops-own-key", "POST", "/1/indexes/i/batch", `{"requests":[{"action":"addObject","body":{"objectID":"1","color":"Secret"}}]}`},
+		{"shop", "the-shops-own-key", "PUT", "/1/segments/fans", `{"where":{"filter":"color:Secret"}}`},
 	} {
 		if code, answer := callAt(t, s, "shop.example", of.app, of.key, of.method, of.path, of.body); code != http.StatusOK {
 			t.Fatal(code, answer)
@@ -133,7 +149,7 @@ func TestCrossTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	shops := func() (state string) {
-		for _, path := range []string{"/1/profiles/personalization/ann", "/1/strategies/personalization", "/1/indexes/i/1", "/1/feeds", "/1/events/refused", "/1/explain/ann?facet=color&value=Secret"} {
+		for _, path := range []string{"/1/profiles/personalization/ann", "/1/strategies/personalization", "/1/indexes/i/1", "/1/feeds", "/1/events/refused", "/1/explain/ann?facet=color&value=Secret", "/1/segments/fans"} {
 			_, answer := callAt(t, s, "shop.example", "shop", "the-shops-own-key", "GET", path, "")
 			answer, _, _ = strings.Cut(answer, `"asOf"`) // the instant of the answer
 			state += answer
@@ -162,6 +178,9 @@ func TestCrossTenant(t *testing.T) {
 	public.Handle("/1/feeds/", rank.New(b.ForRank()))
 	public.Handle("/1/strategies/", strategies.New(b.ForStrategies()))
 	public.Handle("/1/indexes/", catalog.New(b.ForCatalog()))
+	for _, path := range []string{"/1/segments", "/1/segments/", "/1/values"} {
+		public.Handle(path, recomputes.New(b.ForRecomputes()))
+	}
 	own, refused := 0, 0
 	for range *crossTenant {
 		r := a.request()

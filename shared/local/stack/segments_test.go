@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -179,4 +182,53 @@ func TestSegmentJobsAreLimited(t *testing.T) {
 	want(t, s, "POST", "/1/segments/vip/export", "", http.StatusTooManyRequests, "jobs per hour")
 	want(t, s, "POST", "/1/segments/query", `{"where":{"filter":"brand:Acme"}}`, 200, "")
 	waitForJobs(t, s, s.Backends.Segments.Jobs)
+}
+
+// A key without the right admin learns no number of fewer than 20 users, whichever route
+// counts them; a key with it learns all.
+func TestSmallSegmentsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	s := segmented(t)
+	var many []string
+	for i := range 21 {
+		many = append(many, fmt.Sprint("fan-", i))
+	}
+	see(t, s, "brand:Acme", many...)
+	see(t, s, "brand:Zeta", many[:19]...)
+	for _, brand := range []string{"Acme", "Zeta"} {
+		want(t, s, "PUT", "/1/segments/"+brand, `{"where":{"filter":"brand:`+brand+`"}}`, 200, "")
+	}
+	want(t, s, "POST", "/1/segments/refresh", "", 200, "") // it stores the sizes too
+	waitForJobs(t, s, s.Backends.Segments.Jobs)
+	key := config.Key{Hash: auth.Hash("reader"), ACL: []string{auth.Recommendation}}
+	if err := s.Backends.Config.PutKey(t.Context(), "demo", key); err != nil {
+		t.Fatal(err)
+	}
+	const fewer = `"fewer than 20"`
+	for _, route := range []struct{ method, path, body string }{
+		{"POST", "/1/segments/query", `{"where":{"filter":"brand:%s"}}`},
+		{"GET", "/1/segments/histogram?facet=brand&value=%s", ""},
+		{"GET", "/1/segments/%s", ""},
+		{"GET", "/1/segments", ""},
+		{"GET", "/1/values?facet=brand&sample=100", ""},
+	} {
+		for _, brand := range []string{"Acme", "Zeta"} {
+			path, body := strings.ReplaceAll(route.path, "%s", brand), strings.ReplaceAll(route.body, "%s", brand)
+			code, answer := callAs(t, s, "demo", "reader", route.method, path, body)
+			all := !strings.Contains(route.path+route.body, "%s") // the answer has both
+			switch {
+			case code == 403:
+				continue
+			case code != 200:
+				t.Errorf("%s %s: %d %s", route.method, path, code, answer)
+			case (all || brand == "Zeta") && !strings.Contains(answer, fewer), !all && brand == "Acme" && strings.Contains(answer, fewer):
+				t.Errorf("%s %s with a key that may not count: %s", route.method, path, answer)
+			case regexp.MustCompile(`[^0-9]19[^0-9]`).MatchString(answer):
+				t.Errorf("%s %s says 19: %s", route.method, path, answer)
+			}
+			if answer := want(t, s, route.method, path, body, 200, ""); strings.Contains(answer, fewer) {
+				t.Errorf("%s %s with the right admin: %s", route.method, path, answer)
+			}
+		}
+	}
 }
