@@ -228,7 +228,16 @@ func (e *Engine) ReadEach(ctx context.Context, app config.App, users []string, l
 // had drawn a ticket. It leaves out users who have no row or are deleted. An error of type
 // Faulty names others that it left out; an error of fn ends the reads.
 func (e *Engine) ReadStored(ctx context.Context, app config.App, users []string, fn func(user string, stored []byte) error) error {
-	return e.reader.readStored(ctx, app, users, fn)
+	return e.reader.readStored(ctx, app, users, func(user string, stored []byte, _ int64) error { return fn(user, stored) })
+}
+
+// ReadChanged is ReadStored for users of whom some have been read before, by the tickets of
+// their rows at that time; 0 if they have not been read. It passes nil for a user whose row
+// has the same ticket, because then the profile of that time is as good as one that is read
+// now: whatever changes a profile draws a ticket before it answers. Of the others it also
+// passes the ticket. It passes users in no order.
+func (e *Engine) ReadChanged(ctx context.Context, app config.App, users map[string]int64, fn func(user string, stored []byte, ticket int64) error) error {
+	return e.reader.readChanged(ctx, app, users, fn)
 }
 
 // Admit takes the memory of a row and of its whole profile, decoded, from the gate of

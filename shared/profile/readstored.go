@@ -9,8 +9,34 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
+// readChanged passes nil for the users whose rows still have the tickets of before, and
+// reads the others.
+func (r *reader) readChanged(ctx context.Context, app config.App, tickets map[string]int64, fn func(token string, stored []byte, ticket int64) error) error {
+	var known, rest []string
+	for token, ticket := range tickets {
+		if ticket > 0 {
+			known = append(known, token)
+		} else {
+			rest = append(rest, token)
+		}
+	}
+	slices.SortFunc(known, store.UserOrder)
+	now, err := r.store.ReadTickets(ctx, app.ID, known)
+	if err != nil {
+		return err
+	}
+	for _, token := range known {
+		if ticket := tickets[token]; now[token] != ticket {
+			rest = append(rest, token)
+		} else if err := fn(token, nil, ticket); err != nil {
+			return err
+		}
+	}
+	return r.readStored(ctx, app, rest, fn)
+}
+
 // readStored reads users in groups, and passes their profiles to fn.
-func (r *reader) readStored(ctx context.Context, app config.App, tokens []string, fn func(token string, stored []byte) error) error {
+func (r *reader) readStored(ctx context.Context, app config.App, tokens []string, fn func(token string, stored []byte, ticket int64) error) error {
 	failed, rest := Faulty{}, distinct(tokens)
 	slices.SortFunc(rest, store.UserOrder)
 	for len(rest) > 0 {
@@ -25,10 +51,10 @@ func (r *reader) readStored(ctx context.Context, app config.App, tokens []string
 
 // passStored does it for a group. What it takes from the gate of the process is for this
 // group only.
-func (r *reader) passStored(ctx context.Context, app config.App, group []string, failed Faulty, fn func(token string, stored []byte) error) error {
+func (r *reader) passStored(ctx context.Context, app config.App, group []string, failed Faulty, fn func(token string, stored []byte, ticket int64) error) error {
 	part, end := admission.Part(ctx)
 	defer end()
-	encoded, err := r.storedOf(part, app, group, failed)
+	encoded, tickets, err := r.storedOf(part, app, group, failed)
 	if err != nil {
 		return err
 	}
@@ -36,7 +62,7 @@ func (r *reader) passStored(ctx context.Context, app config.App, group []string,
 		if len(encoded[token]) == 0 {
 			continue
 		}
-		if err := fn(token, encoded[token]); err != nil {
+		if err := fn(token, encoded[token], tickets[token]); err != nil {
 			return err
 		}
 	}
@@ -44,14 +70,17 @@ func (r *reader) passStored(ctx context.Context, app config.App, group []string,
 }
 
 // storedOf returns the profiles of a group: those that are stored at the newest ticket
-// and valid, and computed ones of the other users.
-func (r *reader) storedOf(ctx context.Context, app config.App, group []string, failed Faulty) (map[string][]byte, error) {
+// and valid, and computed ones of the other users. It also returns the tickets of the rows
+// before that.
+func (r *reader) storedOf(ctx context.Context, app config.App, group []string, failed Faulty) (map[string][]byte, map[string]int64, error) {
 	encoded, rows := make(map[string][]byte, len(group)), make(map[string]store.User, len(group))
+	tickets := make(map[string]int64, len(group))
 	var stale []string
 	err := r.store.ScanPrimary(ctx, app.ID, group, func(token string, row store.User) error {
 		if err := admission.Take(ctx, rowBytes(row)); err != nil {
 			return err
 		}
+		tickets[token] = row.Ticket
 		switch _, ok := validAtTicket(row, app, r.now().UnixMilli()); {
 		case row.Gone() || row.Ticket == 0:
 		case ok:
@@ -63,7 +92,7 @@ func (r *reader) storedOf(ctx context.Context, app config.App, group []string, f
 		return nil
 	})
 	if err != nil || len(stale) == 0 {
-		return encoded, err
+		return encoded, tickets, err
 	}
 	faulty, err := r.computeAndStore(ctx, app, stale, rows, func(token string, result Result) error {
 		encoded[token] = result.AppendBinary(nil)
@@ -73,5 +102,5 @@ func (r *reader) storedOf(ctx context.Context, app config.App, group []string, f
 		r.logFault(ctx, app.ID, token, fault)
 		failed[token] = fault
 	}
-	return encoded, err
+	return encoded, tickets, err
 }

@@ -52,3 +52,42 @@ func TestReadStored(t *testing.T) {
 		t.Errorf("%d profiles, sorted %v, %v; want %d and u0007 faulty", len(read), slices.IsSorted(read), err, len(want))
 	}
 }
+
+// A user whose row has the ticket of before is not read again, and one who was not read or
+// has changed is.
+func TestReadChanged(t *testing.T) {
+	b := newFixture(t, 90, plain)
+	crowd(t, b, 6)
+	tickets := map[string]int64{}
+	for i := range 6 {
+		tickets[fmt.Sprintf("u%04d", i)] = 0
+	}
+	read := func() (again []string) {
+		t.Helper()
+		err := b.eng.ReadChanged(ctx, b.app(), tickets, func(user string, stored []byte, ticket int64) error {
+			if stored == nil && ticket != tickets[user] {
+				t.Errorf("%s is unchanged at ticket %d, was read at %d", user, ticket, tickets[user])
+			}
+			if tickets[user] = ticket; stored != nil {
+				again = append(again, user)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(again)
+		return again
+	}
+	if again := read(); len(again) != 6 {
+		t.Errorf("read %v, want all", again)
+	}
+	if again := read(); len(again) != 0 {
+		t.Errorf("read %v again, want none", again)
+	}
+	b.apply(bought("u0001", b.clock-hour))
+	b.delete("u0002")
+	if again := read(); !slices.Equal(again, []string{"u0001", "u0002"}) {
+		t.Errorf("read %v again, want those who changed", again)
+	}
+}

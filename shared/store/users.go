@@ -117,11 +117,12 @@ const (
 	UserSession                  // the state, the profile and the session
 	UserHistory                  // the state, and the inline block
 	UserBase                     // the profile, the session and what the profile counts, without the state
+	UserTicket                   // the ticket
 )
 
 // userFilters pass the parts. Each column range has a branch of its own, because a
 // family filter is a regular expression.
-var userFilters = func() (filters [6]bigtable.ReadOption) {
+var userFilters = func() (filters [7]bigtable.ReadOption) {
 	state := bigtable.ColumnRangeFilter(familyState, "", "")
 	column := func(c string) bigtable.Filter { return bigtable.ColumnRangeFilter(familyProfile, c, c+"\x00") }
 	for parts, f := range map[UserParts]bigtable.Filter{
@@ -130,6 +131,7 @@ var userFilters = func() (filters [6]bigtable.ReadOption) {
 		UserProfile: bigtable.InterleaveFilters(state, column(columnProfile)),
 		UserSession: bigtable.InterleaveFilters(state, column(columnProfile), column(columnSession)),
 		UserHistory: historyFilter,
+		UserTicket:  bigtable.ColumnRangeFilter(familyState, columnCounter, columnCounter+"\x00"),
 		UserBase:    bigtable.InterleaveFilters(column(columnProfile), column(columnSession), column(columnCounted)),
 	} {
 		filters[parts] = bigtable.RowFilter(bigtable.ChainFilters(f, bigtable.LatestNFilter(1)))
@@ -186,9 +188,15 @@ func (s *Store) ReadUserHistories(ctx context.Context, app string, users []strin
 	return s.readUsers(ctx, app, users, UserHistory)
 }
 
-// ReadUserStates is ReadUsers without profiles.
-func (s *Store) ReadUserStates(ctx context.Context, app string, users []string) (map[string]User, error) {
-	return s.readUsers(ctx, app, users, UserState)
+// ReadTickets reads the tickets of many users in one request. It returns no entry for a user
+// who has none.
+func (s *Store) ReadTickets(ctx context.Context, app string, users []string) (map[string]int64, error) {
+	found := make(map[string]int64, len(users))
+	err := s.scanUsers(ctx, s.tables.of(app, allUsers).users, app, users, UserTicket, func(user string, row User) error {
+		found[user] = row.Ticket
+		return nil
+	})
+	return found, err
 }
 
 func (s *Store) readUsers(ctx context.Context, app string, users []string, parts UserParts) (map[string]User, error) {

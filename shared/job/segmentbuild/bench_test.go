@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func newPackingFixture(b *testing.B) *packingFixture {
 	b.Helper()
 	ctx, now := b.Context(), time.Now()
 	f := &packingFixture{apps: config.NewMemory()}
-	f.store, _ = storetest.OpenAt(b, startBigtable(b))
+	f.store, _ = storetest.OpenAt(b, storetest.StartProcess(b).Addr)
 	if err := f.apps.CreateApp(ctx, config.App{ID: app, RetentionDays: 365}); err != nil {
 		b.Fatal(err)
 	}
@@ -148,4 +149,14 @@ func (f *packingFixture) drop(b *testing.B) {
 	if err := f.store.DropSegmentParts(b.Context(), app, func(segment.PartID) bool { return true }); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// cpu returns the processor time of this process.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

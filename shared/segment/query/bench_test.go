@@ -12,25 +12,37 @@ import (
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/segment"
 	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/store/storetest"
 )
 
 // BenchmarkPage reads pages of 100 users, with tokens and the exact total, of apps in which
 // half of the users hold a filter. Some of the users have changed since the build: a minute ago, so
 // that the process knows their profiles from the page before, or in the current slot, so that
-// each page reads their profiles. It reports the 50th and 99th percentile in ms:
+// each page asks whether their rows are as they were. The Bigtable is a process of its own. It
+// reports the 50th and 99th percentile in ms, and what a page reads:
 //
 //	go test ./shared/segment/query -run - -bench Page -benchtime 100x
 func BenchmarkPage(b *testing.B) {
 	for _, users := range []int{10_000, 1_000_000} {
-		w := newBench(b, 30)
+		bigtable := storetest.StartProcess(b)
+		s, _ := storetest.OpenAt(b, bigtable.Addr)
+		w := newBenchOn(b, s, 30)
 		w.buildHalf(users)
-		b.Run(fmt.Sprintf("users=%d/changed=0", users), w.pages)
+		pages := func(b *testing.B) {
+			before := bigtable.Counts(b)
+			w.pages(b)
+			n := bigtable.Counts(b)
+			b.ReportMetric(float64(n.Rows-before.Rows)/float64(b.N), "rows")
+			b.ReportMetric(float64(n.Cells-before.Cells)/float64(b.N), "cells")
+			b.ReportMetric(float64(n.Bytes-before.Bytes)/float64(b.N)/1e3, "kB")
+		}
+		b.Run(fmt.Sprintf("users=%d/changed=0", users), pages)
 		for i := range 1_000 {
 			w.see(fmt.Sprintf("user-%07d", i*(users/1_000)), w.clock, "brand:v0")
 		}
-		b.Run(fmt.Sprintf("users=%d/changed=1000/now", users), w.pages)
+		b.Run(fmt.Sprintf("users=%d/changed=1000/now", users), pages)
 		w.clock += 60_000
-		b.Run(fmt.Sprintf("users=%d/changed=1000/before", users), w.pages)
+		b.Run(fmt.Sprintf("users=%d/changed=1000/before", users), pages)
 	}
 }
 

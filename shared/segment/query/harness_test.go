@@ -52,7 +52,11 @@ func (b *builds) Order(context.Context, string) error              { b.ordered++
 func (b *builds) Progress(context.Context, string) (string, error) { return "it is half done", nil }
 
 func newBench(tb testing.TB, halfLives ...int) *bench {
-	b := &bench{TB: tb, clock: 1_700_000_000_000, store: storetest.New(tb), config: config.NewMemory(), builds: &builds{},
+	return newBenchOn(tb, storetest.New(tb), halfLives...)
+}
+
+func newBenchOn(tb testing.TB, s *store.Store, halfLives ...int) *bench {
+	b := &bench{TB: tb, clock: 1_700_000_000_000, store: s, config: config.NewMemory(), builds: &builds{},
 		users: map[string]bool{}, members: map[segment.PartID][]string{}, perPart: 40}
 	now := func() time.Time { return time.UnixMilli(b.clock) }
 	cached := config.NewCached(b.config, 0)

@@ -273,6 +273,25 @@ func TestEventsOfValues(t *testing.T) {
 	}
 }
 
+// The slot of a listed user does not say how often they have changed in it, so the ticket
+// of their row decides if the profile that the process knows still holds.
+func TestKnownProfileThatChangesInTheSameSlot(t *testing.T) {
+	b := newBench(t)
+	b.see("other", b.clock, "brand:v2")
+	b.clock += hour
+	b.build()
+	where := `{"filter":"brand:v1","above":70}`
+	for range 4 { // of which some are above
+		b.see("u", b.clock, "brand:v1")
+		b.check("changed", where)
+		b.check("unchanged", where)
+	}
+	if _, err := b.engine.Delete(t.Context(), appID, "u"); err != nil {
+		t.Fatal(err)
+	}
+	b.check("deleted", where)
+}
+
 // Nobody lists changes while segments are off, so the lists of before say nothing after.
 func TestListsOfBeforeTheSwitchAreNotRead(t *testing.T) {
 	b := newBench(t)

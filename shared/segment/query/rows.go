@@ -43,6 +43,7 @@ type kept struct {
 
 	profile []byte           // of a user, as stored
 	cut     store.ChangeSlot // it counts what was listed before
+	ticket  int64            // of the row when it was read
 }
 
 // keptBytes estimates what an entry takes beside its cells and names.

@@ -1,0 +1,168 @@
+package storetest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/local/emulator"
+)
+
+// role is the variable that makes a process of a test a Bigtable.
+const role = "AFFINITY_STORETEST_ROLE"
+
+// Main is the TestMain of a package that calls StartProcess.
+func Main(m *testing.M) {
+	if os.Getenv(role) == "" {
+		os.Exit(m.Run())
+	}
+	if err := serve(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Process is an in-process Bigtable of another process, so that its processor time and
+// memory are not those of the test.
+type Process struct {
+	Addr    string // for OpenAt
+	stdin   io.Writer
+	answers *bufio.Reader
+}
+
+// Counts counts what a Bigtable has answered to reads of rows.
+type Counts struct{ Requests, Rows, Cells, Bytes int64 }
+
+// StartProcess starts a Bigtable that ends with the test. The TestMain of the package must
+// be Main.
+func StartProcess(tb testing.TB) *Process {
+	tb.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), role+"=bigtable", "GOMEMLIMIT=off"), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			tb.Error(err)
+		}
+	})
+	p := &Process{stdin: stdin, answers: bufio.NewReader(stdout)}
+	addr, err := p.answers.ReadString('\n')
+	if err != nil {
+		tb.Fatal("the Bigtable printed no address: ", err)
+	}
+	p.Addr = strings.TrimSpace(addr)
+	return p
+}
+
+// Counts returns the counts since the start.
+func (p *Process) Counts(tb testing.TB) (c Counts) {
+	tb.Helper()
+	_, err := fmt.Fprintln(p.stdin)
+	if err == nil {
+		err = json.NewDecoder(p.answers).Decode(&c)
+	}
+	if err != nil {
+		tb.Fatal("ask the Bigtable for its counts: ", err)
+	}
+	return c
+}
+
+// serve serves a Bigtable until in ends. It prints its address, and its counts for each
+// line of in.
+func serve(in io.Reader, out io.Writer) error {
+	var n counter
+	server, err := emulator.StartBigtable(grpc.ChainStreamInterceptor(n.stream))
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	_, err = fmt.Fprintln(out, server.Addr)
+	questions := bufio.NewScanner(in)
+	for err == nil && questions.Scan() {
+		err = json.NewEncoder(out).Encode(Counts{n.requests.Load(), n.rows.Load(), n.cells.Load(), n.bytes.Load()})
+	}
+	if err != nil {
+		return fmt.Errorf("serve a Bigtable: %w", err)
+	}
+	return nil
+}
+
+type counter struct{ requests, rows, cells, bytes atomic.Int64 }
+
+func (n *counter) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if info.FullMethod != btpb.Bigtable_ReadRows_FullMethodName {
+		return handle(srv, stream)
+	}
+	n.requests.Add(1)
+	joined := &joinedStream{ServerStream: stream, counter: n}
+	if err := handle(srv, joined); err != nil {
+		return err
+	}
+	return joined.flush()
+}
+
+// joinBytes is how many bytes of rows a message has at least, unless the answer ends.
+// Bigtable sends chunks of many rows in a message. The in-process one sends each row in its
+// own, and a benchmark then mostly measures gRPC.
+const joinBytes = 32 << 10
+
+// joinedStream counts rows and sends them together with others.
+type joinedStream struct {
+	grpc.ServerStream
+	*counter
+	waiting []*btpb.ReadRowsResponse_CellChunk
+	size    int
+}
+
+func (s *joinedStream) SendMsg(msg any) error {
+	answer, ok := msg.(*btpb.ReadRowsResponse)
+	if !ok || len(answer.Chunks) == 0 {
+		if err := s.flush(); err != nil {
+			return err
+		}
+		return s.ServerStream.SendMsg(msg)
+	}
+	for _, c := range answer.Chunks {
+		if c.GetCommitRow() {
+			s.rows.Add(1)
+		}
+		if c.ValueSize == 0 { // the last piece of a cell
+			s.cells.Add(1)
+		}
+		s.bytes.Add(int64(len(c.Value)))
+		s.size += len(c.RowKey) + len(c.Value)
+	}
+	if s.waiting = append(s.waiting, answer.Chunks...); s.size < joinBytes {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *joinedStream) flush() error {
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	answer := &btpb.ReadRowsResponse{Chunks: s.waiting}
+	s.waiting, s.size = nil, 0
+	return s.ServerStream.SendMsg(answer)
+}
