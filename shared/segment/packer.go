@@ -166,5 +166,12 @@ func (p *Packer) Full() bool {
 	return len(p.tokens) == MaxUsers || p.postings.count >= p.affinities || p.values.bytes >= valueBytes
 }
 
+// FullAfter reports whether the part is full after so many more users like those that it
+// has.
+func (p *Packer) FullAfter(users int) bool {
+	n := len(p.tokens)
+	return p.Full() || n > 0 && (n+users >= MaxUsers || p.postings.count+p.postings.count/n*users >= p.affinities)
+}
+
 // Users returns the number of users in the part so far.
 func (p *Packer) Users() int { return len(p.tokens) }

@@ -72,45 +72,40 @@ func newPackingFixture(b *testing.B) *packingFixture {
 	f.engine = profile.New(f.store, f.apps, config.NewCached(f.apps, time.Hour), clock, slog.New(slog.DiscardHandler))
 	f.runner = segmentbuild.New(job.Runner{Now: clock, Log: slog.New(slog.DiscardHandler)}, segmentbuild.Work{Store: f.store, Profiles: f.engine})
 	a := f.score(b, []string{"30d"})
-	r := rand.New(rand.NewPCG(1, 2))
-	zipf := rand.NewZipf(r, 1.1, 30, 300) // some lists a user, as in a part of many users
-	for from := 0; from < packedUsers; from += 100 {
-		var events []store.LogEvent
-		for user := from; user < from+100; user++ {
-			for n := range 40 {
-				e := store.LogEvent{User: fmt.Sprintf("user-%06d", user), ID: fmt.Sprintf("%011d", user*100+n), Type: event.View, Name: "Seen", Original: []byte("{}"),
-					Time: now.Add(-time.Duration(r.IntN(300*24)+2) * time.Hour).UnixMilli()}
-				for facet := range 6 {
-					e.Counts = append(e.Counts, affinity.Count{Facet: fmt.Sprint("facet", facet), Value: fmt.Sprint("value", zipf.Uint64()), N: 1})
-				}
-				events = append(events, e)
-			}
-		}
-		if _, err := f.engine.Import(ctx, a, events); err != nil {
-			b.Fatal(err)
-		}
-	}
+	importCrowd(b, f.engine, a, packedUsers, now)
 	if _, err := f.engine.Recompute(ctx, a, store.Range{}, profile.RecomputeOptions{Fold: true}, func(profile.Progress) error { return nil }); err != nil {
 		b.Fatal(err)
 	}
 	return f
 }
 
+// importCrowd imports 40 events of 6 facets for each of some users.
+func importCrowd(b *testing.B, engine *profile.Engine, a config.App, users int, now time.Time) {
+	b.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(r, 1.1, 30, 300) // some lists a user, as in a part of many users
+	for from := 0; from < users; from += 100 {
+		var events []store.LogEvent
+		for user := from; user < from+100; user++ {
+			for n := range 40 {
+				e := store.LogEvent{User: fmt.Sprintf("user-%06d", user), ID: fmt.Sprintf("%011d", user*100+n), Type: event.View, Name: "Seen", Original: []byte("{}"),
+					Time: now.Add(-time.Duration(r.IntN(80*24)+2) * time.Hour).UnixMilli()}
+				for facet := range 6 {
+					e.Counts = append(e.Counts, affinity.Count{Facet: fmt.Sprint("facet", facet), Value: fmt.Sprint("value", zipf.Uint64()), N: 1})
+				}
+				events = append(events, e)
+			}
+		}
+		if _, err := engine.Import(b.Context(), a, events); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // score sets a strategy with half-lives, and returns the app.
 func (f *packingFixture) score(b *testing.B, halfLives []string) config.App {
 	b.Helper()
-	st := strategy.Strategy{EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 10}}}
-	for _, text := range halfLives {
-		h, err := strategy.ParseHalfLife(text)
-		if err != nil {
-			b.Fatal(err)
-		}
-		st.HalfLives = append(st.HalfLives, h)
-	}
-	for facet := range 6 {
-		st.FacetsScoring = append(st.FacetsScoring, strategy.FacetScore{FacetName: fmt.Sprint("facet", facet), Score: 10 + facet})
-	}
-	if _, _, err := f.apps.SetStrategy(b.Context(), app, st); err != nil {
+	if _, _, err := f.apps.SetStrategy(b.Context(), app, scoringFacets(b, 10, halfLives...)); err != nil {
 		b.Fatal(err)
 	}
 	a, err := f.apps.App(b.Context(), app)
@@ -118,6 +113,23 @@ func (f *packingFixture) score(b *testing.B, halfLives []string) config.App {
 		b.Fatal(err)
 	}
 	return a
+}
+
+// scoringFacets is a strategy that scores the 6 facets.
+func scoringFacets(tb testing.TB, points int, halfLives ...string) strategy.Strategy {
+	tb.Helper()
+	st := strategy.Strategy{EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 10}}}
+	for _, text := range halfLives {
+		h, err := strategy.ParseHalfLife(text)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		st.HalfLives = append(st.HalfLives, h)
+	}
+	for facet := range 6 {
+		st.FacetsScoring = append(st.FacetsScoring, strategy.FacetScore{FacetName: fmt.Sprint("facet", facet), Score: points + facet})
+	}
+	return st
 }
 
 // recompute recomputes all users, and packs them into parts.

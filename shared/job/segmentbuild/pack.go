@@ -76,7 +76,7 @@ func (p *packing) begin() {
 
 // full reports whether the part takes fewer than room more users.
 func (p *packing) full(room int) bool {
-	return p.packer.Full() || p.packer.Users() > 0 && p.packer.Users()+room > p.PartUsers
+	return p.packer.FullAfter(room-1) || p.packer.Users() > 0 && p.packer.Users()+room > p.PartUsers
 }
 
 // each packs the profile of a user.

@@ -1,6 +1,7 @@
 package segmentbuild_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,6 +41,23 @@ func TestBuild(t *testing.T) {
 	h.wantExact("changed")
 	h.Now = h.Now.Add(7 * 24 * time.Hour)
 	h.wantExact("expired")
+}
+
+// A part ends between two groups of a recompute before it is full, so that none is left
+// with the rest of a group.
+func TestPartsEndBetweenGroups(t *testing.T) {
+	h := newHarness(t, in(t), segmentbuild.Work{ShardUsers: 5_000, Affinities: 1_500})
+	var events []store.LogEvent
+	for i := range 2_000 {
+		events = append(events, h.seen(fmt.Sprintf("u%04d", i), "c1", time.Hour))
+	}
+	h.apply(events...)
+	h.build()
+	for _, p := range h.manifest().Parts {
+		if p.Users != 1_024 && p.Users != 2_000-1_024 {
+			t.Errorf("a part has %d users, want 4 groups of 256 users, or the others", p.Users)
+		}
+	}
 }
 
 // Changes are listed for nine days. A delta of an older manifest would miss some, so it

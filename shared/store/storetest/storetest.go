@@ -69,8 +69,15 @@ func started(tb testing.TB, start func(...grpc.ServerOption) (*emulator.Bigtable
 // opens a store on them. Tests may share one emulator.
 func OpenAt(tb testing.TB, addr string, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
+	return OpenInstance(tb, addr, "test-"+strings.ToLower(rand.Text()), dial...)
+}
+
+// OpenInstance is OpenAt of an instance that may have the tables, so that two processes can
+// share it.
+func OpenInstance(tb testing.TB, addr, instance string, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
+	tb.Helper()
 	const project = "test"
-	ctx, instance := context.Background(), "test-"+strings.ToLower(rand.Text())
+	ctx := context.Background()
 	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(), option.WithGRPCConnectionPool(1),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
 	admin, err := bigtable.NewAdminClient(ctx, project, instance, opts...)
