@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +22,9 @@ const defaultIndex = "products"
 
 type importOptions struct {
 	index, objects, strategy, events, withoutUsers string
-	archive                                        bool
+	archive, shift                                 bool
+	maps, types                                    map[string]string // of --map and --event
+	form                                           importer.Form
 	retryFor                                       time.Duration
 }
 
@@ -34,7 +38,16 @@ func importCommand(t *tool) *cobra.Command {
 			"the others are imported (exit 3). Running the same command again resumes an import: an event counts once, and so\n" +
 			"do equal lines. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
 			"\n" +
-			"A line may also be one of an export: its event keeps its id and its filters.\n" +
+			"EVENTS may also be one list of JSON objects, or CSV with a line of names (--csv, or a name that ends with .csv or .csv.gz). An event may have a\n" +
+			"timestamp such as 2026-11-21T10:00:00Z, names such as user_token, or be a track call of Segment or RudderStack. A line\n" +
+			"may also be one of an export: its event keeps its id and its filters.\n" +
+			"\n" +
+			"--map names the columns of a CSV file: --map userToken=visitor,objectIDs=sku,timestamp=time. Cells hold one object, or\n" +
+			"several with | between them, and times as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00, or seconds or milliseconds since\n" +
+			"1970. --event says what type of event a name of your own is: --event cart=click --event purchase=conversion.\n" +
+			"\n" +
+			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old: for data of years ago,\n" +
+			"which count in no profile within the retention. Imported again on another day, they are other events.\n" +
 			"\n" +
 			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and filters that\n" +
 			"they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of its folders too. Give all\n" +
@@ -44,6 +57,7 @@ func importCommand(t *tool) *cobra.Command {
 			"line at which a broken message begins; all others are restored (exit 3).",
 		Example: "  affinity import --strategy strategy.json --objects objects.ndjson.gz events.ndjson.gz\n" +
 			"  zcat 2026-*.gz | affinity import --index shoes -\n" +
+			"  affinity import --map userToken=user_id,objectIDs=product_id,timestamp=event_time --event cart=click --event purchase=conversion \\\n    --shift-to-now 2019-Oct.csv.gz\n" +
 			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app shop --key KEY",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.archive && len(args) > 0 {
@@ -54,6 +68,9 @@ func importCommand(t *tool) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.events = args[0]
 			if err := o.check(); err != nil {
+				return err
+			}
+			if err := o.setForm(); err != nil {
 				return err
 			}
 			c, err := t.client()
@@ -73,6 +90,10 @@ func importCommand(t *tool) *cobra.Command {
 	flags.StringVar(&o.strategy, "strategy", "", "strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
 	flags.BoolVar(&o.archive, "archive", false, "the arguments are files or folders of the archive")
 	flags.StringVar(&o.withoutUsers, "without-users", "", "file of user tokens, one a line, whose events of an archive are not restored")
+	flags.StringToStringVar(&o.maps, "map", nil, "columns of a CSV file by field: "+strings.Join(importer.Fields, ", "))
+	flags.StringToStringVar(&o.types, "event", nil, "type of the events of a name: view, click or conversion")
+	flags.BoolVar(&o.form.CSV, "csv", false, "EVENTS is CSV")
+	flags.BoolVar(&o.shift, "shift-to-now", false, "move the events by whole days, so that the newest one is less than a day old")
 	flags.DurationVar(&o.retryFor, "retry-for", t.retry.Total, "how long to repeat a request while the engine is busy or away")
 	return cmd
 }
@@ -90,8 +111,47 @@ func (o importOptions) check() error {
 		return cli.Usagef("--index: events of an archive have their index")
 	case !o.archive && o.withoutUsers != "":
 		return cli.Usagef("--without-users is for --archive")
+	case o.archive && (o.form.CSV || len(o.maps) > 0 || len(o.types) > 0 || o.shift):
+		return cli.Usagef("--csv, --map, --event and --shift-to-now are not for --archive: its events stay as they are")
+	case o.shift && o.events == "-":
+		return cli.Usagef("--shift-to-now reads EVENTS twice, so it cannot be standard input")
 	}
 	return nil
+}
+
+// setForm sets how the events are written.
+func (o *importOptions) setForm() error {
+	name := strings.TrimSuffix(o.events, ".gz")
+	if len(o.maps) > 0 || strings.HasSuffix(strings.ToLower(name), ".csv") {
+		o.form.CSV = true
+	}
+	for field := range o.maps {
+		if !slices.Contains(importer.Fields, field) {
+			return cli.Usagef("--map %s=%s: %q is no field of an event: these are %s", field, o.maps[field], field, strings.Join(importer.Fields, ", "))
+		}
+	}
+	for name, kind := range o.types {
+		if kind != "view" && kind != "click" && kind != "conversion" {
+			return cli.Usagef("--event %s=%s: the type must be view, click or conversion", name, kind)
+		}
+	}
+	o.form.Columns, o.form.Types = o.maps, o.types
+	return nil
+}
+
+// shiftToNow returns how far --shift-to-now moves the events: by whole days.
+func (o importOptions) shiftToNow(now time.Time) (time.Duration, error) {
+	events, err := importer.Open(o.events, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer events.Close()
+	events.As(o.form)
+	newest, err := events.Newest()
+	if err != nil || newest == 0 {
+		return 0, err
+	}
+	return now.Sub(time.UnixMilli(newest)).Truncate(24 * time.Hour), nil
 }
 
 // importAll imports strategy, objects and events, in this order: events find their
@@ -118,6 +178,13 @@ func importAll(ctx context.Context, t *tool, c *client.Client, o importOptions) 
 	}
 	defer func() { err = errors.Join(err, events.Close()) }()
 	defer context.AfterFunc(ctx, func() { events.Interrupt(ctx.Err()) })()
+	if o.shift {
+		if o.form.Shift, err = o.shiftToNow(time.Now()); err != nil {
+			return err
+		}
+		fmt.Fprintf(t.err, "events are moved by %s\n", cli.Count(int64(o.form.Shift/(24*time.Hour)), "day"))
+	}
+	events.As(o.form)
 
 	t.retry.Total = o.retryFor
 	if strategy != nil {
@@ -180,7 +247,7 @@ func warn(t *tool, counts api.ImportAnswer) {
 			cli.Count(counts.Received, "event"))
 	}
 	if counts.OutsideRetention > 0 {
-		fmt.Fprintf(t.err, "warning: older than the app's retention: %s; they count in no profile (are their timestamps in milliseconds?)\n",
+		fmt.Fprintf(t.err, "warning: older than the app's retention: %s; they count in no profile; --shift-to-now moves old data to today (are timestamps in milliseconds?)\n",
 			cli.Count(counts.OutsideRetention, "event"))
 	}
 	if counts.OptedOut > 0 {

@@ -5,11 +5,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/api"
 )
@@ -18,13 +21,16 @@ import (
 // larger body, so a longer line could never be imported.
 const maxLine = min(8_000_000, api.MaxImportBody)
 
-// Source is one input of NDJSON, plain or gzip, which is read as a stream.
+// Source is one input of NDJSON, plain or gzip, which is read as a stream. It may also be
+// one list of JSON objects; its lines are then the objects, by their place in the list.
 type Source struct {
 	name   string       // for messages
 	size   int64        // bytes of the file on disk; -1 if unknown
 	read   atomic.Int64 // bytes of it that were read
 	raw    *bufio.Reader
 	lines  *bufio.Reader        // raw, unzipped; nil before the first read
+	one    func() (line, error) // the next line, of a list or of CSV; nil: of lines
+	form   *Form                // of events; nil: lines stay as they are
 	peeked func() (line, error) // what peek found
 	last   int                  // number of the last line read, from 1
 	file   io.ReadCloser
@@ -120,10 +126,82 @@ func (s *Source) begin() error {
 		s.lines = bufio.NewReaderSize(unzipped, 1<<16)
 	}
 	if mark, err := s.lines.Peek(3); err == nil && string(mark) == "\ufeff" {
-		_, err = s.lines.Discard(3)
-		return err
+		if _, err = s.lines.Discard(3); err != nil {
+			return err
+		}
 	}
-	return nil // the next read returns any error of this Peek again
+	return s.detect() // the next read returns any error of this Peek again
+}
+
+// Newest reads the source to its end and returns the time (ms) of its newest event, 0 if
+// none has a time.
+func (s *Source) Newest() (int64, error) {
+	newest := int64(0)
+	for {
+		l, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return newest, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		var e struct {
+			Timestamp int64 `json:"timestamp"`
+		}
+		if json.Unmarshal(l.text, &e) == nil { // the import names bad lines
+			newest = max(newest, e.Timestamp)
+		}
+	}
+}
+
+// As makes the source return events of other forms as events. Call it before the first
+// read.
+func (s *Source) As(f Form) { s.form = &f }
+
+// detect prepares to read CSV, or a list.
+func (s *Source) detect() error {
+	if s.form != nil && s.form.CSV {
+		t, err := newTable(s.lines, s.form)
+		if err != nil {
+			return err
+		}
+		s.one = t.next
+		return nil
+	}
+	first, _ := s.lines.Peek(1)
+	if string(first) == "[" {
+		s.one = s.list()
+	}
+	return nil
+}
+
+// list returns a function that returns the objects of a list.
+func (s *Source) list() func() (line, error) {
+	decoder := jsontext.NewDecoder(s.lines, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	begun := false
+	return func() (line, error) {
+		if !begun {
+			begun = true
+			if _, err := decoder.ReadToken(); err != nil {
+				return line{}, err
+			}
+		}
+		if decoder.PeekKind() == jsontext.KindEndArray {
+			return line{}, io.EOF
+		}
+		value, err := decoder.ReadValue()
+		if err != nil {
+			return line{}, fmt.Errorf("after object %d of the list: %w", s.last, err)
+		}
+		if err := value.Compact(); err != nil { // a line has no line breaks
+			return line{}, err
+		}
+		l := line{number: s.last + 1, text: value}
+		if len(value) > maxLine {
+			l.tooLong, l.text = true, nil
+		}
+		return l, nil
+	}
 }
 
 // peek returns the line that next will return.
@@ -143,10 +221,23 @@ func (s *Source) next() (line, error) {
 	}
 	for {
 		l, err := s.any()
-		if err != nil || l.tooLong || len(l.text) > 0 {
-			return l, err
+		if err != nil || l.tooLong || l.fault != "" || len(l.text) > 0 {
+			return s.converted(l), err
 		}
 	}
+}
+
+// converted returns a line in the form of the engine.
+func (s *Source) converted(l line) line {
+	if s.form == nil || s.form.CSV || len(l.text) == 0 {
+		return l
+	}
+	text, err := s.form.convert(l.text)
+	if err != nil {
+		return line{number: l.number, fault: err.Error()}
+	}
+	l.text = text
+	return l
 }
 
 // any returns the next line, blank or not.
@@ -155,6 +246,15 @@ func (s *Source) any() (line, error) {
 		if err := s.begin(); err != nil {
 			return line{}, s.fault(err)
 		}
+	}
+	if s.one != nil {
+		l, err := s.one()
+		if err == nil {
+			s.last = l.number
+		} else if err != io.EOF {
+			err = s.fault(err)
+		}
+		return l, err
 	}
 	var text []byte
 	l := line{number: s.last + 1}
@@ -186,6 +286,10 @@ func (s *Source) any() (line, error) {
 func (s *Source) fault(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err // interrupted: the input is not at fault
+	}
+	var columns columnsError
+	if errors.As(err, &columns) {
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return fmt.Errorf("read %s beyond line %d (is it damaged or cut short?): %w", s.name, s.last, err)
 }

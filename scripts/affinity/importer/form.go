@@ -1,0 +1,258 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
+
+// Form says how the events of a file are written. The zero Form takes lines, or a list,
+// of JSON objects: events as the engine takes them, whose timestamp may also be a text,
+// events with names such as user_token, and track calls of Segment and RudderStack.
+type Form struct {
+	// CSV says that the file is CSV with a line of names.
+	CSV bool
+	// Columns are the columns of a CSV file by the field of the event: see Fields. A
+	// field without an entry is in the column of its name, or of its name with
+	// underscores, if there is one.
+	Columns map[string]string
+	// Types are types of events by the name that the file has for them.
+	Types map[string]string
+	// Shift is added to each timestamp.
+	Shift time.Duration
+}
+
+// Fields are the fields of an event that a column can hold. A column of several objects
+// or filters separates them by "|".
+var Fields = []string{"eventType", "eventName", "userToken", "index", "objectIDs", "filters", "timestamp"}
+
+// fields are the names with underscores.
+var fields = map[string]string{
+	"event_type": "eventType", "event_name": "eventName", "user_token": "userToken", "index_name": "index",
+	"object_ids": "objectIDs", "object_id": "objectIDs", "filters": "filters", "timestamp": "timestamp",
+}
+
+// trackTypes are the names of events for which Segment's specification of e-commerce says what
+// a user did: https://segment.com/docs/connections/spec/ecommerce/v2/.
+var trackTypes = map[string]string{
+	"Product Viewed": "view", "Product List Viewed": "view", "Cart Viewed": "view",
+	"Product Clicked": "click", "Product Added": "click", "Product Added to Wishlist": "click",
+	"Order Completed": "conversion", "Product Purchased": "conversion",
+}
+
+// record is an event on its way to the form of the engine.
+type record struct {
+	EventType  string          `json:"eventType"`
+	EventName  string          `json:"eventName"`
+	UserToken  string          `json:"userToken"`
+	Index      string          `json:"index,omitempty"`
+	ObjectIDs  []string        `json:"objectIDs,omitempty"`
+	Filters    []string        `json:"filters,omitempty"`
+	Timestamp  json.RawMessage `json:"timestamp,omitempty"`
+	occurredAt string          // instead of Timestamp, as the file has it
+}
+
+// convert returns a line with the event in the form of the engine. The error says what
+// is wrong with the line. It returns a line that is none of its forms as it is: the
+// engine says what is wrong with that.
+func (f *Form) convert(text []byte) ([]byte, error) {
+	if len(text) == 0 || text[0] != '{' || !f.concerns(text) {
+		return text, nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil {
+		return text, nil
+	}
+	if _, own := members["event"]; own && len(members) == 1 {
+		return text, nil // a line of an export
+	}
+	var kind string
+	if _ = json.Unmarshal(members["type"], &kind); kind == "track" && members["event"] != nil {
+		return f.track(text)
+	}
+	for name, field := range fields {
+		if value, ok := members[name]; ok && name != field {
+			delete(members, name)
+			members[field] = value
+		}
+	}
+	delete(members, "app_id")
+	if ids := bytes.TrimSpace(members["objectIDs"]); len(ids) > 0 && ids[0] == '"' { // one object
+		members["objectIDs"] = append(append(json.RawMessage("["), ids...), ']')
+	}
+	if err := f.retype(members); err != nil {
+		return nil, err
+	}
+	if err := f.retime(members); err != nil {
+		return nil, err
+	}
+	return json.Marshal(members)
+}
+
+// concerns reports whether a line may be of another form than that of the engine. It is
+// quick, for nearly all lines are.
+func (f *Form) concerns(text []byte) bool {
+	if f.Shift != 0 || len(f.Types) > 0 {
+		return true
+	}
+	for _, sign := range []string{`"track"`, `"event_type"`, `"event_name"`, `"user_token"`, `"object_ids"`, `"object_id"`, `"app_id"`} {
+		if bytes.Contains(text, []byte(sign)) {
+			return true
+		}
+	}
+	_, value, ok := bytes.Cut(text, []byte(`"timestamp"`))
+	if !ok {
+		return false
+	}
+	value = bytes.TrimLeft(value, ": \t\r\n")
+	return len(value) > 0 && value[0] == '"'
+}
+
+// retype sets the type of an event whose type is a name of the file's own.
+func (f *Form) retype(members map[string]json.RawMessage) error {
+	var r record
+	_ = json.Unmarshal(members["eventType"], &r.EventType) // the engine says what is wrong with it
+	_ = json.Unmarshal(members["eventName"], &r.EventName)
+	was := r
+	if err := f.setType(&r); err != nil {
+		return err
+	}
+	for name, value := range map[string][2]string{"eventType": {was.EventType, r.EventType}, "eventName": {was.EventName, r.EventName}} {
+		if value[0] != value[1] {
+			members[name], _ = json.Marshal(value[1]) // a text is never refused
+		}
+	}
+	return nil
+}
+
+// setType completes the type and the name of an event from each other.
+func (f *Form) setType(r *record) error {
+	switch {
+	case knownType(r.EventType) && (f.Types[r.EventName] == "" || r.EventName == ""):
+	case f.Types[r.EventName] != "":
+		r.EventType = f.Types[r.EventName]
+	case f.Types[r.EventType] != "":
+		r.EventName, r.EventType = firstOf(r.EventName, r.EventType), f.Types[r.EventType]
+	case r.EventType == "" && r.EventName == "":
+		return nil // the engine says that they are missing
+	default:
+		name := firstOf(r.EventType, r.EventName)
+		return fmt.Errorf("%q is no type of event: say which it is, such as --event %q", name, name+"=click")
+	}
+	return nil
+}
+
+func knownType(name string) bool {
+	return name == string(event.View) || name == string(event.Click) || name == string(event.Conversion)
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// retime makes the timestamp a number of milliseconds, and shifts it.
+func (f *Form) retime(members map[string]json.RawMessage) error {
+	raw, ok := members["timestamp"]
+	if !ok {
+		return nil
+	}
+	var text string
+	var ms int64
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		at, err := parseTime(text)
+		if err != nil {
+			return err
+		}
+		ms = at.UnixMilli()
+	case json.Unmarshal(raw, &ms) != nil:
+		return nil // the engine says what is wrong with it
+	}
+	members["timestamp"] = strconv.AppendInt(nil, ms+f.Shift.Milliseconds(), 10)
+	return nil
+}
+
+// layouts are the forms of times in files. One without a zone is UTC.
+var layouts = []string{time.RFC3339, "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", time.DateOnly}
+
+// parseTime reads a time: RFC 3339, as databases write it, or a number of seconds or
+// milliseconds since 1970.
+func parseTime(text string) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		const seconds = 1e11 // the year 5138; in milliseconds the year 1973
+		if n < seconds {
+			n *= 1000
+		}
+		return time.UnixMilli(int64(n)), nil
+	}
+	for _, layout := range layouts {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("the timestamp %q is neither RFC 3339, such as 2026-11-21T10:00:00Z, nor a number", text)
+}
+
+// track converts a track call of Segment, which RudderStack shares.
+func (f *Form) track(text []byte) ([]byte, error) {
+	type product struct {
+		ID  string `json:"product_id"`
+		SKU string `json:"sku"`
+	}
+	var call struct {
+		Event             string `json:"event"`
+		UserID            string `json:"userId"`
+		AnonymousID       string `json:"anonymousId"`
+		Timestamp         string `json:"timestamp"`
+		OriginalTimestamp string `json:"originalTimestamp"`
+		Properties        struct {
+			product
+			Products []product `json:"products"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(text, &call); err != nil {
+		return nil, fmt.Errorf("the track call cannot be read: %w", err)
+	}
+	r := record{EventName: call.Event, UserToken: firstOf(call.UserID, call.AnonymousID), occurredAt: firstOf(call.Timestamp, call.OriginalTimestamp)}
+	if r.EventType = f.Types[call.Event]; r.EventType == "" {
+		r.EventType = trackTypes[call.Event]
+	}
+	for _, p := range append([]product{call.Properties.product}, call.Properties.Products...) {
+		if id := firstOf(p.ID, p.SKU); id != "" && !slices.Contains(r.ObjectIDs, id) {
+			r.ObjectIDs = append(r.ObjectIDs, id)
+		}
+	}
+	switch {
+	case r.EventType == "":
+		return nil, fmt.Errorf("the track call %q is none of %s: say which type it is, such as --event %q", call.Event,
+			strings.Join(slices.Sorted(maps.Keys(trackTypes)), ", "), call.Event+"=click")
+	case len(r.ObjectIDs) == 0:
+		return nil, fmt.Errorf("the track call %q names no product_id or sku", call.Event)
+	}
+	return f.finish(r)
+}
+
+// finish encodes an event.
+func (f *Form) finish(r record) ([]byte, error) {
+	if r.occurredAt != "" {
+		at, err := parseTime(r.occurredAt)
+		if err != nil {
+			return nil, err
+		}
+		r.Timestamp = strconv.AppendInt(nil, at.Add(f.Shift).UnixMilli(), 10)
+	}
+	return json.Marshal(r)
+}

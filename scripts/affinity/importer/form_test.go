@@ -1,0 +1,132 @@
+package importer
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// all returns the lines of a source, each with its number, and the error that ends it.
+func all(t *testing.T, f Form, text string) []string {
+	t.Helper()
+	s := NewSource("x", strings.NewReader(text), -1)
+	s.As(f)
+	var lines []string
+	for {
+		l, err := s.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return lines
+		case err != nil:
+			return append(lines, err.Error())
+		case l.fault != "":
+			lines = append(lines, fmt.Sprintf("%d fault %s", l.number, l.fault))
+		default:
+			lines = append(lines, fmt.Sprintf("%d %s", l.number, l.text))
+		}
+	}
+}
+
+func TestForms(t *testing.T) {
+	const own = `{"eventType":"view","eventName":"Seen","userToken":"u","objectIDs":["1"],"timestamp":1795255200000}`
+	types := map[string]string{"cart": "click", "Shared": "conversion"}
+	for name, c := range map[string]struct {
+		form Form
+		text string
+		want []string
+	}{
+		"events stay as they are": {Form{}, own + "\n" + ` {"a": 1, "timestamp": 7 }`, []string{"1 " + own, `2 {"a": 1, "timestamp": 7 }`}},
+		"what is no JSON too":     {Form{}, "nonsense\n{\"timestamp\":\"x\"\n[", []string{"1 nonsense", `2 {"timestamp":"x"`, "3 ["}},
+		"RFC 3339": {Form{}, `{"eventType":"view","timestamp":"2026-11-21T10:00:00.5+01:00"}`,
+			[]string{`1 {"eventType":"view","timestamp":1795251600500}`}},
+		"a time of a database": {Form{}, `{"eventType":"view","timestamp": "2026-11-21 09:00:00 UTC"}`, []string{`1 {"eventType":"view","timestamp":1795251600000}`}},
+		"no time":              {Form{}, `{"eventType":"view","timestamp":"yesterday"}`, []string{`1 fault the timestamp "yesterday" is neither RFC 3339, such as 2026-11-21T10:00:00Z, nor a number`}},
+		"names with underscores": {Form{}, `{"app_id":"shop","user_token":"u","object_ids":["1"],"timestamp":1795255200000,"event_type":"view","event_name":"Seen"}`,
+			[]string{`1 {"eventName":"Seen","eventType":"view","objectIDs":["1"],"timestamp":1795255200000,"userToken":"u"}`}},
+		"one object":          {Form{}, `{"user_token":"u","object_id":"1"}`, []string{`1 {"objectIDs":["1"],"userToken":"u"}`}},
+		"a type of its own":   {Form{Types: types}, `{"eventType":"cart","userToken":"u"}`, []string{`1 {"eventName":"cart","eventType":"click","userToken":"u"}`}},
+		"a name of its own":   {Form{Types: types}, `{"eventName":"Shared","userToken":"u"}`, []string{`1 {"eventName":"Shared","eventType":"conversion","userToken":"u"}`}},
+		"an unknown type":     {Form{Types: types}, `{"eventType":"remove"}`, []string{`1 fault "remove" is no type of event: say which it is, such as --event "remove=click"`}},
+		"a shift":             {Form{Shift: 24 * time.Hour}, own, []string{"1 " + `{"eventName":"Seen","eventType":"view","objectIDs":["1"],"timestamp":1795341600000,"userToken":"u"}`}},
+		"a line of an export": {Form{Shift: time.Hour}, `{"event":{"timestamp":"2026-11-21T10:00:00Z"}}`, []string{`1 {"event":{"timestamp":"2026-11-21T10:00:00Z"}}`}},
+		"a track call": {Form{}, `{"type":"track","event":"Product Viewed","anonymousId":"a","properties":{"product_id":"1","sku":"s"},"timestamp":"2026-11-21T09:00:00Z"}`,
+			[]string{`1 {"eventType":"view","eventName":"Product Viewed","userToken":"a","objectIDs":["1"],"timestamp":1795251600000}`}},
+		"a track call of an order": {Form{}, `{"type":"track","event":"Order Completed","userId":"u","anonymousId":"a","properties":{"products":[{"sku":"1"},{"product_id":"2"},{"sku":"1"}]}}`,
+			[]string{`1 {"eventType":"conversion","eventName":"Order Completed","userToken":"u","objectIDs":["1","2"]}`}},
+		"another track call": {Form{Types: types}, `{"type":"track","event":"Shared","userId":"u","properties":{"sku":"1"}}`,
+			[]string{`1 {"eventType":"conversion","eventName":"Shared","userToken":"u","objectIDs":["1"]}`}},
+		"an unknown track call": {Form{}, `{"type":"track","event":"Signed Up","userId":"u"}`,
+			[]string{`1 fault the track call "Signed Up" is none of Cart Viewed, Order Completed, Product Added, Product Added to Wishlist, Product Clicked, Product List Viewed, Product Purchased, Product Viewed: say which type it is, such as --event "Signed Up=click"`}},
+		"a track call without a product": {Form{}, `{"type":"track","event":"Product Viewed","userId":"u"}`, []string{`1 fault the track call "Product Viewed" names no product_id or sku`}},
+		"a list":                         {Form{}, " [ " + own + ",\n {\"a\":\n1} ]\n", []string{"1 " + own, `2 {"a":1}`}},
+		"a list that is cut off":         {Form{}, "[" + own + ",", []string{"1 " + own, "read x beyond line 1 (is it damaged or cut short?): after object 1 of the list: jsontext: unexpected EOF after offset 101"}},
+		"an empty list":                  {Form{}, "[]", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := all(t, c.form, strings.TrimLeft(c.text, " "))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCSV(t *testing.T) {
+	const head = "event_time,event_type,product_id,user_id,price\n"
+	columns := map[string]string{"timestamp": "event_time", "objectIDs": "product_id", "userToken": "user_id"}
+	types := map[string]string{"cart": "click"}
+	for name, c := range map[string]struct {
+		form Form
+		text string
+		want []string
+	}{
+		"mapped": {Form{CSV: true, Columns: columns, Types: types},
+			"\ufeff" + head + "2019-10-01 00:00:00 UTC,view,44600062,541312140,35.79\n1569888000,cart,1|2,\"5\",\n",
+			[]string{
+				`2 {"eventType":"view","eventName":"view","userToken":"541312140","objectIDs":["44600062"],"timestamp":1569888000000}`,
+				`3 {"eventType":"click","eventName":"cart","userToken":"5","objectIDs":["1","2"],"timestamp":1569888000000}`,
+			}},
+		"by their names": {Form{CSV: true}, "userToken,eventType,eventName,filters\nu,view,Seen,color:Red|size:L\n",
+			[]string{`2 {"eventType":"view","eventName":"Seen","userToken":"u","filters":["color:Red","size:L"]}`}},
+		"bad rows": {Form{CSV: true, Columns: columns}, head + "2019-10-01,view,1\n\"2019-10-01\n\",view,1,2,3\n2019-10-01,steal,1,2,3\n2019-10-01,view,1,2,3\n",
+			[]string{
+				"2 fault wrong number of fields",
+				`3 {"eventType":"view","eventName":"view","userToken":"2","objectIDs":["1"],"timestamp":1569888000000}`,
+				`5 fault "steal" is no type of event: say which it is, such as --event "steal=click"`,
+				`6 {"eventType":"view","eventName":"view","userToken":"2","objectIDs":["1"],"timestamp":1569888000000}`,
+			}},
+		"a column that is not there": {Form{CSV: true, Columns: map[string]string{"userToken": "visitor"}}, head,
+			[]string{"x: --map userToken=visitor: the columns are event_time, event_type, product_id, user_id, price"}},
+		"no user": {Form{CSV: true}, head,
+			[]string{"x: no column holds userToken: name one with --map, such as --map userToken=event_time; the columns are event_time, event_type, product_id, user_id, price"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, all(t, c.form, c.text)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNewest(t *testing.T) {
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := io.WriteString(w, `[{"timestamp":"1970-01-01T00:00:05Z"},{"timestamp":7000},{"timestamp":"never"},{"a":1}]`); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := NewSource("x", &zipped, -1)
+	s.As(Form{})
+	if newest, err := s.Newest(); newest != 7000 || err != nil {
+		t.Errorf("%d, %v; want 7000", newest, err)
+	}
+}
