@@ -46,6 +46,19 @@ func TestInProcessAsDeployed(t *testing.T) {
 	})
 }
 
+// Bigtable of a local engine that keeps its data collects superseded cells when a cell is
+// written.
+func TestStored(t *testing.T) {
+	t.Parallel()
+	addr := storetest.StartStored(t)
+	open := func(t *testing.T) fixture {
+		s, client := storetest.OpenAt(t, addr)
+		return fixture{Store: s, client: client, collects: true}
+	}
+	testStore(t, open)
+	testLogs(t, open, layouts())
+}
+
 func TestOfficialEmulator(t *testing.T) {
 	t.Parallel()
 	addr := gcloudtest.Bigtable(t)

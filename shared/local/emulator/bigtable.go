@@ -2,11 +2,15 @@ package emulator
 
 import (
 	"fmt"
+	"net"
 	"slices"
 
 	"cloud.google.com/go/bigtable/bttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/affinityengine/affinity/shared/local/disk"
+	"github.com/affinityengine/affinity/shared/local/rows"
 )
 
 // Bigtable is a Bigtable server in this process. It starts without tables and
@@ -14,8 +18,8 @@ import (
 type Bigtable struct {
 	// Addr is the host:port the server listens on, for option.WithEndpoint or
 	// BIGTABLE_EMULATOR_HOST.
-	Addr   string
-	server *bttest.Server
+	Addr  string
+	close func()
 }
 
 // StartBigtable starts a server on a free port of 127.0.0.1. In a family that
@@ -40,7 +44,23 @@ func serveBigtable(opts []grpc.ServerOption) (*Bigtable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}
-	return &Bigtable{Addr: server.Addr, server: server}, nil
+	return &Bigtable{Addr: server.Addr, close: server.Close}, nil
+}
+
+// StartStoredBigtable starts a server on a free port of 127.0.0.1 that keeps its tables
+// in a folder; see package rows. The caller closes the folder after the server.
+func StartStoredBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, error) {
+	server := grpc.NewServer(slices.Concat(opts, transport(), []grpc.ServerOption{grpc.WaitForHandlers(true)})...)
+	if err := rows.Register(server, d); err != nil {
+		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
+	}
+	// Serve returns when Close stops the server.
+	go func() { _ = server.Serve(listener) }()
+	return &Bigtable{Addr: listener.Addr().String(), close: server.Stop}, nil
 }
 
 // Conn returns a connection for option.WithGRPCConn. The caller closes it. It
@@ -56,5 +76,6 @@ func (b *Bigtable) Conn() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// Close stops the server and discards its data.
-func (b *Bigtable) Close() { b.server.Close() }
+// Close stops the server. What StartStoredBigtable keeps stays in its folder; all other
+// data is discarded.
+func (b *Bigtable) Close() { b.close() }

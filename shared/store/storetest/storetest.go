@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -53,6 +55,22 @@ func NewDeployed(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtabl
 func Start(tb testing.TB) string {
 	tb.Helper()
 	return started(tb, emulator.StartPlainBigtable)
+}
+
+// StartStored starts an in-process Bigtable that keeps its tables in a folder of the
+// test's own, and returns its address, for OpenAt.
+func StartStored(tb testing.TB) string {
+	tb.Helper()
+	d, err := disk.Open(tb.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return started(tb, func(opts ...grpc.ServerOption) (*emulator.Bigtable, error) { return emulator.StartStoredBigtable(d, opts...) })
 }
 
 func started(tb testing.TB, start func(...grpc.ServerOption) (*emulator.Bigtable, error)) string {

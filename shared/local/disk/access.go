@@ -1,0 +1,135 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Batch is a number of changes that are made together, or not at all.
+type Batch struct{ b *pebble.Batch }
+
+// NewBatch returns an empty batch.
+func (d *Disk) NewBatch() Batch { return Batch{d.db.NewBatch()} }
+
+// Set sets the value of a key. The batch keeps neither slice.
+func (b Batch) Set(key, value []byte) { _ = b.b.Set(key, value, nil) } // fails only after a commit
+
+// Delete deletes a key, which need not exist.
+func (b Batch) Delete(key []byte) { _ = b.b.Delete(key, nil) }
+
+// DeleteRange deletes the keys in [from, to).
+func (b Batch) DeleteRange(from, to []byte) { _ = b.b.DeleteRange(from, to, nil) }
+
+// Commit makes the changes of a batch, which is used up. They are on the disk when it
+// returns nil. ErrFull says that nothing was changed.
+func (d *Disk) Commit(b Batch) error {
+	return d.commit(b, pebble.Sync)
+}
+
+// CommitLater is Commit without waiting for the disk: the end of the process loses
+// nothing, but that of the machine may lose the changes, with all that follow.
+func (d *Disk) CommitLater(b Batch) error {
+	return d.commit(b, pebble.NoSync)
+}
+
+func (d *Disk) commit(b Batch, how *pebble.WriteOptions) error {
+	defer b.b.Close()
+	if err := d.room(); err != nil {
+		return err
+	}
+	if err := b.b.Commit(how); err != nil {
+		return fmt.Errorf("write the data folder: %w", err)
+	}
+	return nil
+}
+
+// View is the content of the folder at one moment. Close it.
+type View struct{ s *pebble.Snapshot }
+
+// View returns the content as it is now.
+func (d *Disk) View() View { return View{d.db.NewSnapshot()} }
+
+// Close ends the view.
+func (v View) Close() error { return v.s.Close() }
+
+// Get calls f with the value of a key, which is valid until f returns, or returns
+// false.
+func (v View) Get(key []byte, f func(value []byte) error) (bool, error) { return get(v.s, key, f) }
+
+// Get is that of a View of this moment.
+func (d *Disk) Get(key []byte, f func(value []byte) error) (bool, error) { return get(d.db, key, f) }
+
+func get(r pebble.Reader, key []byte, f func([]byte) error) (bool, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the data folder: %w", err)
+	}
+	return true, errors.Join(f(value), closer.Close())
+}
+
+// Cursor goes through the keys of a range in their order. Close it.
+type Cursor struct{ i *pebble.Iterator }
+
+// Cursor returns one that stands before the first key of [from, to).
+func (v View) Cursor(from, to []byte) (Cursor, error) {
+	i, err := v.s.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return Cursor{}, fmt.Errorf("read the data folder: %w", err)
+	}
+	return Cursor{i}, nil
+}
+
+// Next moves to the next key and reports whether there is one.
+func (c Cursor) Next() bool {
+	return c.i.Next()
+}
+
+// Seek moves to the first key that is key or behind it, and reports whether there is one.
+func (c Cursor) Seek(key []byte) bool { return c.i.SeekGE(key) }
+
+// Key returns the key, which is valid until the cursor moves.
+func (c Cursor) Key() []byte { return c.i.Key() }
+
+// Value returns the value, which is valid until the cursor moves.
+func (c Cursor) Value() ([]byte, error) {
+	value, err := c.i.ValueAndErr()
+	if err != nil {
+		return nil, fmt.Errorf("read the data folder: %w", err)
+	}
+	return value, nil
+}
+
+// Close ends the cursor and returns the fault that ended it early, if one did.
+func (c Cursor) Close() error {
+	if err := c.i.Close(); err != nil {
+		return fmt.Errorf("read the data folder: %w", err)
+	}
+	return nil
+}
+
+// Each calls f with all keys that begin with a prefix, and their values. The slices are
+// valid until f returns.
+func (d *Disk) Each(prefix []byte, f func(key, value []byte) error) (err error) {
+	v := d.View()
+	defer func() { err = errors.Join(err, v.Close()) }()
+	c, err := v.Cursor(prefix, After(prefix))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	for c.Next() {
+		value, err := c.Value()
+		if err == nil {
+			err = f(c.Key(), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
