@@ -73,30 +73,34 @@ func get(r pebble.Reader, key []byte, f func([]byte) error) (bool, error) {
 }
 
 // Cursor goes through the keys of a range in their order. Close it.
-type Cursor struct{ i *pebble.Iterator }
+type Cursor struct {
+	i     *pebble.Iterator
+	begun bool
+}
 
 // Cursor returns one that stands before the first key of [from, to).
-func (v View) Cursor(from, to []byte) (Cursor, error) {
+func (v View) Cursor(from, to []byte) (*Cursor, error) {
 	i, err := v.s.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
-		return Cursor{}, fmt.Errorf("read the data folder: %w", err)
+		return nil, fmt.Errorf("read the data folder: %w", err)
 	}
-	return Cursor{i}, nil
+	return &Cursor{i: i}, nil
 }
 
 // Next moves to the next key and reports whether there is one.
-func (c Cursor) Next() bool {
+func (c *Cursor) Next() bool {
+	if !c.begun {
+		c.begun = true
+		return c.i.First()
+	}
 	return c.i.Next()
 }
 
-// Seek moves to the first key that is key or behind it, and reports whether there is one.
-func (c Cursor) Seek(key []byte) bool { return c.i.SeekGE(key) }
-
 // Key returns the key, which is valid until the cursor moves.
-func (c Cursor) Key() []byte { return c.i.Key() }
+func (c *Cursor) Key() []byte { return c.i.Key() }
 
 // Value returns the value, which is valid until the cursor moves.
-func (c Cursor) Value() ([]byte, error) {
+func (c *Cursor) Value() ([]byte, error) {
 	value, err := c.i.ValueAndErr()
 	if err != nil {
 		return nil, fmt.Errorf("read the data folder: %w", err)
@@ -105,7 +109,7 @@ func (c Cursor) Value() ([]byte, error) {
 }
 
 // Close ends the cursor and returns the fault that ended it early, if one did.
-func (c Cursor) Close() error {
+func (c *Cursor) Close() error {
 	if err := c.i.Close(); err != nil {
 		return fmt.Errorf("read the data folder: %w", err)
 	}
