@@ -113,7 +113,7 @@ func (a *memoryApp) sortedFeeds() []Feed {
 }
 
 func (m *memory) SetFeed(ctx context.Context, appID string, f Feed, now time.Time) (set Feed, changed bool, err error) {
-	err = m.with(ctx, appID, func(a *memoryApp) error {
+	err = m.change(ctx, appID, func(a *memoryApp) error {
 		from := a.App
 		from.FeedVersion = max(from.FeedVersion, m.after)
 		var to App
@@ -126,7 +126,7 @@ func (m *memory) SetFeed(ctx context.Context, appID string, f Feed, now time.Tim
 }
 
 func (m *memory) DeleteFeed(ctx context.Context, appID, name string, now time.Time) error {
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		to, err := a.WithoutFeed(a.sortedFeeds(), name, now)
 		if err != nil {
 			return err

@@ -17,10 +17,11 @@ import (
 
 // memory keeps the configuration in the process, which no other process shares.
 type memory struct {
-	after int64 // the first version is after+1
-	mu    sync.Mutex
-	apps  map[string]*memoryApp
-	ended map[string]Deletion
+	after   int64   // the first version is after+1
+	records Records // nil: nothing outlives the process
+	mu      sync.Mutex
+	apps    map[string]*memoryApp
+	ended   map[string]Deletion
 }
 
 type memoryApp struct {
@@ -64,6 +65,18 @@ func (m *memory) with(ctx context.Context, appID string, f func(*memoryApp) erro
 	return f(app)
 }
 
+// change calls f with a copy of an app while it holds the lock, and replaces the app by
+// it if f returns nil.
+func (m *memory) change(ctx context.Context, appID string, f func(*memoryApp) error) error {
+	return m.with(ctx, appID, func(a *memoryApp) error {
+		changed := a.clone()
+		if err := f(changed); err != nil {
+			return err
+		}
+		return m.replace(appID, changed, nil)
+	})
+}
+
 func (m *memory) App(ctx context.Context, appID string) (App, error) {
 	var app App
 	err := m.with(ctx, appID, func(a *memoryApp) error {
@@ -99,14 +112,9 @@ func (m *memory) CreateApp(ctx context.Context, app App) error {
 		if err := d.Reusable(time.Now()); err != nil {
 			return err
 		}
-		delete(m.ended, app.ID)
 	}
 	app.PrivateFacets, app.NumericBands = nil, nil
-	m.apps[app.ID] = &memoryApp{
-		App: app, keys: make(map[string]Key), indexes: make(map[string]catalog.Settings), feeds: make(map[string]Feed),
-		segments: make(map[string]SavedSegment),
-	}
-	return nil
+	return m.replace(app.ID, newMemoryApp(app), nil)
 }
 
 func (m *memory) DeleteApp(ctx context.Context, appID string) (Deletion, error) {
@@ -116,8 +124,9 @@ func (m *memory) DeleteApp(ctx context.Context, appID string) (Deletion, error) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.apps[appID] != nil {
-		delete(m.apps, appID)
-		m.ended[appID] = Deletion{App: appID, StartedAt: Stamp(time.Time{}), Attempt: 1}
+		if err := m.replace(appID, nil, &Deletion{App: appID, StartedAt: Stamp(time.Time{}), Attempt: 1}); err != nil {
+			return Deletion{}, err
+		}
 	}
 	return m.deletion(appID)
 }
@@ -158,10 +167,12 @@ func (m *memory) UpdateDeletion(ctx context.Context, appID string, change func(*
 	if err == nil {
 		d, err = d.With(change)
 	}
+	if err == nil {
+		err = m.replace(appID, m.apps[appID], &d)
+	}
 	if err != nil {
 		return Deletion{}, err
 	}
-	m.ended[appID] = d
 	return d, nil
 }
 
@@ -169,7 +180,7 @@ func (m *memory) SetRetention(ctx context.Context, appID string, days int) error
 	if err := CheckRetention(days); err != nil {
 		return err
 	}
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		a.RetentionDays, a.ChangedAt = days, Stamp(time.Time{})
 		return nil
 	})
@@ -179,21 +190,21 @@ func (m *memory) SetConsistency(ctx context.Context, appID string, c Consistency
 	if _, err := ParseConsistency(string(c)); err != nil {
 		return err
 	}
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		a.Consistency = c
 		return nil
 	})
 }
 
 func (m *memory) SetBrowserRanking(ctx context.Context, appID string, on bool) error {
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		a.BrowserRanking = on
 		return nil
 	})
 }
 
 func (m *memory) SetSegments(ctx context.Context, appID string, on bool) error {
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		a.App, _ = a.WithSegments(on)
 		return nil
 	})
@@ -203,7 +214,7 @@ func (m *memory) SetLimits(ctx context.Context, appID string, n limit.Numbers) e
 	if err := n.Check(); err != nil {
 		return err
 	}
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		a.Limits = n
 		return nil
 	})
@@ -211,7 +222,7 @@ func (m *memory) SetLimits(ctx context.Context, appID string, n limit.Numbers) e
 
 func (m *memory) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
 	var app App
-	err := m.with(ctx, appID, func(a *memoryApp) error {
+	err := m.change(ctx, appID, func(a *memoryApp) error {
 		to, _, err := a.WithLog(change)
 		if err != nil {
 			return fmt.Errorf("change log of app %q: %w", appID, err)
@@ -264,7 +275,7 @@ func (m *memory) PutKey(ctx context.Context, appID string, key Key) error {
 	if err != nil {
 		return err
 	}
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		if err := key.CheckParents(a.parents()); err != nil {
 			return fmt.Errorf("put key of app %q: %w", appID, err)
 		}
@@ -274,7 +285,7 @@ func (m *memory) PutKey(ctx context.Context, appID string, key Key) error {
 }
 
 func (m *memory) DeleteKey(ctx context.Context, appID, hash string) error {
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		if _, ok := a.keys[hash]; !ok {
 			return fmt.Errorf("key %q of app %q: %w", hash, appID, ErrNotFound)
 		}
@@ -284,7 +295,7 @@ func (m *memory) DeleteKey(ctx context.Context, appID, hash string) error {
 }
 
 func (m *memory) SetStrategy(ctx context.Context, appID string, s strategy.Strategy) (app App, changed bool, err error) {
-	err = m.with(ctx, appID, func(a *memoryApp) error {
+	err = m.change(ctx, appID, func(a *memoryApp) error {
 		first := a.StrategyVersion == 0
 		if a.App, changed = a.WithStrategy(s); changed {
 			if first {
@@ -340,7 +351,7 @@ func (m *memory) IndexSettings(ctx context.Context, appID, index string) (catalo
 
 func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, c catalog.Change) (catalog.Settings, error) {
 	var settings catalog.Settings
-	err := m.with(ctx, appID, func(a *memoryApp) error {
+	err := m.change(ctx, appID, func(a *memoryApp) error {
 		old := a.indexes[index]
 		next, changed, err := c.After(old)
 		if settings = next; err != nil || !changed {
@@ -365,14 +376,14 @@ func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, c ca
 }
 
 func (m *memory) ApplyBands(ctx context.Context, appID string, versions map[string]int64) error {
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		a.NumericBands, _ = a.NumericBands.Apply(versions)
 		return nil
 	})
 }
 
 func (m *memory) SetPrivateFacets(ctx context.Context, appID, index string, facets []string) error {
-	return m.with(ctx, appID, func(a *memoryApp) (err error) {
+	return m.change(ctx, appID, func(a *memoryApp) (err error) {
 		to, err := a.PrivateFacets.With(index, facets)
 		if err == nil {
 			a.PrivateFacets = to

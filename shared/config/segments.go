@@ -94,7 +94,7 @@ func (a *memoryApp) savedSegments() []SavedSegment {
 }
 
 func (m *memory) SaveSegment(ctx context.Context, appID string, s SavedSegment, create bool) (set SavedSegment, changed bool, err error) {
-	err = m.with(ctx, appID, func(a *memoryApp) error {
+	err = m.change(ctx, appID, func(a *memoryApp) error {
 		if set, changed, err = s.Among(a.savedSegments(), create); err == nil && changed {
 			a.segments[s.Name] = set
 		}
@@ -104,7 +104,7 @@ func (m *memory) SaveSegment(ctx context.Context, appID string, s SavedSegment, 
 }
 
 func (m *memory) DeleteSegment(ctx context.Context, appID, name string) error {
-	return m.with(ctx, appID, func(a *memoryApp) error {
+	return m.change(ctx, appID, func(a *memoryApp) error {
 		if _, ok := a.segments[name]; !ok {
 			return fmt.Errorf("segment %q of app %q: %w", name, appID, ErrNotFound)
 		}

@@ -8,12 +8,15 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/config"
 )
 
 // memory keeps the jobs of one process.
 type memory struct {
-	mu   sync.Mutex
-	jobs map[jobKey]*memoryJob
+	records *collectionRecords // nil: nothing outlives the process
+	mu      sync.Mutex
+	jobs    map[jobKey]*memoryJob
 }
 
 type jobKey struct{ app, id string }
@@ -32,9 +35,12 @@ func NewMemory() Jobs { return &memory{jobs: map[jobKey]*memoryJob{}} }
 // Memories are memory stores, one for each collection. They are safe for concurrent
 // use.
 type Memories struct {
-	mu     sync.Mutex
-	stores map[string]*memory
-	apart  map[string]bool // collections of deletions
+	records config.Records // nil: nothing outlives the process
+	mu      sync.Mutex
+	stores  map[string]*memory
+	apart   map[string]bool            // collections of deletions
+	loaded  map[string][]config.Record // by collection, until it is opened
+	faults  []error
 }
 
 // NewMemories returns stores without jobs.
@@ -47,7 +53,7 @@ func (m *Memories) Open(c Collection) Jobs {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stores[c.Name] == nil {
-		m.stores[c.Name], m.apart[c.Name] = &memory{jobs: map[jobKey]*memoryJob{}}, c.OfDeletion
+		m.stores[c.Name], m.apart[c.Name] = m.open(c), c.OfDeletion
 	}
 	return m.stores[c.Name]
 }
@@ -116,8 +122,10 @@ func (m *memory) Create(ctx context.Context, job Job) error {
 	if m.jobs[key] != nil {
 		return fmt.Errorf("job %s of app %q: %w", job.ID, job.App, ErrExists)
 	}
-	m.jobs[key] = &memoryJob{job, map[int]Shard{}}
-	return nil
+	if job, err = m.records.saveJob(job); err == nil {
+		m.jobs[key] = &memoryJob{job, map[int]Shard{}}
+	}
+	return err
 }
 
 func (m *memory) Job(ctx context.Context, app, id string) (Job, error) {
@@ -173,6 +181,9 @@ func (m *memory) Update(ctx context.Context, app, id string, change func(*Job) e
 	var job Job
 	err := m.with(ctx, app, id, func(j *memoryJob) (err error) {
 		if job, err = j.Job.Apply(change); err == nil {
+			job, err = m.records.saveJob(job)
+		}
+		if err == nil {
 			j.Job = job
 		}
 		return err
@@ -185,8 +196,11 @@ func (m *memory) CreateShard(ctx context.Context, app, id string, shard Shard) e
 		if _, ok := j.shards[shard.N]; ok {
 			return fmt.Errorf("shard %d of job %s: %w", shard.N, id, ErrExists)
 		}
-		j.shards[shard.N] = shard.Prepared()
-		return nil
+		shard, err := m.records.saveShard(app, id, shard.Prepared())
+		if err == nil {
+			j.shards[shard.N] = shard
+		}
+		return err
 	})
 }
 
@@ -254,6 +268,9 @@ func (m *memory) UpdateShard(ctx context.Context, app, id string, n int, change 
 			return err
 		}
 		if shard, err = old.Apply(change); err == nil {
+			shard, err = m.records.saveShard(app, id, shard)
+		}
+		if err == nil {
 			j.shards[n] = shard
 		}
 		return err
@@ -277,7 +294,15 @@ func (m *memory) Forget(ctx context.Context, app string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.jobs, func(k jobKey, _ *memoryJob) bool { return k.app == app })
+	of := func(k jobKey, _ *memoryJob) bool { return k.app == app }
+	for key, j := range m.jobs {
+		if of(key, j) {
+			if err := m.records.forget(j); err != nil {
+				return err
+			}
+		}
+	}
+	maps.DeleteFunc(m.jobs, of)
 	return nil
 }
 

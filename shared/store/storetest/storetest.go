@@ -70,7 +70,9 @@ func StartStored(tb testing.TB) string {
 			tb.Error(err)
 		}
 	})
-	return started(tb, func(opts ...grpc.ServerOption) (*emulator.Bigtable, error) { return emulator.StartStoredBigtable(d, opts...) })
+	return started(tb, func(opts ...grpc.ServerOption) (*emulator.Bigtable, error) {
+		return emulator.StartStoredBigtable(d, opts...)
+	})
 }
 
 func started(tb testing.TB, start func(...grpc.ServerOption) (*emulator.Bigtable, error)) string {
