@@ -22,7 +22,8 @@ func startStack(ctx context.Context, o upOptions) (runningStack, error) {
 		apps[i] = stack.App(a)
 	}
 	s, err := stack.Start(ctx, stack.Options{
-		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive, Operator: o.Operator, Log: o.Log})
+		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout, Archive: o.Archive, Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
+		Operator: o.Operator, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

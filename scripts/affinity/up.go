@@ -27,6 +27,8 @@ type upOptions struct {
 	RetentionDays int           // of the apps; 0: no limit
 	Layout        schema.Layout // of the log of created apps
 	Archive       string        // folder for files of accepted events; empty: none
+	Data          string        // folder in which everything outlives the process; empty: all is in memory
+	KeepRetention bool          // of apps that exist in Data
 	Operator      string        // the operator's token
 	MadeOperator  bool          // the token is not the environment's
 	Log           *slog.Logger
@@ -42,7 +44,7 @@ const maxRetention = 36_500
 type upFlags struct {
 	layoutFlags
 	addr, now     string
-	archive       string
+	archive, data string
 	apps          []string
 	retentionDays int
 }
@@ -78,11 +80,14 @@ func upCommand(t *tool) *cobra.Command {
 		Use:   "up",
 		Short: "Start the whole engine in this process",
 		Long: "Start the whole engine in this process and serve until Ctrl-C. Once it is up it prints one line: `ready ` and the URL.\n" +
-			"All data is in memory and ends with the process, unless BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST or\n" +
-			"FIRESTORE_EMULATOR_HOST name official emulators that keep it. An app in the Firestore emulator keeps its schema and\n" +
-			"encoding. With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
+			"All data is in memory and ends with the process. With --data DIR it is in a folder, and what was acknowledged is there\n" +
+			"again at the next start with the folder, even after a kill: events, objects, profiles, strategies, apps, keys, jobs,\n" +
+			"tasks, and events that wait to be processed. An app in the folder keeps its schema, its encoding and, unless\n" +
+			"--retention-days is given, its retention. One process at a time uses a folder.\n" +
+			"BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name official emulators, which exclude --data.\n" +
+			"With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
 			"The operator's token is taken from AFFINITY_OPERATOR, or made and printed.",
-		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0\n  affinity up --schema narrow",
+		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0\n  affinity up --schema narrow\n  affinity up --data ./affinity-data",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(cmd)
@@ -104,6 +109,7 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.apps, "app", []string{"demo:" + demoKey}, "app and a key with all rights, as ID:KEY (repeatable)")
 	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, RFC 3339 (default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
+	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
 	flags.StringVar(&f.archive, "archive", "", "folder to write accepted events to, in files that import --archive restores")
 	f.layoutFlags.add(cmd)
 	for _, name := range []string{"url", "key"} { // upOptions refuses them
@@ -117,7 +123,10 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 	if cmd.Flags().Changed("url") || cmd.Flags().Changed("key") {
 		return upOptions{}, cli.Usagef("--url and --key name a running engine, but %s starts one: use --addr and --app ID:KEY", cmd.Name())
 	}
-	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays, Archive: f.archive}
+	o := upOptions{Addr: f.addr, RetentionDays: f.retentionDays, Archive: f.archive, Data: f.data, KeepRetention: !cmd.Flags().Changed("retention-days")}
+	if f.data == "" && cmd.Flags().Changed("data") {
+		return o, cli.Usagef("--data must name a folder")
+	}
 	o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	if o.Layout, err = f.layout(); err != nil {
@@ -213,6 +222,11 @@ func serve(ctx context.Context, t *tool, o upOptions, do func(context.Context, r
 	}()
 	if o.MadeOperator {
 		fmt.Fprintf(t.err, "the operator's token, for `affinity app` and `affinity replay` in another terminal: export %s=%s\n", operator.Variable, o.Operator)
+	}
+	if o.Data == "" {
+		fmt.Fprintln(t.err, "all data is in memory and ends with this process; --data DIR keeps it")
+	} else {
+		fmt.Fprintf(t.err, "all data is kept in %s\n", o.Data)
 	}
 	if _, err := fmt.Fprintf(t.out, "ready %s\n", stack.URL()); err != nil {
 		return fmt.Errorf("print the ready line: %w", err)

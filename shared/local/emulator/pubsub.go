@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/affinityengine/affinity/shared/local/disk"
 )
 
 // sweepEvery is the number of published messages after which a sweep drops their
@@ -51,10 +53,17 @@ type PubSub struct {
 // StartPubSub starts a server without topics on a free port of 127.0.0.1. opts may
 // hold interceptors, which see every request.
 func StartPubSub(opts ...grpc.ServerOption) (*PubSub, error) {
-	return startPubSub(sweepEvery, time.Now, opts...)
+	return startPubSub(nil, sweepEvery, time.Now, opts...)
 }
 
-func startPubSub(sweepEvery int, now func() time.Time, opts ...grpc.ServerOption) (*PubSub, error) {
+// StartStoredPubSub is StartPubSub with messages that records hold from before their
+// publish is answered until they are acknowledged. A subscription that is created gets
+// those that an earlier process has left to it.
+func StartStoredPubSub(records disk.Records, opts ...grpc.ServerOption) (*PubSub, error) {
+	return startPubSub(newJournal(records), sweepEvery, time.Now, opts...)
+}
+
+func startPubSub(j *journal, sweepEvery int, now func() time.Time, opts ...grpc.ServerOption) (*PubSub, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the Pub/Sub emulator: %w", err)
@@ -71,7 +80,7 @@ func startPubSub(sweepEvery int, now func() time.Time, opts ...grpc.ServerOption
 		Addr:    listener.Addr().String(),
 		server:  grpc.NewServer(opts...),
 		fake:    fake,
-		service: newPubSubService(fake, sweepEvery),
+		service: newPubSubService(fake, j, sweepEvery),
 		ended:   make(chan struct{}),
 		swept:   make(chan struct{}),
 	}
@@ -121,7 +130,8 @@ func (p *PubSub) Idle(ctx context.Context, subscriptions ...string) error {
 	})
 }
 
-// Close ends all streams, stops the server and discards its data.
+// Close ends all streams and stops the server. Records keep what is not acknowledged; all
+// other data is discarded.
 func (p *PubSub) Close() {
 	close(p.ended)
 	p.server.Stop()

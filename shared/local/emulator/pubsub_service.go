@@ -29,6 +29,7 @@ const maxPublish = 10_000_000
 type pubsubService struct {
 	*pstest.GServer
 	fake       *pstest.Server
+	journal    *journal
 	sweepEvery int
 	sweepDue   chan struct{}
 	// changed is broadcast when a message can be delivered or has been
@@ -46,10 +47,11 @@ type pubsubService struct {
 	sweepAt   int                                 // published at which the next sweep is due
 }
 
-func newPubSubService(fake *pstest.Server, sweepEvery int) *pubsubService {
+func newPubSubService(fake *pstest.Server, j *journal, sweepEvery int) *pubsubService {
 	return &pubsubService{
 		GServer:    &fake.GServer,
 		fake:       fake,
+		journal:    j,
 		sweepEvery: sweepEvery,
 		sweepAt:    sweepEvery,
 		sweepDue:   make(chan struct{}, 1),
@@ -72,14 +74,24 @@ func (s *pubsubService) Publish(ctx context.Context, req *pb.PublishRequest) (*p
 	if err != nil {
 		return nil, err
 	}
-	// Count first, so that the count is never too low.
-	s.addUnacked(subs.GetSubscriptions(), len(req.GetMessages()))
-	resp, err := s.GServer.Publish(ctx, req)
+	kept, err := s.journal.keep(subs.GetSubscriptions(), req.GetMessages(), time.Now())
 	if err != nil {
-		s.addUnacked(subs.GetSubscriptions(), -len(req.GetMessages()))
 		return nil, err
 	}
-	s.record(resp.GetMessageIds())
+	return s.publish(ctx, req, subs.GetSubscriptions(), kept)
+}
+
+// publish adds messages that are kept to the subscriptions of a topic. The gate must be
+// held.
+func (s *pubsubService) publish(ctx context.Context, req *pb.PublishRequest, subscriptions []string, kept []*journaled) (*pb.PublishResponse, error) {
+	// Count first, so that the count is never too low.
+	s.addUnacked(subscriptions, len(req.GetMessages()))
+	ids, resp, err := s.journal.enter(kept, func() (*pb.PublishResponse, error) { return s.GServer.Publish(ctx, req) })
+	if err != nil {
+		s.addUnacked(subscriptions, -len(req.GetMessages()))
+		return nil, err
+	}
+	s.record(ids)
 	s.changed.broadcast()
 	return resp, nil
 }
@@ -145,8 +157,32 @@ func (s *pubsubService) acknowledge(ctx context.Context, subscription, ackID str
 	if _, err := s.GServer.Acknowledge(ctx, req); err != nil {
 		return err
 	}
-	s.unacked[subscription] -= s.acks(ackID) - before
+	if acks := s.acks(ackID) - before; acks > 0 {
+		s.unacked[subscription] -= acks
+		s.journal.acknowledged(subscription, ackID)
+	}
 	return nil
+}
+
+// Pull leases messages to a client.
+func (s *pubsubService) Pull(ctx context.Context, req *pb.PullRequest) (*pb.PullResponse, error) {
+	for {
+		resp, err := s.GServer.Pull(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		own, others := s.journal.deliver(req.GetSubscription(), resp.GetReceivedMessages())
+		if len(others) == 0 {
+			return resp, nil
+		}
+		// An earlier process has delivered these. Ask again rather than answer nothing.
+		if _, err := s.Acknowledge(ctx, &pb.AcknowledgeRequest{Subscription: req.GetSubscription(), AckIds: others}); err != nil {
+			return nil, err
+		}
+		if len(own) > 0 {
+			return &pb.PullResponse{ReceivedMessages: own}, nil
+		}
+	}
 }
 
 // acks returns how many subscriptions have acknowledged the message of an ack
@@ -241,7 +277,26 @@ func (s *pubsubService) CreateSubscription(ctx context.Context, req *pb.Subscrip
 	}
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	return s.GServer.CreateSubscription(ctx, req)
+	created, err := s.GServer.CreateSubscription(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return created, s.restore(ctx, created)
+}
+
+// restore publishes again what an earlier process has left to a subscription. The topic's
+// other subscriptions get it too, and acknowledge it by themselves.
+func (s *pubsubService) restore(ctx context.Context, sub *pb.Subscription) error {
+	kept, messages, err := s.journal.waiting(sub.GetName())
+	if err != nil || len(kept) == 0 {
+		return err
+	}
+	subs, err := s.GServer.ListTopicSubscriptions(ctx, &pb.ListTopicSubscriptionsRequest{Topic: sub.GetTopic()})
+	if err != nil {
+		return err
+	}
+	_, err = s.publish(ctx, &pb.PublishRequest{Topic: sub.GetTopic(), Messages: messages}, subs.GetSubscriptions(), kept)
+	return err
 }
 
 // DeleteSubscription deletes a subscription and its messages.
@@ -249,6 +304,9 @@ func (s *pubsubService) DeleteSubscription(ctx context.Context, req *pb.DeleteSu
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	resp, err := s.GServer.DeleteSubscription(ctx, req)
+	if err == nil {
+		err = s.journal.forget(req.GetSubscription())
+	}
 	if err == nil {
 		s.mu.Lock()
 		delete(s.unacked, req.GetSubscription())

@@ -155,7 +155,7 @@ func (s *pubsubService) take(ctx context.Context, st *pullStream) ([]*pb.Receive
 	if room == 0 || ctx.Err() != nil {
 		return nil, nil
 	}
-	resp, err := s.GServer.Pull(ctx, &pb.PullRequest{
+	resp, err := s.Pull(ctx, &pb.PullRequest{
 		Subscription: st.subscription,
 		MaxMessages:  room,
 		//lint:ignore SA1019 pstest would otherwise wait half a second for a message

@@ -31,7 +31,7 @@ func testPubSub(t *testing.T, sweepEvery int, now func() time.Time) (context.Con
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	server, err := startPubSub(sweepEvery, now)
+	server, err := startPubSub(nil, sweepEvery, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ type TasksConfig struct {
 	Queues []*cloudtaskspb.Queue
 	// Transport carries requests to workers. Default: HTTP over the network.
 	Transport http.RoundTripper
+	// Kept keeps tasks over a restart. nil: they end with the server.
+	Kept *KeptTasks
 	// Server are options of the gRPC server, such as Guard.
 	Server []grpc.ServerOption
 	// Log gets failed attempts and tasks that the server gives up. By default the
@@ -58,6 +60,7 @@ func StartTasks(cfg TasksConfig) (*Tasks, error) {
 			stop:   stop,
 			sender: newTaskSender(cfg.Transport),
 			log:    cfg.Log,
+			kept:   cfg.Kept,
 			queues: map[string]*taskQueue{},
 		},
 	}
@@ -87,7 +90,7 @@ func (t *Tasks) Idle(ctx context.Context) error {
 }
 
 // Close stops the server and cancels running requests. Remaining tasks are
-// lost.
+// lost, unless they are kept.
 func (t *Tasks) Close() {
 	t.server.Stop()
 	t.service.close()
@@ -101,11 +104,13 @@ type taskService struct {
 	running sync.WaitGroup // the queues' loops and the requests under way
 	sender  *taskSender
 	log     *slog.Logger
+	kept    *KeptTasks
 	// changed is broadcast when a task has been attempted or deleted.
 	changed signal
 
-	mu     sync.Mutex
-	queues map[string]*taskQueue // by full name
+	creating sync.Mutex // taken before mu by one creation at a time
+	mu       sync.Mutex
+	queues   map[string]*taskQueue // by full name
 }
 
 func (s *taskService) close() {
@@ -152,7 +157,7 @@ func (s *taskService) loop(q *taskQueue) {
 func (s *taskService) attempt(q *taskQueue, t *task) {
 	result := s.sender.send(s.ctx, q, t)
 	s.mu.Lock()
-	fate := q.settle(t, result, time.Now())
+	fate := s.settle(q, t, result, time.Now())
 	s.mu.Unlock()
 	q.poke()
 	s.changed.broadcast()
@@ -163,4 +168,17 @@ func (s *taskService) attempt(q *taskQueue, t *task) {
 	case fate == taskGivenUp:
 		s.log.Error("task failed, giving up", "task", t.pb.GetName(), "error", result.err)
 	}
+}
+
+// settle records an attempt; the lock must be held.
+func (s *taskService) settle(q *taskQueue, t *task, result taskResult, now time.Time) taskFate {
+	if s.ctx.Err() != nil && result.err != nil {
+		return taskRetried // Close has canceled the attempt: a kept task is as it was
+	}
+	ended := t.ended
+	fate := q.settle(t, result, now)
+	if t.ended && !ended {
+		s.kept.ended(t.pb.GetName(), now, q.finished.expired(), s.log)
+	}
+	return fate
 }

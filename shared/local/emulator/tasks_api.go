@@ -38,6 +38,9 @@ func (s *taskService) addQueue(queue *cloudtaskspb.Queue) (*cloudtaskspb.Queue, 
 		return nil, status.Errorf(codes.AlreadyExists, "queue %s exists", queue.GetName())
 	}
 	q := newTaskQueue(proto.CloneOf(queue))
+	if err := s.kept.restore(q); err != nil {
+		return nil, status.Errorf(codes.Internal, "restore the tasks of queue %s: %v", queue.GetName(), err)
+	}
 	s.queues[queue.GetName()] = q
 	s.running.Go(func() { s.loop(q) })
 	return proto.CloneOf(q.pb), nil
@@ -86,6 +89,28 @@ func (s *taskService) CreateTask(_ context.Context, req *cloudtaskspb.CreateTask
 	if err := validateTask(req.GetParent(), req.GetTask(), now); err != nil {
 		return nil, err
 	}
+	// No other task of the name may begin in between.
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	t, err := s.newTask(req, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.kept.keep(t); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q, err := s.queue(req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	q.add(t)
+	return view(t, req.GetResponseView()), nil
+}
+
+// newTask makes a task whose name is free.
+func (s *taskService) newTask(req *cloudtaskspb.CreateTaskRequest, now time.Time) (*cloudtaskspb.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q, err := s.queue(req.GetParent())
@@ -112,8 +137,7 @@ func (s *taskService) CreateTask(_ context.Context, req *cloudtaskspb.CreateTask
 	if t.ScheduleTime == nil || t.ScheduleTime.AsTime().Before(now) {
 		t.ScheduleTime = timestamppb.New(now)
 	}
-	q.add(t)
-	return view(t, req.GetResponseView()), nil
+	return t, nil
 }
 
 // GetTask returns a task that has not ended.
@@ -187,7 +211,9 @@ func (s *taskService) DeleteTask(_ context.Context, req *cloudtaskspb.DeleteTask
 	if err != nil {
 		return nil, err
 	}
-	q.remove(t, time.Now())
+	now := time.Now()
+	q.remove(t, now)
+	s.kept.ended(t.pb.GetName(), now, q.finished.expired(), s.log)
 	s.changed.broadcast()
 	return &emptypb.Empty{}, nil
 }

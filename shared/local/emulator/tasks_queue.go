@@ -3,8 +3,10 @@ package emulator
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
@@ -254,6 +256,8 @@ const (
 type tombstones struct {
 	ended map[string]time.Time
 	names []string // in the order in which the tasks ended
+	// gone are names that are not reserved any more, and that expired has not returned.
+	gone []string
 }
 
 func (ts *tombstones) add(name string, now time.Time) {
@@ -263,9 +267,23 @@ func (ts *tombstones) add(name string, now time.Time) {
 	ts.ended[name] = now
 	ts.names = append(ts.names, name)
 	for len(ts.names) > maxTombstones || !ts.has(ts.names[0], now) {
+		ts.gone = append(ts.gone, ts.names[0])
 		delete(ts.ended, ts.names[0])
 		ts.names = ts.names[1:]
 	}
+}
+
+// restore begins with the names of tasks that ended in an earlier process.
+func (ts *tombstones) restore(ended map[string]time.Time) {
+	ts.ended = ended
+	ts.names = slices.SortedFunc(maps.Keys(ended), func(a, b string) int { return ended[a].Compare(ended[b]) })
+}
+
+// expired returns the names that are not reserved any more, each once.
+func (ts *tombstones) expired() []string {
+	gone := ts.gone
+	ts.gone = nil
+	return gone
 }
 
 func (ts *tombstones) has(name string, now time.Time) bool {

@@ -1,5 +1,5 @@
 // Package seal encrypts the texts of parents on one machine, where a deployment
-// has Cloud KMS. The key lives as long as its Cipher.
+// has Cloud KMS.
 package seal
 
 import (
@@ -13,10 +13,21 @@ import (
 
 type sealer struct{ aead cipher.AEAD }
 
-// New returns a Cipher with a random key.
-func New() config.Cipher {
-	var key [32]byte
+// KeyBytes is the length of a key.
+const KeyBytes = 32
+
+// NewKey returns a random key.
+func NewKey() [KeyBytes]byte {
+	var key [KeyBytes]byte
 	_, _ = rand.Read(key[:]) // never fails
+	return key
+}
+
+// New returns a Cipher with a random key, which lives as long as the Cipher.
+func New() config.Cipher { return WithKey(NewKey()) }
+
+// WithKey returns a Cipher that reads what one of the same key has encrypted.
+func WithKey(key [KeyBytes]byte) config.Cipher {
 	// Neither fails with a key of 32 bytes.
 	block, _ := aes.NewCipher(key[:])
 	aead, _ := cipher.NewGCMWithRandomNonce(block)

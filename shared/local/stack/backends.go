@@ -51,7 +51,7 @@ func (s *Stack) openBigtable(ctx context.Context, o Options) (*store.Store, erro
 	var opts []option.ClientOption
 	s.place.Bigtable = os.Getenv("BIGTABLE_EMULATOR_HOST")
 	if s.place.Bigtable == "" {
-		server, err := emulator.StartBigtable(slices.Concat(s.guard(), o.Bigtable)...)
+		server, err := s.startBigtable(slices.Concat(s.guard(), o.Bigtable)...)
 		if err != nil {
 			return nil, err
 		}
@@ -85,12 +85,18 @@ type database struct {
 	config    config.Store
 	jobs      jobStore
 	documents deletion.Documents
+	fault     func() error // what was wrong with the jobs, once all functions have opened theirs
 }
 
+func noFault() error { return nil }
+
 func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, error) {
+	if s.disk != nil {
+		return s.storedConfig()
+	}
 	if !emulated("FIRESTORE_EMULATOR_HOST") {
 		jobs := job.NewMemories()
-		memory := database{config.NewMemory(), jobs.Open, jobs}
+		memory := database{config.NewMemory(), jobs.Open, jobs, noFault}
 		// A Bigtable emulator may hold what an earlier process computed.
 		if emulated("BIGTABLE_EMULATOR_HOST") {
 			memory.config = config.NewMemoryAfter(time.Now().UnixMilli())
@@ -104,7 +110,7 @@ func (s *Stack) openConfig(ctx context.Context, log *slog.Logger) (database, err
 	}
 	s.onClose(client.Close)
 	jobs := func(c job.Collection) job.Jobs { return jobdb.New(client, c) }
-	return database{configdb.New(client, log), jobs, configdb.NewDocuments(client)}, nil
+	return database{configdb.New(client, log), jobs, configdb.NewDocuments(client), noFault}, nil
 }
 
 // messaging holds the stack's clients of Pub/Sub.
@@ -118,7 +124,7 @@ func (s *Stack) openPubSub(ctx context.Context, o Options) (messaging, error) {
 	var opts []option.ClientOption
 	s.place.PubSub = os.Getenv("PUBSUB_EMULATOR_HOST")
 	if s.place.PubSub == "" {
-		server, err := emulator.StartPubSub(s.guard()...)
+		server, err := s.startPubSub(s.guard()...)
 		if err != nil {
 			return messaging{}, err
 		}
@@ -234,7 +240,7 @@ func (s *Stack) openTasks(ctx context.Context, o Options, workerURL string, head
 		purges, _ := o.Dedicated.Named(purgesQueue, app)
 		queues = append(queues, localQueue(tasks, tasksAtOnce), localQueue(purges, purgesAtOnce))
 	}
-	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: queues, Server: s.guard(), Log: o.Log})
+	server, err := emulator.StartTasks(emulator.TasksConfig{Queues: queues, Kept: s.keptTasks(workerURL, header), Server: s.guard(), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/affinityengine/affinity/shared/feed/page"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/deletion"
-	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/marked"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -54,8 +53,7 @@ type Backends struct {
 	Refused  *refused.Recorder
 }
 
-func newBackends(base backend.Base, o Options, messages *pubsub.Bus, tasks queue.Queue, db database) (*Backends, error) {
-	cipher := seal.New()
+func newBackends(base backend.Base, cipher config.Cipher, o Options, messages *pubsub.Bus, tasks queue.Queue, db database) (*Backends, error) {
 	keys := func(c *config.Cached) *auth.Authenticator {
 		return auth.New(c, auth.Environment{Hosts: o.Hosts}).Note(base.Usage.Key)
 	}

@@ -8,8 +8,8 @@
 // on loopback, behind a random token that only the emulators know. In-process
 // emulators listen on loopback too and ask for a token of their own, which only
 // the operator learns: other processes of the machine can reach these ports. They
-// keep everything in memory until the process ends. Official emulators ask for
-// no token.
+// keep everything in memory until the process ends, or in a folder (Options.Data).
+// Official emulators ask for no token.
 package stack
 
 import (
@@ -34,6 +34,7 @@ import (
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -90,6 +91,12 @@ type Options struct {
 	// LateWrites is how long after its end a deleted app is looked for once more. Zero:
 	// half a minute, since no request of the stack runs as long.
 	LateWrites time.Duration
+	// Data is a folder in which everything outlives the process: what was acknowledged is
+	// there again when another one starts with it. Empty: all is in memory. It excludes the
+	// official emulators.
+	Data string
+	// KeepRetention leaves apps that exist their retention.
+	KeepRetention bool
 	// Archive is a folder: accepted events are written to files in it, as a deployment
 	// writes them to Cloud Storage. Empty: they are not.
 	Archive string
@@ -110,6 +117,7 @@ type Stack struct {
 
 	place operator.Place
 
+	disk    *disk.Disk                  // nil without Options.Data
 	pubsub  *emulator.PubSub            // nil where an official emulator runs
 	bridges map[string]*emulator.Bridge // by subscription
 	tasks   *emulator.Tasks
@@ -167,8 +175,9 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if emulated("FIRESTORE_EMULATOR_HOST") {
-		// The jobs of an earlier process still exist, but not their tasks.
+	if s.disk != nil || emulated("FIRESTORE_EMULATOR_HOST") {
+		// The jobs of an earlier process still exist, but their tasks only in a folder, and
+		// there not those that it was about to create.
 		if err := errors.Join(b.Recompute.Resume(ctx), b.Reenrich.Resume(ctx), b.Backtests.Resume(ctx), b.Migrations.Resume(ctx), b.Deletions.Resume(ctx)); err != nil {
 			return err
 		}
@@ -186,6 +195,9 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 
 // open opens the backends of the functions.
 func (s *Stack) open(ctx context.Context, o Options, workerURL string, header http.Header) (messaging, error) {
+	if err := s.openDisk(o); err != nil {
+		return messaging{}, err
+	}
 	opened, err := s.openBigtable(ctx, o)
 	if err != nil {
 		return messaging{}, err
@@ -208,7 +220,14 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	}
 	base.CountUsage()
 	s.onClose(func() error { base.Usage.Close(); return nil })
-	if s.Backends, err = newBackends(base, o, pubsub.bus, tasks, db); err != nil {
+	cipher, err := s.cipher()
+	if err != nil {
+		return messaging{}, err
+	}
+	if s.Backends, err = newBackends(base, cipher, o, pubsub.bus, tasks, db); err != nil {
+		return messaging{}, err
+	}
+	if err := db.fault(); err != nil {
 		return messaging{}, err
 	}
 	s.onClose(s.Backends.flush)
@@ -280,6 +299,9 @@ func clock(start time.Time) func() time.Time {
 func createApps(ctx context.Context, apps config.Store, c config.Cipher, o Options) error {
 	for _, a := range o.Apps {
 		err := apps.CreateApp(ctx, config.App{ID: a.ID, RetentionDays: o.RetentionDays, Log: o.Layout, CreatedAt: time.Now()})
+		if errors.Is(err, config.ErrExists) && o.KeepRetention {
+			err = nil
+		}
 		if errors.Is(err, config.ErrExists) {
 			err = apps.SetRetention(ctx, a.ID, o.RetentionDays)
 		}

@@ -1,0 +1,119 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
+	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/local/disk"
+	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/seal"
+)
+
+// Spaces of the data folder, beside those of package rows.
+const (
+	spaceConfig   disk.Space = 'c'
+	spaceJobs     disk.Space = 'j'
+	spaceMessages disk.Space = 'm'
+	spaceTasks    disk.Space = 'q'
+)
+
+// cipherFile holds the key that encrypts the texts of parents.
+const cipherFile = "cipher.key"
+
+// openDisk opens the data folder, if there is one.
+func (s *Stack) openDisk(o Options) error {
+	if o.Data == "" {
+		return nil
+	}
+	for _, variable := range []string{"BIGTABLE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "FIRESTORE_EMULATOR_HOST"} {
+		if emulated(variable) {
+			return fmt.Errorf("%s names an emulator, which keeps nothing in the data folder: unset it, or start without a data folder", variable)
+		}
+	}
+	opened, err := disk.Open(o.Data, o.Log)
+	if err != nil {
+		return err
+	}
+	s.onClose(opened.Close)
+	s.disk = opened
+	return nil
+}
+
+func (s *Stack) startBigtable(opts ...grpc.ServerOption) (*emulator.Bigtable, error) {
+	if s.disk == nil {
+		return emulator.StartBigtable(opts...)
+	}
+	return emulator.StartStoredBigtable(s.disk, opts...)
+}
+
+func (s *Stack) startPubSub(opts ...grpc.ServerOption) (*emulator.PubSub, error) {
+	if s.disk == nil {
+		return emulator.StartPubSub(opts...)
+	}
+	return emulator.StartStoredPubSub(s.disk.Records(spaceMessages), opts...)
+}
+
+func (s *Stack) storedConfig() (database, error) {
+	stored, err := config.NewStored(s.disk.Records(spaceConfig))
+	if err != nil {
+		return database{}, err
+	}
+	jobs, err := job.NewStored(s.disk.Records(spaceJobs))
+	if err != nil {
+		return database{}, err
+	}
+	return database{stored, jobs.Open, jobs, jobs.Err}, nil
+}
+
+// keptTasks keep tasks in the data folder. The worker of a later process has another
+// address and another token.
+func (s *Stack) keptTasks(workerURL string, header http.Header) *emulator.KeptTasks {
+	if s.disk == nil {
+		return nil
+	}
+	readdress := func(r *cloudtaskspb.HttpRequest) error {
+		old, err := url.Parse(r.GetUrl())
+		if err != nil {
+			return err
+		}
+		path, ok := strings.CutPrefix(old.RequestURI(), workerPath)
+		if !ok {
+			return fmt.Errorf("%s is no address of a worker", r.GetUrl())
+		}
+		if r.Headers == nil {
+			r.Headers = map[string]string{}
+		}
+		r.Url, r.Headers["Authorization"] = workerURL+path, header.Get("Authorization")
+		return nil
+	}
+	return &emulator.KeptTasks{Records: s.disk.Records(spaceTasks), Readdress: readdress}
+}
+
+// cipher returns the cipher of parents. Its key lives in the data folder, if there is one,
+// beside what it encrypts.
+func (s *Stack) cipher() (config.Cipher, error) {
+	if s.disk == nil {
+		return seal.New(), nil
+	}
+	text, err := s.disk.ReadFile(cipherFile)
+	if errors.Is(err, os.ErrNotExist) {
+		key := seal.NewKey()
+		return seal.WithKey(key), s.disk.WriteFile(cipherFile, key[:])
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(text) != seal.KeyBytes {
+		return nil, fmt.Errorf("the file %s of the data folder has %d bytes, want %d: restore it from a copy; without it, no secured key of the folder's apps is valid", cipherFile, len(text), seal.KeyBytes)
+	}
+	return seal.WithKey([seal.KeyBytes]byte(text)), nil
+}
