@@ -110,9 +110,9 @@ type process struct {
 
 func (p *process) stack() *stack.Stack { return &stack.Stack{URL: p.url} }
 
-func startProcess(t *testing.T, environment []string) *process {
+func startProcess(t *testing.T, environment []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], "up", "--addr", "127.0.0.1:0")}
+	p := &process{cmd: exec.Command(os.Args[0], append([]string{"up", "--addr", "127.0.0.1:0"}, args...)...)}
 	p.cmd.Env, p.cmd.Stderr = environment, os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

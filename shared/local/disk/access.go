@@ -28,8 +28,8 @@ func (d *Disk) Commit(b Batch) error {
 	return d.commit(b, pebble.Sync)
 }
 
-// CommitLater is Commit without waiting for the disk: the end of the process loses
-// nothing, but that of the machine may lose the changes, with all that follow.
+// CommitLater is Commit without waiting for the disk. The end of the process may lose the
+// changes, but none that is followed by a Commit.
 func (d *Disk) CommitLater(b Batch) error {
 	return d.commit(b, pebble.NoSync)
 }

@@ -1,0 +1,190 @@
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+)
+
+var silent = slog.New(slog.DiscardHandler)
+
+func opened(t *testing.T, dir string) *Disk {
+	t.Helper()
+	d, err := Open(dir, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func set(d *Disk, key, value string) error {
+	b := d.NewBatch()
+	b.Set([]byte(key), []byte(value))
+	return d.Commit(b)
+}
+
+func value(t *testing.T, d *Disk, key string) (text string) {
+	t.Helper()
+	if _, err := d.Get([]byte(key), func(v []byte) error { text = string(v); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestFolderIsLocked(t *testing.T) {
+	dir := t.TempDir()
+	opened(t, dir)
+	_, err := Open(dir, silent)
+	if err == nil || !strings.Contains(err.Error(), dir+" is in use by another process") {
+		t.Errorf("opened twice: %v, want an error that says so", err)
+	}
+}
+
+func TestOtherFormatIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Open(dir, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.Close(), os.WriteFile(filepath.Join(dir, formatFile), []byte("2\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Open(dir, silent); err == nil || !strings.Contains(err.Error(), `has format "2" and this version reads format 1`) {
+		t.Errorf("%v, want an error that names both formats", err)
+	}
+}
+
+func TestFolderOfAnotherKindIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "holiday.jpg"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, silent); err == nil || !strings.Contains(err.Error(), "holiday.jpg") {
+		t.Errorf("%v, want an error that names the file", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the folder holds %v (%v), want it as it was", entries, err)
+	}
+}
+
+func TestFilesAreTheOwnersAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	d := opened(t, dir)
+	if err := d.WriteFile("secret", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "secret"): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", path, info.Mode().Perm(), err, want)
+		}
+	}
+}
+
+// A crash leaves the end of the log torn: half of a write that nobody was told of.
+func TestTornEndIsRecovered(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Open(dir, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(set(d, "kept", "1"), set(d, "torn", strings.Repeat("x", 1000))); err != nil {
+		t.Fatal(err)
+	}
+	crashed := filepath.Join(t.TempDir(), "crashed")
+	if err := errors.Join(os.CopyFS(crashed, os.DirFS(dir)), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(crashed, engineDir, "*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no log in the copy: %v", err)
+	}
+	last := slices.Max(logs)
+	content, err := os.ReadFile(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := bytes.LastIndexByte(content, 'x'); end < 0 || os.Truncate(last, int64(end-100)) != nil {
+		t.Fatal("the log does not hold the last write")
+	}
+	again := opened(t, crashed)
+	if got := value(t, again, "kept"); got != "1" {
+		t.Errorf("the write before is %q", got)
+	}
+	if got := value(t, again, "torn"); got != "" {
+		t.Errorf("half a write is there: %d bytes", len(got))
+	}
+}
+
+// fullFS is a disk that has room, until it is full.
+type fullFS struct {
+	vfs.FS
+	full bool
+}
+
+func (f *fullFS) GetDiskUsage(path string) (vfs.DiskUsage, error) {
+	if f.full {
+		return vfs.DiskUsage{AvailBytes: reserve - 1}, nil
+	}
+	return f.FS.GetDiskUsage(path)
+}
+
+func TestFullDiskRefusesWritesAndKeepsAll(t *testing.T) {
+	dir, fs := t.TempDir(), &fullFS{FS: vfs.Default}
+	d, err := open(dir, fs, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set(d, "before", "1"); err != nil {
+		t.Fatal(err)
+	}
+	fs.full = true
+	if err := set(d, "during", "1"); !errors.Is(err, ErrFull) {
+		t.Errorf("a write on a full disk: %v, want %v", err, ErrFull)
+	}
+	if value(t, d, "before") != "1" || value(t, d, "during") != "" {
+		t.Error("reads on a full disk do not answer what was acknowledged")
+	}
+	fs.full = false
+	if err := errors.Join(set(d, "after", "1"), d.Close()); err != nil {
+		t.Errorf("a write once there is room again: %v", err)
+	}
+	again := opened(t, dir)
+	if value(t, again, "before") != "1" || value(t, again, "after") != "1" {
+		t.Error("acknowledged writes are lost")
+	}
+}
+
+func TestPartsSortAndReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 'a', 0xfe, 0xff}), 0, 6)
+		a, b := part.Draw(t, "a"), part.Draw(t, "b")
+		rest := part.Draw(t, "rest")
+		x, y := AppendPart(nil, a), AppendPart(nil, b)
+		if bytes.Compare(x, y) != bytes.Compare(a, b) {
+			t.Fatalf("%x and %x sort otherwise than %x and %x", x, y, a, b)
+		}
+		if bytes.HasPrefix(x, y) && !bytes.Equal(a, b) {
+			t.Fatalf("%x begins with %x", x, y)
+		}
+		read, left, ok := CutPart(append(bytes.Clone(x), rest...))
+		if !ok || !bytes.Equal(read, a) || !bytes.Equal(left, rest) {
+			t.Fatalf("read %x and %x (%v), want %x and %x", read, left, ok, a, rest)
+		}
+		if after := After(append([]byte("p"), x...)); bytes.Compare(after, append(append([]byte("p"), x...), rest...)) <= 0 {
+			t.Fatalf("%x is not behind %x", after, x)
+		}
+	})
+}
