@@ -117,7 +117,9 @@ var layers = []struct {
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may
 	// import these.
-	{"shared/local/emulator", "", anything},
+	{"shared/local/disk", "config", anything},
+	{"shared/local/rows", "local/disk", anything},
+	{"shared/local/emulator", "config local/disk local/rows", anything},
 	{"shared/local/gcloudtest", "", anything},
 	{"shared/local/race", "", ""},
 	{"shared/local/seal", "config", ""},
@@ -129,7 +131,7 @@ var layers = []struct {
 	{"shared/openapi/spec", "openapi/internal/tree", anything},
 	{"shared/affinity/affinitytest", "affinity event strategy", ""},
 	{"shared/boost/boosttest", "boost boost/simulate", ""},
-	{"shared/store/storetest", "local/emulator store", anything},
+	{"shared/store/storetest", "local/disk local/emulator store", anything},
 	{"shared/config/configtest", "catalog config event fault limit schema strategy", "grpc"},
 	{"shared/job/jobtest", "config event job queue strategy", ""},
 }

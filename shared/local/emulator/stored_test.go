@@ -125,10 +125,10 @@ func TestStoredMessagesKeepTheirTime(t *testing.T) {
 	})
 }
 
-// workers take tasks at an address and with a token of this process.
-type workers func(*http.Request) (*http.Response, error)
+// answering is a worker that needs no network.
+type answering func(*http.Request) (*http.Response, error)
 
-func (w workers) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
+func (w answering) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
 
 const storedQueue = "projects/p/locations/l/queues/q"
 
@@ -144,7 +144,7 @@ func withTasks(t *testing.T, dir string, code int, f func(*Tasks, <-chan string)
 			return nil
 		}}
 		s, err := StartTasks(TasksConfig{Kept: kept, Queues: []*cloudtaskspb.Queue{{Name: storedQueue}},
-			Transport: workers(func(r *http.Request) (*http.Response, error) {
+			Transport: answering(func(r *http.Request) (*http.Response, error) {
 				got <- fmt.Sprint(r.URL, " ", r.Header.Get("Authorization"))
 				return &http.Response{StatusCode: code, Body: http.NoBody}, nil
 			})})
