@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/config/configtest"
 	"github.com/affinityengine/affinity/shared/schema"
@@ -33,7 +34,7 @@ type storedContent struct {
 	Old      strategy.Strategy
 	Feeds    []config.Feed
 	Segments []config.SavedSegment
-	Settings int64
+	Settings catalog.Settings
 	Gone     config.Deletion
 }
 
@@ -48,8 +49,7 @@ func contentOf(t *testing.T, s config.Store) (c storedContent) {
 	c.Old, errs[4] = s.StrategyVersion(ctx, "shop", 1)
 	c.Feeds, errs[5] = s.Feeds(ctx, "shop")
 	c.Segments, errs[6] = s.SavedSegments(ctx, "shop")
-	settings, err := s.IndexSettings(ctx, "shop", "products")
-	c.Settings, errs[7] = settings.Version, err
+	c.Settings, errs[7] = s.IndexSettings(ctx, "shop", "products")
 	c.Gone, errs[8] = s.Deletion(ctx, "gone")
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func fill(t *testing.T, s config.Store) {
 	_, _, err2 := s.SetStrategy(ctx, "shop", scoring(2))
 	_, _, err3 := s.SetFeed(ctx, "shop", config.Feed{Name: "new", Index: "products", Date: "at", Definition: "{}"}, now)
 	_, _, err4 := s.SaveSegment(ctx, "shop", config.SavedSegment{Name: "red", Where: "{}", SetAt: now}, true)
-	_, err5 := s.SetIndexSettings(ctx, "shop", "products", []string{"brand"})
+	_, err5 := s.SetIndexSettings(ctx, "shop", "products", catalog.Change{AttributesForFaceting: []string{"brand"}, NumericBands: catalog.Bands{"price": {10, 20.5}}})
 	_, err6 := s.DeleteApp(ctx, "gone")
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		t.Fatal(err)

@@ -16,20 +16,23 @@ func (d *Disk) NewBatch() Batch { return Batch{d.db.NewBatch()} }
 // Set sets the value of a key. The batch keeps neither slice.
 func (b Batch) Set(key, value []byte) { _ = b.b.Set(key, value, nil) } // fails only after a commit
 
+// Join adds a part to the value of a key, without a look at it.
+func (b Batch) Join(key, part []byte) { _ = b.b.Merge(key, part, nil) }
+
 // Delete deletes a key, which need not exist.
 func (b Batch) Delete(key []byte) { _ = b.b.Delete(key, nil) }
 
 // DeleteRange deletes the keys in [from, to).
 func (b Batch) DeleteRange(from, to []byte) { _ = b.b.DeleteRange(from, to, nil) }
 
-// Commit makes the changes of a batch, which is used up. They are on the disk when it
-// returns nil. ErrFull says that nothing was changed.
+// Commit makes the changes of a batch, which is used up. The end of the process does not
+// lose them once it has returned nil. ErrFull says that nothing was changed.
 func (d *Disk) Commit(b Batch) error {
 	return d.commit(b, pebble.Sync)
 }
 
-// CommitLater is Commit without waiting for the disk. The end of the process may lose the
-// changes, but none that is followed by a Commit.
+// CommitLater is Commit without waiting for the system. The end of the process may lose
+// the changes, but none that is followed by a Commit.
 func (d *Disk) CommitLater(b Batch) error {
 	return d.commit(b, pebble.NoSync)
 }

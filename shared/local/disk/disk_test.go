@@ -16,9 +16,11 @@ import (
 
 var silent = slog.New(slog.DiscardHandler)
 
+func joinLines(parts [][]byte) ([]byte, error) { return bytes.Join(parts, []byte("\n")), nil }
+
 func opened(t *testing.T, dir string) *Disk {
 	t.Helper()
-	d, err := Open(dir, silent)
+	d, err := Open(dir, joinLines, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func value(t *testing.T, d *Disk, key string) (text string) {
 func TestFolderIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	opened(t, dir)
-	_, err := Open(dir, silent)
+	_, err := Open(dir, joinLines, silent)
 	if err == nil || !strings.Contains(err.Error(), dir+" is in use by another process") {
 		t.Errorf("opened twice: %v, want an error that says so", err)
 	}
@@ -55,14 +57,14 @@ func TestFolderIsLocked(t *testing.T) {
 
 func TestOtherFormatIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	d, err := Open(dir, silent)
+	d, err := Open(dir, joinLines, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(d.Close(), os.WriteFile(filepath.Join(dir, formatFile), []byte("2\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Open(dir, silent); err == nil || !strings.Contains(err.Error(), `has format "2" and this version reads format 1`) {
+	if _, err = Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), `has format "2" and this version reads format 1`) {
 		t.Errorf("%v, want an error that names both formats", err)
 	}
 }
@@ -72,7 +74,7 @@ func TestFolderOfAnotherKindIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "holiday.jpg"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, silent); err == nil || !strings.Contains(err.Error(), "holiday.jpg") {
+	if _, err := Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), "holiday.jpg") {
 		t.Errorf("%v, want an error that names the file", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
@@ -96,7 +98,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 // A crash leaves the end of the log torn: half of a write that nobody was told of.
 func TestTornEndIsRecovered(t *testing.T) {
 	dir := t.TempDir()
-	d, err := Open(dir, silent)
+	d, err := Open(dir, joinLines, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func (f *fullFS) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 
 func TestFullDiskRefusesWritesAndKeepsAll(t *testing.T) {
 	dir, fs := t.TempDir(), &fullFS{FS: vfs.Default}
-	d, err := open(dir, fs, silent)
+	d, err := open(dir, fs, joinLines, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,4 +189,35 @@ func TestPartsSortAndReadBack(t *testing.T) {
 			t.Fatalf("%x is not behind %x", after, x)
 		}
 	})
+}
+
+// Parts join in their order, in memory, in files and over a restart.
+func TestPartsOfAValueJoin(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Open(dir, joinLines, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	join := func(d *Disk, part string) {
+		b := d.NewBatch()
+		b.Join([]byte("k"), []byte(part))
+		if err := d.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join(d, "1")
+	if err := d.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	join(d, "2")
+	join(d, "3")
+	if got := value(t, d, "k"); got != "1\n2\n3" {
+		t.Errorf("joined %q", got)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := value(t, opened(t, dir), "k"); got != "1\n2\n3" {
+		t.Errorf("joined after a restart %q", got)
+	}
 }

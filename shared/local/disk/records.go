@@ -23,10 +23,10 @@ func (r Records) LoadPrefix(prefix string, f func(name string, value []byte) err
 	return r.disk.Each(append([]byte{byte(r.space)}, prefix...), func(key, value []byte) error { return f(string(key[1:]), value) })
 }
 
-// Save sets and deletes records. They are on the disk when it returns nil.
+// Save sets and deletes records, see Disk.Commit.
 func (r Records) Save(records ...config.Record) error { return r.disk.Commit(r.batch(records)) }
 
-// SaveLater is Save without waiting for the disk, see Disk.CommitLater.
+// SaveLater is Save without waiting, see Disk.CommitLater.
 func (r Records) SaveLater(records ...config.Record) error {
 	return r.disk.CommitLater(r.batch(records))
 }

@@ -16,12 +16,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/affinityengine/affinity/shared/local/disk"
+	"github.com/affinityengine/affinity/shared/local/rows"
 )
 
 // inFolder calls f with the records of a folder, and closes it.
 func inFolder(t *testing.T, dir string, f func(disk.Records)) {
 	t.Helper()
-	d, err := disk.Open(dir, slog.New(slog.DiscardHandler))
+	d, err := disk.Open(dir, rows.Join, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

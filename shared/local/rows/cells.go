@@ -10,7 +10,7 @@ import (
 
 // cell is one version of a column.
 type cell struct {
-	family    *family
+	family    *family // nil where all cells are of one
 	qualifier string
 	ts        int64 // microseconds
 	value     []byte
@@ -20,7 +20,10 @@ type cell struct {
 // compare orders cells of a row as Bigtable answers them: by family, column and
 // age, the newest first.
 func compare(a, b cell) int {
-	return cmp.Or(cmp.Compare(a.family.ID, b.family.ID), strings.Compare(a.qualifier, b.qualifier), cmp.Compare(b.ts, a.ts))
+	if a.family != b.family {
+		return cmp.Compare(a.family.ID, b.family.ID)
+	}
+	return cmp.Or(strings.Compare(a.qualifier, b.qualifier), cmp.Compare(b.ts, a.ts))
 }
 
 // sameColumn reports whether two cells of a row are versions of one column.
@@ -109,4 +112,20 @@ func decode(cells []cell, f *family, b []byte) ([]cell, error) {
 		return nil, errDamaged
 	}
 	return cells, nil
+}
+
+// Join joins encoded cells of one family, the oldest write first: of two cells of one
+// column and time it keeps the later one. It is the disk.Merge of a folder with tables.
+func Join(parts [][]byte) ([]byte, error) {
+	var cells []cell
+	for _, part := range parts {
+		added, err := decode(nil, nil, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range added {
+			cells = set(cells, c)
+		}
+	}
+	return encode(cells), nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/rows"
 )
 
 // server is a Bigtable with one table of the families a, b and c.
@@ -41,7 +42,7 @@ func connect(t testing.TB, addr string) (btpb.BigtableClient, btapb.BigtableTabl
 
 func openDisk(t testing.TB, dir string) *disk.Disk {
 	t.Helper()
-	d, err := disk.Open(dir, slog.New(slog.DiscardHandler))
+	d, err := disk.Open(dir, rows.Join, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,11 +62,13 @@ type writer struct {
 	table   *table
 	now     time.Time
 	content map[string][]cell // by key of the family of the row
-	changed map[string]*family
+	changed map[string]bool
+	// added are cells of families that nobody has read. They are joined to what is there.
+	added map[string][]cell
 }
 
 func (s *service) writer(t *table) *writer {
-	return &writer{disk: s.tables.disk, table: t, now: time.Now(), content: map[string][]cell{}, changed: map[string]*family{}}
+	return &writer{disk: s.tables.disk, table: t, now: time.Now(), content: map[string][]cell{}, changed: map[string]bool{}, added: map[string][]cell{}}
 }
 
 // load returns the cells of a family of a row.
@@ -83,6 +85,10 @@ func (w *writer) load(f *family, row []byte) ([]cell, error) {
 	if err != nil {
 		return nil, fault(err)
 	}
+	for _, c := range w.added[string(key)] {
+		cells, w.changed[string(key)] = set(cells, c), true
+	}
+	delete(w.added, string(key))
 	w.content[string(key)] = cells
 	return cells, nil
 }
@@ -103,15 +109,42 @@ func (w *writer) row(row []byte) ([]cell, error) {
 // keep replaces the cells of a family of a row.
 func (w *writer) keep(f *family, row []byte, cells []cell) {
 	key := string(f.key(row))
-	w.content[key], w.changed[key] = f.collected(cells, w.now), f
+	w.content[key], w.changed[key] = f.collected(cells, w.now), true
+	delete(w.added, key)
+}
+
+// add adds cells to a family of a row. It reads the family only if it has to collect
+// superseded cells.
+func (w *writer) add(f *family, row []byte, cells []cell) error {
+	key := string(f.key(row))
+	_, known := w.content[key]
+	if f.rule == nil && !known {
+		for _, c := range cells {
+			w.added[key] = set(w.added[key], c)
+		}
+		return nil
+	}
+	old, err := w.load(f, row)
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(old)
+	for _, c := range cells {
+		all = set(all, c)
+	}
+	w.keep(f, row, all)
+	return nil
 }
 
 // commit writes what is changed.
 func (w *writer) commit() error {
-	if len(w.changed) == 0 {
+	if len(w.changed)+len(w.added) == 0 {
 		return nil
 	}
 	b := w.disk.NewBatch()
+	for key, cells := range w.added {
+		b.Join([]byte(key), encode(cells))
+	}
 	for key := range w.changed {
 		if cells := w.content[key]; len(cells) > 0 {
 			b.Set([]byte(key), encode(cells))
@@ -122,77 +155,113 @@ func (w *writer) commit() error {
 	return fault(w.disk.Commit(b))
 }
 
+// staged is what the mutations of a row have done so far.
+type staged struct {
+	w    *writer
+	row  []byte
+	full map[*family][]cell // all cells of families that a mutation has looked at
+	new  map[*family][]cell // cells that are added to others
+}
+
 // apply makes all mutations of a row, or none if it returns an error.
 func (w *writer) apply(key []byte, mutations []*btpb.Mutation) error {
 	if len(key) == 0 {
 		return invalid("Row keys must be non-empty")
 	}
-	row := w.table.row(key)
-	staged := map[*family][]cell{}
-	load := func(name string) (*family, error) {
-		f := w.table.family(name)
-		if f == nil {
-			return nil, fmt.Errorf("unknown family %q", name)
-		}
-		if _, ok := staged[f]; !ok {
-			cells, err := w.load(f, row)
-			if err != nil {
-				return nil, err
-			}
-			staged[f] = slices.Clone(cells)
-		}
-		return f, nil
-	}
+	s := &staged{w, w.table.row(key), map[*family][]cell{}, map[*family][]cell{}}
 	for _, m := range mutations {
-		if err := w.mutate(m, staged, load); err != nil {
+		if err := s.mutate(m); err != nil {
 			return err
 		}
 	}
-	for f, cells := range staged {
-		w.keep(f, row, cells)
+	for f, cells := range s.new {
+		if err := w.add(f, s.row, cells); err != nil {
+			return err
+		}
+	}
+	for f, cells := range s.full {
+		w.keep(f, s.row, cells)
 	}
 	return nil
 }
 
-func (w *writer) mutate(m *btpb.Mutation, staged map[*family][]cell, load func(string) (*family, error)) error {
+func (s *staged) family(name string) (*family, error) {
+	f := s.w.table.family(name)
+	if f == nil {
+		return nil, fmt.Errorf("unknown family %q", name)
+	}
+	return f, nil
+}
+
+func (s *staged) mutate(m *btpb.Mutation) error {
 	switch change := m.GetMutation().(type) {
 	case *btpb.Mutation_SetCell_:
-		f, err := load(change.SetCell.GetFamilyName())
-		if err != nil {
-			return err
-		}
-		ts, err := writeTime(change.SetCell.GetTimestampMicros(), m.GetTimestampOrigin(), w.now)
-		if err != nil {
-			return err
-		}
-		staged[f] = set(staged[f], cell{family: f, qualifier: string(change.SetCell.GetColumnQualifier()), ts: ts, value: change.SetCell.GetValue()})
+		return s.set(change.SetCell, m.GetTimestampOrigin())
 	case *btpb.Mutation_DeleteFromColumn_:
-		f, err := load(change.DeleteFromColumn.GetFamilyName())
-		if err != nil {
-			return err
-		}
-		from, to, err := deletedTimes(change.DeleteFromColumn.GetTimeRange())
-		if err != nil {
-			return err
-		}
-		qualifier := string(change.DeleteFromColumn.GetColumnQualifier())
-		staged[f] = slices.DeleteFunc(staged[f], func(c cell) bool {
-			return c.qualifier == qualifier && c.ts >= from && (to == 0 || c.ts < to)
-		})
+		return s.deleteColumn(change.DeleteFromColumn)
 	case *btpb.Mutation_DeleteFromFamily_:
-		f, err := load(change.DeleteFromFamily.GetFamilyName())
+		f, err := s.family(change.DeleteFromFamily.GetFamilyName())
 		if err != nil {
 			return err
 		}
-		staged[f] = nil
+		s.clear(f)
 	case *btpb.Mutation_DeleteFromRow_:
-		for _, f := range w.table.Families {
-			staged[f] = nil
+		for _, f := range s.w.table.Families {
+			s.clear(f)
 		}
 	default:
 		return status.Errorf(codes.Unimplemented, "the local Bigtable has no mutation of type %T", change)
 	}
 	return nil
+}
+
+func (s *staged) set(change *btpb.Mutation_SetCell, origin btpb.Mutation_TimestampOrigin) error {
+	f, err := s.family(change.GetFamilyName())
+	if err != nil {
+		return err
+	}
+	ts, err := writeTime(change.GetTimestampMicros(), origin, s.w.now)
+	if err != nil {
+		return err
+	}
+	cells := s.new
+	if _, ok := s.full[f]; ok {
+		cells = s.full
+	}
+	cells[f] = set(cells[f], cell{family: f, qualifier: string(change.GetColumnQualifier()), ts: ts, value: change.GetValue()})
+	return nil
+}
+
+func (s *staged) deleteColumn(change *btpb.Mutation_DeleteFromColumn) error {
+	f, err := s.family(change.GetFamilyName())
+	if err != nil {
+		return err
+	}
+	from, to, err := deletedTimes(change.GetTimeRange())
+	if err != nil {
+		return err
+	}
+	if _, ok := s.full[f]; !ok {
+		old, err := s.w.load(f, s.row)
+		if err != nil {
+			return err
+		}
+		s.full[f] = slices.Clone(old)
+		for _, c := range s.new[f] {
+			s.full[f] = set(s.full[f], c)
+		}
+		delete(s.new, f)
+	}
+	qualifier := string(change.GetColumnQualifier())
+	s.full[f] = slices.DeleteFunc(s.full[f], func(c cell) bool {
+		return c.qualifier == qualifier && c.ts >= from && (to == 0 || c.ts < to)
+	})
+	return nil
+}
+
+func (s *staged) clear(f *family) {
+	s.full[f] = nil
+	delete(s.new, f)
 }
 
 // unit is the precision of times, in microseconds.

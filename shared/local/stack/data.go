@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/local/seal"
 )
 
@@ -39,7 +40,7 @@ func (s *Stack) openDisk(o Options) error {
 			return fmt.Errorf("%s names an emulator, which keeps nothing in the data folder: unset it, or start without a data folder", variable)
 		}
 	}
-	opened, err := disk.Open(o.Data, o.Log)
+	opened, err := disk.Open(o.Data, rows.Join, o.Log)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -61,7 +62,7 @@ func Start(tb testing.TB) string {
 // test's own, and returns its address, for OpenAt.
 func StartStored(tb testing.TB) string {
 	tb.Helper()
-	d, err := disk.Open(tb.TempDir(), slog.New(slog.DiscardHandler))
+	d, err := disk.Open(tb.TempDir(), rows.Join, slog.New(slog.DiscardHandler))
 	if err != nil {
 		tb.Fatal(err)
 	}
