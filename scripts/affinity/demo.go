@@ -79,8 +79,8 @@ func demoCommand(t *tool) *cobra.Command {
 		Short: "Start the engine and show it with a simulated shop",
 		Long: "Start the engine and import a simulated shop with a month of its visitors' events. Show two profiles, change the\n" +
 			"strategy, show them again, a page in the order for each of the two, and a search in the syntax of two search engines.\n" +
-			"Then serve until Ctrl-C. The flags of up apply.",
-		Example: "  affinity demo\n  affinity demo --seed 7 --once",
+			"Then serve until Ctrl-C. The flags of up apply. With --data, a second demo shows the shop that the folder holds.",
+		Example: "  affinity demo\n  affinity demo --seed 7 --once\n  affinity demo --data ./affinity-demo",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			up, err := f.options(cmd)
@@ -110,6 +110,7 @@ type demo struct {
 	shop *shop.Shop
 	seed uint64
 	once bool
+	data bool // the engine has a data folder
 	// now is the engine's clock, or a moment behind it, so that no event is from the
 	// engine's future.
 	now    func() time.Time
@@ -125,7 +126,7 @@ func newDemo(t *tool, base string, up upOptions, o demoOptions) (*demo, error) {
 	app := up.Apps[0]
 	c, err := client.New(client.Config{URL: base, App: app.ID, Key: app.Key, Retry: client.NoRetry})
 	return &demo{
-		t: t, c: c, key: app.Key, shop: shop.New(o.seed), seed: o.seed, once: o.once,
+		t: t, c: c, key: app.Key, shop: shop.New(o.seed), seed: o.seed, once: o.once, data: up.Data != "",
 		now: now, colors: render.NewPalette(cli.Colored(t.out)),
 	}, err
 }
@@ -134,8 +135,44 @@ func newDemo(t *tool, base string, up upOptions, o demoOptions) (*demo, error) {
 // taste, one whose taste changed.
 var shownPersonas = []string{"runner", "newparent"}
 
-// show runs the whole demo.
+// show runs the whole demo. A data folder that holds the shop already is shown as it is.
 func (d *demo) show(ctx context.Context) error {
+	kept, err := d.kept(ctx)
+	if err != nil {
+		return err
+	}
+	if kept {
+		d.print("the data folder holds the shop of an earlier demo: nothing is imported")
+		if _, err := d.profiles(ctx, func(api.Profile) bool { return true }); err != nil {
+			return err
+		}
+	} else if err := d.begin(ctx); err != nil {
+		return err
+	}
+	if err := d.reorder(ctx); err != nil {
+		return err
+	}
+	if err := d.search(ctx); err != nil {
+		return err
+	}
+	d.farewell()
+	return nil
+}
+
+// kept reports whether the data folder holds what an earlier demo made.
+func (d *demo) kept(ctx context.Context) (bool, error) {
+	if !d.data {
+		return false, nil
+	}
+	versions, err := d.c.StrategyVersions(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for the shop in the data folder: %w", err)
+	}
+	return len(versions.Versions) > 0, nil
+}
+
+// begin imports the shop, shows two profiles, and shows them again under another strategy.
+func (d *demo) begin(ctx context.Context) error {
 	if err := d.c.SetStrategyJSON(ctx, json.RawMessage(demoStrategy)); err != nil {
 		return fmt.Errorf("set the demo's strategy: %w", err)
 	}
@@ -155,17 +192,8 @@ func (d *demo) show(ctx context.Context) error {
 	if err := d.c.SetStrategyJSON(ctx, json.RawMessage(demoChange)); err != nil {
 		return fmt.Errorf("change the demo's strategy: %w", err)
 	}
-	if _, err := d.profiles(ctx, func(p api.Profile) bool { return p.StrategyVersion > first }); err != nil {
-		return err
-	}
-	if err := d.reorder(ctx); err != nil {
-		return err
-	}
-	if err := d.search(ctx); err != nil {
-		return err
-	}
-	d.farewell()
-	return nil
+	_, err = d.profiles(ctx, func(p api.Profile) bool { return p.StrategyVersion > first })
+	return err
 }
 
 // history imports the catalog and a month of events, as the import command does.

@@ -104,6 +104,21 @@ func (e *fakeEngine) boost(w http.ResponseWriter, r *http.Request) {
 	answer(w, 200, map[string]any{"query": rendered.Query})
 }
 
+// A second demo with a data folder shows the shop that the first one has left in it.
+func TestDemoWithData(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	demo := func() ran {
+		return affinityWith(t, t.Context(), "", func(tl *tool) { tl.start = startStack }, "demo", "--once", "--addr", "127.0.0.1:0", "--data", data)
+	}
+	demo().wants(t, cli.ExitOK, "all data is kept in "+data, "days of history", "strategy version 2")
+	again := demo()
+	again.wants(t, cli.ExitOK, "nothing is imported", "runs a lot, loves Stridewell", "strategy version 2", "one page, ordered")
+	if strings.Contains(again.out, "days of history") {
+		t.Error("the second demo imports the shop again")
+	}
+}
+
 func TestDemoOfAnEngineThatRefuses(t *testing.T) {
 	t.Parallel()
 	engine := newFakeEngine(t)

@@ -232,4 +232,3 @@ func (a *acknowledged) complete(t *testing.T, c *client.Client) error {
 	}
 	return nil
 }
-

@@ -95,7 +95,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 	}
 }
 
-// A crash leaves the end of the log torn: half of a write that nobody was told of.
+// A crash may leave half of a write at the end of the log. It was not acknowledged.
 func TestTornEndIsRecovered(t *testing.T) {
 	dir := t.TempDir()
 	d, err := Open(dir, joinLines, silent)
