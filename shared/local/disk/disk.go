@@ -129,7 +129,7 @@ func (d *Disk) checkFormat() error {
 		return fmt.Errorf("open the data folder: %w", err)
 	}
 	if have := strings.TrimSpace(string(text)); have != strconv.Itoa(Format) {
-		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: use the version that made it, and move the data with dump and restore", d.dir, have, Format)
+		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: start it with the version that made it, or use another folder", d.dir, have, Format)
 	}
 	return nil
 }
