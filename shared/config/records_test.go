@@ -77,7 +77,7 @@ func fill(t *testing.T, s config.Store) {
 	_, _, err2 := s.SetStrategy(ctx, "shop", scoring(2))
 	_, _, err3 := s.SetFeed(ctx, "shop", config.Feed{Name: "new", Index: "products", Date: "at", Definition: "{}"}, now)
 	_, _, err4 := s.SaveSegment(ctx, "shop", config.SavedSegment{Name: "red", Where: "{}", SetAt: now}, true)
-	_, err5 := s.SetIndexSettings(ctx, "shop", "products", catalog.Change{AttributesForFaceting: []string{"brand"}, NumericBands: catalog.Bands{"price": {10, 20.5}}})
+	_, err5 := s.SetIndexSettings(ctx, "shop", "products", catalog.Change{AttributesForFaceting: []string{"brand", "price"}, NumericBands: catalog.Bands{"price": {10, 20.5}}})
 	_, err6 := s.DeleteApp(ctx, "gone")
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		t.Fatal(err)
