@@ -51,6 +51,7 @@ func TestBandsOnAnEngine(t *testing.T) {
 	}
 	has(map[string]float64{"59.9": 1, "60": 1, "ask": 1})
 	affinity(t, "", "reenrich", "--bands", "--url", s.URL).wants(t, cli.ExitFailed, "No index of the app has numericBands")
+	affinity(t, "", "reenrich", "--bands", "--dry-run").wants(t, cli.ExitUsage, "cannot both be given")
 
 	settings := file(t, "settings.json", `{"attributesForFaceting":["price"],"numericBands":{"price":[0,50,100]}}`)
 	affinity(t, "", "index", "set", "i", settings, "--url", s.URL).wants(t, cli.ExitOK)

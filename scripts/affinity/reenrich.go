@@ -26,6 +26,9 @@ func reenrichCommand(t *tool) *cobra.Command {
 		Example: "  affinity reenrich --dry-run\n  affinity reenrich",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if request.DryRun && request.NumericBands {
+				return cli.Usagef("--dry-run and --bands cannot both be given")
+			}
 			c, err := t.client()
 			if err != nil {
 				return err
@@ -35,7 +38,6 @@ func reenrichCommand(t *tool) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "count only and change nothing")
 	cmd.Flags().BoolVar(&request.NumericBands, "bands", false, "also give events the current numeric bands of their index")
-	cmd.MarkFlagsMutuallyExclusive("dry-run", "bands")
 	cmd.AddCommand(&cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a re-enrichment that is under way",

@@ -22,8 +22,13 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// keyVariable is the environment variable for --key.
-const keyVariable = "AFFINITY_KEY"
+// Environment variables for --url, --app, --key and --key-file. A flag takes precedence.
+const (
+	urlVariable     = "AFFINITY_URL"
+	appVariable     = "AFFINITY_APP"
+	keyVariable     = "AFFINITY_KEY"
+	keyFileVariable = "AFFINITY_KEY_FILE"
+)
 
 // exitLines is the exit code of an import whose bad lines were left out.
 const exitLines = 3
@@ -35,6 +40,7 @@ type tool struct {
 	out, err io.Writer
 
 	url, app, key string
+	keyFile       string // that holds the key
 
 	start      func(context.Context, upOptions) (runningStack, error)
 	openConfig func(ctx context.Context, project, database string) (configStore, error)
@@ -74,10 +80,7 @@ func rootCommand(t *tool) *cobra.Command {
 			if id, _, both := strings.Cut(t.app, ":"); both {
 				return cli.Usagef("--app %q: a running engine's app is named by its id alone: --app %s --key KEY", t.app, id)
 			}
-			if key := os.Getenv(keyVariable); key != "" && !cmd.Flags().Changed("key") {
-				t.key = key
-			}
-			return nil
+			return t.complete(cmd.Flags().Changed)
 		},
 	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), crowdCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
@@ -87,10 +90,47 @@ func rootCommand(t *tool) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this tool")
 	flags := root.PersistentFlags()
-	flags.StringVar(&t.url, "url", "http://127.0.0.1:8080", "address of the engine")
-	flags.StringVar(&t.app, "app", "demo", "app id")
+	flags.StringVar(&t.url, "url", "http://127.0.0.1:8080", "address of the engine; $"+urlVariable)
+	flags.StringVar(&t.app, "app", "demo", "app id; $"+appVariable)
 	flags.StringVar(&t.key, "key", "demokey", "key of the app; $"+keyVariable+" keeps it out of the list of processes")
+	flags.StringVar(&t.keyFile, "key-file", "", "file that holds the key; $"+keyFileVariable)
 	return root
+}
+
+// complete takes from the environment what no flag gives, and the key from its file.
+func (t *tool) complete(given func(flag string) bool) error {
+	for _, from := range []struct {
+		flag, variable string
+		to             *string
+	}{{"url", urlVariable, &t.url}, {"app", appVariable, &t.app}} {
+		if text := os.Getenv(from.variable); text != "" && !given(from.flag) {
+			*from.to = text
+		}
+	}
+	switch {
+	case given("key") && given("key-file"):
+		return cli.Usagef("--key and --key-file cannot both be given")
+	case given("key"):
+		return nil
+	}
+	if key := os.Getenv(keyVariable); key != "" && !given("key-file") {
+		t.key = key
+		return nil
+	}
+	if !given("key-file") {
+		t.keyFile = os.Getenv(keyFileVariable)
+	}
+	if t.keyFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(t.keyFile)
+	if err != nil {
+		return fmt.Errorf("read the key: %w", err)
+	}
+	if t.key = strings.TrimSpace(string(text)); t.key == "" {
+		return fmt.Errorf("read the key: the file %s is empty", t.keyFile)
+	}
+	return nil
 }
 
 // client returns a client of the engine that the flags name. It sends each request
@@ -124,7 +164,7 @@ func (t *tool) advise(err error) string {
 	case errors.As(err, &silent) && !silent.Reached:
 		return "Start an engine with `go run ./scripts/affinity up`, or name yours with --url."
 	case status == http.StatusUnauthorized:
-		return fmt.Sprintf("The engine does not know app %q with this key: give --app and --key.", cli.Printable(t.app))
+		return fmt.Sprintf("The engine does not know app %q with this key: give --app and --key, or --key-file.", cli.Printable(t.app))
 	case status == http.StatusForbidden:
 		return "The key lacks the right: give --key a key that has the right for this."
 	}
