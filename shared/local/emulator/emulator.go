@@ -8,7 +8,8 @@
 // token, which WithToken sends. The package holds no product logic. No other
 // package knows the quirks of bttest and pstest.
 //
-// All data is in memory. Close in reverse order: a Bridge before its client, a
+// All data is in memory, except that of the servers whose functions say Stored, and
+// kept tasks: these have a folder (package disk). Close in reverse order: a Bridge before its client, a
 // client before its server.
 package emulator
 

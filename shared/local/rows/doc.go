@@ -4,10 +4,10 @@
 // answers. What it does not have it refuses as unimplemented: reads in reverse
 // order, aggregates, snapshots, backups and SQL.
 //
-// A mutation of a row, and all rows of one MutateRows, are on the disk before they
-// are answered. A write collects the superseded cells of the families that it
+// A mutation of a row, and all rows of one MutateRows, outlive the process from before
+// they are answered. A write collects the superseded cells of the families that it
 // touches. So a family that nobody writes keeps cells that are too old.
 //
-// The cells of a row and a family lie in one value (see encode.go): the families of
+// The cells of a row and a family lie in one value (see encode): the families of
 // the engine are small, or are written once.
 package rows
