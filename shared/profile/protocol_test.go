@@ -8,15 +8,19 @@ import (
 	"testing"
 )
 
-// Every test that PROTOCOL.md names exists.
+// Every test that PROTOCOL.md names exists, here or in a package that packs profiles.
 func TestProtocolNamesTests(t *testing.T) {
 	page, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, folder := range []string{".", "../job/segmentbuild", "../segment/query"} {
+		some, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, some...)
 	}
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
