@@ -32,6 +32,7 @@ type fakeEngine struct {
 	version  int64
 	objects  map[string]map[string]json.RawMessage // index -> id -> record
 	events   map[string]fakeEvent                  // by content: a repeated event counts once
+	taken    int                                   // events of POST /1/events, equal ones too
 	received int
 	imports  []int // lines of each import request
 }
@@ -183,6 +184,9 @@ func (e *fakeEngine) takeEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		e.keep(event)
+		e.mu.Lock()
+		e.taken++
+		e.mu.Unlock()
 	}
 	answer(w, 200, map[string]any{"status": 200, "message": "OK"})
 }

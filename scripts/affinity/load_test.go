@@ -31,8 +31,8 @@ func TestLoad(t *testing.T) {
 			t.Errorf("lag %s of %d samples of %s, %d never seen; want %d samples, all seen", lag, lag.Samples, whose, lag.NeverSeen, want)
 		}
 	}
-	if report.Reads.Unknown != 0 || report.Preload != 3 || len(engine.events) != 1+3*3+50 {
-		t.Errorf("%d reads of unknown users, %d events; want none, and three events of each of three users before the 50", report.Reads.Unknown, len(engine.events))
+	if report.Reads.Unknown != 0 || report.Preload != 3 || engine.taken != 1+3*3+50 {
+		t.Errorf("%d reads of unknown users, %d events; want none, and three events of each of three users before the 50", report.Reads.Unknown, engine.taken)
 	}
 	if report.Reads.Answered != 10 || report.Reads.Errors != 0 || report.Reads.P50 <= 0 {
 		t.Errorf("reads %+v, want 10 answered", report.Reads)

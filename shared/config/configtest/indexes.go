@@ -176,6 +176,7 @@ func testNumericBands(t *testing.T, s config.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		pass(before.ChangedAt)
 		set, err := s.SetIndexSettings(t.Context(), "shop", step.index, step.change)
 		read(t, fmt.Sprintf("answer of step %d", i), set, err, step.want)
 		stored, err := s.IndexSettings(t.Context(), "shop", step.index)
