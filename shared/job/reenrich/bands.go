@@ -76,6 +76,14 @@ func versions(of map[string]int64) []BandsVersion {
 	return list
 }
 
+// newest returns the sum of the versions of a job's bands, which grows with each change.
+func newest(j job.Job) (sum int64) {
+	for _, v := range job.ParamsOf[Params](j).Bands {
+		sum += v.Version
+	}
+	return sum
+}
+
 // Versions returns the versions of the bands of a job, by index; nil if it has none.
 func (p Params) Versions() map[string]int64 {
 	var all map[string]int64

@@ -18,6 +18,7 @@
 package reenrich
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +138,8 @@ func (r *Runner) elect(ctx context.Context, appID string) (job.Job, error) {
 	order := func(a, b job.Job) int {
 		switch {
 		case a.Kind == Banding && b.Kind == Banding:
-			return job.NewestFirst(a, b)
+			// Of two of one instant, the one with the later change.
+			return cmp.Or(b.StartedAt.Compare(a.StartedAt), cmp.Compare(newest(b), newest(a)), job.NewestFirst(a, b))
 		case a.Kind == Banding:
 			return -1
 		case b.Kind == Banding:
