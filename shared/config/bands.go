@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/fault"
@@ -92,8 +91,8 @@ func (n NumericBands) Has(facet string) bool {
 
 // Range returns the numbers that a filter means, if it is a band of an index.
 func (n NumericBands) Range(facet, value string) (catalog.Range, bool) {
-	for _, index := range slices.Sorted(maps.Keys(n)) {
-		if r, ok := n[index].Bands.Range(facet, value); ok {
+	for _, b := range n {
+		if r, ok := b.Bands.Range(facet, value); ok {
 			return r, true // a name means the same numbers in all indexes
 		}
 	}

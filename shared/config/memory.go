@@ -360,9 +360,9 @@ func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, c ca
 		banded := next.BandsVersion != old.BandsVersion
 		if next.Version == 1 {
 			next.Version += m.after
-			next.BandsVersion += m.after * min(1, next.BandsVersion)
 		}
 		if banded {
+			next.BandsVersion = next.Version
 			bands, err := a.NumericBands.With(index, next)
 			if err != nil {
 				return err

@@ -242,12 +242,7 @@ func (s *store) UpdateLog(ctx context.Context, appID string, change func(*config
 // time, and reports whether it failed because one did. It takes no lock, like
 // trySetStrategy.
 func (s *store) tryUpdateLog(ctx context.Context, appID string, change func(*config.App) error) (app config.App, conflict bool, err error) {
-	snapshot, err := s.appRef(appID).Get(ctx)
-	var d appDocument
-	if err := into(&d, snapshot, err); err != nil {
-		return config.App{}, false, err
-	}
-	old, err := d.app()
+	snapshot, old, err := s.readApp(ctx, appID)
 	if err != nil {
 		return config.App{}, false, err
 	}
@@ -282,4 +277,29 @@ func overtaken(err error) bool {
 		return true
 	}
 	return false
+}
+
+// retryOvertaken tries a change again while others come first, up to maxAttempts times.
+func retryOvertaken(ctx context.Context, try func() error) error {
+	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
+	for attempt := 1; ; attempt++ {
+		err := try()
+		if !overtaken(err) || attempt == maxAttempts {
+			return err
+		}
+		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
+			return err
+		}
+	}
+}
+
+// readApp reads an app, and the document that a change of it goes by.
+func (s *store) readApp(ctx context.Context, appID string) (*firestore.DocumentSnapshot, config.App, error) {
+	snapshot, err := s.appRef(appID).Get(ctx)
+	var d appDocument
+	if err := into(&d, snapshot, err); err != nil {
+		return nil, config.App{}, err
+	}
+	app, err := d.app()
+	return snapshot, app, err
 }

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"cloud.google.com/go/firestore"
-	"github.com/googleapis/gax-go/v2"
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
@@ -108,30 +106,4 @@ func (s *store) ApplyBands(ctx context.Context, appID string, versions map[strin
 func bandsUpdate(bands config.NumericBands) (firestore.Update, error) {
 	text, err := json.Marshal(bands)
 	return firestore.Update{Path: "numericBands", Value: string(text)}, err
-}
-
-// readApp reads an app, and the document that a change of it goes by.
-func (s *store) readApp(ctx context.Context, appID string) (*firestore.DocumentSnapshot, config.App, error) {
-	snapshot, err := s.appRef(appID).Get(ctx)
-	var d appDocument
-	if err := into(&d, snapshot, err); err != nil {
-		return nil, config.App{}, err
-	}
-	app, err := d.app()
-	return snapshot, app, err
-}
-
-// retryOvertaken tries a change again while others come first.
-func retryOvertaken(ctx context.Context, try func() error) error {
-	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
-	var err error
-	for range maxAttempts {
-		if err = try(); !overtaken(err) {
-			return err
-		}
-		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
-			return err
-		}
-	}
-	return err
 }

@@ -3,10 +3,8 @@ package configdb
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"cloud.google.com/go/firestore"
-	"github.com/googleapis/gax-go/v2"
 	"google.golang.org/grpc/codes"
 
 	"github.com/affinityengine/affinity/shared/config"
@@ -82,16 +80,7 @@ func (s *store) PutKey(ctx context.Context, appID string, key config.Key) error 
 // and no other changeApp has changed the app since change began. Otherwise it calls
 // change again.
 func (s *store) changeApp(ctx context.Context, appID string, change func(*firestore.Transaction) error) error {
-	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
-	for attempt := 1; ; attempt++ {
-		err := s.tryChangeApp(ctx, appID, change)
-		if !overtaken(err) || attempt == maxAttempts {
-			return err
-		}
-		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
-			return err
-		}
-	}
+	return retryOvertaken(ctx, func() error { return s.tryChangeApp(ctx, appID, change) })
 }
 
 // tryChangeApp takes no lock, like trySetStrategy.

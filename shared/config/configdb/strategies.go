@@ -7,23 +7,16 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
-	"github.com/googleapis/gax-go/v2"
 
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
 
 func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.Strategy) (app config.App, changed bool, err error) {
-	backoff := gax.Backoff{Initial: 10 * time.Millisecond, Max: time.Second}
-	for range maxAttempts {
+	err = retryOvertaken(ctx, func() error {
 		app, changed, err = s.trySetStrategy(ctx, appID, active)
-		if !overtaken(err) {
-			break
-		}
-		if err := gax.Sleep(ctx, backoff.Pause()); err != nil {
-			return config.App{}, false, fmt.Errorf("set strategy of app %q: %w", appID, err)
-		}
-	}
+		return err
+	})
 	if err != nil {
 		return config.App{}, false, fmt.Errorf("set strategy of app %q: %w", appID, err)
 	}
@@ -41,12 +34,7 @@ func (s *store) SetStrategy(ctx context.Context, appID string, active strategy.S
 // same time. A transaction that reads the app would lock it, and the others would
 // wait for seconds; without a lock they only try again.
 func (s *store) trySetStrategy(ctx context.Context, appID string, active strategy.Strategy) (config.App, bool, error) {
-	snapshot, err := s.appRef(appID).Get(ctx)
-	var d appDocument
-	if err := into(&d, snapshot, err); err != nil {
-		return config.App{}, false, err
-	}
-	app, err := d.app()
+	snapshot, app, err := s.readApp(ctx, appID)
 	if err != nil {
 		return config.App{}, false, err
 	}
