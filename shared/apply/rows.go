@@ -32,20 +32,8 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	}
 	b := batch{n: len(events), event: func(i int) *event.Event { return &events[i] }}
 	b.part = func(from, to int) (bus.Message, error) { return m.Part(events[from:to], from), nil }
-	if !m.Resolved || banded(app, m) {
-		n, err := a.resolve(ctx, &m, events)
-		if err != nil {
-			return Result{}, err
-		}
-		if n < len(events) {
-			return a.split(ctx, b, func(int) int { return n })
-		}
-	}
-	b.objects = m.Objects
-	if all, err := b.admit(ctx); err != nil {
-		return Result{}, err
-	} else if !all {
-		return a.splitByCost(ctx, b)
+	if all, split, err := a.prepare(ctx, app, &m, b); err != nil || !all {
+		return split, err
 	}
 	rows := enrich.LogEvents(events, m.Resolution(), m.Receipt())
 	incomplete := enrich.Incomplete(events, m.Objects)
@@ -60,6 +48,27 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	result, err := a.write(ctx, app, m, kept, left)
 	result.WithUnknownObjects = len(incomplete)
 	return result, err
+}
+
+// prepare reads the filters of a message that carries none, or those of earlier numeric
+// bands, and takes the memory of its rows. If they may not be in memory at once, it splits
+// the message: all is false then, and the result that of the delivery.
+func (a *Applier) prepare(ctx context.Context, app config.App, m *bus.Message, b batch) (all bool, split Result, err error) {
+	if !m.Resolved || banded(app, *m) {
+		n, err := a.resolve(ctx, m, b)
+		if err != nil {
+			return false, Result{}, err
+		}
+		if n < b.n {
+			split, err = a.split(ctx, b, func(int) int { return n })
+			return false, split, err
+		}
+	}
+	b.objects = m.Objects
+	if all, err = b.admit(ctx); err == nil && !all {
+		split, err = a.splitByCost(ctx, b)
+	}
+	return all, split, err
 }
 
 // banded reports whether the numeric bands of an index have changed since the filters
@@ -78,7 +87,11 @@ func banded(app config.App, m bus.Message) bool {
 // that the catalog no longer has keeps the filters of the message. If the filters of all
 // events are too many to be in memory, resolve changes nothing. It returns the number of
 // the first events whose filters may be.
-func (a *Applier) resolve(ctx context.Context, m *bus.Message, events []event.Event) (int, error) {
+func (a *Applier) resolve(ctx context.Context, m *bus.Message, b batch) (int, error) {
+	events := make([]event.Event, b.n)
+	for i := range events {
+		events[i] = *b.event(i)
+	}
 	known, n, err := a.Catalog.ResolveFirst(ctx, m.App, events)
 	if err != nil || n < len(events) {
 		return n, err
@@ -122,24 +135,8 @@ func (a *Applier) reenriched(ctx context.Context, m bus.Message) (Result, error)
 	}
 	b := batch{n: len(logged), event: func(i int) *event.Event { return &logged[i].Event }}
 	b.part = func(from, to int) (bus.Message, error) { return m.LoggedPart(logged[from:to]) }
-	if banded(app, m) {
-		events := make([]event.Event, len(logged))
-		for i := range events {
-			events[i] = logged[i].Event
-		}
-		n, err := a.resolve(ctx, &m, events)
-		if err != nil {
-			return Result{}, err
-		}
-		if n < len(events) {
-			return a.split(ctx, b, func(int) int { return n })
-		}
-	}
-	b.objects = m.Objects
-	if all, err := b.admit(ctx); err != nil {
-		return Result{}, err
-	} else if !all {
-		return a.splitByCost(ctx, b)
+	if all, split, err := a.prepare(ctx, app, &m, b); err != nil || !all {
+		return split, err
 	}
 	rows := enrich.Relogged(logged, m.Resolution())
 	unknown := make(map[enrich.Place]int, len(rows))
