@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
@@ -83,7 +84,12 @@ func importCommand(t *tool) *cobra.Command {
 			return importAll(cmd.Context(), t, c, o)
 		},
 	}
-	flags := cmd.Flags()
+	o.flags(cmd.Flags(), t.retry.Total)
+	return cmd
+}
+
+// flags defines the flags. retryFor is the default of --retry-for.
+func (o *importOptions) flags(flags *pflag.FlagSet, retryFor time.Duration) {
 	flags.StringVar(&o.index, "index", "", "index of the objects, and of events that name none\n"+
 		"(default: the index of the first event, else "+defaultIndex+")")
 	flags.StringVar(&o.objects, "objects", "", "catalog to import first: one JSON object per line, plain or gzip, - for standard input")
@@ -94,8 +100,7 @@ func importCommand(t *tool) *cobra.Command {
 	flags.StringToStringVar(&o.types, "event", nil, "type of the events of a name: view, click or conversion")
 	flags.BoolVar(&o.form.CSV, "csv", false, "EVENTS is CSV")
 	flags.BoolVar(&o.shift, "shift-to-now", false, "move the events by whole days, so that the newest one is less than a day old")
-	flags.DurationVar(&o.retryFor, "retry-for", t.retry.Total, "how long to repeat a request while the engine is busy or away")
-	return cmd
+	flags.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
 }
 
 // check checks the flags.

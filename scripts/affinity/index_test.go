@@ -68,12 +68,10 @@ func TestBandsOnAnEngine(t *testing.T) {
 // done.
 func settleBands(t *testing.T, s *stack.Stack) {
 	t.Helper()
+	settle(t, s) // the settings' task has started a job
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
 	for {
-		if err := s.Idle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		jobs, err := s.Backends.Reenrich.Jobs.Unfinished(t.Context(), "demo")
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +81,5 @@ func settleBands(t *testing.T, s *stack.Stack) {
 		}
 		<-poll.C
 	}
-	if err := s.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	settle(t, s)
 }
