@@ -39,16 +39,17 @@ func importCommand(t *tool) *cobra.Command {
 			"the others are imported (exit 3). Running the same command again resumes an import: an event counts once, and so\n" +
 			"do equal lines. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
 			"\n" +
-			"EVENTS may also be one list of JSON objects, or CSV with a line of names (--csv, or a name that ends with .csv or .csv.gz). An event may have a\n" +
-			"timestamp such as 2026-11-21T10:00:00Z, names such as user_token, or be a track call of Segment or RudderStack. A line\n" +
-			"may also be one of an export: its event keeps its id and its filters.\n" +
+			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
+			"ends with .csv or .csv.gz. The timestamp of an event may be a text such as 2026-11-21T10:00:00Z, and its fields may have\n" +
+			"names such as user_token. An event may be a track call of Segment or RudderStack. A line may also be one of an export: its\n" +
+			"event keeps its id and its filters.\n" +
 			"\n" +
 			"--map names the columns of a CSV file: --map userToken=visitor,objectIDs=sku,timestamp=time. Cells hold one object, or\n" +
 			"several with | between them, and times as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00, or seconds or milliseconds since\n" +
-			"1970. --event says what type of event a name of your own is: --event cart=click --event purchase=conversion.\n" +
+			"1970. --event gives the type of events with a name of your own: --event cart=click --event purchase=conversion.\n" +
 			"\n" +
-			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old: for data of years ago,\n" +
-			"which count in no profile within the retention. Imported again on another day, they are other events.\n" +
+			"--shift-to-now moves all events by whole days, so that the newest one is less than a day old. Use it for data that are\n" +
+			"older than the app's retention, which count in no profile. The same file, imported on another day, counts again.\n" +
 			"\n" +
 			"With --archive, restore the events of the app from files of the archive, with the ids, times of receipt and filters that\n" +
 			"they had. Of a folder, all files whose names end with .ndjson or .ndjson.gz are read, those of its folders too. Give all\n" +

@@ -76,8 +76,8 @@ func versions(of map[string]int64) []BandsVersion {
 	return list
 }
 
-// newest returns the sum of the versions of a job's bands, which grows with each change.
-func newest(j job.Job) (sum int64) {
+// versionSum returns the sum of the versions of a job's bands, which grows with each change.
+func versionSum(j job.Job) (sum int64) {
 	for _, v := range job.ParamsOf[Params](j).Bands {
 		sum += v.Version
 	}

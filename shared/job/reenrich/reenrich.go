@@ -139,7 +139,7 @@ func (r *Runner) elect(ctx context.Context, appID string) (job.Job, error) {
 		switch {
 		case a.Kind == Banding && b.Kind == Banding:
 			// Of two of one instant, the one with the later change.
-			return cmp.Or(b.StartedAt.Compare(a.StartedAt), cmp.Compare(newest(b), newest(a)), job.NewestFirst(a, b))
+			return cmp.Or(b.StartedAt.Compare(a.StartedAt), cmp.Compare(versionSum(b), versionSum(a)), job.NewestFirst(a, b))
 		case a.Kind == Banding:
 			return -1
 		case b.Kind == Banding:
