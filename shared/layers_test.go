@@ -133,7 +133,7 @@ var layers = []struct {
 	{"shared/boost/boosttest", "boost boost/simulate", ""},
 	{"shared/store/storetest", "local/disk local/emulator local/rows store", anything},
 	{"shared/config/configtest", "catalog config event fault limit schema strategy", "grpc"},
-	{"shared/job/jobtest", "config event job queue strategy", ""},
+	{"shared/job/jobtest", "config event job queue strategy", "grpc"},
 }
 
 // anything stands for imports that are not restricted.

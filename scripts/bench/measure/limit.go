@@ -9,6 +9,8 @@ import (
 	"cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"cloud.google.com/go/bigtable/bttest"
 	"google.golang.org/grpc"
+
+	"github.com/affinityengine/affinity/shared/local/emulator"
 )
 
 // limited is a Bigtable that stops reading at a request's limit. The in-process
@@ -48,54 +50,16 @@ func (l *limited) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h
 }
 
 func (l *limited) stream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	sent := &limitedStream{ServerStream: s, l: l}
-	if err := handle(srv, sent); err != nil {
+	joined := emulator.JoinRows(s, func(r *bigtablepb.ReadRowsResponse) { l.answer(r) })
+	if err := handle(srv, &limitedStream{joined, l}); err != nil {
 		return err
 	}
-	return sent.flush()
+	return joined.Flush()
 }
-
-// joinBytes is how many bytes of rows a message has at least, unless the answer ends.
-// Bigtable sends chunks of many rows in a message; the in-process server sends each row in
-// its own, and a client then mostly measures gRPC.
-const joinBytes = 32 << 10
 
 type limitedStream struct {
-	grpc.ServerStream
-	l       *limited
-	waiting bigtablepb.ReadRowsResponse // the rows that are not sent yet
-	bytes   int                         // of waiting
-}
-
-// SendMsg sends rows together with others, and all other messages as they are.
-func (s *limitedStream) SendMsg(m any) error {
-	r, ok := m.(*bigtablepb.ReadRowsResponse)
-	if !ok || len(r.Chunks) == 0 {
-		if err := s.flush(); err != nil {
-			return err
-		}
-		return s.ServerStream.SendMsg(m)
-	}
-	s.waiting.Chunks = append(s.waiting.Chunks, r.Chunks...)
-	for _, c := range r.Chunks {
-		s.bytes += len(c.RowKey) + len(c.Value)
-	}
-	if s.bytes < joinBytes {
-		return nil
-	}
-	return s.flush()
-}
-
-// flush counts and sends the rows that wait.
-func (s *limitedStream) flush() error {
-	if len(s.waiting.Chunks) == 0 {
-		return nil
-	}
-	s.l.answer(&s.waiting)
-	err := s.ServerStream.SendMsg(&s.waiting)
-	s.waiting.Reset()
-	s.bytes = 0
-	return err
+	*emulator.JoinedRows
+	l *limited
 }
 
 // RecvMsg counts the request, and shortens the range of one with a limit.

@@ -12,7 +12,6 @@ import (
 	"cloud.google.com/go/bigtable"
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/config"
@@ -51,21 +50,7 @@ var settings = job.Settings{ShardUsers: 3, Budget: time.Minute, Attempts: 100}
 // some objects of two indexes.
 func newHarness(t *testing.T, users int, work crowdbuild.Work) *harness {
 	h := &harness{t: t, Harness: jobtest.New(t, users, settings), events: map[string][]affinity.Event{}}
-	h.store, h.client = storetest.NewWithClient(t,
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			call := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
-			if _, ours := req.(interface{ GetTableName() string }); !ours {
-				return call() // the client asks for its configuration at times of its own
-			}
-			return h.Call(ctx, method, call)
-		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (s grpc.ClientStream, err error) {
-			err = h.Call(ctx, method, func() error {
-				s, err = open(ctx, desc, cc, method, opts...)
-				return err
-			})
-			return s, err
-		}))
+	h.store, h.client = storetest.NewWithClient(t, h.Dial()...)
 	h.use(work)
 	for _, index := range []string{shoes, hats} {
 		var objects []store.Object

@@ -10,7 +10,6 @@ import (
 
 	"cloud.google.com/go/bigtable"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/config"
@@ -41,21 +40,7 @@ type harness struct {
 
 func newHarness(t *testing.T) *harness {
 	h := &harness{t: t, Harness: jobtest.New(t, 3, job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 100})}
-	h.store, h.client = storetest.NewWithClient(t,
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			call := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
-			if _, ours := req.(interface{ GetTableName() string }); !ours {
-				return call() // the client asks for its configuration at times of its own
-			}
-			return h.Call(ctx, method, call)
-		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (s grpc.ClientStream, err error) {
-			err = h.Call(ctx, method, func() error {
-				s, err = open(ctx, desc, cc, method, opts...)
-				return err
-			})
-			return s, err
-		}))
+	h.store, h.client = storetest.NewWithClient(t, h.Dial()...)
 	h.runner = daterows.New(h.Parts(job.Settings{ShardUsers: 3, Budget: time.Second, Attempts: 100}), h.store, h.Config)
 	h.runner.SetPart(4)
 	h.Runner = h.runner.Runner

@@ -20,6 +20,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"google.golang.org/grpc"
+
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
@@ -121,6 +123,43 @@ func Alive(ctx context.Context) Fault {
 		return FailBefore
 	}
 	return None
+}
+
+// DieAt makes the process that makes the call with a number, from 0, die there, before or
+// after its effect. It returns a function that counts the calls.
+func (h *Harness) DieAt(at int, f Fault) func() int {
+	calls := 0
+	h.Gate = func(ctx context.Context, _ string) Fault {
+		if Alive(ctx) != None {
+			return FailBefore
+		}
+		if calls++; calls-1 != at {
+			return None
+		}
+		Dies(ctx)
+		return f
+	}
+	return func() int { return calls }
+}
+
+// Dial returns options of a client of Bigtable whose requests pass the gate.
+func (h *Harness) Dial() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			call := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
+			if _, ours := req.(interface{ GetTableName() string }); !ours {
+				return call() // the client asks for its configuration at times of its own
+			}
+			return h.Call(ctx, method, call)
+		}),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (s grpc.ClientStream, err error) {
+			err = h.Call(ctx, method, func() error {
+				s, err = open(ctx, desc, cc, method, opts...)
+				return err
+			})
+			return s, err
+		}),
+	}
 }
 
 // New makes a harness with users named a, b, c ...; every fourth user is not

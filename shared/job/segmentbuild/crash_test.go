@@ -12,23 +12,6 @@ import (
 	"github.com/affinityengine/affinity/shared/local/race"
 )
 
-// dying makes the process that makes the call with a number die there, before or after
-// its effect. It returns a function that counts the calls.
-func (h *harness) dying(at int, f jobtest.Fault) func() int {
-	calls := 0
-	h.Gate = func(ctx context.Context, _ string) jobtest.Fault {
-		if jobtest.Alive(ctx) != jobtest.None {
-			return jobtest.FailBefore
-		}
-		if calls++; calls-1 != at {
-			return jobtest.None
-		}
-		jobtest.Dies(ctx)
-		return f
-	}
-	return func() int { return calls }
-}
-
 // A build whose process dies at any request ends, and its answers are exact.
 func TestBuildSurvivesCrashes(t *testing.T) {
 	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
@@ -40,7 +23,7 @@ func TestBuildSurvivesCrashes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			calls := h.dying(at, f)
+			calls := h.DieAt(at, f)
 			h.Drain()
 			h.run()
 			h.Gate = nil
@@ -74,7 +57,7 @@ func TestDeltaSurvivesCrashes(t *testing.T) {
 				t.Fatal(err)
 			}
 			task := h.beside[0]
-			calls := h.dying(at, f)
+			calls := h.DieAt(at, f)
 			_, err := h.deliver(jobtest.Process(t.Context()), task)
 			h.Gate = nil
 			h.wantExact(fmt.Sprint("died at request ", at))

@@ -45,21 +45,7 @@ type opener func(dial ...grpc.DialOption) (*store.Store, *bigtable.Client)
 func newHarness(t jobtest.T, open opener, work segmentbuild.Work) *harness {
 	settings := job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 100}
 	h := &harness{Harness: jobtest.New(t, 0, settings), names: map[string]bool{}}
-	h.store, _ = open(
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			call := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
-			if _, ours := req.(interface{ GetTableName() string }); !ours {
-				return call() // the client asks for its configuration at times of its own
-			}
-			return h.Call(ctx, method, call)
-		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (s grpc.ClientStream, err error) {
-			err = h.Call(ctx, method, func() error {
-				s, err = open(ctx, desc, cc, method, opts...)
-				return err
-			})
-			return s, err
-		}))
+	h.store, _ = open(h.Dial()...)
 	h.score(20)
 	if err := h.Config.SetSegments(t.Context(), app, true); err != nil {
 		t.Fatal(err)

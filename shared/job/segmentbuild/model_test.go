@@ -116,7 +116,7 @@ func history(t *testing.T, r *rapid.T) {
 // lost or come twice.
 func (h *harness) work(r *rapid.T) {
 	dies := rapid.IntRange(0, 60).Draw(r, "dies at request")
-	h.dying(dies, rapid.SampledFrom([]jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter}).Draw(r, "fault"))
+	h.DieAt(dies, rapid.SampledFrom([]jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter}).Draw(r, "fault"))
 	defer func() { h.Gate = nil }()
 	for range rapid.IntRange(0, 12).Draw(r, "deliveries") {
 		if waiting := h.Waiting(); len(waiting) > 0 {

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/config"
 	"github.com/affinityengine/affinity/shared/fault"
@@ -38,14 +36,7 @@ type harness struct {
 func newHarness(t *testing.T, users ...int) *harness {
 	settings := job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 100}
 	h := &harness{Harness: jobtest.New(t, 0, settings), users: users}
-	h.store, _ = storetest.NewWithClient(t,
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			call := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
-			if _, ours := req.(interface{ GetTableName() string }); !ours {
-				return call() // the client asks for its configuration at times of its own
-			}
-			return h.Call(ctx, method, call)
-		}))
+	h.store, _ = storetest.NewWithClient(t, h.Dial()...)
 	h.runner = segmentexport.New(h.Parts(settings), h, h.store)
 	h.Runner = h.runner.Runner
 	return h
@@ -135,22 +126,13 @@ func (h *harness) wantOneLook(id, when string) {
 func TestExportSurvivesCrashes(t *testing.T) {
 	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
 		for at := 0; ; at++ {
-			h, calls := newHarness(t, 20_000, 9_000), 0
+			h := newHarness(t, 20_000, 9_000)
 			j := h.start()
-			h.Gate = func(ctx context.Context, _ string) jobtest.Fault {
-				if jobtest.Alive(ctx) != jobtest.None {
-					return jobtest.FailBefore
-				}
-				if calls++; calls-1 != at {
-					return jobtest.None
-				}
-				jobtest.Dies(ctx)
-				return f
-			}
+			calls := h.DieAt(at, f)
 			h.Drain()
 			h.Gate = nil
 			h.wantOneLook(j.ID, fmt.Sprint("died at request ", at))
-			if at >= calls {
+			if at >= calls() {
 				break
 			}
 		}

@@ -114,55 +114,22 @@ func (n *counter) stream(srv any, stream grpc.ServerStream, info *grpc.StreamSer
 		return handle(srv, stream)
 	}
 	n.requests.Add(1)
-	joined := &joinedStream{ServerStream: stream, counter: n}
+	joined := emulator.JoinRows(stream, n.sent)
 	if err := handle(srv, joined); err != nil {
 		return err
 	}
-	return joined.flush()
+	return joined.Flush()
 }
 
-// joinBytes is how many bytes of rows a message has at least, unless the answer ends.
-// Bigtable sends chunks of many rows in a message. The in-process one sends each row in its
-// own, and a benchmark then mostly measures gRPC.
-const joinBytes = 32 << 10
-
-// joinedStream counts rows and sends them together with others.
-type joinedStream struct {
-	grpc.ServerStream
-	*counter
-	waiting []*btpb.ReadRowsResponse_CellChunk
-	size    int
-}
-
-func (s *joinedStream) SendMsg(msg any) error {
-	answer, ok := msg.(*btpb.ReadRowsResponse)
-	if !ok || len(answer.Chunks) == 0 {
-		if err := s.flush(); err != nil {
-			return err
-		}
-		return s.ServerStream.SendMsg(msg)
-	}
+// sent counts what a message holds.
+func (n *counter) sent(answer *btpb.ReadRowsResponse) {
 	for _, c := range answer.Chunks {
 		if c.GetCommitRow() {
-			s.rows.Add(1)
+			n.rows.Add(1)
 		}
 		if c.ValueSize == 0 { // the last piece of a cell
-			s.cells.Add(1)
+			n.cells.Add(1)
 		}
-		s.bytes.Add(int64(len(c.Value)))
-		s.size += len(c.RowKey) + len(c.Value)
+		n.bytes.Add(int64(len(c.Value)))
 	}
-	if s.waiting = append(s.waiting, answer.Chunks...); s.size < joinBytes {
-		return nil
-	}
-	return s.flush()
-}
-
-func (s *joinedStream) flush() error {
-	if len(s.waiting) == 0 {
-		return nil
-	}
-	answer := &btpb.ReadRowsResponse{Chunks: s.waiting}
-	s.waiting, s.size = nil, 0
-	return s.ServerStream.SendMsg(answer)
 }
