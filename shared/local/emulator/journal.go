@@ -96,8 +96,9 @@ func (j *journal) enter(kept []*journaled, publish func() (*pb.PublishResponse, 
 	return ids, shown, nil
 }
 
-// deliver gives messages of pstest the ids that clients see. It returns those that are for
-// the subscription, and the ack ids of the others.
+// deliver returns the messages that are for the subscription, with the ids that clients
+// see, and the ack ids of the others. The results are copies: pstest reads its own at any
+// time, and drops those that have waited for ten minutes since they were published to it.
 func (j *journal) deliver(subscription string, messages []*pb.ReceivedMessage) (own []*pb.ReceivedMessage, others []string) {
 	if j == nil {
 		return messages, nil
@@ -110,7 +111,7 @@ func (j *journal) deliver(subscription string, messages []*pb.ReceivedMessage) (
 			others = append(others, r.GetAckId())
 			continue
 		}
-		r.Message = proto.CloneOf(r.GetMessage())
+		r = proto.CloneOf(r)
 		r.Message.MessageId, r.Message.PublishTime = entry.id, entry.published
 		own = append(own, r)
 	}

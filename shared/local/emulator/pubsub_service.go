@@ -173,7 +173,7 @@ func (s *pubsubService) Pull(ctx context.Context, req *pb.PullRequest) (*pb.Pull
 		}
 		own, others := s.journal.deliver(req.GetSubscription(), resp.GetReceivedMessages())
 		if len(others) == 0 {
-			return resp, nil
+			return &pb.PullResponse{ReceivedMessages: own}, nil
 		}
 		// An earlier process has delivered these. Ask again rather than answer nothing.
 		if _, err := s.Acknowledge(ctx, &pb.AcknowledgeRequest{Subscription: req.GetSubscription(), AckIds: others}); err != nil {
