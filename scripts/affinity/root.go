@@ -85,7 +85,7 @@ func rootCommand(t *tool) *cobra.Command {
 	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), crowdCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
 		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t), auditLogCommand(t), exportCommand(t),
-		wordpressCommand(t), planCommand(t), versionCommand(t))
+		wordpressCommand(t), planCommand(t), healthyCommand(t), versionCommand(t))
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this tool")
@@ -123,14 +123,22 @@ func (t *tool) complete(given func(flag string) bool) error {
 	if t.keyFile == "" {
 		return nil
 	}
-	text, err := os.ReadFile(t.keyFile)
+	var err error
+	t.key, err = readKey(t.keyFile)
+	return err
+}
+
+// readKey returns the key that a file holds.
+func readKey(file string) (string, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("read the key: %w", err)
+		return "", fmt.Errorf("read the key: %w", err)
 	}
-	if t.key = strings.TrimSpace(string(text)); t.key == "" {
-		return fmt.Errorf("read the key: the file %s is empty", t.keyFile)
+	key := strings.TrimSpace(string(text))
+	if key == "" {
+		return "", fmt.Errorf("read the key: the file %s is empty", file)
 	}
-	return nil
+	return key, nil
 }
 
 // client returns a client of the engine that the flags name. It sends each request

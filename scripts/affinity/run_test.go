@@ -82,7 +82,7 @@ func TestExitCodes(t *testing.T) {
 		{"up app with empty key", "up --app shop:", 2, "key must not be empty"},
 		{"up app with bad id", "up --app sh*p:k", 2, "1 to 64 letters"},
 		{"up address without port", "up --addr localhost", 2, "must be host:port"},
-		{"up everywhere with demokey", "up --addr 0.0.0.0:8080", 2, "the key demokey is public"},
+		{"up everywhere with demokey", "up --addr 0.0.0.0:8080", 2, "the key demokey is public: give --app demo:KEY, or set AFFINITY_KEY,"},
 		{"up on all addresses with demokey", "up --addr :8080 --app shop:0123456789abcdef --app x:demokey", 2, "give --app x:KEY"},
 		{"up everywhere with a short key", "up --addr 0.0.0.0:8080 --app shop:s3cret", 2, "the key of app shop can be guessed"},
 		{"up with url", "up --url http://127.0.0.1:1", 2, "use --addr"},

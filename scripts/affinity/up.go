@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,9 @@ func upCommand(t *tool) *cobra.Command {
 			"--retention-days is given, its retention. One process at a time uses a folder.\n" +
 			"BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name official emulators, which exclude --data.\n" +
 			"With a Bigtable emulator alone apps are created at each start: give the --schema that their events have.\n" +
-			"The operator's token is taken from AFFINITY_OPERATOR, or made and printed.",
+			"The operator's token is taken from AFFINITY_OPERATOR, or made and printed.\n" +
+			"Without --app the engine has the app and the key of AFFINITY_APP and AFFINITY_KEY (or AFFINITY_KEY_FILE), or else demo\n" +
+			"and demokey, so that the other commands in the same environment reach it.",
 		Example: "  affinity up\n  affinity up --addr 127.0.0.1:9000 --app shop:s3cret --retention-days 0\n  affinity up --schema narrow\n  affinity up --data ./affinity-data",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -106,7 +109,7 @@ func upCommand(t *tool) *cobra.Command {
 func (f *upFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to serve on; port 0 chooses a free one")
-	flags.StringArrayVar(&f.apps, "app", []string{"demo:" + demoKey}, "app and a key with all rights, as ID:KEY (repeatable)")
+	flags.StringArrayVar(&f.apps, "app", nil, "app and a key with all rights, as ID:KEY (repeatable; default: $"+appVariable+" and $"+keyVariable+", or demo:"+demoKey+")")
 	flags.StringVar(&f.now, "now", "", "start the engine's clock at this time, RFC 3339 (default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
@@ -145,7 +148,15 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 		}
 		o.Now = now
 	}
-	for _, text := range f.apps {
+	texts := f.apps
+	if !cmd.Flags().Changed("app") {
+		app, err := appOfEnvironment()
+		if err != nil {
+			return o, err
+		}
+		texts = []string{app}
+	}
+	for _, text := range texts {
 		app, err := parseApp(text)
 		if err != nil {
 			return o, err
@@ -159,6 +170,19 @@ func (f *upFlags) options(cmd *cobra.Command) (upOptions, error) {
 		return o, cli.Usagef("%v", err)
 	}
 	return o, checkAddr(o)
+}
+
+// appOfEnvironment returns the app, as ID:KEY, that other commands name when no
+// flag does.
+func appOfEnvironment() (string, error) {
+	id, key := cmp.Or(os.Getenv(appVariable), "demo"), os.Getenv(keyVariable)
+	if file := os.Getenv(keyFileVariable); key == "" && file != "" {
+		var err error
+		if key, err = readKey(file); err != nil {
+			return "", err
+		}
+	}
+	return id + ":" + cmp.Or(key, demoKey), nil
 }
 
 func parseApp(text string) (upApp, error) {
@@ -188,8 +212,8 @@ func checkAddr(o upOptions) error {
 	}
 	for _, app := range o.Apps {
 		if app.Key == demoKey {
-			return cli.Usagef("--addr %s can be reached from other machines, and the key %s is public: give --app %s:KEY with a key of your own",
-				o.Addr, demoKey, app.ID)
+			return cli.Usagef("--addr %s can be reached from other machines, and the key %s is public: give --app %s:KEY, or set %s, with a key of your own",
+				o.Addr, demoKey, app.ID, keyVariable)
 		}
 		if len(app.Key) < minKey {
 			return cli.Usagef("--addr %s can be reached from other machines, and the key of app %s can be guessed: give one of at least %d characters",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -29,12 +30,12 @@ func version() string {
 	return describe(info)
 }
 
-// describe names the version, the commit if the build recorded it, Go's version
-// and the platform. `go run` records no commit.
+// describe names the version, the commit or the module's version if the build
+// recorded one, Go's version and the platform. `go run` records neither.
 func describe(info *debug.BuildInfo) string {
 	line := "affinity " + api.Version
-	if commit := commit(info); commit != "" {
-		line += " (" + commit + ")"
+	if source := cmp.Or(commit(info), module(info)); source != "" {
+		line += " (" + source + ")"
 	}
 	return fmt.Sprintf("%s %s %s/%s", line, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
@@ -58,4 +59,13 @@ func commit(info *debug.BuildInfo) string {
 		return ""
 	}
 	return "commit " + hash + changed
+}
+
+// module returns the version of the module that `go install` built, or "" if that
+// is the version of its tag: commits without a tag have versions of their own.
+func module(info *debug.BuildInfo) string {
+	if info == nil || info.Main.Version == "" || info.Main.Version == "(devel)" || info.Main.Version == "v"+api.Version {
+		return ""
+	}
+	return "module " + info.Main.Version
 }

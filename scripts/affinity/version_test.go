@@ -40,3 +40,15 @@ func TestVersionNamesTheCommit(t *testing.T) {
 		t.Errorf("no build information: %q, want %q", got, want)
 	}
 }
+
+func TestVersionNamesTheModule(t *testing.T) {
+	for module, want := range map[string]string{
+		"(devel)": "", "v" + api.Version: "",
+		"v0.0.0-20261123181534-43894df4b0c1": " (module v0.0.0-20261123181534-43894df4b0c1)",
+	} {
+		got := describe(&debug.BuildInfo{Main: debug.Module{Version: module}})
+		if want := "affinity " + api.Version + want + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH; got != want {
+			t.Errorf("%s: %q, want %q", module, got, want)
+		}
+	}
+}

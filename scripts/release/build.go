@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tool is the package of the command line tool.
+const tool = "./scripts/affinity"
+
+// builder builds the archives of one version.
+type builder struct {
+	root, scratch string // the module, and a folder for binaries
+	version       string
+	at            time.Time         // of every file
+	completion    map[string][]byte // scripts by their names in the archive
+}
+
+// release builds the tool for one platform and returns its archive and its SPDX
+// list by their names.
+func (b *builder) release(ctx context.Context, platform string) (map[string][]byte, error) {
+	goos, goarch, ok := strings.Cut(platform, "/")
+	if !ok || !slices.Contains(platforms, platform) {
+		return nil, fmt.Errorf("not a platform of a release: these are %s", strings.Join(platforms, ", "))
+	}
+	path, err := b.build(ctx, goos, goarch)
+	if err != nil {
+		return nil, err
+	}
+	binary, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(binary))
+	if err != nil {
+		return nil, fmt.Errorf("read what the binary was built from: %w", err)
+	}
+	licenses, err := b.licenses(ctx, info)
+	if err != nil {
+		return nil, err
+	}
+	own, err := os.ReadFile(filepath.Join(b.root, "LICENSE"))
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("affinity_%s_%s_%s", b.version, goos, goarch)
+	files := map[string]file{
+		filepath.Base(path):    {binary, true},
+		"LICENSE":              {own, false},
+		"THIRD_PARTY_LICENSES": {licenses, false},
+	}
+	for script, text := range b.completion {
+		files["completions/"+script] = file{text, false}
+	}
+	packed, archive := name+".tar.gz", tarball
+	if goos == "windows" {
+		packed, archive = name+".zip", zipped
+	}
+	data, err := archive(name, files, b.at)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", packed, err)
+	}
+	list, err := spdx(source{Archive: packed, SHA256: sha256Of(data), Version: b.version, At: b.at}, info)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{packed: data, name + ".spdx.json": list}, nil
+}
+
+// build builds the tool for a platform and returns the path of the binary. It
+// depends on the commit and on Go, and neither on this folder nor on the
+// environment.
+func (b *builder) build(ctx context.Context, goos, goarch string) (string, error) {
+	path := filepath.Join(b.scratch, goos+"-"+goarch, "affinity")
+	if goos == "windows" {
+		path += ".exe"
+	}
+	_, err := output(ctx, b.root, []string{"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0",
+		"GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off"},
+		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, tool)
+	return path, err
+}
+
+// shells are those that the tool writes completions for, with the name by which
+// each looks for the script.
+var shells = map[string]string{"bash": "affinity.bash", "zsh": "_affinity", "fish": "affinity.fish", "powershell": "affinity.ps1"}
+
+// completions asks the tool, built for this machine, for its completion scripts.
+func (b *builder) completions(ctx context.Context) error {
+	path, err := b.build(ctx, runtime.GOOS, runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	b.completion = map[string][]byte{}
+	for shell, name := range shells {
+		if b.completion[name], err = output(ctx, "", nil, path, "completion", shell); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// licenseFile matches the files of a module that say under which terms it may be
+// passed on.
+var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
+
+// licenses returns the licences and notices of Go and of every module that the
+// binary links: most of them ask that they go with it.
+func (b *builder) licenses(ctx context.Context, info *buildinfo.BuildInfo) ([]byte, error) {
+	args := []string{"list", "-m", "-f", "{{.Path}}\t{{.Dir}}"}
+	for _, dep := range info.Deps {
+		args = append(args, dep.Path)
+	}
+	list, err := output(ctx, b.root, []string{"GOFLAGS=-mod=readonly", "GOWORK=off"}, "go", args...)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "affinity %s links Go and the modules below. These are their licences and notices.\n", b.version)
+	if err := addLicenses(&out, "Go "+info.GoVersion, filepath.Join(runtime.GOROOT(), "LICENSE")); err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(list)) {
+		module, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		var paths []string
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: read its licence: %w", module, err)
+		}
+		for _, e := range entries {
+			if licenseFile.MatchString(e.Name()) && !e.IsDir() {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+		if len(paths) == 0 {
+			return nil, fmt.Errorf("%s has no file with a licence in %s: nobody may pass it on", module, dir)
+		}
+		if err := addLicenses(&out, module, paths...); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+func addLicenses(out *bytes.Buffer, module string, paths ...string) error {
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("%s: read its licence: %w", module, err)
+		}
+		fmt.Fprintf(out, "\n%s\n%s: %s\n%[1]s\n\n%[4]s\n", strings.Repeat("=", 80), module, filepath.Base(path), bytes.TrimRight(text, "\r\n "))
+	}
+	return nil
+}
+
+func sha256Of(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// checksums returns the sums of files as sha256sum prints and checks them.
+func checksums(sums map[string]string) []byte {
+	var out bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Fprintf(&out, "%s  %s\n", sums[name], name)
+	}
+	return out.Bytes()
+}
