@@ -87,6 +87,9 @@ func (b *builder) build(ctx context.Context, goos, goarch string) (string, error
 	if goos == "windows" {
 		path += ".exe"
 	}
+	if _, err := os.Stat(path); err == nil { // built for its completions
+		return path, nil
+	}
 	_, err := output(ctx, b.root, []string{"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0",
 		"GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off"},
 		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, tool)

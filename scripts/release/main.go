@@ -81,7 +81,7 @@ func release(ctx context.Context, out io.Writer, root, dir, version string, plat
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // the system clears what stays
+	defer os.RemoveAll(scratch)
 	b := builder{root: root, scratch: scratch, version: version, at: at}
 	if err := b.completions(ctx); err != nil {
 		return err

@@ -92,7 +92,7 @@ func checkArchive(t *testing.T, checkout string, files map[string][]byte) {
 		t.Fatalf("files of the archive (-want +got):\n%s", diff)
 	}
 	program := filepath.Join(t.TempDir(), "affinity")
-	if err := os.WriteFile(program, unpacked[name+"/affinity"], 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(program, unpacked[name+"/affinity"], 0o700); err != nil {
 		t.Fatal(err)
 	}
 	commit := run(t, checkout, nil, "git", "rev-parse", "--short=12", "HEAD")
