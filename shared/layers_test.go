@@ -163,7 +163,7 @@ const all = "admission affinity auditlog backend catalog config config/configdb 
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
-	"imports":    all + " api archive auth bus enrich export imported profile queue queue/taskqueue refused recent dictionary",
+	"imports":    all + " api archive auditlog auth bus enrich export imported profile purge queue queue/taskqueue refused recent dictionary",
 	"profiles":   all + " api auth explain profile profile/view purge queue queue/taskqueue config/kmscipher recent dictionary",
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue recent dictionary",

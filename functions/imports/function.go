@@ -68,8 +68,11 @@ func (h handler) run(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	events, logged := lines.events, lines.logged()
-	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)+len(logged)-1); err != nil {
+	if err := h.Charge(r.Context(), app.ID, limit.Imports, len(events)+len(logged)+len(lines.deletions)-1); err != nil {
 		return err
+	}
+	if err := h.restoreDeletions(r.Context(), app.ID, grant.Key, lines.deletions); err != nil {
+		return fmt.Errorf("restore deletions: %w", err)
 	}
 	unknown, err := h.write(r.Context(), app, lines, rules.Now.UnixMilli(), &answer)
 	if err != nil {
@@ -190,6 +193,8 @@ func decode(body []byte, rules event.Rules, grant auth.Grant, kept bool) (found 
 			}
 			if err != nil {
 				answer.Refused = append(answer.Refused, api.RefusedLine{Line: line, Message: message(err)})
+			} else if added && exported.Deletion != nil {
+				answer.UserDeletions++
 			} else if added {
 				answer.Accepted++
 			}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/archive"
 	"github.com/affinityengine/affinity/shared/auth"
@@ -33,6 +34,14 @@ type lines struct {
 	// archived are those of an export or an archive that keep their receipts. A request
 	// has no exported ones beside them.
 	archived []archive.Event
+	// deletions are of users who were deleted or have opted out.
+	deletions []deletion
+}
+
+type deletion struct {
+	user      string
+	tombstone affinity.Tombstone
+	types     event.Types
 }
 
 // logged returns the rows of the events that have one.
@@ -47,8 +56,11 @@ func (l *lines) logged() []store.LogEvent {
 	return rows
 }
 
-// addExported adds a line of an export. It skips what is not an event.
+// addExported adds a line of an export. It skips the lines of one that have no data.
 func (l *lines) addExported(line api.ExportLine, now time.Time, grant auth.Grant, kept bool) (added bool, err error) {
+	if line.Deletion != nil {
+		return true, l.addDeletion(line.Deletion, now, grant, kept)
+	}
 	if line.Event == nil {
 		return false, export.Refusal(line)
 	}
@@ -72,4 +84,19 @@ func (l *lines) addExported(line api.ExportLine, now time.Time, grant auth.Grant
 	}
 	l.exported = append(l.exported, e)
 	return true, nil
+}
+
+// addDeletion adds a line that says that a user was deleted. It is about all indexes.
+func (l *lines) addDeletion(line *api.ExportedDeletion, now time.Time, grant auth.Grant, kept bool) error {
+	if !kept {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "A deletion can only be imported with receipts=kept")
+	}
+	t, types, err := export.Deletion(line, now)
+	if err == nil {
+		err = grant.Index("")
+	}
+	if err == nil {
+		l.deletions = append(l.deletions, deletion{line.UserToken, t, types})
+	}
+	return err
 }

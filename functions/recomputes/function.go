@@ -4,7 +4,7 @@
 // compares profiles with the log. It also answers with what an app used, and with
 // the audit log.
 //
-// It exports users.
+// It exports users, and dumps apps.
 //
 // Jobs are stored in Firestore, and function worker runs them. An audit runs
 // within its request.
@@ -44,6 +44,7 @@ func New(b Backends) http.Handler {
 	rt.HandleOwn("POST /1/audits", h.audit)
 	rt.HandleOwn("GET /1/usage", h.usage, "from", "to")
 	rt.HandleOwn("GET /1/export/{userToken}", h.export)
+	rt.HandleOwn("GET /1/dump", h.dump, "cursor")
 	rt.HandleOwn("GET /1/audit-log", h.auditLog, "limit", "cursor", "action", "userToken")
 	h.registerReenrich(rt)
 	h.registerCrowd(rt)

@@ -107,6 +107,9 @@ type ImportAnswer struct {
 	// Present counts accepted events that the log had already. Only an import that keeps
 	// receipts counts them.
 	Present int `json:"present,omitempty"`
+	// UserDeletions counts accepted lines of a dump that say that a user was deleted or
+	// has opted out.
+	UserDeletions int `json:"userDeletions,omitempty"`
 	// Refused are the lines that were not taken, in their order.
 	Refused []RefusedLine `json:"refused"`
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 )
 
-// ExportLine is a line of GET /1/export/{userToken}. One member is there. A line of
-// an export can be imported: the events are as they were, and the other lines are
-// skipped or, if they say that something is missing, refused.
+// ExportLine is a line of GET /1/export/{userToken}, or of GET /1/dump. One member is
+// there. The lines of an export can be imported: the events are as they were, and the other
+// lines are skipped or, if they say that something is missing, refused. `affinity restore`
+// restores a dump.
 type ExportLine struct {
 	User    *ExportedUser  `json:"exportedUser,omitempty"`    // the first line
 	Profile *Profile       `json:"exportedProfile,omitempty"` // the second one
@@ -15,6 +16,17 @@ type ExportLine struct {
 	Fault   *ExportedFault `json:"exportedFault,omitempty"` // in place of an event
 	End     *ExportEnd     `json:"exportEnd,omitempty"`     // the last line of a complete export
 	Cut     *Message       `json:"exportCut,omitempty"`     // the last line of another one
+
+	// The others are lines of dumps alone.
+
+	App      *ExportedApp      `json:"exportedApp,omitempty"` // the first line
+	Strategy json.RawMessage   `json:"exportedStrategy,omitempty"`
+	Settings *ExportedSettings `json:"exportedSettings,omitempty"`
+	Feed     *ExportedFeed     `json:"exportedFeed,omitempty"`
+	Segment  *ExportedSegment  `json:"exportedSegment,omitempty"`
+	Object   *ExportedObject   `json:"exportedObject,omitempty"`
+	Deletion *ExportedDeletion `json:"exportedDeletion,omitempty"`
+	Next     *ExportNext       `json:"exportNext,omitempty"` // the last line of a page, unless it is the last page
 }
 
 // ExportedUser says whose events follow.
@@ -75,8 +87,9 @@ func (f *ExportedFilter) UnmarshalJSON(b []byte) error {
 
 // ExportedFault is an event of the log that cannot be read.
 type ExportedFault struct {
-	Time int64  `json:"time"`
-	ID   string `json:"id"`
+	UserToken string `json:"userToken,omitempty"` // in a dump
+	Time      int64  `json:"time"`
+	ID        string `json:"id"`
 }
 
 // ExportEnd says that an export is complete.
@@ -85,4 +98,6 @@ type ExportEnd struct {
 	// be read.
 	Events int `json:"events"`
 	Faults int `json:"faults"`
+	// Objects is the number of lines of objects in a dump.
+	Objects int `json:"objects,omitempty"`
 }

@@ -44,6 +44,7 @@ const (
 	SegmentRefresh  Action = "segment.refresh"
 	UserDelete      Action = "user.delete"
 	UserExport      Action = "user.export"
+	UsersRestore    Action = "users.restore"
 	OptOutSet       Action = "optout.set"
 	OptOutRemove    Action = "optout.remove"
 	RecomputeStart  Action = "recompute.start"
@@ -72,6 +73,7 @@ const (
 	AppLimits      Action = "app.limits"
 	AppEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
+	AppDump        Action = "app.dump"
 	KeyAdd         Action = "key.add"
 	KeyRotate      Action = "key.rotate"
 	KeyChange      Action = "key.change"
@@ -80,10 +82,10 @@ const (
 
 // Actions are all actions. It must not be modified.
 var Actions = []Action{
-	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete, SegmentExport, SegmentRefresh, UserDelete, UserExport, OptOutSet, OptOutRemove,
+	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete, SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	AppCreate, AppRetention, AppConsistency, AppRanking, AppSegments, AppLimits, AppEncoding, AppTickets, KeyAdd, KeyRotate, KeyChange, KeyRemove,
+	AppCreate, AppRetention, AppConsistency, AppRanking, AppSegments, AppLimits, AppEncoding, AppTickets, AppDump, KeyAdd, KeyRotate, KeyChange, KeyRemove,
 }
 
 // Outcome is how a change ended.

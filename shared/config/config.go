@@ -190,6 +190,9 @@ type Store interface {
 	// IndexSettings returns the settings of an index, or ErrNotFound if none were
 	// set.
 	IndexSettings(ctx context.Context, appID, index string) (catalog.Settings, error)
+	// SettingsIndexes returns the indexes that have settings, sorted. It returns
+	// ErrNotFound if the app does not exist.
+	SettingsIndexes(ctx context.Context, appID string) ([]string, error)
 	// SetIndexSettings applies a change, without its private facets, to the settings of
 	// an index, gives them the next version, and returns them. Setting the same settings
 	// again changes nothing. Numeric bands that change are those of the app at the same

@@ -349,6 +349,15 @@ func (m *memory) IndexSettings(ctx context.Context, appID, index string) (catalo
 	return settings, err
 }
 
+func (m *memory) SettingsIndexes(ctx context.Context, appID string) ([]string, error) {
+	var indexes []string
+	err := m.with(ctx, appID, func(a *memoryApp) error {
+		indexes = slices.Sorted(maps.Keys(a.indexes))
+		return nil
+	})
+	return indexes, err
+}
+
 func (m *memory) SetIndexSettings(ctx context.Context, appID, index string, c catalog.Change) (catalog.Settings, error) {
 	var settings catalog.Settings
 	err := m.change(ctx, appID, func(a *memoryApp) error {

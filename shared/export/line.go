@@ -1,8 +1,9 @@
-// Package export is the form of what an app exports of a user: lines of JSON, each
-// an object with one member that says what the line is. The first lines say who the
-// user is and what their profile was, then comes a line for each event of the log
-// that counts, in the order of the log, and the last line says that the export is
-// complete.
+// Package export is the form of what an app exports of a user, and of a dump of the app:
+// lines of JSON, each an object with one member that says what the line is. The first lines
+// of an export say who the user is and what their profile was, then comes a line for each
+// event of the log that counts, in the order of the log, and the last line says that the
+// export is complete. A dump has the events of all users, behind what the app has set. The
+// package keeps no data.
 //
 // A line of an event has the filters that the log counts, so that an import into any
 // app restores the event as it was, without the catalog and under the same id.
@@ -153,17 +154,22 @@ func Refusal(l api.ExportLine) error {
 	switch {
 	case l.Cut != nil:
 		return fault.New(fault.Invalid, "The export was cut off here: %.200s", l.Cut.Message)
+	case l.App != nil || l.Strategy != nil || l.Settings != nil || l.Feed != nil || l.Segment != nil || l.Object != nil:
+		return fault.New(fault.Invalid, "The line is that of a dump: `affinity restore` restores it")
 	case l.Fault != nil:
 		return fault.New(fault.Invalid, "The export could not read the event %.50s of %d", l.Fault.ID, l.Fault.Time)
 	}
 	return nil
 }
 
-// Encode encodes a line with its end.
+// Encode encodes a line with its end. Records and events stay as the client sent them, but
+// for spaces between their tokens.
 func Encode(l api.ExportLine) ([]byte, error) {
-	text, err := json.Marshal(l)
-	if err != nil {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(l); err != nil {
 		return nil, fmt.Errorf("encode a line of an export: %w", err)
 	}
-	return append(text, '\n'), nil
+	return line.Bytes(), nil
 }

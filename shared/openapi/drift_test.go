@@ -77,7 +77,7 @@ func TestDescribedTypes(t *testing.T) {
 		api.FeedPage{}, api.Boost{}, api.BoostAffinity{}, api.DroppedAffinity{}, api.BacktestJob{}, api.Backtests{}, api.BacktestSummary{}, api.BacktestRequest{}, api.BacktestResult{}, api.BacktestWithin{}, api.BacktestGain{}, api.TuneRequest{}, api.TuneSearch{}, api.Tuning{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
 		api.Reenrichments{}, api.RefusedEvent{}, api.RefusedEvents{}, api.RefusedLine{}, api.Schema{}, api.SchemaBackfillRequest{},
 		api.SchemaDropRequest{}, api.SchemaStartRequest{}, api.Settings{}, api.SettingsAnswer{}, api.Shards{}, api.TaskAnswer{},
-		api.ExportLine{}, api.ExportedUser{}, api.ExportedEvent{}, api.ExportedFault{}, api.ExportEnd{}, api.AuditLog{}, api.AuditLogEntry{}, api.Usage{}, api.UsageDay{}, api.UsageCounts{}, api.StrategyVersions{}, api.StrategyVersion{}, api.RestoreStrategyRequest{},
+		api.ExportLine{}, api.ExportedUser{}, api.ExportedEvent{}, api.ExportedFault{}, api.ExportEnd{}, api.ExportedApp{}, api.ExportedSettings{}, api.ExportedFeed{}, api.ExportedSegment{}, api.ExportedObject{}, api.ExportedDeletion{}, api.ExportNext{}, api.AuditLog{}, api.AuditLogEntry{}, api.Usage{}, api.UsageDay{}, api.UsageCounts{}, api.StrategyVersions{}, api.StrategyVersion{}, api.RestoreStrategyRequest{},
 		api.Strategy{}, api.EventScore{}, api.FacetScore{}, api.Ranking{}, api.SessionRanking{}, api.PopularityRanking{},
 		api.PairsRanking{}, api.FreshnessRanking{},
 	} {

@@ -83,6 +83,33 @@ func (d *deletion) optOut(ctx context.Context, appID, token string, types event.
 	return time.Time{}, fmt.Errorf("set opt-out of %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
 }
 
+// restore adds types to those of which the user is out, and covers what t does. A process
+// that knows neither has written nothing that counts afterwards, and has dropped nothing
+// that would count: the types grow, and so does the tombstone. So t need not cover what is
+// on its way, as that of optOut does.
+func (d *deletion) restore(ctx context.Context, appID, token string, types event.Types, t affinity.Tombstone) error {
+	for range maxOptOuts {
+		row, err := d.store.TakeTicket(ctx, appID, token)
+		if err != nil {
+			return err
+		}
+		if types&^row.OptedOut == 0 {
+			if err := d.store.AdvanceTombstone(ctx, appID, token, t); err != nil {
+				return err
+			}
+			return d.forget(ctx, appID, token)
+		}
+		_, done, err := d.store.SetOptOut(ctx, appID, token, row.Ticket, row.OptedOut|types, t)
+		if err != nil {
+			return err
+		}
+		if done {
+			return d.forget(ctx, appID, token)
+		}
+	}
+	return fmt.Errorf("restore opt-out of %s,%s: messages drew tickets %d times", appID, token, maxOptOuts)
+}
+
 // optIn is optOut of no types. It writes nothing for a user who was never out.
 func (d *deletion) optIn(ctx context.Context, appID, token string) (time.Time, error) {
 	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
@@ -105,6 +132,9 @@ func (d *deletion) optedOut(ctx context.Context, appID, token string) (event.Typ
 
 func (d *deletion) purge(ctx context.Context, appID, token string, until time.Time) (int, error) {
 	if _, err := d.store.BlankSegmentToken(ctx, appID, token); err != nil {
+		return 0, err
+	}
+	if err := d.purgeTypes(ctx, appID, token); err != nil {
 		return 0, err
 	}
 	blocks, err := d.store.ListBlocks(ctx, appID, token)
@@ -131,6 +161,29 @@ func (d *deletion) purge(ctx context.Context, appID, token string, until time.Ti
 		return 0, err
 	}
 	return d.store.PurgeLog(ctx, appID, token, covered)
+}
+
+// purgeTypes deletes events of types that the user is out of, and that no tombstone covers:
+// those that were there before a restored opt-out. As a writer does, it draws a ticket after
+// it has seen the events, so a later opt-in covers them.
+func (d *deletion) purgeTypes(ctx context.Context, appID, token string) error {
+	row, err := d.store.ReadPrimary(ctx, appID, token, store.UserState)
+	if err != nil || row.OptedOut == 0 {
+		return err
+	}
+	events, err := d.store.EventsOf(ctx, appID, token, row.OptedOut)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	types := row.OptedOut
+	if row, err = d.store.TakeTicket(ctx, appID, token); err != nil || row.OptedOut&types != types {
+		return err // the change that came between has a purge of its own
+	}
+	app, err := d.logs.readCached(ctx, appID)
+	if err != nil {
+		return err
+	}
+	return d.logs.of(app).DropExcluded(ctx, events, func(string) store.User { return row })
 }
 
 // dropUnnamed deletes an inline block that the manifest does not name.

@@ -358,6 +358,13 @@ func (e *Engine) OptIn(ctx context.Context, appID, user string) (time.Time, erro
 	return e.deletion.optIn(ctx, appID, user)
 }
 
+// RestoreDeletion makes an earlier deletion of a user, and their opt-out of types, hold
+// here too: it excludes the events that t covers and those of the types, in addition to
+// what is excluded already. Call Purge afterwards, as after Delete.
+func (e *Engine) RestoreDeletion(ctx context.Context, appID, user string, t affinity.Tombstone, types event.Types) error {
+	return e.deletion.restore(ctx, appID, user, types, t)
+}
+
 // OptedOut returns the types of events that a user has opted out of, and the time of
 // receipt up to which events are deleted, the zero time if none are.
 func (e *Engine) OptedOut(ctx context.Context, appID, user string) (event.Types, time.Time, error) {

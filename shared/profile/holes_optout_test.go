@@ -8,6 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
+	"github.com/affinityengine/affinity/shared/affinity"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/history"
 	"github.com/affinityengine/affinity/shared/profile"
@@ -309,5 +310,77 @@ func testRecomputeMeetsOptOut(t *testing.T, open opener) {
 	s.finish(r)
 	if row, err := s.store.ReadUser(ctx, appID, "u"); err != nil || len(row.Profile) > 0 {
 		t.Errorf("a profile of %d bytes is stored, %v", len(row.Profile), err)
+	}
+}
+
+// A restored deletion adds to what is excluded, and takes nothing away: neither an opt-out
+// nor a tombstone that is newer.
+func TestRestoredDeletionOnlyAdds(t *testing.T) { onEveryBigtable(t, testRestoredDeletionOnlyAdds) }
+
+func testRestoredDeletionOnlyAdds(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	restore := func(until int64, types event.Types) {
+		t.Helper()
+		if err := s.eng.RestoreDeletion(ctx, appID, "u", affinity.Tombstone{DeletedUntil: until, ReceivedUntil: until}, types); err != nil {
+			t.Fatal(err)
+		}
+	}
+	row := func() store.User {
+		t.Helper()
+		u, err := s.store.ReadUser(ctx, appID, "u")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	s.apply(s.ahead(0))
+	restore(s.clock-hour, 0) // of before the event
+	s.expect(1)
+	s.optOut(event.View)
+	newer := row().Deleted()
+	restore(s.clock-hour, event.Clicks)
+	if u := row(); u.OptedOut != event.Views|event.Clicks || u.ReceivedUntil < newer.ReceivedUntil || u.DeletedUntil < newer.DeletedUntil {
+		t.Errorf("the user is out of %v, deleted until %+v; want views and clicks, and at least %+v", u.OptedOut.List(), u.Deleted(), newer)
+	}
+	restore(s.clock-hour, 0)
+	if u := row(); u.OptedOut != event.Views|event.Clicks {
+		t.Errorf("the user is out of %v, want views and clicks", u.OptedOut.List())
+	}
+	s.clock += minute
+	s.apply(s.ahead(0), s.view(0))
+	s.expect(1) // the purchase
+	restore(s.clock-minute, event.AllTypes)
+	s.expect(0)
+	s.purge(s.clock - minute) // the events are newer, and of types that the user is out of
+	s.expectGone()
+}
+
+// A message meets a restored opt-out at each of its requests, and is dropped or excluded.
+func TestMessageMeetsRestoredOptOut(t *testing.T) { onEveryBigtable(t, testMessageMeetsRestoredOptOut) }
+
+func testMessageMeetsRestoredOptOut(t *testing.T, open opener) {
+	s := newHarness(t, open)
+	for requests := range 6 {
+		s.clear()
+		s.apply(s.ahead(0))
+		m := s.startApply(s.neverFolding(), s.ahead(second))
+		for range requests {
+			if m.before != "" {
+				s.step(m, 1)
+			}
+		}
+		until := s.clock - hour
+		o := s.start("restore", func(ctx context.Context) error {
+			return s.neverFolding().RestoreDeletion(ctx, appID, "u", affinity.Tombstone{DeletedUntil: until, ReceivedUntil: until}, event.Conversions)
+		})
+		for o.before != "" {
+			s.step(o, 1)
+			if requests%2 == 0 && m.before != "" {
+				s.step(m, 1)
+			}
+		}
+		s.finish(o)
+		s.finish(m)
+		s.expect(0)
 	}
 }

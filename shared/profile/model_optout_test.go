@@ -60,6 +60,35 @@ func (w *simulation) changeOptOut(in bool) {
 	})
 }
 
+// restoreDeletion starts a process that brings a deletion of another engine, and its opt-out
+// of types, here.
+func (w *simulation) restoreDeletion() {
+	until := w.clock.Load() + w.skew() - rapid.Int64Range(0, 3).Draw(w.t, "ago")
+	t := affinity.Tombstone{DeletedUntil: until, ReceivedUntil: until + w.slack.Milliseconds()}
+	types := rapid.SampledFrom([]event.Types{0, 0, event.Views, event.Conversions | event.Clicks, event.AllTypes}).Draw(w.t, "restored types")
+	c := &optOutChange{met: len(w.changing) > 0}
+	for other := range w.changing {
+		other.met = true
+	}
+	if w.changing == nil {
+		w.changing = map[*optOutChange]bool{}
+	}
+	was := w.certain
+	w.changing[c], w.certain = true, false
+	e := w.processAt(w.skew())
+	w.start("restore a deletion", func(ctx context.Context) error {
+		defer delete(w.changing, c)
+		err := e.RestoreDeletion(ctx, w.appID, "u", t, types)
+		if err == nil {
+			w.deletedBy = raised(w.deletedBy, t)
+		}
+		if err == nil && !c.met && was {
+			w.certain, w.out = true, w.out|types
+		}
+		return err
+	})
+}
+
 // checkOptOut returns the user's row, which says what an answered change has set.
 func (w *simulation) checkOptOut(when string) store.User {
 	row, err := w.store.ReadUser(ctx, w.appID, "u")

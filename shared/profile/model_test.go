@@ -193,7 +193,7 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "earlier", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
+		"read", "rank", "earlier", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "restore", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
 	if w.calm {
 		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
 			"read", "rank", "earlier", "fold", "pack", "delete", "time", "minutes", "window", "marked"}
@@ -258,6 +258,8 @@ func (w *simulation) step() {
 		})
 	case "opt out", "opt in":
 		w.changeOptOut(kind == "opt in")
+	case "restore":
+		w.restoreDeletion()
 	case "purge":
 		w.start("purge", func(ctx context.Context) error {
 			_, err := w.process().Purge(ctx, w.appID, "u", time.UnixMilli(w.deletedBy.ReceivedUntil))

@@ -234,9 +234,28 @@ func (s *Store) ScanObjectFilters(ctx context.Context, app, index string, fn fun
 }
 
 func (s *Store) scanObjects(ctx context.Context, app, index string, filter bigtable.ReadOption, fn func(string, bigtable.Row) error) error {
+	return s.scanObjectsFrom(ctx, app, index, "", filter, fn)
+}
+
+// ScanObjectRecords streams the objects of an index as the client sent them, from an id
+// on, in order.
+func (s *Store) ScanObjectRecords(ctx context.Context, app, index, from string, fn func(id string, record []byte) error) error {
+	records := bigtable.RowFilter(bigtable.ChainFilters(column(familyObject, columnRecord), bigtable.LatestNFilter(1)))
+	return s.scanObjectsFrom(ctx, app, index, from, records, func(id string, r bigtable.Row) error {
+		for _, item := range r[familyObject] {
+			if err := fn(id, item.Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Store) scanObjectsFrom(ctx context.Context, app, index, from string, filter bigtable.ReadOption, fn func(string, bigtable.Row) error) error {
 	var failed error
 	prefix := indexPrefix(app, index)
-	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, bigtable.PrefixRange(prefix), func(r bigtable.Row) bool {
+	rows := bigtable.NewRange(prefix+from, prefixEnd(prefix))
+	err := s.tables.of(app, allUsers).objects.ReadRows(ctx, rows, func(r bigtable.Row) bool {
 		failed = fn(strings.TrimPrefix(r.Key(), prefix), r)
 		return failed == nil
 	}, filter)

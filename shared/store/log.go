@@ -275,6 +275,34 @@ func (s *Store) PurgeLog(ctx context.Context, app, user string, t affinity.Tombs
 	return deleted, nil
 }
 
+// EventsOf returns a user's events of some types from both schemas, whether the app uses
+// them or not, without their content. An event may be there twice.
+func (s *Store) EventsOf(ctx context.Context, app, user string, types event.Types) ([]LogEvent, error) {
+	var found []LogEvent
+	for _, n := range schema.Names {
+		l := s.Log(app, schema.Layout{Read: n})
+		var rows []*LogRow
+		err := l.ReadObjects(ctx, []UserRange{{User: user, To: history.End}}, func(_ string, row LogRow) error {
+			if o, ok := row.Objects(); !ok || types.Has(o.Type) {
+				rows = append(rows, &row)
+			}
+			return nil
+		})
+		if err == nil {
+			err = errors.Join(l.CompleteObjects(ctx, rows), l.CompleteReceipts(ctx, rows))
+		}
+		if err = ignoreMissingTable(err); err != nil {
+			return nil, fmt.Errorf("read log of %s, %s: %w", app, n, err)
+		}
+		for _, row := range rows {
+			if o, _ := row.Objects(); row.fault == nil && types.Has(o.Type) {
+				found = append(found, LogEvent{User: user, Time: row.Time, ID: row.ID, Receipt: row.receipt})
+			}
+		}
+	}
+	return found, nil
+}
+
 // purgeReceived deletes the events after a tombstone that were received by then.
 func (l Log) purgeReceived(ctx context.Context, user string, t affinity.Tombstone) (int, error) {
 	band := []UserRange{{User: user, From: history.Pos{Time: t.DeletedUntil + 1}, To: history.Pos{Time: t.Alive()}}}

@@ -193,6 +193,7 @@ run "least_privilege" {
       "imports/refused"            = "user"
       "imports/usage"              = "user"
       "imports/rates"              = "user"
+      "imports/audit_log"          = "user"
       "profiles/events"            = "reader"
       "profiles/events_narrow"     = "reader"
       "profiles/histories"         = "reader"

@@ -33,6 +33,7 @@ type chunk struct {
 	done    chan struct{}
 	counts  api.ImportAnswer
 	refused []api.RefusedLine // by their number in the file
+	failed  bool
 }
 
 func (c *chunk) add(l line) {
@@ -70,7 +71,9 @@ func (im *Importer) events(ctx context.Context, src *Source, next func() (line, 
 			ch.done = make(chan struct{})
 			group.Go(func() error {
 				defer close(ch.done)
-				return ch.send(func(lines []byte) (api.ImportAnswer, error) { return send(ctx, c, lines) }, 0, len(ch.numbers))
+				err := ch.send(func(lines []byte) (api.ImportAnswer, error) { return send(ctx, c, lines) }, 0, len(ch.numbers))
+				ch.failed = err != nil
+				return err
 			})
 			select {
 			case sent <- ch:
@@ -82,8 +85,12 @@ func (im *Importer) events(ctx context.Context, src *Source, next func() (line, 
 		return nil
 	})
 	group.Go(func() error {
+		unbroken := true
 		for ch := range sent {
 			<-ch.done
+			if unbroken = unbroken && !ch.failed; unbroken {
+				im.through = ch.numbers[len(ch.numbers)-1]
+			}
 			addCounts(&total, ch.counts)
 			for _, r := range ch.refused {
 				im.bad.add(m, src, r.Line, r.Message)
@@ -105,6 +112,7 @@ func addCounts(to *api.ImportAnswer, more api.ImportAnswer) {
 	to.OptedOut += more.OptedOut
 	to.OutsideRetention += more.OutsideRetention
 	to.Present += more.Present
+	to.UserDeletions += more.UserDeletions
 }
 
 // chunks cuts the lines that next reads from src into chunks and passes each to handle.

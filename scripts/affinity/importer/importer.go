@@ -21,7 +21,12 @@ type Importer struct {
 	retry    client.Retry
 	progress io.Writer
 	bad      badLines
+	through  int // number of a line: it and all before it were sent and answered
 }
+
+// Through returns the number of a line of the last file: all lines up to it were sent and
+// answered. It is 0 if that is not known.
+func (im *Importer) Through() int { return im.through }
 
 // New returns an importer that repeats requests as retry says and prints progress
 // and bad lines to progress.

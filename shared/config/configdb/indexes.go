@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"cloud.google.com/go/firestore"
 
@@ -23,6 +24,26 @@ func (s *store) IndexSettings(ctx context.Context, appID, index string) (catalog
 		return catalog.Settings{}, fmt.Errorf("read settings of index %q of app %q: %w", index, appID, err)
 	}
 	return settings, nil
+}
+
+func (s *store) SettingsIndexes(ctx context.Context, appID string) ([]string, error) {
+	documents, err := s.appRef(appID).Collection("indexes").Documents(ctx).GetAll()
+	if err == nil && len(documents) == 0 {
+		err = s.mustExist(ctx, appID)
+	}
+	indexes := make([]string, len(documents))
+	for i, snapshot := range documents {
+		var d indexDocument
+		if failed := snapshot.DataTo(&d); err == nil {
+			err = failed
+		}
+		indexes[i] = d.Index
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the indexes with settings of app %q: %w", appID, err)
+	}
+	slices.Sort(indexes)
+	return indexes, nil
 }
 
 func (s *store) SetIndexSettings(ctx context.Context, appID, index string, c catalog.Change) (settings catalog.Settings, err error) {

@@ -42,6 +42,10 @@ func (c cached) StrategyVersions(ctx context.Context, appID string) ([]config.Ve
 	return c.store.StrategyVersions(ctx, appID)
 }
 
+func (c cached) SettingsIndexes(ctx context.Context, appID string) ([]string, error) {
+	return c.store.SettingsIndexes(ctx, appID)
+}
+
 func (c cached) Feeds(ctx context.Context, appID string) ([]config.Feed, error) {
 	return c.store.Feeds(ctx, appID)
 }
@@ -327,6 +331,7 @@ func testUnknown(t *testing.T, s config.Store) {
 		"StrategyVersion":  func() error { _, err := s.StrategyVersion(ctx, "shop", 1); return err },
 		"StrategyVersions": func() error { _, err := s.StrategyVersions(ctx, "shop"); return err },
 		"IndexSettings":    func() error { _, err := s.IndexSettings(ctx, "shop", "products"); return err },
+		"SettingsIndexes":  func() error { _, err := s.SettingsIndexes(ctx, "shop"); return err },
 		"SetIndexSettings": func() error {
 			_, err := s.SetIndexSettings(ctx, "shop", "products", catalog.Change{})
 			return err

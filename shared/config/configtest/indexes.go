@@ -3,6 +3,7 @@ package configtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,6 +138,13 @@ func testIndexNames(t *testing.T, s config.Store) {
 	for i, name := range names {
 		got, err := s.IndexSettings(t.Context(), "shop", name)
 		read(t, name, got, err, catalog.Settings{AttributesForFaceting: []string{fmt.Sprint(i)}, Version: 1})
+	}
+	slices.Sort(names)
+	create(t, s, "other")
+	for app, want := range map[string][]string{"shop": names, "other": {}} {
+		if got, err := s.SettingsIndexes(t.Context(), app); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s has settings of the indexes %q, %v; want %q", app, got, err, want)
+		}
 	}
 }
 

@@ -56,6 +56,7 @@ var routes = []struct {
 	{"GET", "/1/usage", "", []string{auth.Usage}},
 	{"GET", "/1/audit-log", "", []string{auth.Admin}},
 	{"GET", "/1/export/u", "", []string{auth.Admin}},
+	{"GET", "/1/dump", "", []string{auth.Admin}},
 	{"POST", "/1/recomputes", "", []string{auth.Admin}},
 	{"GET", "/1/recomputes", "", []string{auth.Admin}},
 	{"GET", "/1/recomputes/strategy-1", "", []string{auth.Admin}},

@@ -47,6 +47,7 @@ func publicFunctions(b *Backends, operator http.Handler) http.Handler {
 		{"/1/recomputes", recomputes.New(b.ForRecomputes())},
 		{"/1/reenrich", recomputes.New(b.ForRecomputes())},
 		{"/1/export", recomputes.New(b.ForRecomputes())},
+		{"/1/dump", recomputes.New(b.ForRecomputes())},
 		{"/1/audit-log", recomputes.New(b.ForRecomputes())},
 		{"/1/usage", recomputes.New(b.ForRecomputes())},
 		{"/1/crowd", recomputes.New(b.ForRecomputes())},

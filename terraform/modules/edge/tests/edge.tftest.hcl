@@ -119,6 +119,8 @@ run "routes" {
       "/1/usage/*"         = google_compute_backend_service.this["fn-recomputes"].id
       "/1/export"          = google_compute_backend_service.this["fn-recomputes"].id
       "/1/export/*"        = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/dump"            = google_compute_backend_service.this["fn-recomputes"].id
+      "/1/dump/*"          = google_compute_backend_service.this["fn-recomputes"].id
       "/1/audit-log"       = google_compute_backend_service.this["fn-recomputes"].id
       "/1/audit-log/*"     = google_compute_backend_service.this["fn-recomputes"].id
       "/openapi.json"      = google_compute_backend_service.this["fn-docs"].id

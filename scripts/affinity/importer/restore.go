@@ -1,0 +1,179 @@
+package importer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/export"
+)
+
+// Restored says what a dump was of, and counts what was restored.
+type Restored struct {
+	App      api.ExportedApp
+	Settings int // of indexes
+	Feeds    int
+	Segments int
+	Objects  int
+	Events   api.ImportAnswer
+	// Missing counts events that the engine could not read when it wrote the dump.
+	Missing int
+	// Complete reports whether the last line of the dump was read.
+	Complete bool
+}
+
+// dump is a dump that is restored.
+type dump struct {
+	im     *Importer
+	src    *Source
+	client *client.Client
+	from   int // lines before this one are not restored
+	// strategy decides whether the strategy of the dump is set.
+	strategy func(ctx context.Context, c *client.Client, s json.RawMessage) error
+	done     Restored
+}
+
+// Restore restores a dump from a line on: first the settings and the objects, one after the
+// other, then the events, as Events does. strategy sets the strategy of the dump. After an
+// error, Through tells up to which line all lines are restored.
+func (im *Importer) Restore(ctx context.Context, src *Source, from int,
+	strategy func(ctx context.Context, c *client.Client, s json.RawMessage) error) (Restored, error) {
+	d := &dump{im: im, src: src, from: from, strategy: strategy}
+	first, err := d.settings(ctx)
+	if err != nil || first.number == 0 {
+		return d.done, err
+	}
+	src.peeked = func() (line, error) { return first, nil }
+	d.done.Events, err = im.events(ctx, src, d.next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
+		return c.RestoreEvents(ctx, lines)
+	})
+	return d.done, err
+}
+
+// settings restores the lines before the first one of an event or a deletion, which it
+// returns.
+func (d *dump) settings(ctx context.Context) (line, error) {
+	m := newMeter(d.im.progress, "objects", d.src)
+	defer m.finish()
+	defer context.AfterFunc(ctx, func() { d.src.Interrupt(ctx.Err()) })()
+	d.client = d.im.retrying(m)
+	o := &objects{im: d.im, src: d.src, m: m, client: d.client}
+	var batch []line
+	size := 0
+	flush := func() error {
+		err := o.send(ctx, batch)
+		d.done.Objects = o.stored
+		if err == nil && len(batch) > 0 {
+			d.im.through = batch[len(batch)-1].number
+		}
+		batch, size = nil, 0
+		return err
+	}
+	for {
+		l, err := d.src.next()
+		if errors.Is(err, io.EOF) {
+			return line{}, flush()
+		}
+		if err != nil {
+			return line{}, errors.Join(flush(), err)
+		}
+		if isEvent(l.text) {
+			l.text = bytes.Clone(l.text)
+			return l, flush()
+		}
+		parsed, err := d.parse(l)
+		if err != nil {
+			d.im.bad.add(m, d.src, l.number, err.Error())
+			continue
+		}
+		if l.number < d.from && parsed.App == nil && parsed.End == nil {
+			continue
+		}
+		if parsed.Object == nil {
+			if err := errors.Join(flush(), d.apply(ctx, parsed)); err != nil {
+				return line{}, fmt.Errorf("restore line %d of %s: %w", l.number, d.src.name, err)
+			}
+			continue
+		}
+		if parsed.Object.Index != o.index || len(batch) == batchObjects || size+len(l.text) > batchBytes {
+			if err := flush(); err != nil {
+				return line{}, err
+			}
+		}
+		o.index = parsed.Object.Index
+		batch, size = append(batch, line{number: l.number, text: parsed.Object.Object}), size+len(l.text)
+	}
+}
+
+// isEvent reports whether a line is that of an event or a deletion.
+func isEvent(text []byte) bool {
+	return bytes.HasPrefix(text, []byte(`{"exportedEvent":`)) || bytes.HasPrefix(text, []byte(`{"exportedDeletion":`))
+}
+
+// parse parses a line. The errors say what is wrong with it.
+func (d *dump) parse(l line) (api.ExportLine, error) {
+	if l.tooLong {
+		return api.ExportLine{}, fmt.Errorf("the line is longer than %d bytes", maxLine)
+	}
+	if l.fault != "" {
+		return api.ExportLine{}, errors.New(l.fault)
+	}
+	parsed, own, err := export.Parse(l.text)
+	if err == nil && !own {
+		err = errors.New("the line is none of a dump: `affinity import` imports events")
+	}
+	return parsed, err
+}
+
+// apply restores what a line sets. It notes what others say of the dump.
+func (d *dump) apply(ctx context.Context, l api.ExportLine) (err error) {
+	switch {
+	case l.App != nil:
+		d.done.App = *l.App
+	case l.Strategy != nil:
+		err = d.strategy(ctx, d.client, l.Strategy)
+	case l.Settings != nil:
+		d.done.Settings++
+		_, err = d.client.SetSettings(ctx, l.Settings.Index, l.Settings.Settings)
+	case l.Feed != nil:
+		d.done.Feeds++
+		_, err = d.client.SetFeed(ctx, l.Feed.Name, l.Feed.Feed)
+	case l.Segment != nil:
+		d.done.Segments++
+		_, err = d.client.SaveSegment(ctx, l.Segment.Name, l.Segment.Where, false)
+	case l.Fault != nil:
+		d.done.Missing++
+	case l.End != nil:
+		d.done.Complete = true
+	}
+	return err
+}
+
+// next returns the next line of an event or a deletion.
+func (d *dump) next() (line, error) {
+	for {
+		l, err := d.src.next()
+		if err != nil || isEvent(l.text) && l.number >= d.from {
+			return l, err
+		}
+		if isEvent(l.text) {
+			continue
+		}
+		parsed, err := d.parse(l)
+		switch {
+		case err != nil:
+			return line{number: l.number, fault: err.Error()}, nil
+		case parsed.Fault != nil:
+			d.done.Missing++
+		case parsed.End != nil:
+			d.done.Complete = true
+		case parsed.Next == nil:
+			return line{number: l.number, fault: "settings and objects must stand before all events"}, nil
+		}
+	}
+}

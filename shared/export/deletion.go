@@ -1,0 +1,41 @@
+package export
+
+import (
+	"time"
+
+	"github.com/affinityengine/affinity/shared/affinity"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
+)
+
+// NewDeletion returns the line of a user of whom t covers events, or who has opted out of
+// types.
+func NewDeletion(user string, t affinity.Tombstone, types event.Types) api.ExportLine {
+	d := &api.ExportedDeletion{UserToken: user, DeletedUntil: api.AtMillis(t.DeletedUntil), ReceivedUntil: api.AtMillis(max(t.ReceivedUntil, t.DeletedUntil))}
+	for _, name := range types.List() {
+		d.OptedOut = append(d.OptedOut, string(name))
+	}
+	return api.ExportLine{Deletion: d}
+}
+
+// Deletion returns what a line says that is imported now. The errors say what is wrong
+// with the line.
+func Deletion(d *api.ExportedDeletion, now time.Time) (affinity.Tombstone, event.Types, error) {
+	t := affinity.Tombstone{DeletedUntil: d.DeletedUntil.UnixMilli(), ReceivedUntil: d.ReceivedUntil.UnixMilli()}
+	names := make([]event.Type, len(d.OptedOut))
+	for i, name := range d.OptedOut {
+		names[i] = event.Type(name)
+	}
+	types, ok := event.TypesOf(names...)
+	latest := now.Add(event.MaxAhead).UnixMilli()
+	switch {
+	case !event.ValidUserToken(d.UserToken):
+		return t, 0, fault.New(fault.Invalid, "The userToken of an exported deletion is none")
+	case !ok:
+		return t, 0, fault.New(fault.Invalid, "A user can opt out of view, click and conversion")
+	case t.DeletedUntil <= 0 || t.ReceivedUntil < t.DeletedUntil || t.ReceivedUntil > latest:
+		return t, 0, fault.New(fault.Invalid, "An exported deletion must have times from 1970 until now, and must not end before deletedUntil by receipt")
+	}
+	return t, types, nil
+}
