@@ -105,7 +105,7 @@ var layers = []struct {
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
-	{"functions/imports", "admission affinity api archive auth backend config enrich event export function httpapi imported limit profile queue queue/taskqueue refused store", "http"},
+	{"functions/imports", "admission affinity api archive auditlog auth backend config enrich event export function httpapi imported limit profile purge queue queue/taskqueue refused store", "http"},
 	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue segment store strategy", "http"},
 	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue/taskqueue ranking rerank store strategy", "http"},
 	{"functions/strategies", "admission affinity api auditlog auth backend backend/jobrunner config event function httpapi job job/recompute limit preview profile queue queue/taskqueue store strategy", "http"},
@@ -163,7 +163,7 @@ const all = "admission affinity auditlog backend catalog config config/configdb 
 // is deployed again when one of them changes.
 var links = map[string]string{
 	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
-	"imports":    all + " api archive auditlog auth bus enrich export imported profile purge queue queue/taskqueue refused recent dictionary",
+	"imports":    all + " api archive auth bus enrich export imported profile purge queue queue/taskqueue refused recent dictionary",
 	"profiles":   all + " api auth explain profile profile/view purge queue queue/taskqueue config/kmscipher recent dictionary",
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",
 	"strategies": all + " api auth backend/jobrunner job job/jobdb job/recompute preview profile queue queue/taskqueue recent dictionary",
