@@ -38,7 +38,7 @@ func TestStrategies(t *testing.T) {
 		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"userTokens":[]}`, 422, "userTokens must hold 1 to 1000 tokens"),
 		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"userTokens":["a b"]}`, 422, "userTokens holds a malformed token"),
 		functiontest.Ask(key, "POST", path+"/preview", `{"strategy":`+body+`,"userTokens":["ann"]}`, 200,
-			`{"sampled":1,"known":0,"changed":0,"unchanged":0,"strategyVersion":1,"rankCorrelation":null,"facets":[],"examples":[]}`),
+			`{"sampled":1,"known":0,"changed":0,"unchanged":0,"strategyVersion":1,"values":{"changed":0,"topFiveChanged":0,"topChanged":0},"objects":null,"scale":null,"cost":{"events":0,"blocks":0,"took":`),
 	)
 	// Another impact or ranking starts no recompute.
 	const ranked = `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":3}],"facetsScoring":[{"facetName":"color","score":10}],"personalizationImpact":60,"ranking":{"contrast":"none","session":{"halfLife":"2e"}}}`

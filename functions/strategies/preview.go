@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/preview"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/ranking"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/strategy"
 )
@@ -76,12 +78,24 @@ func (h handler) preview(w http.ResponseWriter, r *http.Request) error {
 		}
 		users, from = sample.Users, chosenFrom(sample)
 	}
-	report, err := h.compare(ctx, app, wanted.strategy, users)
+	index, candidates, err := h.candidates(ctx, app.ID)
 	if err != nil {
 		return fmt.Errorf("preview strategy: %w", err)
 	}
-	answer := renderPreview(app.StrategyVersion, report)
+	c := &comparison{
+		handler: h, app: app, before: affinity.Compile(app.Strategy), after: affinity.Compile(wanted.strategy),
+		profiles: preview.New(), objects: preview.NewRanked(app.Strategy, wanted.strategy, candidates),
+	}
+	begun := time.Now()
+	if err := c.compare(ctx, users); err != nil {
+		return fmt.Errorf("preview strategy: %w", err)
+	}
+	answer := renderPreview(app.StrategyVersion, c.profiles.Report())
 	answer.ChosenFrom = from
+	answer.Cost = api.PreviewCost{Events: c.read.Events, Blocks: c.read.Blocks, Took: time.Since(begun).Milliseconds()}
+	if len(candidates) > 0 {
+		answer.Objects = &api.PreviewObjects{Index: index, Compared: len(candidates), PreviewOrders: orders(c.objects.Orders())}
+	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
 
@@ -94,37 +108,46 @@ func chosenFrom(s store.Sample) *api.ChosenFrom {
 	return from
 }
 
+// comparison is a preview that is made.
+type comparison struct {
+	handler
+	app           config.App
+	before, after *affinity.Compiled
+	profiles      *preview.Preview
+	objects       *preview.Ranked
+	read          profile.Reading
+}
+
 // compare compares users' profiles under the active strategy and another.
-func (h handler) compare(ctx context.Context, app config.App, other strategy.Strategy, users []string) (preview.Report, error) {
-	before, after, p := affinity.Compile(app.Strategy), affinity.Compile(other), preview.New()
+func (c *comparison) compare(ctx context.Context, users []string) error {
 	for chunk := range slices.Chunk(users, previewChunk) {
-		values := p.Values()
-		if err := h.compareSome(ctx, app, p, before, after, chunk); err != nil {
-			return preview.Report{}, err
+		values := c.profiles.Values()
+		if err := c.compareSome(ctx, chunk); err != nil {
+			return err
 		}
-		if p.Values() > preview.MaxValues {
-			return preview.Report{}, httpapi.Errorf(http.StatusUnprocessableEntity,
+		if c.profiles.Values() > preview.MaxValues {
+			return httpapi.Errorf(http.StatusUnprocessableEntity,
 				"The profiles have more than %d different values: preview fewer users", preview.MaxValues)
 		}
-		if err := admission.Take(ctx, valueBytes*int64(p.Values()-values)); err != nil {
-			return preview.Report{}, err
+		if err := admission.Take(ctx, valueBytes*int64(c.profiles.Values()-values)); err != nil {
+			return err
 		}
 	}
-	return p.Report(), nil
+	return nil
 }
 
 // compareSome adds some users to a preview.
-func (h handler) compareSome(ctx context.Context, app config.App, p *preview.Preview, before, after *affinity.Compiled, users []string) error {
+func (c *comparison) compareSome(ctx context.Context, users []string) error {
 	part, end := admission.Part(ctx) // of the profiles
 	defer end()
-	profiles, err := h.Profiles.Compute(ctx, app, users, before, after)
+	profiles, read, err := c.Profiles.ComputeCounting(ctx, c.app, users, c.before, c.after)
 	var faulty profile.Faulty
 	if err != nil && !errors.As(err, &faulty) {
 		return err
 	}
 	for token, err := range faulty {
-		h.Log.LogAttrs(ctx, slog.LevelError, "a preview leaves out a faulty user",
-			slog.String("app", app.ID), slog.String("user", token), slog.Any("error", err))
+		c.Log.LogAttrs(ctx, slog.LevelError, "a preview leaves out a faulty user",
+			slog.String("app", c.app.ID), slog.String("user", token), slog.Any("error", err))
 	}
 	held := 0
 	for _, pair := range profiles {
@@ -135,15 +158,66 @@ func (h handler) compareSome(ctx context.Context, app config.App, p *preview.Pre
 	if err := admission.Take(part, int64(held)); err != nil {
 		return err
 	}
+	c.read.Events, c.read.Blocks = c.read.Events+read.Events, c.read.Blocks+read.Blocks
 	for _, user := range users {
 		if pair := profiles[user]; len(pair) > 0 {
 			// At one instant, so that a difference in decay is not reported as
 			// a change.
 			now := max(pair[0].Anchor, pair[1].Anchor)
-			p.Add(user, pair[0].At(now), pair[1].At(now))
+			before, after := pair[0].At(now), pair[1].At(now)
+			c.profiles.Add(user, before, after)
+			c.objects.Add(before, after)
 		}
 	}
 	return nil
+}
+
+const (
+	// comparedObjects is how many objects a preview orders for each user. They are chosen
+	// evenly from the first readObjects of the index.
+	comparedObjects = 20
+	readObjects     = 2_000
+	// candidateBytes bounds the filters of these objects.
+	candidateBytes = 4 << 20
+)
+
+// errRead ends a reading of objects.
+var errRead = errors.New("as many objects are read as are needed")
+
+// candidates returns objects of the first index of the catalog that has some, as candidates
+// of a ranking.
+func (h handler) candidates(ctx context.Context, app string) (index string, chosen []ranking.Candidate, err error) {
+	indexes, err := h.Store.CatalogIndexes(ctx, app)
+	if err != nil || len(indexes) == 0 {
+		return "", nil, err
+	}
+	index = slices.Min(indexes)
+	var ids []string
+	err = h.Store.ScanObjectIDs(ctx, app, index, func(id string) error {
+		if ids = append(ids, id); len(ids) == readObjects {
+			return errRead
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errRead) {
+		return "", nil, err
+	}
+	refs := make([]store.ObjectRef, min(len(ids), comparedObjects))
+	for i := range refs {
+		refs[i] = store.ObjectRef{Index: index, ID: ids[i*len(ids)/len(refs)]}
+	}
+	filters, err := h.Store.ReadFilters(ctx, app, refs)
+	if err != nil {
+		return "", nil, err
+	}
+	size := 0
+	for _, ref := range refs {
+		if size += filters[ref].Size(); size > candidateBytes {
+			break
+		}
+		chosen = append(chosen, ranking.Candidate{ObjectID: ref.ID, Object: ranking.Compile(filters[ref].Filters)})
+	}
+	return index, chosen, admission.Take(ctx, int64(2*size))
 }
 
 // previewRequest is a decoded request for a preview.
@@ -193,6 +267,7 @@ func decodePreview(body []byte) (previewRequest, error) {
 func renderPreview(version int64, r preview.Report) api.Preview {
 	view := api.Preview{
 		Sampled: r.Sampled, Known: r.Known, Changed: r.Changed, Unchanged: r.Unchanged, StrategyVersion: version,
+		Values: orders(r.Values), Scale: r.Scale,
 		Facets: make([]api.FacetPreview, len(r.Facets)), Examples: make([]api.PreviewExample, len(r.Examples)),
 	}
 	if c := r.Correlation; c != nil {
@@ -201,7 +276,9 @@ func renderPreview(version int64, r preview.Report) api.Preview {
 	for i, f := range r.Facets {
 		view.Facets[i] = api.FacetPreview{Facet: f.Facet, Movers: make([]api.Mover, len(f.Movers))}
 		for j, m := range f.Movers {
-			view.Facets[i].Movers[j] = api.Mover(m)
+			view.Facets[i].Movers[j] = api.Mover{
+				Value: m.Value, ShareBefore: m.ShareBefore, ShareAfter: m.ShareAfter, Before: m.Before, After: m.After, Users: m.Users,
+			}
 		}
 	}
 	for i, e := range r.Examples {
@@ -210,6 +287,10 @@ func renderPreview(version int64, r preview.Report) api.Preview {
 		}
 	}
 	return view
+}
+
+func orders(o preview.Orders) api.PreviewOrders {
+	return api.PreviewOrders{Changed: o.Changed, TopFiveChanged: o.TopFive, TopChanged: o.TopOne}
 }
 
 func affinities(list []affinity.Affinity) []api.Affinity {

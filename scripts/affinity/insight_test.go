@@ -58,9 +58,12 @@ func TestInsightCommands(t *testing.T) {
 	more := `{"eventsScoring":[{"eventName":"Seen","eventType":"view","score":1},{"eventName":"Product Seen","eventType":"view","score":1}],
 		"facetsScoring":[{"facetName":"color","score":3}]}`
 	affinity(t, more, "strategy", "preview", "-", "--url", s.URL).wants(t, cli.ExitOK,
-		"2 of 2 profiles would change (2 users sampled; version 1 is active)", "rank correlation: 0.500 on average", "color, mean scores:\n",
-		"  Blue          15 -> 1.500       1 user\n  Red           15 -> 3           2 users\n",
-		"bob  rank correlation 0.000\n    before  nothing\n    after   color:Red 3\n")
+		"the order of values would change for 1 of 2 users (2 users sampled; compared with version 1, which is active)\n",
+		"  among the first five for 1, at the first place for 1; shares of values would change for 1\n",
+		"rank correlation: 0.500 on average", "color, mean share of the profile:\n", "  Red   25.0 % ->  75.0 %  +50.0 points  1 user\n",
+		"bob  rank correlation 0.000\n    before  nothing\n    after   color:Red\n", " of 2 users in ", "a recompute of all 2 users takes less than a second of CPU\n")
+	half := strings.Replace(more, `"score":3}]`, `"score":1}]`, 1)
+	affinity(t, half, "strategy", "preview", "-", "--url", s.URL).wants(t, cli.ExitOK, "would change for 1 of 2 users")
 	r = affinity(t, more, "strategy", "preview", "-", "--sample", "1", "--json", "--url", s.URL)
 	r.wants(t, cli.ExitOK, `"sampled":1`)
 	affinity(t, `{"eventsScoring":1}`, "strategy", "preview", "-", "--url", s.URL).wants(t, cli.ExitFailed, "preview the strategy", "422 eventsScoring must be a list")
@@ -73,12 +76,18 @@ func TestInsightCommands(t *testing.T) {
 func TestPreviewOfAStretch(t *testing.T) {
 	t.Parallel()
 	answer := func(from string) string {
-		return `{"sampled":100,"known":90,"changed":80,"unchanged":10,"strategyVersion":1,"rankCorrelation":null,"facets":[],"examples":[],"chosenFrom":` + from + `}`
+		return `{"sampled":100,"known":90,"changed":80,"unchanged":10,"strategyVersion":1,"values":{"changed":70,"topFiveChanged":20,"topChanged":9},` +
+			`"objects":{"index":"shoes","compared":20,"changed":60,"topFiveChanged":30,"topChanged":11},"scale":1e-65,"cost":{"events":900,"blocks":90,"took":250},` +
+			`"rankCorrelation":null,"facets":[],"examples":[],"chosenFrom":` + from + `}`
 	}
 	const text = `{"eventsScoring":[],"facetsScoring":[]}`
 	stretch := fixedAnswer(t, 200, answer(`{"users":50000,"all":false,"first":"m\u001b7","last":"c2"}`))
-	affinity(t, text, "strategy", "preview", "-", "--url", stretch).wants(t, cli.ExitOK, "80 of 90 profiles would change (100 users sampled; version 1 is active)\n"+
-		"sampled from 50000 users only, a stretch that begins at a random place: from m\uFFFD7 to c2; no other user was looked at\n")
+	affinity(t, text, "strategy", "preview", "-", "--url", stretch).wants(t, cli.ExitOK, "the order of values would change for 70 of 90 users (100 users sampled; compared with version 1, which is active)\n"+
+		"sampled from 50000 users only, a stretch that begins at a random place: from m\uFFFD7 to c2; no other user was looked at\n"+
+		"  among the first five for 20, at the first place for 9; shares of values would change for 80\n"+
+		"the order of the same 20 objects of shoes would change for 60 users: among the first five for 30, at the first place for 11\n"+
+		"scores would fall to 1.00e-65 of what they are: the events are too old for the half-life, and count next to nothing\n"+
+		"\nread 900 events and 90 blocks of 100 users in 0.2 s\na recompute of a million such users takes about ")
 	if r := affinity(t, text, "strategy", "preview", "-", "--url", fixedAnswer(t, 200, answer(`{"users":500,"all":true}`))); strings.Contains(r.out, "only") {
 		t.Errorf("a sample of all users: %s", r.out)
 	}

@@ -116,8 +116,9 @@ func previewCommand(t *tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview FILE",
 		Short: "Show what a strategy would change",
-		Long: "Show what a strategy from a JSON file, - for standard input, would change, and change nothing: how many profiles of\n" +
-			"a sample of users, by how much their order, and which values would rise and fall most.",
+		Long: "Show what a strategy from a JSON file, - for standard input, would change, and change nothing: for how many users of\n" +
+			"a sample the order of values would change, and the order of 20 objects of the catalog, and which values would rise and fall\n" +
+			"most, by their shares of a profile. A strategy that only counts in another unit changes nothing. --json has scores too.",
 		Example: "  affinity strategy preview strategy.json --sample 500",
 		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -72,7 +72,8 @@ type PreviewRequest struct {
 // Preview says what a strategy would change.
 type Preview struct {
 	// Sampled counts the users whose profiles were computed, and Known those
-	// who have one. A known user is Changed or Unchanged.
+	// who have one. A known user is Changed, if the share of a value in the sum of
+	// their scores changes, or Unchanged.
 	Sampled   int `json:"sampled"`
 	Known     int `json:"known"`
 	Changed   int `json:"changed"`
@@ -83,13 +84,46 @@ type Preview struct {
 	// StrategyVersion is the version of the active strategy; 0 if none has been
 	// set.
 	StrategyVersion int64 `json:"strategyVersion"`
+	// Values counts known users by what becomes of the order of their values.
+	Values PreviewOrders `json:"values"`
+	// Objects does so for objects of the catalog, and is null if it holds none.
+	Objects *PreviewObjects `json:"objects"`
+	// Scale is the sum of all scores under the other strategy, as a multiple of the sum
+	// under the active one; null if that is 0. A ranker sees none of it. A tiny number
+	// says that the events are too old for the half-life.
+	Scale *float64 `json:"scale"`
+	// Cost is what the preview read for the profiles under one strategy.
+	Cost PreviewCost `json:"cost"`
 	// RankCorrelation is null if no user is known.
 	RankCorrelation *RankCorrelation `json:"rankCorrelation"`
-	// Facets are the facets whose scores change, the one that changes most
+	// Facets are the facets whose shares change, the one that changes most
 	// first.
 	Facets []FacetPreview `json:"facets"`
 	// Examples are the five users whose order changes most.
 	Examples []PreviewExample `json:"examples"`
+}
+
+// PreviewOrders counts known users whose order changes.
+type PreviewOrders struct {
+	Changed        int `json:"changed"`        // at any place
+	TopFiveChanged int `json:"topFiveChanged"` // within the first five
+	TopChanged     int `json:"topChanged"`     // at the first place
+}
+
+// PreviewObjects says for how many known users the same objects would come in another
+// order. POST /1/rank orders them so for users without a session, in an index without
+// statistics.
+type PreviewObjects struct {
+	Index    string `json:"index"`
+	Compared int    `json:"compared"` // objects
+	PreviewOrders
+}
+
+// PreviewCost is what a preview read and how long it took.
+type PreviewCost struct {
+	Events int   `json:"events"`
+	Blocks int   `json:"blocks"`
+	Took   int64 `json:"took"` // ms, of both computations
 }
 
 // ChosenFrom describes the users among whom a sample was chosen: each had the same
@@ -113,18 +147,21 @@ type RankCorrelation struct {
 	P10  float64 `json:"p10"` // a tenth of the users have this or less
 }
 
-// FacetPreview lists the five values of a facet whose mean scores change most.
+// FacetPreview lists the five values of a facet whose mean shares change most.
 type FacetPreview struct {
 	Facet  string  `json:"facet"`
 	Movers []Mover `json:"movers"`
 }
 
-// Mover is a value whose mean score over the known users changes.
+// Mover is a value whose mean share over the known users changes. The share is the part
+// that a value has in the sum of a user's scores, 0 to 1.
 type Mover struct {
-	Value  string  `json:"value"`
-	Before float64 `json:"before"` // under the active strategy
-	After  float64 `json:"after"`  // under the other
-	Users  int     `json:"users"`  // users for whom it changes
+	Value       string  `json:"value"`
+	ShareBefore float64 `json:"shareBefore"` // under the active strategy
+	ShareAfter  float64 `json:"shareAfter"`  // under the other
+	Before      float64 `json:"before"`      // mean score under the active strategy
+	After       float64 `json:"after"`       // mean score under the other
+	Users       int     `json:"users"`       // users for whom the share changes
 }
 
 // PreviewExample is a user whose profile would change.

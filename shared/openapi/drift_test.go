@@ -72,7 +72,7 @@ func TestDescribedTypes(t *testing.T) {
 		api.Affinity{}, api.Audit{}, api.AuditDifference{}, api.AuditRequest{}, api.BatchAction{}, api.BatchAnswer{}, api.BatchRequest{},
 		api.DeletedObject{}, api.DeletedUser{}, api.Event{}, api.EventsRequest{}, api.ExplainedEvents{}, api.Explanation{}, api.FacetPreview{},
 		api.Health{}, api.ImportAnswer{}, api.Message{}, api.Migration{}, api.MigrationJob{}, api.Mover{}, api.ObjectData{},
-		api.PersonalizationProfile{}, api.Preview{}, api.PreviewExample{}, api.PreviewRequest{}, api.Profile{}, api.Profiles{}, api.ProfilesRequest{},
+		api.PersonalizationProfile{}, api.Preview{}, api.PreviewOrders{}, api.PreviewObjects{}, api.PreviewCost{}, api.PreviewExample{}, api.PreviewRequest{}, api.Profile{}, api.Profiles{}, api.ProfilesRequest{},
 		api.RankAnswer{}, api.RankCorrelation{}, api.RankedItem{}, api.RankFeature{}, api.RankField{}, api.RankItem{}, api.RankPart{}, api.RankRequest{}, api.RankOrder{}, api.OrderedItem{}, strategy.Diversity{},
 		api.FeedPage{}, api.Boost{}, api.BoostAffinity{}, api.DroppedAffinity{}, api.BacktestJob{}, api.Backtests{}, api.BacktestSummary{}, api.BacktestRequest{}, api.BacktestResult{}, api.BacktestWithin{}, api.BacktestGain{}, api.TuneRequest{}, api.TuneSearch{}, api.Tuning{}, api.Recompute{}, api.RecomputeRequest{}, api.Recomputes{}, api.ReenrichRequest{}, api.Reenrichment{},
 		api.Reenrichments{}, api.RefusedEvent{}, api.RefusedEvents{}, api.RefusedLine{}, api.Schema{}, api.SchemaBackfillRequest{},

@@ -1,8 +1,12 @@
 // Package preview compares profiles under the active strategy and under a
-// candidate. It reports how many profiles would change and by how much, which
-// values would rise and fall, and the users whose profiles would change most.
-// It is pure and keeps nothing: the caller chooses the users and computes their
-// profiles under both strategies, as of one instant.
+// candidate. It compares what a ranker sees of a profile: the share of each value in
+// the sum of the user's scores, and the order of the values. So a strategy that only
+// counts in another unit changes nothing. It reports how many profiles would change,
+// which values would rise and fall, the users whose profiles would change most, and for
+// how many users the same objects would come in another order.
+//
+// It is pure and keeps nothing: the caller chooses the users and the objects, and
+// computes the profiles under both strategies, as of one instant.
 package preview
 
 import (
@@ -28,6 +32,8 @@ const tolerance = 1e-9
 // scores that rank: those of a strategy's first half-life, or its plain sums.
 type Preview struct {
 	sampled, known, changed int
+	orders                  Orders
+	sumBefore, sumAfter     float64   // of all scores of the known users
 	correlations            []float64 // one for each known user
 	values                  map[filter]*shift
 	examples                []Example // the most changed so far, the lowest correlation first
@@ -36,10 +42,30 @@ type Preview struct {
 // filter is a value of a facet.
 type filter struct{ facet, value string }
 
+// Orders counts known users whose order of values, or of objects, changes.
+type Orders struct {
+	Changed  int // at any place
+	TopFive  int // other ones are among the first five, or these have another order
+	TopOne   int // another one is the first
+	Compared int // users whose orders were compared
+}
+
+// add counts the change from one order to another.
+func (o *Orders) add(before, after []int) {
+	o.Compared++
+	first := func(n int) bool { return !slices.Equal(before[:min(n, len(before))], after[:min(n, len(after))]) }
+	for count, n := range map[*int]int{&o.Changed: max(len(before), len(after)), &o.TopFive: 5, &o.TopOne: 1} {
+		if first(n) {
+			*count++
+		}
+	}
+}
+
 // shift sums up the changes of a value's scores.
 type shift struct {
-	before, after float64
-	users         int // whose score of the value changes
+	before, after           float64
+	shareBefore, shareAfter float64
+	users                   int // whose share of the value changes
 }
 
 // New returns a preview without users.
@@ -62,8 +88,12 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 	p.known++
 	tau := RankCorrelation(before.Affinities, after.Affinities)
 	p.correlations = append(p.correlations, tau)
+	pairs := union(before.Affinities, after.Affinities)
+	p.orders.add(orderOf(pairs, func(s pair) float64 { return s.before }), orderOf(pairs, func(s pair) float64 { return s.after }))
+	allBefore, allAfter := sum(before.Affinities), sum(after.Affinities)
+	p.sumBefore, p.sumAfter = p.sumBefore+allBefore, p.sumAfter+allAfter
 	changed := false
-	for _, s := range union(before.Affinities, after.Affinities) {
+	for _, s := range pairs {
 		if s.before == 0 && leavesOut(before, s.facet) || s.after == 0 && leavesOut(after, s.facet) {
 			continue // nobody knows its score: see affinity.Bounds
 		}
@@ -75,7 +105,10 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 		}
 		v.before += s.before
 		v.after += s.after
-		if !near(s.before, s.after) {
+		shareBefore, shareAfter := share(s.before, allBefore), share(s.after, allAfter)
+		v.shareBefore += shareBefore
+		v.shareAfter += shareAfter
+		if !near(shareBefore, shareAfter) {
 			v.users++
 			changed = true
 		}
@@ -84,6 +117,38 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 		p.changed++
 		p.keep(Example{User: user, RankCorrelation: tau, Before: top(before), After: top(after)})
 	}
+}
+
+// sum returns the sum of the scores that count: those above 0.
+func sum(list []affinity.Affinity) float64 {
+	all := 0.0
+	for _, a := range list {
+		all += max(a.Scores[0], 0)
+	}
+	return all
+}
+
+// share returns which part of the sum of a profile a score is.
+func share(score, all float64) float64 {
+	if all <= 0 {
+		return 0
+	}
+	return score / all
+}
+
+// orderOf returns the places of pairs in the order of their scores, without those that
+// score nothing. Pairs of scores that differ by no more than rounding keep their order.
+func orderOf(pairs []pair, score func(pair) float64) []int {
+	order := make([]int, 0, len(pairs))
+	for i, p := range pairs {
+		if score(p) != 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(rounded(score(pairs[b])), rounded(score(pairs[a])))
+	})
+	return order
 }
 
 // leavesOut reports whether a profile does not list all values of a facet that score.

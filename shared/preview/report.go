@@ -12,6 +12,11 @@ import (
 // and add up to Known.
 type Report struct {
 	Sampled, Known, Changed, Unchanged int
+	Values                             Orders // of the values of profiles
+	// Scale is the sum of all scores of the known users under the candidate, as a multiple
+	// of the sum under the active strategy; nil if that is 0. A tiny one says that the
+	// events are too old for the candidate's half-life.
+	Scale *float64
 	// Correlation is nil if no user is known.
 	Correlation *Correlation
 	Facets      []Facet   // facets with changed values, the largest change first
@@ -31,11 +36,12 @@ type Facet struct {
 	Movers []Mover
 }
 
-// Mover is a value whose mean score over the known users changes.
+// Mover is a value whose mean share over the known users changes.
 type Mover struct {
-	Value         string
-	Before, After float64 // means; a user without the value scores 0
-	Users         int     // users whose score of the value changes
+	Value                   string
+	ShareBefore, ShareAfter float64 // means, 0 to 1; a user without the value has 0
+	Before, After           float64 // mean scores
+	Users                   int     // users whose share of the value changes
 }
 
 // Example is a user whose profile would change.
@@ -48,9 +54,18 @@ type Example struct {
 // Report returns the result for the users so far.
 func (p *Preview) Report() Report {
 	return Report{
+		Values: p.orders, Scale: p.scale(),
 		Sampled: p.sampled, Known: p.known, Changed: p.changed, Unchanged: p.known - p.changed,
 		Correlation: summary(p.correlations), Facets: p.facets(), Examples: slices.Clone(p.examples),
 	}
+}
+
+func (p *Preview) scale() *float64 {
+	if p.sumBefore <= 0 {
+		return nil
+	}
+	scale := p.sumAfter / p.sumBefore
+	return &scale
 }
 
 func summary(correlations []float64) *Correlation {
@@ -71,7 +86,7 @@ func (p *Preview) facets() []Facet {
 	for f, s := range p.values {
 		if s.users > 0 {
 			n := float64(p.known)
-			byFacet[f.facet] = append(byFacet[f.facet], Mover{f.value, s.before / n, s.after / n, s.users})
+			byFacet[f.facet] = append(byFacet[f.facet], Mover{f.value, s.shareBefore / n, s.shareAfter / n, s.before / n, s.after / n, s.users})
 		}
 	}
 	facets := make([]Facet, 0, len(byFacet))
@@ -87,5 +102,6 @@ func (p *Preview) facets() []Facet {
 	return facets
 }
 
-// distance is how far the mean score changes, up or down.
-func (m Mover) distance() float64 { return math.Abs(m.After - m.Before) }
+// distance is how far the mean share changes, up or down. It is rounded, because a sum
+// depends on the order of the users in its last bits.
+func (m Mover) distance() float64 { return rounded(math.Abs(m.ShareAfter - m.ShareBefore)) }

@@ -250,7 +250,21 @@ func (e *Engine) Admit(ctx context.Context, row store.User) error { return e.rea
 // who are not among them; the profiles of all others are valid.
 func (e *Engine) Compute(ctx context.Context, app config.App, users []string,
 	strategies ...*affinity.Compiled) (map[string][]affinity.Profile, error) {
-	return e.reader.compute(ctx, app, users, strategies)
+	return e.reader.compute(ctx, app, users, strategies, &Reading{})
+}
+
+// Reading is what a computation under one strategy read.
+type Reading struct {
+	Events int // of blocks and of the log
+	Blocks int // of histories
+}
+
+// ComputeCounting is Compute, and says what it read.
+func (e *Engine) ComputeCounting(ctx context.Context, app config.App, users []string,
+	strategies ...*affinity.Compiled) (map[string][]affinity.Profile, Reading, error) {
+	var read Reading
+	profiles, err := e.reader.compute(ctx, app, users, strategies, &read)
+	return profiles, read, err
 }
 
 // ComputeRanking computes what ReadRanking returns, under the strategy of app,

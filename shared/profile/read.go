@@ -277,14 +277,14 @@ func distinct(tokens []string) []string {
 }
 
 func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
-	strategies []*affinity.Compiled) (map[string][]affinity.Profile, error) {
+	strategies []*affinity.Compiled, read *Reading) (map[string][]affinity.Profile, error) {
 	profiles, faulty := make(map[string][]affinity.Profile, len(tokens)), Faulty{}
 	for chunk := range slices.Chunk(distinct(tokens), scanUsers) {
 		rows, err := r.store.ReadUserHistories(ctx, app.ID, chunk)
 		if err != nil {
 			return nil, err
 		}
-		for _, compiled := range strategies {
+		for i, compiled := range strategies {
 			computations, _ := r.begin(ctx, app.ID, chunk, rows)
 			share := r.memory.Share()
 			computed := make(map[string]affinity.Profile, len(chunk))
@@ -302,6 +302,10 @@ func (r *reader) compute(ctx context.Context, app config.App, tokens []string,
 			for _, c := range computations {
 				if !faulty.note(c.user) {
 					profiles[c.token] = append(profiles[c.token], computed[c.token])
+				}
+				if i == 0 {
+					read.Events += c.events + c.unfolded + c.banded
+					read.Blocks += len(c.manifest.Blocks)
 				}
 			}
 		}

@@ -214,6 +214,7 @@ run "least_privilege" {
       "rank/usage"                 = "user"
       "rank/audit_log"             = "user"
       "rank/rates"                 = "user"
+      "strategies/objects"         = "reader"
       "strategies/events"          = "reader"
       "strategies/events_narrow"   = "reader"
       "strategies/histories"       = "reader"

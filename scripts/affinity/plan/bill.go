@@ -53,7 +53,7 @@ func (b *Bill) needs() {
 	n.Tasks = monthDays * math.Ceil(w.Users/shardUsers)
 	n.LogGiB, n.HistoryGiB, n.UsersGiB = w.storage(b.Figures)
 	n.Nodes = w.nodes(b.Figures)
-	n.Recompute = w.recompute(b.Figures)
+	n.Recompute = w.Recompute(b.Figures)
 }
 
 func (b *Bill) storage(add adder) {

@@ -130,9 +130,9 @@ func (w Workload) nodes(f Figures) Nodes {
 	return Nodes{load, stored, math.Max(1, math.Ceil(math.Max(load, stored)))}
 }
 
-// recompute returns the work of a recompute. Each user is a row, or two if the history
+// Recompute returns the work of a recompute of all users. Each user is a row, or two if the history
 // has rows of its own, and a profile is written.
-func (w Workload) recompute(f Figures) Recompute {
+func (w Workload) Recompute(f Figures) Recompute {
 	kept := w.EventsPerDay * w.RetentionDays
 	rows := w.Users
 	if kept/w.Users > f.InlineEvents {

@@ -46,6 +46,15 @@ func (p Prices) find(name string) *Price {
 	return nil
 }
 
+// USD returns a price in US dollars, false if it is not known.
+func (p Prices) USD(name string) (float64, bool) {
+	price := p.find(name)
+	if price == nil || price.USD == nil {
+		return 0, false
+	}
+	return *price.USD, true
+}
+
 // Set sets a price from NAME=USD.
 func (p Prices) Set(text string) error {
 	name, number, both := strings.Cut(text, "=")
