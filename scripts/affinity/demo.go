@@ -308,8 +308,8 @@ func (d *demo) farewell() {
 	d.print("your turn:  curl '%s/1/events' %s -d '%s'", d.c.URL(), auth, event)
 	d.print("            curl '%s/1/profiles/you' %s", d.c.URL(), auth)
 	engine := fmt.Sprintf("--url %s --app %s --key %s", d.c.URL(), d.c.App(), quote(d.key))
-	d.print("            go run ./scripts/affinity rank %s --user you --index %s P106 P306 P406", engine, shop.Index)
-	d.print("            go run ./scripts/affinity boosts %s you --engine typesense --limit 3", engine)
+	d.print("            %s rank %s --user you --index %s P106 P306 P406", calledAs(), engine, shop.Index)
+	d.print("            %s boosts %s you --engine typesense --limit 3", calledAs(), engine)
 	if !d.once {
 		d.print("serving on %s until Ctrl-C", d.c.URL())
 	}

@@ -170,13 +170,22 @@ func (t *tool) advise(err error) string {
 	var silent *client.UnreachableError
 	switch status := statusOf(err); {
 	case errors.As(err, &silent) && !silent.Reached:
-		return "Start an engine with `go run ./scripts/affinity up`, or name yours with --url."
+		return "Start an engine with `" + calledAs() + " up`, or name yours with --url."
 	case status == http.StatusUnauthorized:
 		return fmt.Sprintf("The engine does not know app %q with this key: give --app and --key, or --key-file.", cli.Printable(t.app))
 	case status == http.StatusForbidden:
 		return "The key lacks the right: give --key a key that has the right for this."
 	}
 	return ""
+}
+
+// calledAs returns how this program is called: by its name, or with `go run`, whose
+// binaries have no place of their own.
+func calledAs() string {
+	if path, err := os.Executable(); err == nil && strings.Contains(path, "go-build") {
+		return "go run ./scripts/affinity"
+	}
+	return "affinity"
 }
 
 // statusOf is the status of the engine's refusal, 0 if err is not one.

@@ -132,7 +132,11 @@ func (b *builder) licenses(ctx context.Context, info *buildinfo.BuildInfo) ([]by
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "affinity %s links Go and the modules below. These are their licences and notices.\n", b.version)
-	if err := addLicenses(&out, "Go "+info.GoVersion, filepath.Join(runtime.GOROOT(), "LICENSE")); err != nil {
+	goroot, err := output(ctx, b.root, nil, "go", "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	if err := addLicenses(&out, "Go "+info.GoVersion, filepath.Join(strings.TrimSpace(string(goroot)), "LICENSE")); err != nil {
 		return nil, err
 	}
 	for line := range strings.Lines(string(list)) {

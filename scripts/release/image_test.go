@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -8,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,10 +92,29 @@ func TestImage(t *testing.T) {
 	if out, err := m.process(t, port, nil, m.health...).CombinedOutput(); err == nil {
 		t.Errorf("the health check passes without an engine: %s", out)
 	}
+	m.refusesForeignVolume(t, port)
 	out, err := m.process(t, port, nil, append(m.entrypoint, m.command...)...).CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "AFFINITY_KEY") {
 		t.Errorf("without a key: %v, want exit code 2 and a word of AFFINITY_KEY\n%s", err, out)
+	}
+}
+
+// refusesForeignVolume starts the image with a volume that belongs to root, as that
+// of a folder that Docker made.
+func (m image) refusesForeignVolume(t *testing.T, port string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return
+	}
+	m.volume += "-of-root"
+	if err := os.Mkdir(filepath.Join(m.root, m.volume), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := append(slices.Clone(m.entrypoint), "up", "--addr", "0.0.0.0:"+m.port, "--data", m.volume)
+	out, err := m.process(t, port, []string{"AFFINITY_KEY=" + imageKey}, args...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "may not write the data folder "+m.volume) {
+		t.Errorf("with a folder of root: %v, want an error that says so\n%s", err, out)
 	}
 }
 

@@ -74,6 +74,9 @@ func open(dir string, fs vfs.FS, join Merge, log *slog.Logger) (*Disk, error) {
 		return nil, err
 	}
 	lock, err := vfs.Default.Lock(filepath.Join(dir, lockFile))
+	if errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("this user may not write the data folder %s: change its owner, or use another folder (%w)", dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the data folder %s is in use by another process: end that process, or use another folder (%w)", dir, err)
 	}

@@ -55,6 +55,19 @@ func TestFolderIsLocked(t *testing.T) {
 	}
 }
 
+func TestFolderOfAnotherUser(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may write every folder; TestImage of scripts/release tries it as another user")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), "may not write the data folder "+dir) {
+		t.Errorf("opened a folder that nobody may write: %v, want an error that says so", err)
+	}
+}
+
 func TestOtherFormatIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	d, err := Open(dir, joinLines, silent)
