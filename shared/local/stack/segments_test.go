@@ -223,7 +223,7 @@ func TestSmallSegmentsAreNotCounted(t *testing.T) {
 				t.Errorf("%s %s: %d %s", route.method, path, code, answer)
 			case (all || brand == "Zeta") && !strings.Contains(answer, fewer), !all && brand == "Acme" && strings.Contains(answer, fewer):
 				t.Errorf("%s %s with a key that may not count: %s", route.method, path, answer)
-			case regexp.MustCompile(`[^0-9]19[^0-9]`).MatchString(answer):
+			case regexp.MustCompile(`[^0-9]19[^0-9]`).MatchString(changing.ReplaceAllString(answer, "")):
 				t.Errorf("%s %s says 19: %s", route.method, path, answer)
 			}
 			if answer := want(t, s, route.method, path, body, 200, ""); strings.Contains(answer, fewer) {
