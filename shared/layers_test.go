@@ -42,6 +42,7 @@ var layers = []struct {
 	{"shared/boost", "fault", ""},
 	{"shared/boost/simulate", "", ""},
 	{"shared/api", "catalog event strategy", ""},
+	{"shared/track", "api fault", ""},
 	{"shared/backtest", "affinity api crowd event fault ranking strategy", ""},
 	{"shared/tune", "api backtest event fault strategy", ""},
 	{"shared/limit", "", ""},
@@ -104,7 +105,7 @@ var layers = []struct {
 	{"shared/backend/jobs", "backend config enrich job job/backtests job/crowdbuild job/daterows job/migration job/recompute job/reenrich job/segmentbuild job/segmentexport profile segment/query", ""},
 
 	// Functions decode, call and encode. None reaches a service by itself.
-	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event function httpapi limit refused store", "http"},
+	{"functions/ingest", "admission api auth backend bus bus/pubsub config/kmscipher enrich event fault function httpapi limit refused store track", "http"},
 	{"functions/imports", "admission affinity api archive auditlog auth backend config enrich event export function httpapi imported limit profile purge queue queue/taskqueue refused store", "http"},
 	{"functions/profiles", "admission affinity api auditlog auth backend config event explain config/kmscipher function history httpapi limit profile profile/view purge queue queue/taskqueue segment store strategy", "http"},
 	{"functions/rank", "admission api auditlog auth backend backend/jobrunner boost catalog config config/kmscipher event fault feed feed/page function httpapi job job/daterows limit profile queue/taskqueue ranking rerank store strategy", "http"},
@@ -153,7 +154,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/event", "shared/usage", "shared/strategy", "shared/catalog", "shared/crowd", "shared/vocabulary", "shared/affinity", "shared/segment", "shared/history", "shared/schema",
-	"shared/explain", "shared/preview", "shared/ranking", "shared/feed", "shared/boost", "shared/boost/simulate", "shared/backtest", "shared/tune", "shared/api", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
+	"shared/explain", "shared/preview", "shared/ranking", "shared/feed", "shared/boost", "shared/boost/simulate", "shared/backtest", "shared/tune", "shared/api", "shared/track", "shared/limit", "shared/config", "shared/auditlog", "shared/bus",
 }
 
 // all are the packages under shared/ that every function on the data links.
@@ -162,7 +163,7 @@ const all = "admission affinity auditlog backend catalog config config/configdb 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.
 var links = map[string]string{
-	"ingest":     all + " api auth bus bus/pubsub enrich refused config/kmscipher",
+	"ingest":     all + " api auth bus bus/pubsub enrich refused track config/kmscipher",
 	"imports":    all + " api archive auth bus enrich export imported profile purge queue queue/taskqueue refused recent dictionary",
 	"profiles":   all + " api auth explain profile profile/view purge queue queue/taskqueue config/kmscipher recent dictionary",
 	"rank":       all + " api auth backend/jobrunner boost config/kmscipher feed feed/page job job/daterows job/jobdb profile queue queue/taskqueue ranking rerank recent dictionary",

@@ -39,68 +39,101 @@ func New(b Backends) http.Handler {
 	rt := b.Router()
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the list of valid commands."
-	rt.Count(limit.Nothing, "POST /1/events") // accept counts events
+	rt.Count(limit.Nothing, "POST /1/events", "POST /v1/batch", "POST /v1/{call}") // store counts events
 	rt.Handle("POST /1/events", h.accept)
+	rt.HandleOwn("POST /v1/batch", h.batch, "index")
+	rt.HandleOwn("POST /v1/{call}", h.call, "index")
 	rt.HandleOwn("GET /1/events/refused", h.refused)
 	return rt
 }
 
 func (h handler) accept(w http.ResponseWriter, r *http.Request) error {
+	in, err := h.read(w, r)
+	if err != nil {
+		return err
+	}
+	events, err := event.DecodeBatch(in.body, in.rules())
+	if err == nil {
+		err = permitted(in.grant, events)
+	}
+	if err != nil {
+		return h.refuse(r.Context(), in.app(), in.received, err)
+	}
+	if err := h.store(r.Context(), w.Header(), in, in.body, events); err != nil {
+		return err
+	}
+	return httpapi.WriteMessage(w, http.StatusOK, "OK")
+}
+
+// request is a request of an app that may send events.
+type request struct {
+	grant    auth.Grant
+	limits   limit.Numbers
+	received time.Time
+	body     []byte
+}
+
+func (in request) app() string { return in.grant.App }
+
+func (in request) rules() event.Rules {
+	return event.Rules{Now: in.received, Ahead: event.MaxAhead, MaxAge: api.MaxEventAge}
+}
+
+// read authenticates a request and reads its body. It waits for a turn if the body is
+// large.
+func (h handler) read(w http.ResponseWriter, r *http.Request) (request, error) {
 	grant, err := h.Auth.UserGrant(r, auth.Search)
 	if err != nil {
-		return err
+		return request{}, err
 	}
-	app := grant.App
-	received := h.Now()
-	limits, err := h.CachedConfig.Limits(r.Context(), app)
-	if err != nil {
-		return err
+	in := request{grant: grant, received: h.Now()}
+	if in.limits, err = h.CachedConfig.Limits(r.Context(), in.app()); err != nil {
+		return request{}, err
 	}
-	if err := h.Limits.MayEvents(app, limits); err != nil {
-		return err
+	if err := h.Limits.MayEvents(in.app(), in.limits); err != nil {
+		return request{}, err
 	}
-	body, err := httpapi.ReadBody(w, r, api.MaxEventsBody)
-	if err != nil {
-		return h.refuse(r.Context(), app, received, err)
+	if in.body, err = httpapi.ReadBody(w, r, api.MaxEventsBody); err != nil {
+		return request{}, h.refuse(r.Context(), in.app(), in.received, err)
 	}
-	if len(body) >= admission.Heavy {
+	if len(in.body) >= admission.Heavy {
 		if err := admission.AwaitTurn(r.Context(), admission.TurnWait); err != nil {
-			return err
+			return request{}, err
 		}
 	}
-	events, err := event.DecodeBatch(body, event.Rules{Now: received, Ahead: event.MaxAhead, MaxAge: api.MaxEventAge})
-	if err != nil {
-		return h.refuse(r.Context(), app, received, err)
-	}
-	if err := permitted(grant, events); err != nil {
-		return h.refuse(r.Context(), app, received, err)
-	}
-	left, slow, err := h.Limits.Events(app, limits, len(events), received)
+	return in, nil
+}
+
+// store publishes the events of a request, whose form of POST /1/events is body, and
+// writes what is left of the app's limit to the headers of the answer.
+func (h handler) store(ctx context.Context, header http.Header, in request, body []byte, events []event.Event) error {
+	app := in.app()
+	left, slow, err := h.Limits.Events(app, in.limits, len(events), in.received)
 	if err != nil {
 		return err
 	}
-	httpapi.WriteLimit(w.Header(), left)
-	m := bus.Message{App: app, ReceivedAt: received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(), Request: rand.Uint64(), Body: body}
+	httpapi.WriteLimit(header, left)
+	m := bus.Message{App: app, ReceivedAt: in.received.UnixMilli(), Ahead: event.MaxAhead.Milliseconds(), Request: rand.Uint64(), Body: body}
 	if slow {
 		m.Lane = bus.SlowLane
 	}
-	m, events = h.dropSurplus(limits, m, events)
+	m, events = h.dropSurplus(in.limits, m, events)
 	if !anyStored(events) {
 		h.count(app, events)
-		return httpapi.WriteMessage(w, http.StatusOK, "OK")
+		return nil
 	}
-	h.resolve(r.Context(), &m, events)
-	err = h.packer.Publish(r.Context(), m, events)
+	h.resolve(ctx, &m, events)
+	err = h.packer.Publish(ctx, m, events)
 	if errors.As(err, &bus.TooLarge{}) {
 		m.Resolved, m.Objects = false, nil
-		err = h.Bus.Publish(r.Context(), m)
+		err = h.Bus.Publish(ctx, m)
 	}
 	if err != nil {
-		h.Log.LogAttrs(r.Context(), slog.LevelError, "events are not published", slog.String("app", app), slog.Any("error", err))
+		h.Log.LogAttrs(ctx, slog.LevelError, "events are not published", slog.String("app", app), slog.Any("error", err))
 		return httpapi.Errorf(http.StatusServiceUnavailable, "The events were not accepted, send them again")
 	}
 	h.count(app, events)
-	return httpapi.WriteMessage(w, http.StatusOK, "OK")
+	return nil
 }
 
 // permitted returns an error if the key is not for all events of a request.

@@ -17,9 +17,12 @@ import (
 	"github.com/algolia/algoliasearch-client-go/v3/algolia/search"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/strategy"
+	"github.com/affinityengine/affinity/shared/track"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the JavaScript clients print to testdata")
@@ -49,7 +52,7 @@ func TestJavaScriptClients(t *testing.T) {
 		unavailable = t.Fatalf
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -58,18 +61,48 @@ func TestJavaScriptClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund")
+	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
 		unavailable("the JavaScript clients cannot be installed, so they are not tested: %v\n%s", err, out)
 	}
-	run := exec.CommandContext(t.Context(), "node", "clients.mjs", start(t).URL)
+	t.Run("Algolia", func(t *testing.T) { prints(t, dir, "clients.mjs", start(t).URL, "testdata/clients.txt") })
+	t.Run("Segment", func(t *testing.T) {
+		s := start(t)
+		c, err := client.New(client.Config{URL: s.URL, App: "demo", Key: "demokey", Retry: client.NoRetry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prints(t, dir, "segment.mjs", s.URL, "testdata/segment.txt")
+		if err := s.Idle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// Calls that were sent twice count once; those without a product are counted.
+		for user, want := range map[string]int{"segment": 2, "segment-anonymous": 1} {
+			if e, err := c.Explain(t.Context(), user, api.ExplainQuery{}); err != nil || e.Events.Accepted != want {
+				t.Errorf("events of %s: %+v, %v; want %d", user, e.Events, err, want)
+			}
+		}
+		refused, err := c.RefusedEvents(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int64{"Ignored: identify call": 1, "Ignored: page call": 1, track.ErrType.Error(): 1}
+		if diff := cmp.Diff(want, refused.Counts); diff != "" {
+			t.Errorf("counts (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// prints runs a script of dir against an engine and compares what it prints.
+func prints(t *testing.T, dir, script, url, golden string) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "node", script, url)
 	run.Dir, run.Stderr = dir, os.Stderr
 	got, err := run.Output()
 	if err != nil {
-		t.Fatalf("node clients.mjs: %v\n%s", err, got)
+		t.Fatalf("node %s: %v\n%s", script, err, got)
 	}
-	const golden = "testdata/clients.txt"
 	if *rewrite {
 		if err := os.WriteFile(golden, got, 0o600); err != nil {
 			t.Fatal(err)

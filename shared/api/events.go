@@ -85,6 +85,13 @@ type EventsRequest struct {
 	Events []Event `json:"events"`
 }
 
+// CallsAnswer is the answer of POST /v1/batch and POST /v1/{call}, the one that SDKs of
+// Segment and RudderStack expect. Calls that give no event do not change it: GET
+// /1/events/refused counts them.
+type CallsAnswer struct {
+	Success bool `json:"success"` // always true
+}
+
 // ImportAnswer is the answer of POST /1/events/import, whose body is one event
 // a line, at most MaxImportLines lines and MaxImportBody bytes. The query
 // parameter index is the index of events that name none. Bad lines are refused
@@ -126,7 +133,8 @@ type RefusedEvents struct {
 	// MaxRefusedDays days, the newest first, at most MaxRefusedEvents.
 	Refused []RefusedEvent `json:"refused"`
 	// Counts are how many requests of the app were refused in these days, by
-	// reason. Under the reason that the user has opted out it counts accepted events.
+	// reason. Under the reason that the user has opted out it counts accepted events, and
+	// under reasons that begin with Ignored calls of SDKs that are not events.
 	Counts map[string]int64 `json:"counts"`
 }
 

@@ -11,6 +11,8 @@ import (
 const (
 	MaxEventsBody = event.MaxBody  // bytes of one request, before and after unpacking
 	MaxEvents     = event.MaxBatch // events of one request
+	// MaxCalls is how many calls POST /v1/batch takes, in MaxEventsBody bytes.
+	MaxCalls = 1000
 	// MaxEventAge is how old the timestamp of an event may be. Imports take any
 	// age.
 	MaxEventAge = event.MaxEventAge

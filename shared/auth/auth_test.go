@@ -2,11 +2,13 @@ package auth_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +159,9 @@ func TestAppReturnsStoreErrors(t *testing.T) {
 	}
 }
 
+// basic is the header that an SDK sends.
+func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
+
 func TestCredentials(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -175,6 +180,13 @@ func TestCredentials(t *testing.T) {
 		{"space in the header", map[string]string{"x-algolia-api-key": "a b"}, "", "", "a b"},
 		{"several values", nil, "x-algolia-api-key=first&x-algolia-api-key=second", "", "first"},
 		{"several spellings", nil, "x-algolia-api-key=lower&X-ALGOLIA-API-KEY=upper", "", "upper"},
+		{"write key", map[string]string{"Authorization": basic("shop:k:")}, "", "shop", "k"},
+		{"write key as name and password", map[string]string{"Authorization": strings.Replace(basic("shop:k"), "Basic", "basic", 1)}, "", "shop", "k"},
+		{"write key without an app", map[string]string{"Authorization": basic("k:")}, "", "k", ""},
+		{"write key beside a header", map[string]string{"Authorization": basic("shop:k:"), "x-algolia-application-id": "h"}, "", "h", ""},
+		{"write key beside a query", map[string]string{"Authorization": basic("shop:k:")}, "x-algolia-application-id=q&x-algolia-api-key=qk", "q", "qk"},
+		{"another authorization", map[string]string{"Authorization": "Bearer c2hvcDprOg=="}, "", "", ""},
+		{"damaged authorization", map[string]string{"Authorization": "Basic shop:k:"}, "", "", ""},
 		{"empty spelling", nil, "x-algolia-api-key=lower&X-ALGOLIA-API-KEY=", "", "lower"},
 	}
 	for _, tt := range tests {

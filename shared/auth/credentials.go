@@ -3,6 +3,7 @@ package auth
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"maps"
 	"net/url"
@@ -19,7 +20,7 @@ const (
 
 // Credentials returns the app id and the key of a request, empty if missing. header
 // is the Get method of its http.Header. A header takes precedence over a query
-// parameter, whose name may be in any case. The browser client does not encode the
+// parameter, whose name may be in any case, and that over a write key. The browser client does not encode the
 // key in a query, so a + arrives as a space; Credentials turns it into a + again.
 func Credentials(header func(string) string, query url.Values) (appID, key string) {
 	if appID = header(appIDName); appID == "" {
@@ -28,7 +29,25 @@ func Credentials(header func(string) string, query url.Values) (appID, key strin
 	if key = header(keyName); key == "" {
 		key = strings.ReplaceAll(parameter(query, keyName), " ", "+")
 	}
+	if appID == "" && key == "" {
+		return writeKey(header("Authorization"))
+	}
 	return appID, key
+}
+
+// writeKey returns the app id and the key of a write key, APP:KEY, which SDKs of Segment
+// and RudderStack send as the user name of Basic authentication, with an empty password.
+// So it also takes an app id as the user name and a key as the password. A write key
+// names its app because keys belong to apps: to look up a key alone, the engine would
+// need a list of the keys of all apps. Both are empty if the header has another form.
+func writeKey(authorization string) (appID, key string) {
+	scheme, encoded, _ := strings.Cut(authorization, " ")
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if !strings.EqualFold(scheme, "Basic") || err != nil {
+		return "", ""
+	}
+	appID, key, _ = strings.Cut(string(text), ":")
+	return appID, strings.TrimSuffix(key, ":") // the empty password begins after it
 }
 
 // parameter returns the first value of the query parameter with that name. Of

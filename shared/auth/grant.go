@@ -50,6 +50,16 @@ func (g Grant) Index(name string) error {
 	return nil
 }
 
+// OnlyIndex returns the one index that the key is for, empty if it may be for others.
+func (g Grant) OnlyIndex() string {
+	for _, patterns := range g.indexes {
+		if len(patterns) == 1 && !strings.Contains(patterns[0], "*") {
+			return patterns[0]
+		}
+	}
+	return ""
+}
+
 // User returns ErrUser if the key is for another user. No user stands for all of
 // them.
 func (g Grant) User(token string) error {

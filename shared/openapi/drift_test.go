@@ -70,7 +70,7 @@ func TestDescribedTypes(t *testing.T) {
 	described := document(t).Components.Schemas
 	for _, v := range []any{
 		api.Affinity{}, api.Audit{}, api.AuditDifference{}, api.AuditRequest{}, api.BatchAction{}, api.BatchAnswer{}, api.BatchRequest{},
-		api.DeletedObject{}, api.DeletedUser{}, api.Event{}, api.EventsRequest{}, api.ExplainedEvents{}, api.Explanation{}, api.FacetPreview{},
+		api.DeletedObject{}, api.DeletedUser{}, api.Event{}, api.EventsRequest{}, api.CallsAnswer{}, api.ExplainedEvents{}, api.Explanation{}, api.FacetPreview{},
 		api.Health{}, api.ImportAnswer{}, api.Message{}, api.Migration{}, api.MigrationJob{}, api.Mover{}, api.ObjectData{},
 		api.PersonalizationProfile{}, api.Preview{}, api.PreviewOrders{}, api.PreviewObjects{}, api.PreviewCost{}, api.PreviewExample{}, api.PreviewRequest{}, api.Profile{}, api.Profiles{}, api.ProfilesRequest{},
 		api.RankAnswer{}, api.RankCorrelation{}, api.RankedItem{}, api.RankFeature{}, api.RankField{}, api.RankItem{}, api.RankPart{}, api.RankRequest{}, api.RankOrder{}, api.OrderedItem{}, strategy.Diversity{},
@@ -151,6 +151,8 @@ func TestDescribedLimits(t *testing.T) {
 	schemas := doc.Components.Schemas
 	for name, test := range map[string]struct{ described, checked int }{
 		"events of a request":        {schemas["EventsRequest"].Properties["events"].MaxItems, api.MaxEvents},
+		"calls of a request":         {schemas["CallsRequest"].Properties["batch"].MaxItems, api.MaxCalls},
+		"body of calls":              {bodyLimit(t, doc, "sendCalls"), api.MaxEventsBody},
 		"objectIDs":                  {schemas["Event"].Properties["objectIDs"].MaxItems, api.MaxEventTargets},
 		"filters":                    {schemas["Event"].Properties["filters"].MaxItems, api.MaxEventTargets},
 		"index of an event":          {schemas["Event"].Properties["index"].MaxLength, api.MaxEventObjectID},

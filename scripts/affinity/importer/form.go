@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/track"
 )
 
 // Form says how the events of a file are written. The zero Form takes lines, or a list,
@@ -39,14 +38,6 @@ var fields = map[string]string{
 	"object_ids": "objectIDs", "object_id": "objectIDs", "filters": "filters", "timestamp": "timestamp",
 }
 
-// trackTypes are the names of events for which Segment's specification of e-commerce says what
-// a user did: https://segment.com/docs/connections/spec/ecommerce/v2/.
-var trackTypes = map[string]string{
-	"Product Viewed": "view", "Product List Viewed": "view", "Cart Viewed": "view",
-	"Product Clicked": "click", "Product Added": "click", "Product Added to Wishlist": "click",
-	"Order Completed": "conversion", "Product Purchased": "conversion",
-}
-
 // record is an event on its way to the form of the engine.
 type record struct {
 	EventType  string          `json:"eventType"`
@@ -59,22 +50,19 @@ type record struct {
 	occurredAt string          // instead of Timestamp, as the file has it
 }
 
-// convert returns a line with the event in the form of the engine. The error says what
-// is wrong with the line. It returns a line that is none of its forms as it is: the
-// engine says what is wrong with that.
-func (f *Form) convert(text []byte) ([]byte, error) {
-	if len(text) == 0 || text[0] != '{' || !f.concerns(text) {
-		return text, nil
-	}
+// convert returns the events of a line, one each, in the form of the engine. The error
+// says what is wrong with the line. It returns a line that is none of its forms as it is:
+// the engine says what is wrong with that.
+func (f *Form) convert(text []byte) ([][]byte, error) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(text, &members) != nil {
-		return text, nil
+	if text[0] != '{' || json.Unmarshal(text, &members) != nil {
+		return [][]byte{text}, nil
 	}
 	if _, own := members["event"]; own && len(members) == 1 {
-		return text, nil // a line of an export
+		return [][]byte{text}, nil // a line of an export
 	}
 	var kind string
-	if _ = json.Unmarshal(members["type"], &kind); kind == "track" && members["event"] != nil {
+	if _ = json.Unmarshal(members["type"], &kind); kind == track.Track && members["event"] != nil {
 		return f.track(text)
 	}
 	for name, field := range fields {
@@ -93,7 +81,8 @@ func (f *Form) convert(text []byte) ([]byte, error) {
 	if err := f.retime(members); err != nil {
 		return nil, err
 	}
-	return json.Marshal(members)
+	event, err := json.Marshal(members)
+	return [][]byte{event}, err
 }
 
 // concerns reports whether a line may be of another form than that of the engine. It is
@@ -172,7 +161,7 @@ func (f *Form) retime(members map[string]json.RawMessage) error {
 	var ms int64
 	switch {
 	case json.Unmarshal(raw, &text) == nil:
-		at, err := parseTime(text)
+		at, err := track.ParseTime(text)
 		if err != nil {
 			return err
 		}
@@ -184,71 +173,40 @@ func (f *Form) retime(members map[string]json.RawMessage) error {
 	return nil
 }
 
-// layouts are the forms of times in files. One without a zone is UTC.
-var layouts = []string{time.RFC3339, "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", time.DateOnly}
-
-// parseTime reads a time: RFC 3339, as databases write it, or a number of seconds or
-// milliseconds since 1970.
-func parseTime(text string) (time.Time, error) {
-	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		const seconds = 1e11 // the year 5138; in milliseconds the year 1973
-		if n < seconds {
-			n *= 1000
+// track converts a track call of Segment, which RudderStack shares. One with many products
+// is several events.
+func (f *Form) track(text []byte) ([][]byte, error) {
+	call, err := track.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if own := f.Types[call.Name]; own != "" {
+		call.EventType = own
+	}
+	if call.EventType == "" {
+		return nil, fmt.Errorf("the track call %q is none of %s: say which type it is, such as --event %q", call.Name,
+			strings.Join(track.Names(), ", "), call.Name+"=click")
+	}
+	events, err := call.Events()
+	if err != nil {
+		return nil, err
+	}
+	lines := make([][]byte, len(events))
+	for i := range events {
+		if events[i].Timestamp != 0 {
+			events[i].Timestamp += f.Shift.Milliseconds()
 		}
-		return time.UnixMilli(int64(n)), nil
-	}
-	for _, layout := range layouts {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("the timestamp %q is neither RFC 3339, such as 2026-11-21T10:00:00Z, nor a number", text)
-}
-
-// track converts a track call of Segment, which RudderStack shares.
-func (f *Form) track(text []byte) ([]byte, error) {
-	type product struct {
-		ID  string `json:"product_id"`
-		SKU string `json:"sku"`
-	}
-	var call struct {
-		Event             string `json:"event"`
-		UserID            string `json:"userId"`
-		AnonymousID       string `json:"anonymousId"`
-		Timestamp         string `json:"timestamp"`
-		OriginalTimestamp string `json:"originalTimestamp"`
-		Properties        struct {
-			product
-			Products []product `json:"products"`
-		} `json:"properties"`
-	}
-	if err := json.Unmarshal(text, &call); err != nil {
-		return nil, fmt.Errorf("the track call cannot be read: %w", err)
-	}
-	r := record{EventName: call.Event, UserToken: firstOf(call.UserID, call.AnonymousID), occurredAt: firstOf(call.Timestamp, call.OriginalTimestamp)}
-	if r.EventType = f.Types[call.Event]; r.EventType == "" {
-		r.EventType = trackTypes[call.Event]
-	}
-	for _, p := range append([]product{call.Properties.product}, call.Properties.Products...) {
-		if id := firstOf(p.ID, p.SKU); id != "" && !slices.Contains(r.ObjectIDs, id) {
-			r.ObjectIDs = append(r.ObjectIDs, id)
+		if lines[i], err = json.Marshal(events[i]); err != nil {
+			return nil, err
 		}
 	}
-	switch {
-	case r.EventType == "":
-		return nil, fmt.Errorf("the track call %q is none of %s: say which type it is, such as --event %q", call.Event,
-			strings.Join(slices.Sorted(maps.Keys(trackTypes)), ", "), call.Event+"=click")
-	case len(r.ObjectIDs) == 0:
-		return nil, fmt.Errorf("the track call %q names no product_id or sku", call.Event)
-	}
-	return f.finish(r)
+	return lines, nil
 }
 
 // finish encodes an event.
 func (f *Form) finish(r record) ([]byte, error) {
 	if r.occurredAt != "" {
-		at, err := parseTime(r.occurredAt)
+		at, err := track.ParseTime(r.occurredAt)
 		if err != nil {
 			return nil, err
 		}

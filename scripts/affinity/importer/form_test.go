@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/track"
 )
 
 // all returns the lines of a source, each with its number, and the error that ends it.
@@ -57,17 +59,24 @@ func TestForms(t *testing.T) {
 		"a shift":             {Form{Shift: 24 * time.Hour}, own, []string{"1 " + `{"eventName":"Seen","eventType":"view","objectIDs":["1"],"timestamp":1795341600000,"userToken":"u"}`}},
 		"a line of an export": {Form{Shift: time.Hour}, `{"event":{"timestamp":"2026-11-21T10:00:00Z"}}`, []string{`1 {"event":{"timestamp":"2026-11-21T10:00:00Z"}}`}},
 		"a track call": {Form{}, `{"type":"track","event":"Product Viewed","anonymousId":"a","properties":{"product_id":"1","sku":"s"},"timestamp":"2026-11-21T09:00:00Z"}`,
-			[]string{`1 {"eventType":"view","eventName":"Product Viewed","userToken":"a","objectIDs":["1"],"timestamp":1795251600000}`}},
+			[]string{`1 {"eventType":"view","eventName":"Product Viewed","userToken":"a","timestamp":1795251600000,"objectIDs":["1"]}`}},
 		"a track call of an order": {Form{}, `{"type":"track","event":"Order Completed","userId":"u","anonymousId":"a","properties":{"products":[{"sku":"1"},{"product_id":"2"},{"sku":"1"}]}}`,
 			[]string{`1 {"eventType":"conversion","eventName":"Order Completed","userToken":"u","objectIDs":["1","2"]}`}},
 		"another track call": {Form{Types: types}, `{"type":"track","event":"Shared","userId":"u","properties":{"sku":"1"}}`,
 			[]string{`1 {"eventType":"conversion","eventName":"Shared","userToken":"u","objectIDs":["1"]}`}},
 		"an unknown track call": {Form{}, `{"type":"track","event":"Signed Up","userId":"u"}`,
 			[]string{`1 fault the track call "Signed Up" is none of Cart Viewed, Order Completed, Product Added, Product Added to Wishlist, Product Clicked, Product List Viewed, Product Purchased, Product Viewed: say which type it is, such as --event "Signed Up=click"`}},
-		"a track call without a product": {Form{}, `{"type":"track","event":"Product Viewed","userId":"u"}`, []string{`1 fault the track call "Product Viewed" names no product_id or sku`}},
-		"a list":                         {Form{}, " [ " + own + ",\n {\"a\":\n1} ]\n", []string{"1 " + own, `2 {"a":1}`}},
-		"a list that is cut off":         {Form{}, "[" + own + ",", []string{"1 " + own, "read x beyond line 1 (is it damaged or cut short?): after object 1 of the list: jsontext: unexpected EOF after offset 101"}},
-		"an empty list":                  {Form{}, "[]", nil},
+		"a track call without a product": {Form{}, `{"type":"track","event":"Product Viewed","userId":"u"}`, []string{"1 fault " + track.ErrObjects.Error()}},
+		"an order of more objects than an event may have": {Form{Shift: time.Hour}, fmt.Sprintf(`{"type":"track","event":"Order Completed","userId":"u","timestamp":"2026-11-21T09:00:00Z","properties":{"products":[{"sku":"1"}%s]}}`+"\n"+own,
+			`,{"sku":"2"},{"sku":"3"},{"sku":"4"},{"sku":"5"},{"sku":"6"},{"sku":"7"},{"sku":"8"},{"sku":"9"},{"sku":"10"},{"sku":"11"},{"sku":"12"},{"sku":"13"},{"sku":"14"},{"sku":"15"},{"sku":"16"},{"sku":"17"},{"sku":"18"},{"sku":"19"},{"sku":"20"},{"sku":"21"}`),
+			[]string{
+				`1 {"eventType":"conversion","eventName":"Order Completed","userToken":"u","timestamp":1795255200000,"objectIDs":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","18","19","20"]}`,
+				`1 {"eventType":"conversion","eventName":"Order Completed","userToken":"u","timestamp":1795255200000,"objectIDs":["21"]}`,
+				`2 {"eventName":"Seen","eventType":"view","objectIDs":["1"],"timestamp":1795258800000,"userToken":"u"}`,
+			}},
+		"a list":                 {Form{}, " [ " + own + ",\n {\"a\":\n1} ]\n", []string{"1 " + own, `2 {"a":1}`}},
+		"a list that is cut off": {Form{}, "[" + own + ",", []string{"1 " + own, "read x beyond line 1 (is it damaged or cut short?): after object 1 of the list: jsontext: unexpected EOF after offset 101"}},
+		"an empty list":          {Form{}, "[]", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := all(t, c.form, strings.TrimLeft(c.text, " "))

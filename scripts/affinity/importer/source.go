@@ -33,6 +33,7 @@ type Source struct {
 	form   *Form                // of events; nil: lines stay as they are
 	peeked func() (line, error) // what peek found
 	last   int                  // number of the last line read, from 1
+	more   []line               // further events of that line
 	file   io.ReadCloser
 }
 
@@ -219,6 +220,11 @@ func (s *Source) next() (line, error) {
 		s.peeked = nil
 		return peeked()
 	}
+	if len(s.more) > 0 {
+		l := s.more[0]
+		s.more = s.more[1:]
+		return l, nil
+	}
 	for {
 		l, err := s.any()
 		if err != nil || l.tooLong || l.fault != "" || len(l.text) > 0 {
@@ -227,16 +233,19 @@ func (s *Source) next() (line, error) {
 	}
 }
 
-// converted returns a line in the form of the engine.
+// converted returns a line in the form of the engine, the first one if it is several.
 func (s *Source) converted(l line) line {
-	if s.form == nil || s.form.CSV || len(l.text) == 0 {
+	if s.form == nil || s.form.CSV || len(l.text) == 0 || !s.form.concerns(l.text) {
 		return l
 	}
-	text, err := s.form.convert(l.text)
+	events, err := s.form.convert(l.text)
 	if err != nil {
 		return line{number: l.number, fault: err.Error()}
 	}
-	l.text = text
+	for _, event := range events[1:] {
+		s.more = append(s.more, line{number: l.number, text: event})
+	}
+	l.text = events[0]
 	return l
 }
 

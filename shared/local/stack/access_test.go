@@ -27,6 +27,8 @@ var routes = []struct {
 	opens              []string
 }{
 	{"POST", "/1/events", `{"events":[]}`, []string{auth.Search}},
+	{"POST", "/v1/batch", `{"batch":[` + seenCall + `]}`, []string{auth.Search}},
+	{"POST", "/v1/track", seenCall, []string{auth.Search}},
 	{"GET", "/1/events/refused", "", []string{auth.Recommendation}},
 	{"POST", "/1/events/import", "", []string{auth.Admin}},
 	{"GET", "/1/profiles/u", "", []string{auth.Recommendation, auth.ProfilesRead}},

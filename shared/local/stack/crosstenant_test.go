@@ -62,6 +62,7 @@ func (a attacker) key() string {
 func (a attacker) request() *http.Request {
 	route := pick(a.Rand,
 		[3]string{"POST", "/1/events", `{"app":"shop","events":[` + seenIn + `]}`},
+		[3]string{"POST", "/v1/batch", `{"app":"shop","writeKey":"shop:","batch":[` + seenCall + `]}`},
 		[3]string{"GET", "/1/events/refused", ""},
 		[3]string{"GET", "/1/profiles/ann", ""},
 		[3]string{"GET", "/1/profiles/personalization/ann", ""},
@@ -118,6 +119,9 @@ func (a attacker) request() *http.Request {
 		r.Header.Add(keys[0], a.key())
 	}
 	if a.IntN(3) == 0 {
+		r.SetBasicAuth(app()+":"+a.key(), "")
+	}
+	if a.IntN(3) == 0 {
 		r.Header.Set(pick(a.Rand, "X-Forwarded-Host", "X-Forwarded-For", "Referer", "Authorization", "X-Original-URL"), "https://shop.example/")
 	}
 	return r
@@ -168,6 +172,7 @@ func TestCrossTenant(t *testing.T) {
 	b := s.Backends
 	public := http.NewServeMux()
 	public.Handle("/1/events", ingest.New(b.ForIngest()))
+	public.Handle("/v1/batch", ingest.New(b.ForIngest()))
 	public.Handle("/1/events/refused", ingest.New(b.ForIngest()))
 	for _, path := range []string{"/1/profiles/", "/1/explain/", "/1/usertokens/", "/1/optouts/"} {
 		public.Handle(path, profiles.New(b.ForProfiles()))

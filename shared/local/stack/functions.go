@@ -35,6 +35,7 @@ func publicFunctions(b *Backends, operator http.Handler) http.Handler {
 	return prefixes{
 		{"/1/events/import", imports.New(b.ForImports())},
 		{"/1/events", ingest.New(b.ForIngest())},
+		{"/v1", ingest.New(b.ForIngest())},
 		{"/1/profiles", profiles.New(b.ForProfiles())},
 		{"/1/usertokens", profiles.New(b.ForProfiles())},
 		{"/1/explain", profiles.New(b.ForProfiles())},

@@ -14,10 +14,15 @@ import (
 // seenIn is an event of index i.
 const seenIn = `{"eventType":"view","eventName":"Seen","index":"i","userToken":"u","filters":["color:Red"]}`
 
+// seenCall is a call of an SDK of Segment, by the same user and in the same index.
+const seenCall = `{"type":"track","event":"Product Viewed","userId":"u","properties":{"product_id":"1","search_index":"i"}}`
+
 // aboutAnIndex are the requests that are about index i. Requests that read
 // profiles are about none.
 var aboutAnIndex = []struct{ method, path, body string }{
 	{"POST", "/1/events", `{"events":[` + seenIn + `]}`},
+	{"POST", "/v1/batch", `{"batch":[` + seenCall + `]}`},
+	{"POST", "/v1/track", seenCall},
 	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`},
 	{"GET", "/1/feeds/f/suggested?userToken=u", ""},
 	{"GET", "/1/feeds/f/latest?userToken=u", ""},

@@ -67,7 +67,7 @@ variable "routes" {
   type        = map(list(string))
   nullable    = false
   default = {
-    ingest     = ["/1/events"]
+    ingest     = ["/1/events", "/v1"]
     imports    = ["/1/events/import"]
     profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts"]
     rank       = ["/1/rank", "/1/boosts", "/1/feeds"]

@@ -1,0 +1,189 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/httpapi"
+	"github.com/affinityengine/affinity/shared/store"
+	"github.com/affinityengine/affinity/shared/track"
+)
+
+var (
+	errBatch error = fault.New(fault.Malformed, `Bad Request: the body must be {"batch":[..]} with calls of an SDK`)
+	errCall  error = fault.New(fault.Malformed, "Bad Request: the body must be a JSON object, one call of an SDK")
+	errCalls error = fault.New(fault.Invalid, "Cannot process more than %d calls in a batch", api.MaxCalls)
+	errIndex error = fault.New(fault.Invalid, "The track call names no index: set properties.search_index, add ?index= to the URL, or use a key that is for one index")
+)
+
+// ignored are the reasons under which calls are counted that are not about objects, by
+// their type.
+var ignored = map[string]string{
+	"identify": "Ignored: identify call", "page": "Ignored: page call", "screen": "Ignored: screen call",
+	"group": "Ignored: group call", "alias": "Ignored: alias call",
+}
+
+// ignoredOther is the reason for calls of types that SDKs do not have.
+const ignoredOther = "Ignored: call of an unknown type"
+
+// batch accepts what SDKs of Segment and RudderStack send.
+func (h handler) batch(w http.ResponseWriter, r *http.Request) error {
+	in, err := h.read(w, r)
+	if err != nil {
+		return err
+	}
+	var sent struct {
+		Batch []json.RawMessage `json:"batch"`
+	}
+	err = json.Unmarshal(in.body, &sent)
+	switch {
+	case err != nil || sent.Batch == nil:
+		return h.refuse(r.Context(), in.app(), in.received, errBatch)
+	case len(sent.Batch) > api.MaxCalls:
+		return h.refuse(r.Context(), in.app(), in.received, errCalls)
+	}
+	return h.calls(w, r, in, "", sent.Batch)
+}
+
+// call accepts one call, whose type is in the path.
+func (h handler) call(w http.ResponseWriter, r *http.Request) error {
+	kind := r.PathValue("call")
+	if kind != track.Track && ignored[kind] == "" {
+		return httpapi.Errorf(http.StatusNotFound, httpapi.UnknownPath)
+	}
+	in, err := h.read(w, r)
+	if err != nil {
+		return err
+	}
+	if !json.Valid(in.body) {
+		return h.refuse(r.Context(), in.app(), in.received, errCall)
+	}
+	return h.calls(w, r, in, kind, []json.RawMessage{in.body})
+}
+
+// calls stores the events of calls. Unlike those of POST /1/events, they are not
+// accepted all or none: an SDK sends the calls of many users together, drops them all
+// after a 4xx, and a site has track calls that are not about products. So a call that
+// gives no event is counted, and the others are stored. kind is the type of calls that
+// do not name one.
+func (h handler) calls(w http.ResponseWriter, r *http.Request, in request, kind string, calls []json.RawMessage) error {
+	index := r.URL.Query().Get("index")
+	if index == "" {
+		index = in.grant.OnlyIndex()
+	}
+	outcome := outcome{ignored: map[string]int64{}}
+	for _, raw := range calls {
+		outcome.add(in.rules(), raw, kind, index)
+	}
+	if err := permitted(in.grant, outcome.events); err != nil {
+		return h.refuse(r.Context(), in.app(), in.received, err)
+	}
+	if err := h.storeAll(r.Context(), w.Header(), in, outcome.events); err != nil {
+		return err
+	}
+	for reason, n := range outcome.ignored {
+		h.Refused.Count(in.app(), reason, n)
+	}
+	for _, refused := range outcome.refused {
+		refused.At = in.received
+		h.Refused.Record(in.app(), refused)
+		if refused.Reason != track.ErrType.Error() { // sites have many calls that are not about products
+			h.Usage.Refused(in.app(), 1)
+		}
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, api.CallsAnswer{Success: true})
+}
+
+// storeAll stores events in as many messages as they need. A request that fails between
+// two of them may be sent again: events with a time count once.
+func (h handler) storeAll(ctx context.Context, header http.Header, in request, events []event.Event) error {
+	for part := range slices.Chunk(events, api.MaxEvents) {
+		if err := h.store(ctx, header, in, bodyOf(part), part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bodyOf is the body of POST /1/events with some events.
+func bodyOf(events []event.Event) []byte {
+	body := []byte(`{"events":[`)
+	for i := range events {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, events[i].Raw...)
+	}
+	return append(body, `]}`...)
+}
+
+// outcome is what became of calls.
+type outcome struct {
+	events  []event.Event
+	refused []store.Refused
+	ignored map[string]int64 // by reason
+}
+
+// add adds a call.
+func (o *outcome) add(rules event.Rules, raw []byte, kind, index string) {
+	call, err := track.Parse(raw)
+	if err != nil {
+		o.refuse(err, nil) // not the call, which may hold what no profile needs to know of a user
+		return
+	}
+	if kind != "" {
+		call.Type = kind
+	}
+	if call.Type != track.Track {
+		reason := ignored[call.Type]
+		if reason == "" {
+			reason = ignoredOther
+		}
+		o.ignored[reason]++
+		return
+	}
+	if call.Index == "" {
+		call.Index = index
+	}
+	events, err := call.Events()
+	if err == nil && call.Index == "" {
+		err = errIndex
+	}
+	if err != nil {
+		o.refuse(err, encoded(api.Event{EventType: call.EventType, EventName: call.Name, UserToken: call.UserToken}))
+		return
+	}
+	before := len(o.events)
+	for _, e := range events {
+		rules.Ordinal = len(o.events) % api.MaxEvents // its place in the message
+		raw := encoded(e)
+		accepted, err := event.Decode(raw, rules)
+		if err != nil {
+			o.events = o.events[:before]
+			o.refuse(err, raw)
+			return
+		}
+		o.events = append(o.events, accepted)
+	}
+}
+
+func (o *outcome) refuse(cause error, raw []byte) {
+	_, reason := httpapi.Status(cause)
+	var refusal *event.Refusal
+	if errors.As(cause, &refusal) {
+		reason = refusal.Reason()
+	}
+	o.refused = append(o.refused, store.Refused{Reason: reason, Event: recorded(raw)})
+}
+
+// encoded is an event in JSON.
+func encoded(e api.Event) []byte {
+	raw, _ := json.Marshal(e) // texts and numbers can be encoded
+	return raw
+}

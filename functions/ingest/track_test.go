@@ -1,0 +1,205 @@
+package ingest_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/functions/ingest"
+	"github.com/affinityengine/affinity/functions/profiles"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/auth"
+	"github.com/affinityengine/affinity/shared/config"
+	"github.com/affinityengine/affinity/shared/limit"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/stack"
+)
+
+const success = `{"success":true}`
+
+// viewed is a track call of now.
+func viewed(user, product string) string {
+	return fmt.Sprintf(`{"type":"track","event":"Product Viewed","userId":%q,"timestamp":%q,"properties":{"product_id":%q,"search_index":"shoes"}}`,
+		user, time.Now().Format(time.RFC3339Nano), product)
+}
+
+func batch(calls ...string) string { return `{"batch":[` + strings.Join(calls, ",") + `]}` }
+
+// counts are the refused and ignored calls by reason.
+func counts(t *testing.T, s *stack.Stack) map[string]int64 {
+	t.Helper()
+	if err := s.Backends.Refused.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, counts, err := s.Backends.Store.ReadRefused(t.Context(), functiontest.App, s.Backends.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+func TestCallsAreStored(t *testing.T) {
+	s := functiontest.Start(t)
+	h := ingest.New(s.Backends.ForIngest())
+	again := viewed("ann", "1")
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "POST", "/v1/batch", batch(again, again, viewed("bob", "1"), `{"type":"identify","userId":"eve"}`), 200, success),
+		functiontest.Ask("search", "POST", "/v1/batch", batch(again), 200, success),
+		functiontest.Ask("search", "POST", "/v1/track", viewed("cid", "1"), 200, success),
+		functiontest.Ask("search", "POST", "/v1/batch", batch(), 200, success),
+	)
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := profiles.New(s.Backends.ForProfiles())
+	functiontest.Check(t, p,
+		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":1`), // sent three times
+		functiontest.Ask("recommendation", "GET", "/1/explain/bob", "", 200, `"accepted":1`),
+		functiontest.Ask("recommendation", "GET", "/1/explain/cid", "", 200, `"accepted":1`),
+		functiontest.Ask("recommendation", "GET", "/1/profiles/eve", "", 404, ""),
+	)
+}
+
+// An SDK sends calls of many kinds in one batch. Those that give no event are counted by
+// reason, and hinder no other.
+func TestOtherCallsAreCounted(t *testing.T) {
+	s := functiontest.Start(t)
+	h := ingest.New(s.Backends.ForIngest())
+	old := `{"type":"track","event":"Product Viewed","userId":"ann","timestamp":"2020-01-01T00:00:00Z","properties":{"product_id":"1","search_index":"i"}}`
+	functiontest.Check(t, h,
+		functiontest.Ask("search", "POST", "/v1/batch", batch(
+			`{"type":"page","userId":"ann"}`, `{"type":"page","userId":"ann"}`, `{"type":"screen","userId":"ann"}`, `{"type":"vote","userId":"ann"}`, `5`,
+			`{"type":"track","event":"Signed Up","userId":"ann","properties":{"email":"ann@shop.example"}}`,
+			`{"type":"track","event":"Product Viewed","userId":"ann","properties":{"product_id":"1"}}`,
+			viewed("ann@shop.example", "1"), old, viewed("ann", "1")), 200, success),
+		functiontest.Ask("search", "POST", "/v1/group", `{"userId":"ann","groupId":"g"}`, 200, success),
+		functiontest.Ask("recommendation", "GET", "/1/events/refused", "", 200, `"event":{"eventType":"","eventName":"Signed Up","userToken":"ann"}`),
+	)
+	want := map[string]int64{
+		"Ignored: page call": 2, "Ignored: screen call": 1, "Ignored: group call": 1, "Ignored: call of an unknown type": 1,
+		"The call is not a JSON object with the fields of a track call": 1,
+		"The name of the track call has no type of event: use a name of Segment's e-commerce specification, or set properties.event_type to view, click or conversion": 1,
+		"The track call names no index: set properties.search_index, add ?index= to the URL, or use a key that is for one index":                                       1,
+		"UserToken must contain only alphanumeric, equal, plus, slash, hyphen, or underscore characters, and be between 1 and 128 characters long":                     1,
+		"The timestamp is too far in the past": 1,
+	}
+	if diff := cmp.Diff(want, counts(t, s)); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()), functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, `"accepted":1`))
+}
+
+func TestRequestsOfSDKsAreRefused(t *testing.T) {
+	s := functiontest.Start(t)
+	h := ingest.New(s.Backends.ForIngest())
+	many := batch(strings.Repeat(`{"type":"page"},`, api.MaxCalls) + `{"type":"page"}`)
+	functiontest.Check(t, h,
+		functiontest.Ask("", "POST", "/v1/batch", batch(), 401, "Invalid credentials"),
+		functiontest.Ask("admin", "POST", "/v1/track", viewed("ann", "1"), 403, "Method not allowed with this API key"),
+		functiontest.Ask("search", "POST", "/v1/batch", `{"batch":[`, 400, "Bad Request: the body must be"),
+		functiontest.Ask("search", "POST", "/v1/batch", viewed("ann", "1"), 400, "Bad Request: the body must be"),
+		functiontest.Ask("search", "POST", "/v1/track", `{"`, 400, "Bad Request: the body must be"),
+		functiontest.Ask("search", "POST", "/v1/batch", many, 422, "Cannot process more than 1000 calls in a batch"),
+		functiontest.Ask("search", "POST", "/v1/batch", strings.Repeat(" ", api.MaxEventsBody+1), 413, "Request Entity Too Large"),
+		functiontest.Ask("search", "POST", "/v1/import", batch(), 404, "Path not supported"),
+		functiontest.Ask("search", "POST", "/v1/batch?source=1", batch(), 422, "Unknown query option"),
+		functiontest.Ask("search", "GET", "/v1/batch", "", 405, "Method Not Allowed"),
+	)
+}
+
+// sendBasic sends a request as SDKs do: a write key as the user name, a body in gzip.
+func sendBasic(h http.Handler, writeKey, path, body string) *httptest.ResponseRecorder {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write([]byte(body)) // a buffer takes everything
+	_ = w.Close()
+	r := httptest.NewRequest("POST", path, &packed)
+	r.SetBasicAuth(writeKey, "")
+	r.Header.Set("Content-Encoding", "gzip")
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, r)
+	return answer
+}
+
+// The index of calls that name none is that of the URL, else the only one of the key.
+func TestIndexOfCalls(t *testing.T) {
+	s := functiontest.Start(t)
+	h := ingest.New(s.Backends.ForIngest())
+	for key, indexes := range map[string][]string{"one": {"shoes"}, "two": {"shoes", "hats"}, "any": {"shoes*"}} {
+		if err := s.Backends.Config.PutKey(t.Context(), functiontest.App, config.Key{Hash: auth.Hash(key), ACL: []string{auth.Search}, Indexes: indexes}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(user string) string {
+		return `{"type":"track","event":"Product Viewed","userId":"` + user + `","properties":{"product_id":"1"}}`
+	}
+	for _, test := range []struct {
+		key, path, user string
+		status          int
+		stored          bool
+	}{
+		{"one", "/v1/batch", "u1", 200, true},
+		{"two", "/v1/batch", "u2", 200, false},
+		{"any", "/v1/batch", "u3", 200, false},
+		{"two", "/v1/batch?index=hats", "u4", 200, true},
+		{"one", "/v1/batch?index=hats", "u5", 403, false},
+	} {
+		if w := sendBasic(h, functiontest.App+":"+test.key, test.path, batch(call(test.user))); w.Code != test.status {
+			t.Errorf("%s of key %s: %d %s", test.path, test.key, w.Code, w.Body)
+		}
+		if err := s.Idle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, answer := functiontest.Call(profiles.New(s.Backends.ForProfiles()), "recommendation", "GET", "/1/explain/"+test.user, "")
+		if stored := strings.Contains(answer, `"accepted":1`); stored != test.stored {
+			t.Errorf("%s of key %s: the event is stored: %v", test.path, test.key, stored)
+		}
+	}
+}
+
+// SDKs wait as long as Retry-After says.
+func TestLimitOfCalls(t *testing.T) {
+	s := functiontest.Start(t)
+	h := ingest.New(s.Backends.ForIngest())
+	if err := s.Backends.CachedConfig.SetLimits(t.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1}); err != nil {
+		t.Fatal(err)
+	}
+	many := batch(strings.Repeat(viewed("ann", "1")+",", api.MaxCalls-1) + viewed("ann", "2"))
+	if w := sendBasic(h, functiontest.App+":search", "/v1/batch", many); w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if w := sendBasic(h, functiontest.App+":search", "/v1/batch", many); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
+	}
+}
+
+// Orders of many products need several messages.
+func TestBatchOfManyEvents(t *testing.T) {
+	s := functiontest.Start(t)
+	h := ingest.New(s.Backends.ForIngest())
+	var products []string
+	for i := range 50 * api.MaxEventTargets {
+		products = append(products, fmt.Sprintf(`{"sku":"%d"}`, i))
+	}
+	order := `{"type":"track","event":"Order Completed","userId":"ann","properties":{"search_index":"shoes","products":[` + strings.Join(products, ",") + `]}}`
+	orders := make([]string, api.MaxEvents/50+1)
+	for i := range orders {
+		orders[i] = order // without a time, so each counts
+	}
+	functiontest.Check(t, h, functiontest.Ask("search", "POST", "/v1/batch", batch(orders...), 200, success))
+	if err := s.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	functiontest.Check(t, profiles.New(s.Backends.ForProfiles()),
+		functiontest.Ask("recommendation", "GET", "/1/explain/ann", "", 200, fmt.Sprintf(`"accepted":%d`, 50*len(orders))))
+}

@@ -1,0 +1,191 @@
+// Package track reads the calls of Segment's and RudderStack's SDKs, and says which
+// events of the engine they are. It stores nothing.
+//
+// It is a package of its own because two programs read such calls: function ingest from
+// the SDKs, and the command import from files. The names of its fields are those of
+// Segment's specification: https://segment.com/docs/connections/spec/ecommerce/v2/.
+package track
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/fault"
+)
+
+// Reasons for which a call gives no events.
+var (
+	// ErrForm says that a call is not a JSON object with the fields of a call.
+	ErrForm error = fault.New(fault.Invalid, "The call is not a JSON object with the fields of a track call")
+	// ErrType says that nobody knows what the user did.
+	ErrType error = fault.New(fault.Invalid, "The name of the track call has no type of event: use a name of Segment's e-commerce specification, "+
+		"or set properties.event_type to view, click or conversion")
+	// ErrObjects says that the call is about no object.
+	ErrObjects error = fault.New(fault.Invalid, "The track call names no product: set properties.product_id, properties.sku or properties.products")
+	// ErrTime says that the time of the call cannot be read.
+	ErrTime error = fault.New(fault.Invalid, "The timestamp of the call is neither RFC 3339, such as 2026-11-21T10:00:00Z, nor a number")
+)
+
+// types are the names of events for which Segment's specification of e-commerce says what
+// a user did.
+var types = map[string]string{
+	"Product Viewed": api.EventView, "Product List Viewed": api.EventView, "Cart Viewed": api.EventView,
+	"Product Clicked": api.EventClick, "Product Added": api.EventClick, "Product Added to Wishlist": api.EventClick,
+	"Order Completed": api.EventConversion, "Product Purchased": api.EventConversion,
+}
+
+// Names are the names of track calls that have a type of event, in order.
+func Names() []string { return slices.Sorted(maps.Keys(types)) }
+
+// Track is the type of calls that may be events. All other types say who a user is, or
+// which page they opened, and are not events of the engine.
+const Track = "track"
+
+// Call is what the engine reads of a call.
+type Call struct {
+	// Type is Track, "identify", "page", "screen", "group", "alias", or what else the
+	// sender wrote.
+	Type string
+	// Name is what a track call calls the event.
+	Name string
+	// EventType is the type of the event: that of properties.event_type, or that of the
+	// name. It is empty if neither says it.
+	EventType string
+	// UserToken is the userId, or the anonymousId of a call without one.
+	UserToken string
+	// Index is the index of the objects: properties.search_index, the property that
+	// Segment's own destination for Algolia reads. It may be empty.
+	Index string
+	// ObjectIDs are the products of the call, each once: product_id, or sku where that is
+	// missing.
+	ObjectIDs []string
+	// Time is when the user acted, as the sender wrote it: timestamp, or
+	// originalTimestamp. It may be empty.
+	Time string
+}
+
+// text is a JSON string or a number, which SDKs let through as ids.
+type text string
+
+func (t *text) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
+		*t = text(raw)
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(t))
+}
+
+// product names an object.
+type product struct {
+	ID  text `json:"product_id"`
+	SKU text `json:"sku"`
+}
+
+// Parse reads a call. The error is ErrForm.
+func Parse(raw []byte) (Call, error) {
+	var sent struct {
+		Type              string          `json:"type"`
+		Event             string          `json:"event"`
+		UserID            text            `json:"userId"`
+		AnonymousID       text            `json:"anonymousId"`
+		Timestamp         text            `json:"timestamp"`
+		OriginalTimestamp text            `json:"originalTimestamp"`
+		Properties        json.RawMessage `json:"properties"` // of a page it may be anything
+	}
+	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &sent) != nil {
+		return Call{}, ErrForm
+	}
+	c := Call{Type: sent.Type, Name: sent.Event, UserToken: first(sent.UserID, sent.AnonymousID), Time: first(sent.Timestamp, sent.OriginalTimestamp)}
+	if c.Type != Track && c.Type != "" {
+		return c, nil
+	}
+	var properties struct {
+		product
+		Products    []product `json:"products"`
+		SearchIndex string    `json:"search_index"`
+		EventType   string    `json:"event_type"`
+	}
+	if len(sent.Properties) > 0 && json.Unmarshal(sent.Properties, &properties) != nil {
+		return Call{}, ErrForm
+	}
+	c.Index = properties.SearchIndex
+	if c.EventType = properties.EventType; c.EventType == "" {
+		c.EventType = types[c.Name]
+	}
+	seen := map[string]bool{}
+	for _, p := range append([]product{properties.product}, properties.Products...) {
+		if id := first(p.ID, p.SKU); id != "" && !seen[id] {
+			seen[id] = true
+			c.ObjectIDs = append(c.ObjectIDs, id)
+		}
+	}
+	return c, nil
+}
+
+func first(texts ...text) string {
+	for _, t := range texts {
+		if t != "" {
+			return string(t)
+		}
+	}
+	return ""
+}
+
+// Events returns the events of a track call. An event names at most
+// api.MaxEventTargets objects, so a call with more becomes several events, which count
+// the same together: an event counts once for each of its objects. The times of the
+// events are that of the call; if it has none, they have none either. The error is
+// ErrType, ErrObjects or ErrTime.
+//
+// The same call gives the same events each time, so a call that an SDK sends again
+// changes nothing. sentAt, which SDKs set for each attempt, plays no part.
+func (c Call) Events() ([]api.Event, error) {
+	switch {
+	case c.EventType == "":
+		return nil, ErrType
+	case len(c.ObjectIDs) == 0:
+		return nil, ErrObjects
+	}
+	event := api.Event{EventType: c.EventType, EventName: c.Name, UserToken: c.UserToken, Index: c.Index}
+	if c.Time != "" {
+		at, err := ParseTime(c.Time)
+		if err != nil {
+			return nil, ErrTime
+		}
+		event.Timestamp = at.UnixMilli()
+	}
+	var events []api.Event
+	for part := range slices.Chunk(c.ObjectIDs, api.MaxEventTargets) {
+		event.ObjectIDs = part
+		events = append(events, event)
+	}
+	return events, nil
+}
+
+// layouts are the forms of times. One without a zone is UTC.
+var layouts = []string{time.RFC3339, "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", time.DateOnly}
+
+// ParseTime reads a time: RFC 3339, as databases write it, or a number of seconds or
+// milliseconds since 1970.
+func ParseTime(text string) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		const seconds = 1e11 // the year 5138; in milliseconds the year 1973
+		if n < seconds {
+			n *= 1000
+		}
+		return time.UnixMilli(int64(n)), nil
+	}
+	for _, layout := range layouts {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("the timestamp %q is neither RFC 3339, such as 2026-11-21T10:00:00Z, nor a number", text)
+}
