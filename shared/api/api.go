@@ -40,4 +40,6 @@ func (t Time) AppendJSON(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+t
 type Message struct {
 	Status  int    `json:"status"` // the HTTP status
 	Message string `json:"message"`
+	// Others are the messages of further faults that were found at once.
+	Others []string `json:"others,omitempty"`
 }

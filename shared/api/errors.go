@@ -26,13 +26,21 @@ import (
 type Error struct {
 	Status  int    `json:"status"`  // the HTTP status
 	Message string `json:"message"` // fit to show to a person
+	// Others are the messages of further faults of the request.
+	Others []string `json:"others,omitempty"`
 	// RetryAfter is how long the engine asks clients to wait before they try
 	// again, from the header Retry-After. 0 if the header is absent.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error returns the status and the message.
-func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Status, e.Message) }
+// Error returns the status and the message, with the other ones on lines of their own.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%d %s", e.Status, e.Message)
+	for _, other := range e.Others {
+		text += "\n" + other
+	}
+	return text
+}
 
 // Temporary reports whether the same request may succeed later: status 408, 429,
 // and 500 and above.

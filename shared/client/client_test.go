@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -101,7 +102,7 @@ func TestRefusalIsAnAPIError(t *testing.T) {
 			})
 			_, err := c.Profile(t.Context(), "ann", api.ProfileQuery{})
 			var refused *api.Error
-			if !errors.As(err, &refused) || *refused != test.want {
+			if !errors.As(err, &refused) || !reflect.DeepEqual(*refused, test.want) {
 				t.Errorf("error %v, want %+v", err, test.want)
 			}
 			if want := "GET " + c.URL() + "/1/profiles/ann: 404 "; !strings.HasPrefix(err.Error(), want) {

@@ -3,7 +3,10 @@
 // kind its HTTP status, so that the domain knows no HTTP.
 package fault
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind says what is wrong with a request.
 type Kind int
@@ -35,10 +38,12 @@ type Error struct {
 	Kind Kind
 	// Message is for the client.
 	Message string
+	// Others are the messages of further faults that were found with this one.
+	Others []string
 }
 
-// Error returns the message.
-func (e *Error) Error() string { return e.Message }
+// Error returns the message, with the other ones on lines of their own.
+func (e *Error) Error() string { return strings.Join(append([]string{e.Message}, e.Others...), "\n") }
 
 // New returns an Error.
 func New(kind Kind, format string, args ...any) *Error {

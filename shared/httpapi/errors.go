@@ -137,9 +137,11 @@ func writeBody(w http.ResponseWriter, code int, body []byte) {
 type statusMessage struct {
 	Status  int    `json:"status"`
 	Message string `json:"message"`
+	// Others are the messages of further faults.
+	Others []string `json:"others,omitempty"`
 }
 
 // WriteMessage answers with {"status":N,"message":"..."}.
 func WriteMessage(w http.ResponseWriter, code int, message string) error {
-	return WriteJSON(w, code, statusMessage{code, message})
+	return WriteJSON(w, code, statusMessage{Status: code, Message: message})
 }

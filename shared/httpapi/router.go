@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/telemetry"
 )
@@ -128,7 +130,11 @@ func (rt *Router) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusTooManyRequests:
 		writeRetry(w.Header(), err)
 	}
-	_ = WriteMessage(w, code, message) // a number and a text can be encoded
+	answer := statusMessage{Status: code, Message: message}
+	if refusal, ok := errors.AsType[*fault.Error](err); ok && refusal.Message == message {
+		answer.Others = refusal.Others
+	}
+	_ = WriteJSON(w, code, answer) // a number and texts can be encoded
 }
 
 // refuse replaces the mux's own answer, which is plain text.

@@ -42,7 +42,8 @@ type wireFacet struct {
 // the optional keys halfLives, aliases and ranking, for which null or empty
 // equals absent. It refuses unknown keys (names are case-sensitive), repeated keys,
 // wrong types and values beyond the limits. Integers must be written as
-// integers: it refuses 10.0 and 1e2 like 1.5. Every error is a *fault.Error.
+// integers: it refuses 10.0 and 1e2 like 1.5. Every error is a *fault.Error. It has all
+// faults, unless the form of the JSON is wrong: then it has the first.
 func Decode(body []byte) (Strategy, error) {
 	// Syntax first: a truncated body is invalid JSON, whatever else is wrong
 	// with it.
@@ -56,11 +57,12 @@ func Decode(body []byte) (Strategy, error) {
 	if w == nil {
 		return Strategy{}, invalid("a strategy must be an object, got null")
 	}
-	s, err := w.strategy()
-	if err != nil {
+	var f faults
+	s := w.strategy(&f)
+	if err := s.validate(&f); err != nil {
 		return Strategy{}, err
 	}
-	if err := s.Validate(); err != nil {
+	if err := f.err(); err != nil {
 		return Strategy{}, err
 	}
 	return s, nil
@@ -143,69 +145,60 @@ func kindOf(first byte) string {
 	}
 }
 
-// strategy checks that the required fields are present. Validate checks the
-// limits.
-func (w *wire) strategy() (Strategy, error) {
+// strategy adds the fields that are missing to f. validate checks the limits.
+func (w *wire) strategy(f *faults) Strategy {
 	var s Strategy
-	switch {
-	case w.EventsScoring == nil:
-		return s, required("eventsScoring")
-	case w.FacetsScoring == nil:
-		return s, required("facetsScoring")
-	case w.PersonalizationImpact == nil:
-		return s, required("personalizationImpact")
-	}
-	s.PersonalizationImpact = *w.PersonalizationImpact
-	s.EventsScoring = make([]EventScore, len(*w.EventsScoring))
-	for i, e := range *w.EventsScoring {
-		switch path := fmt.Sprintf("eventsScoring[%d]", i); {
-		case e.EventName == nil:
-			return s, required(path + ".eventName")
-		case e.EventType == nil:
-			return s, required(path + ".eventType")
-		case e.Score == nil:
-			return s, required(path + ".score")
+	if w.EventsScoring == nil {
+		f.add("eventsScoring", required("eventsScoring"))
+	} else {
+		s.EventsScoring = make([]EventScore, len(*w.EventsScoring))
+		for i, e := range *w.EventsScoring {
+			path := fmt.Sprintf("eventsScoring[%d]", i)
+			s.EventsScoring[i] = EventScore{
+				EventName: value(f, path+".eventName", e.EventName), EventType: event.Type(value(f, path+".eventType", e.EventType)),
+				Score: value(f, path+".score", e.Score),
+			}
 		}
-		s.EventsScoring[i] = EventScore{EventName: *e.EventName, EventType: event.Type(*e.EventType), Score: *e.Score}
 	}
-	s.FacetsScoring = make([]FacetScore, len(*w.FacetsScoring))
-	for i, f := range *w.FacetsScoring {
-		switch path := fmt.Sprintf("facetsScoring[%d]", i); {
-		case f.FacetName == nil:
-			return s, required(path + ".facetName")
-		case f.Score == nil:
-			return s, required(path + ".score")
+	if w.FacetsScoring == nil {
+		f.add("facetsScoring", required("facetsScoring"))
+	} else {
+		s.FacetsScoring = make([]FacetScore, len(*w.FacetsScoring))
+		for i, facet := range *w.FacetsScoring {
+			path := fmt.Sprintf("facetsScoring[%d]", i)
+			s.FacetsScoring[i] = FacetScore{FacetName: value(f, path+".facetName", facet.FacetName), Score: value(f, path+".score", facet.Score)}
 		}
-		s.FacetsScoring[i] = FacetScore{FacetName: *f.FacetName, Score: *f.Score}
 	}
-	return w.optional(s)
+	s.PersonalizationImpact = value(f, "personalizationImpact", w.PersonalizationImpact)
+	return w.optional(f, s)
+}
+
+// value returns the value of a required field, and adds a fault if it is missing.
+func value[T any](f *faults, path string, given *T) (v T) {
+	if given == nil {
+		f.add(path, required(path))
+		return v
+	}
+	return *given
 }
 
 // optional adds the half-lives, aliases and ranking of w to s.
-func (w *wire) optional(s Strategy) (Strategy, error) {
-	for i, value := range w.HalfLives {
-		h, err := decodeHalfLife(fmt.Sprintf("halfLives[%d]", i), value)
-		if err != nil {
-			return s, err
-		}
+func (w *wire) optional(f *faults, s Strategy) Strategy {
+	for i, given := range w.HalfLives {
+		path := fmt.Sprintf("halfLives[%d]", i)
+		h, err := decodeHalfLife(path, given)
+		f.add(path, err)
 		s.HalfLives = append(s.HalfLives, h)
 	}
-	var err error
-	if s.Ranking, err = w.Ranking.ranking(); err != nil {
-		return s, err
-	}
+	s.Ranking = w.Ranking.ranking(f)
 	s.Aliases = make(map[string]map[string]string, len(w.Aliases))
 	for _, facet := range sortedKeys(w.Aliases) {
 		s.Aliases[facet] = make(map[string]string, len(w.Aliases[facet]))
 		for _, from := range sortedKeys(w.Aliases[facet]) {
-			to := w.Aliases[facet][from]
-			if to == nil {
-				return s, required(aliasPath(facet, from))
-			}
-			s.Aliases[facet][from] = *to
+			s.Aliases[facet][from] = value(f, aliasPath(facet, from), w.Aliases[facet][from])
 		}
 	}
-	return s.withoutEmpty(), nil
+	return s.withoutEmpty()
 }
 
 func required(path string) error { return invalid("%s is required", path) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/fault"
@@ -178,4 +179,31 @@ func mustMarshal(t testing.TB, s strategy.Strategy) []byte {
 		t.Fatalf("marshal: %v", err)
 	}
 	return b
+}
+
+// A strategy is refused with all its faults, one for each field.
+func TestAllFaultsAreReported(t *testing.T) {
+	_, err := strategy.Decode([]byte(`{
+		"eventsScoring":[{"eventName":"Seen","eventType":"vieww","score":500},{"eventType":"view","score":1},{"eventName":"Seen","eventType":"click","score":1},{"eventName":"Seen","eventType":"click","score":2}],
+		"facetsScoring":[{"facetName":"","score":-1}],
+		"personalizationImpact":150, "halfLives":[7,"soon",7],
+		"aliases":{"color":{"a":"a","b":null,"c":"d","d":"e"}},
+		"ranking":{"contrast":"none","session":{"weight":1000},"freshness":{"attribute":""}}}`))
+	refusal, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		t.Fatalf("error %v", err)
+	}
+	var fields []string
+	for _, message := range append([]string{refusal.Message}, refusal.Others...) {
+		field, _, _ := strings.Cut(message, " ")
+		fields = append(fields, field)
+	}
+	want := []string{
+		"eventsScoring[1].eventName", "halfLives[1]", "ranking.freshness.attribute", `aliases["color"]["b"]`,
+		"eventsScoring[0].eventType", "eventsScoring[0].score", "eventsScoring[3]", "facetsScoring[0].facetName", "facetsScoring[0].score",
+		"personalizationImpact", "halfLives[2]", `aliases["color"]["a"]`, `aliases["color"]["c"]`, "ranking.session.weight",
+	}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
 }

@@ -22,29 +22,27 @@ type wireFeature struct {
 	Weight   *int           `json:"weight"`
 }
 
-// ranking checks the forms of w. Validate checks the limits.
-func (w *wireRanking) ranking() (*Ranking, error) {
+// ranking adds the faults of the forms of w. Validate checks the limits.
+func (w *wireRanking) ranking(f *faults) *Ranking {
 	if w == nil {
-		return nil, nil
+		return nil
+	}
+	halfLife := func(path string, v jsontext.Value) HalfLife {
+		h, err := optionalHalfLife(path, v)
+		f.add(path, err)
+		return h
 	}
 	var r Ranking
-	var err error
 	if w.Contrast != nil {
 		if r.Contrast = Contrast(*w.Contrast); r.Contrast == "" {
-			return nil, invalid("ranking.contrast must not be empty")
+			f.add("ranking.contrast", invalid("ranking.contrast must not be empty"))
 		}
 	}
 	if g := w.Session; g != nil {
-		r.Session = &SessionRanking{Weight: g.Weight}
-		if r.Session.HalfLife, err = optionalHalfLife("ranking.session.halfLife", g.HalfLife); err != nil {
-			return nil, err
-		}
+		r.Session = &SessionRanking{Weight: g.Weight, HalfLife: halfLife("ranking.session.halfLife", g.HalfLife)}
 	}
 	if g := w.Popularity; g != nil {
-		r.Popularity = &PopularityRanking{Weight: g.Weight}
-		if r.Popularity.HalfLife, err = optionalHalfLife("ranking.popularity.halfLife", g.HalfLife); err != nil {
-			return nil, err
-		}
+		r.Popularity = &PopularityRanking{Weight: g.Weight, HalfLife: halfLife("ranking.popularity.halfLife", g.HalfLife)}
 	}
 	if g := w.Pairs; g != nil {
 		r.Pairs = &PairsRanking{Weight: g.Weight}
@@ -53,14 +51,12 @@ func (w *wireRanking) ranking() (*Ranking, error) {
 		r.Freshness = &FreshnessRanking{Weight: g.Weight}
 		if g.Attribute != nil {
 			if r.Freshness.Attribute = *g.Attribute; *g.Attribute == "" {
-				return nil, invalid("ranking.freshness.attribute must not be empty")
+				f.add("ranking.freshness.attribute", invalid("ranking.freshness.attribute must not be empty"))
 			}
 		}
-		if r.Freshness.HalfLife, err = optionalHalfLife("ranking.freshness.halfLife", g.HalfLife); err != nil {
-			return nil, err
-		}
+		r.Freshness.HalfLife = halfLife("ranking.freshness.halfLife", g.HalfLife)
 	}
-	return &r, nil
+	return &r
 }
 
 // optionalHalfLife returns the zero HalfLife for an absent key or null.

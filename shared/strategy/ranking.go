@@ -186,51 +186,39 @@ func (r *Ranking) Equal(o *Ranking) bool {
 	return errA == nil && errB == nil && string(a) == string(b)
 }
 
-func (s Strategy) checkRanking() error {
+func (s Strategy) checkRanking(f *faults) {
 	r := s.Ranking.withoutEmpty()
 	if r == nil {
-		return nil
+		return
 	}
 	if r.Contrast != "" && r.Contrast != ContrastNone && r.Contrast != ContrastIDF {
-		return invalid(`ranking.contrast must be one of "none" or "idf", got %s`, quote(string(r.Contrast)))
+		f.add("ranking.contrast", invalid(`ranking.contrast must be one of "none" or "idf", got %s`, quote(string(r.Contrast))))
 	}
 	if g := r.Session; g != nil {
-		if err := checkFeature("ranking.session", g.HalfLife, true, g.Weight); err != nil {
-			return err
-		}
+		checkFeature(f, "ranking.session", g.HalfLife, true, g.Weight)
 	}
 	if g := r.Popularity; g != nil {
-		if err := checkFeature("ranking.popularity", g.HalfLife, false, g.Weight); err != nil {
-			return err
-		}
+		checkFeature(f, "ranking.popularity", g.HalfLife, false, g.Weight)
 	}
 	if g := r.Pairs; g != nil {
-		if err := checkFeature("ranking.pairs", HalfLife{}, false, g.Weight); err != nil {
-			return err
-		}
+		checkFeature(f, "ranking.pairs", HalfLife{}, false, g.Weight)
 	}
 	if g := r.Freshness; g != nil {
 		if g.Attribute != "" {
-			if err := checkName("ranking.freshness.attribute", g.Attribute); err != nil {
-				return err
-			}
+			f.add("ranking.freshness.attribute", checkName("ranking.freshness.attribute", g.Attribute))
 		}
-		return checkFeature("ranking.freshness", g.HalfLife, false, g.Weight)
+		checkFeature(f, "ranking.freshness", g.HalfLife, false, g.Weight)
 	}
-	return nil
 }
 
 // checkFeature checks a feature's half-life and weight, where it gives them.
-func checkFeature(path string, halfLife HalfLife, events bool, weight *int) error {
+func checkFeature(f *faults, path string, halfLife HalfLife, events bool, weight *int) {
 	if !halfLife.IsZero() {
-		if err := checkHalfLife(path+".halfLife", halfLife, events); err != nil {
-			return err
-		}
+		f.add(path+".halfLife", checkHalfLife(path+".halfLife", halfLife, events))
 	}
 	if weight != nil {
-		return checkRange(path+".weight", *weight, 0, MaxWeight)
+		f.add(path+".weight", checkRange(path+".weight", *weight, 0, MaxWeight))
 	}
-	return nil
 }
 
 // checkHalfLife checks the limits of the half-life at path. events reports

@@ -32,21 +32,35 @@ func invalid(format string, args ...any) error {
 	return fault.New(fault.Invalid, format, args...)
 }
 
-// Validate checks s against the limits. It returns the first fault as a
-// *fault.Error, or nil.
+// Validate checks s against the limits. It returns a *fault.Error with the first fault and
+// the messages of the others, or nil.
 func (s Strategy) Validate() error {
-	checks := []func() error{s.checkEvents, s.checkFacets, s.checkImpact, s.checkHalfLives, s.checkAliases, s.checkRanking, s.checkSize}
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return err
-		}
+	var f faults
+	if err := s.validate(&f); err != nil {
+		return err
 	}
-	return nil
+	return f.err()
 }
 
-func (s Strategy) checkEvents() error {
+// validate adds what is wrong with s. The error is no fault of the strategy.
+func (s Strategy) validate(f *faults) error {
+	s.checkEvents(f)
+	s.checkFacets(f)
+	f.add("personalizationImpact", checkRange("personalizationImpact", s.PersonalizationImpact, 0, MaxImpact))
+	s.checkHalfLives(f)
+	s.checkAliases(f)
+	s.checkRanking(f)
+	err := s.checkSize()
+	if f.add("", err) {
+		return nil
+	}
+	return err
+}
+
+func (s Strategy) checkEvents(f *faults) {
 	if n := len(s.EventsScoring); n > MaxEntries {
-		return invalid("eventsScoring must have at most %d entries, got %d", MaxEntries, n)
+		f.add("eventsScoring", invalid("eventsScoring must have at most %d entries, got %d", MaxEntries, n))
+		return
 	}
 	type key struct {
 		typ  event.Type
@@ -55,105 +69,89 @@ func (s Strategy) checkEvents() error {
 	first := make(map[key]int, len(s.EventsScoring))
 	for i, e := range s.EventsScoring {
 		path := fmt.Sprintf("eventsScoring[%d]", i)
-		if err := checkName(path+".eventName", e.EventName); err != nil {
-			return err
-		}
+		f.add(path+".eventName", checkName(path+".eventName", e.EventName))
 		if !slices.Contains(eventTypes, e.EventType) {
-			return invalid(`%s.eventType must be one of "click", "conversion" or "view", got %s`, path, quote(string(e.EventType)))
+			f.add(path+".eventType", invalid(`%s.eventType must be one of "click", "conversion" or "view", got %s`, path, quote(string(e.EventType))))
 		}
-		if err := checkRange(path+".score", e.Score, 0, MaxScore); err != nil {
-			return err
-		}
+		f.add(path+".score", checkRange(path+".score", e.Score, 0, MaxScore))
 		k := key{e.EventType, e.EventName}
 		if j, ok := first[k]; ok {
-			return invalid("%s repeats the event type and name of eventsScoring[%d]", path, j)
+			f.add(path, invalid("%s repeats the event type and name of eventsScoring[%d]", path, j))
+		} else {
+			first[k] = i
 		}
-		first[k] = i
 	}
-	return nil
 }
 
-func (s Strategy) checkFacets() error {
+func (s Strategy) checkFacets(f *faults) {
 	if n := len(s.FacetsScoring); n > MaxEntries {
-		return invalid("facetsScoring must have at most %d entries, got %d", MaxEntries, n)
+		f.add("facetsScoring", invalid("facetsScoring must have at most %d entries, got %d", MaxEntries, n))
+		return
 	}
 	first := make(map[string]int, len(s.FacetsScoring))
-	for i, f := range s.FacetsScoring {
+	for i, facet := range s.FacetsScoring {
 		path := fmt.Sprintf("facetsScoring[%d]", i)
-		if err := checkName(path+".facetName", f.FacetName); err != nil {
-			return err
+		f.add(path+".facetName", checkName(path+".facetName", facet.FacetName))
+		f.add(path+".score", checkRange(path+".score", facet.Score, 0, MaxScore))
+		if j, ok := first[facet.FacetName]; ok {
+			f.add(path, invalid("%s repeats the facet of facetsScoring[%d]", path, j))
+		} else {
+			first[facet.FacetName] = i
 		}
-		if err := checkRange(path+".score", f.Score, 0, MaxScore); err != nil {
-			return err
-		}
-		if j, ok := first[f.FacetName]; ok {
-			return invalid("%s repeats the facet of facetsScoring[%d]", path, j)
-		}
-		first[f.FacetName] = i
 	}
-	return nil
 }
 
-func (s Strategy) checkImpact() error {
-	return checkRange("personalizationImpact", s.PersonalizationImpact, 0, MaxImpact)
-}
-
-func (s Strategy) checkHalfLives() error {
+func (s Strategy) checkHalfLives(f *faults) {
 	if n := len(s.HalfLives); n > MaxHalfLives {
-		return invalid("halfLives must have at most %d entries, got %d", MaxHalfLives, n)
+		f.add("halfLives", invalid("halfLives must have at most %d entries, got %d", MaxHalfLives, n))
+		return
 	}
 	for i, h := range s.HalfLives {
 		path := fmt.Sprintf("halfLives[%d]", i)
-		if err := checkHalfLife(path, h, false); err != nil {
-			return err
+		if f.add(path, checkHalfLife(path, h, false)) {
+			continue
 		}
 		if j := slices.IndexFunc(s.HalfLives, h.SameAs); j < i {
-			return invalid("%s repeats halfLives[%d]", path, j)
+			f.add(path, invalid("%s repeats halfLives[%d]", path, j))
 		}
 	}
-	return nil
 }
 
-func (s Strategy) checkAliases() error {
+func (s Strategy) checkAliases(f *faults) {
 	total := 0
 	for _, pairs := range s.Aliases {
 		total += len(pairs)
 	}
 	if total > MaxAliases {
-		return invalid("aliases must have at most %d pairs in all, got %d", MaxAliases, total)
+		f.add("aliases", invalid("aliases must have at most %d pairs in all, got %d", MaxAliases, total))
+		return
 	}
-	// In key order, so that the same fault is reported every time.
+	// In key order, so that the same faults are reported every time.
 	for _, facet := range sortedKeys(s.Aliases) {
-		if err := checkName("a facet in aliases", facet); err != nil {
-			return err
-		}
-		if err := checkFacetAliases(facet, s.Aliases[facet]); err != nil {
-			return err
+		if !f.add(aliasPath(facet), checkName("a facet in aliases", facet)) {
+			checkFacetAliases(f, facet, s.Aliases[facet])
 		}
 	}
-	return nil
 }
 
 // checkFacetAliases refuses chains, and so also cycles: the target of an alias
 // must not have an alias.
-func checkFacetAliases(facet string, pairs map[string]string) error {
+func checkFacetAliases(f *faults, facet string, pairs map[string]string) {
 	of := aliasPath(facet)
 	for _, from := range sortedKeys(pairs) {
-		if err := checkName("a value in "+of, from); err != nil {
-			return err
-		}
 		path, to := aliasPath(facet, from), pairs[from]
-		if err := checkName(path, to); err != nil {
-			return err
+		if f.add(path, checkName("a value in "+of, from)) {
+			continue
+		}
+		if f.add(path, checkName(path, to)) {
+			continue
 		}
 		if from == to {
-			return invalid("%s is an alias of itself", path)
-		}
-		if _, ok := pairs[to]; ok {
-			return invalid("%s leads to %s, which has an alias itself: aliases are one step, no chains and no cycles", path, quote(to))
+			f.add(path, invalid("%s is an alias of itself", path))
+		} else if _, ok := pairs[to]; ok {
+			f.add(path, invalid("%s leads to %s, which has an alias itself: aliases are one step, no chains and no cycles", path, quote(to)))
 		}
 	}
-	return nil
 }
 
 func (s Strategy) checkSize() error {
