@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/realdata"
@@ -50,6 +52,27 @@ func TestBacktestTable(t *testing.T) {
 	affinity(t, "", "backtest", "--objects", f.objects, "--strategy", f.strategy, "--within", "brand", f.events).
 		wants(t, 0, "12 cases of 20 candidates", "the cut is 2023-11-14T22:17:20Z", "random", "popularity", "pairs", "plain:"+f.strategy,
 			"gain over popularity", "share a value of brand", "nDCG@10", "paired")
+}
+
+// TestBacktestOfCSV gives the same events as CSV, with names of their own.
+func TestBacktestOfCSV(t *testing.T) {
+	f := newShopFiles(t)
+	lines := []string{"visitor,did,what,at"}
+	for user := range 12 {
+		for n := range 6 {
+			at := time.UnixMilli(int64(1_700_000_000_000 + n*60_000 + user)).UTC().Format(time.RFC3339Nano)
+			lines = append(lines, fmt.Sprintf("u%d,Viewed,o%02d,%s", user, (user+2*n)%20, at))
+		}
+	}
+	want := affinity(t, "", "backtest", "--objects", f.objects, "--strategy", f.strategy, f.events)
+	want.wants(t, 0, "12 cases")
+	judge := []string{"backtest", "--objects", f.objects, "--strategy", f.strategy, "--map", "userToken=visitor,eventName=did,objectIDs=what,timestamp=at"}
+	got := affinity(t, "", append(judge, "--event", "Viewed=view", file(t, "events.csv", lines...))...)
+	if diff := cmp.Diff(want.out, got.out); diff != "" || got.code != 0 {
+		t.Errorf("exit code %d; (-lines +CSV):\n%s%s", got.code, diff, got.err)
+	}
+	affinity(t, "", append(judge, file(t, "events.csv", lines...))...).wants(t, 1, `events.csv:2: "Viewed" is no type of event`, "72 lines cannot be read")
+	affinity(t, "", append(judge, "--event", "Viewed=seen", f.events)...).wants(t, 2, "--event Viewed=seen")
 }
 
 func TestBacktestJSON(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +22,7 @@ const defaultIndex = "products"
 type importOptions struct {
 	index, objects, strategy, events, withoutUsers string
 	archive, shift                                 bool
-	maps, types                                    map[string]string // of --map and --event
+	written                                        eventForm
 	form                                           importer.Form
 	retryFor                                       time.Duration
 }
@@ -72,9 +70,7 @@ func importCommand(t *tool) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			if err := o.setForm(); err != nil {
-				return err
-			}
+			o.form = o.written.of(o.events)
 			c, err := t.client()
 			if err != nil {
 				return err
@@ -97,9 +93,7 @@ func (o *importOptions) flags(flags *pflag.FlagSet, retryFor time.Duration) {
 	flags.StringVar(&o.strategy, "strategy", "", "strategy to set first: a JSON file; without personalizationImpact it is sent with 50")
 	flags.BoolVar(&o.archive, "archive", false, "the arguments are files or folders of the archive")
 	flags.StringVar(&o.withoutUsers, "without-users", "", "file of user tokens, one a line, whose events of an archive are not restored")
-	flags.StringToStringVar(&o.maps, "map", nil, "columns of a CSV file by field: "+strings.Join(importer.Fields, ", "))
-	flags.StringToStringVar(&o.types, "event", nil, "type of the events of a name: view, click or conversion")
-	flags.BoolVar(&o.form.CSV, "csv", false, "EVENTS is CSV")
+	o.written.flags(flags)
 	flags.BoolVar(&o.shift, "shift-to-now", false, "move the events by whole days, so that the newest one is less than a day old")
 	flags.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
 }
@@ -117,32 +111,12 @@ func (o importOptions) check() error {
 		return cli.Usagef("--index: events of an archive have their index")
 	case !o.archive && o.withoutUsers != "":
 		return cli.Usagef("--without-users is for --archive")
-	case o.archive && (o.form.CSV || len(o.maps) > 0 || len(o.types) > 0 || o.shift):
+	case o.archive && (o.written.given() || o.shift):
 		return cli.Usagef("--csv, --map, --event and --shift-to-now are not for --archive: its events stay as they are")
 	case o.shift && o.events == "-":
 		return cli.Usagef("--shift-to-now reads EVENTS twice, so it cannot be standard input")
 	}
-	return nil
-}
-
-// setForm sets how the events are written.
-func (o *importOptions) setForm() error {
-	name := strings.TrimSuffix(o.events, ".gz")
-	if len(o.maps) > 0 || strings.HasSuffix(strings.ToLower(name), ".csv") {
-		o.form.CSV = true
-	}
-	for field := range o.maps {
-		if !slices.Contains(importer.Fields, field) {
-			return cli.Usagef("--map %s=%s: %q is no field of an event: these are %s", field, o.maps[field], field, strings.Join(importer.Fields, ", "))
-		}
-	}
-	for name, kind := range o.types {
-		if kind != "view" && kind != "click" && kind != "conversion" {
-			return cli.Usagef("--event %s=%s: the type must be view, click or conversion", name, kind)
-		}
-	}
-	o.form.Columns, o.form.Types = o.maps, o.types
-	return nil
+	return o.written.check()
 }
 
 // shiftToNow returns how far --shift-to-now moves the events: by whole days.

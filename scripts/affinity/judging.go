@@ -17,12 +17,14 @@ import (
 type logFiles struct {
 	index, objects string
 	events         []string
+	written        eventForm
 }
 
 func (f *logFiles) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.index, "index", "", "index of the objects, and of events that name none\n"+
 		"(default: the index of the first event, else "+defaultIndex+")")
 	cmd.Flags().StringVar(&f.objects, "objects", "", "catalog: one JSON object per line, plain or gzip, - for standard input")
+	f.written.flags(cmd.Flags())
 }
 
 // parse takes the arguments and checks the files.
@@ -43,7 +45,7 @@ func (f *logFiles) parse(cmd *cobra.Command, args []string) error {
 	if n > 1 {
 		return cli.Usagef("only one of --objects and EVENTS can be standard input")
 	}
-	return nil
+	return f.written.check()
 }
 
 // read reads the files into a log. dates are the attributes of objects that
@@ -68,6 +70,9 @@ func (f *logFiles) read(ctx context.Context, t *tool, dates []string) (log *back
 		return nil, err
 	}
 	files := importer.Files{Index: f.index, Objects: sources[0], Events: sources[1:], Dates: dates}
+	for i, src := range files.Events {
+		src.As(f.written.of(f.events[i]))
+	}
 	if files.Index == "" {
 		files.Index = firstIndex(files.Events[0])
 	}
@@ -108,8 +113,8 @@ func (f *judgeFlags) parse(cmd *cobra.Command) error {
 // engine: it takes none.
 func (f *logFiles) parseLive(args []string, does, plot string) error {
 	switch {
-	case len(args) > 0 || f.objects != "":
-		return cli.Usagef("--url %s on the engine's log: leave out --objects and EVENTS, or --url", does)
+	case len(args) > 0 || f.objects != "" || f.written.given():
+		return cli.Usagef("--url %s on the engine's log: leave out --objects and EVENTS with their form, or --url", does)
 	case plot != "":
 		return cli.Usagef("--plot needs files, because an engine's report has no paired intervals: leave out --plot, or --url")
 	}

@@ -131,6 +131,8 @@ func (f *Form) setType(r *record) error {
 		r.EventName, r.EventType = firstOf(r.EventName, r.EventType), f.Types[r.EventType]
 	case r.EventType == "" && r.EventName == "":
 		return nil // the engine says that they are missing
+	case r.EventType == "" && knownType(r.EventName):
+		r.EventType = r.EventName
 	default:
 		name := firstOf(r.EventType, r.EventName)
 		return fmt.Errorf("%q is no type of event: say which it is, such as --event %q", name, name+"=click")

@@ -55,6 +55,7 @@ func TestForms(t *testing.T) {
 		"one object":          {Form{}, `{"user_token":"u","object_id":"1"}`, []string{`1 {"objectIDs":["1"],"userToken":"u"}`}},
 		"a type of its own":   {Form{Types: types}, `{"eventType":"cart","userToken":"u"}`, []string{`1 {"eventName":"cart","eventType":"click","userToken":"u"}`}},
 		"a name of its own":   {Form{Types: types}, `{"eventName":"Shared","userToken":"u"}`, []string{`1 {"eventName":"Shared","eventType":"conversion","userToken":"u"}`}},
+		"a type as a name":    {Form{Types: types}, `{"eventName":"view","userToken":"u"}`, []string{`1 {"eventName":"view","eventType":"view","userToken":"u"}`}},
 		"an unknown type":     {Form{Types: types}, `{"eventType":"remove"}`, []string{`1 fault "remove" is no type of event: say which it is, such as --event "remove=click"`}},
 		"a shift":             {Form{Shift: 24 * time.Hour}, own, []string{"1 " + `{"eventName":"Seen","eventType":"view","objectIDs":["1"],"timestamp":1795341600000,"userToken":"u"}`}},
 		"a line of an export": {Form{Shift: time.Hour}, `{"event":{"timestamp":"2026-11-21T10:00:00Z"}}`, []string{`1 {"event":{"timestamp":"2026-11-21T10:00:00Z"}}`}},

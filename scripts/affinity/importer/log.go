@@ -140,6 +140,7 @@ type piece[T any] struct {
 	ends    []int // of each line in text
 	numbers []int // of each line in the file
 	tooLong []bool
+	faults  []string // found before a line is parsed
 
 	parsed []T
 	errs   []error
@@ -209,6 +210,7 @@ func nextPiece[T any](src *Source) (*piece[T], error) {
 		p.ends = append(p.ends, len(p.text))
 		p.numbers = append(p.numbers, l.number)
 		p.tooLong = append(p.tooLong, l.tooLong)
+		p.faults = append(p.faults, l.fault)
 	}
 	return p, nil
 }
@@ -218,9 +220,12 @@ func (p *piece[T]) parse(parse func([]byte) (T, error)) {
 	p.parsed, p.errs = make([]T, len(p.ends)), make([]error, len(p.ends))
 	start := 0
 	for i, end := range p.ends {
-		if p.tooLong[i] {
+		switch {
+		case p.tooLong[i]:
 			p.errs[i] = fmt.Errorf("the line is longer than %d bytes", maxLine)
-		} else {
+		case p.faults[i] != "":
+			p.errs[i] = errors.New(p.faults[i])
+		default:
 			p.parsed[i], p.errs[i] = parse(p.text[start:end:end])
 		}
 		start = end
