@@ -35,7 +35,7 @@ func importCommand(t *tool) *cobra.Command {
 		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
 			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
 			"the others are imported (exit 3). Running the same command again resumes an import: an event counts once, and so\n" +
-			"do equal lines. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
+			"do equal lines, unless each has an eventId of its own. The key needs the right admin for events, addObject for objects, recommendation for the strategy.\n" +
 			"\n" +
 			"EVENTS may also be one list of JSON objects, or a CSV file whose first line names the columns: give --csv, unless the name\n" +
 			"ends with .csv or .csv.gz. The timestamp of an event may be a text such as 2026-11-21T10:00:00Z, and its fields may have\n" +
@@ -193,7 +193,7 @@ func firstIndex(events *importer.Source) string {
 	return defaultIndex // the import reports any error
 }
 
-func importData(ctx context.Context, t *tool, im *importer.Importer, objects, events *importer.Source, index string) error {
+func importData(ctx context.Context, t *tool, im *importer.Importer, objects, source *importer.Source, index string) error {
 	begun := time.Now()
 	stored := 0
 	if objects != nil {
@@ -203,7 +203,7 @@ func importData(ctx context.Context, t *tool, im *importer.Importer, objects, ev
 		}
 	}
 	eventsBegun := time.Now()
-	counts, err := im.Events(ctx, events, index)
+	counts, err := im.Events(ctx, source, index)
 	warn(t, counts)
 	if err != nil {
 		return fmt.Errorf("%w\n%s went in before that: run the same command again to resume; they count once", err, cli.Count(counts.Accepted, "event"))
@@ -212,7 +212,11 @@ func importData(ctx context.Context, t *tool, im *importer.Importer, objects, ev
 	if objects != nil {
 		with = " and " + cli.Count(stored, "object")
 	}
-	fmt.Fprintf(t.out, "imported %s%s in %.1f s (%.0f events/s)\n", cli.Count(counts.Accepted, "event"), with, time.Since(begun).Seconds(),
+	events, from := cli.Count(counts.Accepted-im.Equal(), "event"), ""
+	if im.Equal() > 0 {
+		from = fmt.Sprintf(" from %s, %d equal to another line and counted once (an eventId makes each count),", cli.Count(counts.Accepted, "line"), im.Equal())
+	}
+	fmt.Fprintf(t.out, "imported %s%s%s in %.1f s (%.0f events/s)\n", events, from, with, time.Since(begun).Seconds(),
 		cli.PerSecond(counts.Accepted, time.Since(eventsBegun)))
 	if err := im.BadLines(); err != nil {
 		return cli.WithCode(err, exitLines)

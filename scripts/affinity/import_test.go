@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // eventLine is a good event, different for each n.
@@ -293,4 +294,24 @@ func TestImportEndsWithBlockedInput(t *testing.T) {
 			r.wants(t, cli.ExitFailed)
 		})
 	}
+}
+
+// Lines that are equal in all fields are one event, and the command says so. An eventId
+// tells them apart.
+func TestEqualLinesAreCounted(t *testing.T) {
+	t.Parallel()
+	s := startEngine(t, stack.Options{RetentionDays: 0})
+	line := func(more string) string {
+		return `{"eventType":"view","eventName":"Seen","userToken":"ann","index":"i","filters":["color:Red"],"timestamp":1795175000000` + more + "}\n"
+	}
+	text := line("") + line("") + line(`,"unread":1`) + line(`,"eventId":"a"`) + line(`,"eventId":"b"`) + line(`,"eventId":"b"`)
+	path := file(t, "events.ndjson", text)
+	const want = "imported 3 events from 6 lines, 3 equal to another line and counted once (an eventId makes each count), in "
+	affinity(t, "", "import", "--url", s.URL, path).wants(t, cli.ExitOK, want)
+	affinity(t, "", "import", "--url", s.URL, path).wants(t, cli.ExitOK, want)
+	affinity(t, "", "export", "ann", "--url", s.URL).wants(t, cli.ExitOK, `{"exportEnd":{"events":3,"faults":0}}`)
+	csv := file(t, "events.csv", "event_type,event_name,user_token,filters,timestamp,event_id\n"+
+		strings.Repeat("view,Seen,bob,color:Red,1795175000,x\n", 2)+"view,Seen,bob,color:Red,1795175000,y\n")
+	affinity(t, "", "import", "--url", s.URL, "--index", "i", csv).wants(t, cli.ExitOK, "imported 2 events from 3 lines, 1 equal")
+	affinity(t, "", "export", "bob", "--url", s.URL).wants(t, cli.ExitOK, `{"exportEnd":{"events":2,"faults":0}}`)
 }

@@ -82,7 +82,8 @@ func TestEventLimits(t *testing.T) {
 		"length of filter": func(e *api.Event, beyond int) {
 			e.ObjectIDs, e.Filters = nil, []string{"f:" + strings.Repeat("v", api.MaxEventFilter-2+beyond)}
 		},
-		"value": func(e *api.Event, beyond int) { e.Value = strings.Repeat("9", api.MaxEventValue+beyond) },
+		"eventId": func(e *api.Event, beyond int) { e.EventID = strings.Repeat("x", api.MaxEventID+beyond) },
+		"value":   func(e *api.Event, beyond int) { e.Value = strings.Repeat("9", api.MaxEventValue+beyond) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for beyond, fits := range []bool{true, false} {

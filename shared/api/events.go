@@ -64,6 +64,9 @@ type Event struct {
 	Value any `json:"value,omitempty"`
 	// Currency of Value and of prices: three letters, such as "EUR".
 	Currency string `json:"currency,omitempty"`
+	// EventID tells events that are otherwise equal apart, up to MaxEventID bytes: two
+	// events with equal content and timestamp, but other ids, both count.
+	EventID string `json:"eventId,omitempty"`
 	// AgentID names the program that sent an EventInstantSearch event. Other
 	// events must not have it.
 	AgentID string `json:"agentID,omitempty"`

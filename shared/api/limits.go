@@ -21,6 +21,7 @@ const (
 	MaxUserToken     = 129  // characters of a user token
 	MaxEventTargets  = 20   // objectIDs, or filters, of one event
 	MaxEventFilter   = 2048 // bytes of one filter, after percent-decoding
+	MaxEventID       = 128  // bytes of an eventId
 	MaxEventValue    = 16   // characters of a value that is sent as a string
 	MaxEventObjectID = 512  // bytes of an objectID or an index name in an event
 

@@ -40,6 +40,8 @@ func (p *parser) eventField(name string) error {
 		return p.optionalString(&d.QueryID)
 	case "currency":
 		return p.optionalString(&d.rest.currency)
+	case "eventId":
+		return p.optionalString(&d.rest.eventID)
 	case "agentID":
 		return p.optionalString(&d.rest.agentID)
 	case "timestamp":

@@ -31,6 +31,7 @@ const (
 	maxToken    = 129  // characters of a user token: Algolia's schema allows 129, its message says 128
 	maxQueryID  = 128  // characters of a query ID
 	maxValueLen = 16   // characters of a price sent as a string
+	maxEventID  = 128  // bytes of an id of the client's
 )
 
 // Type is the kind of action that an event records.
@@ -82,6 +83,7 @@ type details struct {
 	value      scalar
 	currency   string
 	agentID    string
+	eventID    string // the client's own id
 }
 
 // objectData describes one object of a purchase or of an addition to a cart.

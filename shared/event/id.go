@@ -10,7 +10,10 @@ import (
 // The version of the canonical form that IDs hash. IDs are stored in row keys,
 // so the form must not change: a new field of events needs a new version, used
 // only for events with that field.
-const canonicalVersion = 1
+const (
+	canonicalVersion = 1
+	withEventID      = 2 // of events that have an id of their client's
+)
 
 const (
 	timeSent     = 'T' // followed by the client's timestamp
@@ -21,7 +24,8 @@ const (
 // SHA-256 over its content, as 11 characters of base64url.
 //
 // Two events with equal content and equal client timestamp are one event and
-// have the same ID. If the time is the time of receipt, the ID covers the
+// have the same ID. The content has the client's eventId, if there is one, so a
+// client can tell repeats in one millisecond apart. If the time is the time of receipt, the ID covers the
 // request and the event's position in it instead, so equal events stay
 // distinct; the row key holds the time beside the ID. The order of fields,
 // spaces, escapes, nulls and unknown fields of the JSON do not matter.
@@ -32,7 +36,11 @@ func (e *Event) ID() string {
 }
 
 func (e *Event) appendCanonical(b []byte) []byte {
-	b = append(b, canonicalVersion)
+	version := byte(canonicalVersion)
+	if e.details != nil && e.details.eventID != "" {
+		version = withEventID
+	}
+	b = append(b, version)
 	b = appendString(b, string(e.Type))
 	b = appendString(b, e.Subtype)
 	b = appendString(b, e.Name)
@@ -77,7 +85,11 @@ func (d *details) appendCanonical(b []byte) []byte {
 	}
 	b = appendScalar(b, d.value)
 	b = appendString(b, d.currency)
-	return appendString(b, d.agentID)
+	b = appendString(b, d.agentID)
+	if d.eventID != "" {
+		b = appendString(b, d.eventID)
+	}
+	return b
 }
 
 func appendString(b []byte, s string) []byte {

@@ -22,6 +22,7 @@ func TestIDsNeverChange(t *testing.T) {
 		{"time of receipt", `{"eventType":"view","eventName":"Viewed","index":"shop","userToken":"u1","objectIDs":["a"]}`, "YwxfgnL3mhY"},
 		{"after a search", `{"eventType":"click","eventName":"Clicked","index":"shop","userToken":"u1","authenticatedUserToken":"me","timestamp":1795175000000,"objectIDs":["a","b"],"positions":[3,4],"queryID":"43b15df305339e827f0ac0bdc5ebcaa7"}`, "Am3K99yr2z8"},
 		{"purchase", `{"eventType":"conversion","eventSubtype":"purchase","eventName":"Purchased","index":"shop","userToken":"u1","timestamp":1795175000000,"objectIDs":["a","b"],"objectData":[{"price":9.5,"quantity":2,"discount":"30%","queryID":"43b15df305339e827f0ac0bdc5ebcaa7"},{}],"value":"19","currency":"USD"}`, "TUj_LlVcdFI"},
+		{"an id of the client", `{"eventType":"view","eventName":"Viewed","index":"shop","userToken":"u1","timestamp":1795175000000,"filters":["brand:Acme"],"eventId":"order-7"}`, "JtvO57b-Jjw"},
 		{"telemetry", `{"eventType":"instantsearch","eventName":"Connected","userToken":"u1","agentID":"agent","timestamp":0}`, "7yAu-1EmN2c"},
 	}
 	for _, tt := range tests {
@@ -62,6 +63,9 @@ func genContent() *rapid.Generator[object] {
 		}
 		if rapid.Bool().Draw(t, "authenticated") {
 			o["authenticatedUserToken"] = token.Draw(t, "authenticated token")
+		}
+		if rapid.Bool().Draw(t, "identified") {
+			o["eventId"] = "id " + text.Draw(t, "event id")
 		}
 		switch rapid.SampledFrom([]string{"view", "click", "purchase"}).Draw(t, "kind") {
 		case "view":
@@ -148,7 +152,7 @@ func TestIDIgnoresJSONForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content := genContent().Draw(t, "content")
 		first := write(t, content)
-		for _, name := range []string{"positions", "filters", "objectIDs", "queryID", "value", "agentID", "timestamp", "unknown"} {
+		for _, name := range []string{"positions", "filters", "objectIDs", "queryID", "value", "agentID", "eventId", "timestamp", "unknown"} {
 			if _, sent := content[name]; !sent {
 				content[name] = nil
 			}

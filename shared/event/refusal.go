@@ -92,6 +92,7 @@ const (
 	msgObjectDataAmount = "Quantity in objectData must be a 32-bit integer"
 	msgValueLong        = "Value must be a number or a string of at most 16 characters"
 	msgCurrency         = "Currency must be a code of three letters"
+	msgEventIDLong      = "EventId must be at most 128 bytes long"
 	msgAgentIDType      = "Only event of type instantsearch should specify the agentID attribute"
 )
 

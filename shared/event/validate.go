@@ -36,7 +36,7 @@ func (d *draft) fault(r *Rules) string {
 // present reports whether the client sent any of the fields.
 func (d *details) present() bool {
 	return len(d.positions) > 0 || len(d.objectData) > 0 ||
-		d.value.kind != scalarAbsent || d.currency != "" || d.agentID != ""
+		d.value.kind != scalarAbsent || d.currency != "" || d.agentID != "" || d.eventID != ""
 }
 
 func checkName(d *draft, _ *Rules) string {
@@ -240,6 +240,8 @@ func checkRest(d *draft, _ *Rules) string {
 		return msgCurrency
 	case d.rest.agentID != "" && d.Type != InstantSearch:
 		return msgAgentIDType
+	case len(d.rest.eventID) > maxEventID:
+		return msgEventIDLong
 	}
 	return ""
 }

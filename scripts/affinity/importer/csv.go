@@ -89,7 +89,7 @@ func (t *table) event(cells []string) ([]byte, error) {
 	}
 	r := record{
 		EventType: cell("eventType"), EventName: cell("eventName"), UserToken: cell("userToken"), Index: cell("index"),
-		ObjectIDs: list("objectIDs"), Filters: list("filters"), occurredAt: cell("timestamp"),
+		ObjectIDs: list("objectIDs"), Filters: list("filters"), occurredAt: cell("timestamp"), EventID: cell("eventId"),
 	}
 	if err := t.form.setType(&r); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -47,9 +48,19 @@ func (c *chunk) add(l line) {
 // With an error, the counts are those of the events imported before it. The
 // answer names no refused lines: they are printed.
 func (im *Importer) Events(ctx context.Context, src *Source, index string) (api.ImportAnswer, error) {
-	return im.events(ctx, src, src.next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
+	equal := equalLines{seen: map[[16]byte]struct{}{}, index: index, now: time.Now()}
+	next := func() (line, error) {
+		l, err := src.next()
+		if err == nil && !l.tooLong && l.fault == "" {
+			equal.add(l.text)
+		}
+		return l, err
+	}
+	answer, err := im.events(ctx, src, next, func(ctx context.Context, c *client.Client, lines []byte) (api.ImportAnswer, error) {
 		return c.ImportEvents(ctx, index, lines)
 	})
+	im.equal = equal.count
+	return answer, err
 }
 
 // post sends lines to the import route.

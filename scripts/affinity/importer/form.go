@@ -30,12 +30,12 @@ type Form struct {
 
 // Fields are the fields of an event that a column can hold. A column of several objects
 // or filters separates them by "|".
-var Fields = []string{"eventType", "eventName", "userToken", "index", "objectIDs", "filters", "timestamp"}
+var Fields = []string{"eventType", "eventName", "userToken", "index", "objectIDs", "filters", "timestamp", "eventId"}
 
 // fields are the names with underscores.
 var fields = map[string]string{
 	"event_type": "eventType", "event_name": "eventName", "user_token": "userToken", "index_name": "index",
-	"object_ids": "objectIDs", "object_id": "objectIDs", "filters": "filters", "timestamp": "timestamp",
+	"object_ids": "objectIDs", "object_id": "objectIDs", "filters": "filters", "timestamp": "timestamp", "event_id": "eventId",
 }
 
 // record is an event on its way to the form of the engine.
@@ -47,6 +47,7 @@ type record struct {
 	ObjectIDs  []string        `json:"objectIDs,omitempty"`
 	Filters    []string        `json:"filters,omitempty"`
 	Timestamp  json.RawMessage `json:"timestamp,omitempty"`
+	EventID    string          `json:"eventId,omitempty"`
 	occurredAt string          // instead of Timestamp, as the file has it
 }
 
@@ -91,7 +92,7 @@ func (f *Form) concerns(text []byte) bool {
 	if f.Shift != 0 || len(f.Types) > 0 {
 		return true
 	}
-	for _, sign := range []string{`"track"`, `"event_type"`, `"event_name"`, `"user_token"`, `"object_ids"`, `"object_id"`, `"app_id"`} {
+	for _, sign := range []string{`"track"`, `"event_type"`, `"event_name"`, `"user_token"`, `"object_ids"`, `"object_id"`, `"app_id"`, `"event_id"`} {
 		if bytes.Contains(text, []byte(sign)) {
 			return true
 		}

@@ -21,8 +21,13 @@ type Importer struct {
 	retry    client.Retry
 	progress io.Writer
 	bad      badLines
+	equal    int // lines of the last file of events, see Equal
 	through  int // number of a line: it and all before it were sent and answered
 }
+
+// Equal returns how many lines of the last file of events were equal to an earlier line of
+// it, timestamp and eventId too. Such an event is in the log once.
+func (im *Importer) Equal() int { return im.equal }
 
 // Through returns the number of a line of the last file: all lines up to it were sent and
 // answered. It is 0 if that is not known.
