@@ -121,6 +121,17 @@ func (c *Client) Do(ctx context.Context, method, path string, body []byte) ([]by
 	return c.send(ctx, method, path, body)
 }
 
+// DoAgain is Do for a request that does no harm when it is sent again: it is repeated as
+// the Retry of the client says.
+func (c *Client) DoAgain(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	var answer []byte
+	err := c.repeat(ctx, always, func() (err error) {
+		answer, err = c.send(ctx, method, path, body)
+		return err
+	})
+	return answer, err
+}
+
 // call sends request as JSON, or no body if it is nil. It decodes the answer
 // into answer, unless that is nil.
 func (c *Client) call(ctx context.Context, when repeat, method, path string, request, answer any) error {
