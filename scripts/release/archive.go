@@ -28,10 +28,7 @@ func (f file) mode() int64 {
 // depend on the files, the folder, the time and the version of Go.
 func tarball(folder string, files map[string]file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
-	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
+	compressed := gzip.NewWriter(&out)
 	w := tar.NewWriter(compressed)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := files[name]
