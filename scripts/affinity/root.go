@@ -68,6 +68,9 @@ func (t *tool) run(ctx context.Context, args []string) int {
 	return cli.Execute(ctx, rootCommand(t), args, cli.Streams{In: t.in, Out: t.out, Err: t.err}, t.advise)
 }
 
+// defaultURL is the address of an engine of `affinity up`.
+const defaultURL = "http://127.0.0.1:8080"
+
 func rootCommand(t *tool) *cobra.Command {
 	root := cli.Group(&cobra.Command{
 		Use:   "affinity",
@@ -82,7 +85,7 @@ func rootCommand(t *tool) *cobra.Command {
 			}
 			return t.complete(cmd.Flags().Changed)
 		},
-	}, upCommand(t), demoCommand(t), importCommand(t), profileCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
+	}, upCommand(t), demoCommand(t), importCommand(t), eventsCommand(t), catalogCommand(t), profileCommand(t), userCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), crowdCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
 		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t), auditLogCommand(t), exportCommand(t), dumpCommand(t), restoreDumpCommand(t),
 		wordpressCommand(t), migrateCommand(t), planCommand(t), healthyCommand(t), versionCommand(t))
@@ -90,7 +93,7 @@ func rootCommand(t *tool) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this tool")
 	flags := root.PersistentFlags()
-	flags.StringVar(&t.url, "url", "http://127.0.0.1:8080", "address of the engine; $"+urlVariable)
+	flags.StringVar(&t.url, "url", defaultURL, "address of the engine; $"+urlVariable)
 	flags.StringVar(&t.app, "app", "demo", "app id; $"+appVariable)
 	flags.StringVar(&t.key, "key", "demokey", "key of the app; $"+keyVariable+" keeps it out of the list of processes")
 	flags.StringVar(&t.keyFile, "key-file", "", "file that holds the key; $"+keyFileVariable)

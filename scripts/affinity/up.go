@@ -97,7 +97,10 @@ func upCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), t, o, func(context.Context, runningStack) error { return nil }, false)
+			return serve(cmd.Context(), t, o, func(_ context.Context, s runningStack) error {
+				printNext(t.err, s.URL(), o.Apps[0])
+				return nil
+			}, false)
 		},
 	}
 	f.add(cmd)

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/importer"
+)
+
+func catalogCommand(t *tool) *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use:   "catalog",
+		Short: "Import the objects that events are about, or show one",
+	}, importCatalogCommand(t), showObjectCommand(t))
+}
+
+func importCatalogCommand(t *tool) *cobra.Command {
+	index, retryFor := defaultIndex, t.retry.Total
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Import objects into an index",
+		Long: "Import FILE into an index: one JSON object a line, or one list of objects, plain or gzip, - for standard input. Each has an\n" +
+			"objectID; of two with the same one, the later one stays. Bad lines are printed with their number; the others are imported\n" +
+			"(exit 3). Running the same command again resumes an import. Events that came before their objects get their filters by\n" +
+			"`affinity reenrich`. The key needs the right addObject.",
+		Example: "  affinity catalog import --index shoes shoes.ndjson.gz",
+		Args:    cli.Args("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if retryFor <= 0 {
+				return cli.Usagef("--retry-for %s: must be more than 0", retryFor)
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			t.retry.Total = retryFor
+			return importCatalog(cmd.Context(), t, importer.New(c, t.retry, t.err), args[0], index)
+		},
+	}
+	cmd.Flags().StringVar(&index, "index", index, "index of the objects")
+	cmd.Flags().DurationVar(&retryFor, "retry-for", retryFor, "how long to repeat a request while the engine is busy or away")
+	return cmd
+}
+
+func importCatalog(ctx context.Context, t *tool, im *importer.Importer, path, index string) (err error) {
+	objects, err := importer.Open(path, t.in)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	defer context.AfterFunc(ctx, func() { objects.Interrupt(ctx.Err()) })()
+	begun := time.Now()
+	stored, err := im.Objects(ctx, objects, index)
+	if err != nil {
+		return fmt.Errorf("%w\n%s went in: run the same command again to resume", err, cli.Count(stored, "object"))
+	}
+	fmt.Fprintf(t.out, "imported %s into the index %s in %.1f s\n", cli.Count(stored, "object"), cli.Printable(index), time.Since(begun).Seconds())
+	if err := im.BadLines(); err != nil {
+		return cli.WithCode(err, exitLines)
+	}
+	return nil
+}
+
+func showObjectCommand(t *tool) *cobra.Command {
+	index := defaultIndex
+	cmd := &cobra.Command{
+		Use:     "show OBJECT",
+		Short:   "Show an object as it was sent",
+		Long:    "Show an object as it was sent. The key needs the right addObject.",
+		Example: "  affinity catalog show shoe-1 --index shoes",
+		Args:    cli.Args("OBJECT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			object, err := c.Object(cmd.Context(), index, args[0])
+			if err != nil {
+				return fmt.Errorf("show object %s of %s: %w", cli.Printable(args[0]), cli.Printable(index), err)
+			}
+			return printIndented(t.out, object)
+		},
+	}
+	cmd.Flags().StringVar(&index, "index", index, "index of the object")
+	return cmd
+}
