@@ -154,7 +154,7 @@ func startShell(t *testing.T, port string) *guide {
 	}
 	g := &guide{t: t, port: port, in: stdin, lines: make(chan string, 1000), shell: exec.Command("bash", "--norc", "-O", "expand_aliases")}
 	g.shell.Stdin, g.shell.Stdout, g.shell.Stderr, g.shell.Dir = in, stdout, stdout, work
-	g.shell.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8", "TMPDIR=" + os.TempDir(), urlVariable + "=http://127.0.0.1:" + port}
+	g.shell.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8", "TMPDIR=" + os.TempDir(), urlVariable + "=http://127.0.0.1:" + port, algoliaURLVariable + "=" + os.Getenv(algoliaURLVariable)}
 	g.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := g.shell.Start(); err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func freePort(t *testing.T) string {
 
 // reading matches commands that change nothing. They are run until they print what
 // the page shows: events count a moment after they were accepted.
-var reading = regexp.MustCompile(`^(affinity (profile|rank|boosts|explain|export|recompute list|strategy (get|list|diff)) |call localhost:8080/1/profiles)`)
+var reading = regexp.MustCompile(`^(affinity (profile|rank|boosts|explain|export|recompute list|strategy (get|list|diff)|migrate compare) |call localhost:8080/1/profiles)`)
 
 const (
 	stepLimit    = time.Minute

@@ -23,7 +23,7 @@ func TestGuides(t *testing.T) {
 	}
 	for _, page := range pages {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
-		if name == "README" {
+		if name == "README" || name == "algolia" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -31,4 +31,13 @@ func TestGuides(t *testing.T) {
 			runGuide(t, page, "")
 		})
 	}
+}
+
+// TestGuidesAlgolia runs the guide for those who come from Algolia, with a stand-in for
+// Algolia.
+func TestGuidesAlgolia(t *testing.T) {
+	fake := newFakeAlgolia(t, 3)
+	fake.objects[0] = `{"brand":"Stridewell","color":"Yellow","objectID":"runner-1"}`
+	fake.profiles = map[string]string{"ann": `{"brand":{"Stridewell":12,"Kestrel":4},"color":{"Yellow":12}}`}
+	runGuide(t, "../guides/algolia.md", "")
 }

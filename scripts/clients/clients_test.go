@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"flag"
 	"net/http"
 	"os"
@@ -52,10 +53,13 @@ func TestJavaScriptClients(t *testing.T) {
 		unavailable = t.Fatalf
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if name == "both.mjs" { // in Node, the package has no requests of browsers
+			text = bytes.Replace(text, []byte("'search-insights'"), []byte("'./node_modules/search-insights/dist/search-insights-browser.mjs'"), 1)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
@@ -67,6 +71,7 @@ func TestJavaScriptClients(t *testing.T) {
 		unavailable("the JavaScript clients cannot be installed, so they are not tested: %v\n%s", err, out)
 	}
 	t.Run("Algolia", func(t *testing.T) { prints(t, dir, "clients.mjs", start(t).URL, "testdata/clients.txt") })
+	t.Run("Algolia and Affinity", func(t *testing.T) { prints(t, dir, "bothtest.mjs", start(t).URL, "testdata/both.txt") })
 	t.Run("Segment", func(t *testing.T) {
 		s := start(t)
 		c, err := client.New(client.Config{URL: s.URL, App: "demo", Key: "demokey", Retry: client.NoRetry})
@@ -92,6 +97,21 @@ func TestJavaScriptClients(t *testing.T) {
 			t.Errorf("counts (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// The guide shows the module that sends events to both.
+func TestGuideShowsBoth(t *testing.T) {
+	module, err := os.ReadFile("both.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile("../guides/algolia.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(guide, append([]byte("```js\n"), module...)) {
+		t.Error("scripts/guides/algolia.md does not show both.mjs as it is")
+	}
 }
 
 // prints runs a script of dir against an engine and compares what it prints.

@@ -1,5 +1,6 @@
 // Package clients tests the engine with published clients, unmodified:
 // search-insights and algoliasearch in Node (clients.mjs), Segment's SDK for Node
-// (segment.mjs), and Algolia's Go client. It
-// holds tests only and keeps nothing.
+// (segment.mjs), and Algolia's Go client. both.mjs sends events to Algolia and to the
+// engine, and bothtest.mjs runs it. The package holds nothing but these and keeps
+// nothing.
 package clients
