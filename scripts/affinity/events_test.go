@@ -49,7 +49,7 @@ func TestCatalogCommands(t *testing.T) {
 func TestNextSteps(t *testing.T) {
 	var out bytes.Buffer
 	printNext(&out, defaultURL, upApp{"demo", demoKey})
-	if text := out.String(); !strings.Contains(text, "affinity profile ann\n") || !strings.Contains(text, defaultURL+"/docs") || !strings.Contains(text, "x-algolia-api-key: demokey") {
+	if text := out.String(); !strings.Contains(text, "affinity profile ann --url "+defaultURL+"\n") || !strings.Contains(text, defaultURL+"/docs") || !strings.Contains(text, "x-algolia-api-key: demokey") {
 		t.Errorf("%s", text)
 	}
 	out.Reset()

@@ -15,10 +15,7 @@ func printNext(out io.Writer, url string, app upApp) {
 		key = "KEY"
 	}
 	auth := fmt.Sprintf("-H 'x-algolia-application-id: %s' -H 'x-algolia-api-key: %s'", app.ID, key)
-	flags := ""
-	if url != defaultURL {
-		flags += " --url " + url
-	}
+	flags := " --url " + url // a context may be current
 	if app.ID != "demo" || key != demoKey {
 		flags += fmt.Sprintf(" --app %s --key %s", app.ID, key)
 	}

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/contexts"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
 	"github.com/affinityengine/affinity/shared/config"
@@ -42,6 +44,11 @@ type tool struct {
 	url, app, key string
 	keyFile       string // that holds the key
 
+	contexts contexts.Store         // none: commands know no contexts
+	context  string                 // of --context
+	given    bool                   // a flag or a variable gives url, app or key
+	readKey  func() (string, error) // of a context; nil: key has it
+
 	start      func(context.Context, upOptions) (runningStack, error)
 	openConfig func(ctx context.Context, project, database string) (configStore, error)
 	openCipher func(ctx context.Context, kmsKey string) (config.Cipher, error)
@@ -60,6 +67,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		openConfig: openFirestore, openCipher: openKMS, openUsage: openBigtable, openLog: openAuditLog, openTasks: openTasks,
 		retry:      client.Retry{Total: 2 * time.Minute},
 		watchEvery: 500 * time.Millisecond,
+	}
+	if folder, err := os.UserConfigDir(); err == nil {
+		t.contexts = contexts.New(filepath.Join(folder, "affinity"))
 	}
 	return t.run(ctx, args)
 }
@@ -83,12 +93,15 @@ func rootCommand(t *tool) *cobra.Command {
 			if id, _, both := strings.Cut(t.app, ":"); both {
 				return cli.Usagef("--app %q: a running engine's app is named by its id alone: --app %s --key KEY", t.app, id)
 			}
-			return t.complete(cmd.Flags().Changed)
+			if err := t.complete(cmd.Flags().Changed); err != nil || !speaks(cmd) {
+				return err
+			}
+			return t.fromContext(cmd.Flags().Changed)
 		},
 	}, upCommand(t), demoCommand(t), importCommand(t), eventsCommand(t), catalogCommand(t), profileCommand(t), userCommand(t), optOutCommand(t), rankCommand(t), boostsCommand(t), feedCommand(t), segmentCommand(t), valuesCommand(t), indexCommand(t), strategyCommand(t), appCommand(t), replayCommand(t),
 		loadCommand(t), recomputeCommand(t), reenrichCommand(t), crowdCommand(t), schemaCommand(t), explainCommand(t), auditCommand(t), benchCommand(t),
 		backtestCommand(t), tuneCommand(t), tryCommand(t), usageCommand(t), auditLogCommand(t), exportCommand(t), dumpCommand(t), restoreDumpCommand(t),
-		wordpressCommand(t), migrateCommand(t), planCommand(t), healthyCommand(t), versionCommand(t))
+		wordpressCommand(t), contextCommand(t), migrateCommand(t), planCommand(t), healthyCommand(t), versionCommand(t))
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this tool")
@@ -97,7 +110,23 @@ func rootCommand(t *tool) *cobra.Command {
 	flags.StringVar(&t.app, "app", "demo", "app id; $"+appVariable)
 	flags.StringVar(&t.key, "key", "demokey", "key of the app; $"+keyVariable+" keeps it out of the list of processes")
 	flags.StringVar(&t.keyFile, "key-file", "", "file that holds the key; $"+keyFileVariable)
+	flags.StringVar(&t.context, "context", "", "context to use in place of the current one: see affinity context")
+	if err := root.RegisterFlagCompletionFunc("context", t.completeContexts); err != nil {
+		panic(err) // the flag is the one above
+	}
 	return root
+}
+
+// speaks reports whether a command speaks to an engine that is running.
+func speaks(cmd *cobra.Command) bool {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	switch cmd.Name() {
+	case "up", "demo", "context", "plan", "version", "bench", "completion", "help", "__complete", "__completeNoDesc":
+		return false
+	}
+	return true
 }
 
 // complete takes from the environment what no flag gives, and the key from its file.
@@ -106,10 +135,13 @@ func (t *tool) complete(given func(flag string) bool) error {
 		flag, variable string
 		to             *string
 	}{{"url", urlVariable, &t.url}, {"app", appVariable, &t.app}} {
-		if text := os.Getenv(from.variable); text != "" && !given(from.flag) {
+		text := os.Getenv(from.variable)
+		if text != "" && !given(from.flag) {
 			*from.to = text
 		}
+		t.given = t.given || text != "" || given(from.flag)
 	}
+	t.given = t.given || given("key") || given("key-file") || os.Getenv(keyVariable) != "" || os.Getenv(keyFileVariable) != ""
 	switch {
 	case given("key") && given("key-file"):
 		return cli.Usagef("--key and --key-file cannot both be given")
@@ -147,6 +179,12 @@ func readKey(file string) (string, error) {
 // client returns a client of the engine that the flags name. It sends each request
 // once.
 func (t *tool) client() (*client.Client, error) {
+	if t.readKey != nil {
+		var err error
+		if t.key, err = t.readKey(); err != nil {
+			return nil, err
+		}
+	}
 	c, err := client.New(client.Config{URL: t.url, App: t.app, Key: t.key, Retry: client.NoRetry})
 	if err != nil {
 		return nil, cli.Usagef("--url, --app, --key: %v", err)

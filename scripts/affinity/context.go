@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/contexts"
+)
+
+func contextCommand(t *tool) *cobra.Command {
+	cmd := cli.Group(&cobra.Command{
+		Use:   "context",
+		Short: "Name the engines that you work with, and choose one",
+		Long: "Name the engines that you work with: the URL, the app and the key of each. Commands speak to the current context, unless --url,\n" +
+			"--app, --key or --key-file, or a variable for one of them, is given: then they use no context at all, so a key never goes to\n" +
+			"another engine. --context chooses another one for a command. Keys are kept in the keyring of the operating system or, where\n" +
+			"there is none, in a file that only you may read.",
+	}, addContextCommand(t), useContextCommand(t), listContextsCommand(t), currentContextCommand(t), deleteContextCommand(t))
+	return cmd
+}
+
+func addContextCommand(t *tool) *cobra.Command {
+	return &cobra.Command{
+		Use:   "add NAME",
+		Short: "Add a context, or replace it",
+		Long: "Add a context with the engine of --url, the app of --app and the key of --key-file, --key or their variables. The first one\n" +
+			"becomes the current one.",
+		Example: "  affinity context add prod --url https://affinity.example.com --app shop --key-file key",
+		Args:    cli.Args("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := t.client(); err != nil {
+				return err
+			}
+			inFile, err := t.contexts.Add(args[0], t.url, t.app, t.key)
+			if err != nil {
+				return err
+			}
+			where := "in the keyring"
+			if inFile {
+				where = "in a file that only you may read, since there is no keyring"
+			}
+			_, err = fmt.Fprintf(t.out, "context %s is app %s at %s; its key is %s\n", args[0], cli.Printable(t.app), cli.Printable(t.url), where)
+			return err
+		},
+	}
+}
+
+func useContextCommand(t *tool) *cobra.Command {
+	return &cobra.Command{
+		Use: "use NAME", Short: "Make a context the current one", Args: cli.Args("NAME"), ValidArgsFunction: t.completeContexts,
+		RunE: func(_ *cobra.Command, args []string) error { return t.contexts.Use(args[0]) },
+	}
+}
+
+func deleteContextCommand(t *tool) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete NAME", Short: "Delete a context and its key", Args: cli.Args("NAME"), ValidArgsFunction: t.completeContexts,
+		RunE: func(_ *cobra.Command, args []string) error { return t.contexts.Delete(args[0]) },
+	}
+}
+
+func currentContextCommand(t *tool) *cobra.Command {
+	return &cobra.Command{
+		Use: "current", Short: "Print the name of the current context", Args: cli.Subcommand,
+		RunE: func(*cobra.Command, []string) error {
+			l, err := t.contexts.Read()
+			if err != nil {
+				return err
+			}
+			if l.Current == "" {
+				return fmt.Errorf("no context is current: `affinity context use NAME` chooses one")
+			}
+			_, err = fmt.Fprintln(t.out, l.Current)
+			return err
+		},
+	}
+}
+
+func listContextsCommand(t *tool) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the contexts", Args: cli.Subcommand,
+		RunE: func(*cobra.Command, []string) error {
+			l, err := t.contexts.Read()
+			if err != nil {
+				return err
+			}
+			if len(l.Contexts) == 0 {
+				_, err := fmt.Fprintln(t.out, "no contexts: `affinity context add NAME --url URL --app APP --key-file FILE` adds one")
+				return err
+			}
+			w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "\tNAME\tURL\tAPP\tKEY")
+			for _, name := range slices.Sorted(maps.Keys(l.Contexts)) {
+				c, mark, where := l.Contexts[name], "", "keyring"
+				if name == l.Current {
+					mark = "*"
+				}
+				if c.Key != "" {
+					where = "file"
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", mark, name, cli.Printable(c.URL), cli.Printable(c.App), where)
+			}
+			return w.Flush()
+		},
+	}
+}
+
+// completeContexts completes the name of a context.
+func (t *tool) completeContexts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	l, err := t.contexts.Read()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Sorted(maps.Keys(l.Contexts)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// fromContext takes URL, app and key from the current context, or from the one of
+// --context, unless a flag or a variable gives one of the three.
+func (t *tool) fromContext(given func(flag string) bool) error {
+	chosen := given("context")
+	for _, flag := range []string{"url", "app", "key", "key-file"} {
+		if chosen && given(flag) {
+			return cli.Usagef("--context and --%s cannot both be given: a context has a URL, an app and a key", flag)
+		}
+	}
+	if !chosen && (t.given || t.contexts == (contexts.Store{})) {
+		return nil
+	}
+	l, err := t.contexts.Read()
+	if err != nil {
+		return err
+	}
+	name := l.Current
+	if chosen {
+		name = t.context
+	}
+	if name == "" {
+		return nil
+	}
+	c, ok := l.Contexts[name]
+	if !ok {
+		return cli.Usagef("--context %q: there is no such context; `affinity context list` lists all", name)
+	}
+	t.url, t.app = c.URL, c.App
+	t.readKey = func() (string, error) { return l.Key(name) }
+	return nil
+}
