@@ -8,15 +8,19 @@ import (
 
 	"github.com/affinityengine/affinity/functions/ingest"
 	events "github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/limit"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// BenchmarkAccept sends one request after the other. Each names one object with
-// ten filters. Function process applies the messages beside it.
+// BenchmarkAccept sends one request after the other. Each event, or call of an SDK, names
+// one object with ten filters. Function process applies the messages beside it.
 func BenchmarkAccept(b *testing.B) {
 	s := functiontest.Start(b)
 	h := ingest.New(s.Backends.ForIngest())
+	if err := s.Backends.CachedConfig.SetLimits(b.Context(), functiontest.App, limit.Numbers{EventsPerSecond: 1_000_000, UserEventsPerDay: 1_000_000_000}); err != nil {
+		b.Fatal(err)
+	}
 	o := store.Object{ID: "1", Record: []byte(`{}`)}
 	for f := range 10 {
 		o.Filters.Filters = append(o.Filters.Filters, events.Filter{Facet: fmt.Sprint("facet", f), Value: fmt.Sprint("value ", f)})
@@ -24,13 +28,19 @@ func BenchmarkAccept(b *testing.B) {
 	if err := s.Backends.Store.PutObjects(b.Context(), functiontest.App, "shoes", []store.Object{o}); err != nil {
 		b.Fatal(err)
 	}
-	for _, n := range []int{1, 100} {
-		one := `{"eventType":"view","eventName":"Seen","index":"shoes","userToken":"ann","objectIDs":["1"]}`
-		body := `{"events":[` + one + strings.Repeat(","+one, n-1) + `]}`
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+	for _, c := range []struct {
+		path, key, one string
+		n              int
+	}{
+		{"/1/events", "events", `{"eventType":"view","eventName":"Seen","index":"shoes","userToken":"ann","objectIDs":["1"]}`, 1},
+		{"/1/events", "events", `{"eventType":"view","eventName":"Seen","index":"shoes","userToken":"ann","objectIDs":["1"]}`, 100},
+		{"/v1/batch", "batch", `{"type":"track","event":"Product Viewed","userId":"ann","properties":{"search_index":"shoes","product_id":"1"}}`, 100},
+	} {
+		body := `{"` + c.key + `":[` + c.one + strings.Repeat(","+c.one, c.n-1) + `]}`
+		b.Run(fmt.Sprint(c.path[1:], "/", c.n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if status, answer := functiontest.Call(h, "search", "POST", "/1/events", body); status != http.StatusOK {
+				if status, answer := functiontest.Call(h, "search", "POST", c.path, body); status != http.StatusOK {
 					b.Fatal(status, answer)
 				}
 			}

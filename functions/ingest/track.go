@@ -161,7 +161,6 @@ func (o *outcome) add(rules event.Rules, raw []byte, kind, index string) {
 	}
 	before := len(o.events)
 	for _, e := range events {
-		rules.Ordinal = len(o.events) % api.MaxEvents // its place in the message
 		raw := encoded(e)
 		accepted, err := event.Decode(raw, rules)
 		if err != nil {
