@@ -114,6 +114,7 @@ func rootCommand(t *tool) *cobra.Command {
 	if err := root.RegisterFlagCompletionFunc("context", t.completeContexts); err != nil {
 		panic(err) // the flag is the one above
 	}
+	completeValues(t, root)
 	return root
 }
 

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/client"
+	"github.com/affinityengine/affinity/shared/schema"
+)
+
+// lister lists values of an engine that an argument or a flag can have.
+type lister func(ctx context.Context, c *client.Client) ([]string, error)
+
+// argumentsOf are the listers of commands' arguments, by the words behind affinity.
+var argumentsOf = map[string]lister{
+	"feed show": feedNames, "feed set": feedNames, "feed delete": feedNames, "feed read": feedNames,
+	"segment show": segmentNames, "segment save": segmentNames, "segment delete": segmentNames, "segment export": segmentNames,
+	"recompute watch": recomputeIDs, "recompute cancel": recomputeIDs, "reenrich cancel": reenrichIDs, "backtest cancel": backtestIDs,
+	"strategy restore": strategyVersions, "strategy diff": strategyVersions,
+}
+
+// completeValues makes the shells complete the arguments and flags of all commands.
+func completeValues(t *tool, cmd *cobra.Command) {
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+	if list := argumentsOf[path]; list != nil {
+		cmd.ValidArgsFunction = t.completeBy(list)
+	}
+	of := map[string]cobra.CompletionFunc{
+		"facet":    t.completeBy(facetNames),
+		"schema":   cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)}, cobra.ShellCompDirectiveNoFileComp),
+		"to":       cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)}, cobra.ShellCompDirectiveNoFileComp), // of schema start
+		"encoding": cobra.FixedCompletions([]string{string(schema.JSON), string(schema.Compact)}, cobra.ShellCompDirectiveNoFileComp),
+		"type":     cobra.FixedCompletions([]string{api.EventView, api.EventClick, api.EventConversion}, cobra.ShellCompDirectiveNoFileComp),
+	}
+	for name, complete := range of {
+		if cmd.Flags().Lookup(name) != nil && (name != "to" || path == "schema start") {
+			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only if there is one already
+		}
+	}
+	for _, child := range cmd.Commands() {
+		completeValues(t, child)
+	}
+}
+
+// completionWait is how long a shell waits for an engine.
+const completionWait = 2 * time.Second
+
+// completeBy asks the engine. It completes nothing if that fails.
+func (t *tool) completeBy(list lister) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		const none = cobra.ShellCompDirectiveNoFileComp
+		if t.complete(cmd.Flags().Changed) != nil || t.fromContext(cmd.Flags().Changed) != nil {
+			return nil, none
+		}
+		c, err := t.client()
+		if err != nil {
+			return nil, none
+		}
+		parent := cmd.Context()
+		if parent == nil {
+			parent = context.Background()
+		}
+		ctx, cancel := context.WithTimeout(parent, completionWait)
+		defer cancel()
+		values, err := list(ctx, c.WithRetry(client.NoRetry))
+		if err != nil {
+			return nil, none
+		}
+		return values, none
+	}
+}
+
+func feedNames(ctx context.Context, c *client.Client) ([]string, error) {
+	answer, err := c.Feeds(ctx)
+	return each(answer.Feeds, func(f api.FeedDefinition) string { return f.Name }), err
+}
+
+func segmentNames(ctx context.Context, c *client.Client) ([]string, error) {
+	answer, err := c.Segments(ctx)
+	return each(answer.Segments, func(s api.Segment) string { return s.Name }), err
+}
+
+func recomputeIDs(ctx context.Context, c *client.Client) ([]string, error) {
+	answer, err := c.Recomputes(ctx)
+	return each(answer.Recomputes, func(r api.Recompute) string { return r.ID }), err
+}
+
+func reenrichIDs(ctx context.Context, c *client.Client) ([]string, error) {
+	answer, err := c.Reenrichments(ctx)
+	return each(answer.Reenrichments, func(r api.Reenrichment) string { return r.ID }), err
+}
+
+func backtestIDs(ctx context.Context, c *client.Client) ([]string, error) {
+	answer, err := c.Backtests(ctx)
+	return each(answer.Backtests, func(b api.BacktestSummary) string { return b.ID }), err
+}
+
+func strategyVersions(ctx context.Context, c *client.Client) ([]string, error) {
+	answer, err := c.StrategyVersions(ctx)
+	return each(answer.Versions, func(v api.StrategyVersion) string { return strconv.FormatInt(v.Version, 10) }), err
+}
+
+// facetNames are the facets that the strategy scores, or has aliases of.
+func facetNames(ctx context.Context, c *client.Client) ([]string, error) {
+	s, err := c.Strategy(ctx)
+	names := slices.Collect(maps.Keys(s.Aliases))
+	for _, f := range s.FacetsScoring {
+		names = append(names, f.FacetName)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// each returns f of each item.
+func each[T any](items []T, f func(T) string) []string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = f(item)
+	}
+	return texts
+}
