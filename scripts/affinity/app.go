@@ -137,22 +137,35 @@ func (a *appTool) create(ctx context.Context, s appStore, app config.App) error 
 }
 
 func (a *appTool) listCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the apps",
 		Example: "  affinity app list --project my-project",
 		Args:    cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, func(s appStore) error { return a.list(cmd.Context(), s) })
+			return a.with(cmd, func(s appStore) error { return a.list(cmd.Context(), s, asJSON) })
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
 }
 
-func (a *appTool) list(ctx context.Context, s appStore) error {
+// listedApp is an app as the list prints it in JSON.
+type listedApp struct {
+	ID              string      `json:"id"`
+	RetentionDays   int         `json:"retentionDays"`
+	Schema          schema.Name `json:"schema"`
+	StrategyVersion int64       `json:"strategyVersion"`
+	CreatedAt       time.Time   `json:"createdAt"`
+}
+
+func (a *appTool) list(ctx context.Context, s appStore, asJSON bool) error {
 	ids, err := s.Apps(ctx)
 	if err != nil {
 		return fmt.Errorf("list apps: %w", err)
 	}
+	listed := []listedApp{}
 	for _, id := range ids {
 		app, err := s.App(ctx, id)
 		if errors.Is(err, config.ErrNotFound) {
@@ -161,8 +174,15 @@ func (a *appTool) list(ctx context.Context, s appStore) error {
 		if err != nil {
 			return fmt.Errorf("read app %s: %w", id, err)
 		}
+		if asJSON {
+			listed = append(listed, listedApp{id, app.RetentionDays, app.Log.Read, app.StrategyVersion, app.CreatedAt.UTC()})
+			continue
+		}
 		fmt.Fprintf(a.out, "%s  %s  %s  strategy version %d  created %s\n", id, retention(app.RetentionDays), layout(app.Log), app.StrategyVersion,
 			app.CreatedAt.UTC().Format(time.RFC3339))
+	}
+	if asJSON {
+		return cli.PrintJSON(a.out, map[string]any{"apps": listed})
 	}
 	if len(ids) == 0 {
 		fmt.Fprintln(a.err, "there are no apps: create one with `affinity app create ID`")

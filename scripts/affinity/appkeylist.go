@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 const usesTimeout = 15 * time.Second
 
 func (a *appTool) listKeysCommand() *cobra.Command {
+	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "list ID",
 		Short: "List the keys of an app with their names, rights, restrictions and last uses",
@@ -27,18 +29,44 @@ func (a *appTool) listKeysCommand() *cobra.Command {
 		Example: "  affinity app key list shop --project my-project",
 		Args:    cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0]) })
+			return a.withApp(cmd, args[0], func(s appStore) error { return a.listKeys(cmd.Context(), s, args[0], asJSON) })
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }
 
-func (a *appTool) listKeys(ctx context.Context, s appStore, id string) error {
+// listedKey is a key as the list prints it in JSON.
+type listedKey struct {
+	Name        string    `json:"name"`
+	Hash        string    `json:"hash"`
+	ACL         []string  `json:"acl"`
+	Description string    `json:"description"`
+	Indexes     []string  `json:"indexes"`
+	Referers    []string  `json:"referers"`
+	AddressRate int       `json:"addressRate"`
+	Parent      bool      `json:"parent"`
+	CreatedAt   time.Time `json:"createdAt"`
+	ValidUntil  time.Time `json:"validUntil,omitzero"`
+}
+
+func printKeys(out io.Writer, keys []config.Key) error {
+	listed := make([]listedKey, len(keys))
+	for i, k := range keys {
+		listed[i] = listedKey{k.Name, k.Hash, k.ACL, k.Description, k.Indexes, k.Referers, k.AddressRate, len(k.Parent) > 0, k.CreatedAt.UTC(), k.ValidUntil.UTC()}
+	}
+	return cli.PrintJSON(out, map[string]any{"keys": listed})
+}
+
+func (a *appTool) listKeys(ctx context.Context, s appStore, id string, asJSON bool) error {
 	keys, err := s.Keys(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list the keys of app %s: %w", id, err)
 	}
 	slices.SortStableFunc(keys, func(a, b config.Key) int { return strings.Compare(a.Name, b.Name) })
+	if asJSON {
+		return printKeys(a.out, keys)
+	}
 	uses := func(config.Key) string { return "" }
 	if len(keys) > 0 {
 		uses = a.lastUses(ctx, s, id)

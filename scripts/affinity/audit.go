@@ -15,7 +15,7 @@ import (
 )
 
 func auditCommand(t *tool) *cobra.Command {
-	sample, segments := 0, false
+	sample, segments, asJSON := 0, false, false
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Compare profiles of a sample of users with the event log, or segments with profiles",
@@ -36,22 +36,28 @@ func auditCommand(t *tool) *cobra.Command {
 				return err
 			}
 			if segments {
-				return auditSegments(cmd.Context(), c, t.out, sample)
+				return auditSegments(cmd.Context(), c, t.out, sample, asJSON)
 			}
-			return audit(cmd.Context(), c, t.out, sample)
+			return audit(cmd.Context(), c, t.out, sample, asJSON)
 		},
 	}
 	cmd.Flags().IntVar(&sample, "sample", api.DefaultAuditSample, "how many users to compare")
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	cmd.Flags().BoolVar(&segments, "segments", false, "compare answers about segments with profiles")
 	return cmd
 }
 
-func audit(ctx context.Context, c *client.Client, out io.Writer, sample int) error {
-	a, err := c.Audit(ctx, api.AuditRequest{Sample: &sample})
+func audit(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
+	var raw []byte
+	a, err := c.Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample})
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	if err := render.Audit(out, a); err != nil {
+	show := func() error { return render.Audit(out, a) }
+	if asJSON {
+		show = func() error { return printRaw(out, raw) }
+	}
+	if err := show(); err != nil {
 		return err
 	}
 	if a.Differing > 0 {
@@ -60,15 +66,20 @@ func audit(ctx context.Context, c *client.Client, out io.Writer, sample int) err
 	return nil
 }
 
-func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample int) error {
-	a, err := c.Audit(ctx, api.AuditRequest{Sample: &sample, Segments: true})
+func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
+	var raw []byte
+	a, err := c.Audit(client.WithRawAnswer(ctx, &raw), api.AuditRequest{Sample: &sample, Segments: true})
 	if err != nil {
 		return fmt.Errorf("audit segments: %w", err)
 	}
 	if a.Segments == nil {
 		return errors.New("audit segments: the engine is of an earlier version, which audits profiles only")
 	}
-	if err := render.SegmentsAudit(out, a); err != nil {
+	show := func() error { return render.SegmentsAudit(out, a) }
+	if asJSON {
+		show = func() error { return printRaw(out, raw) }
+	}
+	if err := show(); err != nil {
 		return err
 	}
 	if n := len(a.Segments.Differences) + a.Segments.Omitted; n > 0 {

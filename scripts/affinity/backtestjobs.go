@@ -8,10 +8,12 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/render"
+	"github.com/affinityengine/affinity/shared/client"
 )
 
 func listBacktestsCommand(t *tool) *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the latest backtests and searches on the log of an engine, the newest first",
 		Args:  cli.Subcommand,
@@ -20,9 +22,13 @@ func listBacktestsCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := c.Backtests(cmd.Context())
+			var raw []byte
+			list, err := c.Backtests(client.WithRawAnswer(cmd.Context(), &raw))
 			if err != nil {
 				return fmt.Errorf("list backtests: %w", err)
+			}
+			if asJSON {
+				return printRaw(t.out, raw)
 			}
 			if len(list.Backtests) == 0 {
 				fmt.Fprintln(t.err, "the app has had no backtest: `affinity backtest --url` starts one")
@@ -49,6 +55,8 @@ func listBacktestsCommand(t *tool) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
 }
 
 func cancelBacktestCommand(t *tool) *cobra.Command {

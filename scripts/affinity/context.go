@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"text/tabwriter"
@@ -82,12 +83,16 @@ func currentContextCommand(t *tool) *cobra.Command {
 }
 
 func listContextsCommand(t *tool) *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use: "list", Short: "List the contexts", Args: cli.Subcommand,
 		RunE: func(*cobra.Command, []string) error {
 			l, err := t.contexts.Read()
 			if err != nil {
 				return err
+			}
+			if asJSON {
+				return printContexts(t.out, l)
 			}
 			if len(l.Contexts) == 0 {
 				_, err := fmt.Fprintln(t.out, "no contexts: `affinity context add NAME --url URL --app APP --key-file FILE` adds one")
@@ -108,6 +113,24 @@ func listContextsCommand(t *tool) *cobra.Command {
 			return w.Flush()
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, without keys")
+	return cmd
+}
+
+// listedContext is a context as the list prints it in JSON.
+type listedContext struct {
+	Name    string `json:"name"`
+	URL     string `json:"url"`
+	App     string `json:"app"`
+	Current bool   `json:"current"`
+}
+
+func printContexts(out io.Writer, l contexts.List) error {
+	listed := []listedContext{}
+	for _, name := range slices.Sorted(maps.Keys(l.Contexts)) {
+		listed = append(listed, listedContext{name, l.Contexts[name].URL, l.Contexts[name].App, name == l.Current})
+	}
+	return cli.PrintJSON(out, map[string]any{"contexts": listed})
 }
 
 // completeContexts completes the name of a context.

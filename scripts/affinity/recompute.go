@@ -44,6 +44,7 @@ func recomputeCommand(t *tool) *cobra.Command {
 			return err
 		}),
 	}
+	listJSON := false
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the app's latest recomputes, the newest first",
@@ -53,9 +54,13 @@ func recomputeCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			jobs, err := listRecomputes(cmd.Context(), c)
+			var raw []byte
+			jobs, err := listRecomputes(client.WithRawAnswer(cmd.Context(), &raw), c)
 			if err != nil {
 				return err
+			}
+			if listJSON {
+				return printRaw(t.out, raw)
 			}
 			if len(jobs) == 0 {
 				fmt.Fprintln(t.err, errNoRecompute)
@@ -63,6 +68,7 @@ func recomputeCommand(t *tool) *cobra.Command {
 			return printRecomputes(t.out, jobs)
 		},
 	}
+	list.Flags().BoolVar(&listJSON, "json", false, jsonUsage)
 	return cli.Group(&cobra.Command{
 		Use:   "recompute",
 		Short: "Recompute the stored profiles of all users: start, watch, cancel, list; or that of one: user",

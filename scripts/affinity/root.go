@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ type tool struct {
 	url, app, key string
 	keyFile       string // that holds the key
 
+	output string        // of --output
+	rows   *bytes.Buffer // what a command prints that becomes CSV; nil: none
+
 	contexts contexts.Store         // none: commands know no contexts
 	context  string                 // of --context
 	given    bool                   // a flag or a variable gives url, app or key
@@ -75,7 +79,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func (t *tool) run(ctx context.Context, args []string) int {
-	return cli.Execute(ctx, rootCommand(t), args, cli.Streams{In: t.in, Out: t.out, Err: t.err}, t.advise)
+	out := t.out
+	code := cli.Execute(ctx, rootCommand(t), args, cli.Streams{In: t.in, Out: t.out, Err: t.err}, t.advise)
+	if t.rows == nil {
+		return code
+	}
+	if err := writeRows(out, t.rows.Bytes()); err != nil {
+		fmt.Fprintf(t.err, "affinity: %v\n", err)
+		return max(code, cli.ExitFailed)
+	}
+	return code
 }
 
 // defaultURL is the address of an engine of `affinity up`.
@@ -92,6 +105,9 @@ func rootCommand(t *tool) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if id, _, both := strings.Cut(t.app, ":"); both {
 				return cli.Usagef("--app %q: a running engine's app is named by its id alone: --app %s --key KEY", t.app, id)
+			}
+			if err := t.setOutput(cmd); err != nil {
+				return err
 			}
 			if err := t.complete(cmd.Flags().Changed); err != nil || !speaks(cmd) {
 				return err
@@ -110,8 +126,12 @@ func rootCommand(t *tool) *cobra.Command {
 	flags.StringVar(&t.app, "app", "demo", "app id; $"+appVariable)
 	flags.StringVar(&t.key, "key", "demokey", "key of the app; $"+keyVariable+" keeps it out of the list of processes")
 	flags.StringVar(&t.keyFile, "key-file", "", "file that holds the key; $"+keyFileVariable)
+	flags.StringVarP(&t.output, "output", "o", tableOutput, "form of what a command prints: "+strings.Join(outputs, ", "))
 	flags.StringVar(&t.context, "context", "", "context to use in place of the current one: see affinity context")
 	if err := root.RegisterFlagCompletionFunc("context", t.completeContexts); err != nil {
+		panic(err) // the flag is the one above
+	}
+	if err := root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is the one above
 	}
 	completeValues(t, root)

@@ -24,6 +24,7 @@ type schemaStep struct {
 }
 
 func schemaCommand(t *tool) *cobra.Command {
+	asJSON := false
 	status := &cobra.Command{
 		Use:   "status",
 		Short: "Show the schemas of the log, how far its migration is, and which step is next",
@@ -33,14 +34,19 @@ func schemaCommand(t *tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a, err := checkSchema(c.Schema(cmd.Context()))
+			var raw []byte
+			a, err := checkSchema(c.Schema(client.WithRawAnswer(cmd.Context(), &raw)))
 			if err != nil {
 				return fmt.Errorf("schema status: %w", err)
+			}
+			if asJSON {
+				return printRaw(t.out, raw)
 			}
 			_, err = t.out.Write([]byte(a.Status()))
 			return err
 		},
 	}
+	status.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cli.Group(&cobra.Command{
 		Use:   "schema",
 		Short: "Migrate the app's log to the other schema while it is in use; describe the tables",
