@@ -232,7 +232,7 @@ func (g *guide) shellRun(command string) (lines []string, code string) {
 				}
 				return lines, code
 			}
-			if !jobNotice.MatchString(line) {
+			if !jobNotice.MatchString(line) && !progress.MatchString(line) {
 				lines = append(lines, strings.TrimRight(strings.ReplaceAll(line, ":"+g.port, ":8080"), " "))
 			}
 		case <-ctx.Done():
@@ -240,6 +240,9 @@ func (g *guide) shellRun(command string) (lines []string, code string) {
 		}
 	}
 }
+
+// progress is a line of a slow import, as on a busy machine.
+var progress = regexp.MustCompile(`^\d+ (events|objects), \d+/s(, \d+% of the file)?$`)
 
 // jobNotice is what the shell says of a job that was killed, sooner or later.
 var jobNotice = regexp.MustCompile(`^bash: line \d+: +\d+ (Killed|Terminated) `)
