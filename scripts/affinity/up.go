@@ -82,7 +82,7 @@ func upCommand(t *tool) *cobra.Command {
 		Short: "Start the whole engine in this process",
 		Long: "Start the whole engine in this process and serve until Ctrl-C. Once it is up it prints one line: `ready ` and the URL.\n" +
 			"All data is in memory and ends with the process. With --data DIR it is in a folder, and what was acknowledged is there\n" +
-			"again at the next start with the folder, even after a kill: events, objects, profiles, strategies, apps, keys, jobs,\n" +
+			"again at the next start with the folder, even after a kill (a failure of the machine may lose the last second): events, objects, profiles, strategies, apps, keys, jobs,\n" +
 			"tasks, and events that wait to be processed. An app in the folder keeps its schema, its encoding and, unless\n" +
 			"--retention-days is given, its retention. One process at a time uses a folder.\n" +
 			"BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name official emulators, which exclude --data.\n" +
