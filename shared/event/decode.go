@@ -91,6 +91,9 @@ func (p *parser) batch() error {
 
 func (p *parser) batchField(name string) error {
 	if name != "events" {
+		if name == "eventType" && p.refused != nil && p.refused.Message == msgNoEvents {
+			p.refused = refuseBody(msgUnwrapped)
+		}
 		return p.dec.SkipValue()
 	}
 	p.events, p.refused = p.events[:0], nil

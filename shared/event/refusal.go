@@ -53,6 +53,7 @@ const (
 	msgTooLarge       = "Request Entity Too Large"
 	msgPayload        = "Invalid payload"
 	msgNoEvents       = "No events to process"
+	msgUnwrapped      = `No events to process: send {"events":[...]}` // of an event alone
 	msgArrayBody      = "Invalid type for field : expected insights.PublicEventsBatch, got array"
 	msgTooManyEvents  = "Cannot process more than 1000 events in a batch"
 	msgNameRequired   = "EventName is required"
