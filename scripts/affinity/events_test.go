@@ -41,6 +41,8 @@ func TestCatalogCommands(t *testing.T) {
 	run("", "catalog", "import", file(t, "list.json", `[{"objectID":"3"},{"objectID":"4"}]`)).wants(t, cli.ExitOK, "imported 2 objects into the index products")
 	run("", "catalog", "show", "1", "--index", "shoes").wants(t, cli.ExitOK, `"color": "Red"`)
 	run("", "catalog", "show", "9").wants(t, cli.ExitFailed, "show object 9 of products", "404")
+	run("", "import", "--objects", file(t, "objects.ndjson", `{"objectID":"5"}`)).wants(t, cli.ExitOK, "imported 1 object into the index products")
+	run("", "catalog", "show", "5").wants(t, cli.ExitOK, `"objectID": "5"`)
 	run("", "catalog", "import").wants(t, cli.ExitUsage, "FILE is missing")
 	run("", "catalog", "import", "x", "--retry-for", "0s").wants(t, cli.ExitUsage, "--retry-for 0s")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ type importOptions struct {
 func importCommand(t *tool) *cobra.Command {
 	o := importOptions{}
 	cmd := &cobra.Command{
-		Use:   "import [flags] EVENTS | --archive FILE|FOLDER...",
+		Use:   "import [flags] EVENTS | --objects FILE | --archive FILE|FOLDER...",
 		Short: "Import a history of events, with its catalog and strategy",
 		Long: "Import EVENTS (one JSON event per line, plain or gzip, - for standard input), after the strategy and the catalog if\n" +
 			"they are given. Events of any age are imported, with up to 20 objects each. Bad lines are printed with their number;\n" +
@@ -60,13 +61,15 @@ func importCommand(t *tool) *cobra.Command {
 			"  affinity import --map userToken=user_id,objectIDs=product_id,timestamp=event_time --event cart=click --event purchase=conversion \\\n    --shift-to-now 2019-Oct.csv.gz\n" +
 			"  gcloud storage cp -r gs://PROJECT-affinity-archive/events . && affinity import --archive events --app shop --key KEY",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.archive && len(args) > 0 {
+			if o.archive && len(args) > 0 || o.alone(len(args)) {
 				return nil
 			}
 			return cli.Args("EVENTS")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.events = args[0]
+			if len(args) > 0 {
+				o.events = args[0]
+			}
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -74,6 +77,9 @@ func importCommand(t *tool) *cobra.Command {
 			c, err := t.client()
 			if err != nil {
 				return err
+			}
+			if o.alone(len(args)) {
+				return importObjectsAlone(cmd.Context(), t, c, o)
 			}
 			if o.archive {
 				return restoreAll(cmd.Context(), t, c, o, args)
@@ -83,6 +89,24 @@ func importCommand(t *tool) *cobra.Command {
 	}
 	o.flags(cmd.Flags(), t.retry.Total)
 	return cmd
+}
+
+// alone reports whether objects are imported without events.
+func (o *importOptions) alone(args int) bool { return args == 0 && o.objects != "" && !o.archive }
+
+// importObjectsAlone imports the strategy, if there is one, and the objects.
+func importObjectsAlone(ctx context.Context, t *tool, c *client.Client, o importOptions) error {
+	t.retry.Total = o.retryFor
+	if o.strategy != "" {
+		strategy, err := t.readStrategy(o.strategy)
+		if err != nil {
+			return err
+		}
+		if err := t.patient(c).SetStrategyJSON(ctx, strategy); err != nil {
+			return fmt.Errorf("set the strategy: %w", err)
+		}
+	}
+	return importCatalog(ctx, t, importer.New(c, t.retry, t.err), o.objects, cmp.Or(o.index, defaultIndex))
 }
 
 // flags defines the flags. retryFor is the default of --retry-for.
