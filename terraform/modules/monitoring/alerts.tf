@@ -4,6 +4,9 @@
 # lines are matched directly.
 
 locals {
+  # The second half of the runbooks on damaged data.
+  repaired = "Keep the log line: its `error` says what is damaged. If lines come for many users, the cause is not one row: check whether an older release runs beside a newer one (deploy one release to all functions), and whether tables were restored or changed by hand. Then compare the app's profiles with the log, `go run ./scripts/affinity audit --sample 1000` with ${local.as_admin}."
+
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
   # How to reach the engine and get a key, for every runbook that calls it.
@@ -114,6 +117,27 @@ locals {
       labels   = { app = "EXTRACT(jsonPayload.app)", status = "EXTRACT(jsonPayload.status)" }
       runbook  = "The line counts the requests of one minute and one instance that name an app with credentials that permit nothing. 401: a stranger guesses keys, or a key was removed that a page still uses: `go run ./scripts/affinity app key list APP --project PROJECT --database ${var.firestore_database}` shows the keys. 403: a key is used for more than it may do, or from a page or host that is not its own; the line's `reason` says which. If the app's owner knows of no change, find the addresses in the load balancer's metrics by country and in Cloud Armor, and block them with a rule of the security policy. Guessing finds no key: keys have 32 random characters."
     }
+    manifest_damaged = {
+      title    = "a manifest is damaged"
+      severity = "ERROR"
+      filter   = local.metrics["manifests_damaged"].filter
+      labels   = { app = "EXTRACT(jsonPayload.app)" }
+      runbook  = "The list of a user's packed events does not parse. Profiles stay right, because the engine reads the event log in its place, and the next refresh of the user replaces the list. ${local.repaired}"
+    }
+    block_damaged = {
+      title    = "a block of events is damaged"
+      severity = "ERROR"
+      filter   = local.metrics["blocks_damaged"].filter
+      labels   = { app = "EXTRACT(jsonPayload.app)" }
+      runbook  = "A block of a user's packed events is lost or does not parse. Profiles stay right, because the engine reads the event log in its place, and the next refresh of the user packs these events again. ${local.repaired}"
+    }
+    repair_failed = {
+      title    = "a damaged block stays"
+      severity = "WARNING"
+      filter   = local.metrics["repairs_failed"].filter
+      labels   = { app = "EXTRACT(jsonPayload.app)" }
+      runbook  = "The engine found a damaged block or manifest and could not remove it: the line's `error` says why. Usually Bigtable refused or delayed the write: look at its status and its CPU. The next refresh of the user tries again. Profiles stay right, but reads of this user are slower until then."
+    }
     # If a nightly round does not start, the engine logs nothing. Cloud Scheduler logs
     # each failed attempt, even if a later attempt succeeds.
     nightly = {
@@ -200,6 +224,38 @@ resource "google_monitoring_alert_policy" "lag" {
   documentation {
     mime_type = "text/markdown"
     content   = "Runbook: If the backlog grows too, follow the alert on the backlog. If not, single messages are slow: look at Bigtable's latency, and at process's lines \"request failed\" for retries. Events of one busy user wait for each other."
+  }
+
+  alert_strategy {
+    auto_close = "86400s"
+  }
+
+  depends_on = [google_logging_metric.this]
+}
+
+# One failed fold is tried again and loses nothing, so the alert waits for an hour of
+# failures.
+resource "google_monitoring_alert_policy" "folds" {
+  display_name          = "${var.name_prefix}: histories are not folded"
+  combiner              = "OR"
+  severity              = "WARNING"
+  notification_channels = local.channels
+  user_labels           = var.labels
+
+  conditions {
+    display_name = "failed folds of an app"
+
+    condition_prometheus_query_language {
+      query                     = "sum by (app) (increase(${local.promql["folds_failed"]}{monitored_resource=\"cloud_run_revision\"}[10m])) > ${var.thresholds.failed_folds}"
+      duration                  = "3600s"
+      evaluation_interval       = "60s"
+      disable_metric_validation = true
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "Runbook: The engine cannot pack the events of users into blocks: the `error` of the lines \"history is not folded\" says why. Profiles stay right, but recomputes and reads of these users are slower and cost more. Look at Bigtable's status, CPU and latency. The nightly round folds what is left; if the lines go on after it with the same users, keep the lines and compare these profiles with the log, `go run ./scripts/affinity audit --sample 1000` with ${local.as_admin}."
   }
 
   alert_strategy {

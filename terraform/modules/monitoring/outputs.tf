@@ -15,7 +15,7 @@ output "budget" {
 
 output "alerts" {
   description = "Runbook of each alert, by the alert's name."
-  value = { for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), [google_monitoring_alert_policy.lag]) :
+  value = { for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds]) :
     p.display_name => one(p.documentation).content
   }
 }

@@ -113,6 +113,7 @@ variable "thresholds" {
     error_ratio: share of a public function's answers that are 5xx, in five minutes.
     failures_per_minute: 5xx answers of a private function a minute, for ten minutes. Its callers retry, so a few are normal.
     denied_per_minute: requests with wrong credentials for one app, at one instance of a function.
+    failed_folds: histories of an app that could not be packed in ten minutes, for an hour.
     renotify_seconds: minimum time between two mails about failed jobs, or about differences that audits found.
   EOT
   type = object({
@@ -122,6 +123,7 @@ variable "thresholds" {
     error_ratio            = optional(number, 0.01)
     failures_per_minute    = optional(number, 10)
     denied_per_minute      = optional(number, 600)
+    failed_folds           = optional(number, 0)
     renotify_seconds       = optional(number, 3600)
   })
   default  = {}
@@ -146,4 +148,45 @@ variable "thresholds" {
     condition     = var.thresholds.renotify_seconds >= 300
     error_message = "thresholds.renotify_seconds ${var.thresholds.renotify_seconds} must be 300 or more."
   }
+}
+
+variable "objectives" {
+  description = <<-EOT
+    What the engine promises over 28 days, as shares.
+    availability: share of requests to public functions that are not answered 5xx.
+    latency: share of reads of profiles that take at most latency_ms.
+    freshness: share of minutes in which no message of events waits longer than fresh_seconds.
+  EOT
+  type = object({
+    availability  = optional(number, 0.995)
+    latency       = optional(number, 0.99)
+    latency_ms    = optional(number, 250)
+    freshness     = optional(number, 0.99)
+    fresh_seconds = optional(number, 30)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = alltrue([for o in ["availability", "latency", "freshness"] : var.objectives[o] > 0 && var.objectives[o] <= 0.9999])
+    error_message = "objectives.availability, latency and freshness must be shares above 0, up to 0.9999."
+  }
+
+  validation {
+    condition     = var.objectives.latency_ms > 0 && var.objectives.fresh_seconds > 0
+    error_message = "objectives.latency_ms and objectives.fresh_seconds must be above 0."
+  }
+}
+
+variable "hosts" {
+  description = "Hosts of the load balancer that Google calls every minute. Empty: no uptime check."
+  type        = set(string)
+  default     = []
+  nullable    = false
+}
+
+variable "project_id" {
+  description = "Project that owns the uptime checks."
+  type        = string
+  nullable    = false
 }

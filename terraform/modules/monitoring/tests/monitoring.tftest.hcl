@@ -22,6 +22,8 @@ variables {
   bigtable_instance        = "affinity"
   security_policy          = "affinity-edge"
   alert_email              = "oncall@example.com"
+  project_id               = "shop-prod"
+  hosts                    = ["api.example.com"]
 }
 
 run "metric_filters" {
@@ -74,7 +76,7 @@ run "metric_types" {
 
 run "alert_parts" {
   assert {
-    condition = alltrue([for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), [google_monitoring_alert_policy.lag]) :
+    condition = alltrue([for p in concat(values(google_monitoring_alert_policy.measured), values(google_monitoring_alert_policy.matched), values(google_monitoring_alert_policy.burning), values(google_monitoring_alert_policy.unreachable), [google_monitoring_alert_policy.lag, google_monitoring_alert_policy.folds]) :
       length(p.conditions) == 1 && startswith(one(p.documentation).content, "Runbook: ") && length(one(p.documentation).content) > 80 &&
       !strcontains(one(p.documentation).content, "\n") && p.notification_channels == tolist(["projects/p/notificationChannels/1"])
     ])
@@ -87,6 +89,9 @@ run "alert_parts" {
       "affinity: a public function answers 5xx", "affinity: a private function keeps failing", "affinity: many requests have wrong credentials",
       "affinity: a job failed", "affinity: an audit found a difference",
       "affinity: the worker fails again and again", "affinity: the worker dropped a task", "affinity: a nightly round did not begin",
+      "affinity: a manifest is damaged", "affinity: a block of events is damaged", "affinity: a damaged block stays", "affinity: histories are not folded",
+      "affinity: the availability objective is missed soon", "affinity: the latency objective is missed soon", "affinity: the freshness objective is missed soon",
+      "affinity: api.example.com is not reachable",
     ])
     error_message = "The alerts in the output are wrong: ${jsonencode(keys(output.alerts))}"
   }
@@ -249,10 +254,43 @@ run "dashboard" {
   assert {
     condition = alltrue([for name in keys(google_logging_metric.this) :
       strcontains(google_monitoring_dashboard.this.dashboard_json, "user/affinity/${name}\\\"") || strcontains(google_monitoring_dashboard.this.dashboard_json, "user_affinity_${name}_") ||
+      strcontains(one(one(google_monitoring_alert_policy.folds.conditions).condition_prometheus_query_language).query, "user_affinity_${name}{") ||
       contains([for p in google_monitoring_alert_policy.matched : one(one(p.conditions).condition_matched_log).filter], google_logging_metric.this[name].filter)
     ])
     error_message = "A metric is not in any chart or alert."
   }
+}
+
+run "objectives" {
+  assert {
+    condition = (google_monitoring_slo.availability.goal == 0.995 && google_monitoring_slo.latency.goal == 0.99 && google_monitoring_slo.freshness.goal == 0.99 &&
+      one(one(one(google_monitoring_slo.latency.request_based_sli).distribution_cut).range).max == 250 &&
+    one(one(one(google_monitoring_slo.freshness.windows_based_sli).metric_mean_in_range).range).max == 30)
+    error_message = "An objective has another goal or limit."
+  }
+
+  assert {
+    condition     = one(one(google_monitoring_slo.availability.request_based_sli).good_total_ratio).bad_service_filter == "${one(one(google_monitoring_slo.availability.request_based_sli).good_total_ratio).total_service_filter} AND metric.labels.response_code_class=\"5xx\"" && !strcontains(one(one(google_monitoring_slo.availability.request_based_sli).good_total_ratio).total_service_filter, "affinity-worker")
+    error_message = "Availability is not the share of 5xx among the answers of public functions."
+  }
+
+  assert {
+    condition     = one(one(google_monitoring_alert_policy.burning["latency"].conditions).condition_threshold).filter == "select_slo_burn_rate(\"${google_monitoring_slo.latency.id}\", \"3600s\")"
+    error_message = "The alert on latency reads another objective."
+  }
+
+  assert {
+    condition     = one(google_monitoring_uptime_check_config.edge["api.example.com"].monitored_resource).labels.host == "api.example.com" && one(google_monitoring_uptime_check_config.edge["api.example.com"].http_check).validate_ssl
+    error_message = "The uptime check does not call the host with TLS."
+  }
+}
+
+run "objective_in_percent" {
+  command = plan
+  variables {
+    objectives = { availability = 99.5 }
+  }
+  expect_failures = [var.objectives]
 }
 
 run "without_edge_and_email" {

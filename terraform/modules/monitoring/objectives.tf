@@ -1,0 +1,122 @@
+# What the engine promises over 28 days: availability, latency and freshness. An alert
+# opens if the error budget of 28 days is being spent so fast that it is gone in two
+# days: burn rate 14, over an hour, as the SRE workbook has it in "Alerting on SLOs".
+# Requests are those that Cloud Run counts, of all public functions. What stops
+# requests before Cloud Run (DNS, certificates, Cloud Armor) is found by the uptime
+# check.
+
+locals {
+  served = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in local.public : "\"${s}\""])})"
+  reads  = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in sort(var.services["profiles"]) : "\"${s}\""])})"
+
+  burning = {
+    availability = {
+      slo     = google_monitoring_slo.availability.id
+      title   = "the availability objective is missed soon"
+      runbook = "Public functions answer 5xx so often that the error budget of 28 days is gone in two days. Follow the alert on 5xx: read the services' lines \"request failed\"."
+    }
+    latency = {
+      slo     = google_monitoring_slo.latency.id
+      title   = "the latency objective is missed soon"
+      runbook = "Reads of profiles take longer than ${var.objectives.latency_ms} ms so often that the error budget of 28 days is gone in two days. Compare the charts of reads and of Bigtable's CPU: if a node is hot, raise the number of nodes; if profiles is at its maximum of instances, raise max_instances; if a recompute runs, reads compute profiles themselves until it ends."
+    }
+    freshness = {
+      slo     = google_monitoring_slo.freshness.id
+      title   = "the freshness objective is missed soon"
+      runbook = "Messages of events wait longer than ${var.objectives.fresh_seconds} s in so many minutes that the error budget of 28 days is gone in two days. Follow the alert that events wait to be applied: look at process's lines \"request failed\", its number of instances, and Bigtable's CPU."
+    }
+  }
+}
+
+resource "google_monitoring_custom_service" "this" {
+  service_id   = var.name_prefix
+  display_name = "${var.name_prefix}: personalization engine"
+  user_labels  = var.labels
+}
+
+resource "google_monitoring_slo" "availability" {
+  service             = google_monitoring_custom_service.this.service_id
+  slo_id              = "availability"
+  display_name        = "requests that are not answered 5xx"
+  goal                = var.objectives.availability
+  rolling_period_days = 28
+
+  request_based_sli {
+    good_total_ratio {
+      bad_service_filter   = "${local.served} AND metric.type=\"run.googleapis.com/request_count\" AND metric.labels.response_code_class=\"5xx\""
+      total_service_filter = "${local.served} AND metric.type=\"run.googleapis.com/request_count\""
+    }
+  }
+}
+
+resource "google_monitoring_slo" "latency" {
+  service             = google_monitoring_custom_service.this.service_id
+  slo_id              = "latency"
+  display_name        = "reads of profiles within ${var.objectives.latency_ms} ms"
+  goal                = var.objectives.latency
+  rolling_period_days = 28
+
+  request_based_sli {
+    distribution_cut {
+      distribution_filter = "${local.reads} AND metric.type=\"run.googleapis.com/request_latencies\""
+      range {
+        max = var.objectives.latency_ms
+      }
+    }
+  }
+}
+
+# Not the log metric lag: Monitoring would refuse an objective on it right after it was
+# created, and logs.tf excludes the lines of quick messages from it. A minute is good if
+# the mean age of the oldest message in it is within the limit.
+resource "google_monitoring_slo" "freshness" {
+  service             = google_monitoring_custom_service.this.service_id
+  slo_id              = "freshness"
+  display_name        = "minutes in which no event waits longer than ${var.objectives.fresh_seconds} s"
+  goal                = var.objectives.freshness
+  rolling_period_days = 28
+
+  windows_based_sli {
+    window_period = "60s"
+    metric_mean_in_range {
+      time_series = "resource.type=\"pubsub_subscription\" AND ${local.events_subscriptions} AND metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
+      range {
+        max = var.objectives.fresh_seconds
+      }
+    }
+  }
+}
+
+resource "google_monitoring_alert_policy" "burning" {
+  for_each = local.burning
+
+  display_name          = "${var.name_prefix}: ${each.value.title}"
+  combiner              = "OR"
+  severity              = "ERROR"
+  notification_channels = local.channels
+  user_labels           = var.labels
+
+  conditions {
+    display_name = each.value.title
+
+    condition_threshold {
+      filter          = "select_slo_burn_rate(\"${each.value.slo}\", \"3600s\")"
+      comparison      = "COMPARISON_GT"
+      threshold_value = 14
+      duration        = "0s"
+
+      trigger {
+        count = 1
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "Runbook: ${each.value.runbook}"
+  }
+
+  alert_strategy {
+    auto_close = "86400s"
+  }
+}

@@ -1,0 +1,66 @@
+# Google calls each host from several regions, as a client does: through DNS, the
+# certificate and Cloud Armor, which no metric of a function sees.
+
+resource "google_monitoring_uptime_check_config" "edge" {
+  for_each = var.hosts
+
+  display_name = "${var.name_prefix}: ${each.value}"
+  timeout      = "10s"
+  period       = "60s"
+  user_labels  = var.labels
+
+  http_check {
+    path         = "/openapi.json"
+    port         = 443
+    use_ssl      = true
+    validate_ssl = true
+  }
+
+  monitored_resource {
+    type   = "uptime_url"
+    labels = { host = each.value, project_id = var.project_id }
+  }
+}
+
+resource "google_monitoring_alert_policy" "unreachable" {
+  for_each = var.hosts
+
+  display_name          = "${var.name_prefix}: ${each.value} is not reachable"
+  combiner              = "OR"
+  severity              = "CRITICAL"
+  notification_channels = local.channels
+  user_labels           = var.labels
+
+  conditions {
+    display_name = "${each.value} fails from several regions"
+
+    # The number of regions whose checks failed. One region alone may have a fault of
+    # its own network.
+    condition_threshold {
+      filter          = "resource.type=\"uptime_url\" AND metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND metric.labels.check_id=\"${google_monitoring_uptime_check_config.edge[each.key].uptime_check_id}\""
+      comparison      = "COMPARISON_GT"
+      threshold_value = 1
+      duration        = "120s"
+
+      aggregations {
+        alignment_period     = "120s"
+        per_series_aligner   = "ALIGN_NEXT_OLDER"
+        cross_series_reducer = "REDUCE_COUNT_FALSE"
+        group_by_fields      = ["resource.label.host"]
+      }
+
+      trigger {
+        count = 1
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "Runbook: Google's checks of https://${each.value}/openapi.json fail. Call it: `curl -sS -o /dev/null -w '%%{http_code}' https://${each.value}/openapi.json`. No address: the DNS record is gone; `terraform output dns_records` prints it. A fault of TLS: look at the certificate with `gcloud certificate-manager certificates list --project PROJECT`; its proof of ownership must stay in DNS. 403 or 429: Cloud Armor refuses the checks. 5xx: follow the alert on public functions."
+  }
+
+  alert_strategy {
+    auto_close = "86400s"
+  }
+}
