@@ -20,6 +20,7 @@ const modulePath = "github.com/affinityengine/affinity"
 // TestGoInstall installs the tool from a module proxy that serves the tag of a
 // repository, as a machine without a checkout does.
 func TestGoInstall(t *testing.T) {
+	takesMinutes(t)
 	proxy, bin := proxyOf(t, tagged(t)), t.TempDir()
 	cache := run(t, "", nil, "go", "env", "GOMODCACHE")
 	run(t, t.TempDir(), []string{

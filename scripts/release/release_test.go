@@ -22,8 +22,18 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 )
 
+// takesMinutes skips a test that compiles everything that the tool links, unless
+// scripts/check-release runs it.
+func takesMinutes(t *testing.T) {
+	t.Helper()
+	if os.Getenv("AFFINITY_RELEASE") == "" {
+		t.Skip("it compiles all that the tool links: scripts/check-release runs it")
+	}
+}
+
 // TestSameCommitSameBytes builds this machine's archive in two checkouts.
 func TestSameCommitSameBytes(t *testing.T) {
+	takesMinutes(t)
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if !slices.Contains(platforms, platform) {
 		t.Skipf("a release has no archive for %s", platform)
