@@ -1,9 +1,7 @@
 # What the engine promises over 28 days: availability, latency and freshness. An alert
-# opens if the error budget of 28 days is being spent so fast that it is gone in two
-# days: burn rate 14, over an hour, as the SRE workbook has it in "Alerting on SLOs".
-# Requests are those that Cloud Run counts, of all public functions. What stops
-# requests before Cloud Run (DNS, certificates, Cloud Armor) is found by the uptime
-# check.
+# opens if the last hour spent the error budget at more than 14 times the even rate: at
+# that rate the budget of 28 days lasts two days. Cloud Run counts requests only after
+# DNS, the certificate and Cloud Armor let them pass: uptime.tf checks these.
 
 locals {
   served = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(", ", [for s in local.public : "\"${s}\""])})"
