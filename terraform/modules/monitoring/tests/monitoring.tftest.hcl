@@ -275,13 +275,13 @@ run "objectives" {
   }
 
   assert {
-    condition     = one(one(google_monitoring_alert_policy.burning["latency"].conditions).condition_threshold).filter == "select_slo_burn_rate(\"${google_monitoring_slo.latency.id}\", \"3600s\")"
-    error_message = "The alert on latency reads another objective."
+    condition     = one(one(google_monitoring_alert_policy.burning["latency"].conditions).condition_threshold).filter == "select_slo_burn_rate(\"${google_monitoring_slo.latency.id}\", \"3600s\")" && one(one(google_monitoring_alert_policy.burning["latency"].conditions).condition_threshold).threshold_value == 14
+    error_message = "The alert on latency reads another objective, or opens at another rate."
   }
 
   assert {
-    condition     = one(google_monitoring_uptime_check_config.edge["api.example.com"].monitored_resource).labels.host == "api.example.com" && one(google_monitoring_uptime_check_config.edge["api.example.com"].http_check).validate_ssl
-    error_message = "The uptime check does not call the host with TLS."
+    condition     = one(google_monitoring_uptime_check_config.edge["api.example.com"].monitored_resource).labels.host == "api.example.com" && one(google_monitoring_uptime_check_config.edge["api.example.com"].http_check).validate_ssl && one(google_monitoring_uptime_check_config.edge["api.example.com"].http_check).path == "/docs"
+    error_message = "The uptime check does not call /docs of the host with TLS."
   }
 }
 
