@@ -34,12 +34,5 @@ func (h handler) restoreDeletion(ctx context.Context, app string, d deletion) er
 	if err := h.Profiles.RestoreDeletion(ctx, app, d.user, d.tombstone, d.types); err != nil {
 		return err
 	}
-	task, err := purge.Task(purge.Request{App: app, User: d.user, DeletedUntil: d.tombstone.ReceivedUntil})
-	if err == nil {
-		err = h.Queue.Create(ctx, task)
-	}
-	if err != nil {
-		return fmt.Errorf("enqueue the purge of a deleted user: %w", err)
-	}
-	return nil
+	return purge.Enqueue(ctx, h.Queue, purge.Request{App: app, User: d.user, DeletedUntil: d.tombstone.ReceivedUntil})
 }

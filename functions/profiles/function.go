@@ -346,12 +346,5 @@ func (h handler) forget(ctx context.Context, app, user string) (time.Time, error
 }
 
 func (h handler) enqueuePurge(ctx context.Context, appID, user string, until time.Time) error {
-	task, err := purge.Task(purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()})
-	if err != nil {
-		return err
-	}
-	if err := h.Queue.Create(ctx, task); err != nil {
-		return fmt.Errorf("enqueue the purge of a deleted user: %w", err)
-	}
-	return nil
+	return purge.Enqueue(ctx, h.Queue, purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()})
 }

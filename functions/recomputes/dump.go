@@ -118,7 +118,11 @@ func (h handler) dump(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("dump an app: %w", err)
 	}
-	p.send(w)
+	// A client that is gone, or too slow, does not see the last line.
+	_ = sendLines(w, func(out *bufio.Writer) error {
+		_, err := out.Write(p.lines)
+		return err
+	})
 	return nil
 }
 
@@ -355,34 +359,15 @@ func (p *dumpPage) addEvents(ctx context.Context, entries []store.Entry) error {
 }
 
 func (p *dumpPage) addEvent(e *store.Entry, excluded map[string]store.User) error {
-	counted, err := e.Event()
-	if err == nil {
-		err = e.Fault
-	}
-	if row, ok := excluded[e.User]; ok && err == nil && row.Excludes(counted.Type, e.Time, e.ReceivedAt(e.Original)) {
-		return nil
-	}
-	var line api.ExportLine
-	if err == nil {
-		line, err = export.NewEvent(counted, []byte(e.ID), e.Original)
-	}
-	if err != nil {
+	fault := api.ExportLine{Fault: &api.ExportedFault{UserToken: e.User, Time: e.Time, ID: e.ID}}
+	if e.Fault != nil {
 		p.at.Sent.Faults++
-		return p.add(api.ExportLine{Fault: &api.ExportedFault{UserToken: e.User, Time: e.Time, ID: e.ID}})
+		return p.add(fault)
 	}
-	p.at.Sent.Events++
-	return p.add(line)
-}
-
-// send sends the page.
-func (p *dumpPage) send(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
-	w.WriteHeader(http.StatusOK)
-	connection := http.NewResponseController(w)
-	out := bufio.NewWriterSize(&patient{w, connection}, exportBuffer)
-	// A client that is gone, or too slow, does not see the last line.
-	_, _ = out.Write(p.lines)
-	_ = out.Flush()
-	// The connection may carry another request.
-	_ = connection.SetWriteDeadline(time.Time{})
+	text, err := lineOf(e.LogRow, e.Original, excluded[e.User], &p.at.Sent)
+	if err != nil {
+		return p.add(fault)
+	}
+	p.lines = append(p.lines, text...)
+	return nil
 }

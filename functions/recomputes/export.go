@@ -113,23 +113,32 @@ func (x *exportOf) begin(ctx context.Context, appID string) (err error) {
 
 // send sends the lines. An error that is a *cutError came after the first one.
 func (x *exportOf) send(ctx context.Context, w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
-	w.WriteHeader(http.StatusOK)
-	x.out = bufio.NewWriterSize(&patient{w, http.NewResponseController(w)}, exportBuffer)
-	err := x.sendAll(ctx)
-	if err == nil {
-		err = x.write(api.ExportLine{End: &x.end})
-	} else {
+	err := sendLines(w, func(out *bufio.Writer) error {
+		x.out = out
+		err := x.sendAll(ctx)
+		if err == nil {
+			return x.write(api.ExportLine{End: &x.end})
+		}
 		code, message := httpapi.Status(err)
 		_ = x.write(api.ExportLine{Cut: &api.Message{Status: code, Message: message}}) // the client may be gone
-	}
-	err = errors.Join(err, x.out.Flush())
-	// The connection may carry another request.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		return err
+	})
 	if err != nil {
 		return &cutError{err}
 	}
 	return nil
+}
+
+// sendLines answers with the lines that write writes, to a client that takes them in time.
+func sendLines(w http.ResponseWriter, write func(*bufio.Writer) error) error {
+	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+	w.WriteHeader(http.StatusOK)
+	connection := http.NewResponseController(w)
+	out := bufio.NewWriterSize(&patient{w, connection}, exportBuffer)
+	err := errors.Join(write(out), out.Flush())
+	// The connection may carry another request.
+	_ = connection.SetWriteDeadline(time.Time{})
+	return err
 }
 
 func (x *exportOf) sendAll(ctx context.Context) error {
@@ -157,24 +166,41 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 
 // event sends the line of a row, unless it does not count.
 func (x *exportOf) event(_ string, row store.LogRow, original []byte) error {
-	e, err := row.Event()
-	if err == nil && x.row.Excludes(e.Type, row.Time, row.ReceivedAt(original)) || row.Time > x.window.Now {
+	if row.Time > x.window.Now {
 		return nil
+	}
+	text, err := lineOf(row, original, x.row, &x.end)
+	if err == nil && text == nil { // it does not count
+		return nil
+	}
+	if err != nil {
+		return x.write(api.ExportLine{Fault: &api.ExportedFault{Time: row.Time, ID: row.ID}})
+	}
+	_, err = x.out.Write(text)
+	return err
+}
+
+// lineOf returns the line of a row, nil if the user's row excludes the event, and counts it
+// in sent. The error says that the row cannot be read; sent counts that too.
+func lineOf(row store.LogRow, original []byte, of store.User, sent *api.ExportEnd) ([]byte, error) {
+	e, err := row.Event()
+	if err == nil && of.Excludes(e.Type, row.Time, row.ReceivedAt(original)) {
+		return nil, nil
 	}
 	var line api.ExportLine
 	if err == nil {
 		line, err = export.NewEvent(e, []byte(row.ID), original)
 	}
+	var text []byte
 	if err == nil {
-		var text []byte
-		if text, err = export.Encode(line); err == nil {
-			x.end.Events++
-			_, err := x.out.Write(text)
-			return err
-		}
+		text, err = export.Encode(line)
 	}
-	x.end.Faults++
-	return x.write(api.ExportLine{Fault: &api.ExportedFault{Time: row.Time, ID: row.ID}})
+	if err != nil {
+		sent.Faults++
+		return nil, err
+	}
+	sent.Events++
+	return text, nil
 }
 
 // unchanged refuses an export during which events were deleted or moved to another

@@ -1,6 +1,7 @@
 package recomputes
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -233,23 +234,24 @@ func (h handler) segmentFile(w http.ResponseWriter, r *http.Request) error {
 	if !complete || !h.Now().Before(j.FinishedAt.Add(segmentexport.Kept)) {
 		return httpapi.Errorf(http.StatusNotFound, "The file of export %s is gone: the engine keeps it for 7 days", j.ID)
 	}
-	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
-	w.WriteHeader(http.StatusOK)
-	out := &patient{w, http.NewResponseController(w)}
-	for n := range chunks {
-		chunk, err := h.Store.ReadExportChunk(r.Context(), j.App, result.File, n)
-		if err == nil && chunk == nil {
-			err = io.ErrUnexpectedEOF
+	err = sendLines(w, func(out *bufio.Writer) error {
+		for n := range chunks {
+			chunk, err := h.Store.ReadExportChunk(r.Context(), j.App, result.File, n)
+			if err == nil && chunk == nil {
+				err = io.ErrUnexpectedEOF
+			}
+			if err == nil {
+				_, err = out.Write(chunk)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			_, err = out.Write(chunk)
-		}
-		if err != nil {
-			// The answer has begun. The client misses lines, whose number the job has.
-			h.Log.LogAttrs(r.Context(), slog.LevelError, "the file of an export is cut off", slog.String("app", j.App), slog.Any("error", err))
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		// The answer has begun. The client misses lines, whose number the job has.
+		h.Log.LogAttrs(r.Context(), slog.LevelError, "the file of an export is cut off", slog.String("app", j.App), slog.Any("error", err))
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	return nil
 }

@@ -78,12 +78,8 @@ func (h handler) purge(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !request.Last {
 		request.Last = true
-		task, err := purge.Task(request)
-		if err != nil {
+		if err := purge.Enqueue(r.Context(), h.Queue, request); err != nil {
 			return err
-		}
-		if err := h.Queue.Create(r.Context(), task); err != nil {
-			return fmt.Errorf("enqueue the last purge of a user: %w", err)
 		}
 	}
 	h.Log.LogAttrs(r.Context(), slog.LevelInfo, "user purged", slog.String("app", request.App), slog.Int("events", n), slog.Int("refused", refused))

@@ -14,7 +14,7 @@ import (
 )
 
 func contextCommand(t *tool) *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "context",
 		Short: "Name the engines that you work with, and choose one",
 		Long: "Name the engines that you work with: the URL, the app and the key of each. Commands speak to the current context, unless --url,\n" +
@@ -22,7 +22,6 @@ func contextCommand(t *tool) *cobra.Command {
 			"another engine. --context chooses another one for a command. Keys are kept in the keyring of the operating system or, where\n" +
 			"there is none, in a file that only you may read.",
 	}, addContextCommand(t), useContextCommand(t), listContextsCommand(t), currentContextCommand(t), deleteContextCommand(t))
-	return cmd
 }
 
 func addContextCommand(t *tool) *cobra.Command {

@@ -1,6 +1,10 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/affinityengine/affinity/shared/event"
+)
 
 // GET /1/dump answers with a page of all that an app has, in lines of ExportLine. The
 // lines of all pages together, one after the other, are a dump: the app's settings, the
@@ -48,10 +52,10 @@ type ExportedObject struct {
 // ExportedDeletion says which events of a user do not count: those up to a time, those
 // received up to a time, and those of types that the user has opted out of.
 type ExportedDeletion struct {
-	UserToken     string   `json:"userToken"`
-	DeletedUntil  Time     `json:"deletedUntil"`
-	ReceivedUntil Time     `json:"receivedUntil"`
-	OptedOut      []string `json:"optedOut,omitempty"`
+	UserToken     string       `json:"userToken"`
+	DeletedUntil  Time         `json:"deletedUntil"`
+	ReceivedUntil Time         `json:"receivedUntil"`
+	OptedOut      []event.Type `json:"optedOut,omitempty"`
 }
 
 // ExportNext is the last line of a page that others follow.

@@ -22,11 +22,7 @@ func (c *Client) DumpPage(ctx context.Context, cursor string, w io.Writer) (api.
 	if cursor != "" {
 		path += "?cursor=" + url.QueryEscape(cursor)
 	}
-	var page []byte
-	err := c.repeat(ctx, always, func() (err error) {
-		page, err = c.send(ctx, http.MethodGet, path, nil)
-		return err
-	})
+	page, err := c.DoAgain(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return api.ExportLine{}, err
 	}

@@ -9,25 +9,19 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 )
 
-// NewDeletion returns the line of a user of whom t covers events, or who has opted out of
-// types.
+// NewDeletion returns the line that says which events of a user do not count: those that t
+// covers, and those of the types that the user has opted out of.
 func NewDeletion(user string, t affinity.Tombstone, types event.Types) api.ExportLine {
-	d := &api.ExportedDeletion{UserToken: user, DeletedUntil: api.AtMillis(t.DeletedUntil), ReceivedUntil: api.AtMillis(max(t.ReceivedUntil, t.DeletedUntil))}
-	for _, name := range types.List() {
-		d.OptedOut = append(d.OptedOut, string(name))
-	}
-	return api.ExportLine{Deletion: d}
+	return api.ExportLine{Deletion: &api.ExportedDeletion{
+		UserToken: user, DeletedUntil: api.AtMillis(t.DeletedUntil), ReceivedUntil: api.AtMillis(max(t.ReceivedUntil, t.DeletedUntil)), OptedOut: types.List(),
+	}}
 }
 
 // Deletion returns what a line says that is imported now. The errors say what is wrong
 // with the line.
 func Deletion(d *api.ExportedDeletion, now time.Time) (affinity.Tombstone, event.Types, error) {
 	t := affinity.Tombstone{DeletedUntil: d.DeletedUntil.UnixMilli(), ReceivedUntil: d.ReceivedUntil.UnixMilli()}
-	names := make([]event.Type, len(d.OptedOut))
-	for i, name := range d.OptedOut {
-		names[i] = event.Type(name)
-	}
-	types, ok := event.TypesOf(names...)
+	types, ok := event.TypesOf(d.OptedOut...)
 	latest := now.Add(event.MaxAhead).UnixMilli()
 	switch {
 	case !event.ValidUserToken(d.UserToken):

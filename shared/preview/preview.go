@@ -53,13 +53,19 @@ type Orders struct {
 // add counts the change from one order to another.
 func (o *Orders) add(before, after []int) {
 	o.Compared++
-	first := func(n int) bool { return !slices.Equal(before[:min(n, len(before))], after[:min(n, len(after))]) }
-	for count, n := range map[*int]int{&o.Changed: max(len(before), len(after)), &o.TopFive: 5, &o.TopOne: 1} {
-		if first(n) {
-			*count++
-		}
+	if !slices.Equal(before, after) {
+		o.Changed++
+	}
+	if !slices.Equal(first(before, 5), first(after, 5)) {
+		o.TopFive++
+	}
+	if !slices.Equal(first(before, 1), first(after, 1)) {
+		o.TopOne++
 	}
 }
+
+// first returns the first n places of an order, or all.
+func first(order []int, n int) []int { return order[:min(n, len(order))] }
 
 // shift sums up the changes of a value's scores.
 type shift struct {
@@ -86,9 +92,9 @@ func (p *Preview) Add(user string, before, after affinity.Profile) {
 		return
 	}
 	p.known++
-	tau := RankCorrelation(before.Affinities, after.Affinities)
-	p.correlations = append(p.correlations, tau)
 	pairs := union(before.Affinities, after.Affinities)
+	tau := correlation(pairs, (len(before.Affinities) == 0) == (len(after.Affinities) == 0))
+	p.correlations = append(p.correlations, tau)
 	p.orders.add(orderOf(pairs, func(s pair) float64 { return s.before }), orderOf(pairs, func(s pair) float64 { return s.after }))
 	allBefore, allAfter := sum(before.Affinities), sum(after.Affinities)
 	p.sumBefore, p.sumAfter = p.sumBefore+allBefore, p.sumAfter+allAfter

@@ -25,7 +25,12 @@ import (
 // Scores that differ by no more than rounding are equal. It takes time in
 // proportion to n log n.
 func RankCorrelation(before, after []affinity.Affinity) float64 {
-	pairs := union(before, after)
+	return correlation(union(before, after), (len(before) == 0) == (len(after) == 0))
+}
+
+// correlation is RankCorrelation of the values of two lists. alike reports that both or
+// neither are empty.
+func correlation(pairs []pair, alike bool) float64 {
 	points := make([]point, len(pairs))
 	for i, p := range pairs {
 		points[i] = point{rounded(p.before), rounded(p.after)}
@@ -35,7 +40,7 @@ func RankCorrelation(before, after []affinity.Affinity) float64 {
 	t := knight(points)
 	rankedBefore, rankedAfter := all-t.before, all-t.after
 	if rankedBefore == 0 || rankedAfter == 0 {
-		if rankedBefore == rankedAfter && (len(before) == 0) == (len(after) == 0) {
+		if rankedBefore == rankedAfter && alike {
 			return 1
 		}
 		return 0

@@ -6,6 +6,7 @@
 package purge
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -46,6 +47,18 @@ func Task(r Request) (queue.Task, error) {
 		of, delay = "purge-last", Again
 	}
 	return queue.Task{Name: queue.TaskName(of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10)), App: r.App, Path: Path, Body: body, Delay: delay, Purge: true}, nil
+}
+
+// Enqueue enqueues the task of a request.
+func Enqueue(ctx context.Context, q queue.Queue, r Request) error {
+	task, err := Task(r)
+	if err == nil {
+		err = q.Create(ctx, task)
+	}
+	if err != nil {
+		return fmt.Errorf("enqueue the purge of a deleted user: %w", err)
+	}
+	return nil
 }
 
 // Decode reads the body of a task. After an error the task can never run.

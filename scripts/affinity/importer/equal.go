@@ -1,10 +1,9 @@
 package importer
 
 import (
-	"crypto/sha256"
-	"strconv"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/enrich"
 	"github.com/affinityengine/affinity/shared/event"
 )
 
@@ -29,8 +28,7 @@ func (e *equalLines) add(text []byte) {
 	if err != nil || parsed.Received || parsed.Type == event.InstantSearch {
 		return
 	}
-	sum := sha256.Sum256([]byte(parsed.UserToken + "," + strconv.FormatInt(parsed.Time, 10) + "," + parsed.ID()))
-	key := [16]byte(sum[:16])
+	key := keyOf(enrich.Place{User: parsed.UserToken, Time: parsed.Time, ID: parsed.ID()})
 	if _, found := e.seen[key]; found {
 		e.count++
 	} else if len(e.seen) < maxRemembered {
