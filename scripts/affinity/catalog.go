@@ -47,15 +47,21 @@ func importCatalogCommand(t *tool) *cobra.Command {
 	return cmd
 }
 
-func importCatalog(ctx context.Context, t *tool, im *importer.Importer, path, index string) (err error) {
+// sendObjects imports the objects of a file, - for standard input, into an index. It
+// returns how many were stored, also with an error.
+func (t *tool) sendObjects(ctx context.Context, im *importer.Importer, path, index string) (stored int, err error) {
 	objects, err := importer.Open(path, t.in)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
 	defer context.AfterFunc(ctx, func() { objects.Interrupt(ctx.Err()) })()
+	return im.Objects(ctx, objects, index)
+}
+
+func importCatalog(ctx context.Context, t *tool, im *importer.Importer, path, index string) error {
 	begun := time.Now()
-	stored, err := im.Objects(ctx, objects, index)
+	stored, err := t.sendObjects(ctx, im, path, index)
 	if err != nil {
 		return fmt.Errorf("%w\n%s went in: run the same command again to resume", err, cli.Count(stored, "object"))
 	}

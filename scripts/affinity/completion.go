@@ -33,6 +33,8 @@ func completeValues(t *tool, cmd *cobra.Command) {
 		cmd.ValidArgsFunction = t.completeBy(list)
 	}
 	of := map[string]cobra.CompletionFunc{
+		"context":  t.completeContexts,
+		"output":   cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp),
 		"facet":    t.completeBy(facetNames),
 		"schema":   cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)}, cobra.ShellCompDirectiveNoFileComp),
 		"to":       cobra.FixedCompletions([]string{string(schema.Narrow), string(schema.Wide)}, cobra.ShellCompDirectiveNoFileComp), // of schema start
@@ -40,8 +42,8 @@ func completeValues(t *tool, cmd *cobra.Command) {
 		"type":     cobra.FixedCompletions([]string{api.EventView, api.EventClick, api.EventConversion}, cobra.ShellCompDirectiveNoFileComp),
 	}
 	for name, complete := range of {
-		if cmd.Flags().Lookup(name) != nil && (name != "to" || path == "schema start") {
-			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only if there is one already
+		if cmd.Flag(name) != nil && (name != "to" || path == "schema start") {
+			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only if there is one already: a child has the flags of all commands above it
 		}
 	}
 	for _, child := range cmd.Commands() {

@@ -97,14 +97,8 @@ func (o *importOptions) alone(args int) bool { return args == 0 && o.objects != 
 // importObjectsAlone imports the strategy, if there is one, and the objects.
 func importObjectsAlone(ctx context.Context, t *tool, c *client.Client, o importOptions) error {
 	t.retry.Total = o.retryFor
-	if o.strategy != "" {
-		strategy, err := t.readStrategy(o.strategy)
-		if err != nil {
-			return err
-		}
-		if err := t.patient(c).SetStrategyJSON(ctx, strategy); err != nil {
-			return fmt.Errorf("set the strategy: %w", err)
-		}
+	if err := t.setStrategy(ctx, c, o.strategy); err != nil {
+		return err
 	}
 	return importCatalog(ctx, t, importer.New(c, t.retry, t.err), o.objects, cmp.Or(o.index, defaultIndex))
 }
@@ -191,10 +185,8 @@ func importAll(ctx context.Context, t *tool, c *client.Client, o importOptions) 
 	events.As(o.form)
 
 	t.retry.Total = o.retryFor
-	if strategy != nil {
-		if err := t.patient(c).SetStrategyJSON(ctx, strategy); err != nil {
-			return fmt.Errorf("set the strategy: %w", err)
-		}
+	if err := t.sendStrategy(ctx, c, strategy); err != nil {
+		return err
 	}
 	index := o.index
 	if index == "" {

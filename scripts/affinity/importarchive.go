@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,53 +21,34 @@ func restoreAll(ctx context.Context, t *tool, c *client.Client, o importOptions,
 	}
 	archive := importer.Archive{Files: files, App: t.app}
 	if o.withoutUsers != "" {
-		if archive.Without, err = readUsers(o.withoutUsers); err != nil {
+		if archive.Without, err = t.readUsers(o.withoutUsers); err != nil {
 			return err
 		}
 	}
 	t.retry.Total = o.retryFor
-	if o.strategy != "" {
-		strategy, err := t.readStrategy(o.strategy)
-		if err != nil {
-			return err
-		}
-		if err := t.patient(c).SetStrategyJSON(ctx, strategy); err != nil {
-			return fmt.Errorf("set the strategy: %w", err)
-		}
+	if err := t.setStrategy(ctx, c, o.strategy); err != nil {
+		return err
 	}
 	im := importer.New(c, t.retry, t.err)
 	if o.objects != "" {
-		if err := importObjects(ctx, t, im, o); err != nil {
+		index := cmp.Or(o.index, defaultIndex)
+		stored, err := t.sendObjects(ctx, im, o.objects, index)
+		if err != nil {
 			return err
 		}
+		fmt.Fprintf(t.err, "%s went to the index %q\n", cli.Count(stored, "object"), cli.Printable(index))
 	}
 	return restoreArchive(ctx, t, im, archive)
 }
 
-func readUsers(path string) (users map[string]bool, err error) {
-	src, err := importer.Open(path, nil)
+// readUsers reads the user tokens of a file, one a line.
+func (t *tool) readUsers(path string) (users map[string]bool, err error) {
+	src, err := importer.Open(path, t.in)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	return importer.Users(src)
-}
-
-func importObjects(ctx context.Context, t *tool, im *importer.Importer, o importOptions) (err error) {
-	objects, err := importer.Open(o.objects, t.in)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, objects.Close()) }()
-	index := o.index
-	if index == "" {
-		index = defaultIndex
-	}
-	stored, err := im.Objects(ctx, objects, index)
-	if err == nil {
-		fmt.Fprintf(t.err, "%s went to the index %q\n", cli.Count(stored, "object"), cli.Printable(index))
-	}
-	return err
 }
 
 func restoreArchive(ctx context.Context, t *tool, im *importer.Importer, archive importer.Archive) error {

@@ -18,7 +18,6 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/importer"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/client"
-	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
 // Environment variables of an Algolia application. The first two have the names that
@@ -64,17 +63,12 @@ func (a *algoliaApp) complete() error {
 		return cli.Usagef("--algolia-app is required: the id of the Algolia application, or $%s", algoliaAppVariable)
 	case a.key == "":
 		return cli.Usagef("the key of the Algolia application is missing: set $%s or --algolia-key-file", algoliaKeyVariable)
-	case a.unencrypted():
+	case unencrypted(a.url) != "":
 		return cli.Usagef("--algolia-url %s: http would send the key unencrypted: use https", a.url)
 	case a.region != "us" && a.region != "eu":
 		return cli.Usagef("--region %q: must be us or eu", a.region)
 	}
 	return nil
-}
-
-func (a *algoliaApp) unencrypted() bool {
-	u, err := url.Parse(a.url)
-	return err == nil && u.Scheme == "http" && !operator.Loopback(u.Host)
 }
 
 // ofAlgolia is the error of a request to Algolia. It is no error of the engine, about
@@ -303,13 +297,8 @@ func (m *migration) objectsOfFile(ctx context.Context, index string) error {
 		m.say("store the objects of %s in %s", m.file, index)
 		return nil
 	}
-	source, err := importer.Open(m.file, m.t.in)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = source.Close() }()
 	im := importer.New(m.to, m.t.retry, m.t.err)
-	n, err := im.Objects(ctx, source, index)
+	n, err := m.t.sendObjects(ctx, im, m.file, index)
 	if err != nil {
 		return err
 	}

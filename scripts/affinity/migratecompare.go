@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -65,15 +65,11 @@ func migrateCompareCommand(t *tool) *cobra.Command {
 func (o compareOptions) users(t *tool, args []string) ([]string, error) {
 	users := args
 	if o.file != "" {
-		text, err := t.readFile(o.file)
+		more, err := t.readUsers(o.file)
 		if err != nil {
 			return nil, fmt.Errorf("read the users: %w", err)
 		}
-		for s := bufio.NewScanner(strings.NewReader(string(text))); s.Scan(); {
-			if user := strings.TrimSpace(s.Text()); user != "" {
-				users = append(users, user)
-			}
-		}
+		users = slices.AppendSeq(users, maps.Keys(more))
 	}
 	switch {
 	case len(users) == 0:

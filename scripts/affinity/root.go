@@ -128,12 +128,6 @@ func rootCommand(t *tool) *cobra.Command {
 	flags.StringVar(&t.keyFile, "key-file", "", "file that holds the key; $"+keyFileVariable)
 	flags.StringVarP(&t.output, "output", "o", tableOutput, "form of what a command prints: "+strings.Join(outputs, ", "))
 	flags.StringVar(&t.context, "context", "", "context to use in place of the current one: see affinity context")
-	if err := root.RegisterFlagCompletionFunc("context", t.completeContexts); err != nil {
-		panic(err) // the flag is the one above
-	}
-	if err := root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is the one above
-	}
 	completeValues(t, root)
 	return root
 }
@@ -210,10 +204,20 @@ func (t *tool) client() (*client.Client, error) {
 	if err != nil {
 		return nil, cli.Usagef("--url, --app, --key: %v", err)
 	}
-	if u, err := url.Parse(t.url); err == nil && u.Scheme == "http" && !operator.Loopback(u.Host) {
-		fmt.Fprintf(t.err, "warning: http sends the key to %s unencrypted: use https\n", cli.Printable(u.Host))
+	if host := unencrypted(t.url); host != "" {
+		fmt.Fprintf(t.err, "warning: http sends the key to %s unencrypted: use https\n", cli.Printable(host))
 	}
 	return c, nil
+}
+
+// unencrypted returns the host of an address to which a key would go in clear text, ""
+// for an address with https or of this machine.
+func unencrypted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || operator.Loopback(u.Host) {
+		return ""
+	}
+	return u.Host
 }
 
 // patient returns a client that repeats requests while the engine is busy or away,

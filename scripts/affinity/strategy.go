@@ -92,6 +92,29 @@ func (t *tool) readStrategy(path string) (json.RawMessage, error) {
 	return text, err
 }
 
+// setStrategy sets the strategy of a file, if one is given, and waits for a busy engine.
+func (t *tool) setStrategy(ctx context.Context, c *client.Client, path string) error {
+	if path == "" {
+		return nil
+	}
+	strategy, err := t.readStrategy(path)
+	if err != nil {
+		return err
+	}
+	return t.sendStrategy(ctx, c, strategy)
+}
+
+// sendStrategy sets a strategy that has been read, if there is one.
+func (t *tool) sendStrategy(ctx context.Context, c *client.Client, strategy json.RawMessage) error {
+	if strategy == nil {
+		return nil
+	}
+	if err := t.patient(c).SetStrategyJSON(ctx, strategy); err != nil {
+		return fmt.Errorf("set the strategy: %w", err)
+	}
+	return nil
+}
+
 // completeStrategy reads a strategy file. added reports that the file has no
 // personalizationImpact and text has the default one.
 func (t *tool) completeStrategy(path string) (text json.RawMessage, added bool, err error) {

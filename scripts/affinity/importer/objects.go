@@ -26,6 +26,8 @@ type objects struct {
 	m      *meter
 	client *client.Client
 	index  string
+	batch  []line // to be sent
+	size   int    // of batch, in bytes
 	stored int
 }
 
@@ -41,17 +43,10 @@ func (im *Importer) Objects(ctx context.Context, src *Source, index string) (int
 }
 
 func (o *objects) run(ctx context.Context) error {
-	var batch []line
-	size := 0
-	flush := func() error {
-		err := o.send(ctx, batch)
-		batch, size = nil, 0
-		return err
-	}
 	for {
 		l, err := o.src.next()
 		if err != nil {
-			if failed := flush(); failed != nil {
+			if failed := o.flush(ctx); failed != nil {
 				return failed
 			}
 			if errors.Is(err, io.EOF) {
@@ -63,14 +58,36 @@ func (o *objects) run(ctx context.Context) error {
 			o.im.bad.add(o.m, o.src, l.number, reason)
 			continue
 		}
-		if len(batch) == batchObjects || size+len(l.text) > batchBytes {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
 		l.text = bytes.Clone(l.text)
-		batch, size = append(batch, l), size+len(l.text)
+		if err := o.add(ctx, l); err != nil {
+			return err
+		}
 	}
+}
+
+// add sends a line with others.
+func (o *objects) add(ctx context.Context, l line) error {
+	if len(o.batch) == batchObjects || o.size+len(l.text) > batchBytes {
+		if err := o.flush(ctx); err != nil {
+			return err
+		}
+	}
+	o.batch, o.size = append(o.batch, l), o.size+len(l.text)
+	return nil
+}
+
+// flush sends the lines that were added.
+func (o *objects) flush(ctx context.Context) error {
+	if len(o.batch) == 0 {
+		return nil
+	}
+	batch := o.batch
+	o.batch, o.size = nil, 0
+	if err := o.send(ctx, batch); err != nil {
+		return err
+	}
+	o.im.through = batch[len(batch)-1].number
+	return nil
 }
 
 // objectFault says why a line cannot be an object, "" if it may be one. An object
@@ -95,9 +112,6 @@ func objectFault(l line) string {
 // send sends some objects. If the engine refuses them it sends each half, so that
 // the bad ones are found and the others are stored.
 func (o *objects) send(ctx context.Context, batch []line) error {
-	if len(batch) == 0 {
-		return nil
-	}
 	actions := make([]api.BatchAction, len(batch))
 	for i, l := range batch {
 		actions[i] = api.BatchAction{Action: api.ActionAddObject, Body: l.text}

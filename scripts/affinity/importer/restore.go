@@ -63,28 +63,18 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 	defer context.AfterFunc(ctx, func() { d.src.Interrupt(ctx.Err()) })()
 	d.client = d.im.retrying(m)
 	o := &objects{im: d.im, src: d.src, m: m, client: d.client}
-	var batch []line
-	size := 0
-	flush := func() error {
-		err := o.send(ctx, batch)
-		d.done.Objects = o.stored
-		if err == nil && len(batch) > 0 {
-			d.im.through = batch[len(batch)-1].number
-		}
-		batch, size = nil, 0
-		return err
-	}
+	defer func() { d.done.Objects = o.stored }()
 	for {
 		l, err := d.src.next()
 		if errors.Is(err, io.EOF) {
-			return line{}, flush()
+			return line{}, o.flush(ctx)
 		}
 		if err != nil {
-			return line{}, errors.Join(flush(), err)
+			return line{}, errors.Join(o.flush(ctx), err)
 		}
 		if isEvent(l.text) {
 			l.text = bytes.Clone(l.text)
-			return l, flush()
+			return l, o.flush(ctx)
 		}
 		parsed, err := d.parse(l)
 		if err != nil {
@@ -95,18 +85,20 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 			continue
 		}
 		if parsed.Object == nil {
-			if err := errors.Join(flush(), d.apply(ctx, parsed)); err != nil {
+			if err := errors.Join(o.flush(ctx), d.apply(ctx, parsed)); err != nil {
 				return line{}, fmt.Errorf("restore line %d of %s: %w", l.number, d.src.name, err)
 			}
 			continue
 		}
-		if parsed.Object.Index != o.index || len(batch) == batchObjects || size+len(l.text) > batchBytes {
-			if err := flush(); err != nil {
+		if parsed.Object.Index != o.index {
+			if err := o.flush(ctx); err != nil {
 				return line{}, err
 			}
+			o.index = parsed.Object.Index
 		}
-		o.index = parsed.Object.Index
-		batch, size = append(batch, line{number: l.number, text: parsed.Object.Object}), size+len(l.text)
+		if err := o.add(ctx, line{number: l.number, text: parsed.Object.Object}); err != nil {
+			return line{}, err
+		}
 	}
 }
 
