@@ -53,17 +53,21 @@ func audit(ctx context.Context, c *client.Client, out io.Writer, sample int, asJ
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	show := func() error { return render.Audit(out, a) }
-	if asJSON {
-		show = func() error { return printRaw(out, raw) }
-	}
-	if err := show(); err != nil {
+	if err := printAudit(out, a, raw, asJSON, render.Audit); err != nil {
 		return err
 	}
 	if a.Differing > 0 {
 		return fmt.Errorf("%s not match the log: %s", profilesDo(a.Differing), render.AuditExtent(a))
 	}
 	return nil
+}
+
+// printAudit prints an audit in words, or as the engine sent it.
+func printAudit(out io.Writer, a api.Audit, raw []byte, asJSON bool, inWords func(io.Writer, api.Audit) error) error {
+	if asJSON {
+		return printRaw(out, raw)
+	}
+	return inWords(out, a)
 }
 
 func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample int, asJSON bool) error {
@@ -75,11 +79,7 @@ func auditSegments(ctx context.Context, c *client.Client, out io.Writer, sample 
 	if a.Segments == nil {
 		return errors.New("audit segments: the engine is of an earlier version, which audits profiles only")
 	}
-	show := func() error { return render.SegmentsAudit(out, a) }
-	if asJSON {
-		show = func() error { return printRaw(out, raw) }
-	}
-	if err := show(); err != nil {
+	if err := printAudit(out, a, raw, asJSON, render.SegmentsAudit); err != nil {
 		return err
 	}
 	if n := len(a.Segments.Differences) + a.Segments.Omitted; n > 0 {

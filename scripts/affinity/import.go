@@ -66,29 +66,30 @@ func importCommand(t *tool) *cobra.Command {
 			}
 			return cli.Args("EVENTS")(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.events = args[0]
-			}
-			if err := o.check(); err != nil {
-				return err
-			}
-			o.form = o.written.of(o.events)
-			c, err := t.client()
-			if err != nil {
-				return err
-			}
-			if o.alone(len(args)) {
-				return importObjectsAlone(cmd.Context(), t, c, o)
-			}
-			if o.archive {
-				return restoreAll(cmd.Context(), t, c, o, args)
-			}
-			return importAll(cmd.Context(), t, c, o)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args) },
 	}
 	o.flags(cmd.Flags(), t.retry.Total)
 	return cmd
+}
+
+func (o *importOptions) run(ctx context.Context, t *tool, args []string) error {
+	if len(args) > 0 {
+		o.events = args[0]
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	o.form = o.written.of(o.events)
+	c, err := t.client()
+	switch {
+	case err != nil:
+		return err
+	case o.alone(len(args)):
+		return importObjectsAlone(ctx, t, c, *o)
+	case o.archive:
+		return restoreAll(ctx, t, c, *o, args)
+	}
+	return importAll(ctx, t, c, *o)
 }
 
 // alone reports whether objects are imported without events.
