@@ -229,7 +229,8 @@ func interrupt(t *testing.T, text string, args ...string) ran {
 // An interrupted command leaves the work running.
 func TestSchemaInterrupted(t *testing.T) {
 	t.Parallel()
-	s := startNarrow(t, 200*time.Millisecond)
+	// Several commands must run before the instances follow, also on a busy machine.
+	s := startNarrow(t, 4*time.Second)
 	interrupt(t, "on every instance in ", "schema", "start", "--to", "wide", "--url", s.URL).wants(t, cli.ExitFailed,
 		"interrupted: narrow and wide are written, narrow is read, and every instance follows within seconds: run `affinity schema start --to wide` again")
 	interrupt(t, "waiting to begin", "schema", "backfill", "--rate", "5000", "--url", s.URL).wants(t, cli.ExitFailed,
@@ -240,11 +241,11 @@ func TestSchemaInterrupted(t *testing.T) {
 	affinity(t, "", "schema", "verify", "--url", s.URL).wants(t, cli.ExitOK)
 	interrupt(t, "on every instance in ", "schema", "cutover", "--url", s.URL).wants(t, cli.ExitFailed, "run `affinity schema cutover` again to wait for it")
 	interrupt(t, "on every instance in ", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitFailed, "`affinity schema status` shows when")
-	affinity(t, "", "schema", "status", "--url", s.URL).wants(t, cli.ExitOK, "the log is read from narrow", "every instance follows in 0.")
+	affinity(t, "", "schema", "status", "--url", s.URL).wants(t, cli.ExitOK, "the log is read from narrow", "every instance follows in ")
 	// Run again, the rollback would abandon the migration.
 	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitFailed, "The undone cutover has not propagated yet")
 	settled(t, s)
-	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "is planning, on every instance in 0.", "`affinity schema status` shows how far it is")
+	affinity(t, "", "schema", "rollback", "--no-wait", "--url", s.URL).wants(t, cli.ExitOK, "is planning, on every instance in ", "`affinity schema status` shows how far it is")
 	affinity(t, "", "schema", "rollback", "--url", s.URL).wants(t, cli.ExitOK, "the migration to wide is abandoned: 21 rows")
 }
 
